@@ -1,0 +1,65 @@
+# Everything a contributor runs. The work is in scripts/; here is only what belongs together.
+#   PYTHON=python3.12      another interpreter than the first on PATH of version 3.11 or newer
+#   APT=0                  install no system package, whatever is missing
+#   REQUIRE=all            a test that is skipped fails (or a list: REQUIRE=fio,chromium)
+#   ARGS="-k plan -x"      further arguments for pytest
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+SHELL := /bin/sh
+override BIN := $(CURDIR)/.venv/bin
+override RUN := PATH="$(BIN):$$PATH"
+override PYTEST = $(RUN) python -m pytest $(if $(REQUIRE),--require=$(REQUIRE)) $(ARGS)
+export PYTHON APT
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: venv
+venv: ## the virtual environment .venv, from requirements.lock
+	@scripts/make-venv runtime
+
+.PHONY: demo
+demo: ## a small campaign on this machine, from nothing to a report, within two minutes
+	@command -v fio >/dev/null || scripts/debian-packages fio
+	@scripts/make-venv --apt runtime
+	@$(RUN) snakemake --profile profiles/local --configfile config/examples/demo.yaml
+
+.PHONY: test-tools
+# One by one, and on without what is not to be had (no root, no such package here): pytest then says what it left out.
+test-tools:
+	@for name in fio chromium; do command -v $$name >/dev/null || scripts/debian-packages $$name || :; done
+	@scripts/make-venv --apt test
+
+.PHONY: test
+test: test-tools ## all tests, within 15 minutes
+	@$(PYTEST)
+
+.PHONY: soak
+soak: test-tools ## all tests, and those that repeat with their long counts
+	@$(PYTEST) --soak
+
+.PHONY: lint
+lint: ## style, types, schema and workflow
+	@scripts/make-venv test
+	@$(RUN) ruff check
+	@$(RUN) ruff format --check
+	@$(RUN) mypy
+	@$(RUN) snakefmt --check Snakefile workflow/rules
+	@$(RUN) iosweep generate --check
+	@$(RUN) python scripts/lint-workflow
+
+.PHONY: bench
+bench: ## the budgets of docs/performance.md, measured here
+	@scripts/make-venv runtime
+	@$(RUN) python benchmarks/run.py $(ARGS)
+
+.PHONY: lock
+lock: ## the two lock files again, from pyproject.toml (ARGS=--upgrade for the newest versions)
+	@scripts/make-venv runtime
+	@scripts/lock $(ARGS)
+
+.PHONY: clean
+clean: ## remove .venv, caches and build files, never results
+	rm -rf .venv .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist workflow/*.egg-info
+	find workflow tests benchmarks scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || :

@@ -1,0 +1,25 @@
+# A table of contents: configuration, includes, targets. What is decided is decided in workflow/iosweep/.
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/measure.smk"
+include: "workflow/rules/report.smk"
+
+
+# The manifests as well as the report: were the report alone asked for, one made after a failed allocation would
+# count as done, and the next run would not take the allocation up again.
+rule all:
+    default_target: True
+    input:
+        *CAMPAIGN.manifests.values(),
+        CAMPAIGN.results / "report.html",
+        CAMPAIGN.results / "figures.done",
+
+
+# A report although an allocation failed, with those points missing. Also after Ctrl-C.
+onerror:
+    report_what_is_there()
+
+
+onsuccess:
+    show_headline()

@@ -1,0 +1,355 @@
+"""Makes `results/<campaign>/` as merge writes it, with figures that a storage system could have measured. Seeded.
+
+make(directory)                          the sweeps of a small demonstration, all valid but a few
+make(directory, sweeps=sized(1000))      about so many rows of results
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from iosweep import columns
+
+K, M, G = 2**10, 2**20, 2**30
+DATA_PHASES = ["seq_write", "seq_read", "rand_write", "rand_read"]
+METADATA_PHASES = ["create", "stat", "delete"]
+
+Sweep = dict[str, Any]
+Row = dict[str, Any]
+#: (row, draw) -> (verdict, reason), or None to leave the row as it is; "missing" only makes sense for whole points.
+Spoil = Callable[[Mapping[str, Any], random.Random], "tuple[str, str] | None"]
+
+#: check -> (severity, evidence of a pass)
+CHECKS = {
+    "finished": ("invalid", "exit status 0, one JSON document"),
+    "no_errors": ("invalid", "0 errors, 0 short, 0 dropped"),
+    "workers": ("invalid", "as many workers as asked for"),
+    "direction": ("invalid", "bytes moved in the direction asked for"),
+    "duration": ("suspect", "1.003 s of 1 s"),
+    "queue_depth_reached": ("suspect", "99.8 % of the I/Os at the depth asked for"),
+    "data_complete": ("invalid", "no holes"),
+    "cpus": ("invalid", "masks inside the usable CPUs"),
+    "client_cache": ("suspect", "O_DIRECT"),
+    "server_cache": ("suspect", ""),
+    "exclusive": ("suspect", ""),
+    "readers_are_not_writers": ("suspect", ""),
+}
+NOT_CHECKED = {
+    "server_cache": "the memory of the servers is not configured (target.server_cache)",
+    "exclusive": "exclusion is not enforced on one machine",
+    "readers_are_not_writers": "one node: the reader is the writer",
+}
+NOT_APPLICABLE = {"metadata": {"queue_depth_reached", "data_complete", "client_cache"}}
+
+
+def sweep(name: str, phases: Sequence[str], axes: Mapping[str, Sequence[Any]], **more: Any) -> Sweep:
+    """A sweep; `more` are options of its points (file_size_bytes, o_direct ...) or keys of campaign.json."""
+    return {"name": name, "phases": list(phases), "axes": {k: list(v) for k, v in axes.items()}, **more}
+
+
+DEMO = (
+    sweep(
+        "threads",
+        DATA_PHASES,
+        {"threads_per_node": [1, 2, 4, 8], "transfer_size": [4 * K, 64 * K, M]},
+        queue_depth=4,
+    ),
+    sweep("queue-depth", ["rand_write", "rand_read"], {"queue_depth": [1, 2, 4, 8, 16, 32]}),
+    sweep("metadata", METADATA_PHASES, {"threads_per_node": [1, 2, 4, 8]}),
+)
+
+
+def sized(rows: int, repetitions: int = 3) -> list[Sweep]:
+    """Sweeps that make about so many rows of results (at least 48 points)."""
+    results = rows // repetitions
+    sizes = [4 * K * 2**i for i in range(8)]
+    depths = [2**i for i in range(8)]
+    threads = max(2, (results - 16) // (len(DATA_PHASES) * len(sizes) + 8))
+    counts = [2**i for i in range(threads)] if threads <= 8 else list(range(1, threads + 1))
+    return [
+        sweep("threads-by-transfer", DATA_PHASES, {"threads_per_node": counts, "transfer_size": sizes}),
+        sweep("depth", ["rand_read"], {"queue_depth": depths, "threads_per_node": counts}),
+        sweep("metadata", METADATA_PHASES, {"threads_per_node": [1, 2, 4, 8, 16]}),
+    ]
+
+
+def make(
+    directory: Path,
+    sweeps: Sequence[Sweep] = DEMO,
+    repetitions: int = 3,
+    seed: int = 1,
+    spoil: Spoil | None = None,
+    campaign: str = "demo",
+    description: str | None = None,
+) -> Path:
+    """Write a results directory and return it."""
+    draw = random.Random(seed)
+    rows: dict[str, list[Row]] = {}
+    described = []
+    for one in sweeps:
+        points = []
+        for parameters in _points(one):
+            point = _id(one["phases"], parameters)
+            points.append(point)
+            if point in rows:
+                for row in rows[point]:
+                    row["sweeps"] += f",{one['name']}"
+            else:
+                rows[point] = list(_rows(campaign, one, point, parameters, repetitions, draw, spoil))
+        described.append(_describe(one, points, repetitions))
+    flat = [row for of_point in rows.values() for row in of_point]
+    checks = [check for row in flat for check in _checks(row)]
+    directory.mkdir(parents=True, exist_ok=True)
+    _write(directory / "results.parquet", flat, columns.COLUMNS)
+    _write(directory / "checks.parquet", checks, columns.CHECK_COLUMNS)
+    _write(directory / "nodes.parquet", [_node()], columns.NODE_COLUMNS)
+    about = {
+        "campaign": campaign,
+        "description": description,
+        "made": "2025-06-02T09:41:07+00:00",
+        "iosweep_version": "0.1.0",
+        "plan_digest": hashlib.sha256(repr(sweeps).encode()).hexdigest()[:16],
+        "seed": seed,
+        "target": {"directory": "/mnt/scratch/bench"},
+        "limits": {"bytes_written": None, "time_s": None},
+        "sweeps": described,
+        "configuration": [{"file": "config/sweep.yaml", "text": _configuration(campaign, sweeps)}],
+    }
+    (directory / "campaign.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+    return directory
+
+
+def _points(one: Sweep) -> Iterator[dict[str, Any]]:
+    names = {"transfer_size": "transfer_size_bytes", "file_size": "file_size_bytes"}
+    metadata = one["phases"][0] in METADATA_PHASES
+    fixed: dict[str, Any] = {
+        "nodes": 1,
+        "threads_per_node": 1,
+        "transfer_size_bytes": None if metadata else 4 * K,
+        "queue_depth": None if metadata else 1,
+        "file_size_bytes": None if metadata else 256 * M,
+        "files_per_thread": 1000 if metadata else 1,
+        "read_percent": None,
+        "o_direct": None if metadata else True,
+        "write_mode": "new" if metadata else "overwrite",
+        "data": None if metadata else "tool_default",
+        "ioengine": "filecreate" if metadata else "libaio",
+        "phase_time_s": None if metadata else 1.0,
+    }
+    fixed |= {key: value for key, value in one.items() if key in fixed}
+    for values in product(*one["axes"].values()):
+        varied = {names.get(axis, axis): value for axis, value in zip(one["axes"], values, strict=True)}
+        yield fixed | varied
+
+
+def _id(phases: Sequence[str], parameters: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(repr((phases, sorted(parameters.items()))).encode()).hexdigest()[:8]
+    size, depth = parameters["transfer_size_bytes"], parameters["queue_depth"]
+    kind = "fio" if size else "fio-metadata"
+    parts = [kind, f"n{parameters['nodes']}", f"t{parameters['threads_per_node']}"]
+    parts += [f"{size // K}k", f"q{depth}"] if size else []
+    return "-".join([*parts, digest])
+
+
+def _rows(
+    campaign: str,
+    one: Sweep,
+    point: str,
+    parameters: Mapping[str, Any],
+    repetitions: int,
+    draw: random.Random,
+    spoil: Spoil | None,
+) -> Iterator[Row]:
+    for repetition, phase in product(range(1, repetitions + 1), one["phases"]):
+        row: Row = dict.fromkeys(column.name for column in columns.COLUMNS)
+        row |= {name: value for name, value in parameters.items() if name in row}
+        row |= {
+            "campaign": campaign,
+            "sweeps": one["name"],
+            "point": point,
+            "repetition": repetition,
+            "phase": phase,
+            "kind": "metadata" if phase in METADATA_PHASES else "data",
+            "tool": one.get("tool", "fio"),
+            "metric": "bandwidth_bytes_per_s" if phase.startswith("seq") else "ops_per_s",
+            "fsync": True if "write" in phase else None,
+            "verdict": "valid",
+            "reasons": "",
+            "checks_passed": 9,
+            "checks_failed": 0,
+            "checks_not_checked": 3,
+            "target_directory": "/mnt/scratch/bench",
+        }
+        row |= _figures(row, draw)
+        row |= _provenance(row)
+        spoilt = spoil(row, draw) if spoil else None
+        if spoilt:
+            row["verdict"], row["reasons"] = spoilt
+            row["checks_passed"], row["checks_failed"] = 8, 1
+        if row["verdict"] == "missing":
+            if repetition == 1:
+                yield _missing(row)
+        else:
+            yield row
+
+
+def _figures(row: Row, draw: random.Random) -> Row:
+    """A device with a service time per I/O and per byte, a limit on both, and a little noise."""
+    noise = draw.gauss(1, 0.015)
+    threads, phase = row["threads_per_node"] * row["nodes"], row["phase"]
+    if row["kind"] == "metadata":
+        single, most = {"create": (9e3, 38e3), "stat": (160e3, 610e3), "delete": (14e3, 52e3)}[phase]
+        rate = most * (1 - exp(-threads * single / most)) * noise
+        latency, count = threads / rate, threads * 1000
+        moved: Row = {"ops": count, "runtime_s": count / rate}
+    else:
+        size, depth = row["transfer_size_bytes"], row["queue_depth"]
+        service = (38e-6 if "write" in phase else 82e-6) / (2 if phase.startswith("seq") else 1)
+        link = (2.1 if "write" in phase else 3.4) * G
+        ceiling = min(link / size, 410e3 if phase.startswith("seq") else 290e3)
+        offered = threads * depth / (service + size / (0.9 * G))
+        rate = ceiling * (1 - exp(-offered / ceiling)) * noise
+        latency = threads * depth / rate
+        moved = {
+            "bandwidth_bytes_per_s": rate * size,
+            "ops": round(rate),
+            "runtime_s": 1.0 + abs(draw.gauss(0, 2e-3)),
+        }
+        way = "write" if "write" in phase else "read"
+        moved |= {f"{way}_bandwidth_bytes_per_s": rate * size, f"{way}_ops_per_s": rate}
+        moved |= {"bytes_written" if way == "write" else "bytes_read": round(rate * size)}
+    tail = abs(draw.gauss(1, 0.1))
+    shape = {
+        "min": 0.55,
+        "mean": 1,
+        "stddev": 0.4,
+        "p50": 0.93,
+        "p95": 1.6,
+        "p99": 2.4,
+        "p99_5": 3.1,
+        "p99_9": 6,
+        "max": 40,
+    }
+    latencies = {f"latency_{name}_s": latency * (1 + (factor - 1) * tail) for name, factor in shape.items()}
+    return {**moved, "ops_per_s": rate, **latencies, "wall_s": moved["runtime_s"] + 0.35}
+
+
+def _provenance(row: Row) -> Row:
+    start = datetime(2025, 6, 2, 9, 0, tzinfo=UTC) + timedelta(seconds=hash_of(row) % 2400)
+    size = row["transfer_size_bytes"]
+    command = [
+        "fio", f"--name={row['phase']}", "--directory=/mnt/scratch/bench/iosweep-demo/fio", "--output-format=json+",
+        f"--numjobs={row['threads_per_node']}", f"--ioengine={row['ioengine']}", "--group_reporting", "--thread",
+        f"--randseed={hash_of(row) % 10_000}", "--clocksource=clock_gettime", "--disk_util=0", "--cpus_allowed=0-7",
+        "--cpus_allowed_policy=split", "'--filename_format=$jobnum/$filenum'", "--allow_file_create=0",
+    ]  # fmt: skip
+    if size:
+        command += [f"--bs={size}", f"--iodepth={row['queue_depth']}", f"--size={row['file_size_bytes']}"]
+        command += ["--time_based", "--runtime=1", f"--direct={int(row['o_direct'])}"]
+    return {
+        "started": start,
+        "host": "node01",
+        "node": "5f2c9a1e77d04b36",
+        "tool_version": "fio-3.33",
+        "tool_sha256": hashlib.sha256(b"fio").hexdigest(),
+        "target_source": "/dev/nvme0n1p2",
+        "target_fstype": "ext4",
+        "command": " ".join(command),
+        "raw_sha256": hashlib.sha256(row["point"].encode()).hexdigest(),
+        "raw": f"points/{row['point']}/{row['repetition']}.raw.tar.gz",
+    }
+
+
+def hash_of(row: Row) -> int:
+    """A number that is the same in every run, unlike hash()."""
+    text = f"{row['point']} {row['repetition']} {row['phase']}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
+
+
+def _missing(row: Row) -> Row:
+    """What merge writes of a phase that was not measured: what was asked for, and why there is nothing."""
+    asked = {
+        c.name for c in columns.COLUMNS[: [c.name for c in columns.COLUMNS].index("bandwidth_bytes_per_s")]
+    }
+    kept = (asked - {"repetition"}) | {"verdict", "reasons", "target_directory"}
+    return {name: value if name in kept else None for name, value in row.items()}
+
+
+def _checks(row: Row) -> Iterator[Row]:
+    if row["repetition"] is None:
+        return
+    failing, _, seen = row["reasons"].partition(": ")
+    for check, (severity, evidence) in CHECKS.items():
+        outcome = "pass"
+        if check == failing:
+            outcome, evidence = "fail", seen
+        elif check in NOT_APPLICABLE.get(row["kind"], ()):
+            outcome, evidence = "not applicable", ""
+        elif check in NOT_CHECKED:
+            outcome, evidence = "not checked", NOT_CHECKED[check]
+        key = {name: row[name] for name in ("point", "repetition", "phase")}
+        yield {**key, "check": check, "outcome": outcome, "severity": severity, "evidence": evidence}
+
+
+def _node() -> Row:
+    return {
+        "node": "5f2c9a1e77d04b36",
+        "host": "node01",
+        "kernel": "6.1.0-28-amd64",
+        "os": "Debian GNU/Linux 12 (bookworm)",
+        "cpu_model": "AMD EPYC 7543P 32-Core Processor",
+        "cpus": 64,
+        "cpus_allowed": "0-63",
+        "memory_bytes": 256 * G,
+        "mount": "29 1 259:2 / /mnt/scratch rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=remount-ro",
+    }
+
+
+def _describe(one: Sweep, points: Sequence[str], repetitions: int) -> dict[str, Any]:
+    return {
+        "name": one["name"],
+        "tool": one.get("tool", "fio"),
+        "phases": one["phases"],
+        "axes": one["axes"],
+        "points": list(points),
+        "suite": one.get("suite"),
+        "scaled": one.get("scaled", False),
+        "source": one.get("source"),
+        "description": one.get("description"),
+        "repetitions": {"min": repetitions, "max": repetitions, "until_ci95_half_width": None},
+        "phase_time_s": 1.0,
+    }
+
+
+def _configuration(campaign: str, sweeps: Sequence[Sweep]) -> str:
+    lines = [f"campaign: {campaign}", "target: {directory: /mnt/scratch/bench}", "sweeps:"]
+    for one in sweeps:
+        lines += [f"  - name: {one['name']}", "    tool: fio", f"    phases: [{', '.join(one['phases'])}]"]
+        lines += [f"    axes: {json.dumps(one['axes'])}", "    phase_time: 1s"]
+    return "\n".join(lines) + "\n"
+
+
+def _write(path: Path, rows: Sequence[Row], schema: tuple[columns.Column, ...]) -> None:
+    parquet.write_table(pa.Table.from_pylist(list(rows), columns.arrow_schema(schema)), path)
+
+
+def spoil_some(row: Mapping[str, Any], draw: random.Random) -> tuple[str, str] | None:
+    """One point of each kind that is not valid, as a real campaign has them."""
+    if row["threads_per_node"] == 8 and row["transfer_size_bytes"] == 64 * K:
+        return "suspect", "duration: 0.91 s of 1 s"
+    if row["threads_per_node"] == 2 and row["transfer_size_bytes"] == 4 * K and row["phase"] == "seq_read":
+        return "invalid", "no_errors: 3 I/O errors (ENOSPC)"
+    if row["queue_depth"] == 32:
+        return "missing", "time limit: 2 points were not started"
+    return None

@@ -1,0 +1,252 @@
+"""`iosweep`: what is not a DAG. Thin: arguments in, the package's functions, text out."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+RESULTS = Path("results")
+CONFIG = Path("config/sweep.yaml")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit codes: 0 done, 1 wrong configuration or arguments, 2 usage; those of `measure` are in runner.py."""
+    from iosweep.yamlfile import ConfigError
+
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments) or 0)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        print(
+            f"{len(error.problems)} problem{'s' if len(error.problems) > 1 else ''}; nothing was run",
+            file=sys.stderr,
+        )
+        return 1
+    except BrokenPipeError:  # a pager was left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="iosweep", description=__doc__)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(run: Any, doc: str, hidden: bool = False) -> argparse.ArgumentParser:
+        name = run.__name__.strip("_")
+        # a command without `help` does not stand in the list
+        sub = (
+            commands.add_parser(name, description=doc)
+            if hidden
+            else commands.add_parser(name, help=doc, description=doc)
+        )
+        sub.set_defaults(run=run)
+        return sub
+
+    sub = command(_plan, "what a configuration will do, and what it takes")
+    sub.add_argument("config", nargs="?", type=Path, default=CONFIG, help=f"default: {CONFIG}")
+    form = sub.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="the whole plan and its forecast as JSON")
+    form.add_argument("--csv", action="store_true", help="one line per point")
+    form.add_argument("--commands", action="store_true", help="the exact command of every phase of every point")
+    form.add_argument("--write", type=Path, metavar="FILE", help=argparse.SUPPRESS)
+
+    sub = command(_show, "the headline table of a campaign")
+    sub.add_argument("campaign")
+
+    sub = command(_report, "make the tables and the report of a campaign from what is stored")
+    sub.add_argument("campaign")
+
+    sub = command(_rerun, "measure points again; their results are kept as superseded")
+    sub.add_argument("point", nargs="+", help="id of a point, or its beginning")
+    sub.add_argument("--campaign", help="default: the only one that has such a point")
+
+    sub = command(_generate, "the schema and the generated parts of the documentation")
+    sub.add_argument("--check", action="store_true", help="change nothing; exit code 1 if something is out of date")
+
+    # what the rules call
+    sub = command(_measure, "measure what is left of an allocation", hidden=True)
+    sub.add_argument("plan", type=Path)
+    sub.add_argument("--allocation", required=True)
+    sub.add_argument("--manifest", type=Path, required=True)
+    sub.add_argument("--log", type=Path, required=True)
+    sub.add_argument("--launcher", default="direct")
+    sub.add_argument("--only")
+    command(_merge, "store to tables", hidden=True).add_argument("plan", type=Path)
+    command(_page, "tables to report", hidden=True).add_argument("results", type=Path)
+    command(_figures, "tables to SVG and PNG", hidden=True).add_argument("results", type=Path)
+    return parser
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from iosweep import config, plan, show_plan
+
+    made = plan.make(config.read(arguments.config))
+    if arguments.write:
+        if arguments.write.stem != made.digest:
+            print("the configuration changed meanwhile; run snakemake again", file=sys.stderr)
+            return 1
+        from iosweep import store
+
+        arguments.write.parent.mkdir(parents=True, exist_ok=True)
+        store.write(arguments.write, made.document())
+    elif arguments.json:
+        document = {"plan": orjson.loads(made.document()), "forecast": asdict(plan.forecast(made))}
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+    elif arguments.csv:
+        writer = csv.DictWriter(sys.stdout, show_plan.CSV)
+        writer.writeheader()
+        writer.writerows(show_plan.csv_rows(made))
+    elif arguments.commands:
+        for point, repetition, argv in show_plan.commands(made):
+            print(f"# {point} r{repetition}\n{shlex.join(argv)}")
+    else:
+        return show_plan.table(made)
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from iosweep.report import headline
+
+    results = _campaign(arguments.campaign)
+    if results is None or not (results / "results.parquet").exists():
+        return _no_campaign(arguments.campaign)
+    console = Console()
+    console.print(headline.table(results))
+    if (results / "report.html").exists():
+        console.print(f"report: {results / 'report.html'}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from iosweep import merge
+    from iosweep.plan import from_document
+    from iosweep.report import figures, page
+
+    results = _campaign(arguments.campaign)
+    plans = sorted((results / "plans").glob("*.json"), key=lambda f: f.stat().st_mtime) if results else []
+    if results is None or not plans:
+        return _no_campaign(arguments.campaign)
+    merge.merge(from_document(plans[-1].read_bytes()), results)
+    print(page.write(results))
+    figures.export(results)
+    return 0
+
+
+def _rerun(arguments: argparse.Namespace) -> int:
+    from iosweep.store import Store
+
+    campaigns = [Path(arguments.campaign)] if arguments.campaign else None
+    folders = [RESULTS / c for c in campaigns] if campaigns else sorted(p for p in RESULTS.glob("*") if p.is_dir())
+    status = 0
+    for wanted in arguments.point:
+        found = [
+            (Store(folder), results)
+            for folder in folders
+            for point, results in Store(folder).results().items()
+            if point.startswith(wanted)
+        ]
+        stores = {str(store.path) for store, _ in found}
+        if len(stores) != 1:
+            what = f"is in {', '.join(sorted(stores))}; say --campaign" if stores else "has no result"
+            print(f"{wanted}: {what}", file=sys.stderr)
+            status = 1
+            continue
+        for store, results in found:
+            for result in results.values():
+                store.supersede(result)
+            name = next(iter(results.values())).point
+            print(f"{name}: {len(results)} superseded; the next run of snakemake measures them again")
+    return status
+
+
+def _generate(arguments: argparse.Namespace) -> int:
+    from iosweep import generate
+
+    stale = generate.generate(check=arguments.check)
+    for file in stale:
+        print(f"{file} {'is out of date; run `iosweep generate`' if arguments.check else 'written'}")
+    return int(bool(stale) and arguments.check)
+
+
+def _measure(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from iosweep import runner
+    from iosweep.display import Display
+    from iosweep.launch import LAUNCHERS
+    from iosweep.plan import from_document
+
+    made = from_document(arguments.plan.read_bytes())
+    results = arguments.plan.parent.parent
+    arguments.log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with (
+            arguments.log.open("a") as log,
+            Display(Console(stderr=True), Console(file=log, width=200)) as display,
+        ):
+            runner.measure(
+                made, arguments.allocation, results, arguments.manifest, LAUNCHERS[arguments.launcher], display,
+                arguments.only,
+            )  # fmt: skip
+    except runner.Refusal as error:
+        print(f"iosweep: {error}", file=sys.stderr)
+        return error.code
+    except runner.Stopped as error:
+        print(
+            f"iosweep: stopped by {error}; what was measured is stored, the next run goes on from there",
+            file=sys.stderr,
+        )
+        return runner.INTERRUPTED
+    return 0
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    from iosweep import merge
+    from iosweep.plan import from_document
+
+    merge.merge(from_document(arguments.plan.read_bytes()), arguments.plan.parent.parent)
+    return 0
+
+
+def _page(arguments: argparse.Namespace) -> int:
+    from iosweep.report import page
+
+    page.write(arguments.results)
+    return 0
+
+
+def _figures(arguments: argparse.Namespace) -> int:
+    from iosweep.report import figures
+
+    figures.export(arguments.results)
+    return 0
+
+
+def _campaign(name: str) -> Path | None:
+    """The results of a campaign, named by its name or by the directory."""
+    for path in (RESULTS / name, Path(name)):
+        if (path / "plans").is_dir():
+            return path
+    return None
+
+
+def _no_campaign(name: str) -> int:
+    known = sorted(p.parent.name for p in RESULTS.glob("*/plans"))
+    print(f"no results of a campaign `{name}` in {RESULTS}/" + (f" (there are: {', '.join(known)})" if known else ""),
+          file=sys.stderr)  # fmt: skip
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""The one table of the result table's columns: merge writes it, the report reads it, docs/columns.md is made from it.
+
+`results.parquet` and `results.csv` have one row per point, repetition and phase. Units are SI base units and stand in
+the name. An absent value is null (parquet) or an empty field (CSV), never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Type = Literal["string", "int", "float", "bool", "time"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name (with the unit), its type and what it means."""
+
+    name: str
+    type: Type
+    doc: str
+
+
+_LATENCY = "Completion latency of one I/O in seconds (fio's clat: from submission to completion)"
+
+COLUMNS: tuple[Column, ...] = (
+    # what was measured
+    Column("campaign", "string", "Name of the campaign."),
+    Column("sweeps", "string", "Sweeps that contain the point, joined by commas."),
+    Column("point", "string", "Id of the point: readable name and a hash of everything that determines it."),
+    Column("repetition", "int", "Number of the repetition, from 1."),
+    Column(
+        "phase",
+        "string",
+        "Phase: seq_write, seq_read, rand_write, rand_read, rand_mixed, create, stat, delete.",
+    ),
+    Column("kind", "string", "data (bytes are moved) or metadata (files are created, looked up, deleted)."),
+    Column("tool", "string", "Tool that measured: fio."),
+    Column("metric", "string", "Column that is this phase's headline: bandwidth_bytes_per_s or ops_per_s."),
+    # parameters
+    Column("nodes", "int", "Nodes that took part."),
+    Column("threads_per_node", "int", "Workers per node (fio: numjobs; IOR and mdtest: ranks)."),
+    Column("transfer_size_bytes", "int", "Bytes moved by one I/O; null for metadata."),
+    Column("queue_depth", "int", "I/Os in flight per worker; null for metadata."),
+    Column("file_size_bytes", "int", "Size of each file; null for metadata."),
+    Column("files_per_thread", "int", "Files of each worker."),
+    Column("read_percent", "int", "Share of reads in a mixed phase, in percent; null elsewhere."),
+    Column("o_direct", "bool", "O_DIRECT: the client's page cache was bypassed; null for metadata."),
+    Column("fsync", "bool", "Writes were made durable inside the timing; null where nothing is written."),
+    Column("write_mode", "string", "new (files are created) or overwrite (complete files are written over)."),
+    Column("data", "string", "What is written: random, or tool_default (the tool's own buffers)."),
+    Column("ioengine", "string", "fio's I/O engine."),
+    Column("phase_time_s", "float", "Seconds asked for; null where a count bounds the phase."),
+    # figures
+    Column(
+        "bandwidth_bytes_per_s",
+        "float",
+        "Bytes moved per second, reads and writes together; null for metadata.",
+    ),
+    Column("ops_per_s", "float", "I/Os (data) or files (metadata) per second, reads and writes together."),
+    Column("read_bandwidth_bytes_per_s", "float", "The reads' part; null where none are asked for."),
+    Column("write_bandwidth_bytes_per_s", "float", "The writes' part; null where none are asked for."),
+    Column("read_ops_per_s", "float", "Reads per second; null where none are asked for."),
+    Column("write_ops_per_s", "float", "Writes per second; null where none are asked for."),
+    Column("latency_min_s", "float", f"{_LATENCY}: smallest."),
+    Column("latency_mean_s", "float", f"{_LATENCY}: arithmetic mean."),
+    Column("latency_stddev_s", "float", f"{_LATENCY}: standard deviation."),
+    Column("latency_p50_s", "float", f"{_LATENCY}: median, from the histogram."),
+    Column("latency_p95_s", "float", f"{_LATENCY}: 95th percentile, from the histogram."),
+    Column("latency_p99_s", "float", f"{_LATENCY}: 99th percentile, from the histogram."),
+    Column("latency_p99_5_s", "float", f"{_LATENCY}: 99.5th percentile (WEKA's headline), from the histogram."),
+    Column("latency_p99_9_s", "float", f"{_LATENCY}: 99.9th percentile, from the histogram."),
+    Column("latency_max_s", "float", f"{_LATENCY}: largest."),
+    Column("read_latency_mean_s", "float", "Mean latency of the reads alone."),
+    Column("read_latency_p99_s", "float", "99th percentile of the reads alone."),
+    Column("write_latency_mean_s", "float", "Mean latency of the writes alone."),
+    Column("write_latency_p99_s", "float", "99th percentile of the writes alone."),
+    Column("bytes_read", "int", "Bytes read inside the timing."),
+    Column("bytes_written", "int", "Bytes written inside the timing."),
+    Column("ops", "int", "I/Os or files inside the timing."),
+    Column("runtime_s", "float", "Seconds that the tool timed."),
+    Column("wall_s", "float", "Seconds from the tool's start to its end, start-up included."),
+    # verdict
+    Column("verdict", "string", "valid, suspect, invalid or missing."),
+    Column("reasons", "string", "Why, joined by '; '. Empty for valid."),
+    Column("checks_passed", "int", "Checks that passed."),
+    Column("checks_failed", "int", "Checks that failed."),
+    Column("checks_not_checked", "int", "Checks that could not be made (companion table `checks` says why)."),
+    # provenance
+    Column("started", "time", "When the phase's command started (UTC)."),
+    Column("host", "string", "Node that ran the phase (the first one)."),
+    Column("node", "string", "Key into the companion table `nodes`: hash of the node's facts."),
+    Column("tool_version", "string", "Version as the tool prints it."),
+    Column("tool_sha256", "string", "Hash of the tool's binary."),
+    Column("target_directory", "string", "Directory that names the file system under test."),
+    Column("target_source", "string", "Mount source of the target, as /proc/self/mountinfo has it."),
+    Column("target_fstype", "string", "Type of the target's file system."),
+    Column("command", "string", "Command of the phase, quoted for a POSIX shell."),
+    Column("raw_sha256", "string", "Hash of the archive of raw output that the figures come from."),
+    Column("raw", "string", "Path of that archive below results/<campaign>/."),
+)
+
+#: Companion table checks.parquet: one row per row of the results and check.
+CHECK_COLUMNS: tuple[Column, ...] = (
+    Column("point", "string", "Id of the point."),
+    Column("repetition", "int", "Number of the repetition."),
+    Column("phase", "string", "Phase."),
+    Column("check", "string", "Name of the check, as docs/verdicts.md has it."),
+    Column("outcome", "string", "pass, fail, not checked or not applicable."),
+    Column("severity", "string", "What a fail makes of the row: invalid or suspect."),
+    Column("evidence", "string", "What was seen, or why it could not be checked."),
+)
+
+#: Companion table nodes.parquet: one row per node and distinct set of facts.
+NODE_COLUMNS: tuple[Column, ...] = (
+    Column("node", "string", "Key: hash of the facts."),
+    Column("host", "string", "Host name."),
+    Column("kernel", "string", "Kernel release."),
+    Column("os", "string", "Distribution, as /etc/os-release has it."),
+    Column("cpu_model", "string", "CPU model."),
+    Column("cpus", "int", "Logical CPUs that are online."),
+    Column("cpus_allowed", "string", "CPUs that the runner may use (its affinity mask)."),
+    Column("memory_bytes", "int", "Main memory."),
+    Column("mount", "string", "The target's mount line."),
+)
+
+
+def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
+    """The columns as an Arrow schema (times are UTC microseconds)."""
+    import pyarrow as pa
+
+    types = {
+        "string": pa.string(),
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "bool": pa.bool_(),
+        "time": pa.timestamp("us", tz="UTC"),
+    }
+    return pa.schema([pa.field(c.name, types[c.type]) for c in columns])
+
+
+def markdown() -> str:
+    """docs/columns.md."""
+    parts = [
+        "# Columns\n",
+        "Made by `iosweep generate` from `workflow/iosweep/columns.py`. "
+        "An absent value is null in the parquet file and an empty field in the CSV, never 0.\n",
+    ]
+    for title, columns in (
+        ("results.parquet, results.csv: one row per point, repetition and phase", COLUMNS),
+        ("checks.parquet: one row per row of the results and check", CHECK_COLUMNS),
+        ("nodes.parquet: one row per node and set of facts", NODE_COLUMNS),
+    ):
+        parts.append(f"## {title}\n")
+        parts.append("| column | type | meaning |\n|---|---|---|")
+        parts.append("\n".join(f"| `{c.name}` | {c.type} | {c.doc} |" for c in columns) + "\n")
+    return "\n".join(parts)

@@ -1,0 +1,310 @@
+"""config/sweep.yaml -> validated sweeps. Every error at once: file, line, key, value and what would be right."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from iosweep import models
+from iosweep.models import unknown
+from iosweep.tools import Option, Value, tools
+from iosweep.yamlfile import ConfigError, Document, KeyPath, Problem, load
+
+
+@dataclass(frozen=True)
+class Repetitions:
+    """How often a point is measured. `half_width` is a fraction of the mean; None: always `min` times."""
+
+    min: int
+    max: int
+    half_width: float | None = None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One sweep, with its suite's scale applied. Sizes in bytes, times in seconds.
+
+    `axes` holds the values of every axis in the order written; `options` only what was set. `path` is where it stands
+    in `document`, so that whatever is found wrong with it later can name the line.
+    """
+
+    name: str
+    tool: str
+    phases: tuple[str, ...]
+    axes: Mapping[str, tuple[Value, ...]]
+    options: Mapping[str, Value]
+    exclude: tuple[Mapping[str, tuple[Value, ...]], ...]
+    when: Mapping[str, Mapping[str, tuple[Value, ...]]]
+    phase_time_s: float
+    repetitions: Repetitions
+    description: str | None = None
+    suite: str | None = None
+    scaled: bool = False
+    source: str | None = None
+    document: Document = field(repr=False, default=None)  # type: ignore[assignment]
+    path: KeyPath = ()
+
+    def problem(self, message: str, *keys: str | int) -> Problem:
+        """A problem with this sweep, or with one of its keys."""
+        return self.document.problem((*self.path, *keys), message)
+
+
+@dataclass(frozen=True)
+class Config:
+    """A validated configuration."""
+
+    campaign: str
+    description: str | None
+    target: models.Target
+    limits: models.Limits
+    seed: int
+    sweeps: tuple[Sweep, ...]
+    documents: tuple[Document, ...]
+
+
+def read(file: Path) -> Config:
+    """Read and validate a configuration. Raises ConfigError with every problem found."""
+    document = load(file)
+    model, problems = _validate(document, models.campaign_model())
+    # with an error somewhere, the entries that are right by themselves are still looked at
+    entries = dict(enumerate(model.sweeps)) if model else _sound_entries(document.data)
+    sweeps: list[Sweep] = []
+    documents = [document]
+    for index, entry in entries.items():
+        if isinstance(entry, models.SuiteEntry):
+            suite = load(models.SUITES / f"{entry.suite}.yaml")
+            suite_model, found = _validate(suite, models.suite_model())
+            problems += found
+            documents.append(suite)
+            if suite_model:
+                sweeps += [_member(entry, suite_model, suite, n) for n in range(len(suite_model.sweeps))]
+        else:
+            sweeps.append(_sweep(entry, document, ("sweeps", index)))
+    names: dict[str, Sweep] = {}
+    for sweep in sweeps:
+        problems += _check(sweep)
+        if first := names.get(sweep.name):
+            where = f"{first.document.file}, line {first.document.line(first.path)}"
+            problems.append(sweep.problem(f"`{sweep.name}` names two sweeps (the other: {where})", "name"))
+        names[sweep.name] = sweep
+    if problems or not model:
+        raise ConfigError(sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line)))
+    return Config(
+        model.campaign,
+        model.description,
+        model.target,
+        model.limits,
+        model.seed,
+        tuple(sweeps),
+        tuple(documents),
+    )
+
+
+def _member(entry: models.SuiteEntry, model: Any, document: Document, index: int) -> Sweep:
+    """A sweep of a suite, as the entry asks for it."""
+    sweep = _sweep(model.sweeps[index], document, ("sweeps", index))
+    sweep = replace(sweep, name=f"{entry.suite}.{sweep.name}", suite=entry.suite, source=model.source)
+    if entry.nodes:
+        sweep = replace(sweep, axes={**sweep.axes, "nodes": tuple(dict.fromkeys(entry.nodes))})
+    if entry.repetitions:
+        sweep = replace(sweep, repetitions=_repetitions(entry.repetitions))
+    return _scaled(sweep, entry.scale) if entry.scale else sweep
+
+
+def _scaled(sweep: Sweep, scale: models.Scale) -> Sweep:
+    """The sweep under upper bounds. It is marked as scaled only if that changes it."""
+    tool = tools()[sweep.tool]
+
+    def cap(name: str, value: Value) -> Value:
+        bound = getattr(scale, name, None)
+        return min(value, bound) if bound is not None and isinstance(value, int) else value
+
+    most = scale.repetitions or sweep.repetitions.max
+    capped = replace(
+        sweep,
+        axes={n: tuple(dict.fromkeys(cap(n, v) for v in values)) for n, values in sweep.axes.items()},
+        options={n: cap(n, v) for n, v in sweep.options.items()}
+        # a default may be above the bound too
+        | {n: cap(n, o.default) for n, o in tool.options.items()
+           if n not in sweep.options and n not in sweep.axes and cap(n, o.default) != o.default
+           and _has_effect(o, sweep)},
+        phase_time_s=min(sweep.phase_time_s, scale.phase_time or sweep.phase_time_s),
+        repetitions=replace(sweep.repetitions, min=min(sweep.repetitions.min, most), max=min(sweep.repetitions.max, most)),
+    )  # fmt: skip
+    return replace(capped, scaled=True) if capped != sweep else sweep
+
+
+def _sweep(model: Any, document: Document, path: KeyPath) -> Sweep:
+    def given(part: BaseModel) -> dict[str, Any]:
+        return {name: getattr(part, name) for name in type(part).model_fields if getattr(part, name) is not None}
+
+    def values(part: BaseModel) -> dict[str, tuple[Value, ...]]:
+        return {name: tuple(v) for name, v in given(part).items()}
+
+    return Sweep(
+        name=model.name,
+        tool=model.tool,
+        phases=tuple(model.phases),
+        axes=values(model.axes),
+        options=given(model.options),
+        exclude=tuple(values(e) for e in model.exclude),
+        when={name: values(condition) for name, condition in given(model.when).items()},
+        phase_time_s=model.phase_time,
+        repetitions=_repetitions(model.repetitions),
+        description=model.description,
+        document=document,
+        path=path,
+    )
+
+
+def _repetitions(value: int | models.Repetitions) -> Repetitions:
+    if isinstance(value, int):
+        return Repetitions(value, value)
+    return Repetitions(value.min, value.max, value.until_ci95_half_width)
+
+
+def _has_effect(option: Option, sweep: Sweep) -> bool:
+    tool = tools()[sweep.tool]
+    phases = [tool.phases[p] for p in sweep.phases]
+    return any(p.kind in option.kinds and (option.phases is None or p.name in option.phases) for p in phases)
+
+
+def _check(sweep: Sweep) -> list[Problem]:
+    """What the types alone cannot see."""
+    tool = tools()[sweep.tool]
+    problems = []
+    kinds = {tool.phases[p].kind for p in sweep.phases}
+    if len(kinds) > 1:
+        problems.append(sweep.problem("mixes data and metadata phases; write two sweeps", "phases"))
+    if len(set(sweep.phases)) < len(sweep.phases):
+        problems.append(sweep.problem("has a phase twice", "phases"))
+    if sweep.repetitions.max < sweep.repetitions.min:
+        problems.append(
+            sweep.problem(f"max {sweep.repetitions.max} is below min {sweep.repetitions.min}", "repetitions")
+        )
+    for name, values in sweep.axes.items():
+        if name in sweep.options:
+            problems.append(sweep.problem(f"`{name}` stands under axes and under options; keep one", "options", name))
+        if len(set(values)) < len(values):
+            problems.append(sweep.problem("has a value twice (sizes are binary: 1k is 1024)", "axes", name))
+    for group in ("axes", "options"):
+        for name in getattr(sweep, group):
+            if name != "nodes" and not _has_effect(tool.options[name], sweep):
+                problems.append(sweep.problem(f"`{name}` has no effect on {', '.join(sweep.phases)}", group, name))
+    conditions: list[tuple[KeyPath, Mapping[str, tuple[Value, ...]]]] = [
+        (("exclude", i), e) for i, e in enumerate(sweep.exclude)
+    ]
+    for name, condition in sweep.when.items():
+        if name not in sweep.axes:
+            problems.append(sweep.problem(unknown("axis", name, sweep.axes), "when", name))
+        if name in condition:
+            problems.append(sweep.problem("depends on itself", "when", name))
+        conditions.append((("when", name), condition))
+    for where, condition in conditions:
+        if not condition:
+            problems.append(sweep.problem("is empty; name at least one axis and its value", *where))
+        for name, values in condition.items():
+            if name not in sweep.axes:
+                problems.append(sweep.problem(unknown("axis", name, sweep.axes), *where, name))
+            elif strange := [v for v in values if v not in sweep.axes[name]]:
+                message = f"{_shown(strange[0])} is not a value of the axis (it has {_listed(sweep.axes[name])})"
+                problems.append(sweep.problem(message, *where, name))
+    return problems
+
+
+def _validate(document: Document, model: type[BaseModel]) -> tuple[Any, list[Problem]]:
+    """(the model or None, what is wrong)"""
+    try:
+        return model.model_validate(document.data), []
+    except ValidationError as error:
+        problems = [_problem(document, model, detail) for detail in error.errors(include_url=False)]
+        return None, list(dict.fromkeys(problems))
+
+
+def _sound_entries(data: Any) -> dict[int, Any]:
+    """Entries of `sweeps` that are valid by themselves, by their index."""
+    sound = {}
+    entries = data.get("sweeps")
+    for index, entry in enumerate(entries if isinstance(entries, list) else []):
+        model = models.entry_models().get(models.entry_kind(entry) or "")
+        with contextlib.suppress(ValidationError):
+            if model:
+                sound[index] = model.model_validate(entry)
+    return sound
+
+
+def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem:
+    """pydantic's error in our words. Its path holds tags of unions, which are no keys of the file."""
+    tags = {*models.entry_models(), "a number", "a mapping"}
+    path = tuple(part for part in detail["loc"] if part not in tags)
+    kind, value = detail["type"], detail["input"]
+    if kind == "extra_forbidden":
+        keys = _keys(model).get(tuple(part for part in detail["loc"][:-1] if not isinstance(part, int)), [])
+        return document.problem(path, unknown("key", str(path[-1]), keys))
+    if kind == "missing":
+        return document.problem(path[:-1], f"`{path[-1]}` is missing")
+    if kind.startswith("union_tag"):
+        entry = value if isinstance(value, dict) else {}
+        if "tool" in entry:
+            return document.problem((*path, "tool"), unknown("tool", str(entry["tool"]), tools()))
+        return document.problem(path, "is neither a sweep (it has no `tool`) nor a suite (it has no `suite`)")
+    if kind == "literal_error":
+        choices = [c.strip("'") for c in detail["ctx"]["expected"].replace(" or ", ", ").split(", ")]
+        return document.problem(path, unknown("value", str(value), choices))
+    message = {
+        "list_type": "must be a list, for example [1, 2, 4]",
+        "model_type": "must be a mapping of keys to values",
+        "model_attributes_type": "must be a mapping of keys to values",
+        "too_short": "is empty; give at least one value",
+        "bool_type": "must be true or false",
+        "string_type": "must be text",
+    }.get(kind, detail["msg"].removeprefix("Value error, "))
+    if message.startswith("unknown "):
+        return document.problem(path, message)
+    return document.problem(path, f"{_shown(value)} {_is(message)}")
+
+
+def _is(message: str) -> str:
+    return message if message.startswith(("is ", "must ", "write ")) else f"is {message}"
+
+
+def _shown(value: object) -> str:
+    text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _listed(values: Any) -> str:
+    return ", ".join(str(v) for v in values)
+
+
+@cache
+def _keys(model: type[BaseModel]) -> dict[tuple[str, ...], list[str]]:
+    """Path without indices, tags included -> the keys that are known there."""
+    found: dict[tuple[str, ...], list[str]] = {}
+
+    def visit(path: tuple[str, ...], part: type[BaseModel]) -> None:
+        found[path] = list(part.model_fields)
+        for name, info in part.model_fields.items():
+            if name == "sweeps":
+                for tag, entry in models.entry_models().items():
+                    visit((*path, name, tag), entry)
+                    visit((*path, name), entry)  # the tag is absent where there is one kind only
+                continue
+            for nested in _models_in(info.annotation):
+                visit((*path, name), nested)
+                visit((*path, name, "a mapping"), nested)
+
+    visit((), model)
+    return found
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [m for part in getattr(annotation, "__args__", ()) for m in _models_in(part)]

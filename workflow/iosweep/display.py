@@ -1,0 +1,85 @@
+"""What a person sees while an allocation runs: a line per repetition, and a bar with the time to go on a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from iosweep.plan import Allocation
+from iosweep.store import Result
+from iosweep.tools import tools
+from iosweep.units import human_duration, human_size
+
+_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
+
+
+class Display:
+    """A runner.Watcher that prints, to a person and to a log. The time to go is the forecast of what is left, corrected
+    by the pace so far."""
+
+    def __init__(self, console: Console, log: Console):
+        self._console = console
+        self._log = log
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(40), MofNCompleteColumn(), TextColumn("{task.fields[togo]}"),
+            console=console, transient=True, disable=not console.is_terminal,
+        )  # fmt: skip
+        self._task = self._bar.add_task("", total=None, togo="")
+        self._total = self._count = 0
+        self._left_s = self._done_s = 0.0
+        self._started = time.monotonic()
+
+    def __enter__(self) -> Display:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None:
+        self._total, self._left_s, self._started = repetitions, cost_s, time.monotonic()
+        self._bar.update(self._task, total=repetitions, description=allocation.name,
+                         togo=f"about {human_duration(cost_s)}")  # fmt: skip
+
+    def say(self, text: str) -> None:
+        for console in (self._console, self._log):
+            console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def more(self, repetitions: int, cost_s: float) -> None:
+        if repetitions > 0:
+            self._total += repetitions
+            self._left_s += cost_s
+            self._bar.update(self._task, total=self._total)
+
+    def finished(self, result: Result, verdicts: Mapping[str, str], cost_s: float) -> None:
+        self._count += 1
+        self._done_s += cost_s
+        self._left_s = max(0.0, self._left_s - cost_s)
+        togo_s = self._left_s * (time.monotonic() - self._started) / self._done_s if self._done_s else 0
+        togo = f"{human_duration(togo_s)} to go" if self._count < self._total else "done"
+        figures = "  ".join(
+            _figure(phase, verdicts[phase["phase"]], _metric(result, phase)) for phase in result.record["phases"]
+        )
+        count, name = f"{self._count:>4}/{self._total}", result.point.rpartition(".")[0]
+        line = f"[dim]{count}[/dim] {name} r{result.repetition}  {figures}"
+        self._console.print(f"{line}  [dim]{togo}[/dim]", highlight=False, soft_wrap=True)
+        self._log.print(f"{result.record['ended']} {line}", highlight=False, soft_wrap=True)
+        self._bar.update(self._task, completed=self._count, togo=togo)
+
+
+def _metric(result: Result, phase: Mapping[str, object]) -> str:
+    tool = tools()[result.point.partition(".")[0]]
+    return tool.phases[str(phase["phase"])].metric
+
+
+def _figure(phase: Mapping[str, object], verdict: str, metric: str) -> str:
+    value = phase["headline"]
+    if not isinstance(value, (int, float)):
+        text = "-"
+    else:
+        text = f"{human_size(value)}/s" if metric == "bandwidth_bytes_per_s" else f"{value:,.0f}/s"
+    mark = "" if verdict == "valid" else f" {verdict}"
+    return f"{phase['phase']} [{_STYLE[verdict]}]{text}{mark}[/]"

@@ -1,0 +1,90 @@
+"""Data sets on the target: prepared once, completely, looked at before every use, shared by the points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from iosweep import process
+from iosweep.agent import LONG_DEADLINE_S, Agent
+from iosweep.plan import PREPARE_BANDWIDTH, Point, data_sets
+from iosweep.store import Store
+from iosweep.tools import FileSet, tools
+
+
+@dataclass
+class _Known:
+    holes: str
+    changed_ns: int
+
+
+class FileSets:
+    """The sets of one allocation. Sizes are those of the most demanding of its points."""
+
+    def __init__(self, agent: Agent, directory: str, store: Store, points: Iterable[Point]):
+        self._agent = agent
+        self._directory = directory
+        self._store = store
+        self._wanted: dict[str, tuple[FileSet, str]] = {}
+        for point in points:
+            for (_, below), files in data_sets([point]).items():
+                known = self._wanted.get(below)
+                if known is None or len(known[0].files) < len(files.files):
+                    self._wanted[below] = (files, point.tool)
+        self._known: dict[str, _Known] = {}
+
+    def ready(self, files: FileSet, may_write: Callable[[int], None]) -> dict[str, Any]:
+        """See that a set is complete, prepare it if not. `may_write(bytes)` raises if so much must not be written.
+
+        Returns the evidence for the verdict: {wrong: [..], holes: "none" | "found" | why not looked at, ...}.
+        """
+        evidence = {"role": files.role, "files": len(files.files), "file_size_bytes": files.file_size_bytes,
+                    "set_bytes": files.size_bytes}  # fmt: skip
+        whole, tool = self._wanted[files.directory]
+        known = self._known.get(files.directory)
+        seen = self._look(whole, holes=known is None)
+        written_to = known is not None and files.role == "read" and seen["changed_ns"] != known.changed_ns
+        if seen["wrong"] or written_to:
+            may_write(whole.size_bytes)
+            trouble = self._prepare(whole, tool)
+            seen = self._look(whole, holes=True)
+            known = None
+            if trouble:
+                seen["wrong"] = [trouble, *seen["wrong"]]
+        if known is None and not seen["wrong"]:
+            known = self._known[files.directory] = _Known(seen["holes"], seen["changed_ns"])
+        return evidence | {"wrong": seen["wrong"], "holes": known.holes if known else seen["holes"]}
+
+    def _look(self, whole: FileSet, holes: bool) -> dict[str, Any]:
+        seen: dict[str, Any] = self._agent.call(
+            "examine", self._directory, whole.directory, list(whole.files), whole.file_size_bytes, holes,
+            deadline_s=LONG_DEADLINE_S,
+        )  # fmt: skip
+        return seen
+
+    def _prepare(self, whole: FileSet, tool: str) -> str | None:
+        """Write a set; returns what went wrong, or None. How it was done is kept in the store."""
+        self._known.pop(whole.directory, None)
+        path = self._agent.call("ensure", self._directory, whole.directory, True, deadline_s=LONG_DEADLINE_S)
+        assert whole.prepare
+        argv = whole.prepare(path)
+        spare = [self._agent.pid] if self._agent.pid else []
+        done = process.run(argv, 60 + whole.size_bytes / (PREPARE_BANDWIDTH / 100), spare)
+        parsed = tools()[tool].parse(done.stdout, {}, tools()[tool].phases[whole.prepared_as])
+        self._store.put("sets", whole.directory.replace("/", "."), {
+            "argv": argv, "exit_code": done.exit_code, "timed_out": done.timed_out, "wall_s": round(done.wall_s, 3),
+            "files": len(whole.files), "file_size_bytes": whole.file_size_bytes,
+            "stderr": done.stderr.decode("utf-8", "replace")[-2000:],
+        })  # fmt: skip
+        written = parsed.figures.get("bytes_written")
+        if done.exit_code or done.timed_out:
+            said = _line(done.stderr) or "; ".join(str(p) for p in parsed.problems)
+            return f"preparing them failed (exit code {done.exit_code}): {said}"
+        if written != whole.size_bytes:
+            return f"preparing them wrote {written} of {whole.size_bytes} bytes"
+        return None
+
+
+def _line(text: bytes) -> str:
+    return next((line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()), "")[:200]

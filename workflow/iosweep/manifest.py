@@ -1,0 +1,54 @@
+"""Manifests: what an allocation hands to Snakemake. One line per repetition with the hash of its raw output.
+
+A manifest is a pure function of the plan and the store, so it can be borne out by making it again. Its name carries
+the digest of the allocation's plan and a generation: Snakemake sees a new output where there is something to measure,
+and an old one where there is nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from iosweep import store as _store
+from iosweep.plan import Allocation
+from iosweep.store import Result, Store
+
+
+def text(
+    allocation: Allocation,
+    results: Mapping[str, Mapping[int, Result]],
+    missing: Mapping[str, Mapping[str, Any]],
+) -> bytes:
+    """The manifest's lines."""
+    lines = []
+    for point in allocation.points:
+        if point.id in missing:
+            lines.append({"point": point.id, "missing": missing[point.id]["reason"]})
+        for number, result in sorted(results.get(point.id, {}).items()):
+            raw = result.record["raw"]["sha256"] if result.intact else None
+            lines.append({"point": point.id, "repetition": number, "attempt": result.attempt, "raw_sha256": raw})
+    return b"".join(orjson.dumps(line) + b"\n" for line in lines)
+
+
+def write(file: Path, allocation: Allocation, store: Store) -> None:
+    """Write the manifest of what the store has."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    _store.write(file, text(allocation, store.results(), store.missing()))
+
+
+def path(results: Path, allocation: Allocation, lines: bytes, anything_left: bool) -> Path:
+    """The manifest that Snakemake is to have: the newest of this plan while nothing is left and the store bears it
+    out, else the next generation."""
+    directory = results / "manifests"
+    pattern = re.compile(rf"^{re.escape(allocation.name)}-{allocation.digest}-(\d+)\.jsonl$")
+    names = [entry.name for entry in directory.iterdir()] if directory.is_dir() else []
+    newest = max((int(m[1]) for name in names if (m := pattern.match(name))), default=-1)
+    file = directory / f"{allocation.name}-{allocation.digest}-{newest}.jsonl"
+    if newest >= 0 and not anything_left and file.read_bytes() == lines:
+        return file
+    return file.with_name(f"{allocation.name}-{allocation.digest}-{newest + 1}.jsonl")

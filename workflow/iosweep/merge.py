@@ -1,0 +1,204 @@
+"""Store -> results.parquet, results.csv, checks.parquet, nodes.parquet, campaign.json.
+
+Everything is parsed and judged again from the raw output, so a mended parser or a changed check needs no cluster.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+import iosweep
+from iosweep import store as _store
+from iosweep import verdict
+from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, Column, arrow_schema
+from iosweep.plan import Plan, Point
+from iosweep.store import Result, Store
+from iosweep.tools import Parsed, tools
+from iosweep.verdict import Seen
+
+#: Rows are written in batches, so that memory does not grow with the campaign.
+BATCH = 5000
+
+Row = dict[str, Any]
+
+#: Option of a tool -> column, where the names differ.
+_OPTION_COLUMNS = {"transfer_size": "transfer_size_bytes", "file_size": "file_size_bytes"}
+_NAMES = {column.name for column in COLUMNS}
+
+
+def merge(plan: Plan, results: Path) -> None:
+    """Write the tables of a campaign, each whole."""
+    store = Store(results)
+    nodes = store.documents("nodes")
+    with (
+        _Table(results / "results.parquet", COLUMNS, results / "results.csv") as rows,
+        _Table(results / "checks.parquet", CHECK_COLUMNS) as checks,
+    ):
+        for row, findings in _rows(plan, store, nodes):
+            rows.add(row)
+            for check in findings:
+                checks.add(check)
+    with _Table(results / "nodes.parquet", NODE_COLUMNS) as table:
+        for key, facts in nodes.items():
+            table.add({"node": key, **facts})
+    campaign = {
+        "campaign": plan.campaign,
+        "description": plan.description,
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "iosweep_version": iosweep.__version__,
+        "plan_digest": plan.digest,
+        "seed": plan.seed,
+        "target": plan.target,
+        "limits": plan.limits,
+        "sweeps": plan.sweeps,
+        "configuration": plan.configuration,
+    }
+    _store.write(results / "campaign.json", orjson.dumps(campaign, option=orjson.OPT_INDENT_2))
+
+
+class _Table:
+    """A parquet file (and the same as CSV) under temporary names until it is whole."""
+
+    def __init__(self, parquet: Path, columns: tuple[Column, ...], csv: Path | None = None):
+        self._schema = arrow_schema(columns)
+        self._rows: list[Row] = []
+        self._files = [parquet, *([csv] if csv else [])]
+        self._temporary = [f.with_name(f".{f.name}.{os.getpid()}.tmp") for f in self._files]
+
+    def __enter__(self) -> _Table:
+        self._parquet = pa.parquet.ParquetWriter(self._temporary[0], self._schema)
+        self._csv = pa.csv.CSVWriter(self._temporary[1], self._schema) if len(self._files) > 1 else None
+        return self
+
+    def add(self, row: Row) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        table = pa.Table.from_pylist(self._rows, self._schema)
+        self._parquet.write_table(table)
+        if self._csv:
+            self._csv.write_table(table)
+        self._rows.clear()
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._flush()
+        self._parquet.close()
+        if self._csv:
+            self._csv.close()
+        for temporary, file in zip(self._temporary, self._files, strict=True):
+            if kind is None:
+                temporary.replace(file)
+            else:
+                temporary.unlink(missing_ok=True)
+
+
+def _rows(plan: Plan, store: Store, nodes: Mapping[str, Any]) -> Iterator[tuple[Row, list[Row]]]:
+    """Every row of the results with its rows of checks."""
+    missing = store.missing()
+    results = store.results()
+    for point in plan.points:
+        base = _base(plan, point)
+        measured = 0
+        for _, result in sorted(results.get(point.id, {}).items()):
+            rows = list(_repetition(plan, point, result, store, nodes, base))
+            measured += bool(rows)
+            yield from rows
+        if not measured:
+            damaged = bool(results.get(point.id))
+            reason = missing.get(point.id, {}).get("reason") or (
+                "the stored raw output is damaged; run it again" if damaged else "not measured yet"
+            )
+            for phase in point.steps():
+                yield base | {"phase": phase.name, "kind": phase.kind, "metric": phase.metric, "verdict": "missing",
+                              "reasons": reason, "checks_passed": 0, "checks_failed": 0,
+                              "checks_not_checked": 0}, []  # fmt: skip
+
+
+def _base(plan: Plan, point: Point) -> Row:
+    options = {_OPTION_COLUMNS.get(name, name): value for name, value in point.options.items()}
+    return {
+        "campaign": plan.campaign,
+        "sweeps": ",".join(point.sweeps),
+        "point": point.id,
+        "tool": point.tool,
+        "nodes": point.nodes,
+        "phase_time_s": point.phase_time_s,
+        "target_directory": plan.target["directory"],
+        **{name: value for name, value in options.items() if name in _NAMES},
+    }
+
+
+def _repetition(
+    plan: Plan, point: Point, result: Result, store: Store, nodes: Mapping[str, Any], base: Row
+) -> Iterator[tuple[Row, list[Row]]]:
+    archive = store.raw(result)
+    if archive is None:
+        return
+    raw = _store.unpack(archive)
+    record = result.record
+    tool = tools()[point.tool]
+    steps = {phase.name: phase for phase in point.steps()}
+    memory = nodes.get(record["node"], {}).get("memory_bytes")
+    shared = base | {
+        "repetition": result.repetition,
+        "host": record["host"],
+        "node": record["node"],
+        "tool_version": record["tool"]["version"],
+        "tool_sha256": record["tool"]["sha256"],
+        "target_source": record["target"]["source"],
+        "target_fstype": record["target"]["fstype"],
+        "raw_sha256": record["raw"]["sha256"],
+        "raw": f"points/{point.id}/{record['raw']['name']}",
+    }
+    for run in record["phases"]:
+        phase = steps[run["phase"]]
+        stdout = raw.get(f"{phase.name}.stdout")
+        parsed = Parsed() if stdout is None else tool.parse(stdout, point.options, phase)
+        findings = verdict.judge(Seen(point, phase, run, parsed, plan.target, memory))
+        outcome, reasons = verdict.verdict(findings)
+        counts = {o: sum(f.outcome == o for _, f in findings) for o in ("pass", "fail", "not checked")}
+        figures = {name: value for name, value in parsed.figures.items() if name in _NAMES}
+        row = shared | figures | _only_for(phase.name, point) | {
+            "phase": phase.name,
+            "kind": phase.kind,
+            "metric": phase.metric,
+            "wall_s": run["wall_s"],
+            "verdict": outcome,
+            "reasons": "; ".join(reasons),
+            "checks_passed": counts["pass"],
+            "checks_failed": counts["fail"],
+            "checks_not_checked": counts["not checked"],
+            "started": datetime.fromisoformat(run["started"]),
+            "command": shlex.join(run["argv"]),
+        }  # fmt: skip
+        key = {"point": point.id, "repetition": result.repetition, "phase": phase.name}
+        yield (
+            row,
+            [
+                key | {"check": c.name, "outcome": f.outcome, "severity": c.severity, "evidence": f.evidence}
+                for c, f in findings
+            ],
+        )
+
+
+def _only_for(phase: str, point: Point) -> Row:
+    """Options of the point that this phase does not use are null in its row."""
+    options = tools()[point.tool].options
+    return {
+        _OPTION_COLUMNS.get(name, name): None
+        for name in point.options
+        if (phases := options[name].phases) is not None and phase not in phases and name in _NAMES
+    }

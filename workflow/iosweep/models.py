@@ -1,0 +1,360 @@
+"""Typed models of a configuration file. The JSON Schema, the key reference and every error come from them.
+
+The models of a sweep are made from each tool's table of options, so a new tool needs no change here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    Tag,
+    WithJsonSchema,
+    create_model,
+)
+
+from iosweep import units
+from iosweep.tools import Option, Tool, tools
+
+#: Suites that come with the project.
+SUITES = Path(__file__).resolve().parents[2] / "config" / "suites"
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+
+def _schema(*patterns: tuple[str, str]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [{"type": kind} | ({"pattern": p} if p else {}) for kind, p in patterns]})
+
+
+def _count(minimum: int, maximum: int | None) -> Any:
+    def validate(value: object) -> int:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if isinstance(value, int) and whole and value >= minimum and (maximum is None or value <= maximum):
+            return value
+        raise ValueError(
+            f"not a whole number from {minimum}" + (f" to {maximum}" if maximum is not None else " upwards")
+        )
+
+    schema = {"type": "integer", "minimum": minimum} | ({"maximum": maximum} if maximum is not None else {})
+    return Annotated[int, BeforeValidator(validate), WithJsonSchema(schema)]
+
+
+def _size(minimum: int) -> Any:
+    def validate(value: object) -> int:
+        size = units.parse_size(value)
+        if size < minimum:
+            raise ValueError(f"smaller than {units.size_name(minimum)}")
+        return size
+
+    return Annotated[int, BeforeValidator(validate), _schema(("integer", ""), ("string", units.SIZE_PATTERN))]
+
+
+def _name(value: object) -> str:
+    if isinstance(value, str) and re.match(NAME_PATTERN, value):
+        return value
+    raise ValueError(
+        "not a name; write up to 64 letters, digits, dots, dashes and underscores (a letter or digit first)"
+    )
+
+
+def _path(value: object) -> str:
+    if isinstance(value, str) and value and "\0" not in value and "\n" not in value:
+        if value.startswith("~"):
+            raise ValueError("`~` is not expanded; write the path out")
+        return value
+    raise ValueError("not a path; write the directory as text, in quotes if it has special characters")
+
+
+if TYPE_CHECKING:
+    Size = Count = int
+else:
+    Size = _size(1)
+    Count = _count(1, None)
+Name = Annotated[str, BeforeValidator(_name), _schema(("string", NAME_PATTERN))]
+Duration = Annotated[
+    float, BeforeValidator(units.parse_duration), _schema(("string", units.DURATION_PATTERN))
+]  # seconds
+Share = Annotated[float, BeforeValidator(units.parse_share), _schema(("string", units.SHARE_PATTERN))]  # fraction
+
+
+def unknown(what: str, name: str, known: Iterable[object]) -> str:
+    """`unknown key `thread`; did you mean `threads`? (known: ...)`"""
+    names = [str(k) for k in known]
+    near = difflib.get_close_matches(name, names, 1, 0.6)
+    hint = f"; did you mean `{near[0]}`?" if near else ""
+    return f"unknown {what} `{name}`{hint}" + (f" (known: {', '.join(names)})" if names else "")
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors; values are not coerced."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Target(Strict):
+    """The file system under test."""
+
+    directory: Annotated[str, BeforeValidator(_path)] = Field(
+        description="A directory on it. Everything is written below `iosweep-<campaign>/` in there. A relative path"
+        " counts from where snakemake is run."
+    )
+    server_cache: (
+        Annotated[int, BeforeValidator(units.parse_size), _schema(("integer", ""), ("string", units.SIZE_PATTERN))]
+        | None
+    ) = Field(
+        None,
+        description="Memory that the servers may cache with, all together. Reads whose files are smaller than twice"
+        " that are suspect; without it the check says `not checked`. 0 where there is no server.",
+    )
+    node_bandwidth: Size | None = Field(
+        None,
+        description="Bytes per second that one node can move at most (its links). Faster reads are suspect; the"
+        " forecast of what timed writes write uses it too (4g where it is not given).",
+    )
+    layout: Literal["inherit"] = Field("inherit", description="Striping of what is written: as the directory has it.")
+
+
+class Limits(Strict):
+    """Ceilings. What cannot fit is refused before anything is written."""
+
+    bytes_written: Size | None = Field(
+        None, description="Bytes that the campaign may write, data sets included. Must be given above 10t."
+    )
+    time: Duration | None = Field(None, description="Time that the campaign may take, all allocations together.")
+    share_of_free: Share = Field(0.10, description="Share of the target's free space and inodes that may be used.")
+    fill: Share = Field(0.80, description="How full the target may get, in space and in inodes, as df counts.")
+
+
+class Repetitions(Strict):
+    """How often a point is measured: at least `min`, then until the interval is narrow enough, at most `max`."""
+
+    min: Count = Field(3, description="At least so many.")
+    max: Count = Field(10, description="At most so many.")
+    until_ci95_half_width: Share = Field(
+        0.05,
+        description="Stop when the 95 % confidence interval of every phase's headline is within this share.",
+    )
+
+
+def _repetitions(value: object) -> object:
+    if isinstance(value, (dict, Repetitions)) or (
+        isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    ):
+        return value
+    raise ValueError("not a number of repetitions; write a whole number from 1, or {min, max, until_ci95_half_width}")
+
+
+RepetitionsField = Annotated[
+    Annotated[int, Tag("a number")] | Annotated[Repetitions, Tag("a mapping")],
+    Discriminator(lambda v: "a number" if isinstance(v, int) else "a mapping"),
+    BeforeValidator(_repetitions),
+]
+
+
+class Scale(Strict):
+    """Upper bounds that make a suite fit a smaller machine. A scaled suite does not compare with published figures."""
+
+    phase_time: Duration | None = Field(None, description="Longest phase time.")
+    repetitions: Count | None = Field(None, description="Most repetitions.")
+    threads_per_node: Count | None = Field(None, description="Most workers per node.")
+    queue_depth: Count | None = Field(None, description="Greatest queue depth.")
+    file_size: Size | None = Field(None, description="Largest file.")
+    files_per_thread: Count | None = Field(None, description="Most files per worker.")
+
+
+LAPTOP = Scale(
+    phase_time="1s",  # type: ignore[arg-type]
+    repetitions=1,
+    threads_per_node=2,
+    queue_depth=8,
+    file_size=64 << 20,
+    files_per_thread=1000,
+)
+
+
+def _scale(value: object) -> object:
+    if value == "laptop":
+        return LAPTOP
+    if isinstance(value, (dict, Scale)):
+        return value
+    raise ValueError("write `laptop`, or a mapping of upper bounds such as {phase_time: 5s, file_size: 256m}")
+
+
+def _suite(value: object) -> str:
+    known = sorted(file.stem for file in SUITES.glob("*.yaml"))
+    if value in known:
+        return str(value)
+    raise ValueError(unknown("suite", str(value), known))
+
+
+class SuiteEntry(Strict):
+    """A ready set of sweeps from config/suites/."""
+
+    suite: Annotated[str, BeforeValidator(_suite), WithJsonSchema({"type": "string"})] = Field(
+        description="Name of the suite: a file in config/suites/, without `.yaml`."
+    )
+    scale: (
+        Annotated[
+            Scale,
+            BeforeValidator(_scale),
+            WithJsonSchema({"anyOf": [{"const": "laptop"}, Scale.model_json_schema()]}),
+        ]
+        | None
+    ) = Field(None, description="`laptop`, or upper bounds, so that the suite fits a smaller machine.")
+    nodes: list[Count] | None = Field(None, description="Node counts, in place of the suite's own.", min_length=1)
+    repetitions: RepetitionsField | None = Field(None, description="In place of the suite's own.")
+
+
+def _value_type(option: Option) -> Any:
+    match option.kind:
+        case "size":
+            return _size(option.minimum)
+        case "count":
+            return _count(option.minimum, option.maximum)
+        case "flag":
+            return StrictBool
+        case "choice":
+            return Literal[option.choices]
+
+
+def _help(option: Option) -> str:
+    default = (
+        units.size_name(option.default) if option.kind == "size" and isinstance(option.default, int) else option.default
+    )
+    return f"{option.help} Default: {str(default).lower() if isinstance(default, bool) else default}."
+
+
+def _one_or_more(kind: Any) -> Any:
+    many: Any = list[kind]
+    return Annotated[many, BeforeValidator(lambda v: v if isinstance(v, list) else [v]),
+                     WithJsonSchema({})]  # fmt: skip
+
+
+#: `nodes` is an axis of every tool.
+NODES = Option("nodes", "count", 1, "Nodes that take part.", "nodes")
+
+
+@cache
+def sweep_model(tool: Tool) -> type[Strict]:
+    """The model of a sweep with this tool, made from its tables."""
+    title = tool.name.capitalize()
+    settable = {NODES.name: NODES, **tool.options}
+
+    def group(suffix: str, doc: str, of: Any, names: Mapping[str, Option]) -> Any:
+        fields: dict[str, Any] = {n: (of(o) | None, Field(None, description=_help(o))) for n, o in names.items()}
+        return create_model(f"{title}{suffix}", __base__=Strict, __doc__=doc, **fields)
+
+    axes = group("Axes", "What varies: every combination is a point.",
+                 lambda o: Annotated[list[_value_type(o)], Field(min_length=1)], settable)  # fmt: skip
+    options = group("Options", "What does not vary.", _value_type, tool.options)
+    some = group(
+        "Values",
+        "Values of axes: a value or a list of them.",
+        lambda o: _one_or_more(_value_type(o)),
+        settable,
+    )
+    when = group("When", "Axes that vary only where others have these values.", lambda o: some, settable)
+    phase: Any = Literal[tuple(tool.phases)]
+    name: Any = Literal[tool.name]
+    one_of: Any = Annotated[list[phase], Field(min_length=1)]
+    excluded: Any = list[some]
+    fields: dict[str, Any] = {
+        "name": (Name, Field(description="Name of the sweep, unique in the campaign.")),
+        "tool": (name, Field(description="Tool that measures.")),
+        "description": (str | None, Field(None, description="A sentence for the report.")),
+        "phases": (one_of, Field(description="Steps of each point, in this order.")),
+        "axes": (
+            axes,
+            Field(default_factory=axes, description="What varies: lists of values; every combination is a point."),
+        ),
+        "options": (options, Field(default_factory=options, description="What does not vary.")),
+        "exclude": (
+            excluded,
+            Field([], description="Combinations to leave out; one that names few axes leaves out many."),
+        ),
+        "when": (
+            when,
+            Field(
+                default_factory=when,
+                description="An axis varies only where others have these values; elsewhere it has its default.",
+            ),
+        ),
+        "phase_time": (Duration, Field(60.0, description="How long each timed phase runs. Default: 60s.")),
+        "repetitions": (
+            RepetitionsField,
+            Field(
+                3,
+                description="How often each point is measured: a number, or {min, max, until_ci95_half_width}."
+                " Default: 3.",
+            ),
+        ),
+    }
+    return create_model(f"{title}Sweep", __base__=Strict, __doc__=f"A sweep with {tool.name}: {tool.help}.", **fields)
+
+
+def entry_kind(entry: object) -> str | None:
+    """The kind of an entry of `sweeps`; never the name of a key, so that it can be told apart in an error's path."""
+    if isinstance(entry, SuiteEntry) or (isinstance(entry, dict) and "suite" in entry):
+        return "a suite"
+    tool = entry.get("tool") if isinstance(entry, dict) else getattr(entry, "tool", None)
+    return f"a {tool} sweep" if isinstance(tool, str) else None
+
+
+@cache
+def entry_models() -> dict[str, type[Strict]]:
+    """Tag -> model of each kind of entry of `sweeps`."""
+    found: dict[str, type[Strict]] = {"a suite": SuiteEntry}
+    return found | {f"a {name} sweep": sweep_model(tool) for name, tool in tools().items()}
+
+
+def _entries(kinds: dict[str, type[Strict]]) -> Any:
+    """A list of entries of these kinds."""
+    entry: Any = None
+    for tag, model in kinds.items():
+        part: Any = Annotated[model, Tag(tag)]  # type: ignore[valid-type]
+        entry = part if entry is None else entry | part
+    if len(kinds) > 1:  # a discriminated union needs two members
+        entry = Annotated[entry, Discriminator(entry_kind)]
+    return Annotated[list[entry], Field(min_length=1)]
+
+
+@cache
+def campaign_model() -> type[Strict]:
+    """The model of a configuration file."""
+    fields: dict[str, Any] = {
+        "campaign": (Name, Field(description="Name of the campaign; results go to results/<campaign>/.")),
+        "description": (str | None, Field(None, description="A sentence for the report.")),
+        "target": (Target, Field(description=Target.__doc__)),
+        "limits": (Limits, Field(default_factory=Limits, description=Limits.__doc__)),
+        "seed": (
+            _count(0, 2**31 - 1),
+            Field(1, description="Seed of the order of points and of random offsets. Default: 1."),
+        ),
+        "sweeps": (_entries(entry_models()), Field(description="Sweeps and suites.")),
+    }
+    return create_model(
+        "Campaign", __base__=Strict, __doc__="What to measure, on what, and what it may cost.", **fields
+    )
+
+
+@cache
+def suite_model() -> type[Strict]:
+    """The model of a file in config/suites/."""
+    kinds = {tag: model for tag, model in entry_models().items() if model is not SuiteEntry}
+    fields: dict[str, Any] = {
+        "description": (str, Field(description="What it measures.")),
+        "source": (str, Field(description="Where the tests come from.")),
+        "sweeps": (_entries(kinds), Field(description="Its sweeps.")),
+    }
+    return create_model("Suite", __base__=Strict, __doc__="A ready set of sweeps.", **fields)

@@ -1,0 +1,56 @@
+"""The tools' programs on this machine: which binary, which build."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from iosweep.tools import Tool, tools
+
+
+@dataclass(frozen=True)
+class Program:
+    """A tool's binary."""
+
+    path: str
+    sha256: str
+    version: str
+
+
+@cache
+def sha256(tool: str) -> str | None:
+    """Hash of the binary that PATH finds for a tool, or None. Starts nothing."""
+    path = shutil.which(tools()[tool].program)
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else None
+
+
+def builds(names: Iterable[str]) -> dict[str, str | None]:
+    """tool -> hash of its binary, as progress.Here takes it."""
+    return {name: sha256(name) for name in names}
+
+
+def find(tool: Tool) -> Program | str:
+    """The program of a tool, or the reason why it cannot be used."""
+    path = shutil.which(tool.program)
+    if path is None:
+        return f"{tool.program} is not on PATH; get it with {tool.get_it}"
+    try:
+        done = subprocess.run(
+            [path, *tool.version_argv[1:]],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+            errors="replace",
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{path} does not run: {error}"
+    if done.returncode:
+        return f"{path} does not run: exit code {done.returncode} {done.stderr.strip()[:200]}"
+    digest = sha256(tool.name)
+    return Program(path, digest or "", done.stdout.strip().splitlines()[0] if done.stdout.strip() else "unknown")

@@ -1,0 +1,82 @@
+"""Names, titles and notes of figures. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from iosweep.report import words
+from iosweep.report.slices import Slice, values
+from iosweep.report.summary import VERDICTS, Result
+
+#: Parameters that a figure is told by, where they do not vary.
+_PLACE = ("nodes", "threads_per_node", "transfer_size_bytes", "queue_depth", "file_size_bytes")
+
+BARS = {
+    "ci95": "Bars: 95 % confidence interval of the mean over the repetitions (Student's t).",
+    "range": "Bars: smallest and largest repetition.",
+    "none": "One repetition each, so there are no error bars.",
+}
+
+
+def name(cut: Slice, quantity: str, phase: str | None) -> str:
+    """Stable name, fit for a file: `throughput-by-threads.<sweep>`."""
+    if quantity == "latency":
+        what = "latency"
+    elif cut.kind == "metadata":
+        what = "metadata"
+    else:
+        what = "throughput" if "bandwidth_bytes_per_s" in _metrics(cut, phase) else "iops"
+    axis = {"threads_per_node": "threads"}.get(cut.x, cut.x.removesuffix("_bytes").replace("_", "-"))
+    return f"{what}-by-{axis}.{slug(cut.sweep)[:80]}{'.' + phase if phase else ''}{slug(cut.suffix)}"
+
+
+def title(cut: Slice, quantity: str, phase: str | None) -> str:
+    """`Throughput and IOPS against threads per node`, `Random read: IOPS against queue depth`."""
+    if quantity == "latency":
+        what = "latency"
+    elif cut.kind == "metadata":
+        what = "metadata rates"
+    else:
+        titles = {"bandwidth_bytes_per_s": "throughput", "ops_per_s": "IOPS"}
+        metrics = _metrics(cut, phase)
+        what = " and ".join(text for metric, text in titles.items() if metric in metrics)
+    against = f"{what} against {words.PARAMETER_TITLES[cut.x]}"
+    return f"{words.phase(phase)}: {against}" if phase else against[0].upper() + against[1:]
+
+
+def subtitle(cut: Slice) -> str:
+    """Conditions, and the parameters that do not vary."""
+    parts = [words.describe(cut.condition, cut.kind)]
+    place = _PLACE if cut.kind == "data" else (*_PLACE, "files_per_thread")
+    for column in place:
+        found = values(cut.results, column)
+        if len(found) == 1 and column not in (cut.x, cut.colour, cut.facet):
+            parts.append(words.named(column, found[0]))
+    return "; ".join(parts)
+
+
+def notes(results: Sequence[Result], drawable: Sequence[Result], bars: str, quantity: str) -> Iterator[str]:
+    """What the error bars are, what is hollow, and what is not drawn, with the reasons."""
+    if drawable:
+        yield BARS[bars]
+        if quantity == "latency" and bars != "none":
+            yield "p99: median of the repetitions' 99th percentiles."
+    hollow = [result for result in drawable if result.verdict != "valid"]
+    if hollow:
+        yield f"Hollow: {len(hollow)} not valid ({words.reasons(hollow)})."
+    # A result that counts but lacks this figure is the tool's doing, not a verdict.
+    unused = [result for result in results if not result.used]
+    for verdict in VERDICTS:
+        own = [result for result in unused if result.verdict == verdict]
+        if own:
+            yield f"Not drawn: {len(own)} {verdict} ({words.reasons(own)})."
+
+
+def slug(text: str) -> str:
+    """Text as part of a file name: letters, digits, dots, hyphens and underscores."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)
+
+
+def _metrics(cut: Slice, phase: str | None) -> set[str]:
+    return {result.metric for result in cut.results if phase in (None, result.phase)}

@@ -1,0 +1,71 @@
+"use strict";
+// The figures: the specification of the SVG and PNG files, made to fit the width there is.
+
+const PANEL = {least: 300, around: 62, between: 26};
+const views = new Map();
+
+function valuesOf(columns) {
+  const names = Object.keys(columns);
+  return columns[names[0]].map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
+}
+
+// Panels side by side as far as they fit; each as wide as its share, less what stands around it.
+function fitted(spec, width) {
+  const columns = Math.max(1, Math.min(spec.columns, Math.floor(width / PANEL.least)));
+  const share = (width - (columns - 1) * PANEL.between) / columns;
+  const panels = spec.concat.map((panel) => ({...panel, width: Math.max(160, Math.floor(share - PANEL.around))}));
+  const {title, ...rest} = spec; // the page has it as a heading
+  return {...rest, columns, concat: panels, config: {...spec.config, padding: 1}};
+}
+
+const tip = element("div", {id: "tip", role: "tooltip", hidden: ""});
+document.body.append(tip);
+
+// A tooltip of our own: plain text, and no style of a library's that the policy would have to allow.
+function tooltip(handler, event, item, value) {
+  tip.hidden = !value;
+  if (!value) return;
+  const {value: figure, spread, measure, what, verdict, point} = value;
+  tip.replaceChildren(
+    element("b", {}, measure ? `${measure} ${figure}` : figure),
+    ...[spread, what, shown(verdict, "verdict"), point].map((line) => element("div", {}, line)));
+  const box = tip.getBoundingClientRect();
+  tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 4))}px`;
+  tip.style.top = `${Math.max(4, Math.min(event.clientY + 14, innerHeight - box.height - 4))}px`;
+}
+
+async function draw(place) {
+  const figure = report.figures[place.dataset.figure];
+  const width = place.clientWidth;
+  views.get(place)?.result?.finalize();
+  const spec = {...fitted(figure.spec, width), datasets: {values: valuesOf(figure.values)}};
+  // ast: expressions are interpreted, not compiled, so that the policy can forbid eval.
+  const result = await vegaEmbed(place, spec, {ast: true, renderer: "svg", actions: false, defaultStyle: false, tooltip});
+  views.set(place, {result, width});
+  place.dataset.drawn = "";
+}
+
+function saveButton(place, type) {
+  return element("button", {
+    type: "button",
+    onclick: async () => {
+      const chart = document.querySelector(`.chart[data-figure="${CSS.escape(place.dataset.figure)}"]`);
+      const url = await views.get(chart).result.view.toImageURL(type, 2);
+      element("a", {href: url, download: `${place.dataset.figure}.${type}`}).click();
+    },
+  }, type.toUpperCase());
+}
+
+async function drawAll() {
+  for (const place of document.querySelectorAll(".chart")) {
+    if (views.get(place)?.width === place.clientWidth) continue;
+    await draw(place);
+    await new Promise((resolve) => setTimeout(resolve)); // let the page answer in between
+  }
+  document.documentElement.dataset.drawn = "";
+}
+
+let waiting;
+addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(drawAll, 200); });
+for (const place of document.querySelectorAll(".save")) place.append(saveButton(place, "svg"), saveButton(place, "png"));
+drawAll();

@@ -1,0 +1,173 @@
+"""The answer in a few lines: the best figure of every phase, with where it was measured and how sure we are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from iosweep.report import words
+from iosweep.report.data import Campaign, load
+from iosweep.report.plots import METADATA_CAVEAT, spread
+from iosweep.report.summary import Result, count_points, count_results, phase_order, summarise
+from iosweep.report.table import not_checked
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+_LATENCY_PHASES = ("rand_read", "rand_write")
+_STYLES = {"valid": "green", "suspect": "yellow", "invalid": "red", "missing": "bright_black"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One headline figure. Without a figure (`value` is ""), `place` says why."""
+
+    label: str
+    value: str  # with its unit
+    more: str  # a second figure, such as the 99th percentile; else ""
+    spread: str
+    place: str  # the point's parameters in brief
+    verdict: str
+    point: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Headline figures that were measured under the same conditions."""
+
+    title: str
+    entries: tuple[Entry, ...]
+
+
+def groups(results: Sequence[Result]) -> list[Group]:
+    """The headline, per conditions: nothing is the best of things that do not compare. Pure."""
+    conditions = words.conditions(results)
+    found = []
+    for kind in ("data", "metadata"):
+        of_kind = [result for result in results if result.kind == kind]
+        for condition in dict.fromkeys(conditions[result.point] for result in of_kind):
+            own = [result for result in of_kind if conditions[result.point] == condition]
+            title = METADATA_CAVEAT if (kind, condition[0]) == ("metadata", "fio") else words.describe(condition, kind)
+            found.append(Group(title, tuple(_entries(own))))
+    return found
+
+
+def _entries(results: Sequence[Result]) -> Iterator[Entry]:
+    phases = sorted({result.phase for result in results}, key=phase_order)
+    for phase in phases:
+        yield _rate([result for result in results if result.phase == phase])
+    for phase in phases:
+        found = [r for r in results if r.phase == phase and "latency_mean_s" in r.statistics]
+        if phase in _LATENCY_PHASES and found:
+            yield _latency(found)
+
+
+def _rate(results: Sequence[Result]) -> Entry:
+    phase = results[0].phase
+    measured = [result for result in results if result.headline]
+    if not measured:
+        reason = words.reasons(results, most=1)
+        return Entry(words.phase(phase), "", "", "", reason, results[0].verdict, results[0].point)
+    best = _best(measured, lambda result: _mean(result, result.metric))
+    units = words.units_of(best.metric, best.kind)
+    return _entry(words.phase(phase), best, best.metric, units, "")
+
+
+def _latency(results: Sequence[Result]) -> Entry:
+    """The lowest mean latency at the lowest queue depth: what one I/O costs when nothing is in its way."""
+    depth = min(result.parameters["queue_depth"] or 1 for result in results)
+    shallow = [result for result in results if (result.parameters["queue_depth"] or 1) == depth]
+    best = _best(shallow, lambda result: -_mean(result, "latency_mean_s"))
+    tail = best.typical("latency_p99_s")
+    more = "" if tail is None else f"p99 {words.quantity(tail, words.LATENCY)}"
+    return _entry(f"{words.phase(best.phase)} latency", best, "latency_mean_s", words.LATENCY, more)
+
+
+def _best(results: Sequence[Result], score: Callable[[Result], float]) -> Result:
+    """The best valid result; the best of the others only where no valid one is."""
+    return max(results, key=lambda result: (result.verdict == "valid", score(result)))
+
+
+def _mean(result: Result, column: str) -> float:
+    return result.statistics[column].mean
+
+
+def _entry(label: str, result: Result, column: str, units: Sequence[words.Unit], more: str) -> Entry:
+    statistics = result.statistics[column]
+    return Entry(
+        label=label,
+        value=words.quantity(statistics.mean, units),
+        more=more,
+        spread=spread(statistics, units),
+        place=words.brief(result.parameters),
+        verdict=result.verdict,
+        point=result.point,
+    )
+
+
+def table(results: Path) -> RenderableType:
+    """What `iosweep show` prints, for a terminal of at least 80 columns.
+
+    Raises FileNotFoundError when merge has not written to `results`.
+    """
+    from rich.console import Group as Lines
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    campaign = load(results)
+    summary = summarise(campaign.rows)
+    parts: list[RenderableType] = [_title(campaign), _verdicts(campaign, summary)]
+    for sweep in campaign.about["sweeps"]:
+        if sweep["scaled"]:
+            parts.append(Text(scaled(sweep), style="yellow"))
+    for group in groups(summary):
+        grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
+        for column in ({"no_wrap": True}, {"justify": "right"}, {}, {}, {"no_wrap": True}):
+            grid.add_column(**column)  # type: ignore[arg-type]
+        for entry in group.entries:
+            value = Text(entry.value or "no figure", style="bold" if entry.value else "")
+            if entry.more:
+                value.append(f"\n{entry.more}", style="not bold")
+            grid.add_row(entry.label, value, Text(entry.spread), Text(entry.place), _verdict(entry.verdict))
+        parts += [Text(f"\n{group.title}", style="italic"), Padding(grid, (0, 0, 0, 2))]
+    return Lines(*parts)
+
+
+def scaled(sweep: dict[str, object]) -> str:
+    """The warning that belongs to a suite that was made to fit."""
+    suite = sweep["suite"] or sweep["name"]
+    return f"{sweep['name']}: the suite {suite} was scaled to fit; it does not compare with the published figures."
+
+
+def _title(campaign: Campaign) -> Text:
+    from rich.text import Text
+
+    about = campaign.about
+    return Text.assemble((about["campaign"], "bold"), " on ", (about["target"]["directory"], "bold"))
+
+
+def _verdicts(campaign: Campaign, results: Sequence[Result]) -> Text:
+    from rich.text import Text
+
+    points, counts = count_points(results), count_results(results)
+    line = Text(f"{words.plural(sum(points.values()), 'point')}, {words.plural(len(results), 'result')}: ")
+    for verdict, count in counts.items():
+        line.append_text(_verdict(verdict, f"{count:,} {verdict}" if count else f"0 {verdict}"))
+        line.append("   ")
+    for verdict in ("missing", "invalid", "suspect"):
+        own = [result for result in results if result.verdict == verdict]
+        if own:
+            line.append(f"\n{len(own):,} {verdict}: {words.reasons(own, most=2)}")
+    left_open, applicable = not_checked(campaign.checks)
+    line.append(f"\n{left_open:,} of {words.plural(applicable, 'check')} not checked")
+    return line
+
+
+def _verdict(verdict: str, text: str | None = None) -> Text:
+    from rich.text import Text
+
+    return Text(f"{words.VERDICT_SYMBOLS[verdict]} {text or verdict}", style=_STYLES[verdict])

@@ -1,0 +1,205 @@
+"use strict";
+// The table of results: filter, sort, open a row, copy a command, save as CSV.
+// Everything from the campaign is set as text, never as HTML.
+
+const report = JSON.parse(document.getElementById("report-data").textContent);
+
+// element("td", {class: "number"}, "text", child, ...)
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else made.setAttribute(key, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+// At least three significant digits; thousands set apart.
+function number(value) {
+  const size = Math.abs(value);
+  if (size >= 99.95) return Math.round(value).toLocaleString("en");
+  if (size >= 9.995) return value.toFixed(1);
+  return size >= 0.9995 ? value.toFixed(2) : String(Number(value.toPrecision(3)));
+}
+
+function bytes(value) {
+  const step = Math.max(0, Math.min(4, Math.floor(Math.log2(value || 1) / 10)));
+  return `${Number((value / 1024 ** step).toPrecision(6))} ${["B", "KiB", "MiB", "GiB", "TiB"][step]}`;
+}
+
+function shown(value, type) {
+  if (value === null || value === undefined) return "–";
+  if (type === "number") return number(value);
+  if (type === "size") return bytes(value);
+  if (type === "verdict") return `${report.symbols[value] ?? ""} ${value}`;
+  return String(value);
+}
+
+function cell(value, column) {
+  const numeric = typeof value === "number";
+  const text = shown(value, column.type);
+  const made = element("td", {class: column.type === "verdict" ? value : numeric ? "number" : column.type}, text);
+  if (column.type === "point") made.title = text;
+  return made;
+}
+
+function head(column, ...more) {
+  return element("th", {scope: "col", class: ["number", "size", "count"].includes(column.type) ? "number" : ""}, ...more, column.unit ? element("small", {}, column.unit) : null);
+}
+
+function copyButton(text) {
+  return element("button", {
+    type: "button", class: "copy", title: "Copy the command",
+    onclick: async (event) => {
+      event.stopPropagation();
+      const button = event.currentTarget;
+      button.textContent = (await copy(text)) ? "copied" : "not copied";
+      setTimeout(() => { button.textContent = "copy"; }, 1500);
+    },
+  }, "copy");
+}
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // A page from a disk is not always a secure context; a selected text area works everywhere.
+    const area = element("textarea", {class: "offscreen"});
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}
+
+const table = document.getElementById("table");
+const {columns, rows, details, repetition_columns: repetitionColumns} = report.table;
+const FEW = 300; // rows that are shown at first: laying out thousands takes seconds
+const state = {text: "", verdict: "", sort: null, descending: false, most: FEW};
+
+const entries = rows.map((row, index) => ({
+  row,
+  details: details[index],
+  // What the filter looks into: what the row shows, and what belongs to it.
+  haystack: [...row.map((value, i) => shown(value, columns[i].type)), details[index].sweeps, ...details[index].reasons]
+    .join(" ").toLowerCase(),
+  tr: null,
+  behind: null,
+}));
+
+function rowOf(entry) {
+  if (entry.tr) return entry.tr;
+  const command = entry.details.command;
+  const opener = element("button", {type: "button", class: "open", "aria-expanded": "false", title: "Show the repetitions"}, "▸");
+  entry.tr = element("tr", {onclick: () => toggle(entry)},
+    element("td", {class: "opener"}, opener),
+    ...entry.row.map((value, i) => cell(value, columns[i])),
+    element("td", {class: "command"}, command ? copyButton(command) : null));
+  return entry.tr;
+}
+
+function toggle(entry) {
+  if (getSelection().toString()) return; // somebody is marking text
+  const opener = entry.tr.querySelector(".open");
+  if (entry.behind) {
+    entry.behind.remove();
+    entry.behind = null;
+  } else {
+    entry.behind = behind(entry);
+    entry.tr.after(entry.behind);
+  }
+  opener.textContent = entry.behind ? "▾" : "▸";
+  opener.setAttribute("aria-expanded", String(Boolean(entry.behind)));
+}
+
+// What stands behind a row: reasons, repetitions, open checks, command.
+function behind({row, details: found}) {
+  const parts = [];
+  const point = row[columns.findIndex((column) => column.key === "point")];
+  parts.push(element("p", {}, element("code", {}, point), ` in ${found.sweeps.replaceAll(",", ", ")}`));
+  if (found.reasons.length) parts.push(element("ul", {}, ...found.reasons.map((reason) => element("li", {}, reason))));
+  if (found.repetitions.length) {
+    parts.push(element("table", {},
+      element("thead", {}, element("tr", {}, ...repetitionColumns.map((column) => head(column, column.title)))),
+      element("tbody", {}, ...found.repetitions.map((values) =>
+        element("tr", {}, ...values.map((value, i) => cell(value, repetitionColumns[i])))))));
+  }
+  const open = new Map();
+  for (const [repetition, checks] of Object.entries(found.checks)) {
+    for (const text of checks) open.set(text, [...(open.get(text) ?? []), repetition]);
+  }
+  if (open.size) {
+    parts.push(element("ul", {class: "muted"}, ...[...open].map(([text, repetitions]) =>
+      element("li", {}, `${report.table.texts[text]} (repetition ${repetitions.join(", ")})`))));
+  }
+  if (found.command) parts.push(element("pre", {}, found.command), copyButton(found.command));
+  return element("tr", {class: "behind"}, element("td", {colspan: columns.length + 2}, element("div", {}, ...parts)));
+}
+
+function visible() {
+  const wanted = state.text.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = entries.filter(({row, haystack}) =>
+    (!state.verdict || row[0] === state.verdict) && wanted.every((word) => haystack.includes(word)));
+  if (state.sort === null) return found;
+  const sign = state.descending ? -1 : 1;
+  return found.sort((a, b) => compare(a.row[state.sort], b.row[state.sort], sign));
+}
+
+// Numbers as numbers, text in natural order, what is absent last whichever way.
+function compare(a, b, sign) {
+  if (a === null || b === null) return (a === null) - (b === null);
+  if (typeof a === "number" && typeof b === "number") return sign * (a - b);
+  return sign * String(a).localeCompare(String(b), "en", {numeric: true});
+}
+
+function show() {
+  const found = visible();
+  const list = found.slice(0, state.most).flatMap((entry) => [rowOf(entry), entry.behind].filter(Boolean));
+  table.tBodies[0].replaceChildren(...list);
+  const more = document.getElementById("more");
+  more.hidden = found.length <= state.most;
+  more.textContent = `Show all ${found.length.toLocaleString("en")} (the first ${state.most} are shown)`;
+  document.getElementById("shown").textContent = `${found.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
+  for (const button of document.querySelectorAll("#verdicts button")) {
+    button.setAttribute("aria-pressed", String(button.dataset.verdict === state.verdict));
+  }
+  table.tHead.querySelectorAll("th[data-column]").forEach((th, i) => {
+    if (i === state.sort) th.setAttribute("aria-sort", state.descending ? "descending" : "ascending");
+    else th.removeAttribute("aria-sort");
+  });
+}
+
+function sortBy(i) {
+  // Figures are looked at from the top: the first click on a number shows the largest.
+  const first = columns[i].type === "number";
+  state.descending = state.sort === i ? !state.descending : first;
+  state.sort = i;
+  show();
+}
+
+function csv() {
+  const quoted = (value) => (value === null ? "" : /[",\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+  const titles = columns.map((column) => column.title + (column.unit ? ` (${column.unit})` : column.type === "size" ? " (bytes)" : ""));
+  const lines = [[...titles, "command"], ...visible().map(({row, details: found}) => [...row, found.command])];
+  const url = URL.createObjectURL(new Blob([lines.map((line) => line.map(quoted).join(",") + "\n").join("")], {type: "text/csv"}));
+  element("a", {href: url, download: `${report.campaign}.csv`}).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+table.tHead.append(element("tr", {}, element("th", {class: "opener"}), ...columns.map((column, i) => {
+  const th = head(column, element("button", {type: "button", onclick: () => sortBy(i)}, column.title));
+  th.dataset.column = column.key;
+  return th;
+}), element("th", {class: "command"}, "command")));
+
+document.getElementById("filter").addEventListener("input", (event) => { state.text = event.target.value; show(); });
+document.getElementById("more").addEventListener("click", () => { state.most = Infinity; show(); });
+document.getElementById("csv").addEventListener("click", csv);
+for (const link of document.querySelectorAll("[data-verdict]")) {
+  link.addEventListener("click", () => { state.verdict = link.dataset.verdict; show(); });
+}
+show();

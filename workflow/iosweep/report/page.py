@@ -1,0 +1,201 @@
+"""One HTML file that holds everything: it opens from a disk, without a network, and keeps what it shows to itself.
+
+Nothing of a campaign is trusted: text goes through Jinja2's escaping, data into a JSON block that the script reads and
+sets as text. The page's policy allows no request at all, and only the scripts and the style that are written here.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from iosweep.report import headline, spec, table, words
+from iosweep.report.data import Campaign, load
+from iosweep.report.plots import Figure, figures
+from iosweep.report.summary import VERDICTS, Result, count_points, count_results, summarise
+
+_HERE = Path(__file__).parent
+
+
+def write(results: Path) -> Path:
+    """Write `results/report.html`, whole or not at all, and return its path.
+
+    Raises FileNotFoundError when merge has not written to `results`.
+    """
+    path = results / "report.html"
+    temporary = results / f".report.{os.getpid()}.html"
+    try:
+        temporary.write_text(render(results), encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def render(results: Path) -> str:
+    """The report of one campaign as HTML text.
+
+    Raises FileNotFoundError when merge has not written to `results`.
+    """
+    import vl_convert
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    campaign = load(results)
+    summary = summarise(campaign.rows)
+    drawings = figures(campaign, summary)
+    style = _read("page.css")
+    scripts = [vl_convert.javascript_bundle(), _read("page.js"), _read("charts.js")]
+    data = {
+        "campaign": campaign.about["campaign"],
+        "symbols": words.VERDICT_SYMBOLS,
+        "table": table.payload(summary, campaign.checks),
+        "figures": {f.name: _drawing(f) for f in drawings if f.panels},
+    }
+    environment = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "count": words.plural,
+        "size": words.size,
+        "time": _time,
+        "thousands": "{:,}".format,
+    }
+    return environment.get_template("page.html").render(
+        policy=_policy(style, scripts),
+        style=Markup(style),  # noqa: S704  our own file
+        scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
+        data=Markup(_json(data)),  # noqa: S704  escaped there
+        words=words,
+        symbols=words.VERDICT_SYMBOLS,
+        **_answer(campaign, summary),
+        **_body(campaign, summary, drawings),
+    )
+
+
+def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
+    """What the first screen shows."""
+    counts = count_results(results)
+    return {
+        "about": campaign.about,
+        "measured": _span(row["started"] for row in campaign.rows if row["started"]),
+        "hosts": _distinct(campaign.rows, "host"),
+        "targets": _distinct(campaign.rows, "target_fstype", "target_source"),
+        "tools": _distinct(campaign.rows, "tool_version"),
+        "counts": counts,
+        "points": count_points(results),
+        "shares": _shares(counts),
+        "absent": {
+            verdict: words.reasons([result for result in results if result.verdict == verdict], most=2)
+            for verdict in ("missing", "invalid", "suspect")
+            if counts[verdict]
+        },
+        "not_checked": table.not_checked(campaign.checks),
+        "scaled": [headline.scaled(sweep) for sweep in campaign.about["sweeps"] if sweep["scaled"]],
+        "headline": headline.groups(results),
+    }
+
+
+def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figure]) -> dict[str, Any]:
+    """What the sections below show."""
+    return {
+        "sweeps": [
+            {
+                **sweep,
+                "axes_text": words.axes_text(sweep["axes"]),
+                "phases_text": ", ".join(words.phase(phase) for phase in sweep["phases"]).capitalize(),
+                "repetitions_text": _repetitions(sweep["repetitions"]),
+                "figures": [figure for figure in drawings if figure.sweep == sweep["name"]],
+            }
+            for sweep in campaign.about["sweeps"]
+        ],
+        "columns_of": spec.columns,
+        "constant": table.constant(results),
+        "checks": table.summarise_checks(campaign.checks),
+        "nodes": campaign.nodes,
+        "binaries": _distinct(campaign.rows, "tool", "tool_version", "tool_sha256"),
+    }
+
+
+def _drawing(figure: Figure) -> dict[str, Any]:
+    """A figure for the page's script: specification, and its values by column, which is a third of the bytes."""
+    fields = dict.fromkeys(field for value in figure.values for field in value)
+    return {
+        "spec": spec.specification(figure),
+        "values": {field: [_short(value.get(field)) for value in figure.values] for field in fields},
+    }
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    """JSON that cannot end its script element, whatever it holds."""
+    import orjson
+
+    text = orjson.dumps(data, option=orjson.OPT_NON_STR_KEYS).decode()
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _policy(style: str, scripts: Iterable[str]) -> str:
+    """Content security policy: nothing may be fetched or sent, and nothing runs but what was written here.
+
+    Vega evaluates its expressions with an interpreter (charts.js), so that 'unsafe-eval' is not needed either.
+    """
+    hashes = " ".join(_hash(script) for script in scripts)
+    return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _read(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def _distinct(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
+    """Distinct values of some columns, in order of appearance, without rows where the last one is absent."""
+    return list(dict.fromkeys(tuple(row[c] for c in columns) for row in rows if row[columns[-1]] is not None))
+
+
+def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
+    """(verdict, start, width) of the bar that shows the verdicts' shares, in results."""
+    found, start = [], 0
+    for verdict in VERDICTS:
+        found.append((verdict, start, counts[verdict]))
+        start += counts[verdict]
+    return found
+
+
+def _span(times: Iterable[datetime]) -> str:
+    """When it was measured, in UTC."""
+    ordered = sorted(times)
+    if not ordered:
+        return ""
+    first, last = ordered[0], ordered[-1]
+    if f"{first:%Y%m%d%H%M}" == f"{last:%Y%m%d%H%M}":
+        return f"{first:%Y-%m-%d %H:%M} UTC"
+    if first.date() == last.date():
+        return f"{first:%Y-%m-%d %H:%M} to {last:%H:%M} UTC"
+    return f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
+
+
+def _time(text: str) -> str:
+    return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M %Z}"
+
+
+def _repetitions(settings: Mapping[str, Any]) -> str:
+    low, high, until = settings["min"], settings["max"], settings["until_ci95_half_width"]
+    text = str(low) if low == high else f"{low} to {high}"
+    return text if until is None else f"{text}, until the 95 % confidence interval is within ± {100 * until:g} %"

@@ -1,0 +1,224 @@
+"""Results -> the figures, and what stands in them. Pure; spec.py draws them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from iosweep.report import captions, words
+from iosweep.report.data import Campaign
+from iosweep.report.slices import Slice, slices, values
+from iosweep.report.summary import Result, Statistics, phase_order
+from iosweep.report.words import Unit
+
+#: Lines of a figure: name -> column. A rate has one line, without a name: the phase's own metric.
+_RATE = {"": ""}
+_LATENCY = {"mean": "latency_mean_s", "p99": "latency_p99_s"}
+
+#: Latencies that differ by more than this factor get a logarithmic axis.
+_LOG_FROM = 50
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot of a figure: a phase, or a value of the axis that makes panels."""
+
+    title: str
+    unit: str  # of the vertical axis
+    quantity: str  # title of the vertical axis
+    ticks: tuple[float, ...]  # of the vertical axis, in `unit`, from one end to the other
+    log: bool  # for latencies that a linear axis would press flat; all other axes start at zero
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What is drawn. Every value is in the unit of its panel."""
+
+    name: str  # stable, fit for a file name
+    title: str
+    subtitle: str  # conditions, and what does not vary
+    sweep: str
+    panels: tuple[Panel, ...]  # none: there is nothing to draw, and the notes say why
+    x_title: str
+    x_column: str
+    x_values: tuple[float, ...]
+    series_title: str  # "" if there is one line
+    series: tuple[str, ...]  # names of the lines, in order; [""] if there is one
+    measures: tuple[str, ...]  # lines that are told apart by their dashes: mean, p99; [""] if there is one
+    values: tuple[Mapping[str, Any], ...]  # panel, x, series, measure, verdict, y, low, high; words to point at
+    notes: tuple[str, ...]
+
+
+def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
+    """The figures of a campaign, sweep by sweep, with distinct names.
+
+    Panels are phases, unless a third axis varies: then there is a figure per phase, with a panel per value.
+    """
+    found: list[Figure] = []
+    for cut in slices(campaign, results):
+        with_latency = cut.x == "queue_depth" and cut.kind == "data"
+        phases = _phases(cut.results) if cut.facet else [None]
+        for quantity, phase in product(["rate", "latency"] if with_latency else ["rate"], phases):
+            figure = _figure(cut, quantity, phase)
+            if figure:
+                found.append(figure)
+    return _distinct(found)
+
+
+def _figure(cut: Slice, quantity: str, phase: str | None) -> Figure | None:
+    """One figure, or None if it would only repeat that there is nothing to draw."""
+    results = [result for result in cut.results if phase in (None, result.phase)]
+    lines = _LATENCY if quantity == "latency" else _RATE
+    drawable = [result for result in results if _statistics(result, lines)]
+    if quantity == "latency" and not drawable:
+        return None  # the figure of the rate says why
+    bars = _bars(drawable, quantity)
+    panels: list[Panel] = []
+    marks: list[dict[str, Any]] = []
+    for title, inside in _panels(cut, results, phase):
+        if any(result in drawable for result in inside):
+            # Panels of one phase share unit and axis, so that they compare at a glance.
+            panel, unit = _panel(title, results if phase else inside, quantity, lines, bars)
+            for result in inside:
+                marks += _marks(result, cut, lines, bars, unit, len(panels))
+            panels.append(panel)
+    return Figure(
+        name=captions.name(cut, quantity, phase),
+        title=captions.title(cut, quantity, phase),
+        subtitle=captions.subtitle(cut),
+        sweep=cut.sweep,
+        panels=tuple(panels),
+        x_title=words.PARAMETER_TITLES[cut.x],
+        x_column=cut.x,
+        x_values=tuple(values(results, cut.x)),
+        series_title=words.PARAMETER_TITLES[cut.colour] if cut.colour else "",
+        series=_series_names(results, cut.colour),
+        measures=tuple(lines),
+        values=tuple(marks),
+        notes=tuple(captions.notes(results, drawable, bars, quantity)),
+    )
+
+
+def _panels(cut: Slice, results: Sequence[Result], phase: str | None) -> Iterator[tuple[str, list[Result]]]:
+    if phase is None or cut.facet is None:
+        for own in _phases(results):
+            yield words.phase(own), [result for result in results if result.phase == own]
+    else:
+        for value in values(results, cut.facet):
+            inside = [result for result in results if result.parameters[cut.facet] == value]
+            yield words.named(cut.facet, value), inside
+
+
+def _panel(
+    title: str, results: Sequence[Result], quantity: str, lines: Mapping[str, str], bars: str
+) -> tuple[Panel, Unit]:
+    ends = [interval(s, bars) for result in results for _, s in _statistics(result, lines)]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    log = quantity == "latency" and 0 < low < high / _LOG_FROM
+    units = _units(results[0], lines)
+    unit = words.pick(units, math.sqrt(low * high) if log else high)
+    ticks = log_ticks(low / unit.size, high / unit.size) if log else linear_ticks(high / unit.size)
+    names = {words.THROUGHPUT: "throughput", words.IOPS: "IOPS", words.OPS: "rate", words.LATENCY: "latency"}
+    return Panel(title, unit.name, names[units], ticks, log), unit
+
+
+def _marks(
+    result: Result, cut: Slice, lines: Mapping[str, str], bars: str, unit: Unit, panel: int
+) -> Iterator[dict[str, Any]]:
+    """The marks of one result; without a figure, a mark without height, at which the line breaks."""
+    place = {
+        "panel": panel,
+        "x": result.parameters[cut.x],
+        "series": _series(result, cut.colour),
+        "verdict": result.verdict,
+    }
+    found = _statistics(result, lines)
+    if not found:
+        yield from ({**place, "measure": measure, "y": None} for measure in lines)
+    units = _units(result, lines)
+    axes = [axis for axis in (cut.x, cut.colour, cut.facet) if axis]
+    for measure, statistics in found:
+        low, high = interval(statistics, bars)
+        y = statistics.median if measure == "p99" else statistics.mean
+        yield {
+            **place,
+            "measure": measure,
+            "y": y / unit.size,
+            "low": max(low, 0) / unit.size,
+            "high": high / unit.size,
+            "value": words.quantity(y, units),
+            "spread": words.spread(statistics, units, interval=measure != "p99"),
+            "what": ", ".join(words.named(axis, result.parameters[axis]) for axis in axes),
+            "point": result.point,
+        }
+
+
+def interval(statistics: Statistics, bars: str) -> tuple[float, float]:
+    """Ends of the error bar, in the column's unit."""
+    if bars == "ci95" and statistics.ci95 is not None:
+        return statistics.mean - statistics.ci95, statistics.mean + statistics.ci95
+    return statistics.low, statistics.high
+
+
+def _bars(drawable: Sequence[Result], quantity: str) -> str:
+    """Which error bars all results of a figure can have.
+
+    A t interval of two repetitions is 13 times their deviation, and a percentile has none: show what was seen.
+    """
+    if all(result.used < 2 for result in drawable):
+        return "none"
+    return "ci95" if quantity == "rate" and all(result.used > 2 for result in drawable) else "range"
+
+
+def linear_ticks(largest: float) -> tuple[float, ...]:
+    """Three to six round numbers from zero to at least the largest value."""
+    largest = largest if largest > 0 else 1.0
+    power = 10.0 ** math.floor(math.log10(largest / 4))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if largest <= 5 * power * factor)
+    return tuple(step * i for i in range(math.ceil(largest / step) + 1))
+
+
+def log_ticks(smallest: float, largest: float) -> tuple[float, ...]:
+    """Powers of ten from at most the smallest to at least the largest value."""
+    first, last = math.floor(math.log10(smallest)), math.ceil(math.log10(largest))
+    return tuple(10.0**power for power in range(first, last + 1))
+
+
+def _statistics(result: Result, lines: Mapping[str, str]) -> list[tuple[str, Statistics]]:
+    found = ((name, result.statistics.get(column or result.metric)) for name, column in lines.items())
+    return [(name, statistics) for name, statistics in found if statistics]
+
+
+def _units(result: Result, lines: Mapping[str, str]) -> tuple[Unit, ...]:
+    return words.units_of(lines.get("mean") or result.metric, result.kind)
+
+
+def _phases(results: Sequence[Result]) -> list[str]:
+    return sorted({result.phase for result in results}, key=phase_order)
+
+
+def _series(result: Result, colour: str | None) -> str:
+    return words.parameter(colour, result.parameters[colour]) if colour else ""
+
+
+def _series_names(results: Sequence[Result], colour: str | None) -> tuple[str, ...]:
+    """Names of the lines in the order of their values; results without a value come first."""
+    if colour is None:
+        return ("",)
+    found = {result.parameters[colour] for result in results}
+    ordered = sorted(found, key=lambda value: (value is not None, value))
+    return tuple(words.parameter(colour, value) for value in ordered)
+
+
+def _distinct(found: Sequence[Figure]) -> list[Figure]:
+    """Figures whose names differ, although sweeps may differ only in what a file name cannot hold."""
+    seen: dict[str, int] = {}
+    distinct = []
+    for figure in found:
+        key = figure.name.lower()  # some file systems do not tell cases apart
+        seen[key] = seen.get(key, 0) + 1
+        distinct.append(figure if seen[key] == 1 else replace(figure, name=f"{figure.name}-{seen[key]}"))
+    return distinct

@@ -1,0 +1,95 @@
+"""Which results belong in one figure, and which axis plays which role in it. Pure.
+
+A slice is one sweep under one set of conditions (tool, write mode, data, O_DIRECT): nothing that does not compare is
+drawn side by side. Its horizontal axis is an axis of the sweep that varies. A second axis becomes the colour of the
+lines, a third one makes panels, and each combination of further ones is a slice of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from iosweep.report import words
+from iosweep.report.data import Campaign
+from iosweep.report.summary import Result
+from iosweep.report.words import Conditions
+
+#: Horizontal axes that get figures wherever they vary, and those that get one only if none of these does.
+_X = ("nodes", "threads_per_node", "queue_depth")
+_X_ALONE = ("transfer_size_bytes", "file_size_bytes", "files_per_thread")
+
+#: Order in which the other axes become colour, panels, slices.
+_OTHERS = (
+    *("transfer_size_bytes", "queue_depth", "threads_per_node", "nodes", "file_size_bytes"),
+    *("files_per_thread", "read_percent", "ioengine", "fsync", "phase_time_s"),
+)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Results that can share a figure, and the roles of the axes (columns) that vary among them."""
+
+    sweep: str
+    kind: str  # data or metadata
+    condition: Conditions
+    suffix: str  # what tells it from the sweep's other slices, for a name; "" if there are none
+    results: tuple[Result, ...]
+    x: str
+    colour: str | None
+    facet: str | None
+
+
+def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
+    """All slices of a campaign, sweep by sweep."""
+    conditions = words.conditions(results)
+    points: dict[str, list[Result]] = {}
+    for result in results:
+        points.setdefault(result.point, []).append(result)
+    for sweep in campaign.about["sweeps"]:
+        axes = {words.AXIS_COLUMNS.get(axis, axis) for axis in sweep["axes"]}
+        mine = [result for point in sweep["points"] for result in points.get(point, [])]
+        for kind in ("data", "metadata"):
+            of_kind = [result for result in mine if result.kind == kind]
+            groups = list(dict.fromkeys(conditions[result.point] for result in of_kind))
+            for group in groups:
+                own = [result for result in of_kind if conditions[result.point] == group]
+                suffix = _suffix(group, groups)
+                for x, colour, facet, rest in _roles(own, axes):
+                    for part, chosen in _split(own, rest):
+                        yield Slice(sweep["name"], kind, group, suffix + part, chosen, x, colour, facet)
+
+
+def values(results: Iterable[Result], column: str | None) -> list[Any]:
+    """Distinct values of a parameter, in order; an absent one is left out, and no column has none."""
+    if column is None:
+        return []
+    return sorted({r.parameters[column] for r in results if r.parameters[column] is not None})
+
+
+def _roles(results: Sequence[Result], axes: set[str]) -> Iterator[tuple[str, str | None, str | None, list[str]]]:
+    """(horizontal axis, colour, panels, axes that are left)."""
+    varying = [axis for axis in _OTHERS if axis in axes and len(values(results, axis)) > 1]
+    alone = [axis for axis in _X_ALONE if axis in varying]
+    for x in [axis for axis in _X if axis in varying] or alone[:1]:
+        others = [axis for axis in varying if axis != x]
+        colour, facet = (*others, None, None)[:2]
+        yield x, colour, facet, others[2:]
+
+
+def _split(results: Sequence[Result], axes: Sequence[str]) -> Iterator[tuple[str, tuple[Result, ...]]]:
+    """Results by each combination of the axes' values, with a name for it."""
+    for combination in product(*(values(results, axis) for axis in axes)):
+        fixed = dict(zip(axes, combination, strict=True))
+        chosen = tuple(r for r in results if all(r.parameters[a] == v for a, v in fixed.items()))
+        if chosen:
+            yield "".join(f".{axis}-{value}" for axis, value in fixed.items()), chosen
+
+
+def _suffix(own: Conditions, groups: Sequence[Conditions]) -> str:
+    """What tells these conditions from the sweep's others."""
+    names = ("tool", "write_mode", "data", "o_direct")
+    differing = [i for i in range(len(names)) if len({group[i] for group in groups}) > 1]
+    return "".join(f".{names[i]}-{own[i]}".lower() for i in differing)

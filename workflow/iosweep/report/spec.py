@@ -1,0 +1,196 @@
+"""A figure -> a Vega-Lite specification: the same one for the page, SVG and PNG."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from iosweep.report import words
+from iosweep.report.plots import Figure, Panel
+
+if TYPE_CHECKING:
+    import altair as alt
+
+#: Name under which a specification looks its values up.
+DATA = "values"
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
+INK, MUTED, LINE = "#1d2329", "#57606a", "#d8dde3"
+
+#: Ends and stations of the palette, from dark to light, so that an order is seen with every kind of colour vision; the
+#: light end still stands out from white.
+_STATIONS = ((45, 17, 96), (44, 90, 160), (22, 135, 127), (87, 160, 60), (200, 142, 0))
+_SINGLE = "#0b5fa5"
+
+_WIDTH, _HEIGHT = 360, 220
+
+
+def specification(figure: Figure) -> dict[str, Any]:
+    """The figure without its values, which go in as `datasets` under the name DATA."""
+    import altair as alt
+
+    chart = alt.concat(
+        *(_panel(figure, panel, number) for number, panel in enumerate(figure.panels)),
+        columns=columns(len(figure.panels)),
+        spacing={"row": 26, "column": 26},
+        title=alt.TitleParams(figure.title, subtitle=_lines(figure)),
+    ).configure(**_CONFIG)
+    return dict(chart.to_dict(validate=False))
+
+
+def with_values(figure: Figure) -> dict[str, Any]:
+    """The figure complete, for a renderer."""
+    return {**specification(figure), "datasets": {DATA: [dict(value) for value in figure.values]}}
+
+
+def columns(panels: int) -> int:
+    """Panels side by side: four make a square, others at most three a row."""
+    return 2 if panels == 4 else min(panels, 3)
+
+
+def palette(count: int) -> list[str]:
+    """So many colours, in the order of what they stand for, evenly along the palette."""
+    if count == 1:
+        return [_SINGLE]
+    return [_colour(i / (count - 1)) for i in range(count)]
+
+
+def _colour(place: float) -> str:
+    """The palette's colour at a place from 0 to 1."""
+    leg = min(int(place * (len(_STATIONS) - 1)), len(_STATIONS) - 2)
+    share = place * (len(_STATIONS) - 1) - leg
+    pairs = zip(_STATIONS[leg], _STATIONS[leg + 1], strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+
+
+def _panel(figure: Figure, panel: Panel, number: int) -> alt.LayerChart:
+    import altair as alt
+
+    x = alt.X("x:Q", title=figure.x_title, scale=_x_scale(figure.x_values), axis=_x_axis(figure))
+    y = alt.Y("y:Q", title=_y_title(panel), scale=_y_scale(panel), axis=_y_axis(panel))
+    colour = alt.Color(
+        "series:N",
+        title=figure.series_title,
+        scale=alt.Scale(domain=list(figure.series), range=palette(len(figure.series))),
+        legend=alt.Legend(columns=9) if figure.series_title else None,
+    )
+    encoding: dict[str, Any] = {"x": x, "color": colour}
+    line, shape = {}, {}
+    if len(figure.measures) > 1:
+        names = list(figure.measures)
+        line["strokeDash"] = alt.StrokeDash(
+            "measure:N", title=None, scale=alt.Scale(domain=names, range=[[1, 0], [5, 3]])
+        )
+        shape["shape"] = alt.Shape(
+            "measure:N", title=None, scale=alt.Scale(domain=names, range=["circle", "triangle-up"])
+        )
+    base = alt.Chart(alt.NamedData(DATA)).encode(**encoding)
+    drawn = base.transform_filter("isValid(datum.y)").encode(y=y, tooltip=_tooltip(), **shape)
+    return (
+        alt.layer(
+            base.mark_rule(strokeWidth=1.4)
+            .transform_filter("datum.high > datum.low")
+            .encode(y=alt.Y("low:Q"), y2="high:Q"),
+            base.mark_line(strokeWidth=2, invalid="break-paths-show-domains").encode(y=y, **line),
+            drawn.mark_point(filled=True, size=48, opacity=1).transform_filter("datum.verdict == 'valid'"),
+            drawn.mark_point(filled=False, size=48, opacity=1, fill="white", strokeWidth=1.8).transform_filter(
+                "datum.verdict != 'valid'"
+            ),
+        )
+        .transform_filter(f"datum.panel == {number}")
+        .properties(width=_WIDTH, height=_HEIGHT, title=alt.TitleParams(panel.title, fontSize=12.5, offset=8))
+    )
+
+
+def _y_title(panel: Panel) -> str:
+    if panel.quantity == "IOPS":
+        return panel.unit
+    return f"{panel.quantity} ({panel.unit}{', logarithmic' if panel.log else ''})"
+
+
+def _y_scale(panel: Panel) -> alt.Scale:
+    import altair as alt
+
+    ends = [panel.ticks[0], panel.ticks[-1]]
+    return alt.Scale(type="log", domain=ends) if panel.log else alt.Scale(domain=ends, nice=False)
+
+
+def _y_axis(panel: Panel) -> alt.Axis:
+    import altair as alt
+
+    # As many decimals as a step needs, the same for all; powers of ten have none in common.
+    decimals = len(f"{panel.ticks[1]:g}".partition(".")[2])
+    return alt.Axis(values=list(panel.ticks), format=",.6~g" if panel.log else f",.{decimals}f")
+
+
+def _x_scale(values: Sequence[float]) -> alt.Scale:
+    import altair as alt
+
+    # A logarithmic axis has no zero to start from: leave a little room on both sides instead.
+    room = 1.15
+    return alt.Scale(type="log", base=2, domain=[min(values) / room, max(values) * room], nice=False)
+
+
+def _x_axis(figure: Figure) -> alt.Axis:
+    import altair as alt
+
+    labels = json.dumps({str(value): words.parameter(figure.x_column, value) for value in figure.x_values})
+    return alt.Axis(values=list(figure.x_values), labelExpr=f"({labels})[datum.value]", grid=False)
+
+
+def _tooltip() -> list[alt.Tooltip]:
+    import altair as alt
+
+    fields = ("value", "spread", "measure", "what", "verdict", "point")
+    return [alt.Tooltip(f"{field}:N") for field in fields]
+
+
+def _lines(figure: Figure) -> list[str]:
+    return [f"Sweep {figure.sweep}: {figure.subtitle}", *figure.notes]
+
+
+_CONFIG: dict[str, Any] = {
+    "background": "white",
+    "padding": 8,
+    "font": FONT,
+    "view": {"stroke": None},
+    "title": {
+        "anchor": "start",
+        "fontSize": 15,
+        "fontWeight": 600,
+        "color": INK,
+        "subtitleColor": MUTED,
+        "subtitleFontSize": 11,
+        "subtitlePadding": 4,
+        "offset": 14,
+    },
+    "axis": {
+        "labelColor": MUTED,
+        "titleColor": MUTED,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "domainColor": LINE,
+        "tickColor": LINE,
+        "gridColor": "#edf0f3",
+        "titlePadding": 8,
+    },
+    # Room for the widest label, so that the panels of a column stand in line.
+    "axisY": {"minExtent": 38, "domain": False, "ticks": False},
+    "axisX": {"labelOverlap": "greedy"},
+    "legend": {
+        "orient": "top",
+        "direction": "horizontal",
+        "titleOrient": "left",
+        "titleColor": MUTED,
+        "labelColor": INK,
+        "titleFontWeight": "normal",
+        "titleFontSize": 11,
+        "labelFontSize": 11,
+        "symbolSize": 70,
+        "symbolStrokeWidth": 2,
+        "columnPadding": 14,
+        "symbolLimit": 0,
+    },
+}

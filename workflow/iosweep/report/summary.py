@@ -1,0 +1,186 @@
+"""Rows of the result table -> one result per point and phase. Pure.
+
+Only valid and suspect repetitions enter a figure; invalid ones never do. A percentile over several repetitions is the
+median of the repetitions' percentiles: an average of percentiles is not a percentile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import fmean, median, stdev
+from typing import Any
+
+from iosweep.report.data import Row
+
+#: From best to worst.
+VERDICTS = ("valid", "suspect", "invalid", "missing")
+COUNTED = frozenset({"valid", "suspect"})
+
+PHASES = ("seq_write", "seq_read", "rand_write", "rand_read", "rand_mixed", "create", "stat", "delete")
+
+#: Columns that are the same for all repetitions of a point's phase, so that a result has them too.
+PARAMETERS = (
+    "nodes",
+    "threads_per_node",
+    "transfer_size_bytes",
+    "queue_depth",
+    "file_size_bytes",
+    "files_per_thread",
+    "read_percent",
+    "o_direct",
+    "fsync",
+    "write_mode",
+    "data",
+    "ioengine",
+    "phase_time_s",
+)
+
+#: Columns that are summarised over the repetitions.
+FIGURES = (
+    "bandwidth_bytes_per_s",
+    "ops_per_s",
+    "latency_mean_s",
+    "latency_p50_s",
+    "latency_p99_s",
+    "latency_p99_9_s",
+)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """One figure over the repetitions that count, in the column's unit."""
+
+    n: int
+    mean: float
+    median: float
+    low: float
+    high: float
+    sd: float | None  # of the sample; None for one repetition
+    ci95: float | None  # half width of Student's 95 % confidence interval of the mean; None for one repetition
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is known of one point's phase."""
+
+    point: str
+    phase: str
+    kind: str
+    tool: str
+    metric: str
+    parameters: Mapping[str, Any]  # PARAMETERS -> value
+    verdict: str  # the worst of its repetitions
+    reasons: tuple[str, ...]  # distinct, in order of appearance
+    statistics: Mapping[str, Statistics]  # FIGURES that have a value in a repetition that counts
+    rows: tuple[Row, ...]  # its repetitions, or the one row that says why there is none
+
+    @property
+    def headline(self) -> Statistics | None:
+        """The phase's own figure (column `metric`), or None if no repetition counts."""
+        return self.statistics.get(self.metric)
+
+    @property
+    def measured(self) -> int:
+        """Number of repetitions, whatever their verdict."""
+        return sum(row["repetition"] is not None for row in self.rows)
+
+    @property
+    def used(self) -> int:
+        """Number of repetitions that enter the figures."""
+        return sum(row["verdict"] in COUNTED for row in self.rows)
+
+    def typical(self, column: str) -> float | None:
+        """The figure to show for a column: mean of the repetitions, for a percentile their median."""
+        statistics = self.statistics.get(column)
+        if statistics is None:
+            return None
+        return statistics.median if is_percentile(column) else statistics.mean
+
+
+def summarise(rows: Iterable[Row]) -> list[Result]:
+    """One result per (point, phase), in the order of the rows' points and of PHASES."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["point"], row["phase"]), []).append(row)
+    place = {point: i for i, point in enumerate(dict.fromkeys(point for point, _ in groups))}
+    keys = sorted(groups, key=lambda key: (place[key[0]], phase_order(key[1])))
+    return [_result(sorted(groups[key], key=lambda row: row["repetition"] or 0)) for key in keys]
+
+
+def _result(rows: Sequence[Row]) -> Result:
+    first = rows[0]
+    counted = [row for row in rows if row["verdict"] in COUNTED]
+    values = {column: [row[column] for row in counted if _is_number(row[column])] for column in FIGURES}
+    return Result(
+        point=first["point"],
+        phase=first["phase"],
+        kind=first["kind"],
+        tool=first["tool"],
+        metric=first["metric"],
+        parameters={name: first[name] for name in PARAMETERS},
+        verdict=worst(row["verdict"] for row in rows),
+        reasons=tuple(dict.fromkeys(row["reasons"] for row in rows if row["reasons"])),
+        statistics={column: statistics(found) for column, found in values.items() if found},
+        rows=tuple(rows),
+    )
+
+
+def statistics(values: Sequence[float]) -> Statistics:
+    """Statistics of at least one value."""
+    n = len(values)
+    sd = stdev(values) if n > 1 else None
+    return Statistics(
+        n=n,
+        mean=fmean(values),
+        median=median(values),
+        low=min(values),
+        high=max(values),
+        sd=sd,
+        ci95=None if sd is None else student_t(n - 1) * sd / math.sqrt(n),
+    )
+
+
+@cache
+def student_t(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t distribution (dimensionless)."""
+    from scipy.special import stdtrit  # late: a third of a second
+
+    return float(stdtrit(freedom, 0.975))
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    """The worst of some verdicts; an unknown word counts as invalid, so that it is never hidden."""
+    return max((v if v in VERDICTS else "invalid" for v in verdicts), key=VERDICTS.index)
+
+
+def count_results(results: Iterable[Result]) -> dict[str, int]:
+    """Verdict -> number of results (a point's phases count one by one)."""
+    counts = Counter(result.verdict for result in results)
+    return {verdict: counts[verdict] for verdict in VERDICTS}
+
+
+def count_points(results: Iterable[Result]) -> dict[str, int]:
+    """Verdict -> number of points; a point is as good as its worst phase."""
+    points: dict[str, list[str]] = {}
+    for result in results:
+        points.setdefault(result.point, []).append(result.verdict)
+    counts = Counter(worst(verdicts) for verdicts in points.values())
+    return {verdict: counts[verdict] for verdict in VERDICTS}
+
+
+def phase_order(phase: str) -> tuple[int, str]:
+    """Sorting key: known phases in the order in which they run, others after them by name."""
+    return (PHASES.index(phase), "") if phase in PHASES else (len(PHASES), phase)
+
+
+def is_percentile(column: str) -> bool:
+    """Whether a column holds a percentile, which must not be averaged."""
+    return "_p" in column and column.startswith(("latency_", "read_latency_", "write_latency_"))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

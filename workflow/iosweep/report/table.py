@@ -1,0 +1,209 @@
+"""The table of results: one row per point and phase, with its repetitions behind it. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iosweep.report import words
+from iosweep.report.data import Row
+from iosweep.report.summary import PARAMETERS, Result
+
+#: Parameters that always have a column; the others have one only where they vary.
+_ALWAYS = ("threads_per_node", "transfer_size_bytes", "queue_depth")
+
+#: Parameters whose values are words.
+_WORDS = ("o_direct", "fsync", "write_mode", "data", "ioengine")
+
+#: Figures: column -> (title, unit, size of the unit). One unit per column, so that a column can be read down and copied.
+_FIGURES = {
+    "bandwidth_bytes_per_s": ("throughput", "MiB/s", 2**20),
+    "ops_per_s": ("operations", "1/s", 1.0),
+    "latency_mean_s": ("mean latency", "µs", 1e-6),
+    "latency_p50_s": ("p50", "µs", 1e-6),
+    "latency_p99_s": ("p99", "µs", 1e-6),
+    "latency_p99_9_s": ("p99.9", "µs", 1e-6),
+}
+_ONE_REPETITION = {**_FIGURES, "latency_max_s": ("max", "µs", 1e-6), "runtime_s": ("time", "s", 1.0)}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check over all rows of the results."""
+
+    name: str
+    severity: str
+    counts: Mapping[str, int]  # outcome -> rows
+    failed: tuple[tuple[str, int], ...]  # commonest evidence of a fail, with counts
+    not_checked: tuple[tuple[str, int], ...]  # commonest reasons, with counts
+
+
+def payload(results: Sequence[Result], checks: Iterable[Row]) -> dict[str, Any]:
+    """The table for the page's script: columns, rows, and what is behind each row."""
+    texts: dict[str, int] = {}  # evidence repeats: it is carried once, and referred to
+    open_checks = _open_checks(checks, texts)
+    columns = _columns(results)
+    return {
+        "columns": columns,
+        "rows": [[_cell(result, column["key"]) for column in columns] for result in results],
+        "repetition_columns": _repetition_columns(),
+        "details": [_details(result, open_checks) for result in results],
+        "texts": list(texts),
+    }
+
+
+def varying(results: Sequence[Result]) -> list[str]:
+    """Parameters that get a column: those that vary among the results of a phase, and those one always looks for."""
+    phases: dict[str, list[Result]] = {}
+    for result in results:
+        phases.setdefault(result.phase, []).append(result)
+    return [
+        name
+        for name in PARAMETERS
+        if any(len(_found(own, name)) > 1 for own in phases.values()) or (name in _ALWAYS and _found(results, name))
+    ]
+
+
+def constant(results: Sequence[Result]) -> dict[str, str]:
+    """The other parameters in words, by kind of phase (data, metadata)."""
+    shown = varying(results)
+    texts = {}
+    for kind in ("data", "metadata"):
+        own = [result for result in results if result.kind == kind]
+        values = {name: list(_found(own, name)) for name in PARAMETERS if name not in shown}
+        words_ = [" or ".join(words.named(name, value) for value in found) for name, found in values.items() if found]
+        if words_:
+            texts[kind] = ", ".join(words_)
+    return texts
+
+
+def _found(results: Iterable[Result], name: str) -> dict[Any, None]:
+    """Distinct values of a parameter, in order of appearance."""
+    return dict.fromkeys(r.parameters[name] for r in results if r.parameters[name] is not None)
+
+
+def summarise_checks(checks: Iterable[Row]) -> list[Check]:
+    """Per check how often it passed, failed, could not be made or did not apply; the most doubtful first."""
+    by_name: dict[str, list[Row]] = {}
+    for row in checks:
+        by_name.setdefault(row["check"], []).append(row)
+    found = [
+        Check(
+            name=name,
+            severity=rows[0]["severity"],
+            counts=Counter(row["outcome"] for row in rows),
+            failed=_commonest(rows, "fail"),
+            not_checked=_commonest(rows, "not checked"),
+        )
+        for name, rows in by_name.items()
+    ]
+    return sorted(found, key=lambda check: (-check.counts["fail"], -check.counts["not checked"], check.name))
+
+
+def not_checked(checks: Sequence[Row]) -> tuple[int, int]:
+    """How many checks could not be made, of how many that applied."""
+    outcomes = Counter(row["outcome"] for row in checks)
+    return outcomes["not checked"], len(checks) - outcomes["not applicable"]
+
+
+def _commonest(rows: Iterable[Row], outcome: str) -> tuple[tuple[str, int], ...]:
+    return tuple(Counter(row["evidence"] or "" for row in rows if row["outcome"] == outcome).most_common(3))
+
+
+def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Columns of the table: `type` says how the script shows and sorts a cell."""
+    columns: list[dict[str, Any]] = [
+        {"key": "verdict", "title": "verdict", "type": "verdict"},
+        {"key": "phase", "title": "phase", "type": "text"},
+    ]
+    if len({result.tool for result in results}) > 1:
+        columns.append({"key": "tool", "title": "tool", "type": "text"})
+    for name in varying(results):
+        kind = "size" if name.endswith("_bytes") else "text" if name in _WORDS else "count"
+        columns.append({"key": name, "title": words.PARAMETER_TITLES[name], "type": kind, "parameter": True})
+    columns.append({"key": "n", "title": "n", "type": "count"})
+    for name, (title, unit, _) in _FIGURES.items():
+        if any(name in result.statistics for result in results):
+            columns.append({"key": name, "title": title, "unit": unit, "type": "number"})
+            if name == "ops_per_s":
+                columns.append({"key": "ci95", "title": "95\u00a0% CI", "unit": "± %", "type": "number"})
+    columns.append({"key": "point", "title": "point", "type": "point"})
+    return columns
+
+
+def _cell(result: Result, key: str) -> Any:
+    if key in PARAMETERS:
+        value = result.parameters[key]
+        # Numbers stay numbers, so that they sort as such; yes and no are words.
+        return words.parameter(key, value) if isinstance(value, bool) else value
+    if key in _FIGURES:
+        return _scaled(result.typical(key), _FIGURES[key][2])
+    if key == "ci95":
+        best = result.headline
+        return _scaled(best.ci95, best.mean / 100) if best and best.ci95 is not None and best.mean else None
+    return {
+        "verdict": result.verdict,
+        "phase": words.phase(result.phase),
+        "tool": result.tool,
+        "n": result.used,
+        "point": result.point,
+    }[key]
+
+
+def _details(result: Result, open_checks: Mapping[tuple[Any, ...], list[int]]) -> dict[str, Any]:
+    first = result.rows[0]
+    return {
+        "sweeps": first["sweeps"],
+        "command": first["command"],
+        "reasons": list(result.reasons),
+        "repetitions": [_repetition(row) for row in result.rows if row["repetition"] is not None],
+        "checks": {
+            row["repetition"]: found
+            for row in result.rows
+            if (found := open_checks.get((row["point"], row["phase"], row["repetition"])))
+        },
+    }
+
+
+def _repetition_columns() -> list[dict[str, Any]]:
+    figures = [{"title": t, "unit": unit, "type": "number"} for t, unit, _ in _ONE_REPETITION.values()]
+    return [
+        {"title": "repetition", "type": "text"},
+        {"title": "verdict", "type": "verdict"},
+        *figures,
+        {"title": "checks", "unit": "pass, fail, not checked", "type": "text"},
+        {"title": "started (UTC)", "type": "text"},
+        {"title": "host", "type": "text"},
+        {"title": "reasons", "type": "text"},
+    ]
+
+
+def _repetition(row: Row) -> list[Any]:
+    return [
+        row["repetition"],
+        row["verdict"],
+        *(_scaled(row[name], unit) for name, (_, _, unit) in _ONE_REPETITION.items()),
+        f"{row['checks_passed']}, {row['checks_failed']}, {row['checks_not_checked']}",
+        row["started"].strftime("%Y-%m-%d %H:%M:%S") if row["started"] else None,
+        row["host"],
+        row["reasons"],
+    ]
+
+
+def _open_checks(checks: Iterable[Row], texts: dict[str, int]) -> dict[tuple[Any, ...], list[int]]:
+    """(point, phase, repetition) -> checks that failed or could not be made. Passes are counted, not carried."""
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for row in checks:
+        if row["outcome"] in ("fail", "not checked"):
+            key = (row["point"], row["phase"], row["repetition"])
+            evidence = f", {row['evidence']}" if row["evidence"] else ""
+            text = f"{row['check']}: {row['outcome']}{evidence}"
+            found.setdefault(key, []).append(texts.setdefault(text, len(texts)))
+    return found
+
+
+def _scaled(value: float | None, unit: float) -> float | None:
+    """In the unit, with six significant digits: more would be noise, and bytes in the page."""
+    return None if value is None else float(f"{value / unit:.6g}")

@@ -1,0 +1,302 @@
+"""One allocation: every repetition of every point that is left, one after the other, each stored when it is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+from iosweep import manifest, node, process, programs, progress, target, verdict
+from iosweep.agent import LONG_DEADLINE_S, Agent, TargetError, TargetHangs
+from iosweep.filesets import FileSets
+from iosweep.launch import Launcher
+from iosweep.plan import (
+    METADATA_RATE,
+    Allocation,
+    Plan,
+    Point,
+    file_set,
+    forecast,
+    fresh_bytes,
+    repetition_cost,
+)
+from iosweep.store import Result, Store
+from iosweep.tools import Parsed, Phase, tools
+from iosweep.verdict import Seen
+
+#: Exit codes of `iosweep measure`. 0: every repetition has an outcome, failures included.
+REFUSED, LIMIT, HANGS, STORE_FAILED, INTERRUPTED = 3, 4, 5, 6, 130
+
+#: A tool may take so much longer than its phase before it is killed: start-up, flush, a slow end.
+GRACE_S = 60.0
+#: Metadata phases slower than this share of the forecast's rate count as hung.
+SLOWEST = 1 / 200
+
+
+class Stopped(BaseException):
+    """A signal asked us to stop. BaseException, so that nothing on the way takes it for a failure."""
+
+
+class Refusal(Exception):
+    """The allocation cannot go on; `code` is the exit code."""
+
+    def __init__(self, code: int, message: str):
+        self.code = code
+        super().__init__(message)
+
+
+class Watcher(Protocol):
+    """Who is told what happens (display.py)."""
+
+    def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None: ...
+    def say(self, text: str) -> None: ...
+    def finished(self, result: Result, verdicts: Mapping[str, str], cost_s: float) -> None: ...
+    def more(self, repetitions: int, cost_s: float) -> None: ...
+
+
+@dataclass
+class _Context:
+    """What the phases of one allocation share."""
+
+    plan: Plan
+    store: Store
+    agent: Agent
+    sets: FileSets
+    directory: str
+    target: dict[str, Any]
+    programs: dict[str, programs.Program]
+    node: dict[str, Any]
+    launcher: Launcher
+
+
+def measure(
+    plan: Plan,
+    name: str,
+    results: Path,
+    manifest_file: Path,
+    launcher: Launcher,
+    watcher: Watcher,
+    only: str | None,
+) -> None:
+    """Measure what is left of an allocation, then write its manifest.
+
+    Raises Refusal where it cannot go on, Stopped after a signal; what was measured until then is stored.
+    """
+    allocation = next(a for a in plan.allocations if a.name == name)
+    store = Store(results)
+    process.adopt_orphans()
+    with _signals(), Agent() as agent:
+        try:
+            _measure(plan, allocation, store, agent, launcher, watcher, only)
+        except TargetHangs as error:
+            raise Refusal(HANGS, str(error)) from None
+        except (target.Refused, TargetError) as error:
+            raise Refusal(REFUSED, str(error)) from None
+    manifest.write(manifest_file, allocation, store)
+
+
+def _measure(
+    plan: Plan, allocation: Allocation, store: Store, agent: Agent, launcher: Launcher, watcher: Watcher,
+    only: str | None,
+) -> None:  # fmt: skip
+    found = _programs(allocation, store, launcher, watcher)
+    facts = agent.call("identify", plan.target["directory"])
+    mount = {k: facts[k] for k in ("source", "fstype", "fsid")}
+    here = progress.Here({t: p.sha256 for t, p in found.items()}, launcher.nodes, mount)
+    points = {p.id: p for p in allocation.points}
+    done = store.results()
+
+    def left() -> dict[str, list[int]]:
+        return progress.left(plan, done, store.missing(), here, only).get(allocation.name, {})
+
+    todo = left()
+    cost = {p.id: repetition_cost(p, plan.target["node_bandwidth"]).time_s for p in points.values()}
+    watcher.begin(allocation, sum(map(len, todo.values())), sum(cost[p] * len(n) for p, n in todo.items()))
+    if not todo:
+        return
+    directory = target.directory_of(plan.target["directory"], plan.campaign)
+    _claim(plan, store, agent, directory, allocation, todo)
+    memory = node.facts(facts)
+    store.put("nodes", node.key(memory), memory)
+    wanted = [points[p] for p in todo]
+    context = _Context(plan, store, agent, FileSets(agent, directory, store, wanted), directory,
+                       mount | {"directory": plan.target["directory"]}, found, memory, launcher)  # fmt: skip
+    while todo:
+        # repetitions outermost, so that a drift of the system spreads over all points
+        number = min(n[0] for n in todo.values())
+        order = sorted(p for p, n in todo.items() if n[0] == number)
+        random.Random(f"{plan.seed}:{number}").shuffle(order)
+        for point in order:
+            result, verdicts = _repetition(context, points[point], number)
+            done.setdefault(point, {})[number] = result
+            watcher.finished(result, verdicts, cost[point])
+        before, todo = todo, left()
+        news = {p: len(n) - len(before.get(p, [])) + (p in order) for p, n in todo.items()}
+        watcher.more(sum(news.values()), sum(cost[p] * n for p, n in news.items()))
+
+
+def _programs(allocation: Allocation, store: Store, launcher: Launcher, watcher: Watcher) -> dict[str, Any]:
+    """The tools that are here. Points whose tool or nodes are not here are recorded as missing."""
+    found = {name: programs.find(tools()[name]) for name in sorted({p.tool for p in allocation.points})}
+    too_many = launcher.nodes is not None and allocation.nodes > launcher.nodes
+    for point in allocation.points:
+        program = found[point.tool]
+        if too_many:
+            reason = f"{allocation.nodes} nodes are needed; the launcher {launcher.name} reaches {launcher.nodes}"
+            store.set_missing(point.id, {"nodes": allocation.nodes}, reason)
+        elif isinstance(program, str):
+            store.set_missing(point.id, {"tool": point.tool}, program)
+        else:
+            store.set_missing(point.id, None)
+    for program in found.values():
+        if isinstance(program, str):
+            watcher.say(f"missing: {program}")
+    if too_many:
+        watcher.say(
+            f"missing: {allocation.nodes} nodes are needed; the launcher {launcher.name} reaches {launcher.nodes}"
+        )
+    return {name: program for name, program in found.items() if not isinstance(program, str)}
+
+
+def _claim(
+    plan: Plan,
+    store: Store,
+    agent: Agent,
+    directory: str,
+    allocation: Allocation,
+    todo: Mapping[str, list[int]],
+) -> None:
+    """Make the campaign's directory ours, and refuse what cannot fit before the first byte."""
+    if Path(directory) in [store.path.absolute(), *store.path.absolute().parents]:
+        raise Refusal(REFUSED, f"the results {store.path} are inside the campaign's directory {directory}")
+    mine = store.documents("").get("target", {})
+    owner = {"uuid": mine.get("uuid"), "uid": os.getuid(), "host": socket.gethostname(),
+             "results": str(store.path.absolute()), "campaign": plan.campaign}  # fmt: skip
+    cost = forecast(plan, {allocation.name: {point: len(n) for point, n in todo.items()}})
+    parent = plan.target["directory"]
+    present = agent.call("usage", directory, deadline_s=LONG_DEADLINE_S)["bytes"] if mine else 0
+    wrong = target.too_much(
+        agent.call("space", parent), present, cost.peak_bytes, cost.inodes, dict(plan.limits), first=True
+    )
+    if wrong:
+        raise Refusal(REFUSED, f"refused, nothing was written to {parent}: {wrong}")
+    uuid = agent.call("claim", directory, owner)
+    store.put("", "target", {"uuid": uuid, "directory": directory})
+
+
+def _repetition(c: _Context, point: Point, number: int) -> tuple[Result, dict[str, str]]:
+    """Run all phases of a point once and store them; returns the result and phase -> verdict."""
+    started = datetime.now(UTC)
+    runs: list[dict[str, Any]] = []
+    raw: dict[str, bytes] = {}
+    verdicts: dict[str, str] = {}
+    retry: str | None = None
+    program = c.programs[point.tool]
+    for phase in point.steps():
+        run, output = _phase(c, point, phase, number)
+        parsed = tools()[point.tool].parse(output.get("stdout", b""), point.options, phase) if output else Parsed()
+        findings = verdict.judge(Seen(point, phase, run, parsed, c.plan.target, c.node["memory_bytes"]))
+        verdicts[phase.name] = verdict.verdict(findings)[0]
+        retry = retry or verdict.retry(findings)
+        run["headline"] = parsed.figures.get(phase.metric) if verdicts[phase.name] != "invalid" else None
+        runs.append(run)
+        raw |= {f"{phase.name}.{stream}": data for stream, data in output.items()}
+    c.agent.call("remove", c.directory, f"fresh/{point.id}-r{number}", deadline_s=LONG_DEADLINE_S)
+    record = {
+        "point": point.id,
+        "repetition": number,
+        "campaign": c.plan.campaign,
+        "started": started.isoformat(),
+        "ended": datetime.now(UTC).isoformat(),
+        "host": c.node["host"],
+        "node": node.key(c.node),
+        "launcher": c.launcher.name,
+        "tool": {"path": program.path, "sha256": program.sha256, "version": program.version},
+        "target": c.target,
+        "environment": node.environment(),
+        "phases": runs,
+        "retry": retry,
+    }
+    try:
+        return c.store.commit(point.id, number, record, raw), verdicts
+    except OSError as error:
+        raise Refusal(STORE_FAILED, f"the result of {point.id} cannot be stored: {error}; what was stored"
+                      " before is on disk, and the next run goes on from there") from None  # fmt: skip
+
+
+def _phase(c: _Context, point: Point, phase: Phase, number: int) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Run one phase; returns its entry in the record, and its streams by name."""
+    tool = tools()[point.tool]
+    files = file_set(point, phase, number)
+    path = str(Path(c.directory) / files.directory)
+    seed = seed_of(c.plan.seed, point.id, number, phase.name)
+    argv = c.launcher.argv(tool.argv(point.options, phase, path, point.phase_time_s or 0.0, seed))
+    run: dict[str, Any] = {"phase": phase.name, "argv": argv, "seed": seed, "started": datetime.now(UTC).isoformat(),
+                           "exit_code": 0, "timed_out": False, "wall_s": 0.0, "stderr": ""}  # fmt: skip
+    try:
+        _may_write(c, fresh_bytes(point) if files.role == "fresh" else 0, tool.inodes(point.options, phase))
+        if files.role == "fresh":
+            makes = phase.writes and tool.inodes(point.options, phase) > 0
+            c.agent.call("ensure", c.directory, files.directory, makes, deadline_s=LONG_DEADLINE_S)
+            run["files"] = {"role": "fresh"}
+        else:
+            run["files"] = c.sets.ready(files, lambda size: _may_write(c, size, 0))
+            if run["files"]["wrong"]:
+                return run | {"not_run": "not run: " + "; ".join(run["files"]["wrong"])}, {}
+    except (target.Refused, TargetError) as error:
+        return run | {"not_run": f"not run: {error}"}, {}
+    work = tool.work(point.options, phase)
+    timeout_s = GRACE_S + (work / (METADATA_RATE * SLOWEST) if work else 1.5 * (point.phase_time_s or 0))
+    run["started"] = datetime.now(UTC).isoformat()
+    try:
+        done = process.run(argv, timeout_s, [c.agent.pid] if c.agent.pid else [])
+    except OSError as error:
+        return run | {"not_run": f"could not be started: {error}"}, {}
+    run |= {"exit_code": done.exit_code, "timed_out": done.timed_out, "wall_s": round(done.wall_s, 4), "load": done.load,
+            "stderr": done.stderr.decode("utf-8", "replace")[:2000], "left_behind": done.left_behind}  # fmt: skip
+    expected = tool.leftover(point.options, phase)
+    if expected is not None:
+        run |= {
+            "leftover_expected": expected,
+            "leftover": c.agent.call("count", c.directory, files.directory),
+        }
+    return run, {"stdout": done.stdout, "stderr": done.stderr}
+
+
+def _may_write(c: _Context, size: int, inodes: int) -> None:
+    """Raise target.Refused if so much more must not be written now."""
+    now = c.agent.call("space", c.directory)
+    if wrong := target.too_much(now, 0, size, inodes, dict(c.plan.limits), first=False):
+        raise target.Refused(wrong)
+
+
+def seed_of(seed: int, point: str, repetition: int, phase: str) -> int:
+    """The tool's seed: another pattern for every repetition, the same one when the campaign is run again."""
+    digest = hashlib.sha256(f"{seed}:{point}:{repetition}:{phase}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Turn the first SIGINT or SIGTERM into Stopped, and ignore those that follow while we end in good order."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(signal.Signals(number).name)
+
+    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

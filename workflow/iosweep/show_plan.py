@@ -1,0 +1,129 @@
+"""The plan for a person: `iosweep plan`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from iosweep import plan, target
+from iosweep.agent import Agent, TargetError, TargetHangs
+from iosweep.runner import seed_of
+from iosweep.tools import tools
+from iosweep.units import human_duration, human_size
+
+CSV = ("point", "allocation", "tool", "phases", "nodes", "repetitions", "sweeps", "phase_time_s", "options",
+       "time_s", "bytes_written", "bytes_read")  # fmt: skip
+
+#: `iosweep plan` waits no longer for the target.
+DEADLINE_S = 5.0
+
+
+def table(made: plan.Plan) -> int:
+    """Print the plan and what it takes; 1 if it cannot fit the target, as far as that can be seen from here."""
+    cost = plan.forecast(made)
+    console = Console()
+    points = Table("sweep", "tool", "points", "repetitions", "phases", box=None, pad_edge=False, header_style="bold")
+    shared = {p.id: p for p in made.points}
+    for sweep in made.sweeps:
+        repetitions = {shared[p].repetitions.min for p in sweep["points"]}
+        name = f"{sweep['name']} (scaled)" if sweep["scaled"] else sweep["name"]
+        points.add_row(name, sweep["tool"], str(len(sweep["points"])), ", ".join(map(str, sorted(repetitions))),
+                       " ".join(sweep["phases"]))  # fmt: skip
+    console.print(f"[bold]{made.campaign}[/bold]  target {made.target['directory']}", highlight=False)
+    console.print(points)
+    console.print()
+    for allocation in made.allocations:
+        todo = {allocation.name: {p.id: p.repetitions.min for p in allocation.points}}
+        console.print(plan.sentence(plan.forecast(made, todo), allocation.nodes), highlight=False)
+    facts = Table(box=None, pad_edge=False, show_header=False)
+    for name, value in (
+        ("points", f"{cost.points:,}"),
+        (
+            "repetitions",
+            f"{cost.repetitions:,}" + (" (more where an interval must become narrow)" if _adaptive(made) else ""),
+        ),
+        ("allocations", f"{cost.allocations}"),
+        ("time", human_duration(cost.time_s)),
+        ("node-hours", f"{cost.node_hours:.1f}"),
+        ("written", f"up to {human_size(cost.bytes_written)}"),
+        ("read", f"up to {human_size(cost.bytes_read)}"),
+        ("peak space", human_size(cost.peak_bytes)),
+        ("inodes", f"{cost.inodes:,}"),
+        ("memory per node", f"{human_size(cost.memory_per_node_bytes)} of buffers"),
+    ):
+        facts.add_row(name, value)
+    console.print()
+    console.print(facts, highlight=False)
+    given = made.target["node_bandwidth"]
+    console.print(f"[dim]bytes of timed phases: at most {human_size(given or plan.NODE_BANDWIDTH)}/s per node"
+                  f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
+                  f" {plan.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]", highlight=False)  # fmt: skip
+    return _fits(made, cost)
+
+
+def _adaptive(made: plan.Plan) -> bool:
+    return any(p.repetitions.half_width is not None and p.repetitions.max > p.repetitions.min for p in made.points)
+
+
+def _fits(made: plan.Plan, cost: plan.Forecast) -> int:
+    """Compare with the target's space, where it can be seen from here."""
+    try:
+        with Agent() as agent:
+            agent.call("identify", made.target["directory"], deadline_s=DEADLINE_S)
+            space = agent.call("space", made.target["directory"], deadline_s=DEADLINE_S)
+    except (target.Refused, TargetError, TargetHangs) as error:
+        print(f"space on the target: not checked ({error})")
+        return 0
+    wrong = target.too_much(space, 0, cost.peak_bytes, cost.inodes, dict(made.limits), first=True)
+    if wrong:
+        print(f"does not fit {made.target['directory']}: {wrong}", file=sys.stderr)
+        return 1
+    print(f"space on the target: fits ({human_size(space['free_bytes'])} free)")
+    return 0
+
+
+def csv_rows(made: plan.Plan) -> Iterator[dict[str, Any]]:
+    """One row per point, with the cost of all its repetitions."""
+    for allocation in made.allocations:
+        for point in allocation.points:
+            cost = plan.repetition_cost(point, made.target["node_bandwidth"]).times(point.repetitions.min)
+            yield {
+                "point": point.id,
+                "allocation": allocation.name,
+                "tool": point.tool,
+                "phases": " ".join(point.phases),
+                "nodes": point.nodes,
+                "repetitions": point.repetitions.min,
+                "sweeps": " ".join(point.sweeps),
+                "phase_time_s": point.phase_time_s,
+                "options": " ".join(f"{name}={value}" for name, value in point.options.items()),
+                "time_s": round(cost.time_s, 1),
+                "bytes_written": cost.bytes_written,
+                "bytes_read": cost.bytes_read,
+            }
+
+
+def commands(made: plan.Plan) -> Iterator[tuple[str, int, list[str]]]:
+    """(point, repetition, argv) of every phase, exactly as the runner starts it."""
+    directory = Path(target.directory_of(made.target["directory"], made.campaign))
+    for point in made.points:
+        for repetition in range(1, point.repetitions.min + 1):
+            for phase in point.steps():
+                files = plan.file_set(point, phase, repetition)
+                seed = seed_of(made.seed, point.id, repetition, phase.name)
+                yield (
+                    point.id,
+                    repetition,
+                    tools()[point.tool].argv(
+                        point.options,
+                        phase,
+                        str(directory / files.directory),
+                        point.phase_time_s or 0.0,
+                        seed,
+                    ),
+                )

@@ -1,0 +1,203 @@
+"""results/<campaign>/: what is on disk, and therefore done. The store is the truth; nothing measured is ever deleted.
+
+    points/<point>/r001-1.json              a repetition's result: repetition 1, try 1. That it is there is the commit.
+    points/<point>/r001-1.zip               its raw output, one member per phase and stream
+    points/<point>/r001-1.superseded.json   a result that another try replaces (kept)
+    points/<point>/missing.json             why the point cannot be measured here
+    nodes/<hash>.json                       facts of a node
+    sets/<name>.json                        how a data set was prepared
+    manifests/, plans/                      what Snakemake tracks
+    results.parquet ... report.html         what merge and report make of it
+
+A file is written under a temporary name, synced and renamed; the archive first, the result (with the archive's hash and
+size) last. The highest try of a repetition counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+_RESULT = re.compile(r"^r(\d{3,})-(\d+)\.json$")
+_ANY_TRY = re.compile(r"^r(\d{3,})-(\d+)(\.superseded)?\.(json|zip)$")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A committed repetition. `raw_bytes` is None where the archive is gone or has another size: damaged."""
+
+    point: str
+    repetition: int
+    attempt: int
+    record: Mapping[str, Any]
+    intact: bool
+
+
+class Store:
+    """The directory of one campaign's results."""
+
+    def __init__(self, results: Path):
+        self.path = results
+
+    def results(self) -> dict[str, dict[int, Result]]:
+        """point -> repetition -> its highest try. One scan; archives are judged by their size alone."""
+        found: dict[str, dict[int, Result]] = {}
+        for entry in _directories(self.path / "points"):
+            repetitions = _results_of(entry)
+            if repetitions:
+                found[entry.name] = repetitions
+        return found
+
+    def missing(self) -> dict[str, dict[str, Any]]:
+        """point -> why it could not be measured when it was last tried: {needs, reason}."""
+        found = {}
+        for entry in _directories(self.path / "points"):
+            record = _read_json(Path(entry.path) / "missing.json")
+            if record:
+                found[entry.name] = record
+        return found
+
+    def raw(self, result: Result) -> bytes | None:
+        """The archive of a result, or None if it is not the one that was committed."""
+        try:
+            data = (self.point(result.point) / _name(result.repetition, result.attempt, "zip")).read_bytes()
+        except OSError:
+            return None
+        return data if hashlib.sha256(data).hexdigest() == result.record["raw"]["sha256"] else None
+
+    def point(self, point: str) -> Path:
+        """The directory of a point."""
+        return self.path / "points" / point
+
+    def commit(self, point: str, repetition: int, record: dict[str, Any], raw: Mapping[str, bytes]) -> Result:
+        """Store a repetition whole. `raw` maps member names to bytes. Raises OSError; then nothing is committed."""
+        directory = self.point(point)
+        directory.mkdir(parents=True, exist_ok=True)
+        attempt = 1 + max((int(m[2]) for m in _tries(directory) if int(m[1]) == repetition), default=0)
+        archive = _archive(raw)
+        name = _name(repetition, attempt, "zip")
+        record = record | {
+            "attempt": attempt,
+            "raw": {"name": name, "sha256": hashlib.sha256(archive).hexdigest(), "bytes": len(archive)},
+        }
+        write(directory / name, archive)
+        write(directory / _name(repetition, attempt, "json"), orjson.dumps(record))
+        return Result(point, repetition, attempt, record, True)
+
+    def set_missing(self, point: str, needs: Mapping[str, Any] | None, reason: str = "") -> None:
+        """Record why a point cannot be measured here, or (None) that it can."""
+        file = self.point(point) / "missing.json"
+        if needs is None:
+            file.unlink(missing_ok=True)
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write(file, orjson.dumps({"needs": needs, "reason": reason}))
+
+    def supersede(self, result: Result) -> Path:
+        """Open a repetition again; its result stays under another name."""
+        old = self.point(result.point) / _name(result.repetition, result.attempt, "json")
+        return old.rename(old.with_suffix(".superseded.json"))
+
+    def put(self, folder: str, name: str, document: Any) -> None:
+        """Write a JSON document below the campaign, unless it is there already word for word."""
+        file = self.path / folder / f"{name}.json"
+        data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists() or file.read_bytes() != data:
+            write(file, data)
+
+    def documents(self, folder: str) -> dict[str, Any]:
+        """All JSON documents of a folder by name; unreadable ones are left out."""
+        found = {}
+        for file in sorted((self.path / folder).glob("*.json")):
+            document = _read_json(file)
+            if document is not None:
+                found[file.stem] = document
+        return found
+
+
+def unpack(archive: bytes) -> dict[str, bytes]:
+    """Members of a raw archive by name."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file whole: temporary name, sync, rename, sync of the directory."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _name(repetition: int, attempt: int, suffix: str) -> str:
+    return f"r{repetition:03d}-{attempt}.{suffix}"
+
+
+def _archive(members: Mapping[str, bytes]) -> bytes:
+    """A zip with a fixed time stamp, so that equal output gives equal bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        for name, data in members.items():
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            file.writestr(info, data)
+    return buffer.getvalue()
+
+
+def _directories(path: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(path) as entries:
+            yield from sorted((e for e in entries if e.is_dir(follow_symlinks=False)), key=lambda e: e.name)
+    except FileNotFoundError:
+        return
+
+
+def _tries(directory: Path) -> list[re.Match[str]]:
+    return [m for file in directory.iterdir() if (m := _ANY_TRY.match(file.name))]
+
+
+def _results_of(entry: os.DirEntry[str]) -> dict[int, Result]:
+    best: dict[int, int] = {}
+    sizes: dict[str, int] = {}
+    with os.scandir(entry.path) as files:
+        for file in files:
+            if match := _RESULT.match(file.name):
+                best[int(match[1])] = max(int(match[2]), best.get(int(match[1]), 0))
+            elif file.name.endswith(".zip"):
+                sizes[file.name] = file.stat().st_size
+    found = {}
+    for repetition, attempt in sorted(best.items()):
+        record = _read_json(Path(entry.path) / _name(repetition, attempt, "json"))
+        if record and record.get("point") == entry.name and "raw" in record:
+            intact = sizes.get(_name(repetition, attempt, "zip")) == record["raw"]["bytes"]
+            found[repetition] = Result(entry.name, repetition, attempt, record, intact)
+    return found
+
+
+def _read_json(file: Path) -> dict[str, Any] | None:
+    try:
+        document = orjson.loads(file.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,133 @@
+"""The exact fio commands. Pure: options in, argv out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from iosweep.tools import FileSet, Phase, Value
+from iosweep.tools.fio.options import ENGINE, RW
+from iosweep.units import size_name
+
+#: Both save start-up time and are harmless: no /sys look-ups per device, no calibration of the CPU clock.
+_QUICK = ("--disk_util=0", "--clocksource=clock_gettime")
+_OUTPUT = ("--group_reporting", "--eta=never", "--output-format=json+")
+#: $jobnum and $filenum are expanded by fio itself; no shell sees them.
+_NAMES = "--filename_format=$jobnum.$filenum"
+#: An engine that submits one I/O and waits for it: a depth above 1 is silently not reached.
+SYNCHRONOUS = ("psync", "sync")
+
+
+def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
+    """What is wrong with a combination, or None."""
+    if "create" not in phases and any(p in ENGINE for p in phases):
+        return "stat and delete work on the files that create made; put create first"
+    order = [p for p in phases if p in ENGINE]
+    if order != [p for p in ENGINE if p in order]:
+        return "metadata phases go in the order create, stat, delete"
+    if "transfer_size" not in options:
+        return None
+    transfer, size, depth = (
+        _int(options, "transfer_size"),
+        _int(options, "file_size"),
+        _int(options, "queue_depth"),
+    )
+    if transfer > size:
+        return f"transfer_size {size_name(transfer)} is larger than file_size {size_name(size)}"
+    if size % transfer:
+        return f"file_size {size_name(size)} is not a multiple of transfer_size {size_name(transfer)}"
+    if options["o_direct"] and transfer % 512:
+        return f"transfer_size {transfer} is not a multiple of 512, which O_DIRECT needs"
+    if depth > 1 and options["ioengine"] in SYNCHRONOUS:
+        return (
+            f"queue_depth {depth} has no effect with ioengine {options['ioengine']} (one I/O in flight);"
+            " use libaio, io_uring or posixaio, or limit the axis with `when`"
+        )
+    return None
+
+
+def file_set(options: Mapping[str, Value], phase: Phase, fresh: str) -> FileSet:
+    """The files a phase works on. Sets are shared by all points with the same file size and count."""
+    if phase.kind == "metadata" or (phase.writes and options["write_mode"] == "new" and not phase.reads):
+        return FileSet(fresh if phase.kind == "metadata" else f"{fresh}/{phase.name}", "fresh")
+    size, count, threads = (
+        _int(options, "file_size"),
+        _int(options, "files_per_thread"),
+        _int(options, "threads_per_node"),
+    )
+    role: Literal["read", "write"] = "write" if phase.writes else "read"
+    return FileSet(
+        directory=f"sets/fio-{role}-{size_name(size)}-{count}",
+        role=role,
+        files=tuple(f"{job}.{file}" for job in range(threads) for file in range(count)),
+        file_size_bytes=size,
+        prepare=lambda path: _prepare(path, threads, count, size),
+        prepared_as="seq_write",
+    )
+
+
+def _prepare(directory: str, threads: int, count: int, size: int) -> list[str]:
+    """Write a set completely, with fresh random buffers: what is read later neither compresses nor deduplicates."""
+    block = min(size & -size, 1 << 20)  # the largest power of two that divides the file
+    return [
+        "fio", "--name=prepare", _directory(directory), _NAMES, "--rw=write", f"--bs={block}", f"--size={size * count}",
+        f"--nrfiles={count}", f"--numjobs={threads}", "--ioengine=psync", "--refill_buffers", "--end_fsync=1",
+        "--fallocate=none", *_QUICK, *_OUTPUT,
+    ]  # fmt: skip
+
+
+def _directory(path: str) -> str:
+    """fio splits directories at colons."""
+    return "--directory=" + path.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def command(options: Mapping[str, Value], phase: Phase, directory: str, phase_time_s: float, seed: int) -> list[str]:
+    """The exact argv of a phase over the absolute `directory`."""
+    threads, count = _int(options, "threads_per_node"), _int(options, "files_per_thread")
+    argv = [
+        "fio",
+        f"--name={phase.name}",
+        _directory(directory),
+        _NAMES,
+        f"--numjobs={threads}",
+        f"--nrfiles={count}",
+    ]
+    if phase.kind == "metadata":
+        argv += [
+            f"--ioengine={ENGINE[phase.name]}",
+            "--filesize=4k",
+            "--bs=4k",
+            "--openfiles=1",
+            "--file_service_type=sequential",  # random order changes stat 16 times
+            "--create_on_open=1",  # or fio fills the files before it looks them up
+            "--create_fsync=0",
+            "--fallocate=none",
+        ]
+    else:
+        argv += [
+            f"--rw={RW[phase.name]}",
+            f"--bs={options['transfer_size']}",
+            f"--iodepth={options['queue_depth']}",
+            f"--ioengine={options['ioengine']}",
+            f"--direct={int(bool(options['o_direct']))}",
+            f"--size={_int(options, 'file_size') * count}",
+            "--time_based",
+            f"--runtime={round(phase_time_s * 1000)}ms",
+            f"--randseed={seed}",  # or every repetition and node replays one pattern
+        ]
+        if phase.name == "rand_mixed":
+            argv.append(f"--rwmixread={options['read_percent']}")
+        if phase.writes:
+            # fio would preallocate: a write would then measure unwritten extents
+            argv += ["--fallocate=none", f"--end_fsync={int(bool(options['fsync']))}"]
+            if options["data"] == "random":
+                argv.append("--refill_buffers")
+        if phase.reads or options["write_mode"] == "overwrite":
+            argv.append("--allow_file_create=0")  # fio silently creates or extends what is missing
+    return [*argv, *_QUICK, *_OUTPUT]
+
+
+def _int(options: Mapping[str, Value], name: str) -> int:
+    value = options[name]
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,72 @@
+"""Sizes, durations and shares: as they are written in a configuration, and as a person reads them.
+
+Sizes are read as IOR and fio read them: k, m, g, t and p are binary. Inside the package everything is SI base units:
+bytes, seconds, fractions.
+"""
+
+from __future__ import annotations
+
+import re
+
+_BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+SIZE_PATTERN = r"^[0-9]+[kmgtpKMGTP]?$"
+DURATION_PATTERN = r"^[0-9]+(\.[0-9]+)?(ms|s|m|min|h|d)$"
+SHARE_PATTERN = r"^[0-9]+(\.[0-9]+)?%$"
+
+
+def parse_size(value: object) -> int:
+    """Bytes of `4096`, `"4k"`, `"16g"`. Raises ValueError with what would be right."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and re.match(SIZE_PATTERN, value):
+        digits = value.rstrip("kmgtpKMGTP")
+        return int(digits) * _BINARY[value[len(digits) :].lower()]
+    raise ValueError("not a size; write bytes, or a whole number with k, m, g, t or p (binary), for example 4k or 16g")
+
+
+def parse_duration(value: object) -> float:
+    """Seconds of `"60s"`, `"5min"`, `"2h"`, `"500ms"`. Raises ValueError with what would be right."""
+    if isinstance(value, str) and (match := re.match(DURATION_PATTERN, value)):
+        return float(value.removesuffix(match[2])) * _SECONDS[match[2]]
+    raise ValueError("not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h")
+
+
+def parse_share(value: object) -> float:
+    """Fraction of `"10%"`. Raises ValueError with what would be right."""
+    if isinstance(value, str) and re.match(SHARE_PATTERN, value) and float(value[:-1]) <= 100:
+        return float(value[:-1]) / 100
+    raise ValueError("not a share; write a percentage from 0% to 100%, for example 5%")
+
+
+def size_name(size: int) -> str:
+    """A size as the configuration writes it, exactly: 4096 -> 4k, 1000 -> 1000."""
+    for unit in "ptgmk":
+        if size >= _BINARY[unit] and size % _BINARY[unit] == 0:
+            return f"{size // _BINARY[unit]}{unit}"
+    return str(size)
+
+
+def human_size(size: float) -> str:
+    """Bytes for a person: 4.1 TiB."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(size) < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} PiB"
+
+
+def human_duration(seconds: float) -> str:
+    """Seconds for a person: 45 s, 3 min 5 s, 3 h 10 min, 2 d 4 h."""
+    s = round(seconds)
+    for big, small, span, part in (("d", "h", 86400, 3600), ("h", "min", 3600, 60), ("min", "s", 60, 1)):
+        if s >= span:
+            rest = s % span // part
+            return f"{s // span} {big} {rest} {small}" if rest else f"{s // span} {big}"
+    return f"{s} s"
+
+
+def human_count(count: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: 1 point, 24 points, 1,200 points."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

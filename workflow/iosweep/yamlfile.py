@@ -1,0 +1,143 @@
+"""YAML files with the position of every value.
+
+YAML 1.2's core schema, so that `off`, `1:30` and `010` mean what they say; duplicate keys are errors. Snakemake's own
+`config` has lost the line numbers that an error must name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong in a file. `line` counts from 1; `where` is the dotted path of the key."""
+
+    file: str
+    line: int
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.where}: " if self.where else ""
+        return f"{self.file}:{self.line}: {where}{self.message}"
+
+
+class ConfigError(Exception):
+    """Everything that is wrong with a configuration, at once."""
+
+    def __init__(self, problems: list[Problem]):
+        self.problems = problems
+        super().__init__("\n".join(str(p) for p in problems))
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with YAML 1.2's idea of bool, int and float, and no timestamps."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
+    ("int", r"^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$", "-+0123456789"),
+    ("float", r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$",
+     "-+0123456789."),
+    ("null", r"^(?:~|null|Null|NULL|)$", "~nN\0"),
+):  # fmt: skip
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first) + ([""] if _tag == "null" else [])
+    )
+
+
+def _int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    text = node.value
+    return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _int)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed file: its data, its text, and the line of every path that stands in it."""
+
+    file: str
+    text: str
+    data: Any
+    lines: dict[KeyPath, int]
+
+    def line(self, path: KeyPath) -> int:
+        """Line of a path, or of the nearest part of it that stands in the file."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+    def problem(self, path: KeyPath, message: str) -> Problem:
+        """A problem with the value at a path."""
+        return Problem(self.file, self.line(path), dotted(path), message)
+
+
+def dotted(path: KeyPath) -> str:
+    """('sweeps', 0, 'axes') -> sweeps[0].axes"""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else str(part))
+    return text
+
+
+def load(file: Path) -> Document:
+    """Read one YAML file. Raises ConfigError: unreadable, not YAML, a key twice, not a mapping."""
+    name = os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise ConfigError([Problem(name, 1, "", f"cannot be read: {reason}")]) from None
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        lines: dict[KeyPath, int] = {}
+        problems: list[Problem] = []
+        if node is not None:
+            _walk(node, (), lines, problems, name)
+        if problems:
+            raise ConfigError(problems)
+        data = loader.construct_document(node) if node is not None else None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        what = getattr(error, "problem", None) or str(error)
+        raise ConfigError([Problem(name, mark.line + 1 if mark else 1, "", f"not valid YAML: {what}")]) from None
+    finally:
+        loader.dispose()
+    if not isinstance(data, dict):
+        raise ConfigError([Problem(name, 1, "", "must be a mapping of keys to values")])
+    return Document(name, text, data, lines)
+
+
+def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: list[Problem], file: str) -> None:
+    lines.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        seen: dict[str, int] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            here = (*path, str(key.value))
+            if key.tag == "tag:yaml.org,2002:merge":
+                problems.append(Problem(file, line, dotted(path), "merge keys (<<) are not supported; use an alias"))
+            elif not isinstance(key, yaml.ScalarNode):
+                problems.append(Problem(file, line, dotted(path), "keys must be plain words"))
+            elif key.value in seen:
+                problems.append(Problem(file, line, dotted(here), f"stands twice (first in line {seen[key.value]})"))
+            else:
+                seen[key.value] = line
+                lines[here] = line
+                _walk(value, here, lines, problems, file)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            _walk(value, (*path, index), lines, problems, file)
