@@ -1,7 +1,6 @@
 """Makes `results/<campaign>/` as merge writes it, with figures that a storage system could have measured. Seeded.
 
-make(directory)                          the sweeps of a small demonstration, all valid but a few
-make(directory, sweeps=sized(1000))      about so many rows of results
+`make(directory)` writes the sweeps of a small demonstration, `make(directory, sweeps=sized(1000))` about 1,000 rows.
 """
 
 from __future__ import annotations
@@ -25,10 +24,24 @@ K, M, G = 2**10, 2**20, 2**30
 DATA_PHASES = ["seq_write", "seq_read", "rand_write", "rand_read"]
 METADATA_PHASES = ["create", "stat", "delete"]
 
+_CONFIGURATION = "campaign: {}\ntarget: {{directory: /mnt/scratch/bench}}\nsweeps:\n  - name: threads\n    tool: fio\n"
+
+NODE = {
+    "node": "5f2c9a1e77d04b36",
+    "host": "node01",
+    "kernel": "6.1.0-28-amd64",
+    "os": "Debian GNU/Linux 12 (bookworm)",
+    "cpu_model": "AMD EPYC 7543P 32-Core Processor",
+    "cpus": 64,
+    "cpus_allowed": "0-63",
+    "memory_bytes": 256 * G,
+    "mount": "29 1 259:2 / /mnt/scratch rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=remount-ro",
+}
+
 Sweep = dict[str, Any]
 Row = dict[str, Any]
-#: (row, draw) -> (verdict, reason), or None to leave the row as it is; "missing" only makes sense for whole points.
-Spoil = Callable[[Mapping[str, Any], random.Random], "tuple[str, str] | None"]
+#: row -> (verdict, reason), or None to leave the row valid. Only whole points can be missing.
+Spoil = Callable[[Mapping[str, Any]], "tuple[str, str] | None"]
 
 #: check -> (severity, evidence of a pass)
 CHECKS = {
@@ -59,23 +72,17 @@ def sweep(name: str, phases: Sequence[str], axes: Mapping[str, Sequence[Any]], *
 
 
 DEMO = (
-    sweep(
-        "threads",
-        DATA_PHASES,
-        {"threads_per_node": [1, 2, 4, 8], "transfer_size": [4 * K, 64 * K, M]},
-        queue_depth=4,
-    ),
+    sweep("threads", DATA_PHASES, {"threads_per_node": [1, 2, 4, 8], "transfer_size": [4 * K, 64 * K, M]}),
     sweep("queue-depth", ["rand_write", "rand_read"], {"queue_depth": [1, 2, 4, 8, 16, 32]}),
     sweep("metadata", METADATA_PHASES, {"threads_per_node": [1, 2, 4, 8]}),
 )
 
 
 def sized(rows: int, repetitions: int = 3) -> list[Sweep]:
-    """Sweeps that make about so many rows of results (at least 48 points)."""
-    results = rows // repetitions
-    sizes = [4 * K * 2**i for i in range(8)]
-    depths = [2**i for i in range(8)]
-    threads = max(2, (results - 16) // (len(DATA_PHASES) * len(sizes) + 8))
+    """Sweeps that make about so many rows of results (at least 285)."""
+    sizes, depths = [4 * K * 2**i for i in range(8)], [2**i for i in range(8)]
+    per_thread = len(DATA_PHASES) * len(sizes) + len(depths)
+    threads = max(2, round((rows / repetitions - 15) / per_thread))
     counts = [2**i for i in range(threads)] if threads <= 8 else list(range(1, threads + 1))
     return [
         sweep("threads-by-transfer", DATA_PHASES, {"threads_per_node": counts, "transfer_size": sizes}),
@@ -89,7 +96,7 @@ def make(
     sweeps: Sequence[Sweep] = DEMO,
     repetitions: int = 3,
     seed: int = 1,
-    spoil: Spoil | None = None,
+    spoil: Spoil = lambda row: None,
     campaign: str = "demo",
     description: str | None = None,
 ) -> Path:
@@ -106,14 +113,15 @@ def make(
                 for row in rows[point]:
                     row["sweeps"] += f",{one['name']}"
             else:
-                rows[point] = list(_rows(campaign, one, point, parameters, repetitions, draw, spoil))
+                made = _rows(one, point, parameters, repetitions, draw)
+                rows[point] = [row for one_row in made if (row := _spoilt(one_row, spoil))]
         described.append(_describe(one, points, repetitions))
-    flat = [row for of_point in rows.values() for row in of_point]
+    flat = [row | {"campaign": campaign} for of_point in rows.values() for row in of_point]
     checks = [check for row in flat for check in _checks(row)]
     directory.mkdir(parents=True, exist_ok=True)
     _write(directory / "results.parquet", flat, columns.COLUMNS)
     _write(directory / "checks.parquet", checks, columns.CHECK_COLUMNS)
-    _write(directory / "nodes.parquet", [_node()], columns.NODE_COLUMNS)
+    _write(directory / "nodes.parquet", [NODE], columns.NODE_COLUMNS)
     about = {
         "campaign": campaign,
         "description": description,
@@ -124,7 +132,7 @@ def make(
         "target": {"directory": "/mnt/scratch/bench"},
         "limits": {"bytes_written": None, "time_s": None},
         "sweeps": described,
-        "configuration": [{"file": "config/sweep.yaml", "text": _configuration(campaign, sweeps)}],
+        "configuration": [{"file": "config/sweep.yaml", "text": _CONFIGURATION.format(json.dumps(campaign))}],
     }
     (directory / "campaign.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
     return directory
@@ -133,20 +141,13 @@ def make(
 def _points(one: Sweep) -> Iterator[dict[str, Any]]:
     names = {"transfer_size": "transfer_size_bytes", "file_size": "file_size_bytes"}
     metadata = one["phases"][0] in METADATA_PHASES
-    fixed: dict[str, Any] = {
-        "nodes": 1,
-        "threads_per_node": 1,
-        "transfer_size_bytes": None if metadata else 4 * K,
-        "queue_depth": None if metadata else 1,
-        "file_size_bytes": None if metadata else 256 * M,
-        "files_per_thread": 1000 if metadata else 1,
-        "read_percent": None,
-        "o_direct": None if metadata else True,
-        "write_mode": "new" if metadata else "overwrite",
-        "data": None if metadata else "tool_default",
-        "ioengine": "filecreate" if metadata else "libaio",
-        "phase_time_s": None if metadata else 1.0,
-    }
+    fixed: dict[str, Any] = {"nodes": 1, "threads_per_node": 1}
+    if metadata:
+        fixed |= {"files_per_thread": 1000, "ioengine": "filecreate", "write_mode": "new"}
+    else:
+        fixed |= {"transfer_size_bytes": 4 * K, "queue_depth": 1, "file_size_bytes": 256 * M, "files_per_thread": 1}
+        fixed |= {"o_direct": True, "write_mode": "overwrite", "data": "tool_default", "ioengine": "libaio"}
+        fixed |= {"phase_time_s": 1.0}
     fixed |= {key: value for key, value in one.items() if key in fixed}
     for values in product(*one["axes"].values()):
         varied = {names.get(axis, axis): value for axis, value in zip(one["axes"], values, strict=True)}
@@ -155,7 +156,7 @@ def _points(one: Sweep) -> Iterator[dict[str, Any]]:
 
 def _id(phases: Sequence[str], parameters: Mapping[str, Any]) -> str:
     digest = hashlib.sha256(repr((phases, sorted(parameters.items()))).encode()).hexdigest()[:8]
-    size, depth = parameters["transfer_size_bytes"], parameters["queue_depth"]
+    size, depth = parameters.get("transfer_size_bytes"), parameters.get("queue_depth")
     kind = "fio" if size else "fio-metadata"
     parts = [kind, f"n{parameters['nodes']}", f"t{parameters['threads_per_node']}"]
     parts += [f"{size // K}k", f"q{depth}"] if size else []
@@ -163,19 +164,12 @@ def _id(phases: Sequence[str], parameters: Mapping[str, Any]) -> str:
 
 
 def _rows(
-    campaign: str,
-    one: Sweep,
-    point: str,
-    parameters: Mapping[str, Any],
-    repetitions: int,
-    draw: random.Random,
-    spoil: Spoil | None,
+    one: Sweep, point: str, parameters: Mapping[str, Any], repetitions: int, draw: random.Random
 ) -> Iterator[Row]:
     for repetition, phase in product(range(1, repetitions + 1), one["phases"]):
         row: Row = dict.fromkeys(column.name for column in columns.COLUMNS)
-        row |= {name: value for name, value in parameters.items() if name in row}
+        row |= parameters
         row |= {
-            "campaign": campaign,
             "sweeps": one["name"],
             "point": point,
             "repetition": repetition,
@@ -184,24 +178,21 @@ def _rows(
             "tool": one.get("tool", "fio"),
             "metric": "bandwidth_bytes_per_s" if phase.startswith("seq") else "ops_per_s",
             "fsync": True if "write" in phase else None,
-            "verdict": "valid",
-            "reasons": "",
-            "checks_passed": 9,
-            "checks_failed": 0,
-            "checks_not_checked": 3,
             "target_directory": "/mnt/scratch/bench",
         }
-        row |= _figures(row, draw)
-        row |= _provenance(row)
-        spoilt = spoil(row, draw) if spoil else None
-        if spoilt:
-            row["verdict"], row["reasons"] = spoilt
-            row["checks_passed"], row["checks_failed"] = 8, 1
-        if row["verdict"] == "missing":
-            if repetition == 1:
-                yield _missing(row)
-        else:
-            yield row
+        row |= {"verdict": "valid", "reasons": "", "checks_passed": 9, "checks_failed": 0, "checks_not_checked": 3}
+        yield row | _figures(row, draw) | _provenance(row)
+
+
+def _spoilt(row: Row, spoil: Spoil) -> Row | None:
+    """The row with its verdict; None for all but one row of what is missing."""
+    found = spoil(row)
+    if not found:
+        return row
+    row |= {"verdict": found[0], "reasons": found[1], "checks_passed": 8, "checks_failed": 1}
+    if row["verdict"] != "missing":
+        return row
+    return _missing(row) if row["repetition"] == 1 else None
 
 
 def _figures(row: Row, draw: random.Random) -> Row:
@@ -221,26 +212,14 @@ def _figures(row: Row, draw: random.Random) -> Row:
         offered = threads * depth / (service + size / (0.9 * G))
         rate = ceiling * (1 - exp(-offered / ceiling)) * noise
         latency = threads * depth / rate
-        moved = {
-            "bandwidth_bytes_per_s": rate * size,
-            "ops": round(rate),
-            "runtime_s": 1.0 + abs(draw.gauss(0, 2e-3)),
-        }
+        moved = {"bandwidth_bytes_per_s": rate * size, "ops": round(rate)}
+        moved["runtime_s"] = 1.0 + abs(draw.gauss(0, 2e-3))
         way = "write" if "write" in phase else "read"
         moved |= {f"{way}_bandwidth_bytes_per_s": rate * size, f"{way}_ops_per_s": rate}
         moved |= {"bytes_written" if way == "write" else "bytes_read": round(rate * size)}
     tail = abs(draw.gauss(1, 0.1))
-    shape = {
-        "min": 0.55,
-        "mean": 1,
-        "stddev": 0.4,
-        "p50": 0.93,
-        "p95": 1.6,
-        "p99": 2.4,
-        "p99_5": 3.1,
-        "p99_9": 6,
-        "max": 40,
-    }
+    names = ("min", "mean", "stddev", "p50", "p95", "p99", "p99_5", "p99_9", "max")
+    shape = dict(zip(names, (0.55, 1, 0.4, 0.93, 1.6, 2.4, 3.1, 6, 40), strict=True))
     latencies = {f"latency_{name}_s": latency * (1 + (factor - 1) * tail) for name, factor in shape.items()}
     return {**moved, "ops_per_s": rate, **latencies, "wall_s": moved["runtime_s"] + 0.35}
 
@@ -259,8 +238,8 @@ def _provenance(row: Row) -> Row:
         command += ["--time_based", "--runtime=1", f"--direct={int(row['o_direct'])}"]
     return {
         "started": start,
-        "host": "node01",
-        "node": "5f2c9a1e77d04b36",
+        "host": NODE["host"],
+        "node": NODE["node"],
         "tool_version": "fio-3.33",
         "tool_sha256": hashlib.sha256(b"fio").hexdigest(),
         "target_source": "/dev/nvme0n1p2",
@@ -279,10 +258,9 @@ def hash_of(row: Row) -> int:
 
 def _missing(row: Row) -> Row:
     """What merge writes of a phase that was not measured: what was asked for, and why there is nothing."""
-    asked = {
-        c.name for c in columns.COLUMNS[: [c.name for c in columns.COLUMNS].index("bandwidth_bytes_per_s")]
-    }
-    kept = (asked - {"repetition"}) | {"verdict", "reasons", "target_directory"}
+    names = [column.name for column in columns.COLUMNS]
+    asked = set(names[: names.index("bandwidth_bytes_per_s")]) - {"repetition"}
+    kept = asked | {"verdict", "reasons", "target_directory"}
     return {name: value if name in kept else None for name, value in row.items()}
 
 
@@ -302,49 +280,23 @@ def _checks(row: Row) -> Iterator[Row]:
         yield {**key, "check": check, "outcome": outcome, "severity": severity, "evidence": evidence}
 
 
-def _node() -> Row:
-    return {
-        "node": "5f2c9a1e77d04b36",
-        "host": "node01",
-        "kernel": "6.1.0-28-amd64",
-        "os": "Debian GNU/Linux 12 (bookworm)",
-        "cpu_model": "AMD EPYC 7543P 32-Core Processor",
-        "cpus": 64,
-        "cpus_allowed": "0-63",
-        "memory_bytes": 256 * G,
-        "mount": "29 1 259:2 / /mnt/scratch rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=remount-ro",
-    }
-
-
 def _describe(one: Sweep, points: Sequence[str], repetitions: int) -> dict[str, Any]:
     return {
-        "name": one["name"],
+        **{key: one[key] for key in ("name", "phases", "axes")},
+        **{key: one.get(key) for key in ("suite", "source", "description")},
         "tool": one.get("tool", "fio"),
-        "phases": one["phases"],
-        "axes": one["axes"],
         "points": list(points),
-        "suite": one.get("suite"),
         "scaled": one.get("scaled", False),
-        "source": one.get("source"),
-        "description": one.get("description"),
         "repetitions": {"min": repetitions, "max": repetitions, "until_ci95_half_width": None},
         "phase_time_s": 1.0,
     }
-
-
-def _configuration(campaign: str, sweeps: Sequence[Sweep]) -> str:
-    lines = [f"campaign: {campaign}", "target: {directory: /mnt/scratch/bench}", "sweeps:"]
-    for one in sweeps:
-        lines += [f"  - name: {one['name']}", "    tool: fio", f"    phases: [{', '.join(one['phases'])}]"]
-        lines += [f"    axes: {json.dumps(one['axes'])}", "    phase_time: 1s"]
-    return "\n".join(lines) + "\n"
 
 
 def _write(path: Path, rows: Sequence[Row], schema: tuple[columns.Column, ...]) -> None:
     parquet.write_table(pa.Table.from_pylist(list(rows), columns.arrow_schema(schema)), path)
 
 
-def spoil_some(row: Mapping[str, Any], draw: random.Random) -> tuple[str, str] | None:
+def spoil_some(row: Mapping[str, Any]) -> tuple[str, str] | None:
     """One point of each kind that is not valid, as a real campaign has them."""
     if row["threads_per_node"] == 8 and row["transfer_size_bytes"] == 64 * K:
         return "suspect", "duration: 0.91 s of 1 s"

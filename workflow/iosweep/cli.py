@@ -66,8 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("campaign")
 
     sub = command(_rerun, "measure points again; their results are kept as superseded")
-    sub.add_argument("point", nargs="+", help="id of a point, or its beginning")
-    sub.add_argument("--campaign", help="default: the only one that has such a point")
+    sub.add_argument("point", nargs="+", help="id of a point, or a beginning that only one has")
+    sub.add_argument("--campaign", help="where to look; default: all in results/")
 
     sub = command(_generate, "the schema and the generated parts of the documentation")
     sub.add_argument("--check", action="store_true", help="change nothing; exit code 1 if something is out of date")
@@ -87,9 +87,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from iosweep import config, plan, show_plan
+    from iosweep import config, forecast, plan, show_plan
 
-    made = plan.make(config.read(arguments.config))
+    configured = config.read(arguments.config)
+    made = plan.make(configured)
+    forecast.refuse(made, configured)
     if arguments.write:
         if arguments.write.stem != made.digest:
             print("the configuration changed meanwhile; run snakemake again", file=sys.stderr)
@@ -99,7 +101,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         arguments.write.parent.mkdir(parents=True, exist_ok=True)
         store.write(arguments.write, made.document())
     elif arguments.json:
-        document = {"plan": orjson.loads(made.document()), "forecast": asdict(plan.forecast(made))}
+        document = {"plan": orjson.loads(made.document()), "forecast": asdict(forecast.of(made))}
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     elif arguments.csv:
         writer = csv.DictWriter(sys.stdout, show_plan.CSV)
@@ -146,27 +148,21 @@ def _report(arguments: argparse.Namespace) -> int:
 def _rerun(arguments: argparse.Namespace) -> int:
     from iosweep.store import Store
 
-    campaigns = [Path(arguments.campaign)] if arguments.campaign else None
-    folders = [RESULTS / c for c in campaigns] if campaigns else sorted(p for p in RESULTS.glob("*") if p.is_dir())
+    stores = [Store(f) for f in ([_campaign(arguments.campaign)] if arguments.campaign else _campaigns()) if f]
     status = 0
     for wanted in arguments.point:
-        found = [
-            (Store(folder), results)
-            for folder in folders
-            for point, results in Store(folder).results().items()
-            if point.startswith(wanted)
-        ]
-        stores = {str(store.path) for store, _ in found}
-        if len(stores) != 1:
-            what = f"is in {', '.join(sorted(stores))}; say --campaign" if stores else "has no result"
-            print(f"{wanted}: {what}", file=sys.stderr)
+        names = sorted({(str(s.path), p) for s in stores for p in s.results() if p == wanted})
+        names = names or sorted({(str(s.path), p) for s in stores for p in s.results() if p.startswith(wanted)})
+        if len(names) != 1:
+            many = "; ".join(f"{point} in {path}" for path, point in names[:5]) + ("; ..." if len(names) > 5 else "")
+            print(f"{wanted}: {f'is not one point: {many}' if names else 'has no result'}", file=sys.stderr)
             status = 1
             continue
-        for store, results in found:
-            for result in results.values():
-                store.supersede(result)
-            name = next(iter(results.values())).point
-            print(f"{name}: {len(results)} superseded; the next run of snakemake measures them again")
+        store = Store(Path(names[0][0]))
+        results = store.results_of(names[0][1])
+        for result in results.values():
+            store.supersede(result)
+        print(f"{names[0][1]}: {len(results)} superseded; the next run of snakemake measures them again")
     return status
 
 
@@ -196,9 +192,14 @@ def _measure(arguments: argparse.Namespace) -> int:
             Display(Console(stderr=True), Console(file=log, width=200)) as display,
         ):
             runner.measure(
-                made, arguments.allocation, results, arguments.manifest, LAUNCHERS[arguments.launcher], display,
+                made,
+                arguments.allocation,
+                results,
+                arguments.manifest,
+                LAUNCHERS[arguments.launcher],
+                display,
                 arguments.only,
-            )  # fmt: skip
+            )
     except runner.Refusal as error:
         print(f"iosweep: {error}", file=sys.stderr)
         return error.code
@@ -241,10 +242,16 @@ def _campaign(name: str) -> Path | None:
     return None
 
 
+def _campaigns() -> list[Path]:
+    return sorted(path.parent for path in RESULTS.glob("*/plans"))
+
+
 def _no_campaign(name: str) -> int:
-    known = sorted(p.parent.name for p in RESULTS.glob("*/plans"))
-    print(f"no results of a campaign `{name}` in {RESULTS}/" + (f" (there are: {', '.join(known)})" if known else ""),
-          file=sys.stderr)  # fmt: skip
+    known = ", ".join(path.name for path in _campaigns())
+    print(
+        f"no results of a campaign `{name}` in {RESULTS}/" + (f" (there are: {known})" if known else ""),
+        file=sys.stderr,
+    )
     return 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -131,12 +132,19 @@ def _scaled(sweep: Sweep, scale: models.Scale) -> Sweep:
         axes={n: tuple(dict.fromkeys(cap(n, v) for v in values)) for n, values in sweep.axes.items()},
         options={n: cap(n, v) for n, v in sweep.options.items()}
         # a default may be above the bound too
-        | {n: cap(n, o.default) for n, o in tool.options.items()
-           if n not in sweep.options and n not in sweep.axes and cap(n, o.default) != o.default
-           and _has_effect(o, sweep)},
-        phase_time_s=min(sweep.phase_time_s, scale.phase_time or sweep.phase_time_s),
-        repetitions=replace(sweep.repetitions, min=min(sweep.repetitions.min, most), max=min(sweep.repetitions.max, most)),
-    )  # fmt: skip
+        | {
+            n: cap(n, o.default)
+            for n, o in tool.options.items()
+            if n not in sweep.options
+            and n not in sweep.axes
+            and cap(n, o.default) != o.default
+            and _has_effect(o, sweep)
+        },
+        phase_time_s=min(sweep.phase_time_s, scale.phase_time or math.inf),
+        repetitions=replace(
+            sweep.repetitions, min=min(sweep.repetitions.min, most), max=min(sweep.repetitions.max, most)
+        ),
+    )
     return replace(capped, scaled=True) if capped != sweep else sweep
 
 

@@ -9,14 +9,14 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from iosweep import config, manifest, plan, progress
+from iosweep import config, forecast, manifest, plan, progress
 from iosweep.launch import LAUNCHERS
 from iosweep.programs import builds
 from iosweep.store import Store
 
 PACKAGE = Path(__file__).parent
 #: What the tables, and what the report, are made by: a change of them makes these again, and nothing else.
-_MERGE_CODE = ("columns.py", "merge.py", "verdict.py", "tools/**/*.py")
+_MERGE_CODE = ("columns.py", "checks.py", "merge.py", "verdict.py", "tools/**/*.py")
 _REPORT_CODE = ("report/**/*",)
 
 
@@ -35,12 +35,14 @@ class Dag:
     def text(self, allocation: str) -> str:
         """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`"""
         nodes = next(a.nodes for a in self.plan.allocations if a.name == allocation)
-        return self.left.get(allocation) or plan.sentence(plan.forecast(self.plan, {}), nodes)
+        return self.left.get(allocation) or forecast.sentence(forecast.of(self.plan, {}), nodes)
 
 
 def load(file: Path, results: Path, launcher: str = "direct", only: str | None = None) -> Dag:
     """Plan a configuration and ask the store. Raises ConfigError."""
-    made = plan.make(config.read(file))
+    configured = config.read(file)
+    made = plan.make(configured)
+    forecast.refuse(made, configured)
     folder = results / made.campaign
     store = Store(folder)
     stored, missing = store.results(), store.missing()
@@ -55,7 +57,7 @@ def load(file: Path, results: Path, launcher: str = "direct", only: str | None =
             for a in made.allocations
         },
         left={
-            a.name: plan.sentence(plan.forecast(made, {a.name: left[a.name]}), a.nodes)
+            a.name: forecast.sentence(forecast.of(made, {a.name: left[a.name]}), a.nodes)
             for a in made.allocations
             if a.name in left
         },

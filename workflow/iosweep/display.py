@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from datetime import datetime
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -24,9 +25,14 @@ class Display:
         self._console = console
         self._log = log
         self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(40), MofNCompleteColumn(), TextColumn("{task.fields[togo]}"),
-            console=console, transient=True, disable=not console.is_terminal,
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(40),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[togo]}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
         self._task = self._bar.add_task("", total=None, togo="")
         self._total = self._count = 0
         self._left_s = self._done_s = 0.0
@@ -41,8 +47,9 @@ class Display:
 
     def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None:
         self._total, self._left_s, self._started = repetitions, cost_s, time.monotonic()
-        self._bar.update(self._task, total=repetitions, description=allocation.name,
-                         togo=f"about {human_duration(cost_s)}")  # fmt: skip
+        self._bar.update(
+            self._task, total=repetitions, description=allocation.name, togo=f"about {human_duration(cost_s)}"
+        )
 
     def say(self, text: str) -> None:
         for console in (self._console, self._log):
@@ -60,26 +67,19 @@ class Display:
         self._left_s = max(0.0, self._left_s - cost_s)
         togo_s = self._left_s * (time.monotonic() - self._started) / self._done_s if self._done_s else 0
         togo = f"{human_duration(togo_s)} to go" if self._count < self._total else "done"
-        figures = "  ".join(
-            _figure(phase, verdicts[phase["phase"]], _metric(result, phase)) for phase in result.record["phases"]
-        )
+        phases = tools()[result.point.partition(".")[0]].phases
+        figures = "  ".join(_figure(p, value, verdicts[p], phases[p].metric) for p, value in result.headlines)
         count, name = f"{self._count:>4}/{self._total}", result.point.rpartition(".")[0]
         line = f"[dim]{count}[/dim] {name} r{result.repetition}  {figures}"
         self._console.print(f"{line}  [dim]{togo}[/dim]", highlight=False, soft_wrap=True)
-        self._log.print(f"{result.record['ended']} {line}", highlight=False, soft_wrap=True)
+        self._log.print(f"{datetime.now().astimezone():%F %T%z} {line}", highlight=False, soft_wrap=True)
         self._bar.update(self._task, completed=self._count, togo=togo)
 
 
-def _metric(result: Result, phase: Mapping[str, object]) -> str:
-    tool = tools()[result.point.partition(".")[0]]
-    return tool.phases[str(phase["phase"])].metric
-
-
-def _figure(phase: Mapping[str, object], verdict: str, metric: str) -> str:
-    value = phase["headline"]
-    if not isinstance(value, (int, float)):
+def _figure(phase: str, value: float | None, verdict: str, metric: str) -> str:
+    if value is None:
         text = "-"
     else:
         text = f"{human_size(value)}/s" if metric == "bandwidth_bytes_per_s" else f"{value:,.0f}/s"
     mark = "" if verdict == "valid" else f" {verdict}"
-    return f"{phase['phase']} [{_STYLE[verdict]}]{text}{mark}[/]"
+    return f"{phase} [{_STYLE[verdict]}]{text}{mark}[/]"

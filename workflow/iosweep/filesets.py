@@ -8,7 +8,8 @@ from typing import Any
 
 from iosweep import process
 from iosweep.agent import LONG_DEADLINE_S, Agent
-from iosweep.plan import PREPARE_BANDWIDTH, Point, data_sets
+from iosweep.forecast import PREPARE_BANDWIDTH, data_sets
+from iosweep.plan import Point
 from iosweep.store import Store
 from iosweep.tools import FileSet, tools
 
@@ -39,8 +40,12 @@ class FileSets:
 
         Returns the evidence for the verdict: {wrong: [..], holes: "none" | "found" | why not looked at, ...}.
         """
-        evidence = {"role": files.role, "files": len(files.files), "file_size_bytes": files.file_size_bytes,
-                    "set_bytes": files.size_bytes}  # fmt: skip
+        evidence = {
+            "role": files.role,
+            "files": len(files.files),
+            "file_size_bytes": files.file_size_bytes,
+            "set_bytes": files.size_bytes,
+        }
         whole, tool = self._wanted[files.directory]
         known = self._known.get(files.directory)
         seen = self._look(whole, holes=known is None)
@@ -58,9 +63,14 @@ class FileSets:
 
     def _look(self, whole: FileSet, holes: bool) -> dict[str, Any]:
         seen: dict[str, Any] = self._agent.call(
-            "examine", self._directory, whole.directory, list(whole.files), whole.file_size_bytes, holes,
+            "examine",
+            self._directory,
+            whole.directory,
+            list(whole.files),
+            whole.file_size_bytes,
+            holes,
             deadline_s=LONG_DEADLINE_S,
-        )  # fmt: skip
+        )
         return seen
 
     def _prepare(self, whole: FileSet, tool: str) -> str | None:
@@ -72,11 +82,19 @@ class FileSets:
         spare = [self._agent.pid] if self._agent.pid else []
         done = process.run(argv, 60 + whole.size_bytes / (PREPARE_BANDWIDTH / 100), spare)
         parsed = tools()[tool].parse(done.stdout, {}, tools()[tool].phases[whole.prepared_as])
-        self._store.put("sets", whole.directory.replace("/", "."), {
-            "argv": argv, "exit_code": done.exit_code, "timed_out": done.timed_out, "wall_s": round(done.wall_s, 3),
-            "files": len(whole.files), "file_size_bytes": whole.file_size_bytes,
-            "stderr": done.stderr.decode("utf-8", "replace")[-2000:],
-        })  # fmt: skip
+        self._store.put(
+            "sets",
+            whole.directory.replace("/", "."),
+            {
+                "argv": argv,
+                "exit_code": done.exit_code,
+                "timed_out": done.timed_out,
+                "wall_s": round(done.wall_s, 3),
+                "files": len(whole.files),
+                "file_size_bytes": whole.file_size_bytes,
+                "stderr": done.stderr.decode("utf-8", "replace")[-2000:],
+            },
+        )
         written = parsed.figures.get("bytes_written")
         if done.exit_code or done.timed_out:
             said = _line(done.stderr) or "; ".join(str(p) for p in parsed.problems)

@@ -83,7 +83,7 @@ def _between(name: str, part: str, text: str) -> str:
 def _keys() -> str:
     """Every key of a configuration."""
     parts = []
-    for title, model in (
+    sections: list[tuple[str, type[BaseModel]]] = [
         ("The file", models.campaign_model()),
         ("`target`", models.Target),
         ("`limits`", models.Limits),
@@ -91,9 +91,12 @@ def _keys() -> str:
         ("`repetitions`, as a mapping", models.Repetitions),
         ("`sweeps`: a suite", models.SuiteEntry),
         ("`scale`, as a mapping", models.Scale),
-    ):
-        rows = [f"| `{name}`{'' if not info.is_required() else ' *'} | {' '.join((info.description or '').split())} |"
-                for name, info in model.model_fields.items()]  # fmt: skip
+    ]
+    for title, model in sections:
+        rows = [
+            f"| `{name}`{'' if not info.is_required() else ' *'} | {' '.join((info.description or '').split())} |"
+            for name, info in model.model_fields.items()
+        ]
         parts.append(f"### {title}\n\n| key | meaning |\n|---|---|\n" + "\n".join(rows))
     for tool in tools().values():
         parts.append(f"### `axes` and `options` with {tool.name}\n\n" + _options(tool))
@@ -102,13 +105,21 @@ def _keys() -> str:
 
 def _options(tool: Tool) -> str:
     """Tables of a tool's options and phases."""
-    rows = [f"| `{o.name}` | {_type(o)} | {_default(o)} | {o.help} | {_where(o)} |"
-            for o in (NODES, *tool.options.values())]  # fmt: skip
+    rows = [
+        f"| `{o.name}` | {_type(o)} | {_default(o)} | {o.help} | {_where(o)} |" for o in (NODES, *tool.options.values())
+    ]
     phases = [f"| `{p.name}` | {p.kind} | {p.help} | `{p.metric}` |" for p in tool.phases.values()]
     return "\n".join(
-        ["| axis or option | type | default | meaning | phases |", "|---|---|---|---|---|", *rows, "",
-         "| phase | kind | what it does | headline |", "|---|---|---|---|", *phases]
-    )  # fmt: skip
+        [
+            "| axis or option | type | default | meaning | phases |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+            "| phase | kind | what it does | headline |",
+            "|---|---|---|---|",
+            *phases,
+        ]
+    )
 
 
 def _type(option: Option) -> str:

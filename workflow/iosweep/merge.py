@@ -20,11 +20,11 @@ import pyarrow.parquet
 import iosweep
 from iosweep import store as _store
 from iosweep import verdict
+from iosweep.checks import Seen
 from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, Column, arrow_schema
 from iosweep.plan import Plan, Point
 from iosweep.store import Result, Store
 from iosweep.tools import Parsed, tools
-from iosweep.verdict import Seen
 
 #: Rows are written in batches, so that memory does not grow with the campaign.
 BATCH = 5000
@@ -58,7 +58,7 @@ def merge(plan: Plan, results: Path) -> None:
         "iosweep_version": iosweep.__version__,
         "plan_digest": plan.digest,
         "seed": plan.seed,
-        "target": plan.target,
+        "target": plan.target | {"directory": str(Path(plan.target["directory"]).absolute())},
         "limits": plan.limits,
         "sweeps": plan.sweeps,
         "configuration": plan.configuration,
@@ -108,23 +108,23 @@ class _Table:
 def _rows(plan: Plan, store: Store, nodes: Mapping[str, Any]) -> Iterator[tuple[Row, list[Row]]]:
     """Every row of the results with its rows of checks."""
     missing = store.missing()
-    results = store.results()
     for point in plan.points:
         base = _base(plan, point)
-        measured = 0
-        for _, result in sorted(results.get(point.id, {}).items()):
-            rows = list(_repetition(plan, point, result, store, nodes, base))
-            measured += bool(rows)
-            yield from rows
-        if not measured:
-            damaged = bool(results.get(point.id))
-            reason = missing.get(point.id, {}).get("reason") or (
-                "the stored raw output is damaged; run it again" if damaged else "not measured yet"
-            )
-            for phase in point.steps():
-                yield base | {"phase": phase.name, "kind": phase.kind, "metric": phase.metric, "verdict": "missing",
-                              "reasons": reason, "checks_passed": 0, "checks_failed": 0,
-                              "checks_not_checked": 0}, []  # fmt: skip
+        # one point at a time, so that memory does not grow with the campaign
+        results = store.results_of(point.id)
+        for _, result in sorted(results.items()):
+            yield from _repetition(plan, point, result, store, nodes, base)
+        if not results:
+            reason = missing.get(point.id, {}).get("reason") or "not measured yet"
+            yield from _missing(point, base, reason)
+
+
+def _missing(point: Point, base: Row, reason: str) -> Iterator[tuple[Row, list[Row]]]:
+    """Rows of what has no figures."""
+    checks = {"checks_passed": 0, "checks_failed": 0, "checks_not_checked": 0}
+    for phase in point.steps():
+        row = {"phase": phase.name, "kind": phase.kind, "metric": phase.metric, "verdict": "missing", "reasons": reason}
+        yield base | row | checks | _only_for(phase.name, point), []
 
 
 def _base(plan: Plan, point: Point) -> Row:
@@ -136,7 +136,7 @@ def _base(plan: Plan, point: Point) -> Row:
         "tool": point.tool,
         "nodes": point.nodes,
         "phase_time_s": point.phase_time_s,
-        "target_directory": plan.target["directory"],
+        "target_directory": str(Path(plan.target["directory"]).absolute()),
         **{name: value for name, value in options.items() if name in _NAMES},
     }
 
@@ -145,10 +145,12 @@ def _repetition(
     plan: Plan, point: Point, result: Result, store: Store, nodes: Mapping[str, Any], base: Row
 ) -> Iterator[tuple[Row, list[Row]]]:
     archive = store.raw(result)
-    if archive is None:
+    record = store.record(result)
+    if archive is None or record is None:
+        reason = f"the stored raw output is damaged; `iosweep rerun {point.id}` measures it again"
+        yield from _missing(point, base | {"repetition": result.repetition}, reason)
         return
     raw = _store.unpack(archive)
-    record = result.record
     tool = tools()[point.tool]
     steps = {phase.name: phase for phase in point.steps()}
     memory = nodes.get(record["node"], {}).get("memory_bytes")
@@ -171,19 +173,24 @@ def _repetition(
         outcome, reasons = verdict.verdict(findings)
         counts = {o: sum(f.outcome == o for _, f in findings) for o in ("pass", "fail", "not checked")}
         figures = {name: value for name, value in parsed.figures.items() if name in _NAMES}
-        row = shared | figures | _only_for(phase.name, point) | {
-            "phase": phase.name,
-            "kind": phase.kind,
-            "metric": phase.metric,
-            "wall_s": run["wall_s"],
-            "verdict": outcome,
-            "reasons": "; ".join(reasons),
-            "checks_passed": counts["pass"],
-            "checks_failed": counts["fail"],
-            "checks_not_checked": counts["not checked"],
-            "started": datetime.fromisoformat(run["started"]),
-            "command": shlex.join(run["argv"]),
-        }  # fmt: skip
+        row = (
+            shared
+            | figures
+            | _only_for(phase.name, point)
+            | {
+                "phase": phase.name,
+                "kind": phase.kind,
+                "metric": phase.metric,
+                "wall_s": run["wall_s"],
+                "verdict": outcome,
+                "reasons": "; ".join(reasons),
+                "checks_passed": counts["pass"],
+                "checks_failed": counts["fail"],
+                "checks_not_checked": counts["not checked"],
+                "started": datetime.fromisoformat(run["started"]),
+                "command": shlex.join(run["argv"]),
+            }
+        )
         key = {"point": point.id, "repetition": result.repetition, "phase": phase.name}
         yield (
             row,

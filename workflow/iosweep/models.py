@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -76,8 +76,9 @@ def _path(value: object) -> str:
     raise ValueError("not a path; write the directory as text, in quotes if it has special characters")
 
 
-if TYPE_CHECKING:
-    Size = Count = int
+if TYPE_CHECKING:  # made at run time, so a type checker sees what comes out
+    Size: TypeAlias = int
+    Count: TypeAlias = int
 else:
     Size = _size(1)
     Count = _count(1, None)
@@ -133,6 +134,11 @@ class Limits(Strict):
     )
     time: Duration | None = Field(None, description="Time that the campaign may take, all allocations together.")
     share_of_free: Share = Field(0.10, description="Share of the target's free space and inodes that may be used.")
+    retried: Share = Field(
+        0.10,
+        description="Share of an allocation's repetitions (at least 3 of them, unless it is 0%) that may be measured a"
+        " second time because something disturbed the first: other load, a kill. Default: 10%.",
+    )
     fill: Share = Field(0.80, description="How full the target may get, in space and in inodes, as df counts.")
 
 
@@ -235,10 +241,14 @@ def _help(option: Option) -> str:
     return f"{option.help} Default: {str(default).lower() if isinstance(default, bool) else default}."
 
 
+def _list_of(option: Option) -> Any:
+    values: Any = list.__class_getitem__(_value_type(option))
+    return Annotated[values, Field(min_length=1)]
+
+
 def _one_or_more(kind: Any) -> Any:
     many: Any = list[kind]
-    return Annotated[many, BeforeValidator(lambda v: v if isinstance(v, list) else [v]),
-                     WithJsonSchema({})]  # fmt: skip
+    return Annotated[many, BeforeValidator(lambda v: v if isinstance(v, list) else [v]), WithJsonSchema({})]
 
 
 #: `nodes` is an axis of every tool.
@@ -255,8 +265,7 @@ def sweep_model(tool: Tool) -> type[Strict]:
         fields: dict[str, Any] = {n: (of(o) | None, Field(None, description=_help(o))) for n, o in names.items()}
         return create_model(f"{title}{suffix}", __base__=Strict, __doc__=doc, **fields)
 
-    axes = group("Axes", "What varies: every combination is a point.",
-                 lambda o: Annotated[list[_value_type(o)], Field(min_length=1)], settable)  # fmt: skip
+    axes = group("Axes", "What varies: every combination is a point.", _list_of, settable)
     options = group("Options", "What does not vary.", _value_type, tool.options)
     some = group(
         "Values",
@@ -268,7 +277,7 @@ def sweep_model(tool: Tool) -> type[Strict]:
     phase: Any = Literal[tuple(tool.phases)]
     name: Any = Literal[tool.name]
     one_of: Any = Annotated[list[phase], Field(min_length=1)]
-    excluded: Any = list[some]
+    excluded: Any = list.__class_getitem__(some)
     fields: dict[str, Any] = {
         "name": (Name, Field(description="Name of the sweep, unique in the campaign.")),
         "tool": (name, Field(description="Tool that measures.")),
@@ -322,7 +331,7 @@ def _entries(kinds: dict[str, type[Strict]]) -> Any:
     """A list of entries of these kinds."""
     entry: Any = None
     for tag, model in kinds.items():
-        part: Any = Annotated[model, Tag(tag)]  # type: ignore[valid-type]
+        part: Any = Annotated[model, Tag(tag)]
         entry = part if entry is None else entry | part
     if len(kinds) > 1:  # a discriminated union needs two members
         entry = Annotated[entry, Discriminator(entry_kind)]

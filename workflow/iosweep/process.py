@@ -47,31 +47,41 @@ def run(argv: Sequence[str], timeout_s: float, spare: Sequence[int] = ()) -> Com
     raised meanwhile (a signal of ours), no process of the command stays.
     """
     before, ours, started = _cpu_ticks(), _cpu_seconds(), time.monotonic()
-    process = subprocess.Popen(
-        list(argv),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    process = None
     timed_out = False
     left_behind = 0
     try:
+        process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         try:
             stdout, stderr = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             timed_out = True
             left_behind = _end(process, spare)
             stdout, stderr = _rest(process)
+        wall_s = time.monotonic() - started
+        left_behind += _end_descendants(spare)
     except BaseException:
-        _end(process, spare)
+        if process:
+            _end(process, spare)
+        else:  # a signal of ours may have come when it was started, but not known yet
+            _end_descendants(spare)
         raise
-    wall_s = time.monotonic() - started
-    left_behind += _end_descendants(spare)
     return Completed(
-        tuple(argv), process.returncode if process.returncode is not None else -signal.SIGKILL, timed_out, wall_s,
-        stdout, stderr, _load(before, _cpu_ticks(), _cpu_seconds() - ours), left_behind,
-    )  # fmt: skip
+        tuple(argv),
+        process.returncode if process.returncode is not None else -signal.SIGKILL,
+        timed_out,
+        wall_s,
+        stdout,
+        stderr,
+        _load(before, _cpu_ticks(), _cpu_seconds() - ours),
+        left_behind,
+    )
 
 
 def _rest(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:

@@ -15,31 +15,27 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-from iosweep import manifest, node, process, programs, progress, target, verdict
+from iosweep import forecast, manifest, node, process, programs, progress, target, verdict
 from iosweep.agent import LONG_DEADLINE_S, Agent, TargetError, TargetHangs
+from iosweep.checks import Seen
 from iosweep.filesets import FileSets
+from iosweep.forecast import METADATA_RATE, fresh_bytes, repetition_cost
 from iosweep.launch import Launcher
-from iosweep.plan import (
-    METADATA_RATE,
-    Allocation,
-    Plan,
-    Point,
-    file_set,
-    forecast,
-    fresh_bytes,
-    repetition_cost,
-)
+from iosweep.plan import Allocation, Plan, Point, file_set
 from iosweep.store import Result, Store
 from iosweep.tools import Parsed, Phase, tools
-from iosweep.verdict import Seen
 
 #: Exit codes of `iosweep measure`. 0: every repetition has an outcome, failures included.
-REFUSED, LIMIT, HANGS, STORE_FAILED, INTERRUPTED = 3, 4, 5, 6, 130
+REFUSED, HANGS, STORE_FAILED, INTERRUPTED = 3, 4, 5, 130
 
 #: A tool may take so much longer than its phase before it is killed: start-up, flush, a slow end.
 GRACE_S = 60.0
 #: Metadata phases slower than this share of the forecast's rate count as hung.
 SLOWEST = 1 / 200
+
+
+#: Ctrl-C, a scheduler, a terminal that is closed.
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(BaseException):
@@ -105,9 +101,14 @@ def measure(
 
 
 def _measure(
-    plan: Plan, allocation: Allocation, store: Store, agent: Agent, launcher: Launcher, watcher: Watcher,
+    plan: Plan,
+    allocation: Allocation,
+    store: Store,
+    agent: Agent,
+    launcher: Launcher,
+    watcher: Watcher,
     only: str | None,
-) -> None:  # fmt: skip
+) -> None:
     found = _programs(allocation, store, launcher, watcher)
     facts = agent.call("identify", plan.target["directory"])
     mount = {k: facts[k] for k in ("source", "fstype", "fsid")}
@@ -118,6 +119,8 @@ def _measure(
     def left() -> dict[str, list[int]]:
         return progress.left(plan, done, store.missing(), here, only).get(allocation.name, {})
 
+    if facts["device"] == results_device(store.path):
+        watcher.say("note: the results are on the file system under test")
     todo = left()
     cost = {p.id: repetition_cost(p, plan.target["node_bandwidth"]).time_s for p in points.values()}
     watcher.begin(allocation, sum(map(len, todo.values())), sum(cost[p] * len(n) for p, n in todo.items()))
@@ -128,8 +131,17 @@ def _measure(
     memory = node.facts(facts)
     store.put("nodes", node.key(memory), memory)
     wanted = [points[p] for p in todo]
-    context = _Context(plan, store, agent, FileSets(agent, directory, store, wanted), directory,
-                       mount | {"directory": plan.target["directory"]}, found, memory, launcher)  # fmt: skip
+    context = _Context(
+        plan,
+        store,
+        agent,
+        FileSets(agent, directory, store, wanted),
+        directory,
+        mount | {"directory": plan.target["directory"]},
+        found,
+        memory,
+        launcher,
+    )
     while todo:
         # repetitions outermost, so that a drift of the system spreads over all points
         number = min(n[0] for n in todo.values())
@@ -142,6 +154,11 @@ def _measure(
         before, todo = todo, left()
         news = {p: len(n) - len(before.get(p, [])) + (p in order) for p, n in todo.items()}
         watcher.more(sum(news.values()), sum(cost[p] * n for p, n in news.items()))
+
+
+def results_device(results: Path) -> int:
+    """Device that the results are, or will be, on."""
+    return next(p for p in (results.absolute(), *results.absolute().parents) if p.exists()).stat().st_dev
 
 
 def _programs(allocation: Allocation, store: Store, launcher: Launcher, watcher: Watcher) -> dict[str, Any]:
@@ -179,9 +196,14 @@ def _claim(
     if Path(directory) in [store.path.absolute(), *store.path.absolute().parents]:
         raise Refusal(REFUSED, f"the results {store.path} are inside the campaign's directory {directory}")
     mine = store.documents("").get("target", {})
-    owner = {"uuid": mine.get("uuid"), "uid": os.getuid(), "host": socket.gethostname(),
-             "results": str(store.path.absolute()), "campaign": plan.campaign}  # fmt: skip
-    cost = forecast(plan, {allocation.name: {point: len(n) for point, n in todo.items()}})
+    owner = {
+        "uuid": mine.get("uuid"),
+        "uid": os.getuid(),
+        "host": socket.gethostname(),
+        "results": str(store.path.absolute()),
+        "campaign": plan.campaign,
+    }
+    cost = forecast.of(plan, {allocation.name: {point: len(n) for point, n in todo.items()}})
     parent = plan.target["directory"]
     present = agent.call("usage", directory, deadline_s=LONG_DEADLINE_S)["bytes"] if mine else 0
     wrong = target.too_much(
@@ -229,8 +251,11 @@ def _repetition(c: _Context, point: Point, number: int) -> tuple[Result, dict[st
     try:
         return c.store.commit(point.id, number, record, raw), verdicts
     except OSError as error:
-        raise Refusal(STORE_FAILED, f"the result of {point.id} cannot be stored: {error}; what was stored"
-                      " before is on disk, and the next run goes on from there") from None  # fmt: skip
+        raise Refusal(
+            STORE_FAILED,
+            f"the result of {point.id} cannot be stored: {error}; what was stored"
+            " before is on disk, and the next run goes on from there",
+        ) from None
 
 
 def _phase(c: _Context, point: Point, phase: Phase, number: int) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -240,8 +265,16 @@ def _phase(c: _Context, point: Point, phase: Phase, number: int) -> tuple[dict[s
     path = str(Path(c.directory) / files.directory)
     seed = seed_of(c.plan.seed, point.id, number, phase.name)
     argv = c.launcher.argv(tool.argv(point.options, phase, path, point.phase_time_s or 0.0, seed))
-    run: dict[str, Any] = {"phase": phase.name, "argv": argv, "seed": seed, "started": datetime.now(UTC).isoformat(),
-                           "exit_code": 0, "timed_out": False, "wall_s": 0.0, "stderr": ""}  # fmt: skip
+    run: dict[str, Any] = {
+        "phase": phase.name,
+        "argv": argv,
+        "seed": seed,
+        "started": datetime.now(UTC).isoformat(),
+        "exit_code": 0,
+        "timed_out": False,
+        "wall_s": 0.0,
+        "stderr": "",
+    }
     try:
         _may_write(c, fresh_bytes(point) if files.role == "fresh" else 0, tool.inodes(point.options, phase))
         if files.role == "fresh":
@@ -261,13 +294,19 @@ def _phase(c: _Context, point: Point, phase: Phase, number: int) -> tuple[dict[s
         done = process.run(argv, timeout_s, [c.agent.pid] if c.agent.pid else [])
     except OSError as error:
         return run | {"not_run": f"could not be started: {error}"}, {}
-    run |= {"exit_code": done.exit_code, "timed_out": done.timed_out, "wall_s": round(done.wall_s, 4), "load": done.load,
-            "stderr": done.stderr.decode("utf-8", "replace")[:2000], "left_behind": done.left_behind}  # fmt: skip
+    run |= {
+        "exit_code": done.exit_code,
+        "timed_out": done.timed_out,
+        "wall_s": round(done.wall_s, 4),
+        "load": done.load,
+        "stderr": done.stderr.decode("utf-8", "replace")[:2000],
+        "left_behind": done.left_behind,
+    }
     expected = tool.leftover(point.options, phase)
     if expected is not None:
         run |= {
             "leftover_expected": expected,
-            "leftover": c.agent.call("count", c.directory, files.directory),
+            "leftover": c.agent.call("count", c.directory, files.directory, deadline_s=LONG_DEADLINE_S),
         }
     return run, {"stdout": done.stdout, "stderr": done.stderr}
 
@@ -287,14 +326,15 @@ def seed_of(seed: int, point: str, repetition: int, phase: str) -> int:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Turn the first SIGINT or SIGTERM into Stopped, and ignore those that follow while we end in good order."""
+    """Turn the first SIGINT, SIGTERM or SIGHUP into Stopped, and ignore what follows while we end in good order."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM):
+        for each in _STOPPING:
             signal.signal(each, signal.SIG_IGN)
         raise Stopped(signal.Signals(number).name)
 
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    # what is ignored stays ignored (nohup)
+    before = {each: signal.signal(each, stop) for each in _STOPPING if signal.getsignal(each) != signal.SIG_IGN}
     try:
         yield
     finally:

@@ -10,14 +10,26 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from iosweep import plan, target
+from iosweep import forecast, plan, target
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.runner import seed_of
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_size
 
-CSV = ("point", "allocation", "tool", "phases", "nodes", "repetitions", "sweeps", "phase_time_s", "options",
-       "time_s", "bytes_written", "bytes_read")  # fmt: skip
+CSV = (
+    "point",
+    "allocation",
+    "tool",
+    "phases",
+    "nodes",
+    "repetitions",
+    "sweeps",
+    "phase_time_s",
+    "options",
+    "time_s",
+    "bytes_written",
+    "bytes_read",
+)
 
 #: `iosweep plan` waits no longer for the target.
 DEADLINE_S = 5.0
@@ -25,21 +37,26 @@ DEADLINE_S = 5.0
 
 def table(made: plan.Plan) -> int:
     """Print the plan and what it takes; 1 if it cannot fit the target, as far as that can be seen from here."""
-    cost = plan.forecast(made)
+    cost = forecast.of(made)
     console = Console()
     points = Table("sweep", "tool", "points", "repetitions", "phases", box=None, pad_edge=False, header_style="bold")
     shared = {p.id: p for p in made.points}
     for sweep in made.sweeps:
         repetitions = {shared[p].repetitions.min for p in sweep["points"]}
         name = f"{sweep['name']} (scaled)" if sweep["scaled"] else sweep["name"]
-        points.add_row(name, sweep["tool"], str(len(sweep["points"])), ", ".join(map(str, sorted(repetitions))),
-                       " ".join(sweep["phases"]))  # fmt: skip
+        points.add_row(
+            name,
+            sweep["tool"],
+            str(len(sweep["points"])),
+            ", ".join(map(str, sorted(repetitions))),
+            " ".join(sweep["phases"]),
+        )
     console.print(f"[bold]{made.campaign}[/bold]  target {made.target['directory']}", highlight=False)
     console.print(points)
     console.print()
     for allocation in made.allocations:
         todo = {allocation.name: {p.id: p.repetitions.min for p in allocation.points}}
-        console.print(plan.sentence(plan.forecast(made, todo), allocation.nodes), highlight=False)
+        console.print(forecast.sentence(forecast.of(made, todo), allocation.nodes), highlight=False)
     facts = Table(box=None, pad_edge=False, show_header=False)
     for name, value in (
         ("points", f"{cost.points:,}"),
@@ -60,9 +77,12 @@ def table(made: plan.Plan) -> int:
     console.print()
     console.print(facts, highlight=False)
     given = made.target["node_bandwidth"]
-    console.print(f"[dim]bytes of timed phases: at most {human_size(given or plan.NODE_BANDWIDTH)}/s per node"
-                  f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
-                  f" {plan.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]", highlight=False)  # fmt: skip
+    console.print(
+        f"[dim]bytes of timed phases: at most {human_size(given or forecast.NODE_BANDWIDTH)}/s per node"
+        f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
+        f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
+        highlight=False,
+    )
     return _fits(made, cost)
 
 
@@ -70,7 +90,7 @@ def _adaptive(made: plan.Plan) -> bool:
     return any(p.repetitions.half_width is not None and p.repetitions.max > p.repetitions.min for p in made.points)
 
 
-def _fits(made: plan.Plan, cost: plan.Forecast) -> int:
+def _fits(made: plan.Plan, cost: forecast.Forecast) -> int:
     """Compare with the target's space, where it can be seen from here."""
     try:
         with Agent() as agent:
@@ -91,7 +111,7 @@ def csv_rows(made: plan.Plan) -> Iterator[dict[str, Any]]:
     """One row per point, with the cost of all its repetitions."""
     for allocation in made.allocations:
         for point in allocation.points:
-            cost = plan.repetition_cost(point, made.target["node_bandwidth"]).times(point.repetitions.min)
+            cost = forecast.repetition_cost(point, made.target["node_bandwidth"]).times(point.repetitions.min)
             yield {
                 "point": point.id,
                 "allocation": allocation.name,

@@ -15,6 +15,7 @@ size) last. The highest try of a repetition counts.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
@@ -31,15 +32,22 @@ _RESULT = re.compile(r"^r(\d{3,})-(\d+)\.json$")
 _ANY_TRY = re.compile(r"^r(\d{3,})-(\d+)(\.superseded)?\.(json|zip)$")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Result:
-    """A committed repetition. `raw_bytes` is None where the archive is gone or has another size: damaged."""
+    """What has to be known of a committed repetition to decide what is left; `Store.record` has the rest.
+
+    intact: the archive is there with the size that was committed. headlines: (phase, its headline figure or None).
+    """
 
     point: str
     repetition: int
     attempt: int
-    record: Mapping[str, Any]
     intact: bool
+    raw: Mapping[str, Any]  # name, sha256, bytes
+    tool_sha256: str
+    target: Mapping[str, Any]  # directory, source, fstype, fsid
+    retry: str | None
+    headlines: tuple[tuple[str, float | None], ...]
 
 
 class Store:
@@ -50,12 +58,16 @@ class Store:
 
     def results(self) -> dict[str, dict[int, Result]]:
         """point -> repetition -> its highest try. One scan; archives are judged by their size alone."""
-        found: dict[str, dict[int, Result]] = {}
-        for entry in _directories(self.path / "points"):
-            repetitions = _results_of(entry)
-            if repetitions:
-                found[entry.name] = repetitions
-        return found
+        found = {entry.name: _results_of(entry.path) for entry in _directories(self.path / "points")}
+        return {point: repetitions for point, repetitions in found.items() if repetitions}
+
+    def results_of(self, point: str) -> dict[int, Result]:
+        """repetition -> its highest try, of one point."""
+        return _results_of(str(self.point(point))) if self.point(point).is_dir() else {}
+
+    def record(self, result: Result) -> dict[str, Any] | None:
+        """The whole JSON of a result."""
+        return _read_json(self.point(result.point) / _name(result.repetition, result.attempt, "json"))
 
     def missing(self) -> dict[str, dict[str, Any]]:
         """point -> why it could not be measured when it was last tried: {needs, reason}."""
@@ -72,7 +84,7 @@ class Store:
             data = (self.point(result.point) / _name(result.repetition, result.attempt, "zip")).read_bytes()
         except OSError:
             return None
-        return data if hashlib.sha256(data).hexdigest() == result.record["raw"]["sha256"] else None
+        return data if hashlib.sha256(data).hexdigest() == result.raw["sha256"] else None
 
     def point(self, point: str) -> Path:
         """The directory of a point."""
@@ -91,7 +103,7 @@ class Store:
         }
         write(directory / name, archive)
         write(directory / _name(repetition, attempt, "json"), orjson.dumps(record))
-        return Result(point, repetition, attempt, record, True)
+        return _result(point, repetition, attempt, record, intact=True)
 
     def set_missing(self, point: str, needs: Mapping[str, Any] | None, reason: str = "") -> None:
         """Record why a point cannot be measured here, or (None) that it can."""
@@ -104,8 +116,13 @@ class Store:
 
     def supersede(self, result: Result) -> Path:
         """Open a repetition again; its result stays under another name."""
-        old = self.point(result.point) / _name(result.repetition, result.attempt, "json")
-        return old.rename(old.with_suffix(".superseded.json"))
+        directory = self.point(result.point)
+        # the oldest first: it must not count again, and were we killed in between, the newest still does
+        for attempt in range(1, result.attempt + 1):
+            old = directory / _name(result.repetition, attempt, "json")
+            if old.exists():
+                old.rename(old.with_suffix(".superseded.json"))
+        return directory / _name(result.repetition, result.attempt, "superseded.json")
 
     def put(self, folder: str, name: str, document: Any) -> None:
         """Write a JSON document below the campaign, unless it is there already word for word."""
@@ -177,22 +194,37 @@ def _tries(directory: Path) -> list[re.Match[str]]:
     return [m for file in directory.iterdir() if (m := _ANY_TRY.match(file.name))]
 
 
-def _results_of(entry: os.DirEntry[str]) -> dict[int, Result]:
+def _results_of(directory: str) -> dict[int, Result]:
     best: dict[int, int] = {}
     sizes: dict[str, int] = {}
-    with os.scandir(entry.path) as files:
+    with os.scandir(directory) as files:
         for file in files:
             if match := _RESULT.match(file.name):
                 best[int(match[1])] = max(int(match[2]), best.get(int(match[1]), 0))
-            elif file.name.endswith(".zip"):
+            elif file.name.endswith(".zip") and file.is_file():
                 sizes[file.name] = file.stat().st_size
     found = {}
     for repetition, attempt in sorted(best.items()):
-        record = _read_json(Path(entry.path) / _name(repetition, attempt, "json"))
-        if record and record.get("point") == entry.name and "raw" in record:
-            intact = sizes.get(_name(repetition, attempt, "zip")) == record["raw"]["bytes"]
-            found[repetition] = Result(entry.name, repetition, attempt, record, intact)
+        record = _read_json(Path(directory) / _name(repetition, attempt, "json"))
+        if record and record.get("point") == Path(directory).name and isinstance(record.get("raw"), dict):
+            intact = sizes.get(_name(repetition, attempt, "zip")) == record["raw"].get("bytes")
+            with contextlib.suppress(KeyError, TypeError):  # not written by us
+                found[repetition] = _result(record["point"], repetition, attempt, record, intact)
     return found
+
+
+def _result(point: str, repetition: int, attempt: int, record: Mapping[str, Any], intact: bool) -> Result:
+    return Result(
+        point,
+        repetition,
+        attempt,
+        intact,
+        raw=record["raw"],
+        tool_sha256=record["tool"]["sha256"],
+        target=record["target"],
+        retry=record["retry"],
+        headlines=tuple((run["phase"], run["headline"]) for run in record["phases"]),
+    )
 
 
 def _read_json(file: Path) -> dict[str, Any] | None:

@@ -30,7 +30,7 @@ def directory_of(target: str, campaign: str) -> str:
 
 
 def identify(target: str) -> dict[str, Any]:
-    """Which file system a directory is on: {directory, source, fstype, mount, fsid, space{...}}."""
+    """Which file system a directory is on: {source, fstype, mount (the whole line), fsid, device}."""
     path = Path(target)
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
@@ -52,7 +52,13 @@ def identify(target: str) -> dict[str, Any]:
                 fstype,
                 f"{_unescape(source)} on {point} type {fstype} ({options})",
             )
-    return {"source": best[1], "fstype": best[2], "mount": best[3], "fsid": f"{os.statvfs(real).f_fsid:016x}"}
+    return {
+        "source": best[1],
+        "fstype": best[2],
+        "mount": best[3],
+        "fsid": f"{os.statvfs(real).f_fsid:016x}",
+        "device": path.stat().st_dev,
+    }
 
 
 def space(directory: str) -> dict[str, int]:
@@ -80,10 +86,16 @@ def claim(directory: str, owner: dict[str, Any]) -> str:
     try:
         found = _marker(handle)
         if found is None:
-            if os.listdir(handle):
-                raise Refused(f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
-                              " Choose another campaign name, or remove it yourself.")  # fmt: skip
+            if set(os.listdir(handle)) - {MARKER + ".tmp"}:  # that one: we were killed while we wrote it
+                raise Refused(
+                    f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
+                    " Choose another campaign name, or remove it yourself."
+                )
             found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4())}
+            try:
+                os.unlink(MARKER + ".tmp", dir_fd=handle)
+            except FileNotFoundError:
+                pass
             with open(
                 os.open(MARKER + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle), "w"
             ) as file:
@@ -93,10 +105,12 @@ def claim(directory: str, owner: dict[str, Any]) -> str:
             os.rename(MARKER + ".tmp", MARKER, src_dir_fd=handle, dst_dir_fd=handle)
             os.fsync(handle)
         same = all(found.get(key) == owner[key] for key in ("uid", "host", "results"))
-        if found.get("uuid") != owner["uuid"] and not same:
-            raise Refused(f"{directory} belongs to another campaign (results in {found.get('results')} on"
-                          f" {found.get('host')}, user id {found.get('uid')}); it is left alone."
-                          " Choose another campaign name.")  # fmt: skip
+        if not found.get("uuid") or (found["uuid"] != owner["uuid"] and not same):
+            raise Refused(
+                f"{directory} belongs to another campaign (results in {found.get('results')} on"
+                f" {found.get('host')}, user id {found.get('uid')}); it is left alone."
+                " Choose another campaign name."
+            )
         return str(found["uuid"])
     finally:
         os.close(handle)
@@ -105,6 +119,8 @@ def claim(directory: str, owner: dict[str, Any]) -> str:
 def usage(directory: str) -> dict[str, int]:
     """Bytes and files below the campaign's directory."""
     total = files = 0
+    if not os.path.lexists(directory):  # not made yet, or removed by somebody
+        return {"bytes": 0, "files": 0}
     for _, _, names, handle in os.fwalk(directory, follow_symlinks=False):
         for name in names:
             total += os.stat(name, dir_fd=handle, follow_symlinks=False).st_blocks * 512
@@ -123,6 +139,8 @@ def ensure(directory: str, below: str, empty: bool) -> str:
 def remove(directory: str, below: str) -> int:
     """Remove a tree below the campaign's directory. Returns how many entries its top had."""
     parent, _, name = below.rpartition("/")
+    if name in ("", ".", ".."):
+        raise Refused(f"`{below}` names nothing below {directory}")
     try:
         handle = _open_below(directory, parent)
     except FileNotFoundError:
@@ -208,17 +226,23 @@ def too_much(
 
     free, total = now["free_bytes"], now["used_bytes"] + now["free_bytes"]
     if first and needed_bytes > limits["share_of_free"] * (free + ours_bytes):
-        return (f"up to {human_size(needed_bytes)} are needed, more than {limits['share_of_free']:.0%} of the"
-                f" {human_size(free + ours_bytes)} that are free; measure less, or raise limits.share_of_free")  # fmt: skip
+        return (
+            f"up to {human_size(needed_bytes)} are needed, more than {limits['share_of_free']:.0%} of the"
+            f" {human_size(free + ours_bytes)} that are free; measure less, or raise limits.share_of_free"
+        )
     more = max(0, needed_bytes - (ours_bytes if first else 0))
     if more and now["used_bytes"] + more > limits["fill"] * total:
-        return (f"{human_size(more)} more would make it {(now['used_bytes'] + more) / total:.0%} full, above"
-                f" limits.fill {limits['fill']:.0%}; free space, or raise limits.fill")  # fmt: skip
+        return (
+            f"{human_size(more)} more would make it {(now['used_bytes'] + more) / total:.0%} full, above"
+            f" limits.fill {limits['fill']:.0%}; free space, or raise limits.fill"
+        )
     inodes = now["used_inodes"] + now["free_inodes"]
     if inodes and needed_inodes:
         if first and needed_inodes > limits["share_of_free"] * now["free_inodes"]:
-            return (f"up to {needed_inodes:,} files are needed, more than {limits['share_of_free']:.0%} of the"
-                    f" {now['free_inodes']:,} free inodes; measure less, or raise limits.share_of_free")  # fmt: skip
+            return (
+                f"up to {needed_inodes:,} files are needed, more than {limits['share_of_free']:.0%} of the"
+                f" {now['free_inodes']:,} free inodes; measure less, or raise limits.share_of_free"
+            )
         if now["used_inodes"] + needed_inodes > limits["fill"] * inodes:
             return f"{needed_inodes:,} more files would use more than {limits['fill']:.0%} of its inodes (limits.fill)"
     return None
@@ -235,10 +259,11 @@ def _open(directory: str) -> int:
 
 def _open_below(directory: str, below: str, create: bool = False) -> int:
     """A handle of a directory below the campaign's; no component may be a symbolic link."""
+    parts = [part for part in below.split("/") if part]
+    if {".", ".."} & set(parts):
+        raise Refused(f"`{below}` names nothing below {directory}")
     handle = _open(directory)
-    for part in filter(None, below.split("/")):
-        if part in (".", ".."):
-            raise Refused(f"{below} leads out of {directory}")
+    for part in parts:
         try:
             if create:
                 try:

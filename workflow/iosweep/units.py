@@ -11,6 +11,9 @@ import re
 _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
+#: What fits 64 bits, and a time that nobody waits for.
+_MOST_BYTES, _MOST_SECONDS = (1 << 63) - 1, 36525 * 86400.0
+
 SIZE_PATTERN = r"^[0-9]+[kmgtpKMGTP]?$"
 DURATION_PATTERN = r"^[0-9]+(\.[0-9]+)?(ms|s|m|min|h|d)$"
 SHARE_PATTERN = r"^[0-9]+(\.[0-9]+)?%$"
@@ -18,24 +21,28 @@ SHARE_PATTERN = r"^[0-9]+(\.[0-9]+)?%$"
 
 def parse_size(value: object) -> int:
     """Bytes of `4096`, `"4k"`, `"16g"`. Raises ValueError with what would be right."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_BYTES:
         return value
-    if isinstance(value, str) and re.match(SIZE_PATTERN, value):
+    if isinstance(value, str) and len(value) <= 20 and re.fullmatch(SIZE_PATTERN, value):
         digits = value.rstrip("kmgtpKMGTP")
-        return int(digits) * _BINARY[value[len(digits) :].lower()]
+        size = int(digits) * _BINARY[value[len(digits) :].lower()]
+        if size <= _MOST_BYTES:
+            return size
     raise ValueError("not a size; write bytes, or a whole number with k, m, g, t or p (binary), for example 4k or 16g")
 
 
 def parse_duration(value: object) -> float:
     """Seconds of `"60s"`, `"5min"`, `"2h"`, `"500ms"`. Raises ValueError with what would be right."""
-    if isinstance(value, str) and (match := re.match(DURATION_PATTERN, value)):
-        return float(value.removesuffix(match[2])) * _SECONDS[match[2]]
+    if isinstance(value, str) and (match := re.fullmatch(DURATION_PATTERN, value)):
+        seconds = float(value.removesuffix(match[2])) * _SECONDS[match[2]]
+        if seconds <= _MOST_SECONDS:
+            return seconds
     raise ValueError("not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h")
 
 
 def parse_share(value: object) -> float:
     """Fraction of `"10%"`. Raises ValueError with what would be right."""
-    if isinstance(value, str) and re.match(SHARE_PATTERN, value) and float(value[:-1]) <= 100:
+    if isinstance(value, str) and re.fullmatch(SHARE_PATTERN, value) and float(value[:-1]) <= 100:
         return float(value[:-1]) / 100
     raise ValueError("not a share; write a percentage from 0% to 100%, for example 5%")
 

@@ -39,18 +39,33 @@ class ConfigError(Exception):
         super().__init__("\n".join(str(p) for p in problems))
 
 
+#: More values than anybody writes; aliases of aliases could make billions of a small file.
+_MOST_VALUES = 200_000
+
+
 class _Loader(yaml.SafeLoader):
     """SafeLoader with YAML 1.2's idea of bool, int and float, and no timestamps."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """As it is, but what a tag such as `!!int` cannot be made of is an error with a position."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError, TypeError):
+            what = f"not a value of type {node.tag.rpartition(':')[2]}"
+            raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from None
 
 
 _Loader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in (
     ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
     ("int", r"^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$", "-+0123456789"),
-    ("float", r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$",
-     "-+0123456789."),
+    (
+        "float",
+        r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$",
+        "-+0123456789.",
+    ),
     ("null", r"^(?:~|null|Null|NULL|)$", "~nN\0"),
-):  # fmt: skip
+):
     _Loader.add_implicit_resolver(
         f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first) + ([""] if _tag == "null" else [])
     )
@@ -100,8 +115,9 @@ def load(file: Path) -> Document:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ConfigError([Problem(name, 1, "", f"cannot be read: {reason}")]) from None
-    loader = _Loader(text)
+    loader = None
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         lines: dict[KeyPath, int] = {}
         problems: list[Problem] = []
@@ -110,28 +126,42 @@ def load(file: Path) -> Document:
         if problems:
             raise ConfigError(problems)
         data = loader.construct_document(node) if node is not None else None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        what = f"not valid YAML: the control character #x{error.character:02x}"
+        raise ConfigError([Problem(name, line, "", what)]) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or str(error)
         raise ConfigError([Problem(name, mark.line + 1 if mark else 1, "", f"not valid YAML: {what}")]) from None
+    except RecursionError:
+        raise ConfigError([Problem(name, 1, "", "is nested too deeply (does an alias stand inside itself?)")]) from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     if not isinstance(data, dict):
         raise ConfigError([Problem(name, 1, "", "must be a mapping of keys to values")])
     return Document(name, text, data, lines)
 
 
 def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: list[Problem], file: str) -> None:
-    lines.setdefault(path, node.start_mark.line + 1)
+    line = node.start_mark.line + 1
+    lines.setdefault(path, line)
+    if len(lines) > _MOST_VALUES:
+        raise ConfigError([Problem(file, line, "", f"has more than {_MOST_VALUES:,} values")])
+    if isinstance(node, yaml.ScalarNode) and not _is_text(node.value):
+        problems.append(Problem(file, line, dotted(path), "has half of a surrogate pair, which is no character"))
     if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
             here = (*path, str(key.value))
-            if key.tag == "tag:yaml.org,2002:merge":
+            if key.value == "<<":  # only a word in YAML 1.2
                 problems.append(Problem(file, line, dotted(path), "merge keys (<<) are not supported; use an alias"))
             elif not isinstance(key, yaml.ScalarNode):
                 problems.append(Problem(file, line, dotted(path), "keys must be plain words"))
+            elif not _is_text(key.value):
+                problems.append(Problem(file, line, dotted(path), "a key has half of a surrogate pair"))
             elif key.value in seen:
                 problems.append(Problem(file, line, dotted(here), f"stands twice (first in line {seen[key.value]})"))
             else:
@@ -141,3 +171,8 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             _walk(value, (*path, index), lines, problems, file)
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be written as UTF-8; an escape such as \\ud800 alone cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)

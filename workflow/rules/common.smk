@@ -46,8 +46,11 @@ IOSWEEP = [sys.executable, "-m", "iosweep.cli"]
 
 
 def report_what_is_there():
-    if CAMPAIGN.plan_file.exists():
-        subprocess.run([*IOSWEEP, "report", CAMPAIGN.plan.campaign], check=False)
+    # Without the figures: after Ctrl-C nobody wants to wait for them.
+    for step in (["merge", CAMPAIGN.plan_file], ["page", CAMPAIGN.results]):
+        if CAMPAIGN.plan_file.exists():
+            subprocess.run([*IOSWEEP, *step], check=False)
+    show_headline()
 
 
 def show_headline():

@@ -1,11 +1,14 @@
 """The report: what merge wrote, as figures, one HTML page and a headline table. Nothing else is read.
 
-data.py      results/<campaign>/ -> rows
-summary.py   rows -> one result per point and phase (pure)
-words.py     how phases, axes, units and conditions are called
-plots.py     results -> which figures there are and what stands in them (pure)
-spec.py      a figure -> Vega-Lite
-figures.py   figures -> SVG and PNG
-headline.py  the answer in a few lines
-page.py      everything -> one HTML file (page.html, page.css, page.js, charts.js)
+| module | what it does |
+|---|---|
+| data.py | results/<campaign>/ -> rows |
+| summary.py | rows -> one result per point and phase (pure) |
+| words.py | how phases, axes, units and conditions are called (pure) |
+| slices.py | which results belong in one figure (pure) |
+| plots.py, captions.py | results -> figures: what stands in them, and what they say (pure) |
+| table.py | results -> the table of results and of checks (pure) |
+| headline.py | results -> the answer in a few lines; the same for a terminal |
+| spec.py, figures.py | a figure -> Vega-Lite -> SVG and PNG |
+| page.py | everything -> one HTML file (page.html, sections.html, page.css, page.js, charts.js) |
 """

@@ -28,10 +28,8 @@ def export(results: Path) -> list[Path]:
         if figure.panels:
             # No base URL is allowed: a specification must not make the converter fetch anything.
             svg = vl_convert.vegalite_to_svg(spec.with_values(figure), allowed_base_urls=[])
-            for suffix, content in (
-                ("svg", svg.encode()),
-                ("png", vl_convert.svg_to_png(svg, scale=_PNG_SCALE)),
-            ):
+            contents = {"svg": svg.encode(), "png": vl_convert.svg_to_png(svg, scale=_PNG_SCALE)}
+            for suffix, content in contents.items():
                 path = folder / f"{figure.name}.{suffix}"
                 path.write_bytes(content)
                 written.append(path)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from iosweep.report import words
 from iosweep.report.data import Campaign, load
-from iosweep.report.plots import METADATA_CAVEAT, spread
 from iosweep.report.summary import Result, count_points, count_results, phase_order, summarise
 from iosweep.report.table import not_checked
 
@@ -50,8 +49,7 @@ def groups(results: Sequence[Result]) -> list[Group]:
         of_kind = [result for result in results if result.kind == kind]
         for condition in dict.fromkeys(conditions[result.point] for result in of_kind):
             own = [result for result in of_kind if conditions[result.point] == condition]
-            title = METADATA_CAVEAT if (kind, condition[0]) == ("metadata", "fio") else words.describe(condition, kind)
-            found.append(Group(title, tuple(_entries(own))))
+            found.append(Group(words.describe(condition, kind), tuple(_entries(own))))
     return found
 
 
@@ -101,7 +99,7 @@ def _entry(label: str, result: Result, column: str, units: Sequence[words.Unit],
         label=label,
         value=words.quantity(statistics.mean, units),
         more=more,
-        spread=spread(statistics, units),
+        spread=words.spread(statistics, units),
         place=words.brief(result.parameters),
         verdict=result.verdict,
         point=result.point,
@@ -126,8 +124,10 @@ def table(results: Path) -> RenderableType:
             parts.append(Text(scaled(sweep), style="yellow"))
     for group in groups(summary):
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
-        for column in ({"no_wrap": True}, {"justify": "right"}, {}, {}, {"no_wrap": True}):
-            grid.add_column(**column)  # type: ignore[arg-type]
+        grid.add_column(no_wrap=True)
+        grid.add_column(justify="right")
+        for _ in ("spread", "place", "verdict"):
+            grid.add_column()
         for entry in group.entries:
             value = Text(entry.value or "no figure", style="bold" if entry.value else "")
             if entry.more:

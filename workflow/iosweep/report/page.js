@@ -36,16 +36,19 @@ function shown(value, type) {
   return String(value);
 }
 
+const NUMERIC = ["number", "size", "count"];
+
 function cell(value, column) {
-  const numeric = typeof value === "number";
   const text = shown(value, column.type);
-  const made = element("td", {class: column.type === "verdict" ? value : numeric ? "number" : column.type}, text);
+  const kind = column.type === "verdict" ? value : NUMERIC.includes(column.type) ? "number" : column.type;
+  const made = element("td", {class: kind}, text);
   if (column.type === "point") made.title = text;
   return made;
 }
 
 function head(column, ...more) {
-  return element("th", {scope: "col", class: ["number", "size", "count"].includes(column.type) ? "number" : ""}, ...more, column.unit ? element("small", {}, column.unit) : null);
+  const kind = NUMERIC.includes(column.type) ? "number" : "";
+  return element("th", {scope: "col", class: kind}, ...more, column.unit ? element("small", {}, column.unit) : null);
 }
 
 function copyButton(text) {
@@ -136,14 +139,16 @@ function behind({row, details: found}) {
     parts.push(element("ul", {class: "muted"}, ...[...open].map(([text, repetitions]) =>
       element("li", {}, `${report.table.texts[text]} (repetition ${repetitions.join(", ")})`))));
   }
-  if (found.command) parts.push(element("pre", {}, found.command), copyButton(found.command));
+  if (found.command) parts.push(element("p", {class: "muted"}, "Command of the first repetition:"), element("pre", {}, found.command), copyButton(found.command));
   return element("tr", {class: "behind"}, element("td", {colspan: columns.length + 2}, element("div", {}, ...parts)));
 }
 
 function visible() {
-  const wanted = state.text.toLowerCase().split(/\s+/).filter(Boolean);
+  // Words are looked for at the start of words: "read" is not to find the sweep "threads".
+  const wanted = state.text.toLowerCase().split(/\s+/).filter(Boolean)
+    .map((word) => new RegExp(`(?<![a-z0-9])${word.replace(/[^a-z0-9]/g, "\\$&")}`));
   const found = entries.filter(({row, haystack}) =>
-    (!state.verdict || row[0] === state.verdict) && wanted.every((word) => haystack.includes(word)));
+    (!state.verdict || row[0] === state.verdict) && wanted.every((word) => word.test(haystack)));
   if (state.sort === null) return found;
   const sign = state.descending ? -1 : 1;
   return found.sort((a, b) => compare(a.row[state.sort], b.row[state.sort], sign));

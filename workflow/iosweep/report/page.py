@@ -1,7 +1,7 @@
 """One HTML file that holds everything: it opens from a disk, without a network, and keeps what it shows to itself.
 
 Nothing of a campaign is trusted: text goes through Jinja2's escaping, data into a JSON block that the script reads and
-sets as text. The page's policy allows no request at all, and only the scripts and the style that are written here.
+sets as text. The page's policy allows no request at all, and only the scripts and the style of this package.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +43,14 @@ def render(results: Path) -> str:
 
     Raises FileNotFoundError when merge has not written to `results`.
     """
-    import vl_convert
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     campaign = load(results)
-    summary = summarise(campaign.rows)
+    summary = table.ordered(summarise(campaign.rows), campaign.about["sweeps"])
     drawings = figures(campaign, summary)
     style = _read("page.css")
-    scripts = [vl_convert.javascript_bundle(), _read("page.js"), _read("charts.js")]
+    scripts = [_library(), _read("page.js"), _read("charts.js")]
     data = {
         "campaign": campaign.about["campaign"],
         "symbols": words.VERDICT_SYMBOLS,
@@ -156,6 +156,14 @@ def _policy(style: str, scripts: Iterable[str]) -> str:
     return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
 
 
+@cache
+def _library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; a second of work, so only once."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
@@ -198,4 +206,6 @@ def _time(text: str) -> str:
 def _repetitions(settings: Mapping[str, Any]) -> str:
     low, high, until = settings["min"], settings["max"], settings["until_ci95_half_width"]
     text = str(low) if low == high else f"{low} to {high}"
-    return text if until is None else f"{text}, until the 95 % confidence interval is within ± {100 * until:g} %"
+    if until is not None:
+        text += f", until the 95 % confidence interval is within ± {100 * until:g} %"
+    return text

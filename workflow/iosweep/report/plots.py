@@ -164,13 +164,14 @@ def interval(statistics: Statistics, bars: str) -> tuple[float, float]:
 
 
 def _bars(drawable: Sequence[Result], quantity: str) -> str:
-    """Which error bars all results of a figure can have.
+    """Which error bars all results of a figure can have: where an interval says nothing, what was seen.
 
-    A t interval of two repetitions is 13 times their deviation, and a percentile has none: show what was seen.
+    A percentile has no interval.
     """
     if all(result.used < 2 for result in drawable):
         return "none"
-    return "ci95" if quantity == "rate" and all(result.used > 2 for result in drawable) else "range"
+    telling = all(statistics.telling for result in drawable for _, statistics in _statistics(result, _RATE))
+    return "ci95" if quantity == "rate" and telling else "range"
 
 
 def linear_ticks(largest: float) -> tuple[float, ...]:

@@ -23,6 +23,9 @@ INK, MUTED, LINE = "#1d2329", "#57606a", "#d8dde3"
 _STATIONS = ((45, 17, 96), (44, 90, 160), (22, 135, 127), (87, 160, 60), (200, 142, 0))
 _SINGLE = "#0b5fa5"
 
+_DASHES = ([1, 0], [5, 3])
+_SHAPES = ("circle", "triangle-up")
+
 _WIDTH, _HEIGHT = 360, 220
 
 
@@ -75,32 +78,32 @@ def _panel(figure: Figure, panel: Panel, number: int) -> alt.LayerChart:
         scale=alt.Scale(domain=list(figure.series), range=palette(len(figure.series))),
         legend=alt.Legend(columns=9) if figure.series_title else None,
     )
-    encoding: dict[str, Any] = {"x": x, "color": colour}
-    line, shape = {}, {}
+    base = alt.Chart(alt.NamedData(DATA)).encode(x=x, color=colour)
+    bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=1.4)
+    # A mark without height stays in the line's data, so that the line breaks there.
+    lines = base.mark_line(strokeWidth=2, invalid="break-paths-show-domains").encode(y=y)
+    points = base.transform_filter("isValid(datum.y)").encode(y=y, tooltip=_tooltip())
     if len(figure.measures) > 1:
-        names = list(figure.measures)
-        line["strokeDash"] = alt.StrokeDash(
-            "measure:N", title=None, scale=alt.Scale(domain=names, range=[[1, 0], [5, 3]])
-        )
-        shape["shape"] = alt.Shape(
-            "measure:N", title=None, scale=alt.Scale(domain=names, range=["circle", "triangle-up"])
-        )
-    base = alt.Chart(alt.NamedData(DATA)).encode(**encoding)
-    drawn = base.transform_filter("isValid(datum.y)").encode(y=y, tooltip=_tooltip(), **shape)
-    return (
-        alt.layer(
-            base.mark_rule(strokeWidth=1.4)
-            .transform_filter("datum.high > datum.low")
-            .encode(y=alt.Y("low:Q"), y2="high:Q"),
-            base.mark_line(strokeWidth=2, invalid="break-paths-show-domains").encode(y=y, **line),
-            drawn.mark_point(filled=True, size=48, opacity=1).transform_filter("datum.verdict == 'valid'"),
-            drawn.mark_point(filled=False, size=48, opacity=1, fill="white", strokeWidth=1.8).transform_filter(
-                "datum.verdict != 'valid'"
-            ),
-        )
-        .transform_filter(f"datum.panel == {number}")
-        .properties(width=_WIDTH, height=_HEIGHT, title=alt.TitleParams(panel.title, fontSize=12.5, offset=8))
+        lines = lines.encode(strokeDash=alt.StrokeDash("measure:N", title=None, scale=_told(figure, _DASHES)))
+        points = points.encode(shape=alt.Shape("measure:N", title=None, scale=_told(figure, _SHAPES)))
+    full = points.mark_point(filled=True, size=48, opacity=1)
+    hollow = points.mark_point(filled=False, size=48, opacity=1, fill="white", strokeWidth=1.8)
+    layers = (
+        bars.encode(y=alt.Y("low:Q"), y2="high:Q"),
+        lines,
+        full.transform_filter("datum.verdict == 'valid'"),
+        hollow.transform_filter("datum.verdict != 'valid'"),
     )
+    title = alt.TitleParams(panel.title, fontSize=12.5, offset=8)
+    here = [alt.FilterTransform(f"datum.panel == {number}")]
+    return alt.LayerChart(layer=list(layers), transform=here, width=_WIDTH, height=_HEIGHT, title=title)
+
+
+def _told(figure: Figure, how: Sequence[Any]) -> alt.Scale:
+    """Scale that tells a figure's measures apart by the given dashes or shapes."""
+    import altair as alt
+
+    return alt.Scale(domain=list(figure.measures), range=list(how[: len(figure.measures)]))
 
 
 def _y_title(panel: Panel) -> str:
@@ -135,7 +138,7 @@ def _x_scale(values: Sequence[float]) -> alt.Scale:
 def _x_axis(figure: Figure) -> alt.Axis:
     import altair as alt
 
-    labels = json.dumps({str(value): words.parameter(figure.x_column, value) for value in figure.x_values})
+    labels = json.dumps({value: words.parameter(figure.x_column, value) for value in figure.x_values})
     return alt.Axis(values=list(figure.x_values), labelExpr=f"({labels})[datum.value]", grid=False)
 
 

@@ -62,6 +62,12 @@ class Statistics:
     sd: float | None  # of the sample; None for one repetition
     ci95: float | None  # half width of Student's 95 % confidence interval of the mean; None for one repetition
 
+    @property
+    def telling(self) -> bool:
+        """Whether the interval says something: of two repetitions it is 13 times their deviation, and nothing that
+        is measured here can be below zero."""
+        return self.n > 2 and self.ci95 is not None and self.ci95 < self.mean
+
 
 @dataclass(frozen=True)
 class Result:

@@ -9,7 +9,7 @@ from typing import Any
 
 from iosweep.report import words
 from iosweep.report.data import Row
-from iosweep.report.summary import PARAMETERS, Result
+from iosweep.report.summary import PARAMETERS, Result, phase_order
 
 #: Parameters that always have a column; the others have one only where they vary.
 _ALWAYS = ("threads_per_node", "transfer_size_bytes", "queue_depth")
@@ -17,7 +17,7 @@ _ALWAYS = ("threads_per_node", "transfer_size_bytes", "queue_depth")
 #: Parameters whose values are words.
 _WORDS = ("o_direct", "fsync", "write_mode", "data", "ioengine")
 
-#: Figures: column -> (title, unit, size of the unit). One unit per column, so that a column can be read down and copied.
+#: Figures: column -> (title, unit, size of the unit). One unit per column, so that it can be read down and copied.
 _FIGURES = {
     "bandwidth_bytes_per_s": ("throughput", "MiB/s", 2**20),
     "ops_per_s": ("operations", "1/s", 1.0),
@@ -38,6 +38,24 @@ class Check:
     counts: Mapping[str, int]  # outcome -> rows
     failed: tuple[tuple[str, int], ...]  # commonest evidence of a fail, with counts
     not_checked: tuple[tuple[str, int], ...]  # commonest reasons, with counts
+
+
+def ordered(results: Iterable[Result], sweeps: Iterable[Mapping[str, Any]]) -> list[Result]:
+    """Results by sweep, then by parameters and phase: neighbours in the table differ as little as they can."""
+    place: dict[str, int] = {}
+    for number, sweep in enumerate(sweeps):
+        for point in sweep["points"]:
+            place.setdefault(point, number)
+    return sorted(
+        results,
+        key=lambda r: (
+            place.get(r.point, len(place)),
+            r.kind,
+            *((r.parameters[name] is not None, r.parameters[name]) for name in PARAMETERS if name not in _WORDS),
+            r.point,
+            phase_order(r.phase),
+        ),
+    )
 
 
 def payload(results: Sequence[Result], checks: Iterable[Row]) -> dict[str, Any]:
@@ -72,10 +90,10 @@ def constant(results: Sequence[Result]) -> dict[str, str]:
     texts = {}
     for kind in ("data", "metadata"):
         own = [result for result in results if result.kind == kind]
-        values = {name: list(_found(own, name)) for name in PARAMETERS if name not in shown}
-        words_ = [" or ".join(words.named(name, value) for value in found) for name, found in values.items() if found]
-        if words_:
-            texts[kind] = ", ".join(words_)
+        values = {name: _found(own, name) for name in PARAMETERS if name not in shown}
+        parts = [" or ".join(words.named(name, v) for v in found) for name, found in values.items() if found]
+        if parts:
+            texts[kind] = ", ".join(parts)
     return texts
 
 
@@ -109,7 +127,7 @@ def not_checked(checks: Sequence[Row]) -> tuple[int, int]:
 
 
 def _commonest(rows: Iterable[Row], outcome: str) -> tuple[tuple[str, int], ...]:
-    return tuple(Counter(row["evidence"] or "" for row in rows if row["outcome"] == outcome).most_common(3))
+    return tuple(words.commonest(row["evidence"] or "" for row in rows if row["outcome"] == outcome)[:3])
 
 
 def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -170,7 +188,7 @@ def _details(result: Result, open_checks: Mapping[tuple[Any, ...], list[int]]) -
 def _repetition_columns() -> list[dict[str, Any]]:
     figures = [{"title": t, "unit": unit, "type": "number"} for t, unit, _ in _ONE_REPETITION.values()]
     return [
-        {"title": "repetition", "type": "text"},
+        {"title": "repetition", "type": "count"},
         {"title": "verdict", "type": "verdict"},
         *figures,
         {"title": "checks", "unit": "pass, fail, not checked", "type": "text"},

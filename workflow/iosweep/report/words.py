@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iosweep.report.summary import Result
+from iosweep.report.summary import Result, Statistics
 
 
 @dataclass(frozen=True)
@@ -18,17 +19,13 @@ class Unit:
     least: float = 1.0  # smallest figure, in this unit, that is shown in it
 
 
-THROUGHPUT = (
-    Unit("B/s", 1),
-    Unit("KiB/s", 2**10),
-    Unit("MiB/s", 2**20),
-    Unit("GiB/s", 2**30),
-    Unit("TiB/s", 2**40),
-)
+_BINARY = {"B": 2**0, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+SIZE = tuple(Unit(name, size) for name, size in _BINARY.items())
+THROUGHPUT = tuple(Unit(f"{name}/s", size) for name, size in _BINARY.items())
 IOPS = (Unit("IOPS", 1), Unit("k IOPS", 1e3, 10), Unit("M IOPS", 1e6))
 OPS = (Unit("ops/s", 1), Unit("k ops/s", 1e3, 10), Unit("M ops/s", 1e6))
 LATENCY = (Unit("ns", 1e-9), Unit("µs", 1e-6), Unit("ms", 1e-3), Unit("s", 1))
-SIZE = (Unit("B", 1), Unit("KiB", 2**10), Unit("MiB", 2**20), Unit("GiB", 2**30), Unit("TiB", 2**40))
+
 
 PHASE_TITLES = {
     "seq_write": "Sequential write",
@@ -180,9 +177,11 @@ def conditions(results: Sequence[Result]) -> dict[str, Conditions]:
     return found
 
 
-def describe(condition: Conditions) -> str:
+def describe(condition: Conditions, kind: str) -> str:
     """Conditions as text: `fio, O_DIRECT, overwrite, random data`."""
     tool, mode, data, direct = condition
+    if (tool, kind) == ("fio", "metadata"):
+        return "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
     parts = [
         tool,
         {True: "O_DIRECT", False: "through the page cache", None: ""}[direct],
@@ -192,22 +191,49 @@ def describe(condition: Conditions) -> str:
     return ", ".join(part for part in parts if part)
 
 
+def spread(statistics: Statistics, units: Sequence[Unit], interval: bool = True) -> str:
+    """How far the repetitions agree: `± 2.1 % (95 % CI, n = 3)`, or their range where an interval says nothing."""
+    if statistics.n == 1:
+        return "one repetition"
+    if interval and statistics.ci95 is not None and statistics.telling:
+        return f"± {100 * statistics.ci95 / statistics.mean:.1f} % (95 % CI, n = {statistics.n})"
+    unit = pick(units, statistics.high)
+    low, high = (number(value / unit.size) for value in (statistics.low, statistics.high))
+    return f"{low} to {high} {unit.name} (n = {statistics.n})"
+
+
 def plural(count: int, noun: str) -> str:
     """`1 point`, `2 points`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:
+    """Texts with their counts, the commonest first. Those that differ in numbers alone count as one."""
+    found: dict[str, list[str]] = {}  # text without its numbers -> texts
+    for text in texts:
+        found.setdefault(_bare(text), []).append(text)
+    ordered = sorted(found.values(), key=lambda alike: -len(alike))
+    return [(alike[0] if len(set(alike)) == 1 else f"{alike[0]} and the like", len(alike)) for alike in ordered]
+
+
 def reasons(results: Sequence[Result], most: int = 3) -> str:
-    """The commonest reasons of some results, with counts: `2 × fio is not installed; 1 × too short`."""
-    counts: dict[str, int] = {}
+    """The commonest reasons of some results: `2 × fio is not installed; 1 × too short`. One alone has no count."""
+    own: list[str] = []
     for result in results:
-        for reason in result.reasons or ("no reason given",):
-            counts[reason] = counts.get(reason, 0) + 1
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    parts = [f"{count} × {reason}" for reason, count in ordered[:most]]
-    if len(ordered) > most:
-        parts.append(f"and {plural(len(ordered) - most, 'other reason')}")
-    return "; ".join(parts)
+        # A row's reasons are joined by "; ", and repetitions may give the same one with other numbers.
+        parts = "; ".join(result.reasons or ("no reason given",)).split("; ")
+        own += {_bare(part): part for part in parts}.values()
+    found = commonest(own)
+    if len(found) == 1:
+        return found[0][0]
+    texts = [f"{count} × {text}" for text, count in found[:most]]
+    if len(found) > most:
+        texts.append(f"and {plural(len(found) - most, 'other reason')}")
+    return "; ".join(texts)
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[\d.,]+", "#", text)
 
 
 def axes_text(axes: Mapping[str, Sequence[Any]]) -> str:

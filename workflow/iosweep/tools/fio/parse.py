@@ -53,7 +53,7 @@ def _document(stdout: bytes) -> tuple[str, dict[str, Any] | None, str]:
         try:  # something follows the document, or it is cut
             text = stdout[match.start() :].decode("utf-8", "replace")
             document, end = json.JSONDecoder().raw_decode(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return before, None, "fio's JSON is cut or damaged"
         if re.search(r"^\{", text[end:], re.MULTILINE):
             return before, None, "more than one JSON document in fio's output"
@@ -113,7 +113,7 @@ def _figures(
 
 def _latency(parts: list[dict[str, Any]]) -> dict[str, float]:
     """latency_* columns of one or more clat_ns blocks added up; empty where nothing was timed (gtod_reduce)."""
-    parts = [part for part in parts if part.get("N")]
+    parts = [part for part in parts if part["N"]]
     if not parts:
         return {}
     total = sum(part["N"] for part in parts)
@@ -125,6 +125,8 @@ def _latency(parts: list[dict[str, Any]]) -> dict[str, float]:
         "latency_stddev_s": square**0.5 / 1e9,
         "latency_max_s": max(part["max"] for part in parts) / 1e9,
     }
+    if any(sum(part["bins"].values()) != part["N"] for part in parts if "bins" in part):
+        raise ValueError("the histogram does not hold every I/O")
     if len(parts) == 1:
         percentiles = parts[0].get("percentile", {})
         columns |= {f"latency_{n}_s": percentiles[k] / 1e9 for n, k in _PERCENTILES.items() if k in percentiles}

@@ -1,0 +1,148 @@
+"""Campaigns for the benchmarks: configurations, plans, and stores full of results."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from iosweep import config, plan, runner, store
+from iosweep.launch import LAUNCHERS
+from iosweep.plan import Allocation, Plan, Point
+from iosweep.store import Result, Store
+from measure import CannotRun
+
+#: More than one file of a gigabyte is never needed, so a full disk is no reason to refuse.
+_HEAD = "campaign: {name}\ntarget: {{directory: {target}}}\nlimits: {limits}\nsweeps:\n"
+_LIMITS = "{fill: 99%, share_of_free: 90%, bytes_written: 1000p}"
+
+#: A sweep as the configuration writes it, in flow style (which is JSON).
+Sweep = Mapping[str, Any]
+
+
+class Silent:
+    """A runner.Watcher that shows nothing."""
+
+    def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None: ...
+    def say(self, text: str) -> None: ...
+    def finished(self, result: Result, verdicts: Mapping[str, str], cost_s: float) -> None: ...
+    def more(self, repetitions: int, cost_s: float) -> None: ...
+
+
+def write(work: Path, name: str, sweeps: Sequence[Sweep]) -> Path:
+    """The configuration of a campaign whose target is `work`/target."""
+    target = work / "target"
+    target.mkdir(exist_ok=True)
+    text = _HEAD.format(name=name, target=orjson.dumps(str(target)).decode(), limits=_LIMITS)
+    text += "".join(f"  - {orjson.dumps({'name': f's{n}', **s}).decode()}\n" for n, s in enumerate(sweeps))
+    file = work / f"{name}.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def planned(work: Path, name: str, sweeps: Sequence[Sweep]) -> Plan:
+    """The plan of such a campaign."""
+    return plan.make(config.read(write(work, name, sweeps)))
+
+
+def written(made: Plan, work: Path, results: str) -> Path:
+    """The file that `iosweep measure` and `iosweep merge` take, below results/<results>/ as always."""
+    file = work / "results" / results / "plans" / f"{made.digest}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    store.write(file, made.document())
+    return file
+
+
+def fio_sweep(axes: Mapping[str, Sequence[Any]], phase_time: str = "1s", repetitions: int = 1, **options: Any) -> Sweep:
+    """Random reads of one set of files of 64 MiB."""
+    return {
+        "tool": "fio",
+        "phases": ["rand_read"],
+        "axes": axes,
+        "options": {"file_size": "64m", **options},
+        "phase_time": phase_time,
+        "repetitions": repetitions,
+    }
+
+
+def grid(points: int) -> dict[str, list[Any]]:
+    """Axes that have about so many combinations (a multiple of 10; from 250 on, of 250)."""
+    depths = max(1, min(25, points // 10))
+    return {
+        "transfer_size": [f"{4 << i}k" for i in range(10)],
+        "queue_depth": list(range(1, depths + 1)),
+        "threads_per_node": list(range(1, max(1, points // 10 // depths) + 1)),
+    }
+
+
+def measure(made: Plan, results: Path, watcher: runner.Watcher) -> None:
+    """The runner's own way through an allocation, in this process."""
+    if shutil.which("fio") is None:
+        raise CannotRun("fio is not on PATH")
+    name = made.allocations[0].name
+    runner.measure(made, name, results, results / "manifests" / "m.jsonl", LAUNCHERS["direct"], watcher, None)
+
+
+def fill(made: Plan, results: Path, work: Path, repetitions: int = 1) -> int:
+    """Give every point of a plan of random reads so many results; returns the size of one raw output.
+
+    The first is a real one of fio's (json+, with its histogram); the others are that one with other numbers.
+    """
+    sample = planned(work, "sample", [fio_sweep({"queue_depth": [4]}, transfer_size="4k")])
+    measure(sample, work / "sample", Silent())
+    found = next(iter(next(iter(Store(work / "sample").results().values())).values()))
+    archive, record = Store(work / "sample").raw(found), Store(work / "sample").record(found)
+    assert archive and record
+    raw = store.unpack(archive)
+    document = orjson.loads(raw["rand_read.stdout"])
+    shutil.copytree(work / "sample" / "nodes", results / "nodes", dirs_exist_ok=True)
+    draw = random.Random(1)
+    target = Store(results)
+    with _without_sync():
+        for point in made.points:
+            for number in range(1, repetitions + 1):
+                stdout = _as_if(document, point, draw)
+                run = {**record["phases"][0], "load": {"other": 0.01, "steal": 0.0}}
+                new = {**record, "point": point.id, "repetition": number, "phases": [run], "retry": None}
+                target.commit(point.id, number, new, {**raw, "rand_read.stdout": stdout})
+    return len(raw["rand_read.stdout"])
+
+
+def _as_if(document: dict[str, Any], point: Point, draw: random.Random) -> bytes:
+    """fio's document with the figures of another point: they agree with each other, so that its verdict is the same."""
+    size, threads, depth = (int(point.options[o] or 0) for o in ("transfer_size", "threads_per_node", "queue_depth"))
+    job = document["jobs"][0]
+    read = job["read"]
+    ios = int(read["total_ios"] * draw.uniform(0.5, 1.5))
+    moved, runtime_s = ios * size, read["runtime"] / 1000
+    clat = read["clat_ns"]
+    new = {
+        **read,
+        "total_ios": ios,
+        "io_bytes": moved,
+        "io_kbytes": moved >> 10,
+        "bw_bytes": int(moved / runtime_s),
+        "bw": int(moved / runtime_s) >> 10,
+        "iops": ios / runtime_s,
+        "clat_ns": {**clat, "bins": {k: n + int(9 * draw.random()) for k, n in clat["bins"].items()}},
+    }
+    levels = {**dict.fromkeys(job["iodepth_level"], 0.0), str(1 << (depth.bit_length() - 1)): 100.0}
+    job = {**job, "read": new, "job_runtime": read["runtime"] * threads, "iodepth_level": levels}
+    text = orjson.dumps({**document, "jobs": [job]}, option=orjson.OPT_INDENT_2)
+    return text.replace(b'": ', b'" : ')  # as fio writes it
+
+
+@contextmanager
+def _without_sync() -> Iterator[None]:
+    """Ten thousand results are made for the benchmark's sake: they need not survive a power cut."""
+    sync, os.fsync = os.fsync, lambda _: None
+    try:
+        yield
+    finally:
+        os.fsync = sync

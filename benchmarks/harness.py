@@ -1,0 +1,108 @@
+"""What iosweep itself takes per point: for points that do nothing, and for real ones of one second.
+
+Both run `iosweep measure` as Snakemake starts it, from the interpreter's start to the manifest, next to a loop in bash
+that starts the same programs and keeps one file per point.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import orjson
+
+import campaigns
+from iosweep import show_plan
+from measure import IOSWEEP, CannotRun, Row, Size, Took, child, in_turn, median, megabytes, seconds
+
+CPU_S, WALL_S = 0.010, 0.050
+RATIO = 1.1
+_WITH_NOOP = (sys.executable, Path(__file__).resolve().parent / "iosweep_with_noop.py")
+_ALLOCATION = "1-node"
+
+
+def idle(size: Size, work: Path) -> Iterator[Row]:
+    """Points whose command is `true`."""
+    plan_file, results = _idle_plan(work, size.idle_points)
+    loop = _loop(work, "idle", [[shutil.which("true") or "true"]] * size.idle_points)
+    plain, ours = in_turn(size.rounds, lambda: child(loop, work), lambda: _measure(_WITH_NOOP, plan_file, results))
+    shown = f"{size.idle_points:,} points, {size.rounds}×"
+    for name, figure, budget in (("CPU", "cpu_s", CPU_S), ("wall", "wall_s", WALL_S)):
+        each, beside = (median(took, figure) / size.idle_points for took in (ours, plain))
+        yield Row(
+            "idle", f"{name} per point that does nothing", shown, seconds(each), f"bash {seconds(beside)}",
+            f"{each / beside:.1f}", f"≤ {seconds(budget)}", each <= budget,
+        )  # fmt: skip
+    largest = max(took.max_rss_bytes for took in ours)
+    yield Row("idle", "memory of the runner", shown, megabytes(largest))
+    yield _disk("idle", results)
+
+
+def real(size: Size, work: Path) -> Iterator[Row]:
+    """Points of fio, one second each, over files that both find prepared."""
+    if shutil.which("fio") is None:
+        raise CannotRun("fio is not on PATH")
+    depths = [1 << n for n in range(size.fio_points)]
+    made = campaigns.planned(work, "real", [campaigns.fio_sweep({"queue_depth": depths}, transfer_size="4k")])
+    results = work / "results" / "real"
+    plan_file = campaigns.written(made, work, "real")
+    # Another point of the same files makes them, and says to whom the directory on the target belongs.
+    first = campaigns.fio_sweep({"queue_depth": [3]}, phase_time="100ms", transfer_size="4k")
+    campaigns.measure(campaigns.planned(work, "real", [first]), results, campaigns.Silent())
+    loop = _loop(work, "real", [argv for _, _, argv in show_plan.commands(made)])
+    plain, ours = in_turn(size.rounds, lambda: child(loop, work), lambda: _measure(IOSWEEP, plan_file, results))
+    mine, beside = median(ours), median(plain)
+    again = len(list(results.glob("points/*/r001-2.json")))
+    yield Row(
+        "real", "wall of 1 s points of fio, data ready",
+        f"{size.fio_points} points, {size.rounds}×" + (f" ({again} tried again: a busy machine)" if again else ""),
+        seconds(mine), f"bash {seconds(beside)}", f"{mine / beside:.3f}", f"≤ {RATIO} × bash", mine <= RATIO * beside,
+    )  # fmt: skip
+    yield _disk("real", results)
+
+
+def _idle_plan(work: Path, points: int) -> tuple[Path, Path]:
+    sweep = {"tool": "noop", "phases": ["idle"], "axes": {"number": list(range(1, points + 1))},
+             "phase_time": "1s", "repetitions": 1}  # fmt: skip
+    config = campaigns.write(work, "idle", [sweep])
+    # The tool is known to that child only: the others plan, check and document as they always do.
+    child([*_WITH_NOOP, "plan", "--json", config], work)
+    plan_file = work / "results" / "idle" / "plans" / "plan.json"
+    plan_file.parent.mkdir(parents=True, exist_ok=True)
+    plan_file.write_bytes(orjson.dumps(orjson.loads((work / "child.log").read_bytes())["plan"]))
+    return plan_file, plan_file.parent.parent
+
+
+def _measure(iosweep: Sequence[str | Path], plan_file: Path, results: Path) -> Took:
+    """Measure a plan whose points have no result yet."""
+    shutil.rmtree(results / "points", ignore_errors=True)
+    command = [*iosweep, "measure", plan_file, "--allocation", _ALLOCATION]
+    return child([*command, "--manifest", results / "m.jsonl", "--log", results / "m.log"], plan_file.parent)
+
+
+def _loop(work: Path, name: str, commands: Sequence[Sequence[str]]) -> list[str | Path]:
+    """A script that runs commands one after the other, each into a file of its own."""
+    folder = work / f"{name}-loop"
+    folder.mkdir()
+    script = work / f"{name}.sh"
+    if len({tuple(command) for command in commands}) == 1:
+        each = f"for i in {{1..{len(commands)}}}; do {shlex.join(commands[0])} >{shlex.quote(str(folder))}/$i; done"
+    else:
+        each = "\n".join(f"{shlex.join(c)} >{shlex.quote(str(folder / str(i)))}" for i, c in enumerate(commands))
+    script.write_text(f"set -e\n{each}\n", encoding="utf-8")
+    return ["bash", script]
+
+
+def _disk(benchmark: str, results: Path) -> Row:
+    """Files and bytes of the points of the last round, each measured once."""
+    files = [file.stat() for file in results.glob("points/*/*")]
+    count = len(list(results.glob("points/*/*.json")))
+    size, blocks = sum(f.st_size for f in files) / count, sum(f.st_blocks * 512 for f in files) / count
+    return Row(
+        benchmark, "on disk per repetition", f"{count:,} repetitions",
+        f"{len(files) / count:.0f} files, {size / 1000:.1f} kB, {blocks / 1000:.1f} kB in blocks", "bash 1 file",
+        budget="≤ 2 files", met=len(files) <= 2 * count,
+    )  # fmt: skip

@@ -1,0 +1,80 @@
+"""A tool that does nothing: its command is `true`. What a point of it takes is what the harness takes.
+
+Its phase reads a data set and is judged by the same checks as a timed phase of fio, all of which it passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iosweep.tools import FileSet, Option, Parsed, Phase, Value
+
+_FIGURES = {
+    "ops": 1000,
+    "ops_per_s": 1000.0,
+    "runtime_s": 1.0,
+    "bandwidth_bytes_per_s": 4096.0 * 1000,
+    "bytes_written": 4096,  # what prepare is to have written
+    "latency_mean_s": 0.001,
+}
+_EVIDENCE = {
+    "error": 0,
+    "short_ios": 0,
+    "drop_ios": 0,
+    "silent_directions": [],
+    "unasked_directions": [],
+    "worker_seconds": 1.0,
+    "depth_percent": {"1": 100.0},
+    "rate_times_runtime_bytes": 4096 * 1000,
+    "transferred_bytes": 4096 * 1000,
+}
+
+
+class Noop:
+    """`true`, once per point."""
+
+    name = "noop"
+    help = "nothing"
+    program = "true"
+    get_it = "any system"
+    version_argv = ("true", "--version")
+    options: Mapping[str, Option] = {
+        o.name: o
+        for o in (
+            Option("threads_per_node", "count", 1, "One."),
+            Option("transfer_size", "size", 4096, "None are transferred.", "bytes"),
+            Option("o_direct", "flag", True, "Nothing is cached."),
+            Option("number", "count", 1, "Tells points apart."),
+        )
+    }
+    phases: Mapping[str, Phase] = {"idle": Phase("idle", "data", True, False, "ops_per_s", "nothing")}
+
+    def check(self, options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
+        return None
+
+    def file_set(self, options: Mapping[str, Value], phase: Phase, fresh: str) -> FileSet:
+        return FileSet("sets/noop", "read", ("0",), 4096, _prepare, "idle")
+
+    def argv(
+        self, options: Mapping[str, Value], phase: Phase, directory: str, phase_time_s: float, seed: int
+    ) -> list[str]:
+        return ["true"]
+
+    def parse(self, stdout: bytes, options: Mapping[str, Value], phase: Phase) -> Parsed:
+        return Parsed("noop", _FIGURES, _EVIDENCE)
+
+    def leftover(self, options: Mapping[str, Value], phase: Phase) -> int | None:
+        return None
+
+    def inodes(self, options: Mapping[str, Value], phase: Phase) -> int:
+        return 0
+
+    def work(self, options: Mapping[str, Value], phase: Phase) -> int:
+        return 0
+
+
+def _prepare(directory: str) -> list[str]:
+    return ["dd", "if=/dev/zero", f"of={directory}/0", "bs=4096", "count=1"]
+
+
+TOOL = Noop()

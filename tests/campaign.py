@@ -1,0 +1,136 @@
+"""A campaign in a directory of its own, run through the real Snakefile as a user runs it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import yaml
+from iosweep import plan
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Two points of two phases, two repetitions each: about 0.4 s a phase, nearly all of it fio's start-up.
+SMALL = {
+    "name": "small",
+    "tool": "fio",
+    "phases": ["seq_write", "rand_read"],
+    "axes": {"transfer_size": ["4k", "16k"]},
+    "options": {"file_size": "1m"},
+    "phase_time": "100ms",
+    "repetitions": 2,
+}
+
+
+class Campaign:
+    """`place` is the working directory: configuration, results and target are all below it."""
+
+    def __init__(self, place: Path, **sweep):
+        self.place = place
+        self.name = "tiny"
+        self.results = place / "results" / self.name
+        self.target = place / "target"
+        self.target.mkdir(parents=True, exist_ok=True)
+        self.file = place / "sweep.yaml"
+        self.configure(**sweep)
+
+    def configure(self, **sweep):
+        """Write the configuration: SMALL, with these keys changed."""
+        document = {
+            "campaign": self.name,
+            "target": {"directory": str(self.target)},
+            "limits": {"retried": "0%"},  # a busy machine must not add to what the tests count
+            "sweeps": [SMALL | sweep],
+        }
+        self.file.write_text(yaml.safe_dump(document))
+
+    @property
+    def environment(self):
+        return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+    def command(self, *arguments):
+        snakemake = Path(sys.executable).with_name("snakemake")
+        return [
+            str(snakemake), "-s", str(ROOT / "Snakefile"), "-d", str(self.place),
+            "--profile", str(ROOT / "profiles/local"), "--configfile", str(self.file), *arguments,
+        ]  # fmt: skip
+
+    def snakemake(self, *arguments, env=None, code=0):
+        """Run to its end; returns what it printed."""
+        done = subprocess.run(
+            self.command(*arguments), env=env or self.environment, cwd=self.place, text=True, errors="replace",
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False,
+        )  # fmt: skip
+        assert code is None or done.returncode == code, done.stdout
+        return done.stdout
+
+    def dry(self, *arguments):
+        return self.snakemake("-n", *arguments)
+
+    def settled(self):
+        """Whether nothing would be run up to the report. (`--until` never says "Nothing to be done".)"""
+        output = self.dry("--until", "report")
+        return not re.search(r"^(Job \d+|rule|localrule)\b", output, re.MULTILINE)
+
+    def run(self, *arguments, **options):
+        """Everything but SVG and PNG, which take longer than the rest."""
+        return self.snakemake(*arguments, "--until", "report", **options)
+
+    def iosweep(self, *arguments, code=0):
+        done = subprocess.run(
+            [sys.executable, "-m", "iosweep.cli", *arguments], cwd=self.place, env=self.environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False,
+        )  # fmt: skip
+        assert code is None or done.returncode == code, done.stdout
+        return done.stdout
+
+    def plan(self):
+        """Write the plan as the rule does; returns its file and the name of its only allocation."""
+        document = json.loads(self.iosweep("plan", "--json", str(self.file)))["plan"]
+        made = plan.from_document(json.dumps(document).encode())
+        file = self.results / "plans" / f"{made.digest}.json"
+        self.iosweep("plan", "--write", str(file), str(self.file))
+        return file, made.allocations[0].name
+
+    def measure_command(self, plan_file, allocation):
+        return [
+            sys.executable, "-m", "iosweep.cli", "measure", str(plan_file), "--allocation", allocation,
+            "--manifest", str(self.results / "manifests" / "test.jsonl"), "--log", str(self.results / "test.log"),
+        ]  # fmt: skip
+
+    def stored(self):
+        """(point, file name) -> bytes of everything below points/."""
+        return {
+            (file.parent.name, file.name): file.read_bytes()
+            for file in (self.results / "points").glob("*/*")
+            if not file.name.startswith(".")
+        }
+
+    def repetitions(self):
+        """(point, file) of the committed results."""
+        return {(p, n) for p, n in self.stored() if re.fullmatch(r"r\d+-\d+\.json", n)}
+
+
+def kill_tree_after(command, seconds, cwd, env):
+    """Start a command in a session of its own, SIGKILL it (not its children) after a while; returns its exit code."""
+    process = subprocess.Popen(
+        command, cwd=cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.kill(process.pid, signal.SIGKILL)
+        return process.wait()
+
+
+def wait_for(condition, seconds=60):
+    """Wait until something is so; fails after a long while."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+    return value

@@ -1,0 +1,49 @@
+"""Every benchmark runs at a tiny size and gives the columns that it promises. No time is asserted: it would fail on a
+busy machine, and `make bench` is there for that."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COLUMNS = ["benchmark", "what", "size", "measured", "beside it", "ratio", "budget", "met"]
+#: benchmark -> (what its rows are at least about, whether it needs fio)
+PROMISED = {
+    "fidelity": (["bandwidth through iosweep / by hand", "by hand / by hand (the machine's noise)"], True),
+    "idle": (["CPU per point that does nothing", "wall per point that does nothing", "on disk per repetition"], False),
+    "real": (["wall of 1 s points of fio, data ready", "on disk per repetition"], True),
+    "plan": (["snakemake -n", "snakemake -n, memory", "snakemake -n, 4 phases", "iosweep plan alone"], False),
+    "merge": (["CPU", "wall", "memory", "memory, ten times as many"], True),
+    "report": (["HTML", "HTML, size", "SVG and PNG"], False),
+}
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_gives_its_rows(name: str, root: Path, tmp_path: Path) -> None:
+    promised, needs_fio = PROMISED[name]
+    if needs_fio and shutil.which("fio") is None:
+        pytest.skip("fio: not on PATH (Debian package fio)")
+    done = run(root, tmp_path, "--tiny", "--markdown", "--directory", str(tmp_path), name)
+    assert done.returncode == 0, done.stderr
+    header, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines())
+    assert header == COLUMNS
+    assert set(promised) <= {row[1] for row in rows}
+    for row in rows:
+        cells = dict(zip(COLUMNS, row, strict=True))
+        assert cells["benchmark"] == name
+        assert cells["measured"]
+        assert bool(cells["budget"]) == bool(cells["met"])
+    assert not list(tmp_path.iterdir()), "what it worked with is removed"
+
+
+def test_unknown_name_names_the_known(root: Path, tmp_path: Path) -> None:
+    done = run(root, tmp_path, "megre")
+    assert done.returncode == 2
+    assert "merge" in done.stderr
+
+
+def run(root: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(root / "benchmarks" / "run.py"), *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)

@@ -1,0 +1,187 @@
+"""The exact fio commands, the file sets they work on, and the combinations that are refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iosweep import process
+from iosweep.tools import tools
+
+FIO = tools()["fio"]
+DATA: dict[str, Any] = {
+    "threads_per_node": 2, "transfer_size": 4096, "queue_depth": 8, "file_size": 1 << 20, "files_per_thread": 3,
+    "o_direct": True, "fsync": True, "write_mode": "overwrite", "data": "tool_default", "read_percent": 70,
+    "ioengine": "libaio",
+}  # fmt: skip
+FILES: dict[str, Any] = {"threads_per_node": 2, "files_per_thread": 1000}
+
+COMMON = "--directory=/t --filename_format=$jobnum.$filenum --numjobs=2"
+LAST = "--disk_util=0 --clocksource=clock_gettime --group_reporting --eta=never --output-format=json+"
+IO = "--bs=4096 --iodepth=8 --ioengine=libaio --direct=1 --size=3145728 --time_based --runtime=1500ms --randseed=7"
+META = (
+    "--filesize=4k --bs=4k --openfiles=1 --file_service_type=sequential --create_on_open=1 --create_fsync=0"
+    " --fallocate=none"
+)
+
+
+@pytest.mark.parametrize(
+    ("phase", "options", "expected"),
+    [
+        ("seq_read", {}, f"--nrfiles=3 --rw=read {IO} --allow_file_create=0"),
+        ("rand_read", {}, f"--nrfiles=3 --rw=randread {IO} --allow_file_create=0"),
+        ("seq_write", {}, f"--nrfiles=3 --rw=write {IO} --fallocate=none --end_fsync=1 --allow_file_create=0"),
+        ("rand_write", {}, f"--nrfiles=3 --rw=randwrite {IO} --fallocate=none --end_fsync=1 --allow_file_create=0"),
+        ("seq_write", {"write_mode": "new"}, f"--nrfiles=3 --rw=write {IO} --fallocate=none --end_fsync=1"),
+        ("seq_write", {"data": "random", "fsync": False},
+         f"--nrfiles=3 --rw=write {IO} --fallocate=none --end_fsync=0 --refill_buffers --allow_file_create=0"),
+        ("rand_mixed", {},
+         f"--nrfiles=3 --rw=randrw {IO} --rwmixread=70 --fallocate=none --end_fsync=1 --allow_file_create=0"),
+        # a mixed phase reads, so its files must be there even where writes make new ones
+        ("rand_mixed", {"write_mode": "new", "read_percent": 30},
+         f"--nrfiles=3 --rw=randrw {IO} --rwmixread=30 --fallocate=none --end_fsync=1 --allow_file_create=0"),
+        ("seq_read", {"o_direct": False, "ioengine": "psync", "queue_depth": 1},
+         f"--nrfiles=3 --rw=read {IO} --allow_file_create=0".replace("direct=1", "direct=0")
+         .replace("libaio", "psync").replace("iodepth=8", "iodepth=1")),
+        ("create", FILES, f"--nrfiles=1000 --ioengine=filecreate {META}"),
+        ("stat", FILES, f"--nrfiles=1000 --ioengine=filestat {META}"),
+        ("delete", FILES, f"--nrfiles=1000 --ioengine=filedelete {META}"),
+    ],
+)  # fmt: skip
+def test_the_command_of_every_phase(phase: str, options: dict[str, Any], expected: str) -> None:
+    chosen = options if options is FILES else DATA | options
+    argv = FIO.argv(chosen, FIO.phases[phase], "/t", 1.5, 7)
+    assert argv == f"fio --name={phase} {COMMON} {expected} {LAST}".split()
+
+
+def test_every_phase_has_a_command_here() -> None:
+    marks = test_the_command_of_every_phase.pytestmark  # type: ignore[attr-defined]
+    assert {case[0] for case in marks[0].args[1]} == set(FIO.phases)
+
+
+@pytest.mark.parametrize(
+    ("size", "block"), [(1 << 30, 1 << 20), (1 << 20, 1 << 20), (64 << 10, 64 << 10), (96 << 10, 32 << 10), (4608, 512)]
+)
+def test_a_set_is_written_completely(size: int, block: int) -> None:
+    files = FIO.file_set(DATA | {"file_size": size}, FIO.phases["rand_read"], "fresh")
+    assert files.prepare
+    assert (
+        files.prepare("/t")
+        == (
+            f"fio --name=prepare --directory=/t --filename_format=$jobnum.$filenum --rw=write --bs={block}"
+            f" --size={3 * size} --nrfiles=3 --numjobs=2 --ioengine=psync --refill_buffers --end_fsync=1"
+            f" --fallocate=none {LAST}"
+        ).split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("phase", "options", "directory", "role", "files"),
+    [
+        ("seq_read", {}, "sets/fio-read-1m-3", "read", 6),
+        ("rand_read", {}, "sets/fio-read-1m-3", "read", 6),
+        ("seq_write", {}, "sets/fio-write-1m-3", "write", 6),
+        ("rand_mixed", {}, "sets/fio-write-1m-3", "write", 6),
+        ("rand_mixed", {"write_mode": "new"}, "sets/fio-write-1m-3", "write", 6),
+        ("seq_write", {"write_mode": "new"}, "new/seq_write", "fresh", 0),
+        ("create", FILES, "new", "fresh", 0),
+        ("delete", FILES, "new", "fresh", 0),
+    ],
+)
+def test_file_sets(phase: str, options: dict[str, Any], directory: str, role: str, files: int) -> None:
+    chosen = options if options is FILES else DATA | options
+    found = FIO.file_set(chosen, FIO.phases[phase], "new")
+    assert (found.directory, found.role, len(found.files)) == (directory, role, files)
+    assert found.size_bytes == files << 20
+    if files:
+        assert found.files == ("0.0", "0.1", "0.2", "1.0", "1.1", "1.2")
+
+
+@pytest.mark.parametrize(
+    ("phases", "options", "wrong"),
+    [
+        (["seq_read"], {}, None),
+        (["create", "stat", "delete"], FILES, None),
+        (["create", "delete"], FILES, None),
+        (["stat"], FILES, "stat and delete work on the files that create made; put create first"),
+        (["stat", "create"], FILES, "metadata phases go in the order create, stat, delete"),
+        (["create", "delete", "stat"], FILES, "metadata phases go in the order create, stat, delete"),
+        (["seq_read"], {"transfer_size": 2 << 20}, "transfer_size 2m is larger than file_size 1m"),
+        (["seq_read"], {"transfer_size": 3 << 10}, "file_size 1m is not a multiple of transfer_size 3k"),
+        (["seq_read"], {"transfer_size": 1000, "file_size": 8000},
+         "transfer_size 1000 is not a multiple of 512, which O_DIRECT needs"),
+        (["seq_read"], {"transfer_size": 1000, "file_size": 8000, "o_direct": False}, None),
+        (["seq_read"], {"ioengine": "psync"},
+         "queue_depth 8 has no effect with ioengine psync (one I/O in flight); use libaio, io_uring or posixaio, or"
+         " limit the axis with `when`"),
+        (["seq_read"], {"ioengine": "sync", "queue_depth": 1}, None),
+        (["seq_read"], {"ioengine": "posixaio"}, None),
+    ],
+)  # fmt: skip
+def test_combinations(phases: list[str], options: dict[str, Any], wrong: str | None) -> None:
+    assert FIO.check(options if options is FILES else DATA | options, phases) == wrong
+
+
+def test_what_a_metadata_phase_leaves_and_makes() -> None:
+    found = {
+        name: (FIO.leftover(FILES, p), FIO.inodes(FILES, p), FIO.work(FILES, p))
+        for name, p in FIO.phases.items()
+        if p.kind == "metadata"
+    }
+    assert found == {"create": (2000, 2000, 2000), "stat": (2000, 0, 2000), "delete": (0, 0, 2000)}
+    new = DATA | {"write_mode": "new"}
+    assert [FIO.inodes(o, FIO.phases["seq_write"]) for o in (DATA, new)] == [0, 6]
+    assert FIO.leftover(new, FIO.phases["seq_write"]) is None
+
+
+@pytest.mark.parametrize(
+    ("directory", "argument"),
+    [
+        ("/a b", "/a b"),
+        ("/a:b", "/a\\:b"),
+        ("/a\\b", "/a\\b"),
+        ("/a\\:b", "/a\\\\:b"),
+        ("/$HOME;'\"*", "/$HOME;'\"*"),
+    ],
+)
+def test_names_are_only_names(directory: str, argument: str) -> None:
+    argv = FIO.argv(DATA, FIO.phases["seq_read"], directory, 1.0, 1)
+    assert argv[2] == f"--directory={argument}"
+
+
+@given(st.integers(1, 1 << 31), st.floats(0.001, 1e6))
+def test_times_and_seeds_are_whole_numbers(seed: int, phase_time_s: float) -> None:
+    argv = FIO.argv(DATA, FIO.phases["seq_read"], "/t", phase_time_s, seed)
+    assert f"--randseed={seed}" in argv
+    assert f"--runtime={round(phase_time_s * 1000)}ms" in argv
+
+
+NAMES = [
+    "a b",
+    "a:b",
+    ":",
+    "a\\b",
+    "a\\:b",
+    "$HOME ${HOME}",
+    "$ncpus",
+    "%d",
+    'it\'s "x";#*,=',
+    "\u00e4\u6f22",
+    "a\nb",
+    " a ",
+    "-a",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fio_takes_every_name(fio: Path, tmp_path: Path, name: str) -> None:
+    directory = tmp_path / name / "set"
+    directory.mkdir(parents=True)
+    options = DATA | {"files_per_thread": 1, "file_size": 4096}
+    files = FIO.file_set(options, FIO.phases["seq_read"], "fresh")
+    assert files.prepare
+    done = process.run(files.prepare(str(directory)), 60, process._children())  # ours are not its to end
+    assert done.exit_code == 0, done.stderr
+    assert {f.name: f.stat().st_size for f in directory.iterdir()} == {"0.0": 4096, "1.0": 4096}

@@ -1,0 +1,109 @@
+"""What a plan takes: time, bytes, space, files and memory, counted by hand; and what the limits refuse."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iosweep import forecast
+from small import METADATA, document, make, problems, read
+
+KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
+
+
+def test_forecast_of_reads(tmp_path: Path) -> None:
+    cost = forecast.of(make(tmp_path))
+    # 12 points of 1 s and 0.45 s of start-up, and two files of 16 MiB written at 1 GiB/s
+    assert cost.time_s == pytest.approx(12 * 1.45 + 1 / 32)
+    assert (cost.points, cost.repetitions, cost.allocations) == (12, 12, 1)
+    assert cost.node_hours == pytest.approx(cost.time_s / 3600)
+    assert cost.bytes_written == cost.peak_bytes == 2 * 16 * MIB
+    assert cost.inodes == 2
+    assert cost.memory_per_node_bytes == 2 * 4 * 64 * KIB
+    # workers x depth x size in every 50 us, at most 4 GiB/s
+    rates = [min(4 * GIB, t * q * s * 20_000) for t in (1, 2) for s in (4 * KIB, 64 * KIB) for q in (1, 2, 4)]
+    assert sorted(rates)[-3:] == [4 * GIB] * 3
+    assert cost.bytes_read == sum(rates)
+
+
+def test_forecast_of_writes_on_nodes(tmp_path: Path) -> None:
+    made = make(tmp_path, document(
+        phases=["seq_write", "rand_mixed"], axes={"nodes": [1, 2]}, phase_time="10s", repetitions=3,
+        options={"write_mode": "new", "threads_per_node": 4, "files_per_thread": 2, "queue_depth": 2},
+    ))  # fmt: skip
+    cost = forecast.of(made)
+    assert (cost.points, cost.repetitions, cost.allocations) == (2, 6, 2)
+    # three times two phases, and 8 GiB of files a node for rand_mixed at 1 GiB/s
+    alone = 3 * 2 * 10.45 + 8
+    assert cost.time_s == pytest.approx(2 * alone)
+    assert cost.node_hours == pytest.approx((alone + 2 * alone) / 3600)
+    # a phase moves 40 GiB a node; 70 % of rand_mixed are reads; 3 repetitions on 1 + 2 nodes; sets of 8 and 16 GiB
+    assert cost.bytes_written == pytest.approx((40 + 12) * 9 * GIB + 24 * GIB, abs=10)
+    assert cost.bytes_read == pytest.approx(28 * 9 * GIB, abs=10)
+    # at once: both nodes' sets, and what the largest repetition creates
+    assert cost.peak_bytes == 16 * GIB + 16 * GIB
+    assert cost.inodes == 16 + 16
+    assert cost.memory_per_node_bytes == 4 * 2 * MIB
+
+
+def test_forecast_of_metadata(tmp_path: Path) -> None:
+    cost = forecast.of(make(tmp_path, document(**METADATA)))
+    # 1,000 and 2,000 files at 20,000/s, three times
+    assert cost.time_s == pytest.approx(6 * 0.45 + 3 * 3000 / 20_000)
+    assert cost.bytes_written == cost.bytes_read == cost.peak_bytes == 0
+    assert cost.inodes == 2000
+
+
+def test_forecast_of_what_is_left(tmp_path: Path) -> None:
+    made = make(tmp_path, document(repetitions=3))
+    first, second = made.points[:2]
+    cost = forecast.of(made, {"1-node": {first.id: 2, second.id: 1}})
+    assert (cost.points, cost.repetitions) == (2, 3)
+    assert cost.time_s == pytest.approx(3 * 1.45 + 1 / 64)  # both work on the one file of the first worker
+    assert forecast.sentence(cost, 1) == "1 node: 2 points, 3 repetitions left, 4 s, up to 16.0 MiB written"
+    assert forecast.sentence(forecast.of(made, {}), 2) == "2 nodes: nothing left"
+    assert forecast.sentence(forecast.of(made)).startswith("12 points, 36 repetitions left, 52 s")
+
+
+def test_node_bandwidth_replaces_the_assumption(tmp_path: Path) -> None:
+    text = document(axes=None, phases=["seq_write"])
+    text["target"]["node_bandwidth"] = "100m"
+    assert forecast.of(make(tmp_path, text)).bytes_written == 100 * MIB + 16 * MIB
+
+
+def test_sets_are_shared(tmp_path: Path) -> None:
+    made = make(tmp_path, document(phases=["rand_read", "seq_read", "rand_write"]))
+    assert {(k, len(s.files), s.role) for k, s in forecast.data_sets(made.points).items()} == {
+        ((0, "sets/fio-read-16m-1"), 2, "read"),
+        ((0, "sets/fio-write-16m-1"), 2, "write"),  # nobody reads what writes have touched
+    }
+
+
+def fits(directory: Path, text: Any) -> None:
+    forecast.refuse(make(directory, text), read(directory, text))
+
+
+@pytest.mark.parametrize(
+    ("limits", "wrong"),
+    [
+        ({}, "limits.bytes_written: is missing: up to 42.2 TiB may be written; more than 10 TiB must be allowed by it"
+             " (or give target.node_bandwidth, if the nodes are slower than 4 GiB/s)"),
+        ({"bytes_written": "42t"}, "limits.bytes_written: 42.0 TiB is not enough: up to 42.2 TiB may be written; raise"
+                                   " it, or measure less"),
+        ({"bytes_written": "43t"}, None),
+        ({"bytes_written": "43t", "time": "2h"}, "limits.time: 2 h is not enough: about 3 h are needed; raise it, or"
+                                                 " measure less"),
+        ({"bytes_written": "43t", "time": "4h"}, None),
+    ],
+)  # fmt: skip
+def test_limits(tmp_path: Path, limits: dict[str, Any], wrong: str | None) -> None:
+    text = document(axes=None, phases=["seq_write"], phase_time="1h", repetitions=3) | {"limits": limits}
+    found = problems(tmp_path, text, fits)
+    assert [p.partition(": ")[2] for p in found] == ([wrong] if wrong else [])
+
+
+def test_slow_nodes_need_no_limit(tmp_path: Path) -> None:
+    text = document(axes=None, phases=["seq_write"], phase_time="1h", repetitions=3)
+    text["target"]["node_bandwidth"] = "500m"
+    assert forecast.of(make(tmp_path, text)).bytes_written < 10 * TIB
+    assert problems(tmp_path, text, fits) == []

@@ -1,0 +1,243 @@
+"""The plan: points, their ids, allocations, and what all that takes, counted by hand."""
+
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iosweep import forecast, plan
+from iosweep.config import Repetitions
+from small import METADATA, TEXT, document, make, problems
+
+
+def ids(made: plan.Plan) -> list[str]:
+    return [p.id for p in made.points]
+
+
+def axes(made: plan.Plan, *names: str) -> list[tuple[Any, ...]]:
+    """Values of options of all points, sorted."""
+    return sorted(tuple(p.nodes if n == "nodes" else p.options[n] for n in names) for p in made.points)
+
+
+# Expansion
+
+
+def test_every_combination_is_a_point(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    assert len(made.points) == 2 * 2 * 3
+    assert axes(made, "threads_per_node", "transfer_size", "queue_depth") == [
+        (t, s, q) for t in (1, 2) for s in (4096, 65536) for q in (1, 2, 4)
+    ]
+
+
+def test_a_sweep_without_axes_is_one_point(tmp_path: Path) -> None:
+    [point] = make(tmp_path, document(axes=None)).points
+    assert (point.nodes, point.options["threads_per_node"], point.options["transfer_size"]) == (1, 1, 1 << 20)
+
+
+def test_options_without_effect_are_no_part_of_a_point(tmp_path: Path) -> None:
+    reads, writes = (
+        make(tmp_path, document(axes=None, phases=[phase])).points[0].options for phase in ("rand_read", "rand_write")
+    )
+    assert set(writes) - set(reads) == {"fsync", "write_mode", "data"}
+    assert "read_percent" not in writes
+    files = make(tmp_path, document(**METADATA)).points[0]
+    assert set(files.options) == {"threads_per_node", "files_per_thread"}
+    assert files.phase_time_s is None  # a count bounds them
+
+
+@pytest.mark.parametrize(
+    ("exclude", "points"),
+    [
+        ([{"queue_depth": 1}], 8),  # one that names few axes leaves out many
+        ([{"queue_depth": 1, "threads_per_node": 2}], 10),
+        ([{"queue_depth": [1, 2], "transfer_size": "4k"}], 8),
+        ([{"queue_depth": 1}, {"threads_per_node": 1}], 4),  # either
+        ([{"queue_depth": 1, "threads_per_node": 1, "transfer_size": "4k"}], 11),
+    ],
+)
+def test_exclude(tmp_path: Path, exclude: list[dict[str, Any]], points: int) -> None:
+    assert len(make(tmp_path, document(exclude=exclude)).points) == points
+
+
+def test_all_excluded(tmp_path: Path) -> None:
+    wrong = problems(tmp_path, TEXT + "    exclude: [{queue_depth: [1, 2, 4]}]\n", make)
+    assert wrong == ["11: sweeps[0].exclude: has no point left: everything is excluded"]
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        ({"queue_depth": {"ioengine": "libaio"}}, [("libaio", 1), ("libaio", 2), ("libaio", 4), ("psync", 1)]),
+        ({"queue_depth": {"ioengine": ["libaio", "psync"]}}, None),
+    ],
+)
+def test_when_an_axis_has_its_default_elsewhere(tmp_path: Path, when: Any, expected: Any) -> None:
+    text = document(axes={"ioengine": ["libaio", "psync"], "queue_depth": [1, 2, 4]}, when=when)
+    if expected is None:  # a depth above 1 has no effect on psync
+        wrong = problems(tmp_path, text, make)
+        assert [f"queue_depth {q} has no effect with ioengine psync" in w for q, w in zip((2, 4), wrong, strict=True)]
+    else:
+        assert axes(make(tmp_path, text), "ioengine", "queue_depth") == expected
+
+
+def test_when_leaves_each_point_once(tmp_path: Path) -> None:
+    # two values of queue_depth make one and the same point where the axis does not vary
+    made = make(tmp_path, document(axes={"threads_per_node": [1, 2], "queue_depth": [2, 4]},
+                                   when={"queue_depth": {"threads_per_node": 2}}))  # fmt: skip
+    assert axes(made, "threads_per_node", "queue_depth") == [(1, 1), (2, 2), (2, 4)]
+    assert len(made.sweeps[0]["points"]) == 3
+
+
+def test_what_a_tool_refuses_is_said_once(tmp_path: Path) -> None:
+    wrong = problems(tmp_path, TEXT.replace("file_size: 16m", "file_size: 10000"), make)
+    assert wrong == [
+        "4: sweeps[0]: file_size 10000 is not a multiple of transfer_size 4k",
+        "4: sweeps[0]: transfer_size 64k is larger than file_size 10000",
+    ]
+
+
+# Ids
+
+
+@pytest.mark.parametrize(
+    ("sweep", "expected"),
+    [
+        ({}, "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"),
+        (METADATA, "fio.create+2.1n.1t.e0a1c048cef4"),
+        (
+            {
+                "phases": ["seq_write", "rand_mixed"],
+                "axes": {"nodes": [2]},
+                "options": {"write_mode": "new", "threads_per_node": 4, "files_per_thread": 2, "queue_depth": 2},
+                "phase_time": "10s",
+            },
+            "fio.seq_write+1.2n.4t.1m.qd2.8d75b8b3fc76",
+        ),
+    ],
+)
+def test_ids_are_what_they_were(tmp_path: Path, sweep: dict[str, Any], expected: str) -> None:
+    # Everything ever measured is filed under these: a change here makes all stored results strangers.
+    assert ids(make(tmp_path, document(**sweep)))[0] == expected
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "other"},
+        {"repetitions": 7},
+        {"repetitions": {"min": 2}},
+        {"description": "a sentence"},
+        {"axes": {"queue_depth": [4, 1, 2], "transfer_size": ["64k", 4096], "threads_per_node": [2, 1]}},
+        {"axes": {"nodes": [1], "queue_depth": [1, 2, 4], "transfer_size": ["4k", "64k"], "threads_per_node": [1, 2]}},
+        {"options": {"file_size": 16 << 20, "o_direct": True, "ioengine": "libaio", "files_per_thread": 1}},
+        {"phase_time": "1000ms"},
+    ],
+)
+def test_ids_do_not_depend_on(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert ids(make(tmp_path, document(**change))) == ids(make(tmp_path))
+
+
+@pytest.mark.parametrize("text", [TEXT.replace("quick", "other"), TEXT.replace("/scratch/me", "/elsewhere"),
+                                  TEXT + "seed: 9\n", TEXT + "limits: {time: 2h, fill: 95%}\n"])  # fmt: skip
+def test_ids_do_not_depend_on_the_campaign(tmp_path: Path, text: str) -> None:
+    assert ids(make(tmp_path, text)) == ids(make(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"phases": ["rand_write"]},
+        {"phases": ["rand_read", "seq_read"]},
+        {"options": {"file_size": "32m"}},
+        {"options": {"file_size": "16m", "o_direct": False}},
+        {"options": {"file_size": "16m", "ioengine": "io_uring"}},
+        {"phase_time": "2s"},
+    ],
+)
+def test_ids_depend_on_what_determines_the_measurement(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert not set(ids(make(tmp_path, document(**change)))) & set(ids(make(tmp_path)))
+
+
+def test_a_further_value_of_an_axis_adds_points(tmp_path: Path) -> None:
+    before = ids(make(tmp_path))
+    after = ids(make(tmp_path, TEXT.replace("[1, 2, 4]", "[1, 2, 4, 8]")))
+    assert set(before) < set(after)
+    assert len(after) == 16
+
+
+@given(st.permutations(["threads_per_node", "transfer_size", "queue_depth"]))
+def test_the_order_of_the_axes_does_not_matter(tmp_path_factory: pytest.TempPathFactory, order: list[str]) -> None:
+    made = document()
+    made["sweeps"][0]["axes"] = {name: made["sweeps"][0]["axes"][name] for name in order}
+    directory = tmp_path_factory.getbasetemp()
+    assert ids(make(directory, made)) == ids(make(directory))
+
+
+def test_two_sweeps_share_a_point(tmp_path: Path) -> None:
+    text = document(repetitions={"min": 2, "max": 4, "until_ci95_half_width": "10%"})
+    other = document(name="other", axes={"transfer_size": ["4k", "8k"]}, repetitions=3)["sweeps"][0]
+    text["sweeps"].append(other)
+    made = make(tmp_path, text)
+    assert len(made.points) == 12 + 1
+    [shared] = [p for p in made.points if p.sweeps == ("other", "tiny")]
+    assert (shared.options["transfer_size"], shared.options["queue_depth"]) == (4096, 1)
+    assert shared.repetitions == Repetitions(3, 4, 0.1)  # as the more demanding one asks
+    assert [len(s["points"]) for s in made.sweeps] == [12, 2]
+
+
+# Allocations
+
+
+def test_an_allocation_for_each_node_count(tmp_path: Path) -> None:
+    made = make(tmp_path, document(axes={"nodes": [4, 1, 2], "threads_per_node": [1, 8]}))
+    assert [(a.name, a.nodes, len(a.points)) for a in made.allocations] == [
+        ("1-node", 1, 2), ("2-nodes", 2, 2), ("4-nodes", 4, 2),
+    ]  # fmt: skip
+
+
+def test_what_a_manifest_depends_on(tmp_path: Path) -> None:
+    def digests(text: Any) -> list[str]:
+        return [a.digest for a in make(tmp_path, text).allocations]
+
+    two = document(axes={"nodes": [1, 2]})
+    before = digests(two)
+    assert digests(two | {"description": "words"}) == before
+    assert digests(two | {"limits": {"fill": "95%"}}) == before
+    for change in ({"seed": 2}, {"campaign": "other"}, {"target": {"directory": "/elsewhere"}}):
+        assert not set(digests(two | change)) & set(before)
+    grown = digests(document(axes={"nodes": [1, 2, 4]}))
+    assert grown[:2] == before  # other node counts stay as they are
+
+
+# Documents
+
+
+def test_a_plan_survives_its_document(tmp_path: Path) -> None:
+    text = document(repetitions={"min": 2})
+    text["sweeps"] += [document(name="files", **METADATA)["sweeps"][0], {"suite": "four-corners", "scale": "laptop"}]
+    made = make(tmp_path, text)
+    again = plan.from_document(made.document())
+    assert again.document() == made.document()
+    assert again.digest == made.digest
+    assert [asdict(p) for p in again.points] == [asdict(p) for p in made.points]
+    assert forecast.of(again) == forecast.of(made)
+
+
+def test_a_plan_is_the_same_in_every_process(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(TEXT)
+    command = [sys.executable, "-m", "iosweep.cli", "plan", "--json", "x.yaml"]
+    outputs = {
+        subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONHASHSEED": seed}, stdout=subprocess.PIPE,
+                       check=True).stdout
+        for seed in ("0", "1", "4711")
+    }  # fmt: skip
+    assert len(outputs) == 1
+    assert len(orjson.loads(outputs.pop())["plan"]["allocations"][0]["points"]) == 12

@@ -1,0 +1,240 @@
+"""What is left to measure: decided from a plan, what is stored, and what this machine offers; nothing else."""
+
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from iosweep import progress
+from iosweep.plan import Plan
+from iosweep.progress import Here, left, narrow_enough
+from iosweep.store import Result
+from small import TEXT, document, make
+
+FSID = {"source": "/dev/x", "fstype": "ext4", "fsid": "01"}
+HERE = Here(tools={"fio": "build"}, nodes=1, target=FSID)
+
+
+def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any) -> Result:
+    made = Result(
+        point,
+        number,
+        attempt=1,
+        intact=True,
+        raw={},
+        tool_sha256="build",
+        target=FSID | {"directory": "/scratch/me"},
+        retry=None,
+        headlines=(("rand_read", value),),
+    )
+    return replace(made, **more)
+
+
+def stored(*results: Result) -> dict[str, dict[int, Result]]:
+    found: dict[str, dict[int, Result]] = {}
+    for each in results:
+        found.setdefault(each.point, {})[each.repetition] = each
+    return found
+
+
+def complete(plan: Plan, **more: Any) -> list[Result]:
+    return [result(p.id, n, **more) for p in plan.points for n in range(1, p.repetitions.min + 1)]
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    """Two points, three repetitions each."""
+    return make(tmp_path, document(axes={"queue_depth": [1, 2]}, repetitions=3))
+
+
+def test_everything_is_left_at_first(plan: Plan) -> None:
+    first, second = (p.id for p in plan.points)
+    found = left(plan, {}, {}, HERE)
+    assert found == {"1-node": {first: [1, 2, 3], second: [1, 2, 3]}}
+    assert progress.counts(found) == {"1-node": {first: 3, second: 3}}
+
+
+def test_nothing_is_left_once_all_has_an_outcome(plan: Plan) -> None:
+    assert left(plan, stored(*complete(plan)), {}, HERE) == {}
+    # whatever it is: what failed for good has no headline
+    assert left(plan, stored(*complete(plan, value=None)), {}, HERE) == {}
+
+
+def test_a_hole_is_left(plan: Plan) -> None:
+    results = complete(plan)
+    del results[1]
+    assert left(plan, stored(*results), {}, HERE) == {"1-node": {plan.points[0].id: [2]}}
+
+
+@pytest.mark.parametrize(
+    ("change", "here", "again"),
+    [
+        ({}, HERE, False),
+        ({"intact": False}, HERE, True),
+        ({"tool_sha256": "older"}, HERE, True),
+        ({"tool_sha256": "older"}, replace(HERE, tools={}), False),  # what is not known is not compared
+        ({"tool_sha256": "older"}, replace(HERE, tools={"fio": None}), False),  # nothing to measure it with
+        ({"target": FSID | {"directory": "/elsewhere"}}, HERE, True),
+        ({"target": FSID | {"directory": "/scratch/me", "fsid": "02"}}, HERE, True),
+        ({"target": FSID | {"directory": "/scratch/me", "fsid": "02"}}, replace(HERE, target=None), False),
+        ({"target": {"directory": "/scratch/me"}}, HERE, True),
+    ],
+)
+def test_what_is_stale_is_measured_again(plan: Plan, change: dict[str, Any], here: Here, again: bool) -> None:
+    results = complete(plan)
+    results[4] = replace(results[4], **change)
+    assert left(plan, stored(*results), {}, here) == ({"1-node": {plan.points[1].id: [2]}} if again else {})
+
+
+def test_what_is_stored_beside_the_plan_does_not_matter(plan: Plan) -> None:
+    others = [result("fio.other.1n", 1), result(plan.points[0].id, 9)]
+    assert left(plan, stored(*complete(plan), *others), {}, HERE) == {}
+
+
+def test_what_another_try_may_cure_is_tried_once_more(plan: Plan) -> None:
+    results = complete(plan)
+    results[2] = replace(results[2], retry="killed")
+    assert left(plan, stored(*results), {}, HERE) == {"1-node": {plan.points[0].id: [3]}}
+    results[2] = replace(results[2], attempt=2)
+    assert left(plan, stored(*results), {}, HERE) == {}
+
+
+@pytest.mark.parametrize(
+    ("points", "failing", "spent", "tried"),
+    [
+        (2, 6, 0, 3),  # of six repetitions three may be tried again
+        (2, 6, 2, 1),
+        (2, 6, 3, 0),
+        (20, 60, 0, 6),  # of sixty a tenth
+        (20, 4, 0, 4),
+        (20, 60, 6, 0),
+        (20, 60, 60, 0),
+    ],
+)
+def test_the_budget_of_tries(tmp_path: Path, points: int, failing: int, spent: int, tried: int) -> None:
+    """On a node that is always busy, trying everything twice would cure nothing."""
+    depths = list(range(1, points + 1))
+    plan = make(tmp_path, document(axes={"queue_depth": depths}, repetitions=3) | {"limits": {"retried": "10%"}})
+    results = complete(plan)
+    for index in range(failing):
+        results[index] = replace(results[index], retry="busy", attempt=2 if index < spent else 1)
+    found = left(plan, stored(*results), {}, HERE)
+    assert sum(len(n) for numbers in found.values() for n in numbers.values()) == tried
+
+
+def test_each_allocation_has_a_budget_of_its_own(tmp_path: Path) -> None:
+    plan = make(tmp_path, document(axes={"nodes": [1, 2]}, repetitions=5))
+    found = left(plan, stored(*complete(plan, retry="busy")), {}, replace(HERE, nodes=2))
+    assert [sum(map(len, points.values())) for points in found.values()] == [3, 3]
+
+
+def test_retries_settle(plan: Plan) -> None:
+    """However often it is asked: each try that fails in a curable way uses up some of the budget."""
+    results = {(r.point, r.repetition): r for r in complete(plan, retry="busy")}
+    rounds = 0
+    while found := left(plan, stored(*results.values()), {}, HERE):
+        rounds += 1
+        for point, numbers in found["1-node"].items():
+            for number in numbers:
+                old = results[point, number]
+                results[point, number] = replace(old, attempt=old.attempt + 1)
+    assert rounds == 1
+
+
+@pytest.mark.parametrize(
+    ("needs", "here", "wanted"),
+    [
+        ({"tool": "fio"}, replace(HERE, tools={"fio": None}), False),
+        ({"tool": "fio"}, HERE, True),  # it is back
+        ({"nodes": 2}, HERE, False),
+        ({"nodes": 2}, replace(HERE, nodes=2), True),
+        ({"nodes": 2}, replace(HERE, nodes=None), True),
+        ({}, HERE, True),
+    ],
+)
+def test_what_is_missing_is_not_left_while_it_is_absent(
+    plan: Plan, needs: dict[str, Any], here: Here, wanted: bool
+) -> None:
+    first, second = (p.id for p in plan.points)
+    found = left(plan, {}, {first: {"needs": needs, "reason": "r"}}, here)["1-node"]
+    assert set(found) == ({first, second} if wanted else {second})
+
+
+def test_a_tool_that_is_absent_is_tried_once_to_be_recorded(plan: Plan) -> None:
+    # nobody has recorded it as missing yet: the allocation runs, and says so
+    assert left(plan, {}, {}, replace(HERE, tools={"fio": None}))
+
+
+@pytest.mark.parametrize(
+    ("only", "points"),
+    [("qd1", 1), ("rand_read", 2), ("tiny", 2), ("tin", 2), ("fio.rand_read.1n.1t.1m.qd2", 1), ("nothing", 0), ("", 2)],
+)
+def test_only_some_points_or_sweeps(plan: Plan, only: str, points: int) -> None:
+    assert len(left(plan, {}, {}, HERE, only).get("1-node", {})) == points
+
+
+# Until the interval is narrow
+
+
+def adaptive(tmp_path: Path, **repetitions: Any) -> Plan:
+    return make(
+        tmp_path, document(axes=None, repetitions={"min": 2, "max": 5, "until_ci95_half_width": "10%"} | repetitions)
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], [1, 2]),
+        ([100.0], [2]),
+        ([100.0, 100.0], []),
+        ([100.0, 101.0], []),  # half width 12.706 x 0.707 / sqrt 2 = 6.4 of 100.5
+        ([100.0, 102.0], [3]),  # 12.7 of 101
+        ([100.0, 150.0, 100.0, 150.0], [5]),
+        ([100.0, 150.0, 100.0, 150.0, 100.0], []),  # wide, but as often as allowed
+        ([None, None], []),  # what failed is not measured more often
+        ([100.0, None], []),
+        ([None, 100.0, 102.0], [4]),
+    ],
+)
+def test_as_often_as_the_interval_asks(tmp_path: Path, values: list[float | None], expected: list[int]) -> None:
+    plan = adaptive(tmp_path)
+    point = plan.points[0].id
+    results = [result(point, number, value) for number, value in enumerate(values, 1)]
+    assert left(plan, stored(*results), {}, HERE) == ({"1-node": {point: expected}} if expected else {})
+
+
+def test_a_gap_is_filled_before_more_is_measured(tmp_path: Path) -> None:
+    plan = adaptive(tmp_path)
+    point = plan.points[0].id
+    results = [result(point, 1, 100.0), result(point, 2, 150.0), result(point, 4, 100.0)]
+    assert left(plan, stored(*results), {}, HERE) == {"1-node": {point: [3]}}
+
+
+@given(st.lists(st.floats(1.0, 1e9), min_size=2, max_size=8), st.floats(0.001, 1.0))
+def test_the_interval_is_students(values: list[float], half_width: float) -> None:
+    mean, error = statistics.fmean(values), statistics.stdev(values) / len(values) ** 0.5
+    width = float(stats.t.interval(0.95, len(values) - 1, mean, error or 1e-12)[1]) - mean
+    if abs(width - half_width * mean) > 1e-6 * mean:  # rounding decides the rest
+        results = [result("p", n, value) for n, value in enumerate(values)]
+        assert narrow_enough(results, half_width) == (width <= half_width * mean)
+
+
+def test_every_phase_must_be_narrow() -> None:
+    def both(a: float, b: float) -> Result:
+        return result("p", headlines=(("seq_read", a), ("rand_read", b)))
+
+    assert narrow_enough([both(100, 100), both(100, 100)], 0.05)
+    assert not narrow_enough([both(100, 100), both(100, 200)], 0.05)
+    assert not narrow_enough([both(100, 100), both(200, 100)], 0.05)
+
+
+def test_deciding_changes_nothing(tmp_path: Path) -> None:
+    plan = make(tmp_path, TEXT)
+    results = stored(*complete(plan, retry="busy"))
+    assert left(plan, results, {}, HERE) == left(plan, results, {}, HERE)

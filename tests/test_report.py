@@ -1,0 +1,252 @@
+"""The report's decisions: what is summarised, what the headline says, what table and page hold."""
+
+import io
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+import results_factory as factory
+from iosweep import columns
+from iosweep.report import headline, page, table, words
+from iosweep.report.data import load
+from iosweep.report.summary import VERDICTS, Result, count_points, count_results, statistics, summarise, worst
+from results_factory import G, K, M, sweep
+
+
+def row(**values: Any) -> dict[str, Any]:
+    made: dict[str, Any] = dict.fromkeys(column.name for column in columns.COLUMNS)
+    made |= {"point": "p", "phase": "rand_read", "kind": "data", "tool": "fio", "metric": "ops_per_s"}
+    return made | {"repetition": 1, "verdict": "valid", "reasons": "", "ops_per_s": 10.0} | values
+
+
+def results_of(tmp_path: Path, **options: Any) -> list[Result]:
+    return summarise(load(factory.make(tmp_path, **options)).rows)
+
+
+class TestSummary:
+    def test_known_values(self) -> None:
+        found = statistics([10.0, 12.0, 14.0])
+        assert (found.n, found.mean, found.median, found.low, found.high, found.sd) == (3, 12, 12, 10, 14, 2)
+        assert found.ci95 == pytest.approx(4.302653 * 2 / math.sqrt(3), rel=1e-6)
+
+    def test_one_repetition_has_no_interval(self) -> None:
+        found = statistics([10.0])
+        assert (found.n, found.sd, found.ci95) == (1, None, None)
+
+    def test_invalid_repetitions_never_count(self) -> None:
+        rows = [row(), row(repetition=2, verdict="invalid", ops_per_s=1e9, reasons="errors: 3")]
+        (result,) = summarise(rows)
+        assert result.headline is not None
+        assert (result.verdict, result.used, result.measured, result.headline.mean) == ("invalid", 1, 2, 10)
+        assert result.reasons == ("errors: 3",)
+
+    def test_suspect_repetitions_count_and_mark(self) -> None:
+        (result,) = summarise([row(), row(repetition=2, verdict="suspect", ops_per_s=20.0)])
+        assert result.headline is not None
+        assert (result.verdict, result.headline.mean) == ("suspect", 15)
+
+    def test_percentiles_are_not_averaged(self) -> None:
+        rows = [row(repetition=i, latency_p99_s=p, latency_mean_s=p) for i, p in enumerate([1.0, 2.0, 9.0], 1)]
+        (result,) = summarise(rows)
+        assert result.typical("latency_p99_s") == 2
+        assert result.typical("latency_mean_s") == 4
+        assert result.typical("bandwidth_bytes_per_s") is None
+
+    def test_what_was_not_measured_has_no_figures(self) -> None:
+        (result,) = summarise([row(repetition=None, verdict="missing", reasons="no fio", ops_per_s=None)])
+        assert (result.verdict, result.used, result.measured, result.headline) == ("missing", 0, 0, None)
+
+    def test_a_point_is_as_good_as_its_worst_phase(self) -> None:
+        results = summarise([row(), row(phase="seq_read", verdict="suspect"), row(point="q")])
+        assert count_results(results) == {"valid": 2, "suspect": 1, "invalid": 0, "missing": 0}
+        assert count_points(results) == {"valid": 1, "suspect": 1, "invalid": 0, "missing": 0}
+
+    def test_an_unknown_verdict_is_not_hidden(self) -> None:
+        assert worst(["valid", "dubious"]) == "invalid"
+
+    def test_phases_stand_in_the_order_in_which_they_run(self) -> None:
+        found = summarise([row(phase=phase) for phase in ("stat", "zeta", "rand_read", "seq_write")])
+        assert [result.phase for result in found] == ["seq_write", "rand_read", "stat", "zeta"]
+
+    @given(st.lists(st.tuples(st.sampled_from(VERDICTS[:3]), st.floats(0.1, 1e9)), min_size=1, max_size=8))
+    def test_only_what_counts_is_in_the_mean(self, repetitions: list[tuple[str, float]]) -> None:
+        rows = [row(repetition=i, verdict=v, ops_per_s=x) for i, (v, x) in enumerate(repetitions, 1)]
+        (result,) = summarise(rows)
+        counted = [x for v, x in repetitions if v != "invalid"]
+        assert result.verdict == max((v for v, _ in repetitions), key=VERDICTS.index)
+        assert result.used == len(counted)
+        if result.headline:
+            assert result.headline.mean == pytest.approx(math.fsum(counted) / len(counted))
+        else:
+            assert not counted
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("value", "units", "text"),
+        [
+            (1.5 * G, words.THROUGHPUT, "1.50 GiB/s"),
+            (900 * M, words.THROUGHPUT, "900 MiB/s"),
+            (9_876, words.IOPS, "9,876 IOPS"),
+            (123_456, words.IOPS, "123 k IOPS"),
+            (45e-6, words.LATENCY, "45.0 µs"),
+            (1.234e-3, words.LATENCY, "1.23 ms"),
+            (0, words.IOPS, "0 IOPS"),
+        ],
+    )
+    def test_quantity(self, value: float, units: tuple[words.Unit, ...], text: str) -> None:
+        assert words.quantity(value, units) == text
+
+    def test_sizes_are_not_rounded(self) -> None:
+        assert [words.size(n) for n in (512, 4096, 47008, M, 1536 * K)] == [
+            "512 B", "4 KiB", "45.9062 KiB", "1 MiB", "1.5 MiB",
+        ]  # fmt: skip
+
+    def test_names_count(self) -> None:
+        assert words.named("threads_per_node", 1) == "1 thread per node"
+        assert words.named("nodes", 2) == "2 nodes"
+        assert words.named("queue_depth", 16) == "queue depth 16"
+
+    def test_reasons_that_differ_in_numbers_count_together(self) -> None:
+        rows = [row(point=str(i), verdict="suspect", reasons=f"duration: 0.{i} s of 1 s; errors") for i in range(4)]
+        assert words.reasons(summarise(rows)) == "4 × duration: 0.0 s of 1 s and the like; 4 × errors"
+        assert words.reasons(summarise([*rows[:1], row(point="x", reasons="errors")])).startswith("2 × errors")
+
+    def test_a_result_gives_a_reason_once(self) -> None:
+        rows = [row(repetition=i, verdict="suspect", reasons=f"duration: 0.{i} s") for i in (1, 2, 3)]
+        assert words.reasons(summarise([*rows, row(point="q", reasons="errors")])).startswith("1 × duration")
+
+    def test_one_reason_stands_alone(self) -> None:
+        rows = [row(point=str(i), verdict="missing", repetition=None, reasons="no fio") for i in range(4)]
+        assert words.reasons(summarise(rows)) == "no fio"
+
+    def test_a_reading_phase_belongs_to_its_points_write_mode(self) -> None:
+        results = summarise([row(phase="seq_write", write_mode="new", data="random"), row(phase="seq_read")])
+        assert words.conditions(results) == {"p": ("fio", "new", "random", None)}
+
+
+class TestHeadline:
+    def test_valid_goes_before_larger(self) -> None:
+        rows = [row(), row(point="q", ops_per_s=99.0, verdict="suspect")]
+        ((entry,),) = [group.entries for group in headline.groups(summarise(rows))]
+        assert (entry.value, entry.verdict, entry.spread) == ("10.0 IOPS", "valid", "one repetition")
+
+    def test_a_suspect_one_only_for_want_of_a_valid_one(self) -> None:
+        rows = [row(verdict="suspect"), row(point="q", ops_per_s=99.0, verdict="invalid")]
+        ((entry,),) = [group.entries for group in headline.groups(summarise(rows))]
+        assert (entry.value, entry.verdict) == ("10.0 IOPS", "suspect")
+
+    def test_no_figure_gives_the_reason(self) -> None:
+        rows = [row(verdict="missing", repetition=None, ops_per_s=None, reasons="fio is not installed")]
+        ((entry,),) = [group.entries for group in headline.groups(summarise(rows))]
+        assert (entry.value, entry.verdict, entry.place) == ("", "missing", "fio is not installed")
+
+    def test_what_does_not_compare_stands_apart(self) -> None:
+        rows = [row(o_direct=True), row(point="q", o_direct=False, ops_per_s=1e6)]
+        titles = [(group.title, group.entries[0].value) for group in headline.groups(summarise(rows))]
+        assert titles == [("fio, O_DIRECT", "10.0 IOPS"), ("fio, through the page cache", "1.00 M IOPS")]
+
+    def test_latency_is_the_lowest_at_the_lowest_queue_depth(self) -> None:
+        rows = [
+            row(point=str(i), queue_depth=depth, latency_mean_s=mean, latency_p99_s=3 * mean)
+            for i, (depth, mean) in enumerate([(1, 90e-6), (1, 80e-6), (8, 10e-6)])
+        ]
+        ((_, latency),) = [group.entries for group in headline.groups(summarise(rows))]
+        assert (latency.label, latency.value, latency.more) == ("Random read latency", "80.0 µs", "p99 240 µs")
+
+    @pytest.mark.parametrize("repetitions", [1, 2, 3])
+    def test_table_fits_a_terminal(self, tmp_path: Path, repetitions: int) -> None:
+        text = self.shown(
+            factory.make(tmp_path, repetitions=repetitions, spoil=factory.spoil_some, campaign="[red]x[/red]")
+        )
+        assert max(map(len, text.splitlines())) <= 100
+        assert "[red]x[/red] on /mnt/scratch/bench" in text  # names are not markup
+        assert re.search(r"Sequential write +[\d.]+ GiB/s .* 1 MiB, QD 1 +● valid", text)
+        assert "22 points, 72 results: ● 65 valid   ○ 4 suspect   ✕ 1 invalid   – 2 missing" in text
+        assert "not comparable with mdtest" in text
+
+    def test_table_says_that_a_suite_was_scaled(self, tmp_path: Path) -> None:
+        one = sweep("w", ["seq_read"], {"threads_per_node": [1, 2]}, suite="weka", scaled=True)
+        text = self.shown(factory.make(tmp_path, sweeps=[one]))
+        assert "w: the suite weka was scaled to fit; it does not compare with the published figures." in text
+
+    def shown(self, results: Path) -> str:
+        console = Console(width=100, record=True, file=io.StringIO())
+        console.print(headline.table(results))
+        return console.export_text()
+
+
+class TestTable:
+    def test_columns_are_those_that_vary(self, tmp_path: Path) -> None:
+        results = results_of(tmp_path)
+        assert table.varying(results) == ["threads_per_node", "transfer_size_bytes", "queue_depth"]
+        assert table.constant(results)["metadata"] == ("1 node, 1000 files per thread, write mode new, filecreate")
+
+    def test_rows_stand_by_sweep_and_parameters(self, tmp_path: Path) -> None:
+        campaign = load(factory.make(tmp_path))
+        found = table.ordered(reversed(summarise(campaign.rows)), campaign.about["sweeps"])
+        assert found == summarise(campaign.rows)  # the factory makes them in this order
+
+    def test_checks_count_by_outcome(self, tmp_path: Path) -> None:
+        campaign = load(factory.make(tmp_path, spoil=factory.spoil_some))
+        found = {check.name: check for check in table.summarise_checks(campaign.checks)}
+        assert found["duration"].failed == (("0.91 s of 1 s", 12),)
+        assert found["exclusive"].not_checked == (("exclusion is not enforced on one machine", 210),)
+        assert next(iter(found)) == "duration"  # what failed stands first
+        assert table.not_checked(campaign.checks) == (630, 12 * 210 - 3 * 36)
+
+
+class TestPage:
+    def test_a_thousand_rows_stay_small(self, tmp_path: Path) -> None:
+        results = factory.make(tmp_path, sweeps=factory.sized(1000))
+        assert 900 <= len(load(results).rows) <= 1100
+        assert len(page.render(results).encode()) <= 3_000_000
+
+    def test_the_same_results_make_the_same_page(self, tmp_path: Path) -> None:
+        results = factory.make(tmp_path)
+        assert page.render(results) == page.render(results)
+
+    def test_names_stay_text(self, tmp_path: Path) -> None:
+        evil = "</script><script>alert(1)</script>"
+        one = sweep(evil, ["seq_read"], {"threads_per_node": [1, 2]}, description=evil, suite=evil, scaled=True)
+        results = factory.make(
+            tmp_path, sweeps=[one], campaign=evil, description=evil, spoil=lambda _: ("suspect", f"duration: {evil}")
+        )
+        assert "<script>alert" not in page.render(results)
+
+    def test_policy_allows_nothing_from_elsewhere(self, tmp_path: Path) -> None:
+        text = page.render(factory.make(tmp_path))
+        policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+        assert policy
+        assert policy[1].startswith("default-src &#39;none&#39;;")
+        assert "unsafe" not in policy[1]
+        assert not re.search(r'(src|href)="(?!#)', text[: text.index("<script")])
+
+    def test_a_failure_leaves_the_page_that_was(self, tmp_path: Path) -> None:
+        results = factory.make(tmp_path)
+        before = page.write(results).read_text()
+        (results / "campaign.json").write_text("{}")
+        with pytest.raises(KeyError):
+            page.write(results)
+        assert (results / "report.html").read_text() == before
+        assert not [path for path in results.iterdir() if path.name.startswith(".")]
+
+    def test_nothing_merged(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError, match=r"results\.parquet"):
+            page.render(tmp_path)
+
+
+def test_importing_the_report_is_quick() -> None:
+    """The command line imports these modules; what is slow to import comes when it is needed."""
+    heavy = "{'altair', 'vl_convert', 'pandas', 'pyarrow', 'scipy', 'jinja2', 'rich'}"
+    code = f"import sys, iosweep.report.page, iosweep.report.figures; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

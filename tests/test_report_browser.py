@@ -1,0 +1,225 @@
+"""The page in a real browser, from a file, without a network: drawn, usable, and silent."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import results_factory as factory
+from iosweep.report import page as report
+from results_factory import DATA_PHASES, K, M, sweep
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright: not installed")
+
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&"
+
+#: results directory, options of the browser's context -> the page, drawn
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Path) -> Iterator[Any]:
+    with playwright.sync_playwright() as session:
+        opened = session.chromium.launch(executable_path=str(chromium), args=list(FLAGS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def show(browser: Any) -> Iterator[Open]:
+    """Opens a report; whatever it complains of, asks for or pops up fails the test at its end."""
+    contexts, complaints = [], []
+
+    def opened(results: Path, script: str = "", **options: Any) -> Any:
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+        context.set_offline(True)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.add_init_script(script)
+        tab.on("console", lambda message: complaints.append(f"console: {message.text}"))
+        tab.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        tab.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        own = report.write(results).as_uri()
+        tab.on("request", lambda request: request.url == own or complaints.append(f"request: {request.url[:200]}"))
+        tab.goto(own)
+        tab.wait_for_selector("html[data-drawn]", state="attached")
+        return tab
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Path:
+    return factory.make(tmp_path / "demo", spoil=factory.spoil_some)
+
+
+def column(tab: Any, name: str) -> list[str]:
+    """The table's cells of one column, as shown."""
+    cells: list[str] = tab.evaluate(
+        """name => {
+          const i = [...document.querySelectorAll("#table th")].findIndex(th => th.dataset.column === name);
+          return [...document.querySelectorAll("#table > tbody > tr:not(.behind)")].map(tr => tr.cells[i].textContent);
+        }""",
+        name,
+    )
+    return cells
+
+
+def test_every_figure_is_drawn(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    charts = tab.locator(".chart")
+    assert charts.count() == 4
+    for i in range(4):
+        assert charts.nth(i).locator("svg [aria-roledescription='point']").count() >= 10
+        assert charts.nth(i).locator("svg [aria-roledescription='rule mark']").count() >= 1
+    # 12 points a phase; the invalid one is missing, and four of 64 KiB are hollow
+    assert charts.nth(0).locator("svg [aria-roledescription='point']").count() == 4 * 12 - 1
+    assert charts.nth(0).locator("svg path[aria-roledescription='point'][fill='white']").count() == 4
+
+
+def test_the_first_screen_is_the_answer(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    assert tab.locator(".tile .count").all_inner_texts() == ["● 65", "○ 4", "✕ 1", "– 2", "630"]
+    assert "GiB/s" in tab.locator(".card", has_text="Sequential read").inner_text()
+    bottom = tab.locator(".headline").bounding_box()
+    assert bottom["y"] + bottom["height"] < 900
+    assert tab.evaluate("document.documentElement.scrollWidth") == 1280
+
+
+def test_filters(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    assert tab.locator("#shown").inner_text() == "72 of 72"
+    tab.locator("#filter").fill("random READ 64 KiB")
+    assert set(column(tab, "phase")) == {"Random read"}
+    assert set(column(tab, "transfer_size_bytes")) == {"64 KiB"}
+    tab.locator("#filter").fill("enospc")  # reasons are searched, too
+    assert column(tab, "verdict") == ["✕ invalid"]
+    tab.locator("#filter").fill("")
+    tab.locator("#verdicts button", has_text="suspect").click()
+    assert column(tab, "verdict") == ["○ suspect"] * 4
+    tab.locator(".absent a", has_text="2 results missing").click()
+    assert column(tab, "verdict") == ["– missing"] * 2
+    assert tab.locator("#shown").inner_text() == "2 of 72"
+
+
+def test_sorts_numbers_as_numbers(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    tab.locator("th[data-column='ops_per_s'] button").click()
+    cells = column(tab, "ops_per_s")
+    figures = [float(cell.replace(",", "")) for cell in cells if cell != "–"]
+    assert figures == sorted(figures, reverse=True)
+    assert cells[-3:] == ["–"] * 3  # what has no figure stands last
+    tab.locator("th[data-column='ops_per_s'] button").click()
+    assert column(tab, "ops_per_s") == [*reversed(cells[:-3]), *cells[-3:]]
+    tab.locator("th[data-column='transfer_size_bytes'] button").click()
+    sizes = list(dict.fromkeys(column(tab, "transfer_size_bytes")))
+    assert sizes == ["4 KiB", "64 KiB", "1 MiB", "–"]
+    assert tab.locator("th[aria-sort]").get_attribute("data-column") == "transfer_size_bytes"
+
+
+def test_a_row_opens_to_its_repetitions(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    tab.locator("#filter").fill("enospc")
+    tab.locator("#table .open").click()
+    behind = tab.locator("#table tr.behind")
+    assert behind.locator("tbody tr").count() == 3
+    assert "no_errors: fail, 3 I/O errors (ENOSPC) (repetition 1, 2, 3)" in behind.inner_text()
+    assert "--name=seq_read" in behind.locator("pre").inner_text()
+    tab.locator("#table .open").click()
+    assert behind.count() == 0
+
+
+@pytest.mark.parametrize("script", ["", "delete Navigator.prototype.clipboard"], ids=["clipboard", "without"])
+def test_copies_a_command(show: Open, demo: Path, script: str) -> None:
+    tab = show(demo, script, permissions=["clipboard-read", "clipboard-write"])
+    tab.locator("#table .copy").first.click()
+    tab.wait_for_selector("#table .copy:has-text('copied')")
+    tab.locator("#filter").press("Control+V")
+    assert tab.locator("#filter").input_value().startswith("fio --name=seq_write")
+
+
+def test_saves_what_is_shown_as_csv(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    tab.locator("#filter").fill("stat")
+    with tab.expect_download() as download:
+        tab.locator("#csv").click()
+    lines = download.value.path().read_text().splitlines()
+    assert download.value.suggested_filename == "demo.csv"
+    assert lines[0].startswith("verdict,phase,threads per node,transfer size (bytes)")
+    assert len(lines) == 1 + 4
+
+
+def test_saves_a_figure(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    with tab.expect_download() as download:
+        tab.locator(".save button", has_text="SVG").first.click()
+    assert download.value.suggested_filename == "throughput-by-threads.threads.svg"
+    assert download.value.path().read_text().startswith("<svg")
+
+
+def test_tooltip_gives_the_exact_figure(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    tab.locator(".chart svg path[aria-roledescription='point']").first.hover(force=True)
+    lines = tab.locator("#tip").inner_text().splitlines()
+    assert lines[0].endswith("GiB/s") or lines[0].endswith("MiB/s")
+    assert lines[1].endswith("% (95 % CI, n = 3)")
+
+
+def test_hostile_names_are_inert(show: Open, tmp_path: Path) -> None:
+    axes = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M]}
+    one = sweep(EVIL, DATA_PHASES, axes, tool=EVIL, description=EVIL, suite=EVIL, source=EVIL, scaled=True)
+    results = factory.make(
+        tmp_path, sweeps=[one], campaign=EVIL, description=EVIL, spoil=lambda _: ("suspect", f"duration: {EVIL}")
+    )
+    tab = show(results)
+    assert tab.locator("h1").inner_text() == EVIL
+    assert tab.title() == f"{EVIL} – iosweep"
+    tab.locator("#table .open").first.click()
+    tab.locator(".chart svg path[aria-roledescription='point']").first.hover(force=True)
+    assert tab.locator("img, iframe, object").count() == 0
+    assert tab.locator("script").count() == 4  # the data and three of ours
+
+
+def no_fio(_: Mapping[str, Any]) -> tuple[str, str]:
+    return "missing", "fio is not installed"
+
+
+PLANE = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M]}
+CUBE = {**PLANE, "queue_depth": [1, 4, 16]}
+
+
+@pytest.mark.parametrize(
+    ("options", "charts"),
+    [
+        ({"sweeps": [sweep("one", ["rand_read"], {"threads_per_node": [1]})], "repetitions": 1}, 0),
+        ({"spoil": no_fio}, 0),
+        ({"repetitions": 1}, 4),
+        ({"sweeps": [sweep("cube", DATA_PHASES, CUBE), sweep("shared", DATA_PHASES, PLANE)]}, 13),
+        ({"sweeps": [sweep("x" * 400, ["seq_read"], {"threads_per_node": [1, 2]}, description="y" * 900)]}, 1),
+    ],
+    ids=["one-row", "nothing-measured", "one-repetition", "three-axes", "long-names"],
+)
+@pytest.mark.parametrize("width", [1280, 400])
+def test_shapes_of_campaigns(show: Open, tmp_path: Path, options: dict[str, Any], charts: int, width: int) -> None:
+    tab = show(factory.make(tmp_path, **options))
+    tab.set_viewport_size({"width": width, "height": 900})
+    tab.wait_for_timeout(600)  # figures are drawn anew
+    assert tab.locator(".chart svg").count() == charts
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
+    assert tab.locator("#table > tbody > tr").count() > 0
+
+
+def test_thousands_of_results_are_shown_in_part(show: Open, tmp_path: Path) -> None:
+    tab = show(factory.make(tmp_path, sweeps=factory.sized(3000)))
+    assert tab.locator("#table > tbody > tr").count() == 300
+    tab.locator("#more").click()
+    assert tab.locator("#table > tbody > tr").count() > 900
+    assert not tab.locator("#more").is_visible()

@@ -1,0 +1,168 @@
+"""Which figures there are, what is drawn together, and what is written as SVG and PNG."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import results_factory as factory
+from iosweep.report import captions, figures, plots, spec, words
+from iosweep.report.data import load
+from iosweep.report.plots import Figure
+from iosweep.report.summary import statistics, summarise
+from results_factory import DATA_PHASES, K, M, sweep
+
+
+def figures_of(tmp_path: Path, **options: Any) -> list[Figure]:
+    campaign = load(factory.make(tmp_path, **options))
+    return plots.figures(campaign, summarise(campaign.rows))
+
+
+class TestPlots:
+    def test_the_demonstration(self, tmp_path: Path) -> None:
+        assert [figure.name for figure in figures_of(tmp_path)] == [
+            "throughput-by-threads.threads",
+            "iops-by-queue-depth.queue-depth",
+            "latency-by-queue-depth.queue-depth",
+            "metadata-by-threads.metadata",
+        ]
+
+    def test_an_axis_that_does_not_vary_has_no_figure(self, tmp_path: Path) -> None:
+        axes = {"threads_per_node": [4], "transfer_size": [4 * K]}
+        assert figures_of(tmp_path, sweeps=[sweep("fixed", DATA_PHASES, axes)]) == []
+
+    def test_conditions_are_never_mixed(self, tmp_path: Path) -> None:
+        axes = {
+            "threads_per_node": [1, 2],
+            "o_direct": [True, False],
+            "write_mode": ["new", "overwrite"],
+            "data": ["random", "tool_default"],
+        }
+        campaign = load(factory.make(tmp_path, sweeps=[sweep("mixed", ["seq_write", "seq_read"], axes)]))
+        results = summarise(campaign.rows)
+        conditions = words.conditions(results)
+        found = plots.figures(campaign, results)
+        assert len(found) == len({figure.name for figure in found}) == 8
+        for figure in found:
+            assert len({conditions[value["point"]] for value in figure.values}) == 1
+        assert "throughput-by-threads.mixed.write_mode-new.data-random.o_direct-false" in {f.name for f in found}
+
+    def test_colours_follow_the_values(self, tmp_path: Path) -> None:
+        axes = {"threads_per_node": [1, 2], "transfer_size": [M, 4 * K, 128 * K]}
+        (figure,) = figures_of(tmp_path, sweeps=[sweep("s", ["seq_read"], axes)])
+        assert figure.series == ("4 KiB", "128 KiB", "1 MiB")
+        assert (figure.x_values, [panel.title for panel in figure.panels]) == ((1, 2), ["Sequential read"])
+
+    def test_a_third_axis_makes_panels_and_a_figure_per_phase(self, tmp_path: Path) -> None:
+        axes = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M], "queue_depth": [1, 4, 16]}
+        found = {figure.name: figure for figure in figures_of(tmp_path, sweeps=[sweep("s", DATA_PHASES, axes)])}
+        assert len(found) == 4 + 4 + 4  # rates by threads, rates by queue depth, latencies by queue depth
+        figure = found["iops-by-threads.s.rand_read"]
+        assert [panel.title for panel in figure.panels] == ["queue depth 1", "queue depth 4", "queue depth 16"]
+        assert len({panel.ticks for panel in figure.panels}) == 1  # they compare at a glance
+
+    def test_a_fourth_axis_makes_figures_of_its_own(self, tmp_path: Path) -> None:
+        axes = {"nodes": [1, 2], "threads_per_node": [1, 2], "transfer_size": [4 * K, M], "queue_depth": [1, 4]}
+        names = [figure.name for figure in figures_of(tmp_path, sweeps=[sweep("s", ["rand_read"], axes)])]
+        assert {"iops-by-queue-depth.s.rand_read.nodes-1", "iops-by-queue-depth.s.rand_read.nodes-2"} <= set(names)
+
+    def test_only_a_transfer_size_varies(self, tmp_path: Path) -> None:
+        (figure,) = figures_of(tmp_path, sweeps=[sweep("s", ["seq_read"], {"transfer_size": [4 * K, M]})])
+        assert (figure.name, figure.x_title) == ("throughput-by-transfer-size.s", "transfer size")
+
+    @pytest.mark.parametrize(("repetitions", "note"), [(1, "none"), (2, "range"), (3, "ci95")])
+    def test_error_bars(self, tmp_path: Path, repetitions: int, note: str) -> None:
+        (figure,) = figures_of(
+            tmp_path, sweeps=[sweep("s", ["seq_read"], {"threads_per_node": [1, 2]})], repetitions=repetitions
+        )
+        assert captions.BARS[note] in figure.notes
+        assert all((value["low"] < value["high"]) == (repetitions > 1) for value in figure.values)
+        assert all(value["low"] <= value["y"] <= value["high"] for value in figure.values)
+
+    def test_an_interval_below_zero_says_nothing(self) -> None:
+        wide, narrow = statistics([10.0, 10.0, 100.0]), statistics([10.0, 11.0, 12.0])
+        assert (wide.telling, narrow.telling) == (False, True)
+        assert words.spread(wide, words.IOPS) == "10.0 to 100 IOPS (n = 3)"
+        assert words.spread(narrow, words.IOPS) == "± 22.6 % (95 % CI, n = 3)"
+
+    def test_what_is_not_drawn_is_said_and_breaks_the_line(self, tmp_path: Path) -> None:
+        def spoil(found: Mapping[str, Any]) -> tuple[str, str] | None:
+            verdicts = {2: ("invalid", "errors: 3"), 4: ("suspect", "short"), 8: ("missing", "time limit")}
+            return verdicts.get(found["threads_per_node"])
+
+        axes = {"threads_per_node": [1, 2, 4, 8]}
+        (figure,) = figures_of(tmp_path, sweeps=[sweep("s", ["seq_read"], axes)], spoil=spoil)
+        assert [(v["x"], v["verdict"], v["y"] is None) for v in figure.values] == [
+            (1, "valid", False), (2, "invalid", True), (4, "suspect", False), (8, "missing", True),
+        ]  # fmt: skip
+        assert figure.notes[1:] == (
+            "Hollow: 1 not valid (short).",
+            "Not drawn: 1 invalid (errors: 3).",
+            "Not drawn: 1 missing (time limit).",
+        )
+
+    def test_nothing_measured_leaves_the_reason(self, tmp_path: Path) -> None:
+        found = figures_of(tmp_path, spoil=lambda _: ("missing", "fio is not installed"))
+        assert [figure.panels for figure in found] == [(), (), ()]
+        assert all("fio is not installed" in figure.notes[0] for figure in found)
+
+    def test_a_shared_point_is_in_both_sweeps(self, tmp_path: Path) -> None:
+        both = [sweep(name, ["seq_read"], {"threads_per_node": [1, 2, top]}) for name, top in (("a", 4), ("b", 8))]
+        first, second = figures_of(tmp_path, sweeps=both)
+        assert (first.x_values, second.x_values) == ((1, 2, 4), (1, 2, 8))
+        assert len({value["point"] for figure in (first, second) for value in figure.values}) == 4
+
+    def test_names_fit_a_file_system_and_differ(self, tmp_path: Path) -> None:
+        names = ["../../x", "..-..-X", "a" * 300, "a" * 301]
+        found = figures_of(tmp_path, sweeps=[sweep(n, ["seq_read"], {"threads_per_node": [1, 2]}) for n in names])
+        assert len({figure.name.lower() for figure in found}) == 4
+        assert all(re.fullmatch(r"[\w.-]{1,150}", figure.name) for figure in found)
+
+    def test_latencies_far_apart_get_a_logarithmic_axis(self, tmp_path: Path) -> None:
+        axes = {"queue_depth": [1, 64], "transfer_size": [4 * K, 16 * M]}
+        found = {f.name: f for f in figures_of(tmp_path, sweeps=[sweep("s", ["rand_read"], axes)])}
+        (latency,), (rate,) = (found[f"{what}-by-queue-depth.s"].panels for what in ("latency", "iops"))
+        assert latency.log
+        assert latency.ticks[0] > 0
+        assert (rate.log, rate.ticks[0]) == (False, 0)
+
+    @given(st.floats(1e-9, 1e12))
+    def test_ticks_are_round_few_and_reach_the_top(self, largest: float) -> None:
+        ticks = plots.linear_ticks(largest)
+        assert ticks[0] == 0
+        assert ticks[-1] >= largest * (1 - 1e-9)
+        assert 3 <= len(ticks) <= 6
+
+
+class TestExport:
+    def test_every_figure_as_svg_and_png(self, tmp_path: Path) -> None:
+        results = factory.make(tmp_path, sweeps=factory.DEMO[1:], spoil=factory.spoil_some)
+        (results / "figures").mkdir()
+        (results / "figures" / "of-a-sweep-that-is-gone.svg").write_text("")
+        written = figures.export(results)
+        names = [
+            "iops-by-queue-depth.queue-depth",
+            "latency-by-queue-depth.queue-depth",
+            "metadata-by-threads.metadata",
+        ]
+        assert [path.name for path in written] == [f"{name}.{suffix}" for name in names for suffix in ("svg", "png")]
+        assert sorted((results / "figures").iterdir()) == sorted(written)
+        assert all(path.read_bytes().startswith(b"\x89PNG") for path in written if path.suffix == ".png")
+        svg = written[0].read_text()
+        assert "IOPS against queue depth" in svg
+        assert "Not drawn: 2 missing (time limit: 2 points were not started)." in svg
+
+    def test_nothing_to_draw(self, tmp_path: Path) -> None:
+        assert figures.export(factory.make(tmp_path, spoil=lambda _: ("missing", "no fio"))) == []
+
+    def test_palette_is_ordered_and_distinct(self) -> None:
+        assert len(spec.palette(1)) == 1
+        for count in (2, 5, 14):
+            colours = spec.palette(count)
+            light = [sum(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in colours]
+            assert len(set(colours)) == count
+            assert light[0] == min(light)

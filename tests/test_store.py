@@ -1,0 +1,294 @@
+"""The store: a repetition is there whole or not at all, and nothing that was measured is ever lost."""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iosweep import store as store_module
+from iosweep.store import Result, Store, unpack
+
+POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
+RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.stderr": b""}
+
+
+def record(**more: Any) -> dict[str, Any]:
+    return {
+        "point": POINT,
+        "repetition": 1,
+        "tool": {"path": "/usr/bin/fio", "sha256": "t", "version": "fio-3.33"},
+        "target": {"directory": "/t"},
+        "retry": None,
+        "phases": [{"phase": "rand_read", "headline": 5.0}],
+    } | more
+
+
+def number(store: Store, result: Result) -> int:
+    """What the tests tell results apart by."""
+    return (store.record(result) or {})["number"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "results" / "c")
+
+
+def only(store: Store) -> Result:
+    """The one result that is stored."""
+    [(_, repetitions)] = store.results().items()
+    [result] = repetitions.values()
+    return result
+
+
+def files(store: Store) -> list[str]:
+    return sorted(f.name for f in store.point(POINT).iterdir())
+
+
+def test_nothing_is_stored_yet(store: Store) -> None:
+    assert store.results() == {}
+    assert store.missing() == {}
+    assert store.documents("nodes") == {}
+
+
+def test_what_is_committed_is_found(store: Store) -> None:
+    committed = store.commit(POINT, 1, record(number=5, retry="busy"), RAW)
+    found = only(store)
+    assert found == committed
+    assert (found.point, found.repetition, found.attempt, found.intact) == (POINT, 1, 1, True)
+    assert number(store, found) == 5
+    assert (found.tool_sha256, found.target, found.retry) == ("t", {"directory": "/t"}, "busy")
+    assert found.headlines == (("rand_read", 5.0),)
+    assert store.results_of(POINT) == {1: found}
+    assert store.results_of("another") == {}
+    archive = store.raw(found)
+    assert archive is not None
+    assert unpack(archive) == RAW
+    assert files(store) == ["r001-1.json", "r001-1.zip"]
+
+
+def test_equal_output_gives_equal_bytes(store: Store) -> None:
+    # so that a manifest is a pure function of what was measured
+    first, second = store.commit(POINT, 1, record(), RAW), store.commit(POINT, 2, record(), RAW)
+    assert first.raw["sha256"] == second.raw["sha256"]
+
+
+@given(st.dictionaries(st.text("abc./_-", min_size=1, max_size=8), st.binary(max_size=200), max_size=4))
+def test_raw_output_survives(tmp_path_factory: pytest.TempPathFactory, raw: dict[str, bytes]) -> None:
+    store = Store(tmp_path_factory.mktemp("store"))
+    archive = store.raw(store.commit(POINT, 1, record(), raw))
+    assert archive is not None
+    assert unpack(archive) == raw
+
+
+def test_the_highest_try_counts(store: Store) -> None:
+    for attempt in (1, 2, 3):
+        assert store.commit(POINT, 1, record(number=attempt), RAW).attempt == attempt
+    store.commit(POINT, 12, record(number=4), RAW)
+    found = store.results()[POINT]
+    assert {n: (r.attempt, number(store, r)) for n, r in found.items()} == {1: (3, 3), 12: (1, 4)}
+
+
+def test_a_thousandth_repetition_and_a_tenth_try(store: Store) -> None:
+    for _ in range(11):
+        store.commit(POINT, 1000, record(), RAW)
+    assert only(store).attempt == 11
+    assert only(store).repetition == 1000
+
+
+class Died(BaseException):
+    """As if the machine had lost its power."""
+
+
+@pytest.mark.parametrize("step", range(6))
+def test_a_crash_at_any_step_commits_nothing_or_all(store: Store, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Steps: fsync of the archive, its rename, fsync of the directory, and the same of the result."""
+    store.commit(POINT, 1, record(number=1), RAW)
+    steps = 0
+
+    def dying(real: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            if steps == step + 1:
+                raise Died
+            return real(*arguments)
+
+        return run
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module.os, "fsync", dying(os.fsync))
+        patch.setattr(Path, "replace", dying(Path.replace))
+        with pytest.raises(Died):
+            store.commit(POINT, 1, record(number=2), RAW)
+    found = only(store)
+    renamed = step == 5  # only the sync of the directory was still to come
+    assert (found.attempt, number(store, found), found.intact) == ((2, 2, True) if renamed else (1, 1, True))
+    # the next try does not write over what may be there
+    again = store.commit(POINT, 1, record(number=3), RAW)
+    assert only(store) == again
+    assert not [name for name in files(store) if name.endswith(".tmp")]
+
+
+def test_a_file_left_by_a_kill_is_no_result(store: Store) -> None:
+    store.commit(POINT, 1, record(), RAW)
+    # SIGKILL leaves the temporary file of a process that is gone
+    (store.point(POINT) / ".r002-1.json.4711.tmp").write_bytes(b'{"poi')
+    (store.point(POINT) / "r002-1.zip").write_bytes(b"archive without a result")
+    assert list(store.results()[POINT]) == [1]
+    assert store.commit(POINT, 2, record(), RAW).attempt == 2
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_no_space_commits_nothing_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    store.commit(POINT, 1, record(number=1), RAW)
+
+    def full(handle: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module.os, "fsync", full)
+        with pytest.raises(OSError, match=os.strerror(code)):
+            store.commit(POINT, 2, record(), RAW)
+    assert files(store) == ["r001-1.json", "r001-1.zip"]
+
+
+def damage_cut(archive: Path) -> None:
+    archive.write_bytes(archive.read_bytes()[:-1])
+
+
+def damage_grown(archive: Path) -> None:
+    archive.write_bytes(archive.read_bytes() + b"x")
+
+
+def damage_directory(archive: Path) -> None:
+    archive.unlink()
+    archive.mkdir()
+
+
+def damage_dangling(archive: Path) -> None:
+    archive.unlink()
+    archive.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, damage_cut, damage_grown, damage_directory, damage_dangling])
+def test_a_damaged_archive_is_seen_by_its_size(store: Store, damage: Callable[[Path], None]) -> None:
+    store.commit(POINT, 1, record(), RAW)
+    damage(store.point(POINT) / "r001-1.zip")
+    assert not only(store).intact
+    assert store.raw(only(store)) is None
+
+
+def test_an_archive_of_the_right_size_with_other_content(store: Store) -> None:
+    store.commit(POINT, 1, record(), RAW)
+    archive = store.point(POINT) / "r001-1.zip"
+    archive.write_bytes(bytes(len(archive.read_bytes())))
+    assert only(store).intact  # a scan of the store reads no archive
+    assert store.raw(only(store)) is None  # but nobody takes figures from it
+
+
+def test_superseding_keeps_the_result_and_opens_the_repetition(store: Store) -> None:
+    before = store.commit(POINT, 1, record(number=1), RAW)
+    written = store.record(before)
+    kept = store.supersede(before)
+    assert kept.name == "r001-1.superseded.json"
+    assert store.results() == {}
+    assert orjson.loads(kept.read_bytes()) == written
+    again = store.commit(POINT, 1, record(number=2), RAW)
+    assert again.attempt == 2  # the old archive stays the old result's
+    assert files(store) == ["r001-1.superseded.json", "r001-1.zip", "r001-2.json", "r001-2.zip"]
+
+
+def test_superseding_a_second_try_does_not_bring_back_the_first(store: Store) -> None:
+    store.commit(POINT, 1, record(number=1), RAW)
+    store.supersede(store.commit(POINT, 1, record(number=2), RAW))
+    assert store.results() == {}
+    assert [name for name in files(store) if name.endswith(".superseded.json")] == [
+        "r001-1.superseded.json", "r001-2.superseded.json",
+    ]  # fmt: skip
+    assert store.commit(POINT, 1, record(), RAW).attempt == 3
+
+
+FOREIGN = [
+    ("README", b"words"),
+    ("r001-1.json.orig", b"{}"),
+    ("r01-1.json", b"{}"),
+    ("r001.json", b"{}"),
+    ("x.zip", b"zip"),
+    ("r005-1.json", b"not json"),
+    ("r006-1.json", b""),
+    ("r007-1.json", b"[1, 2]"),
+    ("r008-1.json", b'{"point": "another", "raw": {}}'),
+    ("r009-1.json", b'{"point": "%s"}' % POINT.encode()),
+    ("r010-1.json", b'{"point": "%s", "raw": 5}' % POINT.encode()),
+    ("r014-1.json", b'{"point": "%s", "raw": {"bytes": 5}}' % POINT.encode()),
+    ("r015-1.json", b'{"point": "%s", "raw": {}, "tool": 5, "phases": [1]}' % POINT.encode()),
+    ("r011-1.json", b"\xff\xfe\x00"),
+    ("r012-1.json", None),
+    ("r013-1.zip", None),
+    ("missing.json", b"no json either"),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), FOREIGN)
+def test_what_is_not_ours_is_no_result(store: Store, name: str, content: bytes | None) -> None:
+    store.commit(POINT, 1, record(), RAW)
+    file = store.point(POINT) / name
+    file.mkdir() if content is None else file.write_bytes(content)
+    assert only(store).repetition == 1
+    assert store.missing() == {}
+    assert store.commit(POINT, 2, record(), RAW).attempt == 1
+    assert file.exists()
+
+
+def test_what_stands_beside_the_points(store: Store, tmp_path: Path) -> None:
+    store.commit(POINT, 1, record(), RAW)
+    (store.path / "points" / "file").write_bytes(b"x")
+    (store.path / "points" / "empty").mkdir()
+    (store.path / "points" / "link").symlink_to(store.point(POINT))
+    copy = store.path / "points" / "copy"
+    copy.mkdir()
+    for file in store.point(POINT).iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    # a copied directory holds the results of another point
+    assert list(store.results()) == [POINT]
+
+
+def test_missing_and_here_again(store: Store) -> None:
+    store.set_missing(POINT, None)  # never was
+    store.set_missing(POINT, {"tool": "fio"}, "fio is not on PATH")
+    assert store.missing() == {POINT: {"needs": {"tool": "fio"}, "reason": "fio is not on PATH"}}
+    assert store.results() == {}
+    store.set_missing(POINT, None)
+    assert store.missing() == {}
+
+
+def test_documents_are_written_only_when_they_change(store: Store) -> None:
+    store.put("nodes", "a", {"host": "x", "cpus": 2})
+    file = store.path / "nodes" / "a.json"
+    before = file.stat()
+    store.put("nodes", "a", {"cpus": 2, "host": "x"})
+    assert file.stat().st_ino == before.st_ino  # every change is another file
+    store.put("nodes", "a", {"cpus": 3, "host": "x"})
+    assert file.stat().st_ino != before.st_ino
+    (store.path / "nodes" / "b.json").write_bytes(b"not json")
+    assert store.documents("nodes") == {"a": {"cpus": 3, "host": "x"}}
+
+
+def test_writing_leaves_the_old_file_or_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "f"
+    store_module.write(file, b"old")
+
+    def dies(path: Path, to: Path) -> None:
+        raise Died
+
+    monkeypatch.setattr(Path, "replace", dies)
+    with pytest.raises(Died):
+        store_module.write(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file]

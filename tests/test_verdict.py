@@ -1,0 +1,267 @@
+"""The validity checks, one by one: what passes, what fails, what cannot be checked and what does not apply."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from iosweep import checks, verdict
+from iosweep.checks import CHECKS, NOT_APPLICABLE, Finding, Seen
+from iosweep.config import Repetitions
+from iosweep.plan import Point
+from iosweep.tools import Parsed, tools
+
+PHASES = tools()["fio"].phases
+GIB = 1 << 30
+
+#: A run of 10 s with 2 workers that wrote 4 KiB blocks at 1,000 a second, and all is well.
+FIGURES: dict[str, Any] = {"ops": 10_000, "ops_per_s": 1000.0, "runtime_s": 10.0, "bandwidth_bytes_per_s": 4_096_000.0,
+                           "bytes_written": 40_960_000}  # fmt: skip
+EVIDENCE: dict[str, Any] = {
+    "error": 0, "short_ios": 0, "drop_ios": 0, "silent_directions": [], "unasked_directions": [], "messages": [],
+    "worker_seconds": 20.0, "depth_percent": {"1": 1.0, "2": 2.0, "4": 7.0, "8": 90.0, "16": 0.0, ">=64": 0.0},
+    "rate_times_runtime_bytes": 40_960_000.0, "transferred_bytes": 40_960_000,
+}  # fmt: skip
+RUN: dict[str, Any] = {
+    "exit_code": 0, "timed_out": False, "wall_s": 10.4, "stderr": "", "load": {"other": 0.01, "steal": 0.0},
+    "files": {"role": "write", "files": 2, "file_size_bytes": 4 * GIB, "set_bytes": 8 * GIB, "wrong": [],
+              "holes": "none"},
+}  # fmt: skip
+OPTIONS: dict[str, Any] = {
+    "threads_per_node": 2, "transfer_size": 4096, "queue_depth": 8, "file_size": 4 * GIB, "files_per_thread": 1,
+    "o_direct": True, "fsync": True, "write_mode": "overwrite", "data": "random", "ioengine": "libaio",
+}  # fmt: skip
+TARGET: dict[str, Any] = {"server_cache": None, "node_bandwidth": None}
+
+
+def seen(
+    phase: str = "rand_write",
+    problems: tuple[str, ...] = (),
+    memory: int | None = GIB,
+    seconds: float = 10.0,
+    nodes: int = 1,
+    **changes: Any,
+) -> Seen:
+    """A run where all is well, with keys of its parts changed; a key that is None is taken out."""
+    known = {key: part for part in (FIGURES, EVIDENCE, RUN, OPTIONS, TARGET) for key in part} | dict.fromkeys(
+        ("not_run", "leftover", "leftover_expected"), RUN
+    )
+    assert set(changes) <= set(known)
+
+    def part(base: dict[str, Any]) -> dict[str, Any]:
+        own = {k: v for k, v in changes.items() if known[k] is base}
+        return {k: v for k, v in (base | own).items() if k not in own or v is not None}
+
+    kind = PHASES[phase].kind
+    point = Point(
+        "p", "fio", (phase,), nodes, part(OPTIONS), seconds if kind == "data" else None, Repetitions(1, 1), ()
+    )
+    return Seen(point, PHASES[phase], part(RUN), Parsed("fio-3.33", part(FIGURES), part(EVIDENCE), problems),
+                TARGET | part(TARGET), memory)  # fmt: skip
+
+
+def files(**changes: Any) -> dict[str, Any]:
+    return RUN["files"] | changes
+
+
+PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
+BUFFERED: dict[str, Any] = {"phase": "rand_read", "o_direct": False}
+CASES: list[tuple[str, dict[str, Any], str, str]] = [
+    # check, what is changed, outcome, what the evidence contains
+    ("exit_status", {}, PASS, "exit code 0 after 10.40 s"),
+    ("exit_status", {"exit_code": 1, "stderr": "\n no space\nmore"}, FAIL, "the tool ended with exit code 1: no space"),
+    ("exit_status", {"exit_code": -9}, FAIL, "the tool was killed by signal 9"),
+    ("exit_status", {"timed_out": True, "wall_s": 75.0}, FAIL, "the tool was killed after 1 min 15 s"),
+    ("exit_status", {"not_run": "not run: full"}, FAIL, "not run: full"),
+    ("output", {}, PASS, "one document of fio-3.33"),
+    ("output", {"problems": ("cut", "here")}, FAIL, "cut; here"),
+    ("tool_errors", {}, PASS, "error 0, no short or dropped I/O"),
+    ("tool_errors", {"error": 28, "messages": ["fio: no space", "x"]}, FAIL,
+     "the tool reports error 28: fio: no space"),
+    ("tool_errors", {"short_ios": 2, "drop_ios": 1}, FAIL, "2 short and 1 dropped I/Os"),
+    ("tool_errors", {"error": None}, UNCHECKED, "no output to look at"),
+    ("direction", {}, PASS, "10,000 operations"),
+    ("direction", {"silent_directions": ["read", "write"]}, FAIL, "no read and no write was done"),
+    ("direction", {"unasked_directions": ["read"]}, FAIL, "a read was done that the phase does not ask for"),
+    ("direction", {"silent_directions": None}, UNCHECKED, "no output to look at"),
+    ("arithmetic", {}, PASS, "bytes = rate x time = operations x transfer size"),
+    ("arithmetic", {"rate_times_runtime_bytes": 41_500_000}, FAIL,
+     "40,960,000 bytes moved, but rate x time is 41,500,000"),
+    ("arithmetic", {"ops": 9_800}, FAIL, "operations x size 40,140,800"),
+    ("arithmetic", {"transferred_bytes": None}, UNCHECKED, "no output to look at"),
+    ("arithmetic", {"phase": "create"}, PASS, "operations = rate x time"),
+    ("arithmetic", {"phase": "create", "ops_per_s": 2000.0}, FAIL, "10,000 operations in 10.000 s are not 2,000/s"),
+    ("workers", {}, PASS, "20.0 worker seconds of 20.0"),
+    ("workers", {"worker_seconds": 19.7}, PASS, "19.7 worker seconds of 20.0"),
+    ("workers", {"worker_seconds": 19.0}, FAIL, "the workers ran for 19.0 s in all, 20.0 s were asked for"),
+    ("workers", {"worker_seconds": None}, UNCHECKED, "the tool does not say"),
+    ("workers", {"phase": "stat"}, NO, ""),
+    ("duration", {}, PASS, "10.00 s of 10.00 s"),
+    ("duration", {"runtime_s": 9.81}, PASS, "9.81 s of 10.00 s"),
+    ("duration", {"runtime_s": 9.7}, FAIL, "ran for 9.70 s of 10.00 s"),
+    ("duration", {"runtime_s": None}, UNCHECKED, "no output to look at"),
+    ("duration", {"phase": "delete"}, PASS, "10.000 s"),
+    ("duration", {"phase": "delete", "runtime_s": 0.005}, FAIL, "over after 5 ms; the tool counts in ms"),
+    ("overtime", {}, PASS, "10.00 s of 10.00 s"),
+    ("overtime", {"runtime_s": 10.49}, PASS, "10.49 s of 10.00 s"),
+    ("overtime", {"runtime_s": 10.6}, FAIL, "ran for 10.60 s where 10.00 s were asked for"),
+    ("overtime", {"runtime_s": 0.19, "seconds": 0.1}, PASS, "0.19 s of 0.10 s"),  # start and end take their time
+    ("overtime", {"runtime_s": None}, UNCHECKED, "no output to look at"),
+    ("overtime", {"phase": "create"}, NO, ""),
+    ("queue_depth", {}, PASS, "90 % of the I/O at depth 8 or more"),
+    ("queue_depth", {"queue_depth": 16}, FAIL, "queue depth 16 was asked for, but only 0 % of the I/O had it"),
+    ("queue_depth", {"queue_depth": 12}, PASS, "90 % of the I/O at depth 8 or more"),  # fio counts in powers of two
+    ("queue_depth", {"queue_depth": 256, "depth_percent": {"32": 40.0, ">=64": 60.0}}, PASS, "60 % of the I/O"),
+    ("queue_depth", {"depth_percent": None}, UNCHECKED, "the tool does not say"),
+    ("queue_depth", {"queue_depth": 1}, NO, ""),
+    ("queue_depth", {"phase": "create"}, NO, ""),
+    ("data_complete", {}, PASS, "2 files of 4.0 GiB, all of full size"),
+    ("data_complete", {"files": files(wrong=["0.0 is missing", "1.0 has 5 of 8 bytes"])}, FAIL,
+     "files are not as they must be: 0.0 is missing; 1.0 has 5 of 8 bytes"),
+    ("data_complete", {"files": {"role": "write"}}, UNCHECKED, "the files were not looked at"),
+    ("data_complete", {"files": {"role": "fresh"}}, NO, ""),
+    ("no_holes", {}, PASS, "no hole; a sparse file shows one"),
+    ("no_holes", {"files": files(holes="found")}, FAIL, "unwritten extents"),
+    ("no_holes", {"files": files(holes="hidden: this file system shows no holes")}, UNCHECKED, "hidden: this file"),
+    ("no_holes", {"files": files(holes=None)}, UNCHECKED, "not looked at"),
+    ("no_holes", {"files": {"role": "fresh"}}, NO, ""),
+    ("stayed_new", {}, NO, ""),
+    ("stayed_new", {"phase": "rand_read", "write_mode": "new"}, NO, ""),
+    ("stayed_new", {"write_mode": "new"}, PASS, "39.1 MiB of 8.0 GiB"),
+    ("stayed_new", {"write_mode": "new", "file_size": 1 << 20}, FAIL,
+     "39.1 MiB were written into 2.0 MiB of new files"),
+    ("stayed_new", {"write_mode": "new", "bytes_written": None}, UNCHECKED, "no output to look at"),
+    ("file_count", {"phase": "create", "leftover_expected": 200, "leftover": 200}, PASS,
+     "200 files counted after create"),
+    ("file_count", {"phase": "create", "leftover_expected": 200, "leftover": 199}, FAIL,
+     "199 files are there after create, not 200"),
+    ("file_count", {"phase": "delete", "leftover_expected": 0, "leftover": 1}, FAIL,
+     "1 files are there after delete, not 0"),
+    ("file_count", {"phase": "delete", "leftover_expected": 0}, UNCHECKED, "the files were not counted"),
+    ("file_count", {}, NO, ""),
+    ("client_cache", {}, PASS, "O_DIRECT was asked for and the file system accepted it"),
+    ("client_cache", {"exit_code": 1}, UNCHECKED, "the run failed"),
+    ("client_cache", {"o_direct": False}, NO, ""),  # of writes that do not bypass it, durable tells
+    ("client_cache", BUFFERED, PASS, "8.0 GiB are more than twice the node's 1.0 GiB of memory"),
+    ("client_cache", BUFFERED | {"memory": 5 * GIB}, FAIL, "reads without O_DIRECT of 8.0 GiB on a node with 5.0 GiB"),
+    ("client_cache", BUFFERED | {"memory": None}, UNCHECKED, "the node's memory is not known"),
+    ("client_cache", {"phase": "stat"}, NO, ""),
+    ("server_cache", {}, NO, ""),
+    ("server_cache", {"phase": "rand_read"}, UNCHECKED, "target.server_cache is not given"),
+    ("server_cache", {"phase": "rand_read", "server_cache": 4 * GIB}, PASS, "8.0 GiB of files against 4.0 GiB"),
+    ("server_cache", {"phase": "rand_read", "server_cache": 5 * GIB}, FAIL, "8.0 GiB of files fit the servers' memory"),
+    ("server_cache", {"phase": "rand_read", "server_cache": 0}, PASS, "8.0 GiB of files against 0 B"),
+    ("server_cache", {"phase": "stat", "server_cache": GIB}, NO, ""),
+    ("durable", {}, PASS, "flushed at the end, inside the timing"),
+    ("durable", {"fsync": False}, FAIL, "writes were not flushed inside the timing (fsync: false)"),
+    ("durable", {"phase": "rand_read"}, NO, ""),
+    ("incompressible", {}, PASS, "fresh random buffers"),
+    ("incompressible", {"data": "tool_default"}, UNCHECKED, "fio's own buffers compress 1.09 times"),
+    ("incompressible", {"phase": "create"}, NO, ""),
+    ("other_reader", {"phase": "rand_read"}, UNCHECKED, "each node reads what it wrote itself"),
+    ("other_reader", {}, NO, ""),
+    ("plausible", {}, UNCHECKED, "target.node_bandwidth is not given"),
+    ("plausible", {"node_bandwidth": 4 << 20}, PASS, "3.9 MiB/s of 4.0 MiB/s"),
+    ("plausible", {"node_bandwidth": 3 << 20}, FAIL, "3.9 MiB/s are more than the links carry (3.0 MiB/s): a cache"),
+    ("plausible", {"node_bandwidth": 3 << 20, "nodes": 2}, PASS, "3.9 MiB/s of 6.0 MiB/s"),
+    ("plausible", {"node_bandwidth": 1, "bandwidth_bytes_per_s": None}, UNCHECKED, "no output to look at"),
+    ("plausible", {"phase": "create", "node_bandwidth": 1}, NO, ""),
+    ("other_load", {}, PASS, "others used 1%, the hypervisor withheld 0% of the CPU time"),
+    ("other_load", {"load": {"other": 0.3, "steal": 0.0}}, FAIL, "other processes used 30% of the CPU time"),
+    ("other_load", {"load": {"other": 0.0, "steal": 0.4}}, FAIL, "the hypervisor withheld 40% of the CPU time"),
+    ("other_load", {"load": None}, UNCHECKED, "the node's load was not read"),
+    ("exclusive", {}, UNCHECKED, "exclusion is not enforced"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "changes", "outcome", "evidence"), CASES)
+def test_a_check(name: str, changes: dict[str, Any], outcome: str, evidence: str) -> None:
+    [check] = [c for c in CHECKS if c.name == name]
+    found = check.look(seen(**changes))
+    assert found.outcome == outcome
+    assert evidence in found.evidence
+    assert bool(found.evidence) == (outcome != NO)  # whatever is said is said with a reason
+
+
+#: Checks that nothing of this machine can fail yet; not one that has a `failed` in it.
+CANNOT_FAIL = {"incompressible", "other_reader", "exclusive"}
+
+
+def test_every_check_has_its_cases() -> None:
+    tried = {(name, outcome) for name, _, outcome, _ in CASES}
+    assert {name for name, _ in tried} == {c.name for c in CHECKS}
+    assert {name for name, outcome in tried if outcome == FAIL} == {c.name for c in CHECKS} - CANNOT_FAIL
+    assert {name for name, outcome in tried if outcome == PASS} >= {c.name for c in CHECKS} - {
+        "other_reader",
+        "exclusive",
+    }
+
+
+def test_what_is_well_is_valid() -> None:
+    assert verdict.verdict(verdict.judge(seen())) == ("valid", [])
+    assert verdict.verdict(verdict.judge(seen("rand_read"))) == ("valid", [])
+
+
+def test_a_pass_needs_evidence() -> None:
+    with pytest.raises(ValueError, match="a check cannot pass without evidence"):
+        checks.passed("")
+
+
+def findings(*chosen: tuple[str, Finding]) -> Iterator[Any]:
+    for name, finding in chosen:
+        yield next(c for c in CHECKS if c.name == name), finding
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ([], ("valid", [])),
+        (
+            [("output", checks.passed("x")), ("durable", checks.unchecked("y")), ("workers", NOT_APPLICABLE)],
+            ("valid", []),
+        ),
+        ([("durable", checks.failed("slow"))], ("suspect", ["slow"])),
+        ([("output", checks.failed("cut"))], ("invalid", ["cut"])),
+        # invalid outweighs suspect, whatever comes first; all reasons are kept in the order of the checks
+        ([("durable", checks.failed("slow")), ("output", checks.failed("cut"))], ("invalid", ["slow", "cut"])),
+        ([("output", checks.failed("cut")), ("durable", checks.failed("slow"))], ("invalid", ["cut", "slow"])),
+    ],
+)
+def test_verdicts(chosen: list[tuple[str, Finding]], expected: tuple[str, list[str]]) -> None:
+    assert verdict.verdict(list(findings(*chosen))) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, None),
+        ({"exit_code": 1}, None),  # would fail again
+        ({"fsync": False}, None),
+        ({"not_run": "not run: no"}, None),
+        ({"exit_code": -15}, "the tool was killed by signal 15"),
+        ({"timed_out": True}, "the tool was killed after 10 s: it did not end by itself"),
+        ({"load": {"other": 0.5, "steal": 0.0}}, "other processes used 50% of the CPU time"),
+        ({"load": {"other": 0.0, "steal": 0.5}}, "the hypervisor withheld 50% of the CPU time"),
+    ],
+)
+def test_only_what_another_try_can_cure_is_tried_again(changes: dict[str, Any], reason: str | None) -> None:
+    assert verdict.retry(verdict.judge(seen(**changes))) == reason
+
+
+def test_what_was_not_run_passes_nothing() -> None:
+    # exit code 0 is what a run has that never was; it says nothing about O_DIRECT
+    run = Seen(seen().point, PHASES["rand_write"], RUN | {"not_run": "not run: no space"}, Parsed(), TARGET, GIB)
+    found = verdict.judge(run)
+    assert verdict.verdict(found) == ("invalid", ["not run: no space"])
+    assert {f.outcome for c, f in found if c.name != "exit_status"} == {NO}
+
+
+def test_no_output_at_all_is_invalid() -> None:
+    run = Seen(seen().point, PHASES["rand_write"], RUN, Parsed(), TARGET, GIB)
+    assert verdict.verdict(verdict.judge(run)) == ("invalid", ["no output is stored"])
+
+
+def test_the_table_for_the_documentation() -> None:
+    lines = verdict.markdown().splitlines()
+    assert len(lines) == 2 + len(CHECKS)
+    assert all(f"| `{c.name}` | {c.severity} | {c.doc} |" in lines for c in CHECKS)

@@ -1,0 +1,324 @@
+"""The workflow as a user runs it: real Snakemake, real fio, and a store that is damaged, grown, shrunk and killed."""
+
+import csv
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from campaign import ROOT, Campaign, kill_tree_after, wait_for
+
+CONFIGURATIONS = sorted([ROOT / "config/sweep.yaml", *(ROOT / "config/examples").glob("*.yaml")])
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory, fio):
+    """A campaign that ran once. Tests that change it work on a copy."""
+    campaign = Campaign(tmp_path_factory.mktemp("measured"))
+    campaign.output = campaign.snakemake()
+    return campaign
+
+
+@pytest.fixture
+def again(measured, tmp_path):
+    """A copy of the measured campaign that may be changed. Snakemake's own records come along."""
+    place = tmp_path / "copy"
+    shutil.copytree(measured.place, place)
+    copy = Campaign(place)
+    # the target's directory is part of what was measured, so it stays where it is
+    copy.target = measured.target
+    copy.configure()
+    return copy
+
+
+def test_first_run_gives_a_report_and_settles(measured):
+    assert "measure 1 node: 2 points, 4 repetitions left" in measured.output
+    assert len(measured.repetitions()) == 4
+    for name in ("results.parquet", "results.csv", "checks.parquet", "nodes.parquet", "campaign.json", "report.html"):
+        assert (measured.results / name).stat().st_size > 0
+    assert {f.suffix for f in (measured.results / "figures").iterdir()} >= {".svg", ".png"}
+    # the headline table and where the report is, last
+    assert "report: results/tiny/report.html" in measured.output
+    assert "Nothing to be done" in measured.dry()
+
+
+def test_results_are_in_the_table_as_fio_gave_them(measured):
+    rows = list(csv.DictReader((measured.results / "results.csv").open()))
+    assert len(rows) == 2 * 2 * 2  # points, repetitions, phases
+    for row in rows:
+        assert float(row["ops_per_s"]) * int(row["transfer_size_bytes"]) == pytest.approx(
+            float(row["bandwidth_bytes_per_s"]), rel=0.02
+        )
+
+
+def test_nothing_outside_the_campaigns_directory(measured):
+    assert [f.name for f in measured.target.iterdir()] == ["iosweep-tiny"]
+
+
+@pytest.mark.parametrize("what", ["result", "archive", "cut archive", "point"])
+def test_a_damaged_store_is_measured_again(again, what):
+    point = sorted((again.results / "points").iterdir())[0]
+    before = again.stored()
+    match what:
+        case "result":
+            (point / "r001-1.json").unlink()
+        case "archive":
+            (point / "r001-1.zip").unlink()
+        case "cut archive":
+            (point / "r001-1.zip").write_bytes((point / "r001-1.zip").read_bytes()[:100])
+        case "point":
+            shutil.rmtree(point)
+    left = 2 if what == "point" else 1
+    assert f"measure 1 node: 1 point, {left} repetition{'s' if left > 1 else ''} left" in again.dry()
+    again.run()
+    assert again.settled()
+    after = again.stored()
+    untouched = {k: v for k, v in before.items() if k[0] != point.name}
+    assert {k: after[k] for k in untouched} == untouched
+
+
+def test_growth_runs_only_new_points_and_shrinking_none(again):
+    before = again.stored()
+    again.configure(axes={"transfer_size": ["4k", "8k", "16k"]})
+    assert "measure 1 node: 1 point, 2 repetitions left" in again.dry()
+    again.run()
+    assert again.settled()
+    after = again.stored()
+    assert {k: after[k] for k in before} == before
+    assert len({point for point, _ in after} - {point for point, _ in before}) == 1
+
+    again.configure(axes={"transfer_size": ["16k"]})
+    dry = again.dry()
+    assert "measure 1 node" not in dry
+    assert "collect 1 node: nothing left" in dry
+    again.run()
+    assert again.settled()
+    assert again.stored() == after
+    rows = list(csv.DictReader((again.results / "results.csv").open()))
+    assert {row["transfer_size_bytes"] for row in rows} == {"16384"}
+
+    # back to what was measured first: nothing to measure either
+    again.configure()
+    assert "measure 1 node" not in again.dry()
+    again.run()
+    assert again.settled()
+    assert again.stored() == after
+
+
+def test_order_in_the_file_and_another_name_measure_nothing(again):
+    again.configure(name="other", axes={"transfer_size": ["16k", "4k"]})
+    assert "measure 1 node" not in again.dry()
+
+
+def test_a_changed_parser_makes_only_tables_and_report_again(again, tmp_path):
+    # the package's code, changed, ahead of the installed one
+    shutil.copytree(ROOT / "workflow" / "iosweep", tmp_path / "code" / "iosweep")
+    parser = tmp_path / "code" / "iosweep" / "tools" / "fio" / "parse.py"
+    parser.write_text(parser.read_text() + "\n# mended\n")
+    environment = again.environment | {"PYTHONPATH": str(tmp_path / "code")}
+    dry = again.snakemake("-n", env=environment)
+    assert "merge: raw output to tables" in dry
+    assert "report: results/tiny/report.html" in dry
+    assert "measure" not in dry.replace("measured", "")
+    before = again.stored()
+    again.run(env=environment)
+    assert "report:" not in again.snakemake("-n", "--until", "report", env=environment)
+    assert again.stored() == before
+
+
+def test_rerun_supersedes_and_keeps(again):
+    point = sorted((again.results / "points").iterdir())[0].name
+    before = again.stored()
+    assert "superseded" in again.iosweep("rerun", point)
+    assert "measure 1 node: 1 point, 2 repetitions left" in again.dry()
+    again.run()
+    assert again.settled()
+    after = again.stored()
+    assert after[point, "r001-1.superseded.json"] == before[point, "r001-1.json"]
+    assert (point, "r001-2.json") in after
+    assert {k: v for k, v in after.items() if k[1].endswith("-1.zip")} == {
+        k: v for k, v in before.items() if k[1].endswith("-1.zip")
+    }
+
+
+def test_only_narrows_what_is_left_and_not_the_plan(tmp_path, fio):
+    campaign = Campaign(tmp_path)
+    from iosweep import config, plan
+
+    points = [p.id for p in plan.make(config.read(campaign.file)).points]
+    campaign.run("--config", f"only={points[0]}")
+    assert {p for p, _ in campaign.repetitions()} == {points[0]}
+    rows = list(csv.DictReader((campaign.results / "results.csv").open()))
+    assert {r["verdict"] for r in rows if r["point"] == points[1]} == {"missing"}
+    assert "measure 1 node: 1 point, 2 repetitions left" in campaign.dry()
+    campaign.run()
+    assert campaign.settled()
+
+
+def test_a_failed_allocation_gives_a_report_and_is_taken_up_again(again):
+    again.configure(axes={"transfer_size": ["4k", "8k", "16k"]})
+    shutil.move(again.target, again.target.with_name("away"))
+    try:
+        output = again.run(code=1)
+        assert f"the target {again.target} does not exist; is the file system mounted?" in output
+        rows = list(csv.DictReader((again.results / "results.csv").open()))
+        assert {r["transfer_size_bytes"] for r in rows if r["verdict"] == "missing"} == {"8192"}
+        assert (
+            "8 KiB" in (again.results / "report.html").read_text()
+            or "8k" in (again.results / "report.html").read_text()
+        )
+        assert "measure 1 node: 1 point, 2 repetitions left" in again.dry()
+    finally:
+        shutil.move(again.target.with_name("away"), again.target)
+    again.run()
+    assert again.settled()
+
+
+def test_a_missing_tool_is_said_and_not_left(tmp_path, fio):
+    campaign = Campaign(tmp_path)
+    # everything but fio: links to what a shell and Snakemake need
+    without = tmp_path / "bin"
+    without.mkdir()
+    for name in ("bash", "sh", "env", "uname", "cat"):
+        (without / name).symlink_to(shutil.which(name))
+    environment = campaign.environment | {"PATH": f"{Path(campaign.command()[0]).parent}:{without}"}
+    output = campaign.run(env=environment)
+    assert "missing: fio is not on PATH; get it with apt-get install fio" in output
+    rows = list(csv.DictReader((campaign.results / "results.csv").open()))
+    assert {row["verdict"] for row in rows} == {"missing"}
+    assert "measure" not in campaign.snakemake("-n", "--until", "report", env=environment)
+    # and it is measured when fio is there
+    assert "measure 1 node: 2 points, 4 repetitions left" in campaign.dry()
+
+
+@pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda f: f.name)
+def test_dry_run_of_every_shipped_configuration_agrees_with_the_plan(file, tmp_path):
+    # without fio, target, results: only what Python and a shell need is on PATH
+    from iosweep import config, forecast, plan
+
+    made = plan.make(config.read(file))
+    campaign = Campaign(tmp_path)
+    campaign.file = file
+    output = campaign.snakemake("-n", env={"PATH": "/nonexistent", "HOME": str(tmp_path), "LANG": "C.UTF-8"})
+    for allocation in made.allocations:
+        todo = {allocation.name: {p.id: p.repetitions.min for p in allocation.points}}
+        assert forecast.sentence(forecast.of(made, todo), allocation.nodes) in output
+    shown = campaign.iosweep("plan", str(file), code=None)
+    for allocation in made.allocations:
+        todo = {allocation.name: {p.id: p.repetitions.min for p in allocation.points}}
+        assert forecast.sentence(forecast.of(made, todo), allocation.nodes) in shown
+    rules = set(re.findall(r"^Job \d+: (\w+)", output, re.MULTILINE))
+    assert rules == {"plan", "measure", "merge", "report", "figures"}
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_message_counted_by_hand(tmp_path):
+    # 3 threads x 2 sizes - 1 excluded = 5 points, 3 repetitions each = 15 of two phases.
+    # Time: 15 x 2 x (10 s + 0.45 s) = 313.5 s; both sets hold 4 workers x 64 MiB, 512 MiB written at 1 GiB/s: 0.5 s.
+    # Bytes written: only seq_write; threads x 4 KiB / 50 us or threads x 1 MiB / 50 us, at most 4 GiB/s, 10 s, 3 times:
+    # 4k: (1 + 2 + 4) x 81,920,000 x 10 x 3 B = 16.02 GiB; 1m: 2 x 4 GiB x 10 x 3 = 240 GiB; sets 0.5 GiB: 256.5 GiB.
+    campaign = Campaign(
+        tmp_path,
+        axes={"threads_per_node": [1, 2, 4], "transfer_size": ["4k", "1m"]},
+        exclude=[{"threads_per_node": 4, "transfer_size": "1m"}],
+        options={"file_size": "64m"},
+        phase_time="10s",
+        repetitions=3,
+    )
+    text = "1 node: 5 points, 15 repetitions left, 5 min 14 s, up to 257 GiB written"
+    assert f"measure {text}" in campaign.dry()
+    shown = campaign.iosweep("plan", str(campaign.file), code=None)
+    assert text in shown
+    assert re.search(r"peak space +512 MiB", shown)
+    assert re.search(r"inodes +8\b", shown)
+
+
+def test_wrong_configuration_stops_before_anything(tmp_path):
+    campaign = Campaign(tmp_path, axes={"thread_per_node": [1]})
+    output = campaign.snakemake(code=1)
+    assert "sweep.yaml:" in output
+    assert "unknown key `thread_per_node`; did you mean `threads_per_node`?" in output
+    assert "nothing was run" in output
+    assert not (tmp_path / "results").exists()
+    assert "--config knows `only`" in Campaign(tmp_path).snakemake("--config", "limits=3", code=1)
+
+
+def test_interrupt_keeps_what_is_measured(tmp_path, fio):
+    campaign = Campaign(tmp_path, axes={"transfer_size": ["4k", "8k", "16k", "32k"]}, repetitions=3)
+    process = subprocess.Popen(
+        campaign.command("--until", "report"), env=campaign.environment, cwd=tmp_path,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    wait_for(lambda: len(campaign.repetitions()) >= 2)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: snakemake and everything below it
+    output = process.communicate(timeout=120)[0]
+    assert process.returncode != 0
+    assert "stopped by SIGINT; what was measured is stored" in output
+    before = campaign.stored()
+    assert not list((campaign.results / "points").glob("*/.*.tmp"))
+    assert (campaign.results / "report.html").exists()
+    assert "left" in campaign.dry()
+    campaign.run()
+    assert campaign.settled()
+    assert len(campaign.repetitions()) == 12
+    after = campaign.stored()
+    assert {k: after[k] for k in before} == before
+
+
+def test_sigkill_of_snakemake_and_runner(tmp_path, fio):
+    campaign = Campaign(tmp_path, axes={"transfer_size": ["4k", "8k", "16k", "32k"]}, repetitions=2)
+    process = subprocess.Popen(
+        campaign.command("--until", "report"), env=campaign.environment, cwd=tmp_path, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    wait_for(lambda: len(campaign.repetitions()) >= 2)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = campaign.stored()
+    campaign.snakemake("--unlock")
+    campaign.run()
+    assert campaign.settled()
+    after = campaign.stored()
+    assert {k: after[k] for k in before} == before
+    assert len(campaign.repetitions()) == 8
+
+
+def test_sigkill_at_random_moments_loses_nothing(tmp_path, fio, rounds):
+    campaign = Campaign(
+        tmp_path,
+        axes={"transfer_size": ["4k", "8k", "16k", "32k"], "threads_per_node": [1, 2]},
+        phases=["rand_write"],
+        phase_time="50ms",
+        repetitions=rounds(4, 40),
+    )
+    plan_file, allocation = campaign.plan()
+    command = campaign.measure_command(plan_file, allocation)
+    rng = random.Random(1)
+    kept = {}
+    for _ in range(rounds(20, 200)):
+        code = kill_tree_after(command, rng.uniform(0.3, 1.5), tmp_path, campaign.environment)
+        stored = campaign.stored()
+        # what was committed before stands, byte by byte
+        assert {k: stored[k] for k in kept} == kept
+        committed = {k for k in stored if k[1].endswith(".json")}
+        # a result that is there is whole, with its archive
+        for point, name in committed:
+            if name.startswith("r"):
+                raw = json.loads(stored[point, name])["raw"]
+                assert len(stored[point, raw["name"]]) == raw["bytes"]
+        kept = {k: stored[k] for k in stored if k in committed or (k[0], k[1].replace(".zip", ".json")) in committed}
+        if code == 0:
+            break
+    subprocess.run(command, cwd=tmp_path, env=campaign.environment, check=True, stderr=subprocess.DEVNULL)
+    stored = campaign.stored()
+    assert {k: stored[k] for k in kept} == kept
+    # every repetition is there, exactly once
+    assert len(campaign.repetitions()) == 8 * rounds(4, 40)
+    assert len({(p, n.split("-")[0]) for p, n in campaign.repetitions()}) == 8 * rounds(4, 40)

@@ -1,0 +1,381 @@
+"""The validity checks: what a run showed -> pass, fail, not checked or not applicable, each with its evidence.
+
+Pure. A check passes only with evidence: `passed` takes what was seen. A fail makes the row invalid (its figure is
+wrong) or suspect (it may be). "Not checked" says why and never makes a row suspect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from iosweep.plan import Point
+from iosweep.tools import Parsed, Phase
+from iosweep.units import human_duration, human_size
+
+Outcome = Literal["pass", "fail", "not checked", "not applicable"]
+Severity = Literal["invalid", "suspect"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a check may look at.
+
+    run: the phase's entry in the stored result (exit code, files, load ...); parsed: what the tool's output says;
+    target: the plan's target; memory_bytes: that of the node, None if it is not known.
+    """
+
+    point: Point
+    phase: Phase
+    run: Mapping[str, Any]
+    parsed: Parsed
+    target: Mapping[str, Any]
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Outcome of a check on one row, with what was seen or why it could not be looked at."""
+
+    outcome: Outcome
+    evidence: str
+    curable: bool = False  # another try may help
+
+
+@dataclass(frozen=True)
+class Check:
+    """A named check; `doc` is its line in docs/verdicts.md."""
+
+    name: str
+    severity: Severity
+    doc: str
+    look: Callable[[Seen], Finding]
+
+
+def passed(evidence: str) -> Finding:
+    """A pass; there is none without evidence."""
+    if not evidence:
+        raise ValueError("a check cannot pass without evidence")
+    return Finding("pass", evidence)
+
+
+def failed(reason: str, curable: bool = False) -> Finding:
+    """A fail and its reason."""
+    return Finding("fail", reason, curable)
+
+
+def unchecked(reason: str) -> Finding:
+    """Could not be looked at."""
+    return Finding("not checked", reason)
+
+
+NOT_APPLICABLE = Finding("not applicable", "")
+
+CHECKS: list[Check] = []
+
+#: So much of all CPUs may others use while a phase runs.
+OTHER_LOAD = 0.25
+#: The tool must run for at least, and at most, so much of the time asked for (fio, 60 s: 0.98 to 1.05).
+SHORTEST, LONGEST, SLACK_S = 0.98, 1.05, 0.1
+#: Figures of shorter runs rest on too few ticks of the tool's clock.
+LEAST_RUNTIME_S = 0.02
+
+
+def check(severity: Severity, doc: str) -> Callable[[Callable[[Seen], Finding]], Callable[[Seen], Finding]]:
+    """Register a check under its function's name."""
+
+    def register(look: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
+        CHECKS.append(Check(look.__name__, severity, doc, look))
+        return look
+
+    return register
+
+
+@check("invalid", "The tool ended by itself with exit code 0, within its time.")
+def exit_status(s: Seen) -> Finding:
+    if s.run.get("not_run"):
+        return failed(s.run["not_run"])
+    if s.run["timed_out"]:
+        return failed(f"the tool was killed after {human_duration(s.run['wall_s'])}: it did not end by itself", True)
+    if s.run["exit_code"] < 0:
+        return failed(f"the tool was killed by signal {-s.run['exit_code']}", True)
+    if s.run["exit_code"]:
+        return failed(f"the tool ended with exit code {s.run['exit_code']}{_first(s.run['stderr'])}")
+    return passed(f"exit code 0 after {s.run['wall_s']:.2f} s")
+
+
+@check("invalid", "The tool's output is complete and can be read.")
+def output(s: Seen) -> Finding:
+    if s.run.get("not_run"):
+        return NOT_APPLICABLE
+    if s.parsed.problems:
+        return failed("; ".join(s.parsed.problems))
+    if not s.parsed.evidence:
+        return failed("no output is stored")
+    return passed(f"one document of {s.parsed.version or s.point.tool}")
+
+
+@check("invalid", "The tool reports no error, no short and no dropped I/O.")
+def tool_errors(s: Seen) -> Finding:
+    seen = s.parsed.evidence
+    if "error" not in seen:
+        return unchecked("no output to look at")
+    if seen["error"]:
+        return failed(f"the tool reports error {seen['error']}{_first(' '.join(seen.get('messages', [])[:1]))}")
+    if seen["short_ios"] or seen["drop_ios"]:
+        return failed(f"{seen['short_ios']} short and {seen['drop_ios']} dropped I/Os")
+    return passed("error 0, no short or dropped I/O")
+
+
+@check("invalid", "I/O went in the directions that the phase asks for, and no other.")
+def direction(s: Seen) -> Finding:
+    seen = s.parsed.evidence
+    if "silent_directions" not in seen:
+        return unchecked("no output to look at")
+    if seen["silent_directions"]:
+        return failed(f"no {' and no '.join(seen['silent_directions'])} was done")
+    if seen["unasked_directions"]:
+        return failed(f"a {' and a '.join(seen['unasked_directions'])} was done that the phase does not ask for")
+    return passed(f"{s.parsed.figures['ops']:,} operations")
+
+
+@check("invalid", "The tool's figures agree with each other: bytes = rate x time = operations x transfer size.")
+def arithmetic(s: Seen) -> Finding:
+    seen, figures = s.parsed.evidence, s.parsed.figures
+    if "transferred_bytes" not in seen:
+        return unchecked("no output to look at")
+    if s.phase.kind == "metadata":
+        rate = figures["ops"] / figures["runtime_s"] if figures["runtime_s"] else 0.0
+        if abs(rate - figures["ops_per_s"]) > 0.02 * rate:
+            return failed(
+                f"{figures['ops']:,} operations in {figures['runtime_s']:.3f} s are not {figures['ops_per_s']:,.0f}/s"
+            )
+        return passed("operations = rate x time")
+    moved = seen["transferred_bytes"]
+    by_rate, by_ops = (
+        seen["rate_times_runtime_bytes"],
+        figures["ops"] * int(s.point.options["transfer_size"] or 0),
+    )
+    # the times have a resolution of a millisecond
+    slack = 0.01 + 0.002 / max(figures["runtime_s"], 0.001)
+    if abs(by_rate - moved) > slack * moved or abs(by_ops - moved) > slack * moved:
+        return failed(f"{moved:,} bytes moved, but rate x time is {by_rate:,.0f} and operations x size {by_ops:,}")
+    return passed("bytes = rate x time = operations x transfer size")
+
+
+@check("invalid", "Every worker ran for the whole time.")
+def workers(s: Seen) -> Finding:
+    seen = s.parsed.evidence.get("worker_seconds")
+    if s.phase.kind == "metadata":
+        return NOT_APPLICABLE
+    if not seen:
+        return unchecked("the tool does not say")
+    asked = int(s.point.options["threads_per_node"] or 1) * s.point.nodes * (s.point.phase_time_s or 0)
+    if seen < SHORTEST * asked:
+        return failed(
+            f"the workers ran for {seen:.1f} s in all, {asked:.1f} s were asked for: fewer ran, or not to the end"
+        )
+    return passed(f"{seen:.1f} worker seconds of {asked:.1f}")
+
+
+@check(
+    "invalid",
+    "A timed phase ran as long as asked; one bounded by a count ran long enough for the tool's clock.",
+)
+def duration(s: Seen) -> Finding:
+    runtime = s.parsed.figures.get("runtime_s")
+    if runtime is None:
+        return unchecked("no output to look at")
+    if s.phase.kind == "metadata":
+        if runtime < LEAST_RUNTIME_S:
+            return failed(f"over after {runtime * 1000:.0f} ms; the tool counts in ms: raise files_per_thread")
+        return passed(f"{runtime:.3f} s")
+    asked = s.point.phase_time_s or 0
+    if runtime < SHORTEST * asked:
+        return failed(f"ran for {runtime:.2f} s of {asked:.2f} s")
+    return passed(f"{runtime:.2f} s of {asked:.2f} s")
+
+
+@check("suspect", "A timed phase did not run on long after its time (a slow flush, a worker that hung).")
+def overtime(s: Seen) -> Finding:
+    runtime = s.parsed.figures.get("runtime_s")
+    if s.phase.kind == "metadata":
+        return NOT_APPLICABLE
+    if runtime is None:
+        return unchecked("no output to look at")
+    asked = s.point.phase_time_s or 0
+    if runtime > max(LONGEST * asked, asked + SLACK_S):
+        return failed(f"ran for {runtime:.2f} s where {asked:.2f} s were asked for")
+    return passed(f"{runtime:.2f} s of {asked:.2f} s")
+
+
+@check("suspect", "The queue depth asked for was reached.")
+def queue_depth(s: Seen) -> Finding:
+    depth = int(s.point.options.get("queue_depth") or 1)
+    levels = s.parsed.evidence.get("depth_percent")
+    if s.phase.kind == "metadata" or depth == 1:
+        return NOT_APPLICABLE
+    if not levels:
+        return unchecked("the tool does not say")
+    # fio's levels: 1, 2, 4 ... >=64; each counts what was from there up to the next
+    level = min(1 << (depth.bit_length() - 1), 64)
+    reached = sum(percent for name, percent in levels.items() if int(name.lstrip(">=")) >= level)
+    if reached < 50:
+        return failed(f"queue depth {depth} was asked for, but only {reached:.0f} % of the I/O had it")
+    return passed(f"{reached:.0f} % of the I/O at depth {level} or more")
+
+
+@check("invalid", "The files to work on were there, complete, and without unwritten extents.")
+def data_complete(s: Seen) -> Finding:
+    files = s.run.get("files", {})
+    if files.get("role") == "fresh" or s.run.get("not_run"):
+        return NOT_APPLICABLE
+    if "wrong" not in files:
+        return unchecked("the files were not looked at")
+    if files["wrong"]:
+        return failed("files are not as they must be: " + "; ".join(files["wrong"]))
+    return passed(f"{files['files']} files of {human_size(files['file_size_bytes'])}, all of full size")
+
+
+@check(
+    "invalid",
+    "What is read was written before: no holes (asked of the file system after a sparse file has shown that it tells).",
+)
+def no_holes(s: Seen) -> Finding:
+    files = s.run.get("files", {})
+    if files.get("role") == "fresh" or s.run.get("not_run"):
+        return NOT_APPLICABLE
+    match files.get("holes"):
+        case "none":
+            return passed("no hole; a sparse file shows one")
+        case "found":
+            return failed("unwritten extents: reading them does not touch the storage")
+        case other:
+            return unchecked(str(other or "not looked at"))
+
+
+@check("suspect", "Files that were to be new stayed new: the phase did not start over on them.")
+def stayed_new(s: Seen) -> Finding:
+    if s.phase.kind == "metadata" or not s.phase.writes or s.point.options.get("write_mode") != "new":
+        return NOT_APPLICABLE
+    o = s.point.options
+    room = int(o["threads_per_node"] or 1) * int(o["files_per_thread"] or 1) * int(o["file_size"] or 0) * s.point.nodes
+    written = s.parsed.figures.get("bytes_written")
+    if written is None:
+        return unchecked("no output to look at")
+    if written > room:
+        return failed(
+            f"{human_size(written)} were written into {human_size(room)} of new files: later passes were"
+            " overwrites; raise file_size"
+        )
+    return passed(f"{human_size(written)} of {human_size(room)}")
+
+
+@check("invalid", "After create every file is there, after delete none.")
+def file_count(s: Seen) -> Finding:
+    expected = s.run.get("leftover_expected")
+    if expected is None:
+        return NOT_APPLICABLE
+    if s.run.get("leftover") is None:
+        return unchecked("the files were not counted")
+    if s.run["leftover"] != expected:
+        return failed(f"{s.run['leftover']:,} files are there after {s.phase.name}, not {expected:,}")
+    return passed(f"{expected:,} files counted after {s.phase.name}")
+
+
+@check("suspect", "The client's page cache had no part: O_DIRECT, or more data than memory.")
+def client_cache(s: Seen) -> Finding:
+    if s.phase.kind == "metadata":
+        return NOT_APPLICABLE
+    if s.point.options.get("o_direct"):
+        if s.run["exit_code"] == 0:
+            return passed("O_DIRECT was asked for and the file system accepted it")
+        return unchecked("the run failed")
+    if not s.phase.reads:
+        return NOT_APPLICABLE  # whether writes reach the storage is `durable`
+    if s.memory_bytes is None:
+        return unchecked("the node's memory is not known")
+    size = s.run.get("files", {}).get("set_bytes", 0)
+    if size < 2 * s.memory_bytes:
+        return failed(
+            f"reads without O_DIRECT of {human_size(size)} on a node with {human_size(s.memory_bytes)} of memory"
+        )
+    return passed(f"{human_size(size)} are more than twice the node's {human_size(s.memory_bytes)} of memory")
+
+
+@check("suspect", "Reads are not served from the servers' memory: files of twice target.server_cache.")
+def server_cache(s: Seen) -> Finding:
+    if s.phase.kind == "metadata" or not s.phase.reads:
+        return NOT_APPLICABLE
+    cache = s.target.get("server_cache")
+    if cache is None:
+        return unchecked("target.server_cache is not given")
+    size = s.run.get("files", {}).get("set_bytes", 0)
+    if cache and size < 2 * cache:
+        return failed(f"{human_size(size)} of files fit the servers' memory ({human_size(cache)}) twice or less")
+    return passed(f"{human_size(size)} of files against {human_size(cache)} of server memory")
+
+
+@check("suspect", "Writes were durable inside the timing.")
+def durable(s: Seen) -> Finding:
+    if s.phase.kind == "metadata" or not s.phase.writes:
+        return NOT_APPLICABLE
+    if not s.point.options.get("fsync"):
+        return failed("writes were not flushed inside the timing (fsync: false)")
+    return passed("flushed at the end, inside the timing")
+
+
+@check("suspect", "What is written neither compresses nor deduplicates.")
+def incompressible(s: Seen) -> Finding:
+    if s.phase.kind == "metadata" or not s.phase.writes:
+        return NOT_APPLICABLE
+    if s.point.options.get("data") == "random":
+        return passed("fresh random buffers")
+    return unchecked(
+        "fio's own buffers compress 1.09 times within 1 MiB, 8 to 13 times over long windows (data: tool_default)"
+    )
+
+
+@check("suspect", "Readers are other nodes than the writers.")
+def other_reader(s: Seen) -> Finding:
+    if s.phase.kind == "metadata" or not s.phase.reads or s.phase.writes:
+        return NOT_APPLICABLE
+    return unchecked("each node reads what it wrote itself")
+
+
+@check("suspect", "Nobody moved more than the node's links can carry (target.node_bandwidth).")
+def plausible(s: Seen) -> Finding:
+    if s.phase.kind == "metadata":
+        return NOT_APPLICABLE
+    links = s.target.get("node_bandwidth")
+    rate = s.parsed.figures.get("bandwidth_bytes_per_s")
+    if not links or rate is None:
+        return unchecked("target.node_bandwidth is not given" if not links else "no output to look at")
+    if rate > links * s.point.nodes:
+        return failed(
+            f"{human_size(rate)}/s are more than the links carry ({human_size(links * s.point.nodes)}/s): a cache"
+        )
+    return passed(f"{human_size(rate)}/s of {human_size(links * s.point.nodes)}/s")
+
+
+@check("suspect", "The node was not busy with something else, and its hypervisor gave it its CPUs.")
+def other_load(s: Seen) -> Finding:
+    load = s.run.get("load")
+    if not load:
+        return unchecked("the node's load was not read")
+    if load["steal"] > OTHER_LOAD:
+        return failed(f"the hypervisor withheld {load['steal']:.0%} of the CPU time", True)
+    if load["other"] > OTHER_LOAD:
+        return failed(f"other processes used {load['other']:.0%} of the CPU time", True)
+    return passed(f"others used {load['other']:.0%}, the hypervisor withheld {load['steal']:.0%} of the CPU time")
+
+
+@check("suspect", "No other benchmark ran on the file system.")
+def exclusive(s: Seen) -> Finding:
+    return unchecked("exclusion is not enforced")
+
+
+def _first(text: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return f": {line[:200]}" if line else ""

@@ -1,0 +1,182 @@
+"""What a plan will take: time, bytes, space, files, memory. Pure; bytes of timed phases are upper estimates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from iosweep.config import Config
+from iosweep.plan import Plan, Point, file_set
+from iosweep.tools import FileSet, Tool, tools
+from iosweep.units import human_count, human_duration, human_size
+from iosweep.yamlfile import ConfigError
+
+#: What the forecast assumes where nothing is known; `target.node_bandwidth` replaces the first.
+NODE_BANDWIDTH = 4 << 30  # bytes/s that one node moves at most
+PREPARE_BANDWIDTH = 1 << 30  # bytes/s per node while data sets are written
+LEAST_LATENCY_S = 50e-6  # no I/O ends sooner, so a worker with depth q makes at most q / this per second
+METADATA_RATE = 20_000  # creates, stats or deletes per second and node
+START_UP_S = 0.45  # start and end of a tool, and our own work, for each phase
+UNLIMITED_BYTES = 10 << 40  # more must be allowed by limits.bytes_written
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What something takes. Bytes that timed phases move are an upper estimate from the assumptions above."""
+
+    time_s: float = 0.0
+    bytes_written: int = 0
+    bytes_read: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.time_s + other.time_s,
+            self.bytes_written + other.bytes_written,
+            self.bytes_read + other.bytes_read,
+        )
+
+    def times(self, n: int) -> Cost:
+        """n of them, one after the other."""
+        return Cost(self.time_s * n, self.bytes_written * n, self.bytes_read * n)
+
+
+def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
+    """What one repetition takes, data sets excluded."""
+    tool = tools()[point.tool]
+    cost = Cost()
+    for phase in point.steps():
+        cost += Cost(time_s=START_UP_S)
+        if work := tool.work(point.options, phase):
+            cost += Cost(time_s=work / METADATA_RATE)
+            continue
+        time_s = point.phase_time_s or 0.0
+        # Little's law: so many I/Os in flight, none done sooner than the least latency
+        in_flight = _number(point, "threads_per_node") * _number(point, "queue_depth")
+        rate = min(node_bandwidth or NODE_BANDWIDTH, in_flight * _number(point, "transfer_size") / LEAST_LATENCY_S)
+        moved = rate * point.nodes * time_s
+        reads = _number(point, "read_percent") / 100 if phase.reads and phase.writes else float(phase.reads)
+        cost += Cost(time_s, math.ceil(moved * (1 - reads)), math.ceil(moved * reads))
+    return cost
+
+
+def data_sets(points: Iterable[Point]) -> dict[tuple[int, str], FileSet]:
+    """(node index, directory) -> the largest set asked for there. Points share sets, so each is prepared once."""
+    found: dict[tuple[int, str], FileSet] = {}
+    for point in points:
+        for phase in point.steps():
+            files = file_set(point, phase)
+            if files.role == "fresh":
+                continue
+            for node in range(point.nodes):
+                known = found.get((node, files.directory))
+                if known is None or len(known.files) < len(files.files):
+                    found[node, files.directory] = files
+    return found
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What points will take. Space and inodes are the peak on the target; memory is what the tools' buffers need."""
+
+    points: int
+    repetitions: int
+    allocations: int
+    time_s: float
+    node_hours: float
+    bytes_written: int
+    bytes_read: int
+    peak_bytes: int
+    inodes: int
+    memory_per_node_bytes: int
+
+
+def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forecast:
+    """The forecast of a plan, or of what is left of it: allocation -> point -> repetitions."""
+    node_bandwidth = plan.target.get("node_bandwidth")
+    total, node_seconds, repetitions, chosen = Cost(), 0.0, 0, []
+    allocations = 0
+    for allocation in plan.allocations:
+        todo = {p.id: p.repetitions.min for p in allocation.points} if left is None else left.get(allocation.name, {})
+        members = [p for p in allocation.points if todo.get(p.id)]
+        if not members:
+            continue
+        cost = sum((repetition_cost(p, node_bandwidth).times(todo[p.id]) for p in members), Cost())
+        size = sum(s.size_bytes for s in data_sets(members).values())
+        cost += Cost(size / allocation.nodes / min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH), size)
+        total += cost
+        node_seconds += cost.time_s * allocation.nodes
+        repetitions += sum(todo[p.id] for p in members)
+        chosen += members
+        allocations += 1
+    sets = data_sets(chosen)
+    return Forecast(
+        points=len(chosen),
+        repetitions=repetitions,
+        allocations=allocations,
+        time_s=total.time_s,
+        node_hours=node_seconds / 3600,
+        bytes_written=total.bytes_written,
+        bytes_read=total.bytes_read,
+        peak_bytes=sum(s.size_bytes for s in sets.values()) + max((fresh_bytes(p) for p in chosen), default=0),
+        inodes=sum(len(s.files) for s in sets.values()) + max((_fresh_inodes(p) for p in chosen), default=0),
+        memory_per_node_bytes=max((_memory(p) for p in chosen), default=0),
+    )
+
+
+def fresh_bytes(point: Point) -> int:
+    """Bytes of the new files that a repetition makes, at most."""
+    new = point.options.get("write_mode") == "new" and any(p.writes and not p.reads for p in point.steps())
+    per_node = _number(point, "threads_per_node") * _number(point, "files_per_thread") * _number(point, "file_size")
+    return point.nodes * per_node if new else 0
+
+
+def _fresh_inodes(point: Point) -> int:
+    tool: Tool = tools()[point.tool]
+    return point.nodes * max(tool.inodes(point.options, phase) for phase in point.steps())
+
+
+def _memory(point: Point) -> int:
+    """Buffers of all workers of a node: one transfer for each I/O in flight."""
+    return _number(point, "threads_per_node") * _number(point, "queue_depth") * _number(point, "transfer_size")
+
+
+def _number(point: Point, name: str) -> int:
+    value = point.options.get(name)
+    return value if isinstance(value, int) else 1
+
+
+def sentence(forecast: Forecast, nodes: int | None = None) -> str:
+    """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, up to 4.1 TiB written`; without nodes for a whole plan."""
+    where = f"{human_count(nodes, 'node')}: " if nodes else ""
+    if not forecast.repetitions:
+        return f"{where}nothing left"
+    return (
+        f"{where}{human_count(forecast.points, 'point')}, {human_count(forecast.repetitions, 'repetition')} left,"
+        f" {human_duration(forecast.time_s)}, up to {human_size(forecast.bytes_written)} written"
+    )
+
+
+def refuse(plan: Plan, config: Config) -> None:
+    """Raise ConfigError if the limits do not allow a plan. (Space is compared where the target can be seen.)"""
+    cost = of(plan)
+    document = config.documents[0]
+    problems = []
+    allowed, needed = config.limits.bytes_written, human_size(cost.bytes_written)
+    if allowed is None and cost.bytes_written > UNLIMITED_BYTES:
+        wrong = (
+            f"is missing: up to {needed} may be written; more than 10 TiB must be allowed by it"
+            " (or give target.node_bandwidth, if the nodes are slower than 4 GiB/s)"
+        )
+        problems.append(document.problem(("limits", "bytes_written"), wrong))
+    if allowed is not None and cost.bytes_written > allowed:
+        wrong = f"{human_size(allowed)} is not enough: up to {needed} may be written; raise it, or measure less"
+        problems.append(document.problem(("limits", "bytes_written"), wrong))
+    if config.limits.time is not None and cost.time_s > config.limits.time:
+        wrong = (
+            f"{human_duration(config.limits.time)} is not enough: about {human_duration(cost.time_s)} are needed;"
+            " raise it, or measure less"
+        )
+        problems.append(document.problem(("limits", "time"), wrong))
+    if problems:
+        raise ConfigError(problems)
