@@ -10,6 +10,8 @@ include: "workflow/rules/report.smk"
 # count as done, and the next run would not take the allocation up again.
 rule all:
     default_target: True
+    message:
+        "all: everything is in {CAMPAIGN.results}"
     input:
         *CAMPAIGN.manifests.values(),
         CAMPAIGN.results / "report.html",

@@ -38,9 +38,9 @@ class Size:
 SIZES = {
     size.name: size
     for size in (
-        Size("default", 30, 1000, 8, 3, 10_000, 10_000, 0, 1000),
-        Size("full", 60, 1000, 8, 5, 10_000, 10_000, 100_000, 1000),
-        Size("quick", 3, 100, 2, 1, 1000, 1000, 0, 200, judged=False),
+        Size("default", 50, 1000, 8, 3, 10_000, 10_000, 0, 1000),
+        Size("full", 100, 1000, 8, 5, 10_000, 10_000, 100_000, 1000),
+        Size("quick", 2, 100, 2, 1, 1000, 1000, 0, 200, judged=False),
         Size("tiny", 2, 3, 1, 1, 10, 10, 20, 50, judged=False),
     )
 }

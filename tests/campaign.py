@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import yaml
+
 from iosweep import plan
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import os
 import shlex
@@ -182,6 +183,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     from iosweep.display import Display
     from iosweep.launch import LAUNCHERS
     from iosweep.plan import from_document
+    from iosweep.store import Store
 
     made = from_document(arguments.plan.read_bytes())
     results = arguments.plan.parent.parent
@@ -202,6 +204,10 @@ def _measure(arguments: argparse.Namespace) -> int:
             )
     except runner.Refusal as error:
         print(f"iosweep: {error}", file=sys.stderr)
+        with contextlib.suppress(OSError):  # the results' disk may be what is full
+            Store(results).set_refusal(arguments.allocation, str(error))
+            with arguments.log.open("a") as log:
+                print(error, file=log)
         return error.code
     except runner.Stopped as error:
         print(

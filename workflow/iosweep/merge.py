@@ -58,7 +58,7 @@ def merge(plan: Plan, results: Path) -> None:
         "iosweep_version": iosweep.__version__,
         "plan_digest": plan.digest,
         "seed": plan.seed,
-        "target": plan.target | {"directory": str(Path(plan.target["directory"]).absolute())},
+        "target": {**plan.target, "directory": _absolute(plan)},
         "limits": plan.limits,
         "sweeps": plan.sweeps,
         "configuration": plan.configuration,
@@ -108,15 +108,16 @@ class _Table:
 def _rows(plan: Plan, store: Store, nodes: Mapping[str, Any]) -> Iterator[tuple[Row, list[Row]]]:
     """Every row of the results with its rows of checks."""
     missing = store.missing()
-    for point in plan.points:
+    refusals = store.documents("refusals")
+    for allocation, point in ((a, p) for a in plan.allocations for p in a.points):
         base = _base(plan, point)
         # one point at a time, so that memory does not grow with the campaign
         results = store.results_of(point.id)
         for _, result in sorted(results.items()):
             yield from _repetition(plan, point, result, store, nodes, base)
         if not results:
-            reason = missing.get(point.id, {}).get("reason") or "not measured yet"
-            yield from _missing(point, base, reason)
+            record = missing.get(point.id) or refusals.get(allocation.name) or {"reason": "not measured yet"}
+            yield from _missing(point, base, record["reason"])
 
 
 def _missing(point: Point, base: Row, reason: str) -> Iterator[tuple[Row, list[Row]]]:
@@ -125,6 +126,10 @@ def _missing(point: Point, base: Row, reason: str) -> Iterator[tuple[Row, list[R
     for phase in point.steps():
         row = {"phase": phase.name, "kind": phase.kind, "metric": phase.metric, "verdict": "missing", "reasons": reason}
         yield base | row | checks | _only_for(phase.name, point), []
+
+
+def _absolute(plan: Plan) -> str:
+    return str(Path(plan.target["directory"]).absolute())
 
 
 def _base(plan: Plan, point: Point) -> Row:
@@ -136,7 +141,7 @@ def _base(plan: Plan, point: Point) -> Row:
         "tool": point.tool,
         "nodes": point.nodes,
         "phase_time_s": point.phase_time_s,
-        "target_directory": str(Path(plan.target["directory"]).absolute()),
+        "target_directory": _absolute(plan),
         **{name: value for name, value in options.items() if name in _NAMES},
     }
 

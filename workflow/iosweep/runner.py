@@ -9,7 +9,7 @@ import signal
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -97,6 +97,7 @@ def measure(
             raise Refusal(HANGS, str(error)) from None
         except (target.Refused, TargetError) as error:
             raise Refusal(REFUSED, str(error)) from None
+    store.set_refusal(allocation.name, None)
     manifest.write(manifest_file, allocation, store)
 
 
@@ -110,22 +111,23 @@ def _measure(
     only: str | None,
 ) -> None:
     found = _programs(allocation, store, launcher, watcher)
-    facts = agent.call("identify", plan.target["directory"])
-    mount = {k: facts[k] for k in ("source", "fstype", "fsid")}
-    here = progress.Here({t: p.sha256 for t, p in found.items()}, launcher.nodes, mount)
     points = {p.id: p for p in allocation.points}
+    here = progress.Here({t: p.sha256 for t, p in found.items()}, launcher.nodes)
     done = store.results()
 
     def left() -> dict[str, list[int]]:
         return progress.left(plan, done, store.missing(), here, only).get(allocation.name, {})
 
+    if not left():  # the manifest of what is measured already needs no target
+        return
+    facts = agent.call("identify", plan.target["directory"])
+    mount = {k: facts[k] for k in ("source", "fstype", "fsid")}
+    here = replace(here, target=mount)
     if facts["device"] == results_device(store.path):
         watcher.say("note: the results are on the file system under test")
     todo = left()
     cost = {p.id: repetition_cost(p, plan.target["node_bandwidth"]).time_s for p in points.values()}
     watcher.begin(allocation, sum(map(len, todo.values())), sum(cost[p] * len(n) for p, n in todo.items()))
-    if not todo:
-        return
     directory = target.directory_of(plan.target["directory"], plan.campaign)
     _claim(plan, store, agent, directory, allocation, todo)
     memory = node.facts(facts)

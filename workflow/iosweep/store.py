@@ -6,6 +6,7 @@
     points/<point>/missing.json             why the point cannot be measured here
     nodes/<hash>.json                       facts of a node
     sets/<name>.json                        how a data set was prepared
+    refusals/<allocation>.json              why an allocation could not go on
     manifests/, plans/                      what Snakemake tracks
     results.parquet ... report.html         what merge and report make of it
 
@@ -113,6 +114,13 @@ class Store:
             return
         file.parent.mkdir(parents=True, exist_ok=True)
         write(file, orjson.dumps({"needs": needs, "reason": reason}))
+
+    def set_refusal(self, allocation: str, reason: str | None) -> None:
+        """Record why an allocation could not go on, or (None) that it did."""
+        if reason is None:
+            (self.path / "refusals" / f"{allocation}.json").unlink(missing_ok=True)
+        else:
+            self.put("refusals", allocation, {"reason": reason})
 
     def supersede(self, result: Result) -> Path:
         """Open a repetition again; its result stays under another name."""

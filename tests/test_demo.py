@@ -1,0 +1,50 @@
+"""`make demo`'s campaign, whole: the example as it is shipped, on this machine's file system."""
+
+import shutil
+
+import pandas as pd
+import pytest
+
+from campaign import ROOT, Campaign
+
+LOAD = "other processes used|the hypervisor withheld"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory, fio):
+    campaign = Campaign(tmp_path_factory.mktemp("demo"))
+    campaign.name = "demo"
+    campaign.results = campaign.place / "results" / "demo"
+    campaign.file = campaign.place / "demo.yaml"
+    # word for word; its target is the directory that it is run in
+    shutil.copy(ROOT / "config/examples/demo.yaml", campaign.file)
+    campaign.output = campaign.snakemake()
+    return campaign
+
+
+def test_the_demo_measures_what_it_promises(demo):
+    rows = pd.read_parquet(demo.results / "results.parquet")
+    phases = {"seq_write", "seq_read", "rand_write", "rand_read", "create", "stat", "delete"}
+    assert set(rows.phase) == phases
+    # nothing is invalid or missing, and what is suspect is so because this machine did something else meanwhile:
+    # on a clean machine at least 80 % are valid
+    undisturbed = rows[~rows.reasons.str.contains(LOAD)]
+    assert set(rows.verdict) <= {"valid", "suspect"}
+    assert (undisturbed.verdict == "valid").mean() >= 0.8, undisturbed.reasons.value_counts()
+
+
+def test_the_demo_ends_with_the_headline_and_the_path(demo):
+    for text in ("Sequential write", "Random read latency", "Create", "not checked", "not comparable with mdtest"):
+        assert text in demo.output
+    assert "report: results/demo/report.html" in demo.output
+    # progress with a time to go
+    assert "to go" in demo.output
+
+
+def test_the_demo_stays_small(demo):
+    used = sum(file.stat().st_blocks * 512 for file in demo.place.rglob("*") if file.is_file())
+    assert used < 2 << 30
+
+
+def test_the_demo_again_is_nothing(demo):
+    assert "Nothing to be done" in demo.snakemake()
