@@ -119,9 +119,10 @@ def _as_if(document: dict[str, Any], point: Point, draw: random.Random) -> bytes
     size, threads, depth = (int(point.options[o] or 0) for o in ("transfer_size", "threads_per_node", "queue_depth"))
     job = document["jobs"][0]
     read = job["read"]
-    ios = int(read["total_ios"] * draw.uniform(0.5, 1.5))
+    factor = draw.uniform(0.5, 1.5)
+    bins = {name: 1 + int(count * factor) for name, count in read["clat_ns"]["bins"].items()}
+    ios = sum(bins.values())
     moved, runtime_s = ios * size, read["runtime"] / 1000
-    clat = read["clat_ns"]
     new = {
         **read,
         "total_ios": ios,
@@ -130,7 +131,7 @@ def _as_if(document: dict[str, Any], point: Point, draw: random.Random) -> bytes
         "bw_bytes": int(moved / runtime_s),
         "bw": int(moved / runtime_s) >> 10,
         "iops": ios / runtime_s,
-        "clat_ns": {**clat, "bins": {k: n + int(9 * draw.random()) for k, n in clat["bins"].items()}},
+        "clat_ns": {**read["clat_ns"], "N": ios, "bins": bins},
     }
     levels = {**dict.fromkeys(job["iodepth_level"], 0.0), str(1 << (depth.bit_length() - 1)): 100.0}
     job = {**job, "read": new, "job_runtime": read["runtime"] * threads, "iodepth_level": levels}

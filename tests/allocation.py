@@ -1,6 +1,7 @@
 """One allocation, measured by the real runner in a process of its own, as the rule starts it."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -100,4 +101,5 @@ class Allocation:
 
 def said(row: dict[str, Any]) -> str:
     """Why a row is not valid, without what a busy machine may add."""
-    return "; ".join(r for r in row["reasons"].split("; ") if "of the CPU time" not in r)
+    busy = re.compile(r"of the CPU time|^ran for .* s where .* were asked for$")
+    return "; ".join(r for r in row["reasons"].split("; ") if not busy.search(r))

@@ -119,12 +119,17 @@ def claim(directory: str, owner: dict[str, Any]) -> str:
 def usage(directory: str) -> dict[str, int]:
     """Bytes and files below the campaign's directory."""
     total = files = 0
-    if not os.path.lexists(directory):  # not made yet, or removed by somebody
+    try:
+        top = _open(directory)
+    except FileNotFoundError:  # not made yet, or removed by somebody
         return {"bytes": 0, "files": 0}
-    for _, _, names, handle in os.fwalk(directory, follow_symlinks=False):
-        for name in names:
-            total += os.stat(name, dir_fd=handle, follow_symlinks=False).st_blocks * 512
-            files += 1
+    try:
+        for _, _, names, handle in os.fwalk(".", dir_fd=top, follow_symlinks=False):
+            for name in names:
+                total += os.stat(name, dir_fd=handle, follow_symlinks=False).st_blocks * 512
+                files += 1
+    finally:
+        os.close(top)
     return {"bytes": total, "files": files}
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from iosweep import store
 from iosweep.report import headline, spec, table, words
 from iosweep.report.data import Campaign, load
 from iosweep.report.plots import Figure, figures
@@ -29,12 +29,7 @@ def write(results: Path) -> Path:
     Raises FileNotFoundError when merge has not written to `results`.
     """
     path = results / "report.html"
-    temporary = results / f".report.{os.getpid()}.html"
-    try:
-        temporary.write_text(render(results), encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    store.write(path, render(results).encode())
     return path
 
 

@@ -1,0 +1,252 @@
+"""The commands: what they print, to which stream, and how they end."""
+
+import csv
+import io
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from iosweep import cli, forecast
+from iosweep.store import Store
+from small import METADATA, TEXT, document, make
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "target").mkdir()
+    (tmp_path / "x.yaml").write_text(TEXT.replace("/scratch/me", str(tmp_path / "target")))
+    return tmp_path
+
+
+def run(*arguments: str) -> int:
+    return cli.main(list(arguments))
+
+
+def test_plan_for_a_person(capsys: Capture, place: Path) -> None:
+    assert run("plan", "x.yaml") == 0
+    output = capsys.readouterr().out
+    words = " ".join(output.split())
+    assert words.startswith(f"quick target {place}/target sweep tool points repetitions phases tiny fio 12 1 rand_read")
+    assert "1 node: 12 points, 12 repetitions left, 17 s, up to 32.0 MiB written" in words
+    assert "space on the target: fits" in words
+    facts = {k: v for line in output.splitlines() for k, _, v in [line.strip().partition("  ")]}
+    facts = {key: value.strip() for key, value in facts.items()}
+    assert facts["points"] == "12"
+    assert facts["peak space"] == "32.0 MiB"
+    assert facts["written"] == "up to 32.0 MiB"
+    assert facts["memory per node"] == "512 KiB of buffers"
+
+
+def test_plan_of_a_target_that_is_not_here(capsys: Capture, place: Path) -> None:
+    # a plan is made anywhere: on a laptop for a cluster
+    (place / "target").rmdir()
+    assert run("plan", "x.yaml") == 0
+    assert "space on the target: not checked (the target" in capsys.readouterr().out
+
+
+def test_plan_that_does_not_fit(capsys: Capture, place: Path) -> None:
+    with (place / "x.yaml").open("a") as file:
+        file.write("limits: {share_of_free: 0%}\n")
+    assert run("plan", "x.yaml") == 1
+    assert f"does not fit {place}/target: up to 32.0 MiB are needed, more than 0%" in capsys.readouterr().err
+
+
+def test_plan_as_json(capsys: Capture, place: Path) -> None:
+    assert run("plan", "--json", "x.yaml") == 0
+    found = orjson.loads(capsys.readouterr().out)
+    made = make(place, (place / "x.yaml").read_text())
+    assert found["forecast"] == orjson.loads(orjson.dumps(forecast.of(made)))
+    assert [p["id"] for p in found["plan"]["allocations"][0]["points"]] == [p.id for p in made.points]
+
+
+def test_plan_as_csv(capsys: Capture, place: Path) -> None:
+    assert run("plan", "--csv", "x.yaml") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    made = make(place, (place / "x.yaml").read_text())
+    assert [r["point"] for r in rows] == [p.id for p in made.points]
+    assert {(r["allocation"], r["phases"], r["repetitions"], r["time_s"]) for r in rows} == {
+        ("1-node", "rand_read", "1", "1.4")
+    }
+    whole = forecast.of(made)
+    assert sum(int(r["bytes_read"]) for r in rows) == whole.bytes_read
+
+
+def test_commands_are_exact_and_quoted(capsys: Capture, place: Path) -> None:
+    target = place / "it's a; $dir"
+    target.mkdir()
+    text = document(axes=None, phases=["seq_write", "rand_read"], repetitions=2) | {
+        "target": {"directory": str(target)}
+    }
+    (place / "x.yaml").write_bytes(orjson.dumps(text))
+    assert run("plan", "--commands", "x.yaml") == 0
+    lines = capsys.readouterr().out.splitlines()
+    [point] = make(place, text).points
+    assert lines[0::2] == [f"# {point.id} r{n}" for n in (1, 1, 2, 2)]
+    commands = [shlex.split(line) for line in lines[1::2]]
+    assert [c[1] for c in commands] == ["--name=seq_write", "--name=rand_read"] * 2
+    assert commands[1][2] == f"--directory={target}/iosweep-quick/sets/fio-read-16m-1"
+    assert len({arg for c in commands for arg in c if arg.startswith("--randseed=")}) == 4
+
+
+def test_commands_of_metadata_phases(capsys: Capture, place: Path) -> None:
+    (place / "x.yaml").write_bytes(orjson.dumps(document(**METADATA)))
+    assert run("plan", "--commands", "x.yaml") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 * 2 * 3
+    directories = {arg for line in lines[1::2] for arg in shlex.split(line) if arg.startswith("--directory=")}
+    assert len(directories) == 2  # the phases of a repetition share one
+
+
+def test_a_wrong_configuration(capsys: Capture, place: Path) -> None:
+    (place / "x.yaml").write_text(TEXT.replace("axes:", "axis:").replace("phase_time: 1s", "phase_time: 1"))
+    assert run("plan", "x.yaml") == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("x.yaml:7: sweeps[0].axis: unknown key `axis`")
+    assert lines[-1] == "2 problems; nothing was run"
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--csv"], ["--commands"]])
+def test_no_configuration(capsys: Capture, form: list[str]) -> None:
+    assert run("plan", *form) == 1
+    assert capsys.readouterr().err == (
+        "config/sweep.yaml:1: cannot be read: No such file or directory\n1 problem; nothing was run\n"
+    )
+
+
+def test_too_much_for_the_limits(capsys: Capture, place: Path) -> None:
+    with (place / "x.yaml").open("a") as file:
+        file.write("limits: {time: 10s}\n")
+    assert run("plan", "x.yaml") == 1
+    error = capsys.readouterr().err
+    assert error.startswith("x.yaml:11: limits.time: 10 s is not enough: about 17 s are needed")
+
+
+def test_the_plan_that_is_written_is_the_one_that_was_asked_for(capsys: Capture, place: Path) -> None:
+    made = make(place, (place / "x.yaml").read_text())
+    made_here = orjson.loads(made.document())
+    run("plan", "--json", "x.yaml")
+    digest = _digest(capsys.readouterr().out)
+    file = place / "plans" / f"{digest}.json"
+    assert run("plan", "--write", str(file), "x.yaml") == 0
+    written = orjson.loads(file.read_bytes())
+    assert written["allocations"] == made_here["allocations"]
+    (place / "x.yaml").write_text((place / "x.yaml").read_text().replace("[1, 2, 4]", "[1, 2]"))
+    assert run("plan", "--write", str(place / "plans" / "0.json"), "x.yaml") == 1
+    assert "the configuration changed meanwhile" in capsys.readouterr().err
+    assert not (place / "plans" / "0.json").exists()
+
+
+def _digest(output: str) -> str:
+    from iosweep.plan import from_document
+
+    return from_document(orjson.dumps(orjson.loads(output)["plan"])).digest
+
+
+@pytest.mark.parametrize("command", ["show", "report"])
+def test_a_campaign_that_is_not_known(capsys: Capture, place: Path, command: str) -> None:
+    assert run(command, "nothing") == 1
+    assert capsys.readouterr().err == "no results of a campaign `nothing` in results/\n"
+    (place / "results" / "quick" / "plans").mkdir(parents=True)
+    assert run(command, "nothing") == 1
+    assert capsys.readouterr().err == "no results of a campaign `nothing` in results/ (there are: quick)\n"
+
+
+# rerun
+
+
+def store(place: Path, campaign: str, *points: str) -> Store:
+    made = Store(place / "results" / campaign)
+    (made.path / "plans").mkdir(parents=True)
+    for point in points:
+        for number in (1, 2):
+            record: dict[str, Any] = {
+                "point": point,
+                "tool": {"sha256": "t"},
+                "target": {},
+                "retry": None,
+                "phases": [],
+            }
+            made.commit(point, number, record, {"x": b"y"})
+    return made
+
+
+def test_rerun_a_point(capsys: Capture, place: Path) -> None:
+    made = store(place, "quick", "fio.a.1", "fio.b.1")
+    assert run("rerun", "fio.a.1") == 0
+    assert capsys.readouterr().out == "fio.a.1: 2 superseded; the next run of snakemake measures them again\n"
+    assert list(made.results()) == ["fio.b.1"]
+    assert len(list(made.point("fio.a.1").glob("*.superseded.json"))) == 2
+    assert run("rerun", "fio.a.1") == 1
+    assert capsys.readouterr().err == "fio.a.1: has no result\n"
+
+
+def test_rerun_by_the_beginning_of_the_name(capsys: Capture, place: Path) -> None:
+    made = store(place, "quick", "fio.a.1", "fio.a.12", "fio.b.1", "xfio.b")
+    assert run("rerun", "fio.b") == 0
+    assert sorted(made.results()) == ["fio.a.1", "fio.a.12", "xfio.b"]
+    assert run("rerun", "fio.a.1") == 0  # a whole name, although another one begins with it
+    assert sorted(made.results()) == ["fio.a.12", "xfio.b"]
+
+
+def test_rerun_takes_one_point_and_no_more(capsys: Capture, place: Path) -> None:
+    made = store(place, "quick", *(f"fio.{letter}" for letter in "abcdef"))
+    assert run("rerun", "fio.") == 1
+    named = "; ".join(f"fio.{letter} in results/quick" for letter in "abcde")
+    assert capsys.readouterr().err == f"fio.: is not one point: {named}; ...\n"
+    assert len(made.results()) == 6
+
+
+def test_rerun_one_of_two_campaigns(capsys: Capture, place: Path) -> None:
+    one, two = store(place, "one", "fio.a.1"), store(place, "two", "fio.a.1")
+    assert run("rerun", "fio.a.1") == 1
+    assert "is not one point: fio.a.1 in results/one; fio.a.1 in results/two" in capsys.readouterr().err
+    assert one.results() == two.results() != {}
+    assert run("rerun", "fio.a.1", "--campaign", "two") == 0
+    assert (len(one.results()), len(two.results())) == (1, 0)
+    assert run("rerun", "fio.a.1", "--campaign", "three") == 1
+
+
+def test_rerun_says_what_it_does_not_know_and_does_the_rest(capsys: Capture, place: Path) -> None:
+    made = store(place, "quick", "fio.a.1")
+    assert run("rerun", "nothing", "fio.a.1") == 1
+    assert capsys.readouterr().err == "nothing: has no result\n"
+    assert made.results() == {}
+
+
+def test_a_pager_that_is_left_is_no_error(place: Path) -> None:
+    argv = [sys.executable, "-m", "iosweep.cli", "plan", "--commands", "x.yaml"]
+    (place / "x.yaml").write_text(TEXT.replace("repetitions: 1", "repetitions: 500"))
+    running = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert running.stdout
+    running.stdout.readline()
+    running.stdout.close()
+    _, errors = running.communicate(timeout=60)
+    assert (running.returncode, errors) == (0, b"")
+
+
+@pytest.mark.parametrize("argv", [[], ["nonsense"], ["plan", "--json", "--csv"], ["rerun"]])
+def test_usage(argv: list[str], capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(*argv)
+    assert caught.value.code == 2
+    assert "usage: iosweep" in capsys.readouterr().err
+
+
+def test_what_only_the_rules_call_is_not_in_the_list(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run("--help")
+    assert caught.value.code == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
+    assert {"plan", "show", "report", "rerun", "generate"} <= set(listed)
+    assert not {"measure", "merge", "page", "figures"} & set(listed)

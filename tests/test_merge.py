@@ -1,0 +1,268 @@
+"""The tables that are made of the store: what stands in them, in which units, and what is made of damage."""
+
+import csv
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet
+import pytest
+
+from iosweep import columns, merge
+from iosweep.plan import Plan
+from iosweep.store import Store
+from iosweep.tools import Parsed, fio, tools
+from small import document, make
+
+SAMPLES = Path(fio.__file__).parent / "samples"
+#: The options of the sample that every result here holds.
+SWEEP: dict[str, Any] = {
+    "axes": {"queue_depth": [4, 8]},
+    "options": {"threads_per_node": 2, "transfer_size": "4k", "file_size": "1m"},
+    "repetitions": 2,
+}
+NODE = {"host": "h", "kernel": "6.1", "os": "Debian", "cpu_model": "x", "cpus": 2, "cpus_allowed": "0-1",
+        "memory_bytes": 1 << 30, "mount": "/dev/x on /t type ext4 (rw)"}  # fmt: skip
+
+
+class Campaign:
+    def __init__(self, place: Path, **sweep: Any):
+        self.plan: Plan = make(place, document(**(SWEEP | sweep)))
+        self.results = place / "results"
+        self.store = Store(self.results)
+        self.store.put("nodes", "n1", NODE)
+
+    def measured(self, index: int = 0, number: int = 1, sample: str = "own_rand_read", **run: Any) -> None:
+        """Store a repetition of a point, with the output of a real run."""
+        point = self.plan.points[index]
+        phases = []
+        for step in point.steps():
+            argv = tools()["fio"].argv(point.options, step, "/scratch/me/a b", 1.0, 7)
+            files = {"role": "read", "files": 2, "file_size_bytes": 1 << 20, "set_bytes": 2 << 20, "wrong": [],
+                     "holes": "none"}  # fmt: skip
+            phases.append(
+                {"phase": step.name, "argv": argv, "seed": 7, "started": "2030-01-02T03:04:05.678901+00:00",
+                 "exit_code": 0, "timed_out": False, "wall_s": 1.4, "stderr": "", "files": files,
+                 "load": {"other": 0.0, "steal": 0.0}, "headline": 1.0} | run
+            )  # fmt: skip
+        record = {
+            "point": point.id, "repetition": number, "host": "h", "node": "n1", "phases": phases, "retry": None,
+            "tool": {"path": "/usr/bin/fio", "sha256": "build", "version": "fio-3.33"},
+            "target": {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1"},
+        }  # fmt: skip
+        output = (SAMPLES / f"{sample}.out").read_bytes()
+        raw = {
+            f"{s.name}.{stream}": data for s in point.steps() for stream, data in (("stdout", output), ("stderr", b""))
+        }
+        self.store.commit(point.id, number, record, raw)
+
+    def table(self, name: str = "results") -> list[dict[str, Any]]:
+        merge.merge(self.plan, self.results)
+        rows: list[dict[str, Any]] = pyarrow.parquet.read_table(self.results / f"{name}.parquet").to_pylist()
+        return rows
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    return Campaign(tmp_path)
+
+
+def test_a_row_of_figures_in_si_units(campaign: Campaign) -> None:
+    campaign.measured()
+    row = campaign.table()[0]
+    point = campaign.plan.points[0]
+    expected = {
+        "campaign": "quick", "sweeps": "tiny", "point": point.id, "repetition": 1, "phase": "rand_read", "kind": "data",
+        "tool": "fio", "metric": "ops_per_s", "nodes": 1, "threads_per_node": 2, "transfer_size_bytes": 4096,
+        "queue_depth": 4, "file_size_bytes": 1 << 20, "files_per_thread": 1, "o_direct": True, "ioengine": "libaio",
+        "phase_time_s": 1.0, "bandwidth_bytes_per_s": 267901314.0, "ops_per_s": 65405.594406, "ops": 65471,
+        "bytes_read": 268169216, "runtime_s": 1.001, "wall_s": 1.4, "latency_p99_s": 0.0014336, "verdict": "valid",
+        "reasons": "", "host": "h", "node": "n1", "tool_version": "fio-3.33", "tool_sha256": "build",
+        "target_directory": "/scratch/me", "target_source": "/dev/x", "target_fstype": "ext4",
+        "raw": f"points/{point.id}/r001-1.zip",
+    }  # fmt: skip
+    assert {k: row[k] for k in expected} == expected
+    # what does not apply is absent, never 0
+    absent = [
+        name for name in row if name.startswith("write") or name in ("fsync", "data", "read_percent", "bytes_written")
+    ]
+    assert len(absent) >= 7
+    assert {row[name] for name in absent} == {None}
+    assert row["started"].isoformat() == "2030-01-02T03:04:05.678901+00:00"
+    assert shlex.split(row["command"])[2] == "--directory=/scratch/me/a b"
+
+
+def test_the_columns_are_those_of_the_table_of_columns(campaign: Campaign) -> None:
+    campaign.measured()
+    campaign.table()
+    for name, expected in (
+        ("results", columns.COLUMNS),
+        ("checks", columns.CHECK_COLUMNS),
+        ("nodes", columns.NODE_COLUMNS),
+    ):
+        schema = pyarrow.parquet.read_schema(campaign.results / f"{name}.parquet")
+        assert schema.equals(columns.arrow_schema(expected))
+    with (campaign.results / "results.csv").open(newline="") as file:
+        assert next(csv.reader(file)) == [c.name for c in columns.COLUMNS]
+
+
+def test_every_figure_has_a_column(campaign: Campaign) -> None:
+    names = {c.name for c in columns.COLUMNS}
+    for sample in ("own_rand_read", "own_rand_mixed"):
+        phase = tools()["fio"].phases[sample.removeprefix("own_")]
+        figures = tools()["fio"].parse((SAMPLES / f"{sample}.out").read_bytes(), {}, phase).figures
+        assert set(figures) <= names
+
+
+def test_csv_says_what_parquet_says(campaign: Campaign) -> None:
+    campaign.measured(0, 1)
+    campaign.measured(0, 2, exit_code=1, stderr='a "quoted", word')
+    rows = campaign.table()
+    with (campaign.results / "results.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == len(rows) == 3
+    types = {c.name: c.type for c in columns.COLUMNS}
+    for line, row in zip(lines, rows, strict=True):
+        for name, value in row.items():
+            if value is None:
+                assert line[name] == ""
+            elif types[name] in ("int", "float"):
+                assert float(line[name]) == value
+            elif types[name] == "bool":
+                assert line[name] == str(value).lower()
+            elif types[name] == "string":
+                assert line[name] == value
+
+
+def test_every_row_has_all_its_checks(campaign: Campaign) -> None:
+    campaign.measured()
+    row = campaign.table()[0]
+    found = pyarrow.parquet.read_table(campaign.results / "checks.parquet").to_pylist()
+    assert len(found) == len({c["check"] for c in found}) > 10
+    count = {o: sum(c["outcome"] == o for c in found) for o in ("pass", "fail", "not checked")}
+    assert (row["checks_passed"], row["checks_failed"], row["checks_not_checked"]) == tuple(count.values())
+    assert {(c["point"], c["repetition"], c["phase"]) for c in found} == {(row["point"], 1, "rand_read")}
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "reason"),
+    [
+        ({"exit_code": 1, "stderr": "no space left"}, "invalid", "the tool ended with exit code 1: no space left"),
+        ({"sample": "e2_enospc_write"}, "invalid", "the tool reports error 28"),
+        ({"sample": "k3_kill"}, "invalid", "fio printed nothing"),
+        ({"load": {"other": 0.9, "steal": 0.0}}, "suspect", "other processes used 90% of the CPU time"),
+        ({"not_run": "not run: no space"}, "invalid", "not run: no space"),
+    ],
+)
+def test_a_point_made_invalid_shows_as_such(
+    campaign: Campaign, change: dict[str, Any], verdict: str, reason: str
+) -> None:
+    campaign.measured(0, 1)
+    campaign.measured(0, 2, **change)
+    good, bad = campaign.table()[:2]
+    assert (good["verdict"], good["reasons"]) == ("valid", "")
+    assert bad["verdict"] == verdict
+    assert bad["reasons"].startswith(reason)
+
+
+def test_what_is_missing_has_a_row_with_its_reason(campaign: Campaign) -> None:
+    first, second = campaign.plan.points
+    campaign.store.set_missing(second.id, {"tool": "fio"}, "fio is not on PATH")
+    rows = campaign.table()
+    assert [(r["point"], r["verdict"], r["reasons"], r["repetition"]) for r in rows] == [
+        (first.id, "missing", "not measured yet", None),
+        (second.id, "missing", "fio is not on PATH", None),
+    ]
+    assert {r["ops_per_s"] for r in rows} == {None}
+    assert {r["checks_passed"] for r in rows} == {0}
+
+
+@pytest.mark.parametrize(
+    "harm", [Path.unlink, lambda f: f.write_bytes(b"x"), lambda f: f.write_bytes(bytes(f.stat().st_size))]
+)
+def test_damaged_output_gives_no_figures(campaign: Campaign, harm: Any) -> None:
+    for number in (1, 2):
+        campaign.measured(0, number)
+    point = campaign.plan.points[0].id
+    harm(campaign.store.point(point) / "r002-1.zip")
+    good, bad = campaign.table()[:2]
+    assert good["verdict"] == "valid"
+    assert (bad["repetition"], bad["verdict"], bad["ops_per_s"]) == (2, "missing", None)
+    assert bad["reasons"] == f"the stored raw output is damaged; `iosweep rerun {point}` measures it again"
+
+
+def test_superseded_results_are_not_in_the_table(campaign: Campaign) -> None:
+    campaign.measured(0, 1)
+    campaign.store.supersede(campaign.store.results()[campaign.plan.points[0].id][1])
+    assert campaign.table()[0]["reasons"] == "not measured yet"
+    campaign.measured(0, 1)
+    assert campaign.table()[0]["raw"].endswith("r001-2.zip")
+
+
+def test_a_mended_parser_needs_no_cluster(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign.measured()
+    assert campaign.table()[0]["ops"] == 65471
+    real = tools()["fio"].parse
+
+    def mended(*arguments: Any) -> Parsed:
+        parsed = real(*arguments)
+        return Parsed(parsed.version, {**parsed.figures, "ops": 5}, parsed.evidence, ["wrong after all"])
+
+    monkeypatch.setattr(tools()["fio"], "parse", mended)
+    row = campaign.table()[0]
+    assert (row["ops"], row["verdict"]) == (5, "invalid")
+
+
+def test_options_of_other_phases_are_null(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, phases=["rand_read", "rand_write"])
+    campaign.measured(sample="own_rand_mixed")
+    read, write = campaign.table()[:2]
+    assert (read["phase"], read["fsync"], read["write_mode"], read["data"]) == ("rand_read", None, None, None)
+    assert (write["phase"], write["fsync"], write["write_mode"], write["data"]) == (
+        "rand_write", True, "overwrite", "tool_default",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 100])
+def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    monkeypatch.setattr(merge, "BATCH", batch)
+    campaign = Campaign(tmp_path, axes={"queue_depth": [4, 8, 16]}, repetitions=1)
+    campaign.measured(1)
+    rows = campaign.table()
+    assert [(r["queue_depth"], r["verdict"] == "missing") for r in rows] == [
+        (p.options["queue_depth"], p != campaign.plan.points[1]) for p in campaign.plan.points
+    ]
+    with (campaign.results / "results.csv").open(newline="") as file:
+        assert len(list(csv.reader(file))) == 4
+
+
+def test_one_row(tmp_path: Path) -> None:
+    [row] = Campaign(tmp_path, axes=None).table()
+    assert row["verdict"] == "missing"
+
+
+def test_facts_of_the_campaign(campaign: Campaign) -> None:
+    campaign.table()
+    found = json.loads((campaign.results / "campaign.json").read_text())
+    assert found["campaign"] == "quick"
+    assert found["plan_digest"] == campaign.plan.digest
+    assert found["configuration"][0]["text"].startswith("campaign: quick")
+    assert found["sweeps"] == orjson.loads(orjson.dumps(campaign.plan.sweeps))
+    [node] = pyarrow.parquet.read_table(campaign.results / "nodes.parquet").to_pylist()
+    assert node == NODE | {"node": "n1"}
+
+
+def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign.measured()
+    campaign.table()
+    before = {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()}
+
+    def fails(*_: Any) -> None:
+        raise RuntimeError("halfway")
+
+    monkeypatch.setattr(merge, "_base", fails)
+    with pytest.raises(RuntimeError, match="halfway"):
+        merge.merge(campaign.plan, campaign.results)
+    assert {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()} == before

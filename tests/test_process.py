@@ -1,0 +1,184 @@
+"""Running a command: its end, its time limit, and that nothing of it stays. In a process of its own, since whatever
+else is a child of the runner's is ended with the command."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from iosweep import process
+
+#: Leaves the process group, ignores what can be ignored, and has a child of its own.
+STUBBORN = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGHUP, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-c", "import time, os; os.setsid(); time.sleep(600)"])
+grandchild = os.fork()
+if grandchild == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)  # an orphan at once
+    print(os.getpid(), child.pid, os.getppid(), file=open(sys.argv[1] + ".tmp", "w"), flush=True)
+    os.rename(sys.argv[1] + ".tmp", sys.argv[1])
+    os.close(1); os.close(2)
+    time.sleep(600)
+os.waitpid(grandchild, 0)
+"""
+
+
+def run(body: str, *arguments: str) -> dict[str, Any]:
+    """Run Python code that calls process.run, in a process of its own; its last value as JSON."""
+    program = "import json, sys, os\nfrom iosweep import process\nprocess.adopt_orphans()\n" + textwrap.dedent(body)
+    done = subprocess.run([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, timeout=60, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def simply(argv: list[str], timeout_s: float = 60) -> dict[str, Any]:
+    return run(
+        """
+        d = process.run(json.loads(sys.argv[1]), float(sys.argv[2]))
+        print(json.dumps({**vars(d), "stdout": d.stdout.decode(), "stderr": d.stderr.decode()}))
+        """,
+        json.dumps(argv),
+        str(timeout_s),
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", -9), ("kill -TERM $$", -15)]
+)
+def test_exit_codes(script: str, code: int) -> None:
+    done = simply(["sh", "-c", f"echo out; echo err >&2; {script}"])
+    assert (done["exit_code"], done["timed_out"], done["left_behind"]) == (code, False, 0)
+    assert (done["stdout"], done["stderr"]) == ("out\n", "err\n")
+    assert done["argv"] == ["sh", "-c", f"echo out; echo err >&2; {script}"]
+
+
+def test_no_shell_and_no_input() -> None:
+    done = simply(["printf", "%s|", "a b", "$HOME", ";", "*"])
+    assert done["stdout"] == "a b|$HOME|;|*|"
+    assert simply(["cat"])["stdout"] == ""  # it does not wait for somebody to type
+
+
+def test_large_output_on_both_streams() -> None:
+    done = simply(["sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x; head -c 3000000 /dev/zero | tr '\\0' y >&2"])
+    assert (done["stdout"], done["stderr"]) == ("x" * 3_000_000, "y" * 3_000_000)
+
+
+@pytest.mark.parametrize("program", ["no-such-program-here", "/", "/etc/passwd"])
+def test_what_cannot_be_started(program: str) -> None:
+    with pytest.raises(OSError, match=program):
+        process.run([program], 60, process._children())
+
+
+def ended(pids: list[int]) -> bool:
+    """Whether processes are gone; a moment is granted to those that are killed already."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        if not [p for p in pids if psutil.pid_exists(p) and psutil.Process(p).status() != psutil.STATUS_ZOMBIE]:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_time_limit_ends_the_whole_tree(tmp_path: Path) -> None:
+    found = run(
+        """
+        d = process.run([sys.executable, "-c", sys.argv[1], sys.argv[2]], 1.0)
+        print(json.dumps([d.timed_out, d.exit_code, d.left_behind, process._children()]))
+        """,
+        STUBBORN + "time.sleep(600)",
+        str(tmp_path / "pids"),
+    )
+    assert found == [True, -9, 0, []]
+    assert ended([int(p) for p in (tmp_path / "pids").read_text().split() if int(p) > 1])
+
+
+def test_what_is_left_by_a_command_that_ended_is_ended(tmp_path: Path) -> None:
+    # as fio's workers are when fio is killed
+    found = run(
+        """
+        d = process.run([sys.executable, "-c", sys.argv[1], sys.argv[2]], 60)
+        print(json.dumps([d.timed_out, d.exit_code, d.left_behind, process._children()]))
+        """,
+        # a child that held the pipe would be waited for, up to the time limit
+        STUBBORN.replace("[sys.executable,", "stdout=-3, stderr=-3, args=[sys.executable,")
+        + "\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\nos.kill(os.getpid(), 9)",
+        str(tmp_path / "pids"),
+    )
+    assert found == [False, -9, 0, []]
+    assert ended([int(p) for p in (tmp_path / "pids").read_text().split() if int(p) > 1])
+
+
+def test_output_until_the_time_limit_is_kept() -> None:
+    done = simply(["sh", "-c", "echo first; sleep 600"], 1.0)
+    assert done["timed_out"]
+    assert done["stdout"] == "first\n"
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
+    program = (
+        "import sys; from iosweep import process; process.adopt_orphans()\n"
+        "try: process.run([sys.executable, '-c', sys.argv[1], sys.argv[2]], 600)\n"
+        "except KeyboardInterrupt: print('interrupted', process._children())"
+    )
+    argv = [sys.executable, "-c", program, STUBBORN + "time.sleep(600)", str(tmp_path / "pids")]
+    running = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    end = time.monotonic() + 30
+    while not (tmp_path / "pids").exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    os.kill(running.pid, signal.SIGINT)
+    output, _ = running.communicate(timeout=30)
+    assert output == "interrupted []\n"
+    assert ended([int(p) for p in (tmp_path / "pids").read_text().split() if int(p) > 1])
+
+
+def test_children_that_have_nothing_to_do_with_it_are_spared() -> None:
+    found = run(
+        """
+        import subprocess
+        ours, others = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
+        process.run(["true"], 60, [ours.pid])
+        print(json.dumps([ours.poll(), process._children() == [ours.pid]]))
+        ours.kill()
+        """
+    )
+    assert found == [None, True]
+
+
+def test_load_of_others_and_of_ours() -> None:
+    """What the command itself uses is not others' load."""
+    busy = f"import time; end = time.monotonic() + 1\nwhile time.monotonic() < end: pass\nprint({os.cpu_count()})"
+    load = simply([sys.executable, "-c", busy])["load"]
+    assert set(load) == {"other", "steal"}
+    assert all(0 <= share <= 1 for share in load.values())
+    assert simply(["true"])["load"] is None or simply(["true"])["load"]["other"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "ours_s", "expected"),
+    [
+        # user, nice, system, idle, iowait, irq, softirq, steal, in ticks of 10 ms
+        ([0] * 8, [50, 0, 50, 900, 0, 0, 0, 0], 1.0, {"other": 0.0, "steal": 0.0}),
+        ([0] * 8, [150, 0, 50, 800, 0, 0, 0, 0], 1.0, {"other": 0.1, "steal": 0.0}),
+        ([0] * 8, [50, 100, 50, 700, 0, 0, 0, 100], 1.0, {"other": 0.1, "steal": 0.1}),
+        ([0] * 8, [50, 0, 50, 400, 100, 200, 200, 0], 1.0, {"other": 0.0, "steal": 0.0}),  # interrupts are nobody's
+        ([10] * 8, [20, 10, 10, 1000, 10, 10, 10, 10], 5.0, {"other": 0.0, "steal": 0.0}),
+        ([0] * 8, [5, 0, 5, 5, 0, 0, 0, 0], 0.0, None),  # too short to tell
+        (None, [0] * 8, 0.0, None),
+        ([0] * 8, None, 0.0, None),
+    ],
+)
+def test_load_is_what_is_not_ours(before: Any, after: Any, ours_s: float, expected: Any) -> None:
+    if os.sysconf("SC_CLK_TCK") != 100:
+        pytest.skip("ticks: the kernel does not count in 10 ms")
+    assert process._load(before, after, ours_s) == expected

@@ -1,0 +1,63 @@
+"""How much may be written: shares of what is free, and how full the file system gets, in bytes and in files."""
+
+from typing import Any
+
+import pytest
+
+from iosweep.target import too_much
+
+GIB = 1 << 30
+#: 60 of 100 GiB used, 40 free; a tenth of a million files used.
+NOW = {"used_bytes": 60 * GIB, "free_bytes": 40 * GIB, "used_inodes": 100_000, "free_inodes": 900_000}
+LIMITS = {"share_of_free": 0.10, "fill": 0.80}
+
+CASES: list[tuple[str, dict[str, Any], str | None]] = [
+    ("nothing", {}, None),
+    ("a tenth of what is free", {"needed_bytes": 4 * GIB}, None),
+    ("a byte more", {"needed_bytes": 4 * GIB + 1},
+     "up to 4.0 GiB are needed, more than 10% of the 40.0 GiB that are free; measure less, or raise"
+     " limits.share_of_free"),
+    ("a larger share", {"needed_bytes": 20 * GIB, "limits": LIMITS | {"share_of_free": 0.5}}, None),
+    ("up to the brim", {"needed_bytes": 20 * GIB + 1, "limits": LIMITS | {"share_of_free": 1.0}},
+     "20.0 GiB more would make it 80% full, above limits.fill 80%; free space, or raise limits.fill"),
+    ("nothing may be used", {"needed_bytes": 1, "limits": LIMITS | {"share_of_free": 0.0}},
+     "up to 1 B are needed, more than 0% of the 40.0 GiB that are free"),
+    ("nothing is needed of a full one", {"now": {"used_bytes": 95 * GIB, "free_bytes": 5 * GIB}}, None),
+    ("a little of a full one", {"now": {"used_bytes": 95 * GIB, "free_bytes": 5 * GIB}, "needed_bytes": 1},
+     "1 B more would make it 95% full, above limits.fill 80%"),
+    # what we have there already counts as free, and is not written again
+    ("ours is there", {"needed_bytes": 5 * GIB, "ours_bytes": 10 * GIB}, None),
+    ("some of ours is there", {"needed_bytes": 5 * GIB, "ours_bytes": 4 * GIB},
+     "up to 5.0 GiB are needed, more than 10% of the 44.0 GiB that are free"),
+    ("ours on a full one", {"now": {"used_bytes": 95 * GIB, "free_bytes": 5 * GIB}, "needed_bytes": GIB,
+                            "ours_bytes": 20 * GIB}, None),
+    # before every point only how full it gets
+    ("later, a large share", {"needed_bytes": 15 * GIB, "first": False}, None),
+    ("later, too full", {"needed_bytes": 21 * GIB, "first": False},
+     "21.0 GiB more would make it 81% full, above limits.fill 80%"),
+    ("later, ours does not help", {"needed_bytes": 21 * GIB, "ours_bytes": 50 * GIB, "first": False}, "81% full"),
+    # files
+    ("a tenth of the free inodes", {"needed_inodes": 90_000}, None),
+    ("a file more", {"needed_inodes": 90_001},
+     "up to 90,001 files are needed, more than 10% of the 900,000 free inodes; measure less, or raise"
+     " limits.share_of_free"),
+    ("later, many files", {"needed_inodes": 700_000, "first": False}, None),
+    ("later, too many", {"needed_inodes": 700_001, "first": False},
+     "700,001 more files would use more than 80% of its inodes (limits.fill)"),
+    # btrfs and many network file systems count none
+    ("no inodes at all", {"now": {"used_inodes": 0, "free_inodes": 0}, "needed_inodes": 10**9}, None),
+    ("no inode is free", {"now": {"used_inodes": 1000, "free_inodes": 0}, "needed_inodes": 1},
+     "up to 1 files are needed, more than 10% of the 0 free inodes"),
+    ("an empty file system", {"now": {"used_bytes": 0, "free_bytes": 0}, "needed_bytes": 1},
+     "up to 1 B are needed, more than 10% of the 0 B that are free"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_too_much(change: dict[str, Any], expected: str | None) -> None:
+    call = {"ours_bytes": 0, "needed_bytes": 0, "needed_inodes": 0, "limits": LIMITS, "first": True} | change
+    found = too_much(NOW | call.pop("now", {}), **call)
+    if expected is None:
+        assert found is None
+    else:
+        assert expected in str(found)
