@@ -10,12 +10,12 @@ include: "workflow/rules/report.smk"
 # count as done, and the next run would not take the allocation up again.
 rule all:
     default_target: True
-    message:
-        "all: everything is in {CAMPAIGN.results}"
     input:
         *CAMPAIGN.manifests.values(),
         CAMPAIGN.results / "report.html",
         CAMPAIGN.results / "figures.done",
+    message:
+        "all: everything is in {CAMPAIGN.results}"
 
 
 # A report although an allocation failed, with those points missing. Also after Ctrl-C.

@@ -16,9 +16,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
-from iosweep import target
+from iosweep import process, target
 
 #: Seconds that a touch of the target may take before it counts as hanging.
 DEADLINE_S = 30.0
@@ -46,25 +47,14 @@ class Agent:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    @property
-    def pid(self) -> int | None:
-        """Process id of the child, None before its first touch."""
-        return self._process.pid if self._process else None
-
     def call(self, operation: str, *arguments: Any, deadline_s: float = DEADLINE_S) -> Any:
         """Run one of target.OPERATIONS in the child.
 
         Raises TargetHangs after `deadline_s` (the child is killed, the next call starts another), target.Refused where
         something is not ours, TargetError for an error of the file system.
         """
-        if self._process is None or self._process.poll() is not None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "iosweep.agent"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is for the runner
-            )
-        answer = self._exchange(json.dumps([operation, arguments]).encode() + b"\n", deadline_s)
+        child = self._start()
+        answer = _exchange(child, json.dumps([operation, arguments]).encode() + b"\n", deadline_s)
         if answer is None:
             self._stop()
             what = f"{operation} {arguments[0] if arguments else ''}"
@@ -75,45 +65,80 @@ class Agent:
             raise TargetError(answer["errno"], answer["error"])
         return answer["value"]
 
-    def _exchange(self, line: bytes, deadline_s: float) -> dict[str, Any] | None:
-        assert self._process and self._process.stdin and self._process.stdout
-        end = time.monotonic() + deadline_s
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(line)
-            self._process.stdin.flush()
-        received = bytearray()
-        descriptor = self._process.stdout.fileno()
-        while not received.endswith(b"\n"):
-            ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))
-            if not ready:
-                return None
-            part = os.read(descriptor, 1 << 16)
-            if not part:
-                raise TargetError(0, f"the agent ended by itself (exit code {self._process.wait()})")
-            received += part
-        answer: dict[str, Any] = json.loads(received)
-        return answer
+    def run(self, argv: Sequence[str], timeout_s: float) -> process.Completed:
+        """`process.run` under guard: if we are killed meanwhile, the child kills the command and its descendants.
+
+        A tool that outlives its runner would measure on beside the next one, and write to its files.
+        """
+        spare = [self._start().pid]
+        try:
+            return process.run(argv, timeout_s, spare, lambda pid: self.call("guard", pid))
+        finally:
+            self.call("guard", 0)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "iosweep.agent"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for the runner
+            )
+        return self._process
 
     def _stop(self) -> None:
         if self._process is None:
             return
-        process, self._process = self._process, None
-        process.kill()
-        assert process.stdin and process.stdout
-        process.stdin.close()
-        process.stdout.close()
+        child, self._process = self._process, None
+        child.kill()
+        assert child.stdin and child.stdout
+        child.stdin.close()
+        child.stdout.close()
         with contextlib.suppress(subprocess.TimeoutExpired):  # in the file system: it ends when that lets it go
-            process.wait(1)
+            child.wait(1)
+
+
+def _exchange(child: subprocess.Popen[bytes], line: bytes, deadline_s: float) -> dict[str, Any] | None:
+    """Send a request and wait for its answer; None after the deadline."""
+    assert child.stdin and child.stdout
+    end = time.monotonic() + deadline_s
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.write(line)
+        child.stdin.flush()
+    received = bytearray()
+    descriptor = child.stdout.fileno()
+    while not received.endswith(b"\n"):
+        ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))
+        if not ready:
+            return None
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            raise TargetError(0, f"the agent ended by itself (exit code {child.wait()})")
+        received += part
+    answer: dict[str, Any] = json.loads(received)
+    return answer
 
 
 def main() -> None:
     """The child: answers one request after the other, ends with its standard input or its parent."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    guarded = 0
+
+    def orphaned(*_: object) -> None:
+        if guarded:
+            process.kill_tree(guarded)
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, orphaned)
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: also while a request is being answered
     for line in sys.stdin.buffer:
         operation, arguments = json.loads(line)
         answer: dict[str, Any]
         try:
-            answer = {"value": target.OPERATIONS[operation](*arguments)}
+            if operation == "guard":
+                (guarded,) = arguments
+                answer = {"value": None}
+            else:
+                answer = {"value": target.OPERATIONS[operation](*arguments)}
         except target.Refused as error:
             answer = {"refused": str(error)}
         except OSError as error:
@@ -123,6 +148,7 @@ def main() -> None:
             }
         sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
         sys.stdout.buffer.flush()
+    orphaned()
 
 
 if __name__ == "__main__":

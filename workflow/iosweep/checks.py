@@ -95,7 +95,7 @@ def check(severity: Severity, doc: str) -> Callable[[Callable[[Seen], Finding]],
 @check("invalid", "The tool ended by itself with exit code 0, within its time.")
 def exit_status(s: Seen) -> Finding:
     if s.run.get("not_run"):
-        return failed(s.run["not_run"])
+        return failed(s.run["not_run"], curable=True)
     if s.run["timed_out"]:
         return failed(f"the tool was killed after {human_duration(s.run['wall_s'])}: it did not end by itself", True)
     if s.run["exit_code"] < 0:
@@ -191,6 +191,8 @@ def duration(s: Seen) -> Finding:
         if runtime < LEAST_RUNTIME_S:
             return failed(f"over after {runtime * 1000:.0f} ms; the tool counts in ms: raise files_per_thread")
         return passed(f"{runtime:.3f} s")
+    if runtime < LEAST_RUNTIME_S:
+        return failed(f"over after {runtime * 1000:.0f} ms, too short for the tool's clock: raise phase_time")
     asked = s.point.phase_time_s or 0
     if runtime < SHORTEST * asked:
         return failed(f"ran for {runtime:.2f} s of {asked:.2f} s")
@@ -218,6 +220,8 @@ def queue_depth(s: Seen) -> Finding:
         return NOT_APPLICABLE
     if not levels:
         return unchecked("the tool does not say")
+    if s.point.options.get("ioengine") == "libaio" and not s.point.options.get("o_direct"):
+        return unchecked("without O_DIRECT libaio waits for each I/O, and fio's own queue says nothing")
     # fio's levels: 1, 2, 4 ... >=64; each counts what was from there up to the next
     level = min(1 << (depth.bit_length() - 1), 64)
     reached = sum(percent for name, percent in levels.items() if int(name.lstrip(">=")) >= level)

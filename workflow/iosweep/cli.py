@@ -14,6 +14,8 @@ from typing import Any
 
 import orjson
 
+import iosweep
+
 RESULTS = Path("results")
 CONFIG = Path("config/sweep.yaml")
 
@@ -38,7 +40,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="iosweep", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="iosweep",
+        description="Plan a campaign, show its results, make its report again, open points for another run."
+        " Campaigns are measured by snakemake.",
+    )
+    parser.add_argument("--version", action="version", version=f"iosweep {iosweep.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     def command(run: Any, doc: str, hidden: bool = False) -> argparse.ArgumentParser:
@@ -60,14 +67,14 @@ def _parser() -> argparse.ArgumentParser:
     form.add_argument("--commands", action="store_true", help="the exact command of every phase of every point")
     form.add_argument("--write", type=Path, metavar="FILE", help=argparse.SUPPRESS)
 
-    sub = command(_show, "the headline table of a campaign")
-    sub.add_argument("campaign")
+    named = "its name, or the path of its results"
+    command(_show, "the headline table of a campaign").add_argument("campaign", help=named)
 
     sub = command(_report, "make the tables and the report of a campaign from what is stored")
-    sub.add_argument("campaign")
+    sub.add_argument("campaign", help=named)
 
     sub = command(_rerun, "measure points again; their results are kept as superseded")
-    sub.add_argument("point", nargs="+", help="id of a point, or a beginning that only one has")
+    sub.add_argument("point", nargs="+", help="id of a point; without its hash where that is clear")
     sub.add_argument("--campaign", help="where to look; default: all in results/")
 
     sub = command(_generate, "the schema and the generated parts of the documentation")
@@ -122,8 +129,11 @@ def _show(arguments: argparse.Namespace) -> int:
     from iosweep.report import headline
 
     results = _campaign(arguments.campaign)
-    if results is None or not (results / "results.parquet").exists():
+    if results is None:
         return _no_campaign(arguments.campaign)
+    if not (results / "results.parquet").exists():
+        print(f"{results} has no tables yet; `iosweep report {arguments.campaign}` makes them", file=sys.stderr)
+        return 1
     console = Console()
     console.print(headline.table(results))
     if (results / "report.html").exists():
@@ -141,8 +151,9 @@ def _report(arguments: argparse.Namespace) -> int:
     if results is None or not plans:
         return _no_campaign(arguments.campaign)
     merge.merge(from_document(plans[-1].read_bytes()), results)
-    print(page.write(results))
+    print(f"report: {page.write(results)}")
     figures.export(results)
+    (results / "figures.done").touch()  # or snakemake would make them again
     return 0
 
 
@@ -153,7 +164,8 @@ def _rerun(arguments: argparse.Namespace) -> int:
     status = 0
     for wanted in arguments.point:
         names = sorted({(str(s.path), p) for s in stores for p in s.results() if p == wanted})
-        names = names or sorted({(str(s.path), p) for s in stores for p in s.results() if p.startswith(wanted)})
+        # up to a dot, or `qd1` would mean `qd16` as well
+        names = names or sorted({(str(s.path), p) for s in stores for p in s.results() if p.startswith(wanted + ".")})
         if len(names) != 1:
             many = "; ".join(f"{point} in {path}" for path, point in names[:5]) + ("; ..." if len(names) > 5 else "")
             print(f"{wanted}: {f'is not one point: {many}' if names else 'has no result'}", file=sys.stderr)
@@ -163,7 +175,7 @@ def _rerun(arguments: argparse.Namespace) -> int:
         results = store.results_of(names[0][1])
         for result in results.values():
             store.supersede(result)
-        print(f"{names[0][1]}: {len(results)} superseded; the next run of snakemake measures them again")
+        print(f"{names[0][1]}: {len(results)} superseded and kept; the next run of snakemake measures again")
     return status
 
 

@@ -24,6 +24,9 @@ class Column:
     doc: str
 
 
+#: Between the reasons of a row; no reason contains it.
+REASONS = " | "
+
 _LATENCY = "Completion latency of one I/O in seconds (fio's clat: from submission to completion)"
 
 COLUMNS: tuple[Column, ...] = (
@@ -85,7 +88,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("wall_s", "float", "Seconds from the tool's start to its end, start-up included."),
     # verdict
     Column("verdict", "string", "valid, suspect, invalid or missing."),
-    Column("reasons", "string", "Why, joined by '; '. Empty for valid."),
+    Column("reasons", "string", "Why, joined by ' | '. Empty for valid."),
     Column("checks_passed", "int", "Checks that passed."),
     Column("checks_failed", "int", "Checks that failed."),
     Column("checks_not_checked", "int", "Checks that could not be made (companion table `checks` says why)."),

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from iosweep import models
 from iosweep.models import unknown
-from iosweep.tools import Option, Value, tools
+from iosweep.tools import Option, Tool, Value, tools
+from iosweep.units import size_name
 from iosweep.yamlfile import ConfigError, Document, KeyPath, Problem, load
 
 
@@ -77,8 +78,14 @@ def read(file: Path) -> Config:
     entries = dict(enumerate(model.sweeps)) if model else _sound_entries(document.data)
     sweeps: list[Sweep] = []
     documents = [document]
+    suites: dict[str, int] = {}
     for index, entry in entries.items():
         if isinstance(entry, models.SuiteEntry):
+            if entry.suite in suites:
+                wrong = f"`{entry.suite}` stands twice (the other: sweeps[{suites[entry.suite]}]); give one of them all nodes"
+                problems.append(document.problem(("sweeps", index, "suite"), wrong))
+                continue
+            suites[entry.suite] = index
             suite = load(models.SUITES / f"{entry.suite}.yaml")
             suite_model, found = _validate(suite, models.suite_model())
             problems += found
@@ -127,8 +134,15 @@ def _scaled(sweep: Sweep, scale: models.Scale) -> Sweep:
         return min(value, bound) if bound is not None and isinstance(value, int) else value
 
     most = scale.repetitions or sweep.repetitions.max
+
+    def kept(partial: Mapping[str, tuple[Value, ...]]) -> dict[str, tuple[Value, ...]]:
+        """A condition without the values that are out of bounds: the scaled axes do not have them."""
+        return {n: tuple(v for v in values if cap(n, v) == v) for n, values in partial.items()}
+
     capped = replace(
         sweep,
+        exclude=tuple(e for e in map(kept, sweep.exclude) if all(e.values())),
+        when={n: kept(condition) for n, condition in sweep.when.items()},
         axes={n: tuple(dict.fromkeys(cap(n, v) for v in values)) for n, values in sweep.axes.items()},
         options={n: cap(n, v) for n, v in sweep.options.items()}
         # a default may be above the bound too
@@ -211,9 +225,9 @@ def _check(sweep: Sweep) -> list[Problem]:
     for name, condition in sweep.when.items():
         if name not in sweep.axes:
             problems.append(sweep.problem(unknown("axis", name, sweep.axes), "when", name))
-        if name in condition:
-            problems.append(sweep.problem("depends on itself", "when", name))
         conditions.append((("when", name), condition))
+    if circle := _circle(sweep.when):
+        problems.append(sweep.problem(f"depends on itself ({', '.join(circle)})", "when", circle[0]))
     for where, condition in conditions:
         if not condition:
             problems.append(sweep.problem("is empty; name at least one axis and its value", *where))
@@ -221,9 +235,19 @@ def _check(sweep: Sweep) -> list[Problem]:
             if name not in sweep.axes:
                 problems.append(sweep.problem(unknown("axis", name, sweep.axes), *where, name))
             elif strange := [v for v in values if v not in sweep.axes[name]]:
-                message = f"{_shown(strange[0])} is not a value of the axis (it has {_listed(sweep.axes[name])})"
+                known = ", ".join(_written(tool, name, v) for v in sweep.axes[name])
+                message = f"{_written(tool, name, strange[0])} is not a value of the axis (it has {known})"
                 problems.append(sweep.problem(message, *where, name))
     return problems
+
+
+def _circle(when: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """Axes whose conditions depend on each other in a circle, or nothing."""
+    left = dict(when)
+    while free := [name for name, condition in left.items() if not any(n in left for n in condition)]:
+        for name in free:
+            del left[name]
+    return list(left)
 
 
 def _validate(document: Document, model: type[BaseModel]) -> tuple[Any, list[Problem]]:
@@ -266,7 +290,7 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
         choices = [c.strip("'") for c in detail["ctx"]["expected"].replace(" or ", ", ").split(", ")]
         return document.problem(path, unknown("value", str(value), choices))
     message = {
-        "list_type": "must be a list, for example [1, 2, 4]",
+        "list_type": f"must be a list, for example {_LISTS.get(str(path[-1]), '[1, 2, 4]')}",
         "model_type": "must be a mapping of keys to values",
         "model_attributes_type": "must be a mapping of keys to values",
         "too_short": "is empty; give at least one value",
@@ -278,8 +302,12 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
     return document.problem(path, f"{_shown(value)} {_is(message)}")
 
 
+#: What a list looks like, where it is not one of numbers.
+_LISTS = {"phases": "[seq_write, seq_read]", "exclude": "[{queue_depth: 8}]", "sweeps": "[{suite: four-corners}]"}
+
+
 def _is(message: str) -> str:
-    return message if message.startswith(("is ", "must ", "write ")) else f"is {message}"
+    return message if message.startswith(("is ", "must ", "starts ")) else f"is {message}"
 
 
 def _shown(value: object) -> str:
@@ -287,8 +315,10 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _listed(values: Any) -> str:
-    return ", ".join(str(v) for v in values)
+def _written(tool: Tool, name: str, value: Value) -> str:
+    """A value as a configuration has it."""
+    size = name in tool.options and tool.options[name].kind == "size"
+    return size_name(value) if size and isinstance(value, int) else _shown(value)
 
 
 @cache

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iosweep import config, forecast, manifest, plan, progress
-from iosweep.launch import LAUNCHERS
+from iosweep.launch import LAUNCHERS, Launcher
+from iosweep.models import unknown
 from iosweep.programs import builds
 from iosweep.store import Store
+from iosweep.units import human_count
+from iosweep.yamlfile import ConfigError, Problem
 
 PACKAGE = Path(__file__).parent
 #: What the tables, and what the report, are made by: a change of them makes these again, and nothing else.
@@ -29,12 +32,16 @@ class Dag:
     plan_file: Path
     manifests: dict[str, Path]  # allocation -> the manifest that it is to have
     left: dict[str, str]  # allocation -> what is left, in a sentence; only where something is
+    launcher: Launcher
     merge_code: str
     report_code: str
 
     def text(self, allocation: str) -> str:
         """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`"""
         nodes = next(a.nodes for a in self.plan.allocations if a.name == allocation)
+        name, reached = self.launcher.name, self.launcher.nodes
+        if reached is not None and nodes > reached:
+            return f"{human_count(nodes, 'node')}: missing, the launcher {name} reaches {reached}"
         return self.left.get(allocation) or forecast.sentence(forecast.of(self.plan, {}), nodes)
 
 
@@ -43,6 +50,14 @@ def load(file: Path, results: Path, launcher: str = "direct", only: str | None =
     configured = config.read(file)
     made = plan.make(configured)
     forecast.refuse(made, configured)
+    problems = []
+    if launcher not in LAUNCHERS:
+        problems.append(Problem("profile", 1, "launcher", unknown("launcher", launcher, LAUNCHERS)))
+    if only and not any(progress.chosen(only, point) for point in made.points):
+        sweeps = ", ".join(sweep.name for sweep in configured.sweeps)
+        problems.append(Problem(str(file), 1, "only", f"`{only}` is in no point and no sweep (sweeps: {sweeps})"))
+    if problems:
+        raise ConfigError(problems)
     folder = results / made.campaign
     store = Store(folder)
     stored, missing = store.results(), store.missing()
@@ -61,6 +76,7 @@ def load(file: Path, results: Path, launcher: str = "direct", only: str | None =
             for a in made.allocations
             if a.name in left
         },
+        launcher=LAUNCHERS[launcher],
         merge_code=_code(_MERGE_CODE),
         report_code=_code(_REPORT_CODE),
     )

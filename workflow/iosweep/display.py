@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from iosweep.plan import Allocation
+from iosweep.runner import Judged
 from iosweep.store import Result
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_size
@@ -24,6 +26,7 @@ class Display:
     def __init__(self, console: Console, log: Console):
         self._console = console
         self._log = log
+        self._told: set[str] = set()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(40),
@@ -61,19 +64,29 @@ class Display:
             self._left_s += cost_s
             self._bar.update(self._task, total=self._total)
 
-    def finished(self, result: Result, verdicts: Mapping[str, str], cost_s: float) -> None:
+    def finished(self, result: Result, judged: Mapping[str, Judged], cost_s: float) -> None:
         self._count += 1
         self._done_s += cost_s
         self._left_s = max(0.0, self._left_s - cost_s)
         togo_s = self._left_s * (time.monotonic() - self._started) / self._done_s if self._done_s else 0
-        togo = f"{human_duration(togo_s)} to go" if self._count < self._total else "done"
+        togo = f"{human_duration(togo_s)} to go" if self._count < self._total else ""
         phases = tools()[result.point.partition(".")[0]].phases
-        figures = "  ".join(_figure(p, value, verdicts[p], phases[p].metric) for p, value in result.headlines)
-        count, name = f"{self._count:>4}/{self._total}", result.point.rpartition(".")[0]
-        line = f"[dim]{count}[/dim] {name} r{result.repetition}  {figures}"
+        figures = "  ".join(_figure(p, value, judged[p][0], phases[p].metric) for p, value in result.headlines)
+        name = f"{result.point} r{result.repetition}{' again' if result.retried else ''}"
+        line = f"[dim]{self._count:>4}/{self._total}[/dim] {name}  {figures}"
         self._console.print(f"{line}  [dim]{togo}[/dim]", highlight=False, soft_wrap=True)
         self._log.print(f"{datetime.now().astimezone():%F %T%z} {line}", highlight=False, soft_wrap=True)
+        for verdict, reasons in judged.values():
+            for reason in reasons:
+                self._explain(verdict, reason)
         self._bar.update(self._task, completed=self._count, togo=togo)
+
+    def _explain(self, verdict: str, reason: str) -> None:
+        """Say each reason once, whatever numbers are in it."""
+        kind = re.sub(r"\d+", "", reason)
+        if kind not in self._told:
+            self._told.add(kind)
+            self.say(f"          {verdict}: {reason}")
 
 
 def _figure(phase: str, value: float | None, verdict: str, metric: str) -> str:

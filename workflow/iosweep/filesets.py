@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from iosweep import process
 from iosweep.agent import LONG_DEADLINE_S, Agent
 from iosweep.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan import Point
@@ -79,8 +78,7 @@ class FileSets:
         path = self._agent.call("ensure", self._directory, whole.directory, True, deadline_s=LONG_DEADLINE_S)
         assert whole.prepare
         argv = whole.prepare(path)
-        spare = [self._agent.pid] if self._agent.pid else []
-        done = process.run(argv, 60 + whole.size_bytes / (PREPARE_BANDWIDTH / 100), spare)
+        done = self._agent.run(argv, 60 + whole.size_bytes / (PREPARE_BANDWIDTH / 100))
         parsed = tools()[tool].parse(done.stdout, {}, tools()[tool].phases[whole.prepared_as])
         self._store.put(
             "sets",

@@ -126,18 +126,20 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
 
 def fresh_bytes(point: Point) -> int:
     """Bytes of the new files that a repetition makes, at most."""
-    new = point.options.get("write_mode") == "new" and any(p.writes and not p.reads for p in point.steps())
+    phases = sum(p.writes for p in point.steps()) if point.options.get("write_mode") == "new" else 0
     per_node = _number(point, "threads_per_node") * _number(point, "files_per_thread") * _number(point, "file_size")
-    return point.nodes * per_node if new else 0
+    return point.nodes * per_node * phases
 
 
 def _fresh_inodes(point: Point) -> int:
     tool: Tool = tools()[point.tool]
-    return point.nodes * max(tool.inodes(point.options, phase) for phase in point.steps())
+    return point.nodes * sum(tool.inodes(point.options, phase) for phase in point.steps())
 
 
 def _memory(point: Point) -> int:
     """Buffers of all workers of a node: one transfer for each I/O in flight."""
+    if "transfer_size" not in point.options:
+        return 0
     return _number(point, "threads_per_node") * _number(point, "queue_depth") * _number(point, "transfer_size")
 
 
@@ -146,13 +148,13 @@ def _number(point: Point, name: str) -> int:
     return value if isinstance(value, int) else 1
 
 
-def sentence(forecast: Forecast, nodes: int | None = None) -> str:
-    """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, up to 4.1 TiB written`; without nodes for a whole plan."""
-    where = f"{human_count(nodes, 'node')}: " if nodes else ""
+def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
+    """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, up to 4.1 TiB written`; of a whole plan without `left`."""
+    where = f"{human_count(nodes, 'node')}: "
     if not forecast.repetitions:
         return f"{where}nothing left"
     return (
-        f"{where}{human_count(forecast.points, 'point')}, {human_count(forecast.repetitions, 'repetition')} left,"
+        f"{where}{human_count(forecast.points, 'point')}, {human_count(forecast.repetitions, 'repetition')}{word},"
         f" {human_duration(forecast.time_s)}, up to {human_size(forecast.bytes_written)} written"
     )
 

@@ -21,7 +21,7 @@ import iosweep
 from iosweep import store as _store
 from iosweep import verdict
 from iosweep.checks import Seen
-from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, Column, arrow_schema
+from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, REASONS, Column, arrow_schema
 from iosweep.plan import Plan, Point
 from iosweep.store import Result, Store
 from iosweep.tools import Parsed, tools
@@ -188,7 +188,7 @@ def _repetition(
                 "metric": phase.metric,
                 "wall_s": run["wall_s"],
                 "verdict": outcome,
-                "reasons": "; ".join(reasons),
+                "reasons": REASONS.join(reasons),
                 "checks_passed": counts["pass"],
                 "checks_failed": counts["fail"],
                 "checks_not_checked": counts["not checked"],

@@ -61,7 +61,7 @@ def _size(minimum: int) -> Any:
 
 
 def _name(value: object) -> str:
-    if isinstance(value, str) and re.match(NAME_PATTERN, value):
+    if isinstance(value, str) and re.fullmatch(NAME_PATTERN, value):
         return value
     raise ValueError(
         "not a name; write up to 64 letters, digits, dots, dashes and underscores (a letter or digit first)"
@@ -71,9 +71,16 @@ def _name(value: object) -> str:
 def _path(value: object) -> str:
     if isinstance(value, str) and value and "\0" not in value and "\n" not in value:
         if value.startswith("~"):
-            raise ValueError("`~` is not expanded; write the path out")
+            raise ValueError("starts with `~`, which is not expanded; write the path out")
         return value
     raise ValueError("not a path; write the directory as text, in quotes if it has special characters")
+
+
+def _phase_time(value: object) -> float:
+    seconds = units.parse_duration(value)
+    if seconds < 0.01:
+        raise ValueError("shorter than 10ms")
+    return seconds
 
 
 if TYPE_CHECKING:  # made at run time, so a type checker sees what comes out
@@ -81,11 +88,12 @@ if TYPE_CHECKING:  # made at run time, so a type checker sees what comes out
     Count: TypeAlias = int
 else:
     Size = _size(1)
-    Count = _count(1, None)
+    Count = _count(1, 65536)
 Name = Annotated[str, BeforeValidator(_name), _schema(("string", NAME_PATTERN))]
 Duration = Annotated[
     float, BeforeValidator(units.parse_duration), _schema(("string", units.DURATION_PATTERN))
 ]  # seconds
+PhaseTime = Annotated[float, BeforeValidator(_phase_time), _schema(("string", units.DURATION_PATTERN))]  # seconds
 Share = Annotated[float, BeforeValidator(units.parse_share), _schema(("string", units.SHARE_PATTERN))]  # fraction
 
 
@@ -133,20 +141,24 @@ class Limits(Strict):
         None, description="Bytes that the campaign may write, data sets included. Must be given above 10t."
     )
     time: Duration | None = Field(None, description="Time that the campaign may take, all allocations together.")
-    share_of_free: Share = Field(0.10, description="Share of the target's free space and inodes that may be used.")
+    share_of_free: Share = Field(
+        0.10, description="Share of the target's free space and inodes that may be used. Default: 10%."
+    )
     retried: Share = Field(
         0.10,
         description="Share of an allocation's repetitions (at least 3 of them, unless it is 0%) that may be measured a"
         " second time because something disturbed the first: other load, a kill. Default: 10%.",
     )
-    fill: Share = Field(0.80, description="How full the target may get, in space and in inodes, as df counts.")
+    fill: Share = Field(
+        0.80, description="How full the target may get, in space and in inodes, as df counts. Default: 80%."
+    )
 
 
 class Repetitions(Strict):
     """How often a point is measured: at least `min`, then until the interval is narrow enough, at most `max`."""
 
-    min: Count = Field(3, description="At least so many.")
-    max: Count = Field(10, description="At most so many.")
+    min: Count = Field(3, description="At least so many. Default: 3.")
+    max: Count = Field(10, description="At most so many. Default: 10.")
     until_ci95_half_width: Share = Field(
         0.05,
         description="Stop when the 95 % confidence interval of every phase's headline is within this share.",
@@ -162,7 +174,7 @@ def _repetitions(value: object) -> object:
 
 
 RepetitionsField = Annotated[
-    Annotated[int, Tag("a number")] | Annotated[Repetitions, Tag("a mapping")],
+    Annotated[Count, Tag("a number")] | Annotated[Repetitions, Tag("a mapping")],
     Discriminator(lambda v: "a number" if isinstance(v, int) else "a mapping"),
     BeforeValidator(_repetitions),
 ]
@@ -171,7 +183,7 @@ RepetitionsField = Annotated[
 class Scale(Strict):
     """Upper bounds that make a suite fit a smaller machine. A scaled suite does not compare with published figures."""
 
-    phase_time: Duration | None = Field(None, description="Longest phase time.")
+    phase_time: PhaseTime | None = Field(None, description="Longest phase time.")
     repetitions: Count | None = Field(None, description="Most repetitions.")
     threads_per_node: Count | None = Field(None, description="Most workers per node.")
     queue_depth: Count | None = Field(None, description="Greatest queue depth.")
@@ -194,7 +206,9 @@ def _scale(value: object) -> object:
         return LAPTOP
     if isinstance(value, (dict, Scale)):
         return value
-    raise ValueError("write `laptop`, or a mapping of upper bounds such as {phase_time: 5s, file_size: 256m}")
+    raise ValueError(
+        "not a scale; write `laptop`, or a mapping of upper bounds such as {phase_time: 5s, file_size: 256m}"
+    )
 
 
 def _suite(value: object) -> str:
@@ -252,7 +266,7 @@ def _one_or_more(kind: Any) -> Any:
 
 
 #: `nodes` is an axis of every tool.
-NODES = Option("nodes", "count", 1, "Nodes that take part.", "nodes")
+NODES = Option("nodes", "count", 1, "Nodes that take part.", "nodes", maximum=65536)
 
 
 @cache
@@ -299,7 +313,7 @@ def sweep_model(tool: Tool) -> type[Strict]:
                 description="An axis varies only where others have these values; elsewhere it has its default.",
             ),
         ),
-        "phase_time": (Duration, Field(60.0, description="How long each timed phase runs. Default: 60s.")),
+        "phase_time": (PhaseTime, Field(60.0, description="How long each timed phase runs. Default: 60s.")),
         "repetitions": (
             RepetitionsField,
             Field(

@@ -130,17 +130,31 @@ def make(config: Config) -> Plan:
 
 
 def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:
-    """The product of the axes, less what `when` and `exclude` leave out; each once."""
+    """The product of the axes, less what `when` and `exclude` leave out; each once.
+
+    An axis whose condition does not hold has its default, for other conditions and for `exclude` too.
+    """
     seen = set()
+    defaults = {name: option.default for name, option in tools()[sweep.tool].options.items()} | {"nodes": 1}
     for values in itertools.product(*sweep.axes.values()):
-        full = dict(zip(sweep.axes, values, strict=True))
-        combination = {n: v for n, v in full.items() if _matches(full, sweep.when.get(n, {}))}
-        if any(_matches(combination, partial) for partial in sweep.exclude):
+        combination = dict(zip(sweep.axes, values, strict=True))
+        for name in _conditions_first(sweep.when):
+            if not _matches(defaults | combination, sweep.when[name]):
+                del combination[name]
+        if any(_matches(defaults | combination, partial) for partial in sweep.exclude):
             continue
         key = tuple(sorted(combination.items()))
         if key not in seen:
             seen.add(key)
             yield combination
+
+
+def _conditions_first(when: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """Axes with conditions, each after those that its condition names (configurations have no circles)."""
+    ordered: list[str] = []
+    while len(ordered) < len(when):
+        ordered += [n for n in when if n not in ordered and all(m in ordered or m not in when for m in when[n])]
+    return ordered
 
 
 def _matches(combination: Mapping[str, Value], partial: Mapping[str, tuple[Value, ...]]) -> bool:

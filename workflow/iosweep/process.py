@@ -6,12 +6,14 @@ import contextlib
 import ctypes
 import os
 import resource
+import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 
 @dataclass(frozen=True)
@@ -40,55 +42,69 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
-def run(argv: Sequence[str], timeout_s: float, spare: Sequence[int] = ()) -> Completed:
+def run(
+    argv: Sequence[str], timeout_s: float, spare: Sequence[int] = (), started: Callable[[int], None] | None = None
+) -> Completed:
     """Run a command to its end, at most `timeout_s` seconds; then it and all its descendants are killed.
 
-    `spare` are children of ours that have nothing to do with it. Raises OSError if it cannot be started. Whatever is
-    raised meanwhile (a signal of ours), no process of the command stays.
+    `spare` are children of ours that have nothing to do with it; `started` is told its process id. Raises OSError if it
+    cannot be started. Whatever is raised meanwhile (a signal of ours), no process of the command stays.
     """
-    before, ours, started = _cpu_ticks(), _cpu_seconds(), time.monotonic()
+    before, ours, began = _cpu_ticks(), _cpu_seconds(), time.monotonic()
     process = None
     timed_out = False
     left_behind = 0
-    try:
-        process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+    # Files in memory and not pipes: a descendant that survives its parent would hold a pipe open.
+    with open(os.memfd_create("stdout"), "w+b") as stdout, open(os.memfd_create("stderr"), "w+b") as stderr:
         try:
-            stdout, stderr = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            timed_out = True
-            left_behind = _end(process, spare)
-            stdout, stderr = _rest(process)
-        wall_s = time.monotonic() - started
-        left_behind += _end_descendants(spare)
-    except BaseException:
-        if process:
-            _end(process, spare)
-        else:  # a signal of ours may have come when it was started, but not known yet
-            _end_descendants(spare)
-        raise
-    return Completed(
-        tuple(argv),
-        process.returncode if process.returncode is not None else -signal.SIGKILL,
-        timed_out,
-        wall_s,
-        stdout,
-        stderr,
-        _load(before, _cpu_ticks(), _cpu_seconds() - ours),
-        left_behind,
-    )
+            process = subprocess.Popen(
+                list(argv), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True
+            )
+            if started:
+                started(process.pid)
+            timed_out = not _wait(process, timeout_s)
+            if timed_out:
+                left_behind = _end(process, spare)
+            wall_s = time.monotonic() - began
+            left_behind += _end_descendants(spare)
+        except BaseException:
+            if process:
+                _end(process, spare)
+            else:  # a signal of ours may have come when it was started, but not known yet
+                _end_descendants(spare)
+            raise
+        return Completed(
+            tuple(argv),
+            process.returncode if process.returncode is not None else -signal.SIGKILL,
+            timed_out,
+            wall_s,
+            _content(stdout),
+            _content(stderr),
+            _load(before, _cpu_ticks(), _cpu_seconds() - ours),
+            left_behind,
+        )
 
 
-def _rest(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+    """Whether it ended in time. On a pidfd, because Popen.wait with a timeout looks every 50 ms only."""
     try:
-        return process.communicate(timeout=5)
-    except subprocess.TimeoutExpired as late:  # a process in the file system holds the pipe
-        return late.stdout or b"", late.stderr or b""
+        handle = os.pidfd_open(process.pid)
+    except OSError:  # Linux before 5.3
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout_s)
+        return process.returncode is not None
+    try:
+        ready, _, _ = select.select([handle], [], [], timeout_s)
+    finally:
+        os.close(handle)
+    if ready:
+        process.wait()
+    return bool(ready)
+
+
+def _content(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 def _end(process: subprocess.Popen[bytes], spare: Sequence[int]) -> int:
@@ -114,13 +130,30 @@ def _end_descendants(spare: Sequence[int], patience_s: float = 5.0) -> int:
     return 0
 
 
-def _children() -> list[int]:
+def kill_tree(pid: int) -> None:
+    """Kill a process and all its descendants, also those that have left its session."""
+    found, new = [pid], [pid]
+    while new:
+        new = [child for parent in new for child in _children(parent)]
+        found += new
+    for each in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+
+
+def _children(pid: int | None = None) -> list[int]:
+    """Children of a process, or ours."""
+    parent = os.getpid() if pid is None else pid
     try:
-        return [int(pid) for pid in Path("/proc/thread-self/children").read_text().split()]
-    except OSError:  # a kernel without CONFIG_PROC_CHILDREN
+        tasks = [task / "children" for task in Path(f"/proc/{parent}/task").iterdir()]
+        return [int(child) for children in tasks for child in children.read_text().split()]
+    except OSError:  # it is gone, or a kernel without CONFIG_PROC_CHILDREN
         import psutil
 
-        return [child.pid for child in psutil.Process().children()]
+        try:
+            return [child.pid for child in psutil.Process(parent).children()]
+        except psutil.NoSuchProcess:
+            return []
 
 
 def _cpu_seconds() -> float:

@@ -26,7 +26,13 @@ class Program:
 def sha256(tool: str) -> str | None:
     """Hash of the binary that PATH finds for a tool, or None. Starts nothing."""
     path = shutil.which(tools()[tool].program)
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else None
+    if path is None:
+        return None
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except PermissionError:  # it may be run, but not read: size and time must do
+        status = Path(path).stat()
+        return f"unreadable, {status.st_size} bytes of {status.st_mtime_ns}"
 
 
 def builds(names: Iterable[str]) -> dict[str, str | None]:

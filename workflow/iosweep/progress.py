@@ -9,9 +9,9 @@ from typing import Any
 from iosweep.plan import Allocation, Plan, Point
 from iosweep.store import Result
 
-#: So many tries may a repetition have whose failure another try can cure. How many repetitions may be tried again is
-#: limits.retried, but at least so many: on a node that is always busy, trying everything twice cures nothing.
-TRIES, RETRIED_LEAST = 2, 3
+#: A repetition whose failure another try can cure is tried once more. How many are is limits.retried, but at least so
+#: many: on a node that is always busy, trying everything twice cures nothing.
+RETRIED_LEAST = 3
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ def left(
     for allocation in plan.allocations:
         budget = _retries(plan, allocation, results)
         for point in allocation.points:
-            if only and only not in point.id and not any(only in sweep for sweep in point.sweeps):
+            if only and not chosen(only, point):
                 continue
-            if lacking(missing.get(point.id), here):
+            if lacking(missing.get(point.id), here) or (here.nodes is not None and here.nodes < point.nodes):
                 continue
             have, curable = _have(plan, point, results.get(point.id, {}), here)
             for number in curable[: max(0, budget)]:
@@ -61,8 +61,13 @@ def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[i
     """How many repetitions of an allocation may still be tried again."""
     share = plan.limits["retried"]
     planned = sum(p.repetitions.min for p in allocation.points)
-    spent = sum(r.attempt > 1 for p in allocation.points for r in results.get(p.id, {}).values())
+    spent = sum(r.retried for p in allocation.points for r in results.get(p.id, {}).values())
     return max(RETRIED_LEAST, int(share * planned)) - spent if share else 0
+
+
+def chosen(only: str, point: Point) -> bool:
+    """Whether `only` is in the point's id, or in the name of one of its sweeps."""
+    return only in point.id or any(only in sweep for sweep in point.sweeps)
 
 
 def counts(found: Mapping[str, Mapping[str, list[int]]]) -> dict[str, dict[str, int]]:
@@ -83,7 +88,7 @@ def lacking(record: Mapping[str, Any] | None, here: Here) -> bool:
 def _have(plan: Plan, point: Point, results: Mapping[int, Result], here: Here) -> tuple[dict[int, Result], list[int]]:
     """Stored repetitions that count, and the numbers of those among them that another try may cure."""
     have = {number: result for number, result in results.items() if _counts(result, plan, point, here)}
-    return have, [number for number, r in have.items() if r.retry and r.attempt < TRIES]
+    return have, [number for number, r in have.items() if r.retry and not r.retried]
 
 
 def _counts(result: Result, plan: Plan, point: Point, here: Here) -> bool:

@@ -22,8 +22,9 @@ from iosweep.filesets import FileSets
 from iosweep.forecast import METADATA_RATE, fresh_bytes, repetition_cost
 from iosweep.launch import Launcher
 from iosweep.plan import Allocation, Plan, Point, file_set
-from iosweep.store import Result, Store
+from iosweep.store import Held, Result, Store
 from iosweep.tools import Parsed, Phase, tools
+from iosweep.units import human_count
 
 #: Exit codes of `iosweep measure`. 0: every repetition has an outcome, failures included.
 REFUSED, HANGS, STORE_FAILED, INTERRUPTED = 3, 4, 5, 130
@@ -36,6 +37,10 @@ SLOWEST = 1 / 200
 
 #: Ctrl-C, a scheduler, a terminal that is closed.
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+#: Verdict and reasons.
+Judged = tuple[verdict.Verdict, list[str]]
 
 
 class Stopped(BaseException):
@@ -55,7 +60,7 @@ class Watcher(Protocol):
 
     def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None: ...
     def say(self, text: str) -> None: ...
-    def finished(self, result: Result, verdicts: Mapping[str, str], cost_s: float) -> None: ...
+    def finished(self, result: Result, judged: Mapping[str, Judged], cost_s: float) -> None: ...
     def more(self, repetitions: int, cost_s: float) -> None: ...
 
 
@@ -92,7 +97,11 @@ def measure(
     process.adopt_orphans()
     with _signals(), Agent() as agent:
         try:
-            _measure(plan, allocation, store, agent, launcher, watcher, only)
+            with store.locked():
+                _measure(plan, allocation, store, agent, launcher, watcher, only)
+        except Held as error:
+            busy = f"campaign {plan.campaign} is being measured by {error}; wait for it or stop it"
+            raise Refusal(REFUSED, busy) from None
         except TargetHangs as error:
             raise Refusal(HANGS, str(error)) from None
         except (target.Refused, TargetError) as error:
@@ -122,7 +131,8 @@ def _measure(
         return
     facts = agent.call("identify", plan.target["directory"])
     mount = {k: facts[k] for k in ("source", "fstype", "fsid")}
-    here = replace(here, target=mount)
+    # not the fsid: of NFS, and of XFS on a device mapper, it may be another after each mount
+    here = replace(here, target={k: facts[k] for k in ("source", "fstype")})
     if facts["device"] == results_device(store.path):
         watcher.say("note: the results are on the file system under test")
     todo = left()
@@ -150,11 +160,15 @@ def _measure(
         order = sorted(p for p, n in todo.items() if n[0] == number)
         random.Random(f"{plan.seed}:{number}").shuffle(order)
         for point in order:
-            result, verdicts = _repetition(context, points[point], number)
-            done.setdefault(point, {})[number] = result
-            watcher.finished(result, verdicts, cost[point])
-        before, todo = todo, left()
-        news = {p: len(n) - len(before.get(p, [])) + (p in order) for p, n in todo.items()}
+            before = done.setdefault(point, {}).get(number)
+            result, judged = _repetition(context, points[point], number, bool(before and before.retry))
+            done[point][number] = result
+            watcher.finished(result, judged, cost[point])
+        expected, todo = todo, left()
+        news = {p: len(n) - len(expected.get(p, [])) + (p in order) for p, n in todo.items()}
+        again = sum(done[p][n[0]].retry is not None for p, n in todo.items() if n[0] in done.get(p, {}))
+        if again:
+            watcher.say(f"{human_count(again, 'repetition')} disturbed, tried again")
         watcher.more(sum(news.values()), sum(cost[p] * n for p, n in news.items()))
 
 
@@ -215,23 +229,27 @@ def _claim(
         raise Refusal(REFUSED, f"refused, nothing was written to {parent}: {wrong}")
     uuid = agent.call("claim", directory, owner)
     store.put("", "target", {"uuid": uuid, "directory": directory})
+    agent.call("remove", directory, "fresh", deadline_s=LONG_DEADLINE_S)  # what an interrupted repetition left
 
 
-def _repetition(c: _Context, point: Point, number: int) -> tuple[Result, dict[str, str]]:
-    """Run all phases of a point once and store them; returns the result and phase -> verdict."""
+def _repetition(c: _Context, point: Point, number: int, retried: bool) -> tuple[Result, dict[str, Judged]]:
+    """Run all phases of a point once and store them; returns the result and phase -> verdict, reasons.
+
+    `retried`: the try before this one was disturbed.
+    """
     started = datetime.now(UTC)
     runs: list[dict[str, Any]] = []
     raw: dict[str, bytes] = {}
-    verdicts: dict[str, str] = {}
+    judged: dict[str, Judged] = {}
     retry: str | None = None
     program = c.programs[point.tool]
     for phase in point.steps():
         run, output = _phase(c, point, phase, number)
         parsed = tools()[point.tool].parse(output.get("stdout", b""), point.options, phase) if output else Parsed()
         findings = verdict.judge(Seen(point, phase, run, parsed, c.plan.target, c.node["memory_bytes"]))
-        verdicts[phase.name] = verdict.verdict(findings)[0]
+        judged[phase.name] = verdict.verdict(findings)
         retry = retry or verdict.retry(findings)
-        run["headline"] = parsed.figures.get(phase.metric) if verdicts[phase.name] != "invalid" else None
+        run["headline"] = parsed.figures.get(phase.metric) if judged[phase.name][0] != "invalid" else None
         runs.append(run)
         raw |= {f"{phase.name}.{stream}": data for stream, data in output.items()}
     c.agent.call("remove", c.directory, f"fresh/{point.id}-r{number}", deadline_s=LONG_DEADLINE_S)
@@ -249,9 +267,10 @@ def _repetition(c: _Context, point: Point, number: int) -> tuple[Result, dict[st
         "environment": node.environment(),
         "phases": runs,
         "retry": retry,
+        "retried": retried,
     }
     try:
-        return c.store.commit(point.id, number, record, raw), verdicts
+        return c.store.commit(point.id, number, record, raw), judged
     except OSError as error:
         raise Refusal(
             STORE_FAILED,
@@ -287,13 +306,13 @@ def _phase(c: _Context, point: Point, phase: Phase, number: int) -> tuple[dict[s
             run["files"] = c.sets.ready(files, lambda size: _may_write(c, size, 0))
             if run["files"]["wrong"]:
                 return run | {"not_run": "not run: " + "; ".join(run["files"]["wrong"])}, {}
-    except (target.Refused, TargetError) as error:
+    except TargetError as error:
         return run | {"not_run": f"not run: {error}"}, {}
     work = tool.work(point.options, phase)
     timeout_s = GRACE_S + (work / (METADATA_RATE * SLOWEST) if work else 1.5 * (point.phase_time_s or 0))
     run["started"] = datetime.now(UTC).isoformat()
     try:
-        done = process.run(argv, timeout_s, [c.agent.pid] if c.agent.pid else [])
+        done = c.agent.run(argv, timeout_s)
     except OSError as error:
         return run | {"not_run": f"could not be started: {error}"}, {}
     run |= {
@@ -314,7 +333,7 @@ def _phase(c: _Context, point: Point, phase: Phase, number: int) -> tuple[dict[s
 
 
 def _may_write(c: _Context, size: int, inodes: int) -> None:
-    """Raise target.Refused if so much more must not be written now."""
+    """Raise target.Refused if so much more must not be written now: that ends the allocation, and is not a result."""
     now = c.agent.call("space", c.directory)
     if wrong := target.too_much(now, 0, size, inodes, dict(c.plan.limits), first=False):
         raise target.Refused(wrong)

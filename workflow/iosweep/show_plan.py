@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from iosweep import forecast, plan, target
@@ -51,12 +53,12 @@ def table(made: plan.Plan) -> int:
             ", ".join(map(str, sorted(repetitions))),
             " ".join(sweep["phases"]),
         )
-    console.print(f"[bold]{made.campaign}[/bold]  target {made.target['directory']}", highlight=False)
+    console.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target['directory'])}", highlight=False)
     console.print(points)
     console.print()
     for allocation in made.allocations:
         todo = {allocation.name: {p.id: p.repetitions.min for p in allocation.points}}
-        console.print(forecast.sentence(forecast.of(made, todo), allocation.nodes), highlight=False)
+        console.print(forecast.sentence(forecast.of(made, todo), allocation.nodes, word=""), highlight=False)
     facts = Table(box=None, pad_edge=False, show_header=False)
     for name, value in (
         ("points", f"{cost.points:,}"),
@@ -66,7 +68,7 @@ def table(made: plan.Plan) -> int:
         ),
         ("allocations", f"{cost.allocations}"),
         ("time", human_duration(cost.time_s)),
-        ("node-hours", f"{cost.node_hours:.1f}"),
+        ("node-hours", f"{cost.node_hours:.2f}"),
         ("written", f"up to {human_size(cost.bytes_written)}"),
         ("read", f"up to {human_size(cost.bytes_read)}"),
         ("peak space", human_size(cost.peak_bytes)),
@@ -94,12 +96,14 @@ def _fits(made: plan.Plan, cost: forecast.Forecast) -> int:
     """Compare with the target's space, where it can be seen from here."""
     try:
         with Agent() as agent:
-            agent.call("identify", made.target["directory"], deadline_s=DEADLINE_S)
+            facts = agent.call("identify", made.target["directory"], deadline_s=DEADLINE_S)
             space = agent.call("space", made.target["directory"], deadline_s=DEADLINE_S)
     except (target.Refused, TargetError, TargetHangs) as error:
         print(f"space on the target: not checked ({error})")
         return 0
     wrong = target.too_much(space, 0, cost.peak_bytes, cost.inodes, dict(made.limits), first=True)
+    if not facts["writable"]:
+        wrong = f"it cannot be written to by user id {os.getuid()}"
     if wrong:
         print(f"does not fit {made.target['directory']}: {wrong}", file=sys.stderr)
         return 1

@@ -7,6 +7,7 @@
     nodes/<hash>.json                       facts of a node
     sets/<name>.json                        how a data set was prepared
     refusals/<allocation>.json              why an allocation could not go on
+    lock                                    held by the runner that measures
     manifests/, plans/                      what Snakemake tracks
     results.parquet ... report.html         what merge and report make of it
 
@@ -17,12 +18,15 @@ size) last. The highest try of a repetition counts.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import io
 import os
 import re
+import socket
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,8 +51,13 @@ class Result:
     raw: Mapping[str, Any]  # name, sha256, bytes
     tool_sha256: str
     target: Mapping[str, Any]  # directory, source, fstype, fsid
-    retry: str | None
+    retry: str | None  # why another try may help
+    retried: bool  # it is that other try
     headlines: tuple[tuple[str, float | None], ...]
+
+
+class Held(Exception):
+    """Another runner measures this campaign; the message says which."""
 
 
 class Store:
@@ -114,6 +123,21 @@ class Store:
             return
         file.parent.mkdir(parents=True, exist_ok=True)
         write(file, orjson.dumps({"needs": needs, "reason": reason}))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the campaign: one runner at a time. Raises Held if another one lives; the kernel frees it with us."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / "lock").open("a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise Held(file.read().strip() or "another process") from None
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}")
+            file.flush()
+            yield
 
     def set_refusal(self, allocation: str, reason: str | None) -> None:
         """Record why an allocation could not go on, or (None) that it did."""
@@ -231,6 +255,7 @@ def _result(point: str, repetition: int, attempt: int, record: Mapping[str, Any]
         tool_sha256=record["tool"]["sha256"],
         target=record["target"],
         retry=record["retry"],
+        retried=record["retried"],
         headlines=tuple((run["phase"], run["headline"]) for run in record["phases"]),
     )
 

@@ -30,7 +30,7 @@ def directory_of(target: str, campaign: str) -> str:
 
 
 def identify(target: str) -> dict[str, Any]:
-    """Which file system a directory is on: {source, fstype, mount (the whole line), fsid, device}."""
+    """Which file system a directory is on: {source, fstype, mount (the whole line), fsid, device, writable}."""
     path = Path(target)
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
@@ -58,6 +58,7 @@ def identify(target: str) -> dict[str, Any]:
         "mount": best[3],
         "fsid": f"{os.statvfs(real).f_fsid:016x}",
         "device": path.stat().st_dev,
+        "writable": os.access(path, os.W_OK | os.X_OK),
     }
 
 
@@ -82,6 +83,11 @@ def claim(directory: str, owner: dict[str, Any]) -> str:
         Path(directory).mkdir(mode=0o700)
     except FileExistsError:
         pass
+    except PermissionError:
+        raise Refused(
+            f"the target {Path(directory).parent} cannot be written to by user id {os.getuid()};"
+            " give it permission, or name another directory"
+        ) from None
     handle = _open(directory)
     try:
         found = _marker(handle)

@@ -158,8 +158,8 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
             here = (*path, str(key.value))
             if key.value == "<<":  # only a word in YAML 1.2
                 problems.append(Problem(file, line, dotted(path), "merge keys (<<) are not supported; use an alias"))
-            elif not isinstance(key, yaml.ScalarNode):
-                problems.append(Problem(file, line, dotted(path), "keys must be plain words"))
+            elif not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
+                problems.append(Problem(file, line, dotted(path), "keys must be text; put this one in quotes"))
             elif not _is_text(key.value):
                 problems.append(Problem(file, line, dotted(path), "a key has half of a surrogate pair"))
             elif key.value in seen:

@@ -29,7 +29,11 @@ def chosen_points():
 def launcher():
     # A profile's `config:` vanishes under --config; its default-resources do not, and are known here already.
     resources = workflow.resource_settings.default_resources or {}
-    return str(resources["launcher"].raw).strip("\"'") if "launcher" in resources else "direct"
+    return (
+        str(resources["launcher"].raw).strip("\"'")
+        if "launcher" in resources
+        else "direct"
+    )
 
 
 def load_dag():
@@ -42,6 +46,8 @@ def load_dag():
 CONFIG, ONLY, LAUNCHER = chosen_configuration(), chosen_points(), launcher()
 CAMPAIGN = load_dag()
 TEXT = dag.Texts(CAMPAIGN)
+# Not a parameter: what was measured does not depend on it, and a run without it must not do anything again.
+ONLY_THESE = ["--only", ONLY] if ONLY else []
 IOSWEEP = [sys.executable, "-m", "iosweep.cli"]
 
 

@@ -13,7 +13,7 @@ rule plan:
     message:
         "plan: {params.config}"
     shell:
-        "{params.iosweep:q} plan --write {output:q} {params.config:q} 2> {log:q}"
+        "{params.iosweep:q} plan --write {output:q} {params.config:q} 2>&1 | tee {log:q}"
 
 
 def names(allocations):
@@ -27,29 +27,30 @@ rule measure:
         CAMPAIGN.plan_file,
     output:
         CAMPAIGN.results / "manifests" / "{allocation}-{digest}-{generation}.jsonl",
-    wildcard_constraints:
-        allocation=names(CAMPAIGN.left if workflow.is_main_process else CAMPAIGN.manifests),
-        digest="[0-9a-f]+",
-        generation="[0-9]+",
     log:
         CAMPAIGN.results / "logs" / "{allocation}-{digest}-{generation}.log",
+    wildcard_constraints:
+        allocation=names(
+            CAMPAIGN.left if workflow.is_main_process else CAMPAIGN.manifests
+        ),
+        digest="[0-9a-f]+",
+        generation="[0-9]+",
     params:
         iosweep=IOSWEEP,
-        only=["--only", ONLY] if ONLY else [],
         launcher=LAUNCHER,
     message:
         "measure {TEXT:{wildcards.allocation}}"
     shell:
         "{params.iosweep:q} measure {input:q} --allocation {wildcards.allocation:q} --manifest {output:q}"
-        " --launcher {params.launcher:q} {params.only:q} --log {log:q}"
+        " --launcher {params.launcher:q} {ONLY_THESE:q} --log {log:q}"
 
 
 # The manifest of what is measured already: nothing to submit.
 use rule measure as collect with:
-    localrule: True
-    message:
-        "collect {TEXT:{wildcards.allocation}}"
     wildcard_constraints:
         allocation=names(set(CAMPAIGN.manifests) - set(CAMPAIGN.left)),
         digest="[0-9a-f]+",
         generation="[0-9]+",
+    localrule: True
+    message:
+        "collect {TEXT:{wildcards.allocation}}"

@@ -20,7 +20,7 @@ rule merge:
     message:
         "merge: raw output to tables"
     shell:
-        "{params.iosweep:q} merge {input.plan:q} 2> {log:q}"
+        "{params.iosweep:q} merge {input.plan:q} 2>&1 | tee {log:q}"
 
 
 rule report:
@@ -38,7 +38,7 @@ rule report:
     message:
         "report: {output}"
     shell:
-        "{params.iosweep:q} page {params.results:q} 2> {log:q}"
+        "{params.iosweep:q} page {params.results:q} 2>&1 | tee {log:q}"
 
 
 rule figures:
@@ -56,4 +56,4 @@ rule figures:
     message:
         "figures: SVG and PNG in {params.results}/figures"
     shell:
-        "{params.iosweep:q} figures {params.results:q} 2> {log:q}"
+        "{params.iosweep:q} figures {params.results:q} 2>&1 | tee {log:q}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from iosweep.columns import REASONS
 from iosweep.report.summary import Result, Statistics
 
 
@@ -213,15 +214,18 @@ def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:
     for text in texts:
         found.setdefault(_bare(text), []).append(text)
     ordered = sorted(found.values(), key=lambda alike: -len(alike))
-    return [(alike[0] if len(set(alike)) == 1 else f"{alike[0]} and the like", len(alike)) for alike in ordered]
+    return [
+        (alike[0] if len(set(alike)) == 1 else f"{alike[0]} and {len(set(alike)) - 1} similar", len(alike))
+        for alike in ordered
+    ]
 
 
 def reasons(results: Sequence[Result], most: int = 3) -> str:
     """The commonest reasons of some results: `2 × fio is not installed; 1 × too short`. One alone has no count."""
     own: list[str] = []
     for result in results:
-        # A row's reasons are joined by "; ", and repetitions may give the same one with other numbers.
-        parts = "; ".join(result.reasons or ("no reason given",)).split("; ")
+        # Repetitions may give the same reason with other numbers.
+        parts = REASONS.join(result.reasons or ("no reason given",)).split(REASONS)
         own += {_bare(part): part for part in parts}.values()
     found = commonest(own)
     if len(found) == 1:

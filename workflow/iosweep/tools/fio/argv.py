@@ -38,6 +38,8 @@ def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
         return f"file_size {size_name(size)} is not a multiple of transfer_size {size_name(transfer)}"
     if options["o_direct"] and transfer % 512:
         return f"transfer_size {transfer} is not a multiple of 512, which O_DIRECT needs"
+    if "rand_mixed" in phases and options["write_mode"] == "new":
+        return "write_mode new has no effect on rand_mixed, which reads and writes the same complete files; remove one"
     if depth > 1 and options["ioengine"] in SYNCHRONOUS:
         return (
             f"queue_depth {depth} has no effect with ioengine {options['ioengine']} (one I/O in flight);"

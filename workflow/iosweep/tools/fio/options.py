@@ -11,7 +11,7 @@ _WRITING = frozenset({"seq_write", "rand_write", "rand_mixed"})
 OPTIONS: dict[str, Option] = {
     o.name: o
     for o in (
-        Option("threads_per_node", "count", 1, "Workers on each node (numjobs).", "workers", _BOTH, maximum=65536),
+        Option("threads_per_node", "count", 1, "Workers on each node (numjobs).", "workers", _BOTH, maximum=4096),
         Option("transfer_size", "size", 1 << 20, "Bytes of one I/O (bs).", "bytes", _DATA, minimum=512),
         Option("queue_depth", "count", 1, "I/Os in flight per worker (iodepth).", "I/Os", _DATA, maximum=65536),
         Option("file_size", "size", 1 << 30, "Size of each file (size / nrfiles).", "bytes", _DATA, minimum=4096),
