@@ -82,7 +82,8 @@ def read(file: Path) -> Config:
     for index, entry in entries.items():
         if isinstance(entry, models.SuiteEntry):
             if entry.suite in suites:
-                wrong = f"`{entry.suite}` stands twice (the other: sweeps[{suites[entry.suite]}]); give one of them all nodes"
+                first = f"sweeps[{suites[entry.suite]}]"
+                wrong = f"`{entry.suite}` stands twice (the other: {first}); give one of them all node counts"
                 problems.append(document.problem(("sweeps", index, "suite"), wrong))
                 continue
             suites[entry.suite] = index
