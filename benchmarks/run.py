@@ -71,7 +71,7 @@ def _arguments() -> argparse.Namespace:
     sizes = parser.add_mutually_exclusive_group()
     for name, doc in (
         ("quick", "less than a minute, too small to judge"),
-        ("full", "also merges 100,000 results (half an hour)"),
+        ("full", "also merges 100,000 results (about 10 minutes)"),
         ("tiny", argparse.SUPPRESS),
     ):
         sizes.add_argument(f"--{name}", dest="size", action="store_const", const=name, default="default", help=doc)

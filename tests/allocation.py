@@ -11,6 +11,7 @@ import orjson
 import pyarrow.parquet
 
 from iosweep import merge, plan
+from iosweep.columns import REASONS
 from iosweep.config import read
 from iosweep.store import Store
 
@@ -102,4 +103,4 @@ class Allocation:
 def said(row: dict[str, Any]) -> str:
     """Why a row is not valid, without what a busy machine may add."""
     busy = re.compile(r"of the CPU time|^ran for .* s where .* were asked for$")
-    return "; ".join(r for r in row["reasons"].split("; ") if not busy.search(r))
+    return REASONS.join(r for r in row["reasons"].split(REASONS) if not busy.search(r))

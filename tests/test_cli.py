@@ -35,7 +35,7 @@ def test_plan_for_a_person(capsys: Capture, place: Path) -> None:
     output = capsys.readouterr().out
     words = " ".join(output.split())
     assert words.startswith(f"quick target {place}/target sweep tool points repetitions phases tiny fio 12 1 rand_read")
-    assert "1 node: 12 points, 12 repetitions left, 17 s, up to 32.0 MiB written" in words
+    assert "1 node: 12 points, 12 repetitions, 17 s, up to 32.0 MiB written" in words
     assert "space on the target: fits" in words
     facts = {k: v for line in output.splitlines() for k, _, v in [line.strip().partition("  ")]}
     facts = {key: value.strip() for key, value in facts.items()}
@@ -175,6 +175,7 @@ def store(place: Path, campaign: str, *points: str) -> Store:
                 "tool": {"sha256": "t"},
                 "target": {},
                 "retry": None,
+                "retried": False,
                 "phases": [],
             }
             made.commit(point, number, record, {"x": b"y"})
@@ -184,7 +185,9 @@ def store(place: Path, campaign: str, *points: str) -> Store:
 def test_rerun_a_point(capsys: Capture, place: Path) -> None:
     made = store(place, "quick", "fio.a.1", "fio.b.1")
     assert run("rerun", "fio.a.1") == 0
-    assert capsys.readouterr().out == "fio.a.1: 2 superseded; the next run of snakemake measures them again\n"
+    assert capsys.readouterr().out == (
+        "fio.a.1: 2 superseded and kept; the next run of snakemake measures again\n"
+    )
     assert list(made.results()) == ["fio.b.1"]
     assert len(list(made.point("fio.a.1").glob("*.superseded.json"))) == 2
     assert run("rerun", "fio.a.1") == 1

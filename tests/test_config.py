@@ -103,7 +103,7 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
         ("[1, 2],", "1,", ["7: sweeps[0].axes.threads_per_node: 1 must be a list, for example [1, 2, 4]"]),
         ("[1, 2],", "[],", ["7: sweeps[0].axes.threads_per_node: [] is empty; give at least one value"]),
         ("[1, 2],", "[0, 1.5, true, '2', 70000],",
-         [f"7: sweeps[0].axes.threads_per_node[{i}]: {v} is not a whole number from 1 to 65536"
+         [f"7: sweeps[0].axes.threads_per_node[{i}]: {v} is not a whole number from 1 to 4096"
           for i, v in enumerate(("0", "1.5", "true", '"2"', "70000"))]),
         ("[4k, 64k]", "[4KiB, 1.5m]", [f'7: sweeps[0].axes.transfer_size[0]: "4KiB" is {NO_SIZE}',
                                        f'7: sweeps[0].axes.transfer_size[1]: "1.5m" is {NO_SIZE}']),
@@ -146,13 +146,13 @@ def test_what_is_wrong(tmp_path: Path, old: str, new: str, wrong: list[str]) -> 
     ("sweeps", "wrong"),
     [
         ("sweeps: []\n", ["3: sweeps: [] is empty; give at least one value"]),
-        ("sweeps: {}\n", ["3: sweeps: {} must be a list, for example [1, 2, 4]"]),
+        ("sweeps: {}\n", ["3: sweeps: {} must be a list, for example [{suite: four-corners}]"]),
         ("sweeps:\n  - word\n  - 3\n  -\n", [f"{4 + i}: sweeps[{i}]: {NEITHER}" for i in range(3)]),
         ("sweeps:\n  - suite: four-corner\n",
          ["4: sweeps[0].suite: unknown suite `four-corner`; did you mean `four-corners`? (known: four-corners)"]),
         ("sweeps:\n  - suite: four-corners\n    scale: lapto\n",
-         ['5: sweeps[0].scale: "lapto" write `laptop`, or a mapping of upper bounds such as {phase_time: 5s,'
-          " file_size: 256m}"]),
+         ['5: sweeps[0].scale: "lapto" is not a scale; write `laptop`, or a mapping of upper bounds such as'
+          " {phase_time: 5s, file_size: 256m}"]),
         ("sweeps:\n  - suite: four-corners\n    scale: {file_sise: 4k}\n",
          ["5: sweeps[0].scale.file_sise: unknown key `file_sise`; did you mean `file_size`? (known: phase_time,"
           " repetitions, threads_per_node, queue_depth, file_size, files_per_thread)"]),
@@ -183,10 +183,10 @@ def test_two_sweeps_of_one_name(tmp_path: Path) -> None:
          ["11: sweeps[0].exclude[0].queue_dept: unknown key `queue_dept`; did you mean `queue_depth`?"
           f" (known: {OPTIONS})"]),
         ("exclude", "{queue_depth: 1}",
-         ["11: sweeps[0].exclude: {'queue_depth': 1} must be a list, for example [1, 2, 4]"]),
+         ["11: sweeps[0].exclude: {'queue_depth': 1} must be a list, for example [{queue_depth: 8}]"]),
         ("when", "{queue_depth: {transfer_size: 8m}}",
-         ["11: sweeps[0].when.queue_depth.transfer_size: 8388608 is not a value of the axis (it has 4096, 65536)"]),
-        ("when", "{queue_depth: {queue_depth: 1}}", ["11: sweeps[0].when.queue_depth: depends on itself"]),
+         ["11: sweeps[0].when.queue_depth.transfer_size: 8m is not a value of the axis (it has 4k, 64k)"]),
+        ("when", "{queue_depth: {queue_depth: 1}}", ["11: sweeps[0].when.queue_depth: depends on itself (queue_depth)"]),
         ("when", "{queue_depth: {}}",
          ["11: sweeps[0].when.queue_depth: is empty; name at least one axis and its value"]),
         ("when", "{file_size: {queue_depth: 1}}",

@@ -48,7 +48,7 @@ class Campaign:
                  "load": {"other": 0.0, "steal": 0.0}, "headline": 1.0} | run
             )  # fmt: skip
         record = {
-            "point": point.id, "repetition": number, "host": "h", "node": "n1", "phases": phases, "retry": None,
+            "point": point.id, "repetition": number, "host": "h", "node": "n1", "phases": phases, "retry": None, "retried": False,
             "tool": {"path": "/usr/bin/fio", "sha256": "build", "version": "fio-3.33"},
             "target": {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1"},
         }  # fmt: skip

@@ -114,7 +114,7 @@ def test_what_a_tool_refuses_is_said_once(tmp_path: Path) -> None:
         (METADATA, "fio.create+2.1n.1t.e0a1c048cef4"),
         (
             {
-                "phases": ["seq_write", "rand_mixed"],
+                "phases": ["seq_write", "rand_write"],
                 "axes": {"nodes": [2]},
                 "options": {"write_mode": "new", "threads_per_node": 4, "files_per_thread": 2, "queue_depth": 2},
                 "phase_time": "10s",

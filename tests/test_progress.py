@@ -16,8 +16,8 @@ from iosweep.progress import Here, left, narrow_enough
 from iosweep.store import Result
 from small import TEXT, document, make
 
-FSID = {"source": "/dev/x", "fstype": "ext4", "fsid": "01"}
-HERE = Here(tools={"fio": "build"}, nodes=1, target=FSID)
+MOUNT = {"source": "/dev/x", "fstype": "ext4"}
+HERE = Here(tools={"fio": "build"}, nodes=1, target=MOUNT)
 
 
 def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any) -> Result:
@@ -28,8 +28,9 @@ def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any
         intact=True,
         raw={},
         tool_sha256="build",
-        target=FSID | {"directory": "/scratch/me"},
+        target=MOUNT | {"directory": "/scratch/me", "fsid": "01"},
         retry=None,
+        retried=False,
         headlines=(("rand_read", value),),
     )
     return replace(made, **more)
@@ -79,9 +80,11 @@ def test_a_hole_is_left(plan: Plan) -> None:
         ({"tool_sha256": "older"}, HERE, True),
         ({"tool_sha256": "older"}, replace(HERE, tools={}), False),  # what is not known is not compared
         ({"tool_sha256": "older"}, replace(HERE, tools={"fio": None}), False),  # nothing to measure it with
-        ({"target": FSID | {"directory": "/elsewhere"}}, HERE, True),
-        ({"target": FSID | {"directory": "/scratch/me", "fsid": "02"}}, HERE, True),
-        ({"target": FSID | {"directory": "/scratch/me", "fsid": "02"}}, replace(HERE, target=None), False),
+        ({"target": MOUNT | {"directory": "/elsewhere"}}, HERE, True),
+        ({"target": MOUNT | {"directory": "/scratch/me", "fsid": "02"}}, HERE, False),  # after another mount
+        ({"target": MOUNT | {"directory": "/scratch/me", "source": "/dev/y"}}, HERE, True),
+        ({"target": MOUNT | {"directory": "/scratch/me", "fstype": "xfs"}}, HERE, True),
+        ({"target": MOUNT | {"directory": "/scratch/me", "fstype": "xfs"}}, replace(HERE, target=None), False),
         ({"target": {"directory": "/scratch/me"}}, HERE, True),
     ],
 )
@@ -100,8 +103,11 @@ def test_what_another_try_may_cure_is_tried_once_more(plan: Plan) -> None:
     results = complete(plan)
     results[2] = replace(results[2], retry="killed")
     assert left(plan, stored(*results), {}, HERE) == {"1-node": {plan.points[0].id: [3]}}
-    results[2] = replace(results[2], attempt=2)
+    results[2] = replace(results[2], retried=True)
     assert left(plan, stored(*results), {}, HERE) == {}
+    # a second attempt that is no second try: measured again for `iosweep rerun`, or with another build
+    results[2] = replace(results[2], retried=False, attempt=2)
+    assert left(plan, stored(*results), {}, HERE) == {"1-node": {plan.points[0].id: [3]}}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +128,7 @@ def test_the_budget_of_tries(tmp_path: Path, points: int, failing: int, spent: i
     plan = make(tmp_path, document(axes={"queue_depth": depths}, repetitions=3) | {"limits": {"retried": "10%"}})
     results = complete(plan)
     for index in range(failing):
-        results[index] = replace(results[index], retry="busy", attempt=2 if index < spent else 1)
+        results[index] = replace(results[index], retry="busy", retried=index < spent, attempt=7)
     found = left(plan, stored(*results), {}, HERE)
     assert sum(len(n) for numbers in found.values() for n in numbers.values()) == tried
 
@@ -142,8 +148,22 @@ def test_retries_settle(plan: Plan) -> None:
         for point, numbers in found["1-node"].items():
             for number in numbers:
                 old = results[point, number]
-                results[point, number] = replace(old, attempt=old.attempt + 1)
+                results[point, number] = replace(old, retried=True)
     assert rounds == 1
+
+
+@pytest.mark.parametrize(("share", "tried"), [("0%", 0), ("1%", 3), ("50%", 6), ("100%", 12)])
+def test_how_many_are_tried_again(tmp_path: Path, share: str, tried: int) -> None:
+    plan = make(tmp_path, document(repetitions=1) | {"limits": {"retried": share}})
+    found = left(plan, stored(*complete(plan, retry="busy")), {}, HERE)
+    assert sum(len(n) for numbers in found.values() for n in numbers.values()) == tried
+
+
+def test_a_second_try_that_was_not_disturbed_is_paid_for_too(plan: Plan) -> None:
+    results = complete(plan)
+    results[:3] = [replace(r, retried=True) for r in results[:3]]
+    results[4] = replace(results[4], retry="busy")
+    assert left(plan, stored(*results), {}, HERE) == {}
 
 
 @pytest.mark.parametrize(
@@ -163,6 +183,12 @@ def test_what_is_missing_is_not_left_while_it_is_absent(
     first, second = (p.id for p in plan.points)
     found = left(plan, {}, {first: {"needs": needs, "reason": "r"}}, here)["1-node"]
     assert set(found) == ({first, second} if wanted else {second})
+
+
+def test_more_nodes_than_there_are_are_never_left(tmp_path: Path) -> None:
+    plan = make(tmp_path, document(axes={"nodes": [1, 2, 4]}))
+    for reached, names in ((1, ["1-node"]), (2, ["1-node", "2-nodes"]), (None, ["1-node", "2-nodes", "4-nodes"])):
+        assert list(left(plan, {}, {}, replace(HERE, nodes=reached))) == names
 
 
 def test_a_tool_that_is_absent_is_tried_once_to_be_recorded(plan: Plan) -> None:

@@ -25,6 +25,7 @@ def record(**more: Any) -> dict[str, Any]:
         "tool": {"path": "/usr/bin/fio", "sha256": "t", "version": "fio-3.33"},
         "target": {"directory": "/t"},
         "retry": None,
+        "retried": False,
         "phases": [{"phase": "rand_read", "headline": 5.0}],
     } | more
 
@@ -57,12 +58,13 @@ def test_nothing_is_stored_yet(store: Store) -> None:
 
 
 def test_what_is_committed_is_found(store: Store) -> None:
-    committed = store.commit(POINT, 1, record(number=5, retry="busy"), RAW)
+    committed = store.commit(POINT, 1, record(number=5, retry="busy", retried=True), RAW)
     found = only(store)
     assert found == committed
     assert (found.point, found.repetition, found.attempt, found.intact) == (POINT, 1, 1, True)
     assert number(store, found) == 5
-    assert (found.tool_sha256, found.target, found.retry) == ("t", {"directory": "/t"}, "busy")
+    assert (found.tool_sha256, found.target) == ("t", {"directory": "/t"})
+    assert (found.retry, found.retried) == ("busy", True)
     assert found.headlines == (("rand_read", 5.0),)
     assert store.results_of(POINT) == {1: found}
     assert store.results_of("another") == {}

@@ -99,6 +99,9 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("duration", {}, PASS, "10.00 s of 10.00 s"),
     ("duration", {"runtime_s": 9.81}, PASS, "9.81 s of 10.00 s"),
     ("duration", {"runtime_s": 9.7}, FAIL, "ran for 9.70 s of 10.00 s"),
+    ("duration", {"runtime_s": 0.021, "seconds": 0.02}, PASS, "0.02 s of 0.02 s"),
+    ("duration", {"runtime_s": 0.019, "seconds": 0.01}, FAIL, "over after 19 ms, too short for the tool's clock"),
+    ("duration", {"runtime_s": 0.001, "seconds": 1.0}, FAIL, "ran for 0.00 s of 1.00 s"),  # that one is not its fault
     ("duration", {"runtime_s": None}, UNCHECKED, "no output to look at"),
     ("duration", {"phase": "delete"}, PASS, "10.000 s"),
     ("duration", {"phase": "delete", "runtime_s": 0.005}, FAIL, "over after 5 ms; the tool counts in ms"),
@@ -112,6 +115,8 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("queue_depth", {"queue_depth": 16}, FAIL, "queue depth 16 was asked for, but only 0 % of the I/O had it"),
     ("queue_depth", {"queue_depth": 12}, PASS, "90 % of the I/O at depth 8 or more"),  # fio counts in powers of two
     ("queue_depth", {"queue_depth": 256, "depth_percent": {"32": 40.0, ">=64": 60.0}}, PASS, "60 % of the I/O"),
+    ("queue_depth", {"queue_depth": 16, "o_direct": False}, UNCHECKED, "without O_DIRECT libaio waits for each I/O"),
+    ("queue_depth", {"queue_depth": 16, "o_direct": False, "ioengine": "io_uring"}, FAIL, "queue depth 16 was asked"),
     ("queue_depth", {"depth_percent": None}, UNCHECKED, "the tool does not say"),
     ("queue_depth", {"queue_depth": 1}, NO, ""),
     ("queue_depth", {"phase": "create"}, NO, ""),
@@ -237,7 +242,7 @@ def test_verdicts(chosen: list[tuple[str, Finding]], expected: tuple[str, list[s
         ({}, None),
         ({"exit_code": 1}, None),  # would fail again
         ({"fsync": False}, None),
-        ({"not_run": "not run: no"}, None),
+        ({"not_run": "not run: no"}, "not run: no"),  # what could not be made ready, or started
         ({"exit_code": -15}, "the tool was killed by signal 15"),
         ({"timed_out": True}, "the tool was killed after 10 s: it did not end by itself"),
         ({"load": {"other": 0.5, "steal": 0.0}}, "other processes used 50% of the CPU time"),

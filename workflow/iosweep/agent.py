@@ -128,14 +128,18 @@ def main() -> None:
             process.kill_tree(guarded)
         os._exit(0)
 
+    def when_orphaned(number: signal.Signals) -> None:
+        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG: also while a request is being answered
+
     signal.signal(signal.SIGTERM, orphaned)
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: also while a request is being answered
+    when_orphaned(signal.SIGKILL)  # the only one that ends what hangs in a network file system
     for line in sys.stdin.buffer:
         operation, arguments = json.loads(line)
         answer: dict[str, Any]
         try:
             if operation == "guard":
                 (guarded,) = arguments
+                when_orphaned(signal.SIGTERM if guarded else signal.SIGKILL)
                 answer = {"value": None}
             else:
                 answer = {"value": target.OPERATIONS[operation](*arguments)}

@@ -10,7 +10,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -132,13 +132,19 @@ def _end_descendants(spare: Sequence[int], patience_s: float = 5.0) -> int:
 
 def kill_tree(pid: int) -> None:
     """Kill a process and all its descendants, also those that have left its session."""
-    found, new = [pid], [pid]
+    found: set[int] = set()
+    new = {pid}
     while new:
-        new = [child for parent in new for child in _children(parent)]
-        found += new
-    for each in found:
+        _signal_all(new, signal.SIGSTOP)  # or they might start others meanwhile
+        found |= new
+        new = {child for parent in found for child in _children(parent)} - found
+    _signal_all(found, signal.SIGKILL)
+
+
+def _signal_all(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(each, signal.SIGKILL)
+            os.kill(pid, number)
 
 
 def _children(pid: int | None = None) -> list[int]:

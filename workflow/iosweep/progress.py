@@ -87,11 +87,11 @@ def lacking(record: Mapping[str, Any] | None, here: Here) -> bool:
 
 def _have(plan: Plan, point: Point, results: Mapping[int, Result], here: Here) -> tuple[dict[int, Result], list[int]]:
     """Stored repetitions that count, and the numbers of those among them that another try may cure."""
-    have = {number: result for number, result in results.items() if _counts(result, plan, point, here)}
+    have = {number: result for number, result in results.items() if current(result, plan, point, here)}
     return have, [number for number, r in have.items() if r.retry and not r.retried]
 
 
-def _counts(result: Result, plan: Plan, point: Point, here: Here) -> bool:
+def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
     """Whether a result is whole, and of this target and tool build."""
     if not result.intact or result.target["directory"] != plan.target["directory"]:
         return False

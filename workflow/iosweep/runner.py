@@ -127,6 +127,11 @@ def _measure(
     def left() -> dict[str, list[int]]:
         return progress.left(plan, done, store.missing(), here, only).get(allocation.name, {})
 
+    def disturbed(point: str, number: int) -> bool:
+        """Whether there is a result, but another try may cure it. (One of another tool build does not matter.)"""
+        result = done.get(point, {}).get(number)
+        return bool(result and result.retry and progress.current(result, plan, points[point], here))
+
     if not left():  # the manifest of what is measured already needs no target
         return
     facts = agent.call("identify", plan.target["directory"])
@@ -160,14 +165,12 @@ def _measure(
         order = sorted(p for p, n in todo.items() if n[0] == number)
         random.Random(f"{plan.seed}:{number}").shuffle(order)
         for point in order:
-            before = done.setdefault(point, {}).get(number)
-            result, judged = _repetition(context, points[point], number, bool(before and before.retry))
-            done[point][number] = result
+            result, judged = _repetition(context, points[point], number, disturbed(point, number))
+            done.setdefault(point, {})[number] = result
             watcher.finished(result, judged, cost[point])
         expected, todo = todo, left()
         news = {p: len(n) - len(expected.get(p, [])) + (p in order) for p, n in todo.items()}
-        again = sum(done[p][n[0]].retry is not None for p, n in todo.items() if n[0] in done.get(p, {}))
-        if again:
+        if again := sum(disturbed(p, n[0]) for p, n in todo.items()):
             watcher.say(f"{human_count(again, 'repetition')} disturbed, tried again")
         watcher.more(sum(news.values()), sum(cost[p] * n for p, n in news.items()))
 

@@ -134,6 +134,8 @@ class Store:
             except BlockingIOError:
                 file.seek(0)
                 raise Held(file.read().strip() or "another process") from None
+            except OSError:  # a file system without locks (Lustre without `-o flock`): nobody can be kept out
+                pass
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}")
             file.flush()
