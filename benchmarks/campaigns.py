@@ -96,11 +96,10 @@ def fill(made: Plan, results: Path, work: Path, repetitions: int = 1) -> int:
     """
     sample = planned(work, "sample", [fio_sweep({"queue_depth": [4]}, transfer_size="4k")])
     measure(sample, work / "sample", Silent())
-    found = next(iter(next(iter(Store(work / "sample").results().values())).values()))
-    archive, record = Store(work / "sample").raw(found), Store(work / "sample").record(found)
-    assert archive and record
-    raw = store.unpack(archive)
-    document = orjson.loads(raw["rand_read.stdout"])
+    found, record = next(Store(work / "sample").records_of(sample.points[0].id))
+    archive = Store(work / "sample").raw(found)
+    assert archive
+    document = orjson.loads(store.unpack(archive, "stdout")["rand_read"])
     shutil.copytree(work / "sample" / "nodes", results / "nodes", dirs_exist_ok=True)
     draw = random.Random(1)
     target = Store(results)
@@ -110,8 +109,8 @@ def fill(made: Plan, results: Path, work: Path, repetitions: int = 1) -> int:
                 stdout = _as_if(document, point, draw)
                 run = {**record["phases"][0], "load": {"other": 0.01, "steal": 0.0}}
                 new = {**record, "point": point.id, "repetition": number, "phases": [run], "retry": None}
-                target.commit(point.id, number, new, {**raw, "rand_read.stdout": stdout})
-    return len(raw["rand_read.stdout"])
+                target.commit(point.id, number, new, {"rand_read.stdout": stdout, "rand_read.stderr": b""})
+    return len(orjson.dumps(document))
 
 
 def _as_if(document: dict[str, Any], point: Point, draw: random.Random) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from iosweep import target
+from iosweep import process, target
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.target import Refused
 
@@ -38,6 +38,11 @@ def gone(pid: int) -> bool:
     return not alive(pid)
 
 
+def pid_of(agent: Agent) -> int | None:
+    """Process id of the child, None before its first touch."""
+    return agent._process.pid if agent._process else None
+
+
 @pytest.fixture
 def hanging(tmp_path: Path) -> str:
     """A campaign's directory whose marker is a FIFO: opening it hangs, as a file on a sick NFS does."""
@@ -51,32 +56,32 @@ OWNER = {"uuid": None, "uid": 1, "host": "h", "results": "/r", "campaign": "c"}
 
 
 def test_one_child_for_all_touches(agent: Agent, tmp_path: Path) -> None:
-    assert agent.pid is None
+    assert pid_of(agent) is None
     space = agent.call("space", str(tmp_path))
     assert set(space) == set(target.space(str(tmp_path)))
-    pid = agent.pid
+    pid = pid_of(agent)
     assert agent.call("identify", str(tmp_path)) == target.identify(str(tmp_path))
-    assert agent.pid == pid != os.getpid()
+    assert pid_of(agent) == pid != os.getpid()
 
 
 def test_the_child_ends_with_us(tmp_path: Path) -> None:
     with Agent() as made:
         made.call("space", str(tmp_path))
-        pid = made.pid
+        pid = pid_of(made)
     assert pid is not None
     assert gone(pid)
-    assert made.pid is None
+    assert pid_of(made) is None
 
 
 def test_a_hanging_target_is_left_and_the_next_call_works(agent: Agent, hanging: str, tmp_path: Path) -> None:
     agent.call("space", str(tmp_path))
-    pid = agent.pid
+    pid = pid_of(agent)
     assert pid is not None
     with pytest.raises(TargetHangs, match=rf"the target does not answer: `claim {hanging}` took longer than 1 s"):
         agent.call("claim", hanging, OWNER, deadline_s=1)
     assert gone(pid)
     assert agent.call("space", str(tmp_path))["free_bytes"] > 0
-    assert agent.pid != pid
+    assert pid_of(agent) != pid
 
 
 def test_what_is_refused(agent: Agent, tmp_path: Path) -> None:
@@ -88,21 +93,23 @@ def test_errors_of_the_file_system(agent: Agent, tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="No such file or directory") as caught:
         agent.call("space", f"{tmp_path}/none")
     assert caught.value.errno == 2
-    pid = agent.pid
+    pid = pid_of(agent)
     (tmp_path / "file").write_text("x")
     with pytest.raises(TargetError, match="Not a directory"):
         agent.call("count", str(tmp_path), "file")
-    assert agent.pid == pid  # an error is an answer
+    assert pid_of(agent) == pid  # an error is an answer
 
 
 def test_an_agent_that_dies_is_an_error_and_the_next_one_works(agent: Agent, tmp_path: Path) -> None:
     agent.call("space", str(tmp_path))
-    assert agent.pid is not None
+    assert pid_of(agent) is not None
     with pytest.raises(TargetError, match=r"the agent ended by itself \(exit code 1\)"):
         agent.call("no_such_operation")
     assert agent.call("space", str(tmp_path))
-    os.kill(agent.pid, signal.SIGKILL)
-    assert gone(agent.pid)
+    pid = pid_of(agent)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert gone(pid)
     assert agent.call("space", str(tmp_path))
 
 
@@ -127,15 +134,16 @@ def test_names_cross_the_pipe_unharmed(agent: Agent, tmp_path: Path, name: str) 
 
 def test_ctrl_c_is_not_for_the_agent(agent: Agent, tmp_path: Path) -> None:
     agent.call("space", str(tmp_path))
-    assert agent.pid is not None
-    assert os.getsid(agent.pid) != os.getsid(0)
+    pid = pid_of(agent)
+    assert pid is not None
+    assert os.getsid(pid) != os.getsid(0)
 
 
 def test_the_child_does_not_outlive_a_parent_that_is_killed(tmp_path: Path, hanging: str) -> None:
     """Even while it hangs in the target, where it does not see that its standard input has ended."""
     program = (
         "import sys; from iosweep.agent import Agent; agent = Agent(); agent.call('space', '/')\n"
-        "print(agent.pid, flush=True)\n"
+        "print(agent._process.pid, flush=True)\n"
         f"agent.call('claim', {hanging!r}, {json.dumps(OWNER).replace('null', 'None')})"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
@@ -147,3 +155,117 @@ def test_the_child_does_not_outlive_a_parent_that_is_killed(tmp_path: Path, hang
     parent.wait()
     parent.stdout.close()
     assert gone(pid)
+
+
+def test_a_killed_parent_ends_a_child_that_does_not_listen(tmp_path: Path) -> None:
+    """One that hangs in a network file system is ended by nothing but SIGKILL; a stopped one is like it."""
+    program = (
+        "import time; from iosweep.agent import Agent; agent = Agent(); agent.call('space', '/')\n"
+        "agent.call('guard', 0); print(agent._process.pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        pid = int(parent.stdout.readline())
+        os.kill(pid, signal.SIGSTOP)
+        parent.kill()
+    assert gone(pid)
+
+
+# The guard
+
+#: A tool: it starts a child in a session of its own, which starts another one; the names of all are written to a file.
+TOOL = """
+import os, subprocess, sys, time
+sleep = "import os, time; os.setsid(); time.sleep(600)"
+child = f"import os, subprocess, sys, time; os.setsid(); p = subprocess.Popen([sys.executable, '-c', {sleep!r}]);" \
+        "print(p.pid, flush=True); time.sleep(600)"
+started = subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE, text=True)
+grandchild = started.stdout.readline().strip()
+open(sys.argv[1] + ".tmp", "w").write(f"{os.getpid()} {started.pid} {grandchild}")
+os.rename(sys.argv[1] + ".tmp", sys.argv[1])
+time.sleep(600)
+"""
+#: A runner of that tool.
+RUNNER = """
+import sys
+from iosweep import process
+from iosweep.agent import Agent
+process.adopt_orphans()
+with Agent() as agent:
+    agent.run([sys.executable, "-c", sys.argv[1], sys.argv[2]], 600)
+"""
+
+
+def pids_in(file: Path) -> list[int]:
+    end = time.monotonic() + 30
+    while not file.exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return [int(pid) for pid in file.read_text().split()]
+
+
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_a_tool_does_not_outlive_a_runner_that_is_killed(tmp_path: Path, whole_group: bool) -> None:
+    runner = subprocess.Popen([sys.executable, "-c", RUNNER, TOOL, str(tmp_path / "pids")], start_new_session=True)
+    tool = pids_in(tmp_path / "pids")
+    assert len(tool) == 3
+    assert all(map(alive, tool))
+    agent = [c for c in psutil.Process(runner.pid).children() if "iosweep.agent" in c.cmdline()]
+    assert len(agent) == 1
+    if whole_group:
+        os.killpg(runner.pid, signal.SIGKILL)
+    else:
+        runner.kill()
+    runner.wait()
+    assert all(map(gone, tool))
+    assert gone(agent[0].pid)
+
+
+def guarded(agent: Agent, file: Path) -> list[int]:
+    """Start a tool that the agent guards; returns its processes."""
+    tool = subprocess.Popen([sys.executable, "-c", TOOL, str(file)], start_new_session=True)
+    agent.call("guard", tool.pid)
+    return pids_in(file)
+
+
+def end_of_input(agent: Agent) -> None:
+    """What the agent sees when whoever started it is gone, whether or not it gets a signal."""
+    assert agent._process
+    assert agent._process.stdin
+    agent._process.stdin.close()
+    assert agent._process.wait(30) == 0
+
+
+def test_the_end_of_its_input_is_enough(agent: Agent, tmp_path: Path) -> None:
+    tool = guarded(agent, tmp_path / "pids")
+    end_of_input(agent)
+    assert all(map(gone, tool))
+
+
+def test_what_is_not_guarded_any_more_lives(agent: Agent, tmp_path: Path) -> None:
+    tool = guarded(agent, tmp_path / "pids")
+    agent.call("guard", 0)
+    end_of_input(agent)
+    assert all(map(alive, tool))
+    process.kill_tree(tool[0])
+    assert all(map(gone, tool))
+
+
+def test_run_is_a_run(tmp_path: Path) -> None:
+    """In a process of its own: what else is a child of ours would be ended with the command."""
+    program = (
+        "import sys; from iosweep.agent import Agent\n"
+        "with Agent() as agent:\n"
+        "    done = agent.run(['sh', '-c', 'echo out; echo err >&2; exit 7'], 60)\n"
+        "    print(done.stdout, done.stderr, done.exit_code, done.timed_out, done.left_behind)\n"
+        "    pid = agent._process.pid\n"
+        "    try: agent.run(['no-such-program-here'], 60)\n"
+        "    except FileNotFoundError as error: print(error.filename)\n"
+        "    print(agent.run(['sleep', '600'], 0.2).timed_out, agent._process.pid == pid)\n"
+        "    agent._process.kill(); agent._process.wait()\n"
+        "    print(agent.run(['echo', 'on'], 60).stdout)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines() == [
+        r"b'out\n' b'err\n' 7 False 0", "no-such-program-here", "True True", r"b'on\n'",
+    ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import shlex
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
+import iosweep
 from iosweep import cli, forecast
 from iosweep.store import Store
 from small import METADATA, TEXT, document, make
@@ -57,6 +59,21 @@ def test_plan_that_does_not_fit(capsys: Capture, place: Path) -> None:
         file.write("limits: {share_of_free: 0%}\n")
     assert run("plan", "x.yaml") == 1
     assert f"does not fit {place}/target: up to 32.0 MiB are needed, more than 0%" in capsys.readouterr().err
+
+
+def test_plan_of_a_target_that_cannot_be_written(capsys: Capture, place: Path) -> None:
+    # where nobody makes a directory, not even root
+    (place / "x.yaml").write_bytes(orjson.dumps(document(**METADATA) | {"target": {"directory": "/proc/sys"}}))
+    assert run("plan", "x.yaml") == 1
+    assert f"does not fit /proc/sys: it cannot be written to by user id {os.getuid()}" in capsys.readouterr().err
+
+
+def test_names_are_shown_as_they_are(capsys: Capture, place: Path) -> None:
+    target = place / "[bold]x[/bold] [red]"
+    target.mkdir(parents=True)
+    (place / "x.yaml").write_bytes(orjson.dumps(document() | {"target": {"directory": str(target)}}))
+    assert run("plan", "x.yaml") == 0
+    assert f"target {target}" in "".join(capsys.readouterr().out.split("\n"))
 
 
 def test_plan_as_json(capsys: Capture, place: Path) -> None:
@@ -147,6 +164,31 @@ def test_the_plan_that_is_written_is_the_one_that_was_asked_for(capsys: Capture,
     assert not (place / "plans" / "0.json").exists()
 
 
+def test_show_without_tables(capsys: Capture, place: Path) -> None:
+    (place / "results" / "quick" / "plans").mkdir(parents=True)
+    assert run("show", "quick") == 1
+    assert capsys.readouterr().err == "results/quick has no tables yet; `iosweep report quick` makes them\n"
+
+
+def test_report_makes_what_show_shows(capsys: Capture, place: Path) -> None:
+    made = make(place, (place / "x.yaml").read_text())
+    results = place / "results" / "quick"
+    (results / "plans").mkdir(parents=True)
+    (results / "plans" / f"{made.digest}.json").write_bytes(made.document())
+    assert run("report", "quick") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "report: results/quick/report.html"
+    assert (results / "figures.done").exists()
+    assert run("show", "quick") == 0
+    assert "report: results/quick/report.html" in capsys.readouterr().out
+
+
+def test_version(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run("--version")
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"iosweep {iosweep.__version__}\n"
+
+
 def _digest(output: str) -> str:
     from iosweep.plan import from_document
 
@@ -185,28 +227,30 @@ def store(place: Path, campaign: str, *points: str) -> Store:
 def test_rerun_a_point(capsys: Capture, place: Path) -> None:
     made = store(place, "quick", "fio.a.1", "fio.b.1")
     assert run("rerun", "fio.a.1") == 0
-    assert capsys.readouterr().out == (
-        "fio.a.1: 2 superseded and kept; the next run of snakemake measures again\n"
-    )
+    assert capsys.readouterr().out == ("fio.a.1: 2 superseded and kept; the next run of snakemake measures again\n")
     assert list(made.results()) == ["fio.b.1"]
     assert len(list(made.point("fio.a.1").glob("*.superseded.json"))) == 2
     assert run("rerun", "fio.a.1") == 1
     assert capsys.readouterr().err == "fio.a.1: has no result\n"
 
 
-def test_rerun_by_the_beginning_of_the_name(capsys: Capture, place: Path) -> None:
-    made = store(place, "quick", "fio.a.1", "fio.a.12", "fio.b.1", "xfio.b")
-    assert run("rerun", "fio.b") == 0
-    assert sorted(made.results()) == ["fio.a.1", "fio.a.12", "xfio.b"]
-    assert run("rerun", "fio.a.1") == 0  # a whole name, although another one begins with it
-    assert sorted(made.results()) == ["fio.a.12", "xfio.b"]
+def test_rerun_without_the_hash(capsys: Capture, place: Path) -> None:
+    made = store(place, "quick", "fio.qd1.aa", "fio.qd16.bb", "fio.qd2", "fio.qd2.cc", "xfio.qd1.dd")
+    assert run("rerun", "fio.qd1") == 0  # and not qd16
+    assert sorted(made.results()) == ["fio.qd16.bb", "fio.qd2", "fio.qd2.cc", "xfio.qd1.dd"]
+    assert run("rerun", "fio.qd2") == 0  # a whole name, although another one begins with it
+    assert sorted(made.results()) == ["fio.qd16.bb", "fio.qd2.cc", "xfio.qd1.dd"]
+    capsys.readouterr()
+    assert run("rerun", "fio.qd", "fio.qd16.b", "fio.qd16.") == 1
+    assert capsys.readouterr().err == "".join(f"{p}: has no result\n" for p in ("fio.qd", "fio.qd16.b", "fio.qd16."))
+    assert len(made.results()) == 3
 
 
 def test_rerun_takes_one_point_and_no_more(capsys: Capture, place: Path) -> None:
     made = store(place, "quick", *(f"fio.{letter}" for letter in "abcdef"))
-    assert run("rerun", "fio.") == 1
+    assert run("rerun", "fio") == 1
     named = "; ".join(f"fio.{letter} in results/quick" for letter in "abcde")
-    assert capsys.readouterr().err == f"fio.: is not one point: {named}; ...\n"
+    assert capsys.readouterr().err == f"fio: is not one point: {named}; ...\n"
     assert len(made.results()) == 6
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep import config, plan
+from iosweep import config, models, plan
 from iosweep.config import Repetitions
 from iosweep.yamlfile import ConfigError
 from small import TEXT, document, problems, read
@@ -99,7 +99,22 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
                           " underscores (a letter or digit first)"]),
         ("quick", "../up", ['1: campaign: "../up" is not a name; write up to 64 letters, digits, dots, dashes and'
                             " underscores (a letter or digit first)"]),
+        ("quick", '"quick\\n"', ['1: campaign: "quick\\n" is not a name; write up to 64 letters, digits, dots, dashes'
+                                  " and underscores (a letter or digit first)"]),
+        ("/scratch/me", "~/me", ['2: target.directory: "~/me" starts with `~`, which is not expanded; write the path'
+                                 " out"]),
+        ("axes:", "010: 1\n    axes:", ["7: sweeps[0]: keys must be text; put this one in quotes"]),
+        # bounds
+        ("phase_time: 1s", "phase_time: 9ms", ['9: sweeps[0].phase_time: "9ms" is shorter than 10ms']),
+        ("[1, 2],", "[1, 4097],", ["7: sweeps[0].axes.threads_per_node[1]: 4097 is not a whole number from 1 to 4096"]),
+        ("[1, 2],", "[1], nodes: [65537],", ["7: sweeps[0].axes.nodes[0]: 65537 is not a whole number from 1 to 65536"]),
+        ("repetitions: 1", "repetitions: 65537",
+         ["10: sweeps[0].repetitions: 65537 is not a whole number from 1 to 65536"]),
+        ("repetitions: 1", "repetitions: {max: 65537}",
+         ["10: sweeps[0].repetitions.max: 65537 is not a whole number from 1 to 65536"]),
         # types
+        ("[rand_read]", "rand_read",
+         ['6: sweeps[0].phases: "rand_read" must be a list, for example [seq_write, seq_read]']),
         ("[1, 2],", "1,", ["7: sweeps[0].axes.threads_per_node: 1 must be a list, for example [1, 2, 4]"]),
         ("[1, 2],", "[],", ["7: sweeps[0].axes.threads_per_node: [] is empty; give at least one value"]),
         ("[1, 2],", "[0, 1.5, true, '2', 70000],",
@@ -153,6 +168,10 @@ def test_what_is_wrong(tmp_path: Path, old: str, new: str, wrong: list[str]) -> 
         ("sweeps:\n  - suite: four-corners\n    scale: lapto\n",
          ['5: sweeps[0].scale: "lapto" is not a scale; write `laptop`, or a mapping of upper bounds such as'
           " {phase_time: 5s, file_size: 256m}"]),
+        ("sweeps:\n  - suite: four-corners\n    scale: {phase_time: 1ms}\n",
+         ['5: sweeps[0].scale.phase_time: "1ms" is shorter than 10ms']),
+        ("sweeps:\n  - suite: four-corners\n  - suite: four-corners\n    nodes: [2]\n",
+         ["5: sweeps[1].suite: `four-corners` stands twice (the other: sweeps[0]); give one of them all node counts"]),
         ("sweeps:\n  - suite: four-corners\n    scale: {file_sise: 4k}\n",
          ["5: sweeps[0].scale.file_sise: unknown key `file_sise`; did you mean `file_size`? (known: phase_time,"
           " repetitions, threads_per_node, queue_depth, file_size, files_per_thread)"]),
@@ -187,6 +206,9 @@ def test_two_sweeps_of_one_name(tmp_path: Path) -> None:
         ("when", "{queue_depth: {transfer_size: 8m}}",
          ["11: sweeps[0].when.queue_depth.transfer_size: 8m is not a value of the axis (it has 4k, 64k)"]),
         ("when", "{queue_depth: {queue_depth: 1}}", ["11: sweeps[0].when.queue_depth: depends on itself (queue_depth)"]),
+        ("when", "{queue_depth: {threads_per_node: 2}, threads_per_node: {queue_depth: 1}}",
+         ["11: sweeps[0].when.queue_depth: depends on itself (queue_depth, threads_per_node)"]),
+        ("when", "{transfer_size: {threads_per_node: 2}, threads_per_node: {queue_depth: 1}}", []),  # a chain
         ("when", "{queue_depth: {}}",
          ["11: sweeps[0].when.queue_depth: is empty; name at least one axis and its value"]),
         ("when", "{file_size: {queue_depth: 1}}",
@@ -196,6 +218,24 @@ def test_two_sweeps_of_one_name(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_conditions_name_axes_and_their_values(tmp_path: Path, key: str, value: str, wrong: list[str]) -> None:
     assert problems(tmp_path, f"{TEXT}    {key}: {value}\n") == wrong
+
+
+def test_a_scale_takes_conditions_with_it(tmp_path: Path) -> None:
+    axes = {"threads_per_node": [1, 16], "queue_depth": [1, 2, 64], "transfer_size": ["4k", "64k"]}
+    [sweep] = read(
+        tmp_path,
+        document(
+            axes=axes,
+            exclude=[{"queue_depth": 64}, {"queue_depth": [2, 64], "transfer_size": "4k"}, {"transfer_size": "64k"}],
+            when={"transfer_size": {"threads_per_node": [1, 16], "queue_depth": 64}},
+        ),
+    ).sweeps
+    scaled = config._scaled(sweep, models.Scale.model_validate({"threads_per_node": 8, "queue_depth": 2}))
+    assert scaled.axes == {"threads_per_node": (1, 8), "queue_depth": (1, 2), "transfer_size": (4096, 65536)}
+    # what names only values that are out of bounds leaves nothing out any more
+    assert scaled.exclude == ({"queue_depth": (2,), "transfer_size": (4096,)}, {"transfer_size": (65536,)})
+    assert scaled.when == {"transfer_size": {"threads_per_node": (1,), "queue_depth": ()}}
+    assert config._check(scaled) == []
 
 
 def test_all_problems_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:

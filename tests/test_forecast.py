@@ -26,24 +26,36 @@ def test_forecast_of_reads(tmp_path: Path) -> None:
     assert cost.bytes_read == sum(rates)
 
 
+ON_NODES: dict[str, Any] = {
+    "axes": {"nodes": [1, 2]}, "phase_time": "10s", "repetitions": 3,
+    "options": {"threads_per_node": 4, "files_per_thread": 2, "queue_depth": 2},
+}  # fmt: skip
+
+
 def test_forecast_of_writes_on_nodes(tmp_path: Path) -> None:
-    made = make(tmp_path, document(
-        phases=["seq_write", "rand_mixed"], axes={"nodes": [1, 2]}, phase_time="10s", repetitions=3,
-        options={"write_mode": "new", "threads_per_node": 4, "files_per_thread": 2, "queue_depth": 2},
-    ))  # fmt: skip
-    cost = forecast.of(made)
+    cost = forecast.of(make(tmp_path, document(**ON_NODES | {"phases": ["seq_write", "rand_mixed"]})))
     assert (cost.points, cost.repetitions, cost.allocations) == (2, 6, 2)
-    # three times two phases, and 8 GiB of files a node for rand_mixed at 1 GiB/s
+    # three times two phases, and 8 GiB of files a node at 1 GiB/s
     alone = 3 * 2 * 10.45 + 8
     assert cost.time_s == pytest.approx(2 * alone)
     assert cost.node_hours == pytest.approx((alone + 2 * alone) / 3600)
     # a phase moves 40 GiB a node; 70 % of rand_mixed are reads; 3 repetitions on 1 + 2 nodes; sets of 8 and 16 GiB
     assert cost.bytes_written == pytest.approx((40 + 12) * 9 * GIB + 24 * GIB, abs=10)
     assert cost.bytes_read == pytest.approx(28 * 9 * GIB, abs=10)
-    # at once: both nodes' sets, and what the largest repetition creates
-    assert cost.peak_bytes == 16 * GIB + 16 * GIB
-    assert cost.inodes == 16 + 16
+    assert cost.peak_bytes == 16 * GIB  # at once: both nodes' sets
+    assert cost.inodes == 16
     assert cost.memory_per_node_bytes == 4 * 2 * MIB
+
+
+def test_forecast_of_new_files(tmp_path: Path) -> None:
+    options = ON_NODES["options"] | {"write_mode": "new"}
+    cost = forecast.of(
+        make(tmp_path, document(**ON_NODES | {"options": options, "phases": ["seq_write", "rand_write", "rand_read"]}))
+    )
+    # the files of both writing phases are there until the repetition ends, beside the set that is read
+    assert cost.peak_bytes == 2 * 16 * GIB + 16 * GIB
+    assert cost.inodes == 2 * 16 + 16
+    assert cost.bytes_written == pytest.approx(2 * 40 * 9 * GIB + 24 * GIB, abs=10)
 
 
 def test_forecast_of_metadata(tmp_path: Path) -> None:
@@ -52,6 +64,7 @@ def test_forecast_of_metadata(tmp_path: Path) -> None:
     assert cost.time_s == pytest.approx(6 * 0.45 + 3 * 3000 / 20_000)
     assert cost.bytes_written == cost.bytes_read == cost.peak_bytes == 0
     assert cost.inodes == 2000
+    assert cost.memory_per_node_bytes == 0
 
 
 def test_forecast_of_what_is_left(tmp_path: Path) -> None:
@@ -62,7 +75,8 @@ def test_forecast_of_what_is_left(tmp_path: Path) -> None:
     assert cost.time_s == pytest.approx(3 * 1.45 + 1 / 64)  # both work on the one file of the first worker
     assert forecast.sentence(cost, 1) == "1 node: 2 points, 3 repetitions left, 4 s, up to 16.0 MiB written"
     assert forecast.sentence(forecast.of(made, {}), 2) == "2 nodes: nothing left"
-    assert forecast.sentence(forecast.of(made)).startswith("12 points, 36 repetitions left, 52 s")
+    whole = "3 nodes: 12 points, 36 repetitions, 52 s, up to 32.0 MiB written"
+    assert forecast.sentence(forecast.of(made), 3, word="") == whole
 
 
 def test_node_bandwidth_replaces_the_assumption(tmp_path: Path) -> None:

@@ -167,6 +167,34 @@ def test_a_point_made_invalid_shows_as_such(
     assert bad["reasons"].startswith(reason)
 
 
+def test_all_reasons_are_told_apart(campaign: Campaign) -> None:
+    campaign.measured(exit_code=1, stderr="one; two", load={"other": 0.9, "steal": 0.0})
+    [first, second] = campaign.table()[0]["reasons"].split(columns.REASONS)
+    assert first == "the tool ended with exit code 1: one; two"
+    assert second.startswith("other processes used 90% of the CPU time")
+
+
+def test_a_relative_target_is_named_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    campaign = Campaign(tmp_path)
+    campaign.plan = make(tmp_path, document(**SWEEP) | {"target": {"directory": "a/b"}})
+    campaign.measured()
+    assert {row["target_directory"] for row in campaign.table()} == {f"{tmp_path}/a/b"}
+
+
+def test_why_an_allocation_could_not_go_on(campaign: Campaign) -> None:
+    first, second = campaign.plan.points
+    campaign.measured(0)
+    campaign.store.set_refusal("1-node", "the target is full")
+    campaign.store.set_refusal("2-nodes", "another one")
+    assert [r["reasons"] for r in campaign.table()] == ["", "the target is full"]
+    campaign.store.set_missing(second.id, {"tool": "fio"}, "fio is not on PATH")  # more exactly
+    assert [r["reasons"] for r in campaign.table()] == ["", "fio is not on PATH"]
+    campaign.store.set_missing(second.id, None)
+    campaign.store.set_refusal("1-node", None)
+    assert [(r["point"], r["reasons"]) for r in campaign.table()] == [(first.id, ""), (second.id, "not measured yet")]
+
+
 def test_what_is_missing_has_a_row_with_its_reason(campaign: Campaign) -> None:
     first, second = campaign.plan.points
     campaign.store.set_missing(second.id, {"tool": "fio"}, "fio is not on PATH")

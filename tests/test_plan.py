@@ -96,6 +96,43 @@ def test_when_leaves_each_point_once(tmp_path: Path) -> None:
     assert len(made.sweeps[0]["points"]) == 3
 
 
+def test_conditions_see_the_defaults_of_axes_that_do_not_vary(tmp_path: Path) -> None:
+    # threads vary with libaio only, and files only with two threads, in whatever order the conditions stand
+    for when in (
+        {"threads_per_node": {"ioengine": "libaio"}, "files_per_thread": {"threads_per_node": 2}},
+        {"files_per_thread": {"threads_per_node": 2}, "threads_per_node": {"ioengine": "libaio"}},
+    ):
+        text = document(
+            axes={"files_per_thread": [1, 3], "threads_per_node": [1, 2], "ioengine": ["libaio", "psync"]}, when=when
+        )
+        assert axes(make(tmp_path, text), "ioengine", "threads_per_node", "files_per_thread") == [
+            ("libaio", 1, 1), ("libaio", 2, 1), ("libaio", 2, 3), ("psync", 1, 1),
+        ]  # fmt: skip
+    # a default that the condition asks for lets the other axis vary
+    text = document(
+        axes={"files_per_thread": [2, 3], "threads_per_node": [1, 2], "ioengine": ["libaio", "psync"]},
+        when={"threads_per_node": {"ioengine": "libaio"}, "files_per_thread": {"threads_per_node": 1}},
+    )
+    assert axes(make(tmp_path, text), "ioengine", "threads_per_node", "files_per_thread") == [
+        ("libaio", 1, 2), ("libaio", 1, 3), ("libaio", 2, 1), ("psync", 1, 2), ("psync", 1, 3),
+    ]  # fmt: skip
+
+
+def test_exclude_sees_the_defaults_of_axes_that_do_not_vary(tmp_path: Path) -> None:
+    text = document(
+        axes={"ioengine": ["libaio", "psync"], "queue_depth": [1, 2]},
+        when={"queue_depth": {"ioengine": "libaio"}},
+        exclude=[{"queue_depth": 1}],
+    )
+    assert axes(make(tmp_path, text), "ioengine", "queue_depth") == [("libaio", 2)]
+
+
+def test_a_sweep_of_metadata_has_no_phase_time(tmp_path: Path) -> None:
+    text = document()
+    text["sweeps"].append(document(name="files", **METADATA)["sweeps"][0])
+    assert [s["phase_time_s"] for s in make(tmp_path, text).sweeps] == [1.0, None]
+
+
 def test_what_a_tool_refuses_is_said_once(tmp_path: Path) -> None:
     wrong = problems(tmp_path, TEXT.replace("file_size: 16m", "file_size: 10000"), make)
     assert wrong == [

@@ -109,13 +109,66 @@ def test_what_is_left_by_a_command_that_ended_is_ended(tmp_path: Path) -> None:
         d = process.run([sys.executable, "-c", sys.argv[1], sys.argv[2]], 60)
         print(json.dumps([d.timed_out, d.exit_code, d.left_behind, process._children()]))
         """,
-        # a child that held the pipe would be waited for, up to the time limit
-        STUBBORN.replace("[sys.executable,", "stdout=-3, stderr=-3, args=[sys.executable,")
-        + "\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\nos.kill(os.getpid(), 9)",
+        STUBBORN + "\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\nos.kill(os.getpid(), 9)",
         str(tmp_path / "pids"),
     )
     assert found == [False, -9, 0, []]
     assert ended([int(p) for p in (tmp_path / "pids").read_text().split() if int(p) > 1])
+
+
+def test_what_holds_the_output_is_not_waited_for() -> None:
+    # it left the session, and would write on for ten minutes
+    done = simply(["sh", "-c", "echo out; echo err >&2; setsid sleep 600 & exit 3"], 300)
+    assert (done["exit_code"], done["timed_out"], done["left_behind"]) == (3, False, 0)
+    assert (done["stdout"], done["stderr"]) == ("out\n", "err\n")
+    assert done["wall_s"] < 30
+
+
+def test_several_writers_share_a_stream() -> None:
+    done = simply(["sh", "-c", "for n in 1 2 3; do (echo $n; echo $n >&2) & wait; done; echo end"])
+    assert (done["stdout"], done["stderr"]) == ("1\n2\n3\nend\n", "1\n2\n3\n")
+
+
+def test_who_wants_to_know_is_told_while_it_runs() -> None:
+    found = run(
+        """
+        import psutil
+        told = []
+        process.run(["sleep", "0.2"], 60, (), lambda pid: told.append((pid in process._children(), psutil.pid_exists(pid))))
+        try: process.run(["sleep", "600"], 60, (), lambda pid: 1 / 0)
+        except ZeroDivisionError: told.append(process._children())
+        print(json.dumps(told))
+        """
+    )
+    assert found == [[True, True], []]
+
+
+def test_without_pidfds() -> None:
+    found = run(
+        """
+        def missing(pid): raise OSError(38, "Function not implemented")
+        os.pidfd_open = missing
+        done, late = process.run(["sh", "-c", "echo x; exit 5"], 60), process.run(["sleep", "600"], 0.2)
+        print(json.dumps([done.exit_code, done.timed_out, done.stdout.decode(), late.exit_code, late.timed_out]))
+        """
+    )
+    assert found == [5, False, "x\n", -9, True]
+
+
+def test_kill_tree_ends_what_starts_others_all_the_time(tmp_path: Path) -> None:
+    script = "while :; do setsid sleep 4321.5 & setsid sh -c 'sleep 4321.5 & sleep 4321.5' & done"
+    for _ in range(3):
+        busy = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+        time.sleep(0.1)
+        process.kill_tree(busy.pid)
+        assert busy.wait(30) == -signal.SIGKILL
+        assert ended([p.pid for p in psutil.process_iter(["cmdline"]) if "4321.5" in " ".join(p.info["cmdline"] or [])])
+
+
+def test_kill_tree_of_what_is_gone() -> None:
+    with subprocess.Popen(["true"]) as short:
+        pass
+    process.kill_tree(short.pid)
 
 
 def test_output_until_the_time_limit_is_kept() -> None:

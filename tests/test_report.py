@@ -116,9 +116,13 @@ class TestWords:
         assert words.named("queue_depth", 16) == "queue depth 16"
 
     def test_reasons_that_differ_in_numbers_count_together(self) -> None:
-        rows = [row(point=str(i), verdict="suspect", reasons=f"duration: 0.{i} s of 1 s | errors; two") for i in range(4)]
+        rows = [
+            row(point=str(i), verdict="suspect", reasons=f"duration: 0.{i} s of 1 s | errors; two") for i in range(4)
+        ]
         assert words.reasons(summarise(rows)) == "4 × duration: 0.0 s of 1 s and 3 similar; 4 × errors; two"
-        assert words.reasons(summarise([*rows[:1], row(point="x", reasons="errors; two")])).startswith("2 × errors; two")
+        assert words.reasons(summarise([*rows[:1], row(point="x", reasons="errors; two")])).startswith(
+            "2 × errors; two"
+        )
 
     def test_a_result_gives_a_reason_once(self) -> None:
         rows = [row(repetition=i, verdict="suspect", reasons=f"duration: 0.{i} s") for i in (1, 2, 3)]

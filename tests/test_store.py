@@ -2,6 +2,9 @@
 
 import errno
 import os
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iosweep import store as store_module
-from iosweep.store import Result, Store, unpack
+from iosweep.store import Held, Result, Store, unpack
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
 RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.stderr": b""}
@@ -268,6 +271,52 @@ def test_missing_and_here_again(store: Store) -> None:
     assert store.results() == {}
     store.set_missing(POINT, None)
     assert store.missing() == {}
+
+
+def test_refusals(store: Store) -> None:
+    store.set_refusal("1-node", None)  # never was
+    store.set_refusal("1-node", "no space")
+    store.set_refusal("2-nodes", "no nodes")
+    store.set_refusal("1-node", "still no space")
+    assert store.documents("refusals") == {"1-node": {"reason": "still no space"}, "2-nodes": {"reason": "no nodes"}}
+    store.set_refusal("1-node", None)
+    assert store.documents("refusals") == {"2-nodes": {"reason": "no nodes"}}
+
+
+def test_one_runner_at_a_time(store: Store) -> None:
+    ours = f"process {os.getpid()} on {socket.gethostname()}"
+    with store.locked():
+        with pytest.raises(Held, match=f"^{ours}$"), Store(store.path).locked():
+            pass
+        with Store(store.path.with_name("another")).locked():
+            pass
+    with store.locked():  # it is free again
+        assert (store.path / "lock").read_text() == ours
+
+
+def test_a_runner_that_was_killed_holds_nothing(store: Store) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from iosweep.store import Store\n"
+        "with Store(Path(sys.argv[1])).locked(): print('held', flush=True); time.sleep(600)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", program, str(store.path)], stdout=subprocess.PIPE)
+    with other:
+        assert other.stdout
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(Held, match=f"process {other.pid} on "), store.locked():
+            pass
+        other.kill()
+    with store.locked():
+        assert (store.path / "lock").read_text().startswith(f"process {os.getpid()} on ")
+
+
+def test_a_file_system_without_locks_keeps_nobody_out(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(store_module.fcntl, "flock", missing)
+    with store.locked(), Store(store.path).locked():
+        pass
 
 
 def test_documents_are_written_only_when_they_change(store: Store) -> None:

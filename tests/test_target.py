@@ -287,6 +287,8 @@ def test_a_file_system_that_hides_its_holes(ours: str, data: Path, monkeypatch: 
 
 def test_which_file_system(place: Path) -> None:
     found = target.identify(str(place))
+    assert found["writable"]
+    assert not target.identify("/proc/sys")["writable"]  # where nobody makes a directory, not even root
     assert found == target.identify(str(place / "theirs"))
     assert found["fstype"] in found["mount"]
     (place / "iosweep-link").symlink_to(place)  # the target itself may be a link: the user named it

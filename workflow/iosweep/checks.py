@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from iosweep.plan import Point
 from iosweep.tools import Parsed, Phase
@@ -34,8 +34,7 @@ class Seen:
     memory_bytes: int | None
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """Outcome of a check on one row, with what was seen or why it could not be looked at."""
 
     outcome: Outcome

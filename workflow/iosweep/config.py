@@ -14,18 +14,10 @@ from pydantic import BaseModel, ValidationError
 
 from iosweep import models
 from iosweep.models import unknown
+from iosweep.plan import Repetitions
 from iosweep.tools import Option, Tool, Value, tools
 from iosweep.units import size_name
 from iosweep.yamlfile import ConfigError, Document, KeyPath, Problem, load
-
-
-@dataclass(frozen=True)
-class Repetitions:
-    """How often a point is measured. `half_width` is a fraction of the mean; None: always `min` times."""
-
-    min: int
-    max: int
-    half_width: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,8 +74,8 @@ def read(file: Path) -> Config:
     for index, entry in entries.items():
         if isinstance(entry, models.SuiteEntry):
             if entry.suite in suites:
-                first = f"sweeps[{suites[entry.suite]}]"
-                wrong = f"`{entry.suite}` stands twice (the other: {first}); give one of them all node counts"
+                other = f"sweeps[{suites[entry.suite]}]"
+                wrong = f"`{entry.suite}` stands twice (the other: {other}); give one of them all node counts"
                 problems.append(document.problem(("sweeps", index, "suite"), wrong))
                 continue
             suites[entry.suite] = index

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from iosweep.config import Config
 from iosweep.plan import Plan, Point, file_set
 from iosweep.tools import FileSet, Tool, tools
 from iosweep.units import human_count, human_duration, human_size
 from iosweep.yamlfile import ConfigError
+
+if TYPE_CHECKING:
+    from iosweep.config import Config
 
 #: What the forecast assumes where nothing is known; `target.node_bandwidth` replaces the first.
 NODE_BANDWIDTH = 4 << 30  # bytes/s that one node moves at most

@@ -5,10 +5,12 @@ Everything is parsed and judged again from the raw output, so a mended parser or
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ import pyarrow.parquet
 import iosweep
 from iosweep import store as _store
 from iosweep import verdict
-from iosweep.checks import Seen
+from iosweep.checks import Check, Finding, Seen
 from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, REASONS, Column, arrow_schema
 from iosweep.plan import Plan, Point
 from iosweep.store import Result, Store
@@ -30,6 +32,7 @@ from iosweep.tools import Parsed, tools
 BATCH = 5000
 
 Row = dict[str, Any]
+Findings = Sequence[tuple[Check, Finding]]
 
 #: Option of a tool -> column, where the names differ.
 _OPTION_COLUMNS = {"transfer_size": "transfer_size_bytes", "file_size": "file_size_bytes"}
@@ -38,6 +41,7 @@ _NAMES = {column.name for column in COLUMNS}
 
 def merge(plan: Plan, results: Path) -> None:
     """Write the tables of a campaign, each whole."""
+    gc.disable()  # millions of small values and no circles among them: looking for those took a sixth of the time
     store = Store(results)
     nodes = store.documents("nodes")
     with (
@@ -45,12 +49,22 @@ def merge(plan: Plan, results: Path) -> None:
         _Table(results / "checks.parquet", CHECK_COLUMNS) as checks,
     ):
         for row, findings in _rows(plan, store, nodes):
-            rows.add(row)
-            for check in findings:
-                checks.add(check)
+            rows.add([row.get(name) for name in rows.names])
+            for check, finding in findings:
+                checks.add(
+                    [
+                        row["point"],
+                        row["repetition"],
+                        row["phase"],
+                        check.name,
+                        finding.outcome,
+                        check.severity,
+                        finding.evidence,
+                    ]
+                )
     with _Table(results / "nodes.parquet", NODE_COLUMNS) as table:
         for key, facts in nodes.items():
-            table.add({"node": key, **facts})
+            table.add([key, *(facts.get(name) for name in table.names[1:])])
     campaign = {
         "campaign": plan.campaign,
         "description": plan.description,
@@ -71,22 +85,28 @@ class _Table:
 
     def __init__(self, parquet: Path, columns: tuple[Column, ...], csv: Path | None = None):
         self._schema = arrow_schema(columns)
-        self._rows: list[Row] = []
+        self._rows: list[list[Any]] = []
         self._files = [parquet, *([csv] if csv else [])]
         self._temporary = [f.with_name(f".{f.name}.{os.getpid()}.tmp") for f in self._files]
+        self.names = [column.name for column in columns]
 
     def __enter__(self) -> _Table:
         self._parquet = pa.parquet.ParquetWriter(self._temporary[0], self._schema)
         self._csv = pa.csv.CSVWriter(self._temporary[1], self._schema) if len(self._files) > 1 else None
         return self
 
-    def add(self, row: Row) -> None:
+    def add(self, row: list[Any]) -> None:
+        """A row, its values in the order of `names`."""
         self._rows.append(row)
         if len(self._rows) >= BATCH:
             self._flush()
 
     def _flush(self) -> None:
-        table = pa.Table.from_pylist(self._rows, self._schema)
+        if not self._rows:
+            return
+        columns = zip(*self._rows, strict=True)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
+        table = pa.Table.from_arrays(arrays, schema=self._schema)
         self._parquet.write_table(table)
         if self._csv:
             self._csv.write_table(table)
@@ -105,22 +125,24 @@ class _Table:
                 temporary.unlink(missing_ok=True)
 
 
-def _rows(plan: Plan, store: Store, nodes: Mapping[str, Any]) -> Iterator[tuple[Row, list[Row]]]:
-    """Every row of the results with its rows of checks."""
-    missing = store.missing()
+def _rows(plan: Plan, store: Store, nodes: Mapping[str, Any]) -> Iterator[tuple[Row, Findings]]:
+    """Every row of the results with the findings of its checks."""
     refusals = store.documents("refusals")
-    for allocation, point in ((a, p) for a in plan.allocations for p in a.points):
-        base = _base(plan, point)
-        # one point at a time, so that memory does not grow with the campaign
-        results = store.results_of(point.id)
-        for _, result in sorted(results.items()):
-            yield from _repetition(plan, point, result, store, nodes, base)
-        if not results:
-            record = missing.get(point.id) or refusals.get(allocation.name) or {"reason": "not measured yet"}
-            yield from _missing(point, base, record["reason"])
+    directory = _absolute(plan)
+    for allocation in plan.allocations:
+        for point in allocation.points:
+            base = _base(plan, point) | {"target_directory": directory}
+            # one point at a time, so that memory does not grow with the campaign
+            measured = False
+            for result, record in store.records_of(point.id):
+                measured = True
+                yield from _repetition(plan, point, result, record, store.raw(result), nodes, base)
+            if not measured:
+                reason = store.missing_of(point.id) or refusals.get(allocation.name) or {"reason": "not measured yet"}
+                yield from _missing(point, base, reason["reason"])
 
 
-def _missing(point: Point, base: Row, reason: str) -> Iterator[tuple[Row, list[Row]]]:
+def _missing(point: Point, base: Row, reason: str) -> Iterator[tuple[Row, Findings]]:
     """Rows of what has no figures."""
     checks = {"checks_passed": 0, "checks_failed": 0, "checks_not_checked": 0}
     for phase in point.steps():
@@ -141,21 +163,25 @@ def _base(plan: Plan, point: Point) -> Row:
         "tool": point.tool,
         "nodes": point.nodes,
         "phase_time_s": point.phase_time_s,
-        "target_directory": _absolute(plan),
         **{name: value for name, value in options.items() if name in _NAMES},
     }
 
 
 def _repetition(
-    plan: Plan, point: Point, result: Result, store: Store, nodes: Mapping[str, Any], base: Row
-) -> Iterator[tuple[Row, list[Row]]]:
-    archive = store.raw(result)
-    record = store.record(result)
-    if archive is None or record is None:
+    plan: Plan,
+    point: Point,
+    result: Result,
+    record: Mapping[str, Any],
+    archive: bytes | None,
+    nodes: Mapping[str, Any],
+    base: Row,
+) -> Iterator[tuple[Row, Findings]]:
+    """The rows of a repetition, parsed and judged anew."""
+    if archive is None:
         reason = f"the stored raw output is damaged; `iosweep rerun {point.id}` measures it again"
         yield from _missing(point, base | {"repetition": result.repetition}, reason)
         return
-    raw = _store.unpack(archive)
+    printed = _store.unpack(archive, "stdout")
     tool = tools()[point.tool]
     steps = {phase.name: phase for phase in point.steps()}
     memory = nodes.get(record["node"], {}).get("memory_bytes")
@@ -172,11 +198,11 @@ def _repetition(
     }
     for run in record["phases"]:
         phase = steps[run["phase"]]
-        stdout = raw.get(f"{phase.name}.stdout")
+        stdout = printed.get(phase.name)
         parsed = Parsed() if stdout is None else tool.parse(stdout, point.options, phase)
         findings = verdict.judge(Seen(point, phase, run, parsed, plan.target, memory))
         outcome, reasons = verdict.verdict(findings)
-        counts = {o: sum(f.outcome == o for _, f in findings) for o in ("pass", "fail", "not checked")}
+        outcomes = [f.outcome for _, f in findings]
         figures = {name: value for name, value in parsed.figures.items() if name in _NAMES}
         row = (
             shared
@@ -189,21 +215,18 @@ def _repetition(
                 "wall_s": run["wall_s"],
                 "verdict": outcome,
                 "reasons": REASONS.join(reasons),
-                "checks_passed": counts["pass"],
-                "checks_failed": counts["fail"],
-                "checks_not_checked": counts["not checked"],
+                "checks_passed": outcomes.count("pass"),
+                "checks_failed": outcomes.count("fail"),
+                "checks_not_checked": outcomes.count("not checked"),
                 "started": datetime.fromisoformat(run["started"]),
-                "command": shlex.join(run["argv"]),
+                "command": " ".join(map(_quote, run["argv"])),
             }
         )
-        key = {"point": point.id, "repetition": result.repetition, "phase": phase.name}
-        yield (
-            row,
-            [
-                key | {"check": c.name, "outcome": f.outcome, "severity": c.severity, "evidence": f.evidence}
-                for c, f in findings
-            ],
-        )
+        yield row, findings
+
+
+#: The same few arguments come again and again.
+_quote = lru_cache(10_000)(shlex.quote)
 
 
 def _only_for(phase: str, point: Point) -> Row:

@@ -5,15 +5,26 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from iosweep.config import Config, Repetitions, Sweep
 from iosweep.tools import FileSet, Phase, Value, tools
 from iosweep.units import size_name
 from iosweep.yamlfile import ConfigError, Problem
+
+if TYPE_CHECKING:  # allocations and merge work from the plan alone, and start sooner without the models
+    from iosweep.config import Config, Sweep
+
+
+@dataclass(frozen=True)
+class Repetitions:
+    """How often a point is measured. `half_width` is a fraction of the mean; None: always `min` times."""
+
+    min: int
+    max: int
+    half_width: float | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,7 @@ class Plan:
 
     def document(self) -> bytes:
         """The plan as JSON: the file that allocations and merge work from."""
-        return orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+        return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
 
     @property
     def digest(self) -> str:
@@ -256,7 +267,7 @@ def _allocations(points: Iterable[Point], config: Config) -> tuple[Allocation, .
             config.target.model_dump(),
             config.seed,
             nodes,
-            [[p.id, asdict(p.repetitions)] for p in members],
+            [[p.id, p.repetitions] for p in members],
         ]
         digest = hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]
         made.append(Allocation(f"{nodes}-node" + ("s" if nodes > 1 else ""), nodes, tuple(members), digest))

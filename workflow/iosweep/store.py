@@ -17,14 +17,15 @@ size) last. The highest try of a repetition counts.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import io
 import os
 import re
 import socket
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,28 +74,25 @@ class Store:
 
     def results_of(self, point: str) -> dict[int, Result]:
         """repetition -> its highest try, of one point."""
-        return _results_of(str(self.point(point))) if self.point(point).is_dir() else {}
+        return _results_of(f"{self.path}/points/{point}")
 
-    def record(self, result: Result) -> dict[str, Any] | None:
-        """The whole JSON of a result."""
-        return _read_json(self.point(result.point) / _name(result.repetition, result.attempt, "json"))
+    def records_of(self, point: str) -> Iterator[tuple[Result, dict[str, Any]]]:
+        """The results of one point with their whole JSON, in the order of repetitions."""
+        return _records(f"{self.path}/points/{point}")
 
     def missing(self) -> dict[str, dict[str, Any]]:
         """point -> why it could not be measured when it was last tried: {needs, reason}."""
-        found = {}
-        for entry in _directories(self.path / "points"):
-            record = _read_json(Path(entry.path) / "missing.json")
-            if record:
-                found[entry.name] = record
-        return found
+        found = {entry.name: self.missing_of(entry.name) for entry in _directories(self.path / "points")}
+        return {point: record for point, record in found.items() if record}
+
+    def missing_of(self, point: str) -> dict[str, Any] | None:
+        """The same of one point."""
+        return _read_json(f"{self.path}/points/{point}/missing.json")
 
     def raw(self, result: Result) -> bytes | None:
         """The archive of a result, or None if it is not the one that was committed."""
-        try:
-            data = (self.point(result.point) / _name(result.repetition, result.attempt, "zip")).read_bytes()
-        except OSError:
-            return None
-        return data if hashlib.sha256(data).hexdigest() == result.raw["sha256"] else None
+        data = _read(f"{self.path}/points/{result.point}/{_name(result.repetition, result.attempt, 'zip')}")
+        return data if data and hashlib.sha256(data).hexdigest() == result.raw["sha256"] else None
 
     def point(self, point: str) -> Path:
         """The directory of a point."""
@@ -170,16 +168,34 @@ class Store:
         """All JSON documents of a folder by name; unreadable ones are left out."""
         found = {}
         for file in sorted((self.path / folder).glob("*.json")):
-            document = _read_json(file)
+            document = _read_json(str(file))
             if document is not None:
                 found[file.stem] = document
         return found
 
 
-def unpack(archive: bytes) -> dict[str, bytes]:
-    """Members of a raw archive by name."""
-    with zipfile.ZipFile(io.BytesIO(archive)) as file:
-        return {name: file.read(name) for name in file.namelist()}
+def unpack(archive: bytes, stream: str) -> dict[str, bytes]:
+    """phase -> what it printed on a stream, `stdout` or `stderr`, from an archive that `Store.raw` vouched for.
+
+    Any unzip reads these archives. We wrote them ourselves and know their hash, so the members can be read one after
+    the other: a third of what merge takes would else be zipfile's look-ups.
+    """
+    found = {}
+    position = 0
+    while archive.startswith(b"PK\3\4", position):
+        method, size, name_length, extra_length = _MEMBER.unpack_from(archive, position)
+        position += _MEMBER.size
+        phase, _, kind = archive[position : position + name_length].decode().rpartition(".")
+        position += name_length + extra_length
+        if kind == stream:
+            data = archive[position : position + size]
+            found[phase] = zlib.decompress(data, -zlib.MAX_WBITS) if method == zipfile.ZIP_DEFLATED else data
+        position += size
+    return found
+
+
+#: A member's header: its method, packed size, and the lengths of its name and extra field.
+_MEMBER = struct.Struct("<4x2x2xH4x4xL4xHH")
 
 
 def write(path: Path, data: bytes) -> None:
@@ -229,22 +245,32 @@ def _tries(directory: Path) -> list[re.Match[str]]:
 
 
 def _results_of(directory: str) -> dict[int, Result]:
+    return {result.repetition: result for result, _ in _records(directory)}
+
+
+def _records(directory: str) -> Iterator[tuple[Result, dict[str, Any]]]:
+    """Results of a point's directory with their JSON. Paths are strings here: there may be 100,000."""
     best: dict[int, int] = {}
     sizes: dict[str, int] = {}
-    with os.scandir(directory) as files:
-        for file in files:
-            if match := _RESULT.match(file.name):
-                best[int(match[1])] = max(int(match[2]), best.get(int(match[1]), 0))
-            elif file.name.endswith(".zip") and file.is_file():
-                sizes[file.name] = file.stat().st_size
-    found = {}
+    try:
+        with os.scandir(directory) as files:
+            for file in files:
+                if match := _RESULT.match(file.name):
+                    best[int(match[1])] = max(int(match[2]), best.get(int(match[1]), 0))
+                elif file.name.endswith(".zip") and file.is_file():
+                    sizes[file.name] = file.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    point = directory.rpartition("/")[2]
     for repetition, attempt in sorted(best.items()):
-        record = _read_json(Path(directory) / _name(repetition, attempt, "json"))
-        if record and record.get("point") == Path(directory).name and isinstance(record.get("raw"), dict):
+        record = _read_json(f"{directory}/{_name(repetition, attempt, 'json')}")
+        if record and record.get("point") == point and isinstance(record.get("raw"), dict):
             intact = sizes.get(_name(repetition, attempt, "zip")) == record["raw"].get("bytes")
-            with contextlib.suppress(KeyError, TypeError):  # not written by us
-                found[repetition] = _result(record["point"], repetition, attempt, record, intact)
-    return found
+            try:
+                result = _result(point, repetition, attempt, record, intact)
+            except (KeyError, TypeError):  # not written by us
+                continue
+            yield result, record
 
 
 def _result(point: str, repetition: int, attempt: int, record: Mapping[str, Any], intact: bool) -> Result:
@@ -262,9 +288,18 @@ def _result(point: str, repetition: int, attempt: int, record: Mapping[str, Any]
     )
 
 
-def _read_json(file: Path) -> dict[str, Any] | None:
+def _read(file: str) -> bytes | None:
     try:
-        document = orjson.loads(file.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
+        with open(file, "rb") as handle:
+            return handle.read()
+    except OSError:
+        return None
+
+
+def _read_json(file: str) -> dict[str, Any] | None:
+    data = _read(file)
+    try:
+        document = orjson.loads(data) if data else None
+    except orjson.JSONDecodeError:
         return None
     return document if isinstance(document, dict) else None

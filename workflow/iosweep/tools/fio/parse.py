@@ -95,19 +95,22 @@ def _figures(
         "ops_per_s": sum(part["iops"] for part in asked),
         "runtime_s": runtime_s,
     }
+    latencies = {name: _latency([job[name]["clat_ns"]]) for name, wanted in directions.items() if wanted}
     if phase.kind == "data":
         figures["bandwidth_bytes_per_s"] = float(sum(part["bw_bytes"] for part in asked))
-        for name, wanted in directions.items():
-            if wanted:
-                part = job[name]
-                figures[f"{name}_bandwidth_bytes_per_s"] = float(part["bw_bytes"])
-                figures[f"{name}_ops_per_s"] = part["iops"]
-                figures["bytes_read" if name == "read" else "bytes_written"] = part["io_bytes"]
-                latency = _latency([part["clat_ns"]])
-                for key in ("mean", "p99"):
-                    if f"latency_{key}_s" in latency:
-                        figures[f"{name}_latency_{key}_s"] = latency[f"latency_{key}_s"]
-    figures |= _latency([part["clat_ns"] for part in asked])
+        for name, latency in latencies.items():
+            part = job[name]
+            figures[f"{name}_bandwidth_bytes_per_s"] = float(part["bw_bytes"])
+            figures[f"{name}_ops_per_s"] = part["iops"]
+            figures["bytes_read" if name == "read" else "bytes_written"] = part["io_bytes"]
+            for key in ("mean", "p99"):
+                if f"latency_{key}_s" in latency:
+                    figures[f"{name}_latency_{key}_s"] = latency[f"latency_{key}_s"]
+    if len(asked) == 1:
+        (only,) = latencies.values()
+        figures |= only
+    else:
+        figures |= _latency([part["clat_ns"] for part in asked])
     return figures, evidence, []
 
 

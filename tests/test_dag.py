@@ -1,0 +1,57 @@
+"""What the Snakefile asks: what is left, in which words, and what it refuses before anything runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iosweep import dag
+from iosweep.yamlfile import ConfigError
+from small import document, read
+
+
+def load(directory: Path, *, nodes: tuple[int, ...] = (1,), **arguments: Any) -> dag.Dag:
+    read(directory, document(axes={"nodes": list(nodes), "queue_depth": [1, 16]}))
+    return dag.load(directory / "x.yaml", directory / "results", **arguments)
+
+
+def test_everything_is_left_at_first(tmp_path: Path) -> None:
+    found = load(tmp_path)
+    assert set(found.left) == set(found.manifests) == {"1-node"}
+    assert found.text("1-node") == found.left["1-node"]
+    assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, 3 s, up to")
+    assert f"{dag.Texts(found):1-node}" == found.text("1-node")
+    assert not (tmp_path / "results").exists()
+
+
+def test_nodes_that_the_launcher_does_not_reach(tmp_path: Path) -> None:
+    found = load(tmp_path, nodes=(1, 4))
+    assert set(found.manifests) == {"1-node", "4-nodes"}
+    assert set(found.left) == {"1-node"}
+    assert found.text("4-nodes") == "4 nodes: missing, the launcher direct reaches 1"
+
+
+@pytest.mark.parametrize(("only", "points"), [("qd1.", "1 point"), ("qd1", "2 points"), ("tin", "2 points")])
+def test_only(tmp_path: Path, only: str, points: str) -> None:
+    assert load(tmp_path, only=only).text("1-node").startswith(f"1 node: {points}, ")
+
+
+def test_only_of_another_node_count(tmp_path: Path) -> None:
+    # it is in the plan, so it is no mistake; here it cannot be measured
+    assert load(tmp_path, nodes=(1, 4), only=".4n.").left == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ({"only": "qd2"}, "{file}:1: only: `qd2` is in no point and no sweep (sweeps: tiny)"),
+        (
+            {"launcher": "dirct"},
+            "profile:1: launcher: unknown launcher `dirct`; did you mean `direct`? (known: direct)",
+        ),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, arguments: dict[str, str], wrong: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, **arguments)
+    assert [str(p) for p in caught.value.problems] == [wrong.format(file=tmp_path / "x.yaml")]
