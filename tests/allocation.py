@@ -82,12 +82,13 @@ class Allocation:
 
     def fake(self, script: str) -> None:
         """Put a shell script before fio on PATH; in it, `$fio` is the real one."""
-        real = next(p for d in self.path.split(os.pathsep) if (p := Path(d) / "fio").exists())
         folder = self.place / "bin"
+        path = [directory for directory in self.path.split(os.pathsep) if directory != str(folder)]
+        real = next(p for d in path if (p := Path(d) / "fio").exists())
         folder.mkdir(exist_ok=True)
         (folder / "fio").write_text(f"#!/bin/sh\nfio='{real}'\n{script}\n")
         (folder / "fio").chmod(0o755)
-        self.path = f"{folder}{os.pathsep}{self.path}"
+        self.path = os.pathsep.join([str(folder), *path])
 
     def files(self) -> list[str]:
         """Results and archives, by repetition and try."""

@@ -255,9 +255,13 @@ def test_run_is_a_run(tmp_path: Path) -> None:
     """In a process of its own: what else is a child of ours would be ended with the command."""
     program = (
         "import sys; from iosweep.agent import Agent\n"
-        "with Agent() as agent:\n"
+        "told = []\n"
+        "class Watched(Agent):\n"
+        "    def call(self, *arguments, **more): told.append(arguments); return super().call(*arguments, **more)\n"
+        "with Watched() as agent:\n"
         "    done = agent.run(['sh', '-c', 'echo out; echo err >&2; exit 7'], 60)\n"
         "    print(done.stdout, done.stderr, done.exit_code, done.timed_out, done.left_behind)\n"
+        "    print([pid > 0 for _, pid in told])\n"
         "    pid = agent._process.pid\n"
         "    try: agent.run(['no-such-program-here'], 60)\n"
         "    except FileNotFoundError as error: print(error.filename)\n"
@@ -267,5 +271,6 @@ def test_run_is_a_run(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
     assert done.stdout.splitlines() == [
-        r"b'out\n' b'err\n' 7 False 0", "no-such-program-here", "True True", r"b'on\n'",
+        r"b'out\n' b'err\n' 7 False 0",
+        "[True, False]", "no-such-program-here", "True True", r"b'on\n'",
     ]  # fmt: skip

@@ -99,15 +99,17 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
                           " underscores (a letter or digit first)"]),
         ("quick", "../up", ['1: campaign: "../up" is not a name; write up to 64 letters, digits, dots, dashes and'
                             " underscores (a letter or digit first)"]),
-        ("quick", '"quick\\n"', ['1: campaign: "quick\\n" is not a name; write up to 64 letters, digits, dots, dashes'
+        ("quick", '"quick\\n"', ['1: campaign: "quick\n" is not a name; write up to 64 letters, digits, dots, dashes'
                                   " and underscores (a letter or digit first)"]),
         ("/scratch/me", "~/me", ['2: target.directory: "~/me" starts with `~`, which is not expanded; write the path'
                                  " out"]),
         ("axes:", "010: 1\n    axes:", ["7: sweeps[0]: keys must be text; put this one in quotes"]),
         # bounds
         ("phase_time: 1s", "phase_time: 9ms", ['9: sweeps[0].phase_time: "9ms" is shorter than 10ms']),
-        ("[1, 2],", "[1, 4097],", ["7: sweeps[0].axes.threads_per_node[1]: 4097 is not a whole number from 1 to 4096"]),
-        ("[1, 2],", "[1], nodes: [65537],", ["7: sweeps[0].axes.nodes[0]: 65537 is not a whole number from 1 to 65536"]),
+        ("[1, 2],", "[1, 4097],",
+         ["7: sweeps[0].axes.threads_per_node[1]: 4097 is not a whole number from 1 to 4096"]),
+        ("[1, 2],", "[1], nodes: [65537],",
+         ["7: sweeps[0].axes.nodes[0]: 65537 is not a whole number from 1 to 65536"]),
         ("repetitions: 1", "repetitions: 65537",
          ["10: sweeps[0].repetitions: 65537 is not a whole number from 1 to 65536"]),
         ("repetitions: 1", "repetitions: {max: 65537}",
@@ -205,9 +207,10 @@ def test_two_sweeps_of_one_name(tmp_path: Path) -> None:
          ["11: sweeps[0].exclude: {'queue_depth': 1} must be a list, for example [{queue_depth: 8}]"]),
         ("when", "{queue_depth: {transfer_size: 8m}}",
          ["11: sweeps[0].when.queue_depth.transfer_size: 8m is not a value of the axis (it has 4k, 64k)"]),
-        ("when", "{queue_depth: {queue_depth: 1}}", ["11: sweeps[0].when.queue_depth: depends on itself (queue_depth)"]),
+        ("when", "{queue_depth: {queue_depth: 1}}",
+         ["11: sweeps[0].when.queue_depth: depends on itself (queue_depth)"]),
         ("when", "{queue_depth: {threads_per_node: 2}, threads_per_node: {queue_depth: 1}}",
-         ["11: sweeps[0].when.queue_depth: depends on itself (queue_depth, threads_per_node)"]),
+         ["11: sweeps[0].when.threads_per_node: depends on itself (threads_per_node, queue_depth)"]),
         ("when", "{transfer_size: {threads_per_node: 2}, threads_per_node: {queue_depth: 1}}", []),  # a chain
         ("when", "{queue_depth: {}}",
          ["11: sweeps[0].when.queue_depth: is empty; name at least one axis and its value"]),

@@ -1,6 +1,8 @@
 """`make demo`'s campaign, whole: the example as it is shipped, on this machine's file system."""
 
+import os
 import shutil
+import subprocess
 
 import pandas as pd
 import pytest
@@ -48,3 +50,28 @@ def test_the_demo_stays_small(demo):
 
 def test_the_demo_again_is_nothing(demo):
     assert "Nothing to be done" in demo.snakemake()
+
+
+@pytest.mark.parametrize(
+    ("workflow", "shown"), [("true", True), ("mkdir -p results/demo; date > results/demo/report.html", False)]
+)
+@pytest.mark.parametrize("code", [0, 1])
+def test_make_demo_always_ends_with_the_headline(tmp_path, workflow, shown, code):
+    """The workflow shows it where it made a report; `make demo` does where nothing was left. Programs are stand-ins."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    stand_ins = {
+        "scripts/make-venv": "exit 0", "scripts/debian-packages": "exit 0", ".venv/bin/fio": "exit 0",
+        ".venv/bin/snakemake": f'echo "$@"; {workflow}; exit {code}', ".venv/bin/iosweep": 'echo "iosweep $@"',
+    }  # fmt: skip
+    for name, script in stand_ins.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
+    done = subprocess.run(
+        ["make", "demo"], cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=False,
+        env={"PATH": f"{tmp_path}/.venv/bin{os.pathsep}{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert (done.returncode == 0) == (code == 0)
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("make")]
+    assert lines == ["--profile profiles/local --configfile config/examples/demo.yaml", *["iosweep show demo"] * shown]

@@ -1,6 +1,7 @@
 """The tables that are made of the store: what stands in them, in which units, and what is made of damage."""
 
 import csv
+import gc
 import json
 import shlex
 from pathlib import Path
@@ -48,7 +49,8 @@ class Campaign:
                  "load": {"other": 0.0, "steal": 0.0}, "headline": 1.0} | run
             )  # fmt: skip
         record = {
-            "point": point.id, "repetition": number, "host": "h", "node": "n1", "phases": phases, "retry": None, "retried": False,
+            "point": point.id, "repetition": number, "host": "h", "node": "n1", "phases": phases,
+            "retry": None, "retried": False,
             "tool": {"path": "/usr/bin/fio", "sha256": "build", "version": "fio-3.33"},
             "target": {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1"},
         }  # fmt: skip
@@ -293,4 +295,5 @@ def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatc
     monkeypatch.setattr(merge, "_base", fails)
     with pytest.raises(RuntimeError, match="halfway"):
         merge.merge(campaign.plan, campaign.results)
+    assert gc.isenabled()  # as it was before
     assert {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()} == before

@@ -156,7 +156,7 @@ def test_what_a_tool_refuses_is_said_once(tmp_path: Path) -> None:
                 "options": {"write_mode": "new", "threads_per_node": 4, "files_per_thread": 2, "queue_depth": 2},
                 "phase_time": "10s",
             },
-            "fio.seq_write+1.2n.4t.1m.qd2.8d75b8b3fc76",
+            "fio.seq_write+1.2n.4t.1m.qd2.0ed9aadcbb5f",
         ),
     ],
 )

@@ -134,7 +134,7 @@ def test_who_wants_to_know_is_told_while_it_runs() -> None:
         """
         import psutil
         told = []
-        process.run(["sleep", "0.2"], 60, (), lambda pid: told.append((pid in process._children(), psutil.pid_exists(pid))))
+        process.run(["sleep", "0.2"], 60, (), lambda p: told.append((p in process._children(), psutil.pid_exists(p))))
         try: process.run(["sleep", "600"], 60, (), lambda pid: 1 / 0)
         except ZeroDivisionError: told.append(process._children())
         print(json.dumps(told))

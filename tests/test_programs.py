@@ -15,6 +15,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file.write_bytes(b"#!/bin/sh\n")
     file.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(programs, "sha256", programs.sha256.__wrapped__)  # asked once for each process
     return file
 
 

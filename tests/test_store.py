@@ -1,10 +1,12 @@
 """The store: a repetition is there whole or not at all, and nothing that was measured is ever lost."""
 
 import errno
+import io
 import os
 import socket
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,12 @@ def record(**more: Any) -> dict[str, Any]:
 
 def number(store: Store, result: Result) -> int:
     """What the tests tell results apart by."""
-    return (store.record(result) or {})["number"]
+    return record_of(store, result)["number"]
+
+
+def record_of(store: Store, result: Result) -> dict[str, Any]:
+    """The whole JSON of a result."""
+    return next(record for found, record in store.records_of(result.point) if found == result)
 
 
 @pytest.fixture
@@ -73,7 +80,11 @@ def test_what_is_committed_is_found(store: Store) -> None:
     assert store.results_of("another") == {}
     archive = store.raw(found)
     assert archive is not None
-    assert unpack(archive) == RAW
+    assert unpack(archive, "stdout") == {"rand_read": RAW["rand_read.stdout"]}
+    assert unpack(archive, "stderr") == {"rand_read": b""}
+    assert unpack(archive, "other") == {}
+    with zipfile.ZipFile(io.BytesIO(archive)) as file:  # and any unzip reads it
+        assert {name: file.read(name) for name in file.namelist()} == RAW
     assert files(store) == ["r001-1.json", "r001-1.zip"]
 
 
@@ -83,12 +94,20 @@ def test_equal_output_gives_equal_bytes(store: Store) -> None:
     assert first.raw["sha256"] == second.raw["sha256"]
 
 
-@given(st.dictionaries(st.text("abc./_-", min_size=1, max_size=8), st.binary(max_size=200), max_size=4))
-def test_raw_output_survives(tmp_path_factory: pytest.TempPathFactory, raw: dict[str, bytes]) -> None:
+@given(
+    st.dictionaries(
+        st.tuples(st.text("abc./_-\u00e4", min_size=1, max_size=8), st.sampled_from(["stdout", "stderr"])),
+        st.binary(max_size=200) | st.sampled_from([b"PK\3\4", bytes(100_000), b"PK\1\2" * 100]),
+        max_size=4,
+    )
+)
+def test_raw_output_survives(tmp_path_factory: pytest.TempPathFactory, raw: dict[tuple[str, str], bytes]) -> None:
     store = Store(tmp_path_factory.mktemp("store"))
-    archive = store.raw(store.commit(POINT, 1, record(), raw))
+    committed = store.commit(POINT, 1, record(), {f"{phase}.{stream}": data for (phase, stream), data in raw.items()})
+    archive = store.raw(committed)
     assert archive is not None
-    assert unpack(archive) == raw
+    for stream in ("stdout", "stderr"):
+        assert unpack(archive, stream) == {phase: data for (phase, kind), data in raw.items() if kind == stream}
 
 
 def test_the_highest_try_counts(store: Store) -> None:
@@ -199,7 +218,7 @@ def test_an_archive_of_the_right_size_with_other_content(store: Store) -> None:
 
 def test_superseding_keeps_the_result_and_opens_the_repetition(store: Store) -> None:
     before = store.commit(POINT, 1, record(number=1), RAW)
-    written = store.record(before)
+    written = record_of(store, before)
     kept = store.supersede(before)
     assert kept.name == "r001-1.superseded.json"
     assert store.results() == {}

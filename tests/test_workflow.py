@@ -10,6 +10,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
 from campaign import ROOT, Campaign, kill_tree_after, wait_for
@@ -46,6 +47,8 @@ def test_first_run_gives_a_report_and_settles(measured):
     # the headline table and where the report is, last
     assert "report: results/tiny/report.html" in measured.output
     assert "Nothing to be done" in measured.dry()
+    # what narrows a run is no part of what was measured
+    assert "Nothing to be done" in measured.dry("--config", "only=4k")
 
 
 def test_results_are_in_the_table_as_fio_gave_them(measured):
@@ -61,26 +64,33 @@ def test_nothing_outside_the_campaigns_directory(measured):
     assert [f.name for f in measured.target.iterdir()] == ["iosweep-tiny"]
 
 
-@pytest.mark.parametrize("what", ["result", "archive", "cut archive", "point"])
-def test_a_damaged_store_is_measured_again(again, what):
-    point = sorted((again.results / "points").iterdir())[0]
+def test_a_damaged_store_is_measured_again(again):
+    first, second = sorted((again.results / "points").iterdir())
     before = again.stored()
-    match what:
-        case "result":
-            (point / "r001-1.json").unlink()
-        case "archive":
-            (point / "r001-1.zip").unlink()
-        case "cut archive":
-            (point / "r001-1.zip").write_bytes((point / "r001-1.zip").read_bytes()[:100])
-        case "point":
-            shutil.rmtree(point)
-    left = 2 if what == "point" else 1
-    assert f"measure 1 node: 1 point, {left} repetition{'s' if left > 1 else ''} left" in again.dry()
+    (first / "r001-1.json").unlink()
+    assert "measure 1 node: 1 point, 1 repetition left" in again.dry()
+    (first / "r002-1.zip").unlink()
+    assert "measure 1 node: 1 point, 2 repetitions left" in again.dry()
+    (second / "r001-1.zip").write_bytes((second / "r001-1.zip").read_bytes()[:100])
+    assert "measure 1 node: 2 points, 3 repetitions left" in again.dry()
     again.run()
     assert again.settled()
     after = again.stored()
+    for name in ("r002-1.json", "r002-1.zip"):
+        assert after[second.name, name] == before[second.name, name]
+    tried = {(p, n) for p, n in again.repetitions() if n[5] > "1"}
+    assert {n for p, n in tried if p == second.name} == {"r001-2.json"}
+
+
+def test_a_point_that_was_removed_is_measured_again(again):
+    point = sorted((again.results / "points").iterdir())[0]
+    before = again.stored()
+    shutil.rmtree(point)
+    assert "measure 1 node: 1 point, 2 repetitions left" in again.dry()
+    again.run()
+    assert again.settled()
     untouched = {k: v for k, v in before.items() if k[0] != point.name}
-    assert {k: after[k] for k in untouched} == untouched
+    assert {k: again.stored()[k] for k in untouched} == untouched
 
 
 def test_growth_runs_only_new_points_and_shrinking_none(again):
@@ -184,7 +194,7 @@ def test_a_missing_tool_is_said_and_not_left(tmp_path, fio):
     # everything but fio: links to what a shell and Snakemake need
     without = tmp_path / "bin"
     without.mkdir()
-    for name in ("bash", "sh", "env", "uname", "cat"):
+    for name in ("bash", "sh", "env", "uname", "cat", "tee"):
         (without / name).symlink_to(shutil.which(name))
     environment = campaign.environment | {"PATH": f"{Path(campaign.command()[0]).parent}:{without}"}
     output = campaign.run(env=environment)
@@ -207,13 +217,14 @@ def test_dry_run_of_every_shipped_configuration_agrees_with_the_plan(file, tmp_p
     output = campaign.snakemake("-n", env={"PATH": "/nonexistent", "HOME": str(tmp_path), "LANG": "C.UTF-8"})
     for allocation in made.allocations:
         todo = {allocation.name: {p.id: p.repetitions.min for p in allocation.points}}
-        assert forecast.sentence(forecast.of(made, todo), allocation.nodes) in output
-    shown = campaign.iosweep("plan", str(file), code=None)
-    for allocation in made.allocations:
-        todo = {allocation.name: {p.id: p.repetitions.min for p in allocation.points}}
-        assert forecast.sentence(forecast.of(made, todo), allocation.nodes) in shown
+        cost = forecast.of(made, todo)
+        # shown once by each, and the same but for a word
+        assert f"measure {forecast.sentence(cost, allocation.nodes)}\n" in output
+        shown = campaign.iosweep("plan", str(file), code=None)
+        assert f"\n{forecast.sentence(cost, allocation.nodes, word='')}\n" in shown
     rules = set(re.findall(r"^Job \d+: (\w+)", output, re.MULTILINE))
-    assert rules == {"plan", "measure", "merge", "report", "figures"}
+    assert rules == {"plan", "measure", "merge", "report", "figures", "all"}
+    assert "all: everything is in results/" in output
     assert not (tmp_path / "results").exists()
 
 
@@ -233,7 +244,7 @@ def test_the_message_counted_by_hand(tmp_path):
     text = "1 node: 5 points, 15 repetitions left, 5 min 14 s, up to 257 GiB written"
     assert f"measure {text}" in campaign.dry()
     shown = campaign.iosweep("plan", str(campaign.file), code=None)
-    assert text in shown
+    assert text.replace(" left", "") in shown
     assert re.search(r"peak space +512 MiB", shown)
     assert re.search(r"inodes +8\b", shown)
 
@@ -246,6 +257,35 @@ def test_wrong_configuration_stops_before_anything(tmp_path):
     assert "nothing was run" in output
     assert not (tmp_path / "results").exists()
     assert "--config knows `only`" in Campaign(tmp_path).snakemake("--config", "limits=3", code=1)
+    output = Campaign(tmp_path).snakemake("--config", "only=8k", code=1)
+    assert "sweep.yaml:1: only: `8k` is in no point and no sweep (sweeps: small)" in output
+
+
+def test_the_error_of_a_rule_is_shown(tmp_path):
+    # a package of which the plan rule fails, ahead of the installed one
+    shutil.copytree(ROOT / "workflow" / "iosweep", tmp_path / "code" / "iosweep")
+    command = tmp_path / "code" / "iosweep" / "cli.py"
+    command.write_text(command.read_text().replace("arguments.write.stem != made.digest", "True"))
+    campaign = Campaign(tmp_path)
+    output = campaign.run(env=campaign.environment | {"PYTHONPATH": str(tmp_path / "code")}, code=1)
+    assert "the configuration changed meanwhile; run snakemake again" in output
+    [log] = (campaign.results / "logs").glob("plan*")
+    assert "the configuration changed meanwhile" in log.read_text()
+
+
+def test_nodes_that_are_not_there_are_said_and_not_left(again):
+    again.configure(axes={"transfer_size": ["4k", "16k"], "nodes": [1, 2]})
+    assert "2 nodes: missing, the launcher direct reaches 1" in again.dry()
+    again.run()
+    assert again.settled()
+    rows = list(csv.DictReader((again.results / "results.csv").open()))
+    missing = {r["reasons"] for r in rows if r["verdict"] == "missing"}
+    assert missing == {"2 nodes are needed; the launcher direct reaches 1"}
+
+
+def test_a_report_made_by_hand_is_no_reason_to_make_it_again(again):
+    assert "report: results/tiny/report.html" in again.iosweep("report", "tiny")
+    assert "Nothing to be done" in again.dry()
 
 
 def test_interrupt_keeps_what_is_measured(tmp_path, fio):
@@ -278,8 +318,10 @@ def test_sigkill_of_snakemake_and_runner(tmp_path, fio):
         stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     wait_for(lambda: len(campaign.repetitions()) >= 2)
+    below = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    assert psutil.wait_procs(below, timeout=30)[1] == []
     before = campaign.stored()
     campaign.snakemake("--unlock")
     campaign.run()
@@ -317,6 +359,8 @@ def test_sigkill_at_random_moments_loses_nothing(tmp_path, fio, rounds):
     subprocess.run(command, cwd=tmp_path, env=campaign.environment, check=True, stderr=subprocess.DEVNULL)
     stored = campaign.stored()
     assert {k: stored[k] for k in kept} == kept
+    # of tools that were measuring for a runner that was killed, none is left
+    wait_for(lambda: not [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(p.info["cmdline"])])
     # every repetition is there, exactly once
     assert len(campaign.repetitions()) == 8 * rounds(8, 80)
     assert len({(p, n.split("-")[0]) for p, n in campaign.repetitions()}) == 8 * rounds(8, 80)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from iosweep.columns import REASONS
 from iosweep.plan import Point
 from iosweep.tools import Parsed, Phase
 from iosweep.units import human_duration, human_size
@@ -381,4 +382,4 @@ def exclusive(s: Seen) -> Finding:
 
 def _first(text: str) -> str:
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return f": {line[:200]}" if line else ""
+    return f": {line[:200].replace(REASONS, ' / ')}" if line else ""

@@ -24,7 +24,7 @@ class Column:
     doc: str
 
 
-#: Between the reasons of a row; no reason contains it.
+#: Between the reasons of a row; none contains it (what a tool says is changed where it does).
 REASONS = " | "
 
 _LATENCY = "Completion latency of one I/O in seconds (fio's clat: from submission to completion)"

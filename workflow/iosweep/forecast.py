@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iosweep.plan import Plan, Point, file_set
-from iosweep.tools import FileSet, Tool, tools
+from iosweep.tools import FileSet, Phase, Tool, tools
 from iosweep.units import human_count, human_duration, human_size
 from iosweep.yamlfile import ConfigError
 
@@ -121,15 +121,16 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
         node_hours=node_seconds / 3600,
         bytes_written=total.bytes_written,
         bytes_read=total.bytes_read,
-        peak_bytes=sum(s.size_bytes for s in sets.values()) + max((fresh_bytes(p) for p in chosen), default=0),
+        peak_bytes=sum(s.size_bytes for s in sets.values())
+        + max((fresh_bytes(p, p.steps()) for p in chosen), default=0),
         inodes=sum(len(s.files) for s in sets.values()) + max((_fresh_inodes(p) for p in chosen), default=0),
         memory_per_node_bytes=max((_memory(p) for p in chosen), default=0),
     )
 
 
-def fresh_bytes(point: Point) -> int:
-    """Bytes of the new files that a repetition makes, at most."""
-    phases = sum(p.writes for p in point.steps()) if point.options.get("write_mode") == "new" else 0
+def fresh_bytes(point: Point, steps: Sequence[Phase]) -> int:
+    """Bytes of the new files that some phases of a repetition make, at most."""
+    phases = sum(p.writes for p in steps) if point.options.get("write_mode") == "new" else 0
     per_node = _number(point, "threads_per_node") * _number(point, "files_per_thread") * _number(point, "file_size")
     return point.nodes * per_node * phases
 

@@ -42,6 +42,13 @@ _NAMES = {column.name for column in COLUMNS}
 def merge(plan: Plan, results: Path) -> None:
     """Write the tables of a campaign, each whole."""
     gc.disable()  # millions of small values and no circles among them: looking for those took a sixth of the time
+    try:
+        _write(plan, results)
+    finally:
+        gc.enable()
+
+
+def _write(plan: Plan, results: Path) -> None:
     store = Store(results)
     nodes = store.documents("nodes")
     with (

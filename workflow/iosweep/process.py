@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import resource
 import select
@@ -55,7 +56,7 @@ def run(
     timed_out = False
     left_behind = 0
     # Files in memory and not pipes: a descendant that survives its parent would hold a pipe open.
-    with open(os.memfd_create("stdout"), "w+b") as stdout, open(os.memfd_create("stderr"), "w+b") as stderr:
+    with _memory("stdout") as stdout, _memory("stderr") as stderr:
         try:
             process = subprocess.Popen(
                 list(argv), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True
@@ -100,6 +101,13 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
     if ready:
         process.wait()
     return bool(ready)
+
+
+def _memory(name: str) -> BinaryIO:
+    """A file in memory that is appended to: a script's `> /dev/stdout` must not write over what others wrote."""
+    handle = os.memfd_create(name)
+    fcntl.fcntl(handle, fcntl.F_SETFL, os.O_APPEND)
+    return open(handle, "w+b")
 
 
 def _content(file: BinaryIO) -> bytes:

@@ -300,7 +300,7 @@ def _phase(c: _Context, point: Point, phase: Phase, number: int) -> tuple[dict[s
         "stderr": "",
     }
     try:
-        _may_write(c, fresh_bytes(point) if files.role == "fresh" else 0, tool.inodes(point.options, phase))
+        _may_write(c, fresh_bytes(point, [phase]) if files.role == "fresh" else 0, tool.inodes(point.options, phase))
         if files.role == "fresh":
             makes = phase.writes and tool.inodes(point.options, phase) > 0
             c.agent.call("ensure", c.directory, files.directory, makes, deadline_s=LONG_DEADLINE_S)
