@@ -11,7 +11,7 @@ import pytest
 COLUMNS = ["benchmark", "what", "size", "measured", "beside it", "ratio", "budget", "met"]
 #: benchmark -> (what its rows are at least about, whether it needs fio)
 PROMISED = {
-    "fidelity": (["bandwidth through iosweep / by hand", "by hand / by hand (the machine's noise)"], True),
+    "fidelity": (["IOPS through iosweep / by hand", "by hand / by hand (the machine's noise)"], True),
     "idle": (["CPU per point that does nothing", "wall per point that does nothing", "on disk per repetition"], False),
     "real": (["wall of 1 s points of fio, data ready", "on disk per repetition"], True),
     "plan": (["snakemake -n", "snakemake -n, memory", "snakemake -n, 4 phases", "iosweep plan alone"], False),

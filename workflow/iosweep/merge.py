@@ -10,7 +10,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from iosweep.store import Result, Store
 from iosweep.tools import Parsed, tools
 
 #: Rows are written in batches, so that memory does not grow with the campaign.
-BATCH = 5000
+BATCH = 10_000
 
 Row = dict[str, Any]
 Findings = Sequence[tuple[Check, Finding]]
@@ -56,22 +56,12 @@ def _write(plan: Plan, results: Path) -> None:
         _Table(results / "checks.parquet", CHECK_COLUMNS) as checks,
     ):
         for row, findings in _rows(plan, store, nodes):
-            rows.add([row.get(name) for name in rows.names])
-            for check, finding in findings:
-                checks.add(
-                    [
-                        row["point"],
-                        row["repetition"],
-                        row["phase"],
-                        check.name,
-                        finding.outcome,
-                        check.severity,
-                        finding.evidence,
-                    ]
-                )
+            rows.add([tuple(map(row.get, rows.names))])
+            key = (row["point"], row.get("repetition"), row["phase"])
+            checks.add([(*key, c.name, f.outcome, c.severity, f.evidence) for c, f in findings])
     with _Table(results / "nodes.parquet", NODE_COLUMNS) as table:
-        for key, facts in nodes.items():
-            table.add([key, *(facts.get(name) for name in table.names[1:])])
+        for name, facts in nodes.items():
+            table.add([(name, *map(facts.get, table.names[1:]))])
     campaign = {
         "campaign": plan.campaign,
         "description": plan.description,
@@ -92,7 +82,7 @@ class _Table:
 
     def __init__(self, parquet: Path, columns: tuple[Column, ...], csv: Path | None = None):
         self._schema = arrow_schema(columns)
-        self._rows: list[list[Any]] = []
+        self._rows: list[tuple[Any, ...]] = []
         self._files = [parquet, *([csv] if csv else [])]
         self._temporary = [f.with_name(f".{f.name}.{os.getpid()}.tmp") for f in self._files]
         self.names = [column.name for column in columns]
@@ -102,9 +92,9 @@ class _Table:
         self._csv = pa.csv.CSVWriter(self._temporary[1], self._schema) if len(self._files) > 1 else None
         return self
 
-    def add(self, row: list[Any]) -> None:
-        """A row, its values in the order of `names`."""
-        self._rows.append(row)
+    def add(self, rows: list[tuple[Any, ...]]) -> None:
+        """Rows, their values in the order of `names`."""
+        self._rows += rows
         if len(self._rows) >= BATCH:
             self._flush()
 
@@ -210,10 +200,9 @@ def _repetition(
         findings = verdict.judge(Seen(point, phase, run, parsed, plan.target, memory))
         outcome, reasons = verdict.verdict(findings)
         outcomes = [f.outcome for _, f in findings]
-        figures = {name: value for name, value in parsed.figures.items() if name in _NAMES}
         row = (
             shared
-            | figures
+            | dict(parsed.figures)
             | _only_for(phase.name, point)
             | {
                 "phase": phase.name,
@@ -238,9 +227,14 @@ _quote = lru_cache(10_000)(shlex.quote)
 
 def _only_for(phase: str, point: Point) -> Row:
     """Options of the point that this phase does not use are null in its row."""
-    options = tools()[point.tool].options
+    return _unused(point.tool, phase, tuple(point.options))
+
+
+@cache
+def _unused(tool: str, phase: str, names: tuple[str, ...]) -> Row:
+    options = tools()[tool].options
     return {
         _OPTION_COLUMNS.get(name, name): None
-        for name in point.options
+        for name in names
         if (phases := options[name].phases) is not None and phase not in phases and name in _NAMES
     }

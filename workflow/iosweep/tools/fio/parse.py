@@ -95,7 +95,7 @@ def _figures(
         "ops_per_s": sum(part["iops"] for part in asked),
         "runtime_s": runtime_s,
     }
-    latencies = {name: _latency([job[name]["clat_ns"]]) for name, wanted in directions.items() if wanted}
+    latencies = {name: _latency(job[name]["clat_ns"]) for name, wanted in directions.items() if wanted}
     if phase.kind == "data":
         figures["bandwidth_bytes_per_s"] = float(sum(part["bw_bytes"] for part in asked))
         for name, latency in latencies.items():
@@ -110,15 +110,26 @@ def _figures(
         (only,) = latencies.values()
         figures |= only
     else:
-        figures |= _latency([part["clat_ns"] for part in asked])
+        figures |= _added_up([part["clat_ns"] for part in asked])
     return figures, evidence, []
 
 
-def _latency(parts: list[dict[str, Any]]) -> dict[str, float]:
-    """latency_* columns of one or more clat_ns blocks added up; empty where nothing was timed (gtod_reduce)."""
-    parts = [part for part in parts if part["N"]]
-    if not parts:
+def _latency(part: dict[str, Any]) -> dict[str, float]:
+    """latency_* columns of a clat_ns block; empty where nothing was timed (gtod_reduce)."""
+    if not part["N"]:
         return {}
+    if "bins" in part and sum(part["bins"].values()) != part["N"]:
+        raise ValueError("the histogram does not hold every I/O")
+    columns = {f"latency_{name}_s": part[name] / 1e9 for name in ("min", "mean", "stddev", "max")}
+    percentiles = part.get("percentile", {})
+    return columns | {f"latency_{n}_s": percentiles[k] / 1e9 for n, k in _PERCENTILES.items() if k in percentiles}
+
+
+def _added_up(parts: list[dict[str, Any]]) -> dict[str, float]:
+    """latency_* columns of several clat_ns blocks as if they were one; percentiles only where all have histograms."""
+    parts = [part for part in parts if part["N"]]
+    if len(parts) < 2:
+        return _latency(parts[0]) if parts else {}
     total = sum(part["N"] for part in parts)
     mean = sum(part["mean"] * part["N"] for part in parts) / total
     square = sum((part["stddev"] ** 2 + (part["mean"] - mean) ** 2) * part["N"] for part in parts) / total
@@ -128,12 +139,7 @@ def _latency(parts: list[dict[str, Any]]) -> dict[str, float]:
         "latency_stddev_s": square**0.5 / 1e9,
         "latency_max_s": max(part["max"] for part in parts) / 1e9,
     }
-    if any(sum(part["bins"].values()) != part["N"] for part in parts if "bins" in part):
-        raise ValueError("the histogram does not hold every I/O")
-    if len(parts) == 1:
-        percentiles = parts[0].get("percentile", {})
-        columns |= {f"latency_{n}_s": percentiles[k] / 1e9 for n, k in _PERCENTILES.items() if k in percentiles}
-    elif all("bins" in part for part in parts):
+    if all("bins" in part for part in parts):
         columns |= {f"latency_{n}_s": v / 1e9 for n, v in _merged_percentiles([p["bins"] for p in parts]).items()}
     return columns
 
