@@ -51,6 +51,11 @@ ONLY_THESE = ["--only", ONLY] if ONLY else []
 IOSWEEP = [sys.executable, "-m", "iosweep.cli"]
 
 
+def one_of(allocations):
+    """A wildcard's constraint; nothing is called `none`."""
+    return "|".join(allocations) or "none"
+
+
 def report_what_is_there():
     # Without the figures: after Ctrl-C nobody wants to wait for them.
     for step in (["merge", CAMPAIGN.plan_file], ["page", CAMPAIGN.results]):

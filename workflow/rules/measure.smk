@@ -16,10 +16,6 @@ rule plan:
         "{params.iosweep:q} plan --write {output:q} {params.config:q} 2>&1 | tee {log:q}"
 
 
-def names(allocations):
-    return "|".join(allocations) or "none"
-
-
 # Only allocations with something left are submitted. A job on another machine parses this again when part of it is
 # done, and is to do what it was sent for.
 rule measure:
@@ -30,7 +26,7 @@ rule measure:
     log:
         CAMPAIGN.results / "logs" / "{allocation}-{digest}-{generation}.log",
     wildcard_constraints:
-        allocation=names(
+        allocation=one_of(
             CAMPAIGN.left if workflow.is_main_process else CAMPAIGN.manifests
         ),
         digest="[0-9a-f]+",
@@ -48,7 +44,7 @@ rule measure:
 # The manifest of what is measured already: nothing to submit.
 use rule measure as collect with:
     wildcard_constraints:
-        allocation=names(set(CAMPAIGN.manifests) - set(CAMPAIGN.left)),
+        allocation=one_of(set(CAMPAIGN.manifests) - set(CAMPAIGN.left)),
         digest="[0-9a-f]+",
         generation="[0-9]+",
     localrule: True

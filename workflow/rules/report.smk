@@ -34,7 +34,7 @@ rule report:
     params:
         iosweep=IOSWEEP,
         code=CAMPAIGN.report_code,
-        results=str(CAMPAIGN.results),
+        results=lambda wildcards, output: Path(output[0]).parent,
     message:
         "report: {output}"
     shell:
@@ -52,7 +52,7 @@ rule figures:
     params:
         iosweep=IOSWEEP,
         code=CAMPAIGN.report_code,
-        results=str(CAMPAIGN.results),
+        results=lambda wildcards, output: Path(output[0]).parent,
     message:
         "figures: SVG and PNG in {params.results}/figures"
     shell:

@@ -1,0 +1,24 @@
+"""What `make lint` runs, so that what is tested is clean as well."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BIN = Path(sys.executable).parent
+
+CHECKS = {
+    "style": [BIN / "ruff", "check"],
+    "format": [BIN / "ruff", "format", "--check"],
+    "types": [BIN / "mypy"],
+    "rules": [BIN / "snakefmt", "--check", "Snakefile", "workflow/rules"],
+    "generated files": [BIN / "iosweep", "generate", "--check"],
+    "workflow": [sys.executable, "scripts/lint-workflow"],
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_is_clean(name: str, root: Path) -> None:
+    done = subprocess.run(CHECKS[name], cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
