@@ -6,6 +6,7 @@ fixtures here do.
 """
 
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -25,6 +26,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A job in the background of a script ignores Ctrl-C, and so would everything that the tests start and interrupt.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("soak" if config.getoption("soak") else "iosweep")
     if config.getoption("require"):
         # A module that is refused its skip must not keep all the others from running.

@@ -182,6 +182,17 @@ def test_report_makes_what_show_shows(capsys: Capture, place: Path) -> None:
     assert "report: results/quick/report.html" in capsys.readouterr().out
 
 
+def test_report_takes_the_plan_of_the_tables(place: Path) -> None:
+    results = place / "results" / "quick"
+    (results / "plans").mkdir(parents=True)
+    made = [make(place, (place / "x.yaml").read_text().replace("4k, 64k", sizes)) for sizes in ("4k, 64k", "4k")]
+    for each in made:
+        (results / "plans" / f"{each.digest}.json").write_bytes(each.document())
+        assert run("report", "quick") == 0
+    # the tables stay those of the first plan, though the second one was written last
+    assert orjson.loads((results / "campaign.json").read_bytes())["plan_digest"] == made[0].digest
+
+
 def test_version(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as caught:
         run("--version")

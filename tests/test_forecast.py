@@ -121,3 +121,9 @@ def test_slow_nodes_need_no_limit(tmp_path: Path) -> None:
     text["target"]["node_bandwidth"] = "500m"
     assert forecast.of(make(tmp_path, text)).bytes_written < 10 * TIB
     assert problems(tmp_path, text, fits) == []
+
+
+def test_limits_hold_for_the_most_repetitions(tmp_path: Path) -> None:
+    text = document(axes=None, phases=["seq_write"], phase_time="1h", repetitions={"min": 1, "max": 3})
+    [wrong] = problems(tmp_path, text | {"limits": {"bytes_written": "42t"}}, fits)
+    assert "up to 42.2 TiB may be written" in wrong

@@ -49,6 +49,7 @@ class Campaign:
                  "load": {"other": 0.0, "steal": 0.0}, "headline": 1.0} | run
             )  # fmt: skip
         record = {
+            "started": "2030-01-02T03:04:05+00:00",
             "point": point.id, "repetition": number, "host": "h", "node": "n1", "phases": phases,
             "retry": None, "retried": False,
             "tool": {"path": "/usr/bin/fio", "sha256": "build", "version": "fio-3.33"},
@@ -297,3 +298,31 @@ def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatc
         merge.merge(campaign.plan, campaign.results)
     assert gc.isenabled()  # as it was before
     assert {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()} == before
+
+
+TARGET = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"tool": {"path": "/x", "sha256": "old", "version": "fio-3.1"}},
+        {"target": TARGET | {"source": "/dev/y"}},
+        {"target": TARGET | {"directory": "/other"}},
+    ],
+)
+def test_two_builds_or_targets_share_no_mean(campaign: Campaign, other: dict[str, Any]) -> None:
+    campaign.measured(0, 1)
+    campaign.measured(0, 2)
+    first, record = next(campaign.store.records_of(campaign.plan.points[0].id))
+    campaign.store.supersede(first)
+    campaign.store.commit(first.point, 1, record | other | {"started": "2000-01-01"}, {})
+    rows = [r for r in campaign.table() if r["repetition"] is not None]
+    assert [(r["repetition"], r["verdict"]) for r in rows] == [(1, "missing"), (2, "valid")]
+    assert "another build of fio or on another target" in rows[0]["reasons"]
+
+
+def test_repetitions_that_are_no_longer_asked_for_are_left_out(campaign: Campaign) -> None:
+    for number in (1, 2, 3):
+        campaign.measured(0, number)
+    assert [r["repetition"] for r in campaign.table() if r["repetition"]] == [1, 2]

@@ -1,5 +1,6 @@
 """The runner with the real fio: what is stored, what is left on the target, and what happens when things go wrong."""
 
+import hashlib
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ import psutil
 import pytest
 
 from allocation import METADATA, SWEEP, Allocation, said
+from iosweep import progress
 from iosweep.runner import seed_of
 
 pytestmark = pytest.mark.usefixtures("fio")
@@ -282,6 +284,11 @@ def test_a_tool_that_does_not_run(allocation: Allocation) -> None:
     allocation.fake("echo broken >&2; exit 3")
     assert "does not run: exit code 3 broken" in allocation.measure()
     assert {r["verdict"] for r in allocation.rows()} == {"missing"}
+    # the same binary is not tried again, another one is
+    broken = hashlib.sha256((allocation.place / "bin" / "fio").read_bytes()).hexdigest()
+    for build, left in ((broken, False), ("new", True)):
+        here = progress.Here({"fio": build})
+        assert bool(progress.left(allocation.plan, {}, allocation.store.missing(), here)) is left
 
 
 def test_more_nodes_than_there_are(allocation: Allocation) -> None:
@@ -445,3 +452,21 @@ def test_a_signal_ends_it_in_good_order(allocation: Allocation, number: int) -> 
     allocation.configure(SWEEP | {"axes": {}, "phases": ["rand_read"]})
     allocation.measure()
     assert [said(r) for r in allocation.rows()] == [""]
+
+
+def test_a_target_that_goes_away_leaves_nothing_that_counts(allocation: Allocation) -> None:
+    allocation.configure(SWEEP | {"repetitions": 2})
+    away = allocation.place / "away"
+    # an unmount in the middle: after the first reads the campaign's directory is not there any more
+    gone = f'case "$*" in *--rw=randread*) mv {allocation.ours} {away} 2>&-;; esac'
+    allocation.fake(f'"$fio" "$@"; code=$?; {gone}; exit $code')
+    assert "the target went away" in allocation.measure(code=3)
+    measured = [name for name in allocation.files() if name.endswith(".json")]
+    assert len(measured) == 1  # the repetition after which it went
+    away.rename(allocation.ours)
+    allocation.fake('exec "$fio" "$@"')
+    allocation.measure()
+    rows = allocation.rows()
+    assert len(rows) == 2 * 2 * 2
+    # the two scripts are two builds, so what the first one gave was measured again
+    assert {said(r) for r in rows} == {""}

@@ -362,3 +362,17 @@ def test_writing_leaves_the_old_file_or_the_new_one(tmp_path: Path, monkeypatch:
         store_module.write(file, b"new")
     assert file.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "counts"), [(1.0, 2.0, 2), (1.0, None, 1), (None, None, 2), (None, 1.0, 2)]
+)
+def test_a_second_try_that_went_worse_does_not_count(
+    store: Store, first: float | None, second: float | None, counts: int
+) -> None:
+    for value, retry, retried in ((first, "busy", False), (second, "killed", True)):
+        phases = [{"phase": "rand_read", "headline": value}]
+        store.commit(POINT, 1, record(phases=phases, retry=retry, retried=retried), {})
+    result = only(store)
+    assert result.attempt == counts
+    assert result.retried  # and there is no third

@@ -150,6 +150,9 @@ def _report(arguments: argparse.Namespace) -> int:
     plans = sorted((results / "plans").glob("*.json"), key=lambda f: f.stat().st_mtime) if results else []
     if results is None or not plans:
         return _no_campaign(arguments.campaign)
+    with contextlib.suppress(OSError, ValueError, KeyError):  # the plan of the tables, not the one written last
+        digest = orjson.loads((results / "campaign.json").read_bytes())["plan_digest"]
+        plans = [f for f in plans if f.stem == digest] or plans
     merge.merge(from_document(plans[-1].read_bytes()), results)
     print(f"report: {page.write(results)}")
     figures.export(results)

@@ -34,7 +34,7 @@ class FileSets:
                     self._wanted[below] = (files, point.tool)
         self._known: dict[str, _Known] = {}
 
-    def ready(self, files: FileSet, may_write: Callable[[int], None]) -> dict[str, Any]:
+    def ready(self, files: FileSet, tool: str, may_write: Callable[[int], None]) -> dict[str, Any]:
         """See that a set is complete, prepare it if not. `may_write(bytes)` raises if so much must not be written.
 
         Returns the evidence for the verdict: {wrong: [..], holes: "none" | "found" | why not looked at, ...}.
@@ -45,7 +45,7 @@ class FileSets:
             "file_size_bytes": files.file_size_bytes,
             "set_bytes": files.size_bytes,
         }
-        whole, tool = self._wanted[files.directory]
+        whole, _ = self._wanted.setdefault(files.directory, (files, tool))  # a point may come to be left meanwhile
         known = self._known.get(files.directory)
         seen = self._look(whole, holes=known is None)
         written_to = known is not None and files.role == "read" and seen["changed_ns"] != known.changed_ns

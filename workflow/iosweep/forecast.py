@@ -165,7 +165,7 @@ def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
 
 def refuse(plan: Plan, config: Config) -> None:
     """Raise ConfigError if the limits do not allow a plan. (Space is compared where the target can be seen.)"""
-    cost = of(plan)
+    cost = of(plan, {a.name: {p.id: p.repetitions.max for p in a.points} for a in plan.allocations})
     document = config.documents[0]
     problems = []
     allowed, needed = config.limits.bytes_written, human_size(cost.bytes_written)

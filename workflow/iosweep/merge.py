@@ -130,13 +130,25 @@ def _rows(plan: Plan, store: Store, nodes: Mapping[str, Any]) -> Iterator[tuple[
         for point in allocation.points:
             base = _base(plan, point) | {"target_directory": directory}
             # one point at a time, so that memory does not grow with the campaign
-            measured = False
-            for result, record in store.records_of(point.id):
-                measured = True
-                yield from _repetition(plan, point, result, record, store.raw(result), nodes, base)
-            if not measured:
+            found = [f for f in store.records_of(point.id) if f[0].repetition <= point.repetitions.max]
+            newest = max(map(_measured_with, found))[1:] if found else ()
+            for result, record in found:
+                here = result.target["directory"] == plan.target["directory"]
+                if here and _measured_with((result, record))[1:] == newest:
+                    yield from _repetition(plan, point, result, record, store.raw(result), nodes, base)
+                else:  # one mean over two builds or two file systems would be neither's
+                    other = f"measured with another build of {point.tool} or on another target"
+                    yield from _missing(point, base | {"repetition": result.repetition}, other)
+            if not found:
                 reason = store.missing_of(point.id) or refusals.get(allocation.name) or {"reason": "not measured yet"}
                 yield from _missing(point, base, reason["reason"])
+
+
+def _measured_with(found: tuple[Result, Mapping[str, Any]]) -> tuple[str, str, str, str, str]:
+    """(when, build, directory, source, type of the file system)"""
+    result, record = found
+    target = result.target
+    return str(record.get("started", "")), result.tool_sha256, target["directory"], target["source"], target["fstype"]
 
 
 def _missing(point: Point, base: Row, reason: str) -> Iterator[tuple[Row, Findings]]:

@@ -79,7 +79,8 @@ def lacking(record: Mapping[str, Any] | None, here: Here) -> bool:
     """Whether what a missing point needs is still absent."""
     needs = (record or {}).get("needs", {})
     if "tool" in needs:
-        return here.tools.get(needs["tool"]) is None
+        # absent, or the same binary that did not run
+        return here.tools.get(needs["tool"]) in (None, needs.get("sha256"))
     if "nodes" in needs:
         return here.nodes is not None and here.nodes < needs["nodes"]
     return False

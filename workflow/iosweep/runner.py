@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
+import iosweep
 from iosweep import forecast, manifest, node, process, programs, progress, target, verdict
 from iosweep.agent import LONG_DEADLINE_S, Agent, TargetError, TargetHangs
 from iosweep.checks import Seen
@@ -73,6 +74,7 @@ class _Context:
     agent: Agent
     sets: FileSets
     directory: str
+    uuid: str
     target: dict[str, Any]
     programs: dict[str, programs.Program]
     node: dict[str, Any]
@@ -144,7 +146,7 @@ def _measure(
     cost = {p.id: repetition_cost(p, plan.target["node_bandwidth"]).time_s for p in points.values()}
     watcher.begin(allocation, sum(map(len, todo.values())), sum(cost[p] * len(n) for p, n in todo.items()))
     directory = target.directory_of(plan.target["directory"], plan.campaign)
-    _claim(plan, store, agent, directory, allocation, todo)
+    uuid = _claim(plan, store, agent, directory, allocation, todo)
     memory = node.facts(facts)
     store.put("nodes", node.key(memory), memory)
     wanted = [points[p] for p in todo]
@@ -154,6 +156,7 @@ def _measure(
         agent,
         FileSets(agent, directory, store, wanted),
         directory,
+        uuid,
         mount | {"directory": plan.target["directory"]},
         found,
         memory,
@@ -166,7 +169,7 @@ def _measure(
         random.Random(f"{plan.seed}:{number}").shuffle(order)
         for point in order:
             result, judged = _repetition(context, points[point], number, disturbed(point, number))
-            done.setdefault(point, {})[number] = result
+            done[point] = store.results_of(point)  # a second try does not always count
             watcher.finished(result, judged, cost[point])
         expected, todo = todo, left()
         news = {p: len(n) - len(expected.get(p, [])) + (p in order) for p, n in todo.items()}
@@ -190,7 +193,7 @@ def _programs(allocation: Allocation, store: Store, launcher: Launcher, watcher:
             reason = f"{allocation.nodes} nodes are needed; the launcher {launcher.name} reaches {launcher.nodes}"
             store.set_missing(point.id, {"nodes": allocation.nodes}, reason)
         elif isinstance(program, str):
-            store.set_missing(point.id, {"tool": point.tool}, program)
+            store.set_missing(point.id, {"tool": point.tool, "sha256": programs.sha256(point.tool)}, program)
         else:
             store.set_missing(point.id, None)
     for program in found.values():
@@ -210,8 +213,8 @@ def _claim(
     directory: str,
     allocation: Allocation,
     todo: Mapping[str, list[int]],
-) -> None:
-    """Make the campaign's directory ours, and refuse what cannot fit before the first byte."""
+) -> str:
+    """Make the campaign's directory ours, and refuse what cannot fit before the first byte. Returns its UUID."""
     if Path(directory) in [store.path.absolute(), *store.path.absolute().parents]:
         raise Refusal(REFUSED, f"the results {store.path} are inside the campaign's directory {directory}")
     mine = store.documents("").get("target", {})
@@ -233,6 +236,7 @@ def _claim(
     uuid = agent.call("claim", directory, owner)
     store.put("", "target", {"uuid": uuid, "directory": directory})
     agent.call("remove", directory, "fresh", deadline_s=LONG_DEADLINE_S)  # what an interrupted repetition left
+    return str(uuid)
 
 
 def _repetition(c: _Context, point: Point, number: int, retried: bool) -> tuple[Result, dict[str, Judged]]:
@@ -255,8 +259,12 @@ def _repetition(c: _Context, point: Point, number: int, retried: bool) -> tuple[
         run["headline"] = parsed.figures.get(phase.metric) if judged[phase.name][0] != "invalid" else None
         runs.append(run)
         raw |= {f"{phase.name}.{stream}": data for stream, data in output.items()}
-    c.agent.call("remove", c.directory, f"fresh/{point.id}-r{number}", deadline_s=LONG_DEADLINE_S)
+    failed = any(run.get("not_run") or run["exit_code"] for run in runs)
+    if failed and not c.agent.call("ours", c.directory, c.uuid):
+        # no result: after an unmount everything that is left would fail in no time, and count as done
+        raise target.Refused(f"the target went away: {c.directory} is no longer there; is it still mounted?")
     record = {
+        "iosweep": iosweep.__version__,
         "point": point.id,
         "repetition": number,
         "campaign": c.plan.campaign,
@@ -273,13 +281,17 @@ def _repetition(c: _Context, point: Point, number: int, retried: bool) -> tuple[
         "retried": retried,
     }
     try:
-        return c.store.commit(point.id, number, record, raw), judged
+        result = c.store.commit(point.id, number, record, raw)
     except OSError as error:
         raise Refusal(
             STORE_FAILED,
             f"the result of {point.id} cannot be stored: {error}; what was stored"
             " before is on disk, and the next run goes on from there",
         ) from None
+    if any(run.get("left_behind") for run in runs):
+        raise Refusal(HANGS, f"a process of {point.id} could not be killed: it hangs in the target")
+    c.agent.call("remove", c.directory, f"fresh/{point.id}-r{number}", deadline_s=LONG_DEADLINE_S)
+    return result, judged
 
 
 def _phase(c: _Context, point: Point, phase: Phase, number: int) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -306,7 +318,7 @@ def _phase(c: _Context, point: Point, phase: Phase, number: int) -> tuple[dict[s
             c.agent.call("ensure", c.directory, files.directory, makes, deadline_s=LONG_DEADLINE_S)
             run["files"] = {"role": "fresh"}
         else:
-            run["files"] = c.sets.ready(files, lambda size: _may_write(c, size, 0))
+            run["files"] = c.sets.ready(files, point.tool, lambda size: _may_write(c, size, 0))
             if run["files"]["wrong"]:
                 return run | {"not_run": "not run: " + "; ".join(run["files"]["wrong"])}, {}
     except TargetError as error:

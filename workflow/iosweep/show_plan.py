@@ -98,10 +98,12 @@ def _fits(made: plan.Plan, cost: forecast.Forecast) -> int:
         with Agent() as agent:
             facts = agent.call("identify", made.target["directory"], deadline_s=DEADLINE_S)
             space = agent.call("space", made.target["directory"], deadline_s=DEADLINE_S)
+            directory = target.directory_of(made.target["directory"], made.campaign)
+            present = agent.call("usage", directory, deadline_s=DEADLINE_S)["bytes"]
     except (target.Refused, TargetError, TargetHangs) as error:
         print(f"space on the target: not checked ({error})")
         return 0
-    wrong = target.too_much(space, 0, cost.peak_bytes, cost.inodes, dict(made.limits), first=True)
+    wrong = target.too_much(space, present, cost.peak_bytes, cost.inodes, dict(made.limits), first=True)
     if not facts["writable"]:
         wrong = f"it cannot be written to by user id {os.getuid()}"
     if wrong:

@@ -122,6 +122,18 @@ def claim(directory: str, owner: dict[str, Any]) -> str:
         os.close(handle)
 
 
+def ours(directory: str, uuid: str) -> bool:
+    """Whether the campaign's directory is still there, with the marker of this UUID. Makes nothing."""
+    try:
+        handle = _open(directory)
+    except OSError:
+        return False
+    try:
+        return (_marker(handle) or {}).get("uuid") == uuid
+    finally:
+        os.close(handle)
+
+
 def usage(directory: str) -> dict[str, int]:
     """Bytes and files below the campaign's directory."""
     total = files = 0
@@ -215,7 +227,7 @@ def examine(directory: str, below: str, files: list[str], size: int, holes: bool
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (identify, space, claim, usage, ensure, remove, count, examine)
+    f.__name__: f for f in (identify, space, claim, ours, usage, ensure, remove, count, examine)
 }
 
 

@@ -39,7 +39,7 @@ OPTIONS: dict[str, Option] = {
             "choice",
             "tool_default",
             "What is written: fio's own buffers, or fresh random ones for every I/O (refill_buffers; caps fio at"
-            " about 4.7 GiB/s per core). What is read is always incompressible.",
+            " about 4.7 GiB/s per core). What read phases read is always incompressible.",
             kinds=_DATA,
             choices=("tool_default", "random"),
             phases=_WRITING,
