@@ -189,6 +189,24 @@ def test_a_failed_allocation_gives_a_report_and_is_taken_up_again(again):
     assert again.settled()
 
 
+def test_an_invalid_point_shows_as_such_everywhere(tmp_path, fio):
+    campaign = Campaign(tmp_path, repetitions=1)
+    # a stand-in before the real fio: reads of 16k say that they failed, after they are done
+    wrapper = tmp_path / "bin" / "fio"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\n{fio} "$@" || exit; case "$*" in *randread*bs=16384*) exit 7;; esac\n')
+    wrapper.chmod(0o755)
+    output = campaign.run(env=campaign.environment | {"PATH": f"{wrapper.parent}:{campaign.environment['PATH']}"})
+    reason = "the tool ended with exit code 7"
+    assert f"invalid: {reason}" in output
+    assert "✕ 1 invalid" in output
+    rows = list(csv.DictReader((campaign.results / "results.csv").open()))
+    assert [(r["phase"], r["transfer_size_bytes"]) for r in rows if r["verdict"] == "invalid"] == [
+        ("rand_read", "16384")
+    ]
+    assert reason in (campaign.results / "report.html").read_text()
+
+
 def test_a_missing_tool_is_said_and_not_left(tmp_path, fio):
     campaign = Campaign(tmp_path)
     # everything but fio: links to what a shell and Snakemake need
