@@ -38,17 +38,21 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "phase",
         "string",
-        "Phase: seq_write, seq_read, rand_write, rand_read, rand_mixed, create, stat, delete.",
+        "Phase: seq_write, seq_read, rand_write, rand_read, rand_mixed; create, stat, read, delete (files);"
+        " dir_create, dir_stat, dir_rename, dir_delete; tree_create, tree_delete (only in what `iosweep parse` reads)."
+        " Null where a file does not tell.",
     ),
+    Column("label", "string", "What the tool's own output calls the row: fio's job, IOR's access, mdtest's operation."),
     Column("kind", "string", "data (bytes are moved) or metadata (files are created, looked up, deleted)."),
-    Column("tool", "string", "Tool that measured: fio."),
+    Column("tool", "string", "Tool that measured: fio, ior or mdtest."),
     Column("metric", "string", "Column that is this phase's headline: bandwidth_bytes_per_s or ops_per_s."),
     # parameters
     Column("nodes", "int", "Nodes that took part."),
     Column("threads_per_node", "int", "Workers per node (fio: numjobs; IOR and mdtest: ranks)."),
+    Column("tasks", "int", "Ranks or workers of all nodes together, as the tool reports them."),
     Column("transfer_size_bytes", "int", "Bytes moved by one I/O; null for metadata."),
     Column("queue_depth", "int", "I/Os in flight per worker; null for metadata."),
-    Column("file_size_bytes", "int", "Size of each file; null for metadata."),
+    Column("file_size_bytes", "int", "Size of each file; with a shared file (IOR) each rank's part of it."),
     Column("files_per_thread", "int", "Files of each worker."),
     Column("read_percent", "int", "Share of reads in a mixed phase, in percent; null elsewhere."),
     Column("o_direct", "bool", "O_DIRECT: the client's page cache was bypassed; null for metadata."),
@@ -56,6 +60,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("write_mode", "string", "new (files are created) or overwrite (complete files are written over)."),
     Column("data", "string", "What is written: random, or tool_default (the tool's own buffers)."),
     Column("ioengine", "string", "fio's I/O engine."),
+    Column("api", "string", "IOR's interface: POSIX or MPIIO."),
+    Column("file_per_process", "bool", "IOR: a file for each rank, or one that all share."),
+    Column("collective", "bool", "IOR: MPI-IO with collective calls."),
+    Column("unique_directory", "bool", "mdtest: a directory for each rank, or one that all share."),
     Column("phase_time_s", "float", "Seconds asked for; null where a count bounds the phase."),
     # figures
     Column(
@@ -64,6 +72,15 @@ COLUMNS: tuple[Column, ...] = (
         "Bytes moved per second, reads and writes together; null for metadata.",
     ),
     Column("ops_per_s", "float", "I/Os (data) or files (metadata) per second, reads and writes together."),
+    Column(
+        "sampled_ops_per_s",
+        "float",
+        "fio's `iops avg`: the mean of its samples, which WEKA's page quotes. `ops_per_s` is operations / time.",
+    ),
+    Column("iterations", "int", "Iterations that a tool's own summary is over (`ops_per_s` is then their mean)."),
+    Column("min_ops_per_s", "float", "Lowest of these iterations."),
+    Column("max_ops_per_s", "float", "Highest of these iterations."),
+    Column("stddev_ops_per_s", "float", "Standard deviation of these iterations, as the tool prints it."),
     Column("read_bandwidth_bytes_per_s", "float", "The reads' part; null where none are asked for."),
     Column("write_bandwidth_bytes_per_s", "float", "The writes' part; null where none are asked for."),
     Column("read_ops_per_s", "float", "Reads per second; null where none are asked for."),
@@ -84,7 +101,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("bytes_read", "int", "Bytes read inside the timing."),
     Column("bytes_written", "int", "Bytes written inside the timing."),
     Column("ops", "int", "I/Os or files inside the timing."),
-    Column("runtime_s", "float", "Seconds that the tool timed."),
+    Column("runtime_s", "float", "Seconds that the tool timed (IOR: its total, open and close included)."),
+    Column("open_s", "float", "IOR: seconds of its slowest open; part of `runtime_s`, not of `io_s`."),
+    Column("io_s", "float", "IOR: seconds of transfers, which `ops_per_s` is over."),
+    Column("close_s", "float", "IOR: seconds of its slowest close."),
     Column("wall_s", "float", "Seconds from the tool's start to its end, start-up included."),
     # verdict
     Column("verdict", "string", "valid, suspect, invalid or missing."),

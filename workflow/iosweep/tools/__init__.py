@@ -82,6 +82,19 @@ class Parsed:
     problems: Sequence[str] = ()
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What the files of one run say to a person who has only those (`iosweep parse`).
+
+    `rows`: columns of the result table (columns.py) as far as the files tell; a figure that cannot be trusted is not
+    there, and `problems` says why. No problem means that every row is as the tool measured it.
+    """
+
+    version: str | None
+    rows: Sequence[Mapping[str, Any]]
+    problems: Sequence[str]
+
+
 class Tool(Protocol):
     """What a tool folder offers as `TOOL`."""
 
@@ -108,6 +121,10 @@ class Tool(Protocol):
 
     def parse(self, stdout: bytes, options: Mapping[str, Value], phase: Phase) -> Parsed:
         """Figures and problems of one run's output. Never raises for what a tool may print."""
+
+    def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
+        """What the files of one run (name -> content: stdout, a summary file ...) say, judged together with the exit
+        code where it is known. Takes what the tool's versions really write. Never raises for what a file may hold."""
 
     def leftover(self, options: Mapping[str, Value], phase: Phase) -> int | None:
         """Files that must be in the file set's directory after the phase, or None where the count says nothing."""
