@@ -99,7 +99,7 @@ def fill(made: Plan, results: Path, work: Path, repetitions: int = 1) -> int:
     found, record = next(Store(work / "sample").records_of(sample.points[0].id))
     archive = Store(work / "sample").raw(found)
     assert archive
-    document = orjson.loads(store.unpack(archive, "stdout")["rand_read"])
+    document = orjson.loads(store.unpack(archive)["rand_read"]["stdout"])
     shutil.copytree(work / "sample" / "nodes", results / "nodes", dirs_exist_ok=True)
     draw = random.Random(1)
     target = Store(results)

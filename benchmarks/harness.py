@@ -16,6 +16,7 @@ import orjson
 
 import campaigns
 from iosweep import show_plan
+from iosweep.launch import LAUNCHERS
 from measure import IOSWEEP, CannotRun, Row, Size, Took, child, in_turn, median, megabytes, seconds
 
 CPU_S, WALL_S = 0.010, 0.050
@@ -52,7 +53,7 @@ def real(size: Size, work: Path) -> Iterator[Row]:
     # Another point of the same files makes them, and says to whom the directory on the target belongs.
     first = campaigns.fio_sweep({"queue_depth": [3]}, phase_time="100ms", transfer_size="4k")
     campaigns.measure(campaigns.planned(work, "real", [first]), results, campaigns.Silent())
-    loop = _loop(work, "real", [argv for _, _, argv in show_plan.commands(made)])
+    loop = _loop(work, "real", [argv for _, _, argv in show_plan.commands(made, LAUNCHERS["direct"])])
     again: list[int] = []
 
     def through() -> Took:

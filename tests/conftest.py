@@ -5,6 +5,7 @@ with `--require=fio,chromium` only one whose reason starts with such a name and 
 fixtures here do.
 """
 
+import os
 import shutil
 import signal
 from collections import Counter
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+import standins
 
 # Shared machines are slow at times, and a deadline per example would then fail a test that is right.
 settings.register_profile("iosweep", deadline=None)
@@ -109,6 +112,28 @@ def fio() -> Path:
 @pytest.fixture(scope="session")
 def chromium() -> Path:
     return program("chromium", package="chromium")
+
+
+@pytest.fixture(scope="session")
+def mpi_tools(stand_ins: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for PATH with `ior` and `mdtest`: stand-ins, or the real ones if IOSWEEP_REAL_MPI_TOOLS=1 says so."""
+    if os.environ.get("IOSWEEP_REAL_MPI_TOOLS") != "1":
+        return stand_ins
+    found = {tool: shutil.which(tool) for tool in standins.TOOLS}
+    if None in found.values():
+        return stand_ins
+    directory = tmp_path_factory.mktemp("mpi-tools")
+    for tool, path in found.items():
+        (directory / tool).symlink_to(str(path))
+    return directory
+
+
+@pytest.fixture(scope="session")
+def stand_ins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for PATH with stand-ins for `ior` and `mdtest` (standins/README.md)."""
+    if reason := standins.missing():
+        pytest.skip(reason)
+    return standins.build(tmp_path_factory.getbasetemp())
 
 
 def program(name: str, package: str) -> Path:

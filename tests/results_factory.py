@@ -23,6 +23,27 @@ from iosweep import columns
 K, M, G = 2**10, 2**20, 2**30
 DATA_PHASES = ["seq_write", "seq_read", "rand_write", "rand_read"]
 METADATA_PHASES = ["create", "stat", "delete"]
+MDTEST_PHASES = ["dir_create", "dir_stat", "dir_rename", "dir_delete", "create", "stat", "read", "delete"]
+
+#: Phases that an option has an effect on; merge writes it in no other row.
+USED_BY = {
+    "fsync": {"seq_write", "rand_write", "rand_mixed"},
+    "write_mode": {"seq_write", "rand_write", "rand_mixed", *METADATA_PHASES},
+    "data": {"seq_write", "rand_write", "rand_mixed"},
+    "read_percent": {"rand_mixed"},
+}
+
+#: Operations per second of one rank, and at most, of each phase of mdtest.
+_MDTEST = {
+    "dir_create": (2.1e3, 84e3),
+    "dir_stat": (9.5e3, 370e3),
+    "dir_rename": (1.5e3, 19e3),
+    "dir_delete": (2.4e3, 105e3),
+    "create": (1.7e3, 71e3),
+    "stat": (11e3, 455e3),
+    "read": (2.0e3, 83e3),
+    "delete": (2.9e3, 130e3),
+}
 
 _CONFIGURATION = "campaign: {}\ntarget: {{directory: /mnt/scratch/bench}}\nsweeps:\n  - name: threads\n    tool: fio\n"
 
@@ -71,6 +92,39 @@ def sweep(name: str, phases: Sequence[str], axes: Mapping[str, Sequence[Any]], *
     return {"name": name, "phases": list(phases), "axes": {k: list(v) for k, v in axes.items()}, **more}
 
 
+def ior(name: str = "lustre-ior.threads-by-transfer", **more: Any) -> Sweep:
+    """IOR as in the Lustre notes: threads against transfer size."""
+    axes = {"threads_per_node": [1, 8, 16, 32, 64, 128], "transfer_size": [128 * K, M, 16 * M], **more.pop("axes", {})}
+    return sweep(name, DATA_PHASES, axes, **{"tool": "ior", "data": "random", **more})
+
+
+def mdtest(name: str = "metadata-by-nodes", **more: Any) -> Sweep:
+    """mdtest on one to four nodes."""
+    axes = more.pop("axes", {"nodes": [1, 2, 3, 4]})
+    return sweep(name, MDTEST_PHASES, axes, **{"tool": "mdtest", "threads_per_node": 32, **more})
+
+
+def weka(suite: str = "weka", scaled: Sequence[str] = (), nodes: Sequence[int] = (1, 8)) -> list[Sweep]:
+    """WEKA's seven tests; `scaled` names those that were made to fit."""
+    tests: dict[str, tuple[str, int, int]] = {
+        "read-throughput": ("seq_read", 32, M),
+        "write-throughput": ("seq_write", 32, M),
+        "read-iops": ("rand_read", 192, 4 * K),
+        "write-iops": ("rand_write", 192, 4 * K),
+        "read-latency": ("rand_read", 1, 4 * K),
+        "write-latency": ("rand_write", 1, 4 * K),
+    }
+    more: dict[str, Any] = {"suite": suite, "source": 'WEKA 4.3 documentation, "WEKA performance tests"'}
+    made = []
+    for name, (phase, threads, size) in tests.items():
+        options = {"threads_per_node": threads, "transfer_size_bytes": size, "ioengine": "posixaio"}
+        fits = {"scaled": name in scaled}
+        made.append(sweep(f"{suite}.{name}", [phase], {"nodes": nodes}, **more, **options, **fits))
+    files = {"tool": "mdtest", "threads_per_node": 136, "files_per_thread": 18382, "scaled": "metadata" in scaled}
+    phases = ["create", "stat", "read", "delete"]
+    return [*made, sweep(f"{suite}.metadata", phases, {"nodes": nodes[-1:]}, **more, **files)]
+
+
 DEMO = (
     sweep("threads", DATA_PHASES, {"threads_per_node": [1, 2, 4, 8], "transfer_size": [4 * K, 64 * K, M]}),
     sweep("queue-depth", ["rand_write", "rand_read"], {"queue_depth": [1, 2, 4, 8, 16, 32]}),
@@ -107,7 +161,7 @@ def make(
     for one in sweeps:
         points = []
         for parameters in _points(one):
-            point = _id(one["phases"], parameters)
+            point = _id(one.get("tool", "fio"), one["phases"], parameters)
             points.append(point)
             if point in rows:
                 for row in rows[point]:
@@ -140,26 +194,32 @@ def make(
 
 def _points(one: Sweep) -> Iterator[dict[str, Any]]:
     names = {"transfer_size": "transfer_size_bytes", "file_size": "file_size_bytes"}
-    metadata = one["phases"][0] in METADATA_PHASES
     fixed: dict[str, Any] = {"nodes": 1, "threads_per_node": 1}
-    if metadata:
+    if one.get("tool") == "mdtest":
+        fixed |= {"files_per_thread": 1000, "unique_directory": True, "file_size_bytes": 0}
+    elif one.get("tool") == "ior":
+        fixed |= {"transfer_size_bytes": M, "file_size_bytes": 16 * G, "file_per_process": True, "api": "POSIX"}
+        fixed |= {"collective": False, "o_direct": True, "fsync": True, "write_mode": "overwrite", "data": "random"}
+        fixed |= {"phase_time_s": 60.0}
+    elif one["phases"][0] in METADATA_PHASES:
         fixed |= {"files_per_thread": 1000, "ioengine": "filecreate", "write_mode": "new"}
     else:
         fixed |= {"transfer_size_bytes": 4 * K, "queue_depth": 1, "file_size_bytes": 256 * M, "files_per_thread": 1}
         fixed |= {"o_direct": True, "write_mode": "overwrite", "data": "tool_default", "ioengine": "libaio"}
-        fixed |= {"phase_time_s": 1.0}
+        fixed |= {"fsync": True, "phase_time_s": 1.0}
     fixed |= {key: value for key, value in one.items() if key in fixed}
     for values in product(*one["axes"].values()):
         varied = {names.get(axis, axis): value for axis, value in zip(one["axes"], values, strict=True)}
         yield fixed | varied
 
 
-def _id(phases: Sequence[str], parameters: Mapping[str, Any]) -> str:
-    digest = hashlib.sha256(repr((phases, sorted(parameters.items()))).encode()).hexdigest()[:8]
+def _id(tool: str, phases: Sequence[str], parameters: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(repr((tool, phases, sorted(parameters.items()))).encode()).hexdigest()[:8]
     size, depth = parameters.get("transfer_size_bytes"), parameters.get("queue_depth")
-    kind = "fio" if size else "fio-metadata"
+    kind = {"fio": "fio" if size else "fio-metadata"}.get(tool, tool if tool in ("ior", "mdtest") else "fio")
     parts = [kind, f"n{parameters['nodes']}", f"t{parameters['threads_per_node']}"]
-    parts += [f"{size // K}k", f"q{depth}"] if size else []
+    parts += [f"{size // K}k"] if size else []
+    parts += [f"q{depth}"] if depth else []
     return "-".join([*parts, digest])
 
 
@@ -168,16 +228,17 @@ def _rows(
 ) -> Iterator[Row]:
     for repetition, phase in product(range(1, repetitions + 1), one["phases"]):
         row: Row = dict.fromkeys(column.name for column in columns.COLUMNS)
-        row |= parameters
+        row |= {name: value for name, value in parameters.items() if phase in USED_BY.get(name, [phase])}
+        if one.get("tool") == "mdtest" and phase not in ("create", "read"):
+            row["file_size_bytes"] = None
         row |= {
             "sweeps": one["name"],
             "point": point,
             "repetition": repetition,
             "phase": phase,
-            "kind": "metadata" if phase in METADATA_PHASES else "data",
+            "kind": "metadata" if phase in MDTEST_PHASES else "data",
             "tool": one.get("tool", "fio"),
             "metric": "bandwidth_bytes_per_s" if phase.startswith("seq") else "ops_per_s",
-            "fsync": True if "write" in phase else None,
             "target_directory": "/mnt/scratch/bench",
         }
         row |= {"verdict": "valid", "reasons": "", "checks_passed": 9, "checks_failed": 0, "checks_not_checked": 3}
@@ -199,6 +260,15 @@ def _figures(row: Row, draw: random.Random) -> Row:
     """A device with a service time per I/O and per byte, a limit on both, and a little noise."""
     noise = draw.gauss(1, 0.015)
     threads, phase = row["threads_per_node"] * row["nodes"], row["phase"]
+    if row["tool"] == "mdtest":
+        single, most = _MDTEST[phase]
+        if not row["unique_directory"]:
+            most /= 3
+        rate = most * (1 - exp(-threads * single / most)) * noise
+        count = threads * row["files_per_thread"]
+        return {"ops_per_s": rate, "ops": count, "runtime_s": count / rate, "tasks": threads, "wall_s": count / rate}
+    if row["tool"] == "ior":
+        return _ior(row, threads, noise)
     if row["kind"] == "metadata":
         single, most = {"create": (9e3, 38e3), "stat": (160e3, 610e3), "delete": (14e3, 52e3)}[phase]
         rate = most * (1 - exp(-threads * single / most)) * noise
@@ -221,12 +291,58 @@ def _figures(row: Row, draw: random.Random) -> Row:
     names = ("min", "mean", "stddev", "p50", "p95", "p99", "p99_5", "p99_9", "max")
     shape = dict(zip(names, (0.55, 1, 0.4, 0.93, 1.6, 2.4, 3.1, 6, 40), strict=True))
     latencies = {f"latency_{name}_s": latency * (1 + (factor - 1) * tail) for name, factor in shape.items()}
-    return {**moved, "ops_per_s": rate, **latencies, "wall_s": moved["runtime_s"] + 0.35}
+    sampled = {"sampled_ops_per_s": rate * 0.997} if row["kind"] == "data" else {}
+    return {**moved, "ops_per_s": rate, **sampled, **latencies, "wall_s": moved["runtime_s"] + 0.35}
+
+
+def _ior(row: Row, threads: int, noise: float) -> Row:
+    """A file system with a service time per I/O and per byte. IOR times no single I/O."""
+    size, way = row["transfer_size_bytes"], "write" if "write" in row["phase"] else "read"
+    service = (0.4e-3 if way == "write" else 0.9e-3) * (1 if row["phase"].startswith("seq") else 1.6)
+    ceiling = (38 if way == "write" else 44) * G / size * (0.45 if size < M else 0.8 if size < 16 * M else 1)
+    if not row["file_per_process"]:
+        ceiling *= 0.4
+    offered = threads / (service + size / (1.6 * G))
+    rate = ceiling * (1 - exp(-offered / ceiling)) * noise
+    moved = round(rate * 60) * size
+    opened, closed = 2e-4 * threads, 1e-3 * threads * noise
+    return {
+        "bandwidth_bytes_per_s": moved / (60 + opened + closed),
+        "ops_per_s": rate,
+        "ops": moved // size,
+        "tasks": threads,
+        "bytes_written" if way == "write" else "bytes_read": moved,
+        "runtime_s": 60 + opened + closed,
+        **{"open_s": opened, "io_s": 60.0, "close_s": closed, "wall_s": 61.2},
+    }
 
 
 def _provenance(row: Row) -> Row:
     start = datetime(2025, 6, 2, 9, 0, tzinfo=UTC) + timedelta(seconds=hash_of(row) % 2400)
     size = row["transfer_size_bytes"]
+    tool = row["tool"]
+    command = ["mpiexec", "-n", str(row["threads_per_node"] * row["nodes"]), tool]
+    if tool == "ior":
+        command += ["-a", row["api"], "-t", str(size), "-b", str(row["file_size_bytes"]), "-C", "-e", "-k", "-o", "f"]
+    elif tool == "mdtest":
+        command += ["-i", "1", "-n", str(row["files_per_thread"]), "-N", "1", "-u", "-d", "/mnt/scratch/bench"]
+    else:
+        command = _fio(row, size)
+    return {
+        "started": start,
+        "host": NODE["host"],
+        "node": NODE["node"],
+        "tool_version": {"ior": "4.0.0", "mdtest": "4.0.0"}.get(tool, "fio-3.33"),
+        "tool_sha256": hashlib.sha256(tool.encode()).hexdigest(),
+        "target_source": "/dev/nvme0n1p2",
+        "target_fstype": "ext4",
+        "command": " ".join(command),
+        "raw_sha256": hashlib.sha256(row["point"].encode()).hexdigest(),
+        "raw": f"points/{row['point']}/{row['repetition']}.raw.tar.gz",
+    }
+
+
+def _fio(row: Row, size: int | None) -> list[str]:
     command = [
         "fio", f"--name={row['phase']}", "--directory=/mnt/scratch/bench/iosweep-demo/fio", "--output-format=json+",
         f"--numjobs={row['threads_per_node']}", f"--ioengine={row['ioengine']}", "--group_reporting", "--thread",
@@ -236,18 +352,7 @@ def _provenance(row: Row) -> Row:
     if size:
         command += [f"--bs={size}", f"--iodepth={row['queue_depth']}", f"--size={row['file_size_bytes']}"]
         command += ["--time_based", "--runtime=1", f"--direct={int(row['o_direct'])}"]
-    return {
-        "started": start,
-        "host": NODE["host"],
-        "node": NODE["node"],
-        "tool_version": "fio-3.33",
-        "tool_sha256": hashlib.sha256(b"fio").hexdigest(),
-        "target_source": "/dev/nvme0n1p2",
-        "target_fstype": "ext4",
-        "command": " ".join(command),
-        "raw_sha256": hashlib.sha256(row["point"].encode()).hexdigest(),
-        "raw": f"points/{row['point']}/{row['repetition']}.raw.tar.gz",
-    }
+    return command
 
 
 def hash_of(row: Row) -> int:

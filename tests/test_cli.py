@@ -14,6 +14,7 @@ import pytest
 
 import iosweep
 from iosweep import cli, forecast
+from iosweep.launch import LAUNCHERS
 from iosweep.store import Store
 from small import METADATA, TEXT, document, make
 
@@ -111,6 +112,22 @@ def test_commands_are_exact_and_quoted(capsys: Capture, place: Path) -> None:
     assert [c[1] for c in commands] == ["--name=seq_write", "--name=rand_read"] * 2
     assert commands[1][2] == f"--directory={target}/iosweep-quick/sets/fio-read-16m-1"
     assert len({arg for c in commands for arg in c if arg.startswith("--randseed=")}) == 4
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_commands_as_a_launcher_starts_them(capsys: Capture, place: Path, launcher: str) -> None:
+    ior = document(name="i", tool="ior", phases=["seq_read"], axes=None, options={"threads_per_node": 3})["sweeps"]
+    text = document(axes=None)
+    (place / "x.yaml").write_bytes(orjson.dumps(text | {"sweeps": text["sweeps"] + ior}))
+    assert run("plan", "--commands", "--launcher", launcher, "x.yaml") == 0
+    lines = capsys.readouterr().out.splitlines()
+    fio, ranks = (next(c for c in lines[1::2] if name in shlex.split(c)).split() for name in ("fio", "ior"))
+    assert fio[0] == "fio"
+    assert ranks[: ranks.index("ior")] == LAUNCHERS[launcher].argv([], True, 3)
+    if launcher == "mpiexec":  # the default: that of profiles/local
+        assert run("plan", "--commands", "x.yaml") == 0
+        assert capsys.readouterr().out.splitlines() == lines
+    assert ("mpiexec" in ranks) is (launcher != "direct")
 
 
 def test_commands_of_metadata_phases(capsys: Capture, place: Path) -> None:

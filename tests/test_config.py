@@ -18,6 +18,7 @@ OPTIONS = (
 )
 TOP = "campaign, description, target, limits, seed, sweeps"
 SWEEP = "name, tool, description, phases, axes, options, exclude, when, phase_time, repetitions"
+SUITES = ", ".join(sorted(file.stem for file in models.SUITES.glob("*.yaml")))
 NO_DURATION = "not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h"
 NO_SIZE = "not a size; write bytes, or a whole number with k, m, g, t or p (binary), for example 4k or 16g"
 NO_SHARE = "not a share; write a percentage from 0% to 100%, for example 5%"
@@ -50,6 +51,11 @@ def test_defaults_of_a_sweep(tmp_path: Path) -> None:
     assert (sweep.axes, sweep.options, sweep.exclude, sweep.when) == ({}, {}, (), {})
     assert sweep.phase_time_s == 60.0
     assert sweep.repetitions == Repetitions(3, 3, None)
+
+
+@pytest.mark.parametrize(("written", "meant"), [("90s", 90.0), ("10ms", 0.01), ("one_pass", None)])
+def test_phase_times(tmp_path: Path, written: str, meant: float | None) -> None:
+    assert read(tmp_path, document(phase_time=written)).sweeps[0].phase_time_s == meant
 
 
 @pytest.mark.parametrize(
@@ -88,7 +94,8 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
         ("{directory: /scratch/me}", "{}", ["2: target: `directory` is missing"]),
         ("    tool: fio\n", "", [f"4: sweeps[0]: {NEITHER}"]),
         # names
-        ("tool: fio", "tool: foi", ["5: sweeps[0].tool: unknown tool `foi`; did you mean `fio`? (known: fio)"]),
+        ("tool: fio", "tool: foi", ["5: sweeps[0].tool: unknown tool `foi`; did you mean `fio`?"
+                                    " (known: fio, ior, mdtest)"]),
         ("[rand_read]", "[rand_raed]",
          ["6: sweeps[0].phases[0]: unknown value `rand_raed`; did you mean `rand_read`? (known: seq_write, seq_read,"
           " rand_write, rand_read, rand_mixed, create, stat, delete)"]),
@@ -127,6 +134,9 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
         ("[4k, 64k]", "[256]", ["7: sweeps[0].axes.transfer_size[0]: 256 is smaller than 512"]),
         ("phase_time: 1s", "phase_time: 60", [f"9: sweeps[0].phase_time: 60 is {NO_DURATION}"]),
         ("phase_time: 1s", "phase_time: 1:30", [f'9: sweeps[0].phase_time: "1:30" is {NO_DURATION}']),
+        ("phase_time: 1s", "phase_time: one pass", [f'9: sweeps[0].phase_time: "one pass" is {NO_DURATION}']),
+        ("phase_time: 1s", "phase_time: null", [f"9: sweeps[0].phase_time: None is {NO_DURATION}"]),
+        ("target:", "limits: {time: one_pass}\ntarget:", [f'2: limits.time: "one_pass" is {NO_DURATION}']),
         ("repetitions: 1", "repetitions: 0",
          ["10: sweeps[0].repetitions: 0 is not a number of repetitions; write a whole number from 1,"
           " or {min, max, until_ci95_half_width}"]),
@@ -166,7 +176,7 @@ def test_what_is_wrong(tmp_path: Path, old: str, new: str, wrong: list[str]) -> 
         ("sweeps: {}\n", ["3: sweeps: {} must be a list, for example [{suite: four-corners}]"]),
         ("sweeps:\n  - word\n  - 3\n  -\n", [f"{4 + i}: sweeps[{i}]: {NEITHER}" for i in range(3)]),
         ("sweeps:\n  - suite: four-corner\n",
-         ["4: sweeps[0].suite: unknown suite `four-corner`; did you mean `four-corners`? (known: four-corners)"]),
+         [f"4: sweeps[0].suite: unknown suite `four-corner`; did you mean `four-corners`? (known: {SUITES})"]),
         ("sweeps:\n  - suite: four-corners\n    scale: lapto\n",
          ['5: sweeps[0].scale: "lapto" is not a scale; write `laptop`, or a mapping of upper bounds such as'
           " {phase_time: 5s, file_size: 256m}"]),
@@ -176,7 +186,7 @@ def test_what_is_wrong(tmp_path: Path, old: str, new: str, wrong: list[str]) -> 
          ["5: sweeps[1].suite: `four-corners` stands twice (the other: sweeps[0]); give one of them all node counts"]),
         ("sweeps:\n  - suite: four-corners\n    scale: {file_sise: 4k}\n",
          ["5: sweeps[0].scale.file_sise: unknown key `file_sise`; did you mean `file_size`? (known: phase_time,"
-          " repetitions, threads_per_node, queue_depth, file_size, files_per_thread)"]),
+          " repetitions, threads_per_node, transfer_size, queue_depth, file_size, files_per_thread)"]),
         ("sweeps:\n  - suite: four-corners\n    nodes: []\n",
          ["5: sweeps[0].nodes: [] is empty; give at least one value"]),
     ],

@@ -31,6 +31,15 @@ def test_nodes_that_the_launcher_does_not_reach(tmp_path: Path) -> None:
     assert found.text("4-nodes") == "4 nodes: missing, the launcher direct reaches 1"
 
 
+def test_ranks_that_the_launcher_does_not_start(tmp_path: Path) -> None:
+    sweep = document(tool="ior", phases=["seq_read"], axes={"threads_per_node": [1, 4]}, options={"file_size": "16m"})
+    read(tmp_path, sweep)
+    for launcher, points in (("direct", "1 point, 1 repetition"), ("mpiexec", "2 points, 2 repetitions")):
+        found = dag.load(tmp_path / "x.yaml", tmp_path / "results", launcher)
+        assert found.text("1-node").startswith(f"1 node: {points} left")
+        assert found.launcher.name == launcher
+
+
 @pytest.mark.parametrize(("only", "points"), [("qd1.", "1 point"), ("qd1", "2 points"), ("tin", "2 points")])
 def test_only(tmp_path: Path, only: str, points: str) -> None:
     assert load(tmp_path, only=only).text("1-node").startswith(f"1 node: {points}, ")
@@ -47,7 +56,7 @@ def test_only_of_another_node_count(tmp_path: Path) -> None:
         ({"only": "qd2"}, "{file}:1: only: `qd2` is in no point and no sweep (sweeps: tiny)"),
         (
             {"launcher": "dirct"},
-            "profile:1: launcher: unknown launcher `dirct`; did you mean `direct`? (known: direct)",
+            "profile:1: launcher: unknown launcher `dirct`; did you mean `direct`? (known: direct, mpiexec)",
         ),
     ],
 )

@@ -17,7 +17,7 @@ from iosweep import verdict
 from iosweep.checks import Seen
 from iosweep.config import Repetitions
 from iosweep.plan import Point
-from iosweep.tools import Parsed, tools
+from iosweep.tools import Parsed, Step, tools
 
 FIO = tools()["fio"]
 SAMPLES = Path(__file__).resolve().parent.parent / "workflow/iosweep/tools/fio/samples"
@@ -42,15 +42,21 @@ class Sample(NamedTuple):
             "o_direct": True, "fsync": True, "write_mode": "overwrite",
         }  # fmt: skip
 
+    @property
+    def time_s(self) -> float | None:
+        return float(self.phase_time_s) or None  # none where a count bounds the phase
+
     def output(self) -> bytes:
         return (SAMPLES / f"{self.name}.out").read_bytes()
 
     def parsed(self, output: bytes | None = None) -> Parsed:
-        return FIO.parse(self.output() if output is None else output, self.options, FIO.phases[self.phase])
+        phase = FIO.phases[self.phase]
+        streams = {"stdout": self.output() if output is None else output}
+        return FIO.parse(streams, Step(self.options, (phase,), 1, self.time_s), phase)
 
     def verdict(self, parsed: Parsed, exit_code: int) -> tuple[str, list[str]]:
         """On a run whose circumstances were all right."""
-        point = Point("p", "fio", (self.phase,), 1, self.options, float(self.phase_time_s), Repetitions(1, 1), ())
+        point = Point("p", "fio", (self.phase,), 1, self.options, self.time_s, Repetitions(1, 1), ())
         files = {
             "role": "read",
             "wrong": [],
@@ -149,9 +155,19 @@ def test_percentiles_of_bins_added_up_are_those_that_fio_gives() -> None:
     for direction, half in zip(("read", "write"), halves, strict=True):
         clat = job["read"]["clat_ns"] | {"bins": half, "N": sum(half.values())}
         job[direction] = job["read"] | {"clat_ns": clat}
-    mixed = FIO.parse(json.dumps(document, indent=2).encode(), one.options, FIO.phases["rand_mixed"]).figures
+    mixed = one._replace(phase="rand_mixed").parsed(json.dumps(document, indent=2).encode()).figures
     names = [f"latency_{p}_s" for p in ("p50", "p95", "p99", "p99_5", "p99_9")]
     assert [mixed[n] for n in names] == [one.parsed().figures[n] for n in names]
+
+
+@pytest.mark.parametrize("name", ["own_rand_read", "own_rand_mixed", "md14_delete"])
+def test_before_3_18_latencies_have_no_count(name: str) -> None:
+    one = sample(name)
+    document = json.loads(one.output())
+    before = one.parsed(json.dumps(document, indent=2).encode())
+    for direction in ("read", "write"):
+        del document["jobs"][0][direction]["clat_ns"]["N"]
+    assert one.parsed(json.dumps(document, indent=2).encode()) == before and before.figures["latency_mean_s"]
 
 
 def test_a_mixed_phase_without_histograms_has_no_percentiles() -> None:

@@ -67,6 +67,47 @@ def test_forecast_of_metadata(tmp_path: Path) -> None:
     assert cost.memory_per_node_bytes == 0
 
 
+ONE_PASS: dict[str, Any] = {"phase_time": "one_pass", "repetitions": 3}
+
+
+def test_forecast_of_one_pass(tmp_path: Path) -> None:
+    """What is moved is known: each file once, whatever the assumptions."""
+    options = {"threads_per_node": 4, "files_per_thread": 2, "file_size": "1g"}
+    text = document(phases=["seq_write", "rand_read"], axes={"nodes": [1, 2]}, options=options, **ONE_PASS)
+    cost = forecast.of(make(tmp_path, text))
+    # 8 GiB a node: three times on 1 + 2 nodes, and before them the sets that are written over and that are read
+    assert cost.bytes_written == 3 * 3 * 8 * GIB + 2 * (1 + 2) * 8 * GIB
+    assert cost.bytes_read == 3 * 3 * 8 * GIB
+    assert cost.peak_bytes == 2 * 16 * GIB
+    # each node moves its 8 GiB in 2 s at 4 GiB/s; its sets of 16 GiB at 1 GiB/s
+    assert cost.time_s == pytest.approx(2 * (3 * 2 * (2 + 0.45) + 16))
+    # half the links, twice the time, and not one byte more
+    text["target"]["node_bandwidth"] = "2g"
+    slow = forecast.of(make(tmp_path, text))
+    assert (slow.bytes_written, slow.bytes_read) == (cost.bytes_written, cost.bytes_read)
+    assert slow.time_s == pytest.approx(2 * (3 * 2 * (4 + 0.45) + 16))
+
+
+def test_forecast_of_one_pass_by_small_transfers(tmp_path: Path) -> None:
+    # one I/O of 4 KiB in 50 us: 16 MiB take 4,096 of them
+    text = document(axes=None, options={"file_size": "16m", "transfer_size": "4k"}, phase_time="one_pass")
+    cost = forecast.of(make(tmp_path, text))
+    assert (cost.bytes_read, cost.bytes_written) == (16 * MIB, 16 * MIB)
+    assert cost.time_s == pytest.approx(4096 * 50e-6 + 0.45 + 1 / 64)
+
+
+def test_forecast_of_one_mixed_pass(tmp_path: Path) -> None:
+    cost = forecast.of(make(tmp_path, document(phases=["rand_mixed"], axes=None, phase_time="one_pass")))
+    assert cost.bytes_read == pytest.approx(0.7 * 16 * MIB, abs=1)
+    assert cost.bytes_written - 16 * MIB == pytest.approx(0.3 * 16 * MIB, abs=1)  # less the set
+
+
+def test_limits_hold_for_one_pass(tmp_path: Path) -> None:
+    text = document(axes=None, phases=["seq_write"], options={"file_size": "5t"}, **ONE_PASS)
+    [wrong] = problems(tmp_path, text, fits)
+    assert "limits.bytes_written: is missing: up to 20.0 TiB may be written" in wrong
+
+
 def test_forecast_of_what_is_left(tmp_path: Path) -> None:
     made = make(tmp_path, document(repetitions=3))
     first, second = made.points[:2]

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep import forecast, plan
+from iosweep import forecast, plan, show_plan
 from iosweep.config import Repetitions
+from iosweep.launch import LAUNCHERS
 from small import METADATA, TEXT, document, make, problems
 
 
@@ -131,6 +132,49 @@ def test_a_sweep_of_metadata_has_no_phase_time(tmp_path: Path) -> None:
     text = document()
     text["sweeps"].append(document(name="files", **METADATA)["sweeps"][0])
     assert [s["phase_time_s"] for s in make(tmp_path, text).sweeps] == [1.0, None]
+
+
+def test_one_pass(tmp_path: Path) -> None:
+    """A volume bounds the phases: the point has no time, and neither have its commands."""
+    made = make(tmp_path, document(phase_time="one_pass", phases=["seq_write", "rand_read"]))
+    assert [s["phase_time_s"] for s in made.sweeps] == [None]
+    assert {p.phase_time_s for p in made.points} == {None}
+    assert [asdict(p) for p in plan.from_document(made.document()).points] == [asdict(p) for p in made.points]
+    for point in made.points:
+        assert [(s.name, s.time_s) for s in point.steps()] == [("seq_write", None), ("rand_read", None)]
+        assert point.volume_bytes == int(point.options["threads_per_node"] or 0) * 16 << 20
+    for _, _, argv in show_plan.commands(made, LAUNCHERS["mpiexec"]):
+        assert argv[0] == "fio"
+        assert f"--size={16 << 20}" in argv
+        assert not [a for a in argv if a.startswith(("--time_based", "--runtime"))]
+    # it is another measurement than one of some seconds
+    assert not {*ids(made)} & {*ids(make(tmp_path, document(phases=["seq_write", "rand_read"])))}
+
+
+@pytest.mark.parametrize(
+    ("tool", "phases", "groups"),
+    [
+        ("fio", ("create", "stat", "delete"), [("create",), ("stat",), ("delete",)]),
+        ("ior", ("seq_write", "seq_read"), [("seq_write",), ("seq_read",)]),
+        ("mdtest", ("create", "stat", "read", "delete"), [("create", "stat", "read", "delete")]),  # one command
+    ],
+)
+def test_steps_and_phases(tool: str, phases: tuple[str, ...], groups: list[tuple[str, ...]]) -> None:
+    options: Any = {"threads_per_node": 3}
+    point = plan.Point("p", tool, phases, 2, options, 4.0, Repetitions(1, 1), ("s",))
+    steps = point.steps()
+    assert [tuple(p.name for p in step.phases) for step in steps] == groups
+    assert [step.name for step in steps] == [group[0] for group in groups]
+    assert {(step.nodes, step.time_s, step.tasks) for step in steps} == {(2, 4.0, 6)}
+    assert tuple(p.name for p in point.measured()) == phases
+
+
+@pytest.mark.parametrize(("tool", "phase"), [("ior", "seq_write"), ("mdtest", "create"), ("fio", "seq_write")])
+def test_a_directory_that_a_tool_cannot_work_in(tmp_path: Path, tool: str, phase: str) -> None:
+    text = document(tool=tool, phases=[phase], axes=None, options=None, phase_time=None)
+    text["target"]["directory"] = "/scratch/me@work"
+    wrong = problems(tmp_path, text, make)
+    assert [p.partition(": has an `@`")[0] for p in wrong] == ([] if tool == "fio" else ["3: target.directory"])
 
 
 def test_what_a_tool_refuses_is_said_once(tmp_path: Path) -> None:

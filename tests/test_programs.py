@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from iosweep import programs
+from iosweep.programs import Program
+from iosweep.tools import tools
 
 
 @pytest.fixture
@@ -34,3 +36,33 @@ def test_a_program_that_may_only_be_run(fake: Path, monkeypatch: pytest.MonkeyPa
     assert before == f"unreadable, 10 bytes of {fake.stat().st_mtime_ns}"
     os.utime(fake, ns=(0, 0))
     assert programs.sha256("fio") != before
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("echo fio-3.33", Program("{}", "", "fio-3.33")),
+        ("echo 'fio-4.0-dirty and more'", Program("{}", "", "fio-4.0-dirty")),
+        (":", Program("{}", "", "unknown")),
+        (
+            "echo fio-2.21",
+            "{} cannot be used: fio-2.21 is too old; 3.x is needed; get another with apt-get install fio",
+        ),
+        ("echo fio-1.59", "{} cannot be used: fio-1.59 is too old"),
+        ("echo no library >&2; exit 127", "{} does not run: exit code 127 no library"),
+    ],
+)
+def test_what_a_program_says_of_itself(fake: Path, script: str, found: Program | str) -> None:
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    program = programs.find(tools()["fio"])
+    if isinstance(found, str):
+        assert str(program).startswith(found.format(fake))
+    else:
+        assert program == Program(str(fake), hashlib.sha256(fake.read_bytes()).hexdigest(), found.version)
+
+
+@pytest.mark.parametrize("name", tools())
+def test_a_program_that_is_not_there(fake: Path, name: str) -> None:
+    fake.unlink()
+    tool = tools()[name]
+    assert programs.find(tool) == f"{name} is not on PATH; get it with {tool.get_it}"

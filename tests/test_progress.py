@@ -11,13 +11,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from iosweep import progress
+from iosweep.launch import LAUNCHERS, Launcher
 from iosweep.plan import Plan
 from iosweep.progress import Here, left, narrow_enough
 from iosweep.store import Result
 from small import TEXT, document, make
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4"}
-HERE = Here(tools={"fio": "build"}, nodes=1, target=MOUNT)
+HERE = Here(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)
+
+
+def reaching(nodes: int | None) -> Here:
+    """HERE, with a launcher that reaches so many nodes."""
+    return replace(HERE, launcher=Launcher("made-up", nodes=nodes, ranks=None))
 
 
 def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any) -> Result:
@@ -135,7 +141,7 @@ def test_the_budget_of_tries(tmp_path: Path, points: int, failing: int, spent: i
 
 def test_each_allocation_has_a_budget_of_its_own(tmp_path: Path) -> None:
     plan = make(tmp_path, document(axes={"nodes": [1, 2]}, repetitions=5))
-    found = left(plan, stored(*complete(plan, retry="busy")), {}, replace(HERE, nodes=2))
+    found = left(plan, stored(*complete(plan, retry="busy")), {}, reaching(2))
     assert [sum(map(len, points.values())) for points in found.values()] == [3, 3]
 
 
@@ -171,9 +177,9 @@ def test_a_second_try_that_was_not_disturbed_is_paid_for_too(plan: Plan) -> None
     [
         ({"tool": "fio"}, replace(HERE, tools={"fio": None}), False),
         ({"tool": "fio"}, HERE, True),  # it is back
-        ({"nodes": 2}, HERE, False),
-        ({"nodes": 2}, replace(HERE, nodes=2), True),
-        ({"nodes": 2}, replace(HERE, nodes=None), True),
+        # what the launcher lacked when it was recorded: the one of now is asked, and it starts these points
+        ({"nodes": 2}, HERE, True),
+        ({"ranks": 4}, HERE, True),
         ({}, HERE, True),
     ],
 )
@@ -188,7 +194,18 @@ def test_what_is_missing_is_not_left_while_it_is_absent(
 def test_more_nodes_than_there_are_are_never_left(tmp_path: Path) -> None:
     plan = make(tmp_path, document(axes={"nodes": [1, 2, 4]}))
     for reached, names in ((1, ["1-node"]), (2, ["1-node", "2-nodes"]), (None, ["1-node", "2-nodes", "4-nodes"])):
-        assert list(left(plan, {}, {}, replace(HERE, nodes=reached))) == names
+        assert list(left(plan, {}, {}, reaching(reached))) == names
+
+
+@pytest.mark.parametrize(("ranks", "points"), [(1, 1), (3, 1), (4, 2), (None, 2)])
+def test_more_ranks_than_are_started_are_never_left(tmp_path: Path, ranks: int | None, points: int) -> None:
+    sweep: dict[str, Any] = {"axes": {"threads_per_node": [1, 4]}, "options": {"file_size": "16m"}}
+    here = Here(launcher=Launcher("made-up", nodes=1, ranks=ranks))
+    ior = make(tmp_path, document(tool="ior", phases=["seq_read"], **sweep))
+    assert len(left(ior, {}, {}, here)["1-node"]) == points
+    # fio starts its workers itself, and where no launcher is known nothing is compared
+    assert len(left(make(tmp_path, document(**sweep)), {}, {}, here)["1-node"]) == 2
+    assert len(left(ior, {}, {}, Here())["1-node"]) == 2
 
 
 def test_a_tool_that_is_absent_is_tried_once_to_be_recorded(plan: Plan) -> None:

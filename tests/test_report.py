@@ -17,7 +17,10 @@ import results_factory as factory
 from iosweep import columns
 from iosweep.report import headline, page, table, words
 from iosweep.report.data import load
-from iosweep.report.summary import VERDICTS, Result, count_points, count_results, statistics, summarise, worst
+from iosweep.report.summary import PHASES, VERDICTS, Result, count_points, count_results, statistics, summarise, worst
+from iosweep.tools.fio import options as fio_options
+from iosweep.tools.ior import options as ior_options
+from iosweep.tools.mdtest import options as mdtest_options
 from results_factory import G, K, M, sweep
 
 
@@ -76,6 +79,12 @@ class TestSummary:
         found = summarise([row(phase=phase) for phase in ("stat", "zeta", "rand_read", "seq_write")])
         assert [result.phase for result in found] == ["seq_write", "rand_read", "stat", "zeta"]
 
+    @pytest.mark.parametrize("tool", [fio_options, ior_options, mdtest_options])
+    def test_every_phase_has_a_place_and_a_title(self, tool: Any) -> None:
+        assert set(tool.PHASES) <= set(PHASES) & set(words.PHASE_TITLES)
+        found = summarise([row(phase=phase) for phase in reversed(tool.PHASES)])
+        assert [result.phase for result in found] == list(tool.PHASES)
+
     @given(st.lists(st.tuples(st.sampled_from(VERDICTS[:3]), st.floats(0.1, 1e9)), min_size=1, max_size=8))
     def test_only_what_counts_is_in_the_mean(self, repetitions: list[tuple[str, float]]) -> None:
         rows = [row(repetition=i, verdict=v, ops_per_s=x) for i, (v, x) in enumerate(repetitions, 1)]
@@ -114,6 +123,43 @@ class TestWords:
         assert words.named("threads_per_node", 1) == "1 thread per node"
         assert words.named("nodes", 2) == "2 nodes"
         assert words.named("queue_depth", 16) == "queue depth 16"
+
+    @pytest.mark.parametrize(
+        ("column", "value", "text"),
+        [
+            ("file_per_process", True, "file per process"),
+            ("file_per_process", False, "shared file"),
+            ("api", "POSIX", "POSIX"),
+            ("api", "MPIIO", "MPI-IO"),
+            ("collective", True, "collective calls"),
+            ("collective", False, "independent calls"),
+            ("unique_directory", True, "own directories"),
+            ("unique_directory", False, "shared directory"),
+            ("file_size_bytes", 0, "empty files"),
+            ("file_size_bytes", 4096, "file size 4 KiB"),
+        ],
+    )
+    def test_parameters_of_ior_and_mdtest_say_what_they_are(self, column: str, value: object, text: str) -> None:
+        assert words.named(column, value) == text
+
+    def test_where_a_figure_was_measured(self) -> None:
+        own = {"nodes": 1, "threads_per_node": 4, "transfer_size_bytes": M, "collective": False}
+        shared = {"tool": "ior", **own, "file_per_process": False, "api": "MPIIO"}
+        alone = {"tool": "ior", **own, "nodes": 2, "file_per_process": True, "api": "POSIX"}
+        files = {"tool": "mdtest", "kind": "metadata", "threads_per_node": 1, "unique_directory": False}
+        rows = [shared, alone, {**own, "queue_depth": 8}, {**files, "file_size_bytes": 4 * K}, files]
+        results = summarise([row(point=str(i), **values) for i, values in enumerate(rows)])
+        assert [words.brief(result) for result in results] == [
+            "4 ranks, 1 MiB, shared file, MPI-IO, independent calls",
+            "2 nodes × 4 ranks, 1 MiB, file per process, POSIX",
+            "4 threads, 1 MiB, QD 8",
+            "1 rank, 4 KiB files, shared directory",
+            "1 rank, shared directory",
+        ]
+
+    def test_axes_in_words(self) -> None:
+        axes = {"threads_per_node": [1, 8], "file_per_process": [True, False], "api": ["POSIX", "MPIIO"]}
+        assert words.axes_text(axes) == "threads per node 1, 8; file per process, shared file; POSIX, MPI-IO"
 
     def test_reasons_that_differ_in_numbers_count_together(self) -> None:
         rows = [
@@ -158,6 +204,31 @@ class TestHeadline:
         titles = [(group.title, group.entries[0].value) for group in headline.groups(summarise(rows))]
         assert titles == [("fio, O_DIRECT", "10.0 IOPS"), ("fio, through the page cache", "1.00 M IOPS")]
 
+    def test_the_best_of_layouts_and_interfaces_names_its_own(self) -> None:
+        own = {"tool": "ior", "phase": "seq_read", "metric": "bandwidth_bytes_per_s", "o_direct": False}
+        own |= {"threads_per_node": 4, "transfer_size_bytes": M, "collective": True}
+        rows = [
+            row(point="p", **own, file_per_process=True, api="POSIX", bandwidth_bytes_per_s=2.0 * G),
+            row(point="q", **own, file_per_process=False, api="MPIIO", bandwidth_bytes_per_s=3.0 * G),
+        ]
+        for chosen, value, place in (
+            (rows, "3.00 GiB/s", "4 ranks, 1 MiB, shared file, MPI-IO, collective calls"),
+            (rows[:1], "2.00 GiB/s", "4 ranks, 1 MiB, file per process, POSIX"),
+        ):
+            (group,) = headline.groups(summarise(chosen))
+            (entry,) = group.entries
+            assert group.title == "IOR, through the page cache"
+            assert (entry.value, entry.place) == (value, place)
+
+    def test_tools_stand_apart(self) -> None:
+        same = {"kind": "metadata", "phase": "create"}
+        rows = [row(point="p", **same), row(point="q", tool="mdtest", **same, ops_per_s=1e6)]
+        titles = [(group.title, group.entries[0].value) for group in headline.groups(summarise(rows))]
+        assert titles == [
+            ("fio metadata (filecreate, filestat, filedelete); not comparable with mdtest", "10.0 ops/s"),
+            ("mdtest", "1.00 M ops/s"),
+        ]
+
     def test_latency_is_the_lowest_at_the_lowest_queue_depth(self) -> None:
         rows = [
             row(point=str(i), queue_depth=depth, latency_mean_s=mean, latency_p99_s=3 * mean)
@@ -180,7 +251,27 @@ class TestHeadline:
     def test_table_says_that_a_suite_was_scaled(self, tmp_path: Path) -> None:
         one = sweep("w", ["seq_read"], {"threads_per_node": [1, 2]}, suite="weka", scaled=True)
         text = self.shown(factory.make(tmp_path, sweeps=[one]))
-        assert "w: the suite weka was scaled to fit; it does not compare with the published figures." in text
+        assert "The suite weka was scaled to fit; it does not compare with the published figures." in text
+
+    def test_a_suite_that_was_scaled_in_part_names_its_sweeps(self) -> None:
+        def sweeps(*scaled: str) -> list[dict[str, Any]]:
+            return [{"name": f"s.{name}", "suite": "s", "scaled": name in scaled} for name in "abc"]
+
+        compare = "compare with the published figures."
+        assert headline.scaled(sweeps("a", "b", "c")) == [f"The suite s was scaled to fit; it does not {compare}"]
+        assert headline.scaled(sweeps("b")) == [f"s.b of the suite s was scaled to fit; it does not {compare}"]
+        assert headline.scaled(sweeps("a", "b")) == [
+            f"s.a, s.b of the suite s were scaled to fit; they do not {compare}"
+        ]
+        assert headline.scaled(sweeps()) == []
+
+    def test_ior_and_mdtest_fit_a_terminal(self, tmp_path: Path) -> None:
+        axes = {"nodes": [4], "file_per_process": [True, False]}
+        sweeps = [factory.ior(api="MPIIO", o_direct=False, axes=axes), factory.mdtest(), *factory.DEMO]
+        text = self.shown(factory.make(tmp_path, sweeps=sweeps))
+        assert max(map(len, text.splitlines())) <= 100
+        assert "4 nodes × 128 ranks" in text
+        assert "Rename directories" in text
 
     def shown(self, results: Path) -> str:
         console = Console(width=100, record=True, file=io.StringIO())
@@ -193,6 +284,58 @@ class TestTable:
         results = results_of(tmp_path)
         assert table.varying(results) == ["threads_per_node", "transfer_size_bytes", "queue_depth"]
         assert table.constant(results)["metadata"] == ("1 node, 1000 files per thread, write mode new, filecreate")
+
+    def test_columns_of_ior_and_mdtest_are_those_that_vary(self, tmp_path: Path) -> None:
+        axes = {"file_per_process": [True, False], "api": ["POSIX", "MPIIO"], "collective": [False, True]}
+        sweeps = [
+            sweep("layouts", ["seq_write", "seq_read"], axes, tool="ior", o_direct=False, data="random"),
+            factory.mdtest("dirs", axes={"unique_directory": [True, False], "file_size": [0, 4 * K]}),
+        ]
+        results = results_of(tmp_path, sweeps=sweeps)
+        assert table.varying(results) == [
+            *("threads_per_node", "transfer_size_bytes", "file_size_bytes"),
+            *("file_per_process", "api", "collective", "unique_directory"),
+        ]
+        shown = table.payload(results, [])
+        titles = {column["key"]: column["title"] for column in shown["columns"]}
+        assert (titles["file_per_process"], titles["unique_directory"]) == ("file access", "directories")
+        assert not [key for key in titles if "latency" in key]  # neither tool has any
+        found = {key: {cells[i] for cells in shown["rows"]} for i, key in enumerate(titles)}
+        assert found["file_per_process"] == {None, "file per process", "shared file"}
+        assert found["api"] == {None, "POSIX", "MPI-IO"}
+        assert found["collective"] == {None, "independent calls", "collective calls"}
+        assert found["unique_directory"] == {None, "own directories", "shared directory"}
+        assert found["tool"] == {"IOR", "mdtest"}
+
+    def test_collective_calls_are_none_of_posix(self, tmp_path: Path) -> None:
+        results = results_of(tmp_path, sweeps=[factory.ior()])
+        assert table.constant(results) == {
+            "data": "1 node, file size 16 GiB, file per process, POSIX, O_DIRECT yes, fsync yes, write mode overwrite,"
+            " data random, phase time 60 s"
+        }
+
+    def test_what_does_not_vary_stands_by_tool(self, tmp_path: Path) -> None:
+        sweeps = [factory.ior(), factory.mdtest("m", axes={"threads_per_node": [1, 2]}), *factory.DEMO]
+        found = table.constant(results_of(tmp_path, sweeps=sweeps))
+        assert list(found) == ["IOR data", "fio data", "mdtest metadata", "fio metadata"]
+        assert "POSIX" in found["IOR data"]
+        assert "POSIX" not in found["fio data"]
+        assert found["mdtest metadata"] == "1 node, 1000 files per thread, own directories"
+
+    def test_phases_of_a_point_stand_together(self, tmp_path: Path) -> None:
+        campaign = load(factory.make(tmp_path, sweeps=[factory.mdtest(axes={"nodes": [1, 2]})]))
+        found = table.ordered(summarise(campaign.rows), campaign.about["sweeps"])
+        assert [result.phase for result in found] == 2 * factory.MDTEST_PHASES
+
+    def test_repetitions_of_ior_have_its_times(self, tmp_path: Path) -> None:
+        (result, *_) = results_of(tmp_path, sweeps=[factory.ior(axes={"threads_per_node": [8]})])
+        shown = table.payload([result], [])
+        titles = [column["title"] for column in shown["repetition_columns"]]
+        first = dict(zip(titles, shown["details"][0]["repetitions"][0], strict=True))
+        row = result.rows[0]
+        assert [first["open"], first["transfers"]] == [row["open_s"], row["io_s"]]
+        assert first["close"] == pytest.approx(row["close_s"], rel=1e-5)
+        assert first["p99"] is None
 
     def test_rows_stand_by_sweep_and_parameters(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path))
@@ -221,10 +364,33 @@ class TestPage:
     def test_names_stay_text(self, tmp_path: Path) -> None:
         evil = "</script><script>alert(1)</script>"
         one = sweep(evil, ["seq_read"], {"threads_per_node": [1, 2]}, description=evil, suite=evil, scaled=True)
+        files = factory.mdtest(evil, axes={"nodes": [1, 2]}, description=evil)
         results = factory.make(
-            tmp_path, sweeps=[one], campaign=evil, description=evil, spoil=lambda _: ("suspect", f"duration: {evil}")
+            tmp_path,
+            sweeps=[one, files, *factory.weka()],
+            campaign=evil,
+            description=evil,
+            spoil=lambda _: ("suspect", f"duration: {evil}"),
         )
-        assert "<script>alert" not in page.render(results)
+        text = page.render(results)
+        assert "<script>alert" not in text
+        assert "<h3>&lt;/script&gt;" in text  # the table of mdtest's rates
+
+    def test_no_section_is_empty(self, tmp_path: Path) -> None:
+        without = page.render(factory.make(tmp_path / "fio"))
+        assert 'id="metadata"' not in without
+        assert 'id="weka"' not in without
+        text = page.render(factory.make(tmp_path / "ior", sweeps=[factory.ior(axes={"threads_per_node": [1]})]))
+        body = text[: text.index("<script")]
+        assert "latency at the lowest" not in body
+        fixed = sweep("fixed", ["seq_read"], {"threads_per_node": [1]}, tool="ior")
+        text = page.render(factory.make(tmp_path / "fixed", sweeps=[fixed, fixed | {"name": "too"}]))
+        assert 'class="sweep"' not in text
+        assert "No axis varies that a figure could be drawn against: fixed, too." in text
+
+    def test_tools_are_named_with_their_versions(self, tmp_path: Path) -> None:
+        text = page.render(factory.make(tmp_path, sweeps=[factory.ior(), factory.mdtest(), *factory.DEMO]))
+        assert "<span>IOR 4.0.0, mdtest 4.0.0, fio-3.33</span>" in text
 
     def test_policy_allows_nothing_from_elsewhere(self, tmp_path: Path) -> None:
         text = page.render(factory.make(tmp_path))

@@ -76,8 +76,8 @@ def column(tab: Any, name: str) -> list[str]:
 def test_every_figure_is_drawn(show: Open, demo: Path) -> None:
     tab = show(demo)
     charts = tab.locator(".chart")
-    assert charts.count() == 4
-    for i in range(4):
+    assert charts.count() == 5
+    for i in range(5):
         assert charts.nth(i).locator("svg [aria-roledescription='point']").count() >= 10
         assert charts.nth(i).locator("svg [aria-roledescription='rule mark']").count() >= 1
     # 12 points a phase; the invalid one is missing, and four of 64 KiB are hollow
@@ -194,6 +194,14 @@ def no_fio(_: Mapping[str, Any]) -> tuple[str, str]:
 
 PLANE = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M]}
 CUBE = {**PLANE, "queue_depth": [1, 4, 16]}
+TOOLS = [
+    factory.ior(),
+    factory.ior("layouts", axes={"file_per_process": [True, False], "transfer_size": [M]}, api="MPIIO", o_direct=False),
+    factory.mdtest(),
+    *factory.weka(scaled=["read-throughput"]),
+    sweep("files", factory.METADATA_PHASES, {"threads_per_node": [1, 2]}),
+    factory.mdtest("sizes", axes={"file_size": [0, 4 * K], "unique_directory": [True, False]}),
+]
 
 
 @pytest.mark.parametrize(
@@ -201,11 +209,13 @@ CUBE = {**PLANE, "queue_depth": [1, 4, 16]}
     [
         ({"sweeps": [sweep("one", ["rand_read"], {"threads_per_node": [1]})], "repetitions": 1}, 0),
         ({"spoil": no_fio}, 0),
-        ({"repetitions": 1}, 4),
-        ({"sweeps": [sweep("cube", DATA_PHASES, CUBE), sweep("shared", DATA_PHASES, PLANE)]}, 13),
+        ({"repetitions": 1}, 5),
+        ({"sweeps": [sweep("cube", DATA_PHASES, CUBE), sweep("shared", DATA_PHASES, PLANE)]}, 18),
+        ({"sweeps": TOOLS}, 12),
+        ({"sweeps": factory.weka(nodes=[1])}, 0),
         ({"sweeps": [sweep("x" * 400, ["seq_read"], {"threads_per_node": [1, 2]}, description="y" * 900)]}, 1),
     ],
-    ids=["one-row", "nothing-measured", "one-repetition", "three-axes", "long-names"],
+    ids=["one-row", "nothing-measured", "one-repetition", "three-axes", "all-tools", "one-client", "long-names"],
 )
 @pytest.mark.parametrize("width", [1280, 400])
 def test_shapes_of_campaigns(show: Open, tmp_path: Path, options: dict[str, Any], charts: int, width: int) -> None:
@@ -223,3 +233,67 @@ def test_thousands_of_results_are_shown_in_part(show: Open, tmp_path: Path) -> N
     tab.locator("#more").click()
     assert tab.locator("#table > tbody > tr").count() > 900
     assert not tab.locator("#more").is_visible()
+
+
+@pytest.fixture
+def all_tools(show: Open, tmp_path: Path) -> Any:
+    return show(factory.make(tmp_path, sweeps=TOOLS))
+
+
+def test_figures_of_ior_have_every_point(all_tools: Any) -> None:
+    for name in ("throughput", "iops"):
+        chart = all_tools.locator(f".chart[data-figure='{name}-by-threads.lustre-ior.threads-by-transfer']")
+        assert chart.locator("svg [aria-roledescription='point']").count() == 4 * 6 * 3
+        legend = chart.locator("svg [aria-roledescription='legend']").text_content()
+        assert legend == "128 KiB1 MiB16 MiBtransfer size"
+    # the sweeps that measure latency are named so; no queue depth varies, so there is no figure of latencies
+    assert all_tools.locator(".chart[data-figure^='latency']").count() == 0
+
+
+def test_what_the_filter_finds_of_ior_and_mdtest(all_tools: Any) -> None:
+    tab = all_tools
+    tab.locator("#filter").fill("IOR shared file")
+    assert set(column(tab, "file_per_process")) == {"shared file"}
+    assert set(column(tab, "tool")) == {"IOR"}
+    tab.locator("#filter").fill("MPI-IO random read")
+    assert set(column(tab, "api")) == {"MPI-IO"}
+    tab.locator("#filter").fill("own directories rename")
+    assert set(column(tab, "phase")) == {"Rename directories"}
+
+
+def test_repetitions_have_the_columns_that_their_tool_has(all_tools: Any) -> None:
+    tab = all_tools
+    heads = {}
+    for words in ("IOR sequential", "mdtest", "fio sequential"):
+        tab.locator("#filter").fill(words)
+        tab.locator("#table .open").first.click()
+        heads[words] = [text.split("\n")[0] for text in tab.locator(".behind thead th").all_inner_texts()]
+    common = ["checks", "started (UTC)", "host"]
+    assert heads["IOR sequential"] == [
+        *("repetition", "verdict", "throughput", "operations", "time", "open", "transfers", "close"), *common,
+    ]  # fmt: skip
+    assert heads["mdtest"] == ["repetition", "verdict", "operations", "time", *common]
+    assert {"mean latency", "p99", "max"} < set(heads["fio sequential"])
+    assert "open" not in heads["fio sequential"]
+
+
+def test_tables_of_weka_and_mdtest(all_tools: Any) -> None:
+    weka = all_tools.locator("#weka table")
+    assert weka.locator("thead th").all_inner_texts() == ["test", "1 client", "8 clients", "measured with"]
+    assert weka.locator("tbody th").all_inner_texts()[:2] == ["Read throughput scaled", "Write throughput"]
+    texts = [text.split("\n") for text in weka.locator("tbody td:nth-of-type(2)").all_inner_texts()]
+    assert [lines[0].split()[-1] for lines in texts] == [
+        *("GiB/s", "GiB/s", "ops/s", "ops/s", "avg.", "avg.", "ops/s", "ops/s", "ops/s"),
+    ]
+    assert texts[2][1].startswith("(fio's iops avg: ")
+    assert texts[4][1].startswith("99.5 % completed under ")
+    rates = all_tools.locator("#metadata table")
+    assert rates.count() == 4  # by nodes, WEKA's, and by file size for each kind of directory
+    assert rates.nth(0).locator("tbody th").all_inner_texts()[0] == "Directory creation"
+    assert "not comparable with mdtest" in all_tools.locator(".headline").inner_text()
+    assert "fio" not in all_tools.locator("#metadata").inner_text()
+
+
+def test_links_lead_to_sections(all_tools: Any) -> None:
+    for link in all_tools.locator("nav a").all():
+        assert all_tools.locator(f"section{link.get_attribute('href')}").count() == 1

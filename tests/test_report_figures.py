@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import results_factory as factory
-from iosweep.report import captions, figures, plots, spec, words
+from iosweep.report import captions, figures, plots, spec, table, words
 from iosweep.report.data import load
 from iosweep.report.plots import Figure
 from iosweep.report.summary import statistics, summarise
+from iosweep.tools.fio import options as fio_options
+from iosweep.tools.ior import options as ior_options
+from iosweep.tools.mdtest import options as mdtest_options
 from results_factory import DATA_PHASES, K, M, sweep
 
 
@@ -26,6 +29,7 @@ class TestPlots:
     def test_the_demonstration(self, tmp_path: Path) -> None:
         assert [figure.name for figure in figures_of(tmp_path)] == [
             "throughput-by-threads.threads",
+            "iops-by-threads.threads",
             "iops-by-queue-depth.queue-depth",
             "latency-by-queue-depth.queue-depth",
             "metadata-by-threads.metadata",
@@ -53,14 +57,15 @@ class TestPlots:
 
     def test_colours_follow_the_values(self, tmp_path: Path) -> None:
         axes = {"threads_per_node": [1, 2], "transfer_size": [M, 4 * K, 128 * K]}
-        (figure,) = figures_of(tmp_path, sweeps=[sweep("s", ["seq_read"], axes)])
+        figure, _ = figures_of(tmp_path, sweeps=[sweep("s", ["seq_read"], axes)])
         assert figure.series == ("4 KiB", "128 KiB", "1 MiB")
         assert (figure.x_values, [panel.title for panel in figure.panels]) == ((1, 2), ["Sequential read"])
 
     def test_a_third_axis_makes_panels_and_a_figure_per_phase(self, tmp_path: Path) -> None:
         axes = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M], "queue_depth": [1, 4, 16]}
         found = {figure.name: figure for figure in figures_of(tmp_path, sweeps=[sweep("s", DATA_PHASES, axes)])}
-        assert len(found) == 4 + 4 + 4  # rates by threads, rates by queue depth, latencies by queue depth
+        # throughput and IOPS by threads, rates by queue depth, latencies by queue depth
+        assert len(found) == 4 + 4 + 4 + 4
         figure = found["iops-by-threads.s.rand_read"]
         assert [panel.title for panel in figure.panels] == ["queue depth 1", "queue depth 4", "queue depth 16"]
         assert len({panel.ticks for panel in figure.panels}) == 1  # they compare at a glance
@@ -71,8 +76,97 @@ class TestPlots:
         assert {"iops-by-queue-depth.s.rand_read.nodes-1", "iops-by-queue-depth.s.rand_read.nodes-2"} <= set(names)
 
     def test_only_a_transfer_size_varies(self, tmp_path: Path) -> None:
-        (figure,) = figures_of(tmp_path, sweeps=[sweep("s", ["seq_read"], {"transfer_size": [4 * K, M]})])
-        assert (figure.name, figure.x_title) == ("throughput-by-transfer-size.s", "transfer size")
+        found = figures_of(tmp_path, sweeps=[sweep("s", ["seq_read"], {"transfer_size": [4 * K, M]})])
+        assert [figure.name for figure in found] == ["throughput-by-transfer-size.s", "iops-by-transfer-size.s"]
+        assert {figure.x_title for figure in found} == {"transfer size"}
+
+    def test_ior_as_in_the_lustre_notes(self, tmp_path: Path) -> None:
+        """Throughput and IOPS against threads, a line for each transfer size, for every phase; no latencies."""
+        campaign = load(factory.make(tmp_path, sweeps=[factory.ior("lustre")]))
+        results = {(result.point, result.phase): result for result in summarise(campaign.rows)}
+        found = plots.figures(campaign, list(results.values()))
+        assert [(figure.name, figure.title) for figure in found] == [
+            ("throughput-by-threads.lustre", "Throughput against threads per node"),
+            ("iops-by-threads.lustre", "IOPS against threads per node"),
+        ]
+        phases = ["Sequential write", "Sequential read", "Random write", "Random read"]
+        units = ({"GiB/s": 2.0**30}, {"k IOPS": 1e3, "IOPS": 1.0})
+        for figure, column, sizes in zip(found, ("bandwidth_bytes_per_s", "ops_per_s"), units, strict=True):
+            assert [panel.title for panel in figure.panels] == phases
+            assert (figure.x_values, figure.series) == ((1, 8, 16, 32, 64, 128), ("128 KiB", "1 MiB", "16 MiB"))
+            assert figure.subtitle == (
+                "IOR, O_DIRECT, overwrite, random data; 1 node; file size 16 GiB; file per process; POSIX"
+            )
+            assert len(figure.values) == 4 * 6 * 3
+            for value in figure.values:
+                result = results[value["point"], DATA_PHASES[value["panel"]]]
+                unit = sizes[figure.panels[value["panel"]].unit]
+                assert value["y"] * unit == pytest.approx(result.statistics[column].mean)
+                assert value["x"] == result.parameters["threads_per_node"]
+                assert value["series"] == words.size(result.parameters["transfer_size_bytes"])
+
+    def test_one_transfer_size_has_each_phases_own_figure(self, tmp_path: Path) -> None:
+        one = sweep("s", DATA_PHASES, {"threads_per_node": [1, 2]}, tool="ior", data="random")
+        (figure,) = figures_of(tmp_path, sweeps=[one])
+        assert [panel.quantity for panel in figure.panels] == ["throughput", "throughput", "IOPS", "IOPS"]
+
+    def test_layouts_and_interfaces_of_ior_are_told_apart(self, tmp_path: Path) -> None:
+        axes = {"threads_per_node": [1, 2], "api": ["POSIX", "MPIIO"], "file_per_process": [True, False]}
+        one = sweep("s", ["seq_write"], axes, tool="ior", o_direct=False)
+        (figure,) = figures_of(tmp_path, sweeps=[one])
+        assert (figure.series_title, figure.series) == ("file access", ("shared file", "file per process"))
+        assert [panel.title for panel in figure.panels] == ["MPI-IO", "POSIX"]
+
+    @pytest.mark.parametrize(
+        ("tool", "name"),
+        [
+            (tool, name)
+            for tool, own in (("fio", fio_options), ("ior", ior_options), ("mdtest", mdtest_options))
+            for name in own.OPTIONS
+        ],
+    )
+    def test_every_axis_has_a_place(self, tmp_path: Path, tool: str, name: str) -> None:
+        """No two points of a sweep share a place in a figure, whatever varies, and every axis has a title."""
+        tables = {"fio": fio_options, "ior": ior_options, "mdtest": mdtest_options}[tool]
+        option = tables.OPTIONS[name]
+        kind = "data" if "data" in option.kinds else "metadata"
+        some = {"flag": [False, True], "choice": list(option.choices), "size": [4 * K, M], "count": [2, 4]}[option.kind]
+        if option.minimum == 0:
+            some = [0, *some]
+        other = "nodes" if name == "threads_per_node" else "threads_per_node"
+        phases = [phase.name for phase in tables.PHASES.values() if phase.kind == kind]
+        # collective calls have an effect with MPI-IO alone
+        one = sweep("s", phases, {other: [1, 2], name: some}, tool=tool, api="MPIIO")
+        campaign = load(factory.make(tmp_path, sweeps=[one], repetitions=1))
+        results = summarise(campaign.rows)
+        found = plots.figures(campaign, results)
+        drawn = set()
+        for figure in found:
+            places = [(v["panel"], v["x"], v["series"], v["measure"]) for v in figure.values]
+            assert len(set(places)) == len(places)
+            drawn |= {value["point"] for value in figure.values}
+        assert drawn == {result.point for result in results}
+        column = words.AXIS_COLUMNS.get(name, name)
+        assert column in words.PARAMETER_TITLES
+        assert column in table.varying(results)
+
+    def test_empty_files_have_a_place_on_the_axis(self, tmp_path: Path) -> None:
+        results = factory.make(tmp_path, sweeps=[factory.mdtest("s", axes={"file_size": [0, 4 * K, 64 * K]})])
+        campaign = load(results)
+        (figure,) = plots.figures(campaign, summarise(campaign.rows))
+        assert figure.x_values == (0, 4 * K, 64 * K)
+        scale = spec.specification(figure)["concat"][0]["layer"][0]["encoding"]["x"]["scale"]
+        assert scale["type"] == "symlog"  # a logarithmic one has no zero
+        assert scale["domain"][0] < 0
+        assert [path.name for path in figures.export(results)] == [
+            "metadata-by-file-size.s.svg", "metadata-by-file-size.s.png",
+        ]  # fmt: skip
+
+    def test_metadata_of_mdtest_against_nodes(self, tmp_path: Path) -> None:
+        (figure,) = figures_of(tmp_path, sweeps=[factory.mdtest("s")])
+        assert (figure.name, figure.title) == ("metadata-by-nodes.s", "Metadata rates against nodes")
+        assert [panel.title for panel in figure.panels] == [words.phase(phase) for phase in factory.MDTEST_PHASES]
+        assert figure.subtitle == ("mdtest; 32 threads per node; empty files; own directories; 1000 files per thread")
 
     @pytest.mark.parametrize(("repetitions", "note"), [(1, "none"), (2, "range"), (3, "ci95")])
     def test_error_bars(self, tmp_path: Path, repetitions: int, note: str) -> None:

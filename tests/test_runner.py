@@ -2,21 +2,28 @@
 
 import hashlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 import psutil
+import pyarrow.parquet
 import pytest
 
+import iosweep.tools
 from allocation import METADATA, SWEEP, Allocation, said
-from iosweep import progress
+from iosweep import models, progress
+from iosweep.launch import LAUNCHERS, Mpiexec, mpiexec
 from iosweep.runner import seed_of
+from iosweep.store import unpack
+from iosweep.tools import tools
 
 pytestmark = pytest.mark.usefixtures("fio")
 
@@ -470,3 +477,324 @@ def test_a_target_that_goes_away_leaves_nothing_that_counts(allocation: Allocati
     assert len(rows) == 2 * 2 * 2
     # the two scripts are two builds, so what the first one gave was measured again
     assert {said(r) for r in rows} == {""}
+
+
+# One pass
+
+ONE_PASS = SWEEP | {"phase_time": "one_pass", "options": {"file_size": "64m", "transfer_size": "64k"}}
+ONCE = 64 << 20
+
+
+def checks(allocation: Allocation, name: str) -> dict[tuple[int, str], tuple[str, str]]:
+    """(workers, phase) -> outcome and evidence of a check."""
+    threads = {p.id: int(p.options["threads_per_node"] or 0) for p in allocation.plan.points}
+    found = pyarrow.parquet.read_table(allocation.results / "checks.parquet").to_pylist()
+    return {(threads[c["point"]], c["phase"]): (c["outcome"], c["evidence"]) for c in found if c["check"] == name}
+
+
+def test_one_pass_moves_every_file_once(allocation: Allocation) -> None:
+    allocation.configure(ONE_PASS)
+    allocation.measure()
+    rows = {(r["threads_per_node"], r["phase"]): r for r in allocation.rows()}
+    assert len(rows) == 4
+    for (threads, phase), row in rows.items():
+        assert said(row) == ""
+        assert row["verdict"] in ("valid", "suspect")  # suspect on a busy machine
+        moved = {"seq_write": "bytes_written", "rand_read": "bytes_read"}[phase]
+        assert (row[moved], row["ops"], row["phase_time_s"]) == (threads * ONCE, threads << 10, None)
+        assert "--time_based" not in row["command"]
+    assert checks(allocation, "volume") == {
+        key: ("pass", f"{64.0 * key[0]:.{0 if key[0] > 1 else 1}f} MiB moved") for key in rows
+    }
+    # there is no time that it could have run for, or beyond
+    for name in ("workers", "overtime"):
+        assert {outcome for outcome, _ in checks(allocation, name).values()} <= {"not applicable"}
+
+
+@pytest.mark.parametrize(("change", "moved"), [("--io_size=32m", ONCE // 2), ("--loops=2", 2 * ONCE)])
+def test_another_volume_is_no_pass(allocation: Allocation, change: str, moved: int) -> None:
+    allocation.configure(ONE_PASS | {"axes": {}})
+    allocation.fake(f"""
+case "$*" in *--name=rand_read*) exec "$fio" "$@" {change};; esac
+exec "$fio" "$@" """)
+    allocation.measure()
+    rows = {r["phase"]: r for r in allocation.rows()}
+    assert said(rows["seq_write"]) == ""
+    assert rows["rand_read"]["verdict"] == "invalid"
+    assert said(rows["rand_read"]) == f"{moved:,} bytes were moved, not {ONCE:,}"
+
+
+# Where tools are started
+
+
+def test_a_relative_target(allocation: Allocation) -> None:
+    """Tools are started elsewhere, but what they work on is what the configuration names."""
+    allocation.configure(target={"directory": "target"})
+    command = [argument.removeprefix(f"{allocation.place}/") for argument in allocation.command()]
+    assert command != allocation.command()  # results, manifest and log as Snakemake names them
+    subprocess.run(command, env=allocation.environment, cwd=allocation.place, check=True, timeout=120)
+    rows = allocation.rows()
+    assert [said(r) for r in rows] == [""] * 4
+    assert {r["command"].split(" --directory=")[1].split("/sets/")[0] for r in rows} == {str(allocation.ours)}
+    assert {f.split("/")[0] for f in states(allocation.ours)} == {"iosweep.json", "sets"}
+    assert sorted(f.name for f in allocation.place.iterdir()) == ["c.yaml", "log", "results", "target"]
+    assert not (allocation.results / "scratch").exists()
+
+
+def test_a_relative_directory_on_path(allocation: Allocation) -> None:
+    """The program whose hash is stored is the one that is started, not the next one on PATH."""
+    allocation.configure(SWEEP | {"axes": {}})
+    allocation.fake('echo it is this one >&2; exec "$fio" "$@"')
+    allocation.path = os.pathsep.join(["bin", *allocation.path.split(os.pathsep)[1:]])
+    allocation.measure()
+    assert [said(r) for r in allocation.rows()] == ["", ""]
+    [(_, record)] = allocation.store.records_of(allocation.plan.points[0].id)
+    assert record["tool"]["sha256"] == hashlib.sha256((allocation.place / "bin" / "fio").read_bytes()).hexdigest()
+    assert [run["stderr"] for run in record["phases"]] == ["it is this one\n"] * 2
+
+
+def test_what_a_tool_leaves_where_it_is_started(allocation: Allocation) -> None:
+    allocation.configure(SWEEP | {"axes": {}})
+    allocation.fake('case "$*" in *--name=*) ls -A >&2; echo x > left.behind;; esac; exec "$fio" "$@"')
+    allocation.measure()
+    assert not (allocation.results / "scratch").exists()
+    assert not list(allocation.place.rglob("left.behind"))
+    [(_, record)] = allocation.store.records_of(allocation.plan.points[0].id)
+    assert [run["stderr"] for run in record["phases"]] == ["", ""]  # each found it empty
+
+
+@pytest.mark.parametrize("sweep", [SWEEP, METADATA], ids=["while its files are prepared", "in its phase"])
+def test_results_that_nothing_can_be_started_in(allocation: Allocation, sweep: dict[str, Any]) -> None:
+    allocation.configure(sweep)
+    allocation.results.mkdir(parents=True)
+    (allocation.results / "scratch").write_text("somebody's")
+    output = allocation.measure(code=5)
+    assert f"iosweep: the results' disk cannot be written to: [Errno 20] {allocation.results}/scratch" in output
+    assert "Traceback" not in output
+    assert allocation.files() == []
+
+
+# MPI
+
+#: Four ranks of a tool that is nowhere on PATH, unless a test puts it there.
+IOR: dict[str, Any] = {
+    "name": "i",
+    "tool": "ior",
+    "phases": ["seq_write"],
+    "options": {"threads_per_node": 4, "file_size": "1m", "transfer_size": "64k"},
+    "phase_time": "1s",
+    "repetitions": 1,
+}
+TOO_MANY = "4 MPI ranks are needed; the launcher direct starts 1"
+
+
+def fake_ior(allocation: Allocation) -> None:
+    """A program that says that it is IOR."""
+    folder = allocation.place / "bin"
+    folder.mkdir()
+    (folder / "ior").write_text("#!/bin/sh\necho 'IOR-4.0.0: MPI Coordinated Test of Parallel I/O'\n")
+    (folder / "ior").chmod(0o755)
+    allocation.path = f"{folder}{os.pathsep}{allocation.path}"
+
+
+def test_more_ranks_than_the_launcher_starts(allocation: Allocation) -> None:
+    allocation.configure(sweeps=[SWEEP | {"axes": {}}, IOR])
+    fake_ior(allocation)
+    assert f"missing: {TOO_MANY}\n" in allocation.measure("--launcher", "direct")
+    rows = {r["tool"]: r for r in reversed(allocation.rows())}
+    assert (rows["ior"]["verdict"], rows["ior"]["reasons"], rows["ior"]["phase"]) == ("missing", TOO_MANY, "seq_write")
+    assert said(rows["fio"]) == ""  # what the launcher can start was measured
+    [point] = [p for p in allocation.plan.points if p.tool == "ior"]
+    assert allocation.store.missing() == {point.id: {"needs": {"ranks": 4}, "reason": TOO_MANY}}
+    # it is not left with this launcher, and it is with one that starts so many
+    for name, left in (("direct", {}), ("mpiexec", {"1-node": {point.id: [1]}})):
+        here = progress.Here(launcher=LAUNCHERS[name])
+        assert progress.left(allocation.plan, allocation.store.results(), allocation.store.missing(), here) == left
+    before = allocation.files()
+    allocation.measure("--launcher", "direct")
+    assert allocation.files() == before
+
+
+def test_an_mpi_tool_that_is_not_there(allocation: Allocation) -> None:
+    allocation.configure(IOR)
+    output = allocation.measure("--launcher", "mpiexec")
+    assert "missing: ior is not on PATH; get it with " in output
+    assert not list(allocation.target.iterdir())
+    assert [(r["verdict"], r["reasons"][:22]) for r in allocation.rows()] == [("missing", "ior is not on PATH; ge")]
+
+
+#: The runner in an environment without the mpiexec that comes with the lock.
+WITHOUT = "import sys, sysconfig; sysconfig.get_path = lambda *_: '/nonexistent'; from iosweep import cli\n"
+
+
+def without_mpiexec(allocation: Allocation, code: int) -> str:
+    program = WITHOUT + "sys.exit(cli.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, *allocation.command("--launcher", "mpiexec")[3:]]
+    done = subprocess.run(
+        command, env=allocation.environment, cwd=allocation.place, text=True, stderr=subprocess.PIPE, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_no_mpiexec(allocation: Allocation, fio: Path, foreign: bool) -> None:
+    allocation.configure(IOR)
+    fake_ior(allocation)
+    folder = allocation.place / "bin"
+    allocation.path = os.pathsep.join([str(folder), "/bin"])
+    if found := shutil.which("mpiexec", path="/bin"):
+        pytest.skip(f"{found}: is on the PATH of the system")
+    if foreign:
+        (folder / "mpiexec").write_text("#!/bin/sh\necho 'mpiexec (OpenRTE) 4.1.4'\n")
+        (folder / "mpiexec").chmod(0o755)
+    output = without_mpiexec(allocation, 3)
+    of = f" ({folder}/mpiexec is another's)" if foreign else ""
+    why = (
+        f"the launcher mpiexec cannot be used: there is no mpiexec of MPICH{of}; `make venv` installs one, as do"
+        " apt-get install mpich and Spack"
+    )
+    assert output.splitlines()[-1] == f"iosweep: {why}"
+    assert "Traceback" not in output
+    assert allocation.store.documents("refusals") == {"1-node": {"reason": why}}
+    assert {r["reasons"] for r in allocation.rows()} == {why}
+    assert not list(allocation.target.iterdir())
+    # nobody else needs it
+    allocation.configure(SWEEP | {"axes": {}})
+    allocation.path = os.pathsep.join([str(folder), str(fio.parent)])
+    without_mpiexec(allocation, 0)
+    assert [said(r) for r in allocation.rows()] == ["", ""]
+
+
+TOOLS = Path(__file__).resolve().parent / "tools"
+RANKS: dict[str, Any] = {
+    "name": "r",
+    "tool": "ranks",
+    "phases": ["create", "stat"],
+    "options": {"threads_per_node": 3, "files_per_thread": 5},
+    "repetitions": 2,
+}
+
+
+def forget_tools() -> None:
+    """What is made of the tools is made again when it is asked for."""
+    for made in (tools, models.sweep_model, models.entry_models, models.campaign_model, models.suite_model):
+        made.cache_clear()
+
+
+@pytest.fixture
+def ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Allocation]:
+    """An allocation of a made-up tool with MPI, whose folder is beside this file."""
+    monkeypatch.setattr(iosweep.tools, "__path__", [*iosweep.tools.__path__, str(TOOLS)])
+    forget_tools()
+    yield Allocation(tmp_path, RANKS)
+    monkeypatch.undo()
+    forget_tools()
+
+
+def measure_ranks(allocation: Allocation, launcher: str, code: int = 0, before: str = "") -> str:
+    """Measure with the tool known to the runner, after other lines of Python."""
+    program = (
+        f"import sys, iosweep.tools; iosweep.tools.__path__.append({str(TOOLS)!r}); from iosweep import cli\n"
+        f"{before}\nsys.exit(cli.main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, *allocation.command("--launcher", launcher)[3:]]
+    done = subprocess.run(
+        command, env=allocation.environment, cwd=allocation.place, text=True, stderr=subprocess.PIPE, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stderr
+
+
+def test_ranks_of_an_mpi_tool(ranks: Allocation) -> None:
+    measure_ranks(ranks, "mpiexec")
+    [point] = ranks.plan.points
+    assert ranks.files() == [f"{point.id}/r00{n}-1.{kind}" for n in (1, 2) for kind in ("json", "zip")]
+    rows = ranks.rows()
+    assert [(r["repetition"], r["phase"], r["ops"]) for r in rows] == [
+        (n, phase, 15) for n in (1, 2) for phase in ("create", "stat")
+    ]
+    assert [said(r) for r in rows] == [""] * 4
+    hydra = mpiexec()
+    assert isinstance(hydra, Mpiexec)
+    for result, record in ranks.store.records_of(point.id):
+        assert record["launcher"] == {"name": "mpiexec", "path": hydra.path, "version": hydra.version}
+        # one command for both phases, and its output once
+        first, second = record["phases"]
+        assert first["argv"] == second["argv"]
+        assert first["argv"][0] == hydra.path
+        assert first["argv"][-7:-3] == ["3", "sh", "-c", first["argv"][-4]]
+        assert (first["leftover"], first["leftover_expected"]) == (15, 15)  # three directories of five
+        archive = ranks.store.raw(result)
+        assert archive
+        [(step, streams)] = unpack(archive).items()
+        assert (step, streams["summary"]) == ("create", b"3\n")
+        assert sorted(streams["stdout"].splitlines()) == [b"rank 0", b"rank 1", b"rank 2"]
+    assert list(states(ranks.ours)) == ["iosweep.json"]
+    assert not (ranks.results / "scratch").exists()
+
+
+def test_a_relative_directory_with_mpiexec(ranks: Allocation) -> None:
+    """`PATH=.venv/bin:$PATH snakemake ...`; ranks are started elsewhere."""
+    hydra = mpiexec()
+    assert isinstance(hydra, Mpiexec)
+    (ranks.place / "bin").mkdir()
+    (ranks.place / "bin" / "mpiexec.hydra").write_text(f'#!/bin/sh\nexec {hydra.path} "$@"\n')
+    (ranks.place / "bin" / "mpiexec.hydra").chmod(0o755)
+    ranks.path = os.pathsep.join(["bin", ranks.path])
+    measure_ranks(ranks, "mpiexec")
+    assert [said(r) for r in ranks.rows()] == [""] * 4
+    [(_, record), _] = ranks.store.records_of(ranks.plan.points[0].id)
+    assert record["launcher"]["path"].endswith("bin/mpiexec.hydra")
+
+
+def test_what_is_left_only_on_this_target_has_its_mpiexec(ranks: Allocation) -> None:
+    """Whether results are of this target is known after the first look at what is left."""
+    both = [RANKS, SWEEP | {"axes": {}}]
+    ranks.configure(sweeps=both)
+    measure_ranks(ranks, "mpiexec")
+    [point] = [p for p in ranks.plan.points if p.tool == "ranks"]
+    for file in ranks.store.point(point.id).glob("*.json"):
+        record = orjson.loads(file.read_bytes())
+        file.write_bytes(orjson.dumps(record | {"target": record["target"] | {"source": "/dev/elsewhere"}}))
+    ranks.configure(sweeps=[RANKS, SWEEP | {"axes": {}, "repetitions": 2}])
+    measure_ranks(ranks, "mpiexec")
+    found = [record for result, record in ranks.store.records_of(point.id) if result.attempt == 2]
+    assert len(found) == 2
+    assert {record["launcher"].get("path") for record in found} == {mpiexec().path}  # type: ignore[union-attr]
+    assert [said(r) for r in ranks.rows() if r["tool"] == "ranks"] == [""] * 4
+
+
+def test_one_rank_needs_no_mpiexec(ranks: Allocation) -> None:
+    ranks.configure(RANKS | {"options": {"threads_per_node": 1, "files_per_thread": 5}})
+    measure_ranks(ranks, "direct", before="import sysconfig; sysconfig.get_path = lambda *_: '/nonexistent'")
+    assert [said(r) for r in ranks.rows()] == [""] * 4
+    [point] = ranks.plan.points
+    for _, record in ranks.store.records_of(point.id):
+        assert record["launcher"] == {"name": "direct"}
+        assert {run["argv"][0] for run in record["phases"]} == {"sh"}
+
+
+def test_ranks_that_do_not_know_of_each_other(ranks: Allocation) -> None:
+    """What happens to a program of another MPI: each of its processes takes itself for the only one."""
+    ranks.path = os.pathsep.join([str(ranks.place / "bin"), ranks.path])
+    (ranks.place / "bin").mkdir()
+    (ranks.place / "bin" / "sh").write_text('#!/bin/bash\nunset PMI_SIZE\nexec /bin/sh "$@"\n')
+    (ranks.place / "bin" / "sh").chmod(0o755)
+    measure_ranks(ranks, "mpiexec")
+    wrong = "the tool ran with 1 rank, 3 were asked for: was it built with another MPI than its launcher?"
+    assert {(r["verdict"], said(r)) for r in ranks.rows()} == {("invalid", wrong)}
+
+
+def test_a_rank_that_fails(ranks: Allocation) -> None:
+    ranks.path = os.pathsep.join([str(ranks.place / "bin"), ranks.path])
+    (ranks.place / "bin").mkdir()
+    (ranks.place / "bin" / "sh").write_text('#!/bin/bash\n[ "$PMI_RANK" != 1 ] || exit 9\nexec /bin/sh "$@"\n')
+    (ranks.place / "bin" / "sh").chmod(0o755)
+    measure_ranks(ranks, "mpiexec")
+    for row in ranks.rows():
+        assert row["verdict"] == "invalid"
+        assert row["reasons"].startswith("the tool ended with exit code 9")
+    assert list(states(ranks.ours)) == ["iosweep.json"]

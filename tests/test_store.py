@@ -20,7 +20,7 @@ from iosweep import store as store_module
 from iosweep.store import Held, Result, Store, unpack
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
-RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.stderr": b""}
+RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.summary": b"[]" * 9, "rand_read.stderr": b"x"}
 
 
 def record(**more: Any) -> dict[str, Any]:
@@ -80,9 +80,8 @@ def test_what_is_committed_is_found(store: Store) -> None:
     assert store.results_of("another") == {}
     archive = store.raw(found)
     assert archive is not None
-    assert unpack(archive, "stdout") == {"rand_read": RAW["rand_read.stdout"]}
-    assert unpack(archive, "stderr") == {"rand_read": b""}
-    assert unpack(archive, "other") == {}
+    # what is parsed: not standard error, whose first lines are in the result
+    assert unpack(archive) == {"rand_read": {"stdout": RAW["rand_read.stdout"], "summary": RAW["rand_read.summary"]}}
     with zipfile.ZipFile(io.BytesIO(archive)) as file:  # and any unzip reads it
         assert {name: file.read(name) for name in file.namelist()} == RAW
     assert files(store) == ["r001-1.json", "r001-1.zip"]
@@ -96,7 +95,7 @@ def test_equal_output_gives_equal_bytes(store: Store) -> None:
 
 @given(
     st.dictionaries(
-        st.tuples(st.text("abc./_-\u00e4", min_size=1, max_size=8), st.sampled_from(["stdout", "stderr"])),
+        st.tuples(st.text("abc./_-\u00e4", min_size=1, max_size=8), st.sampled_from(["stdout", "stderr", "summary"])),
         st.binary(max_size=200) | st.sampled_from([b"PK\3\4", bytes(100_000), b"PK\1\2" * 100]),
         max_size=4,
     )
@@ -106,8 +105,13 @@ def test_raw_output_survives(tmp_path_factory: pytest.TempPathFactory, raw: dict
     committed = store.commit(POINT, 1, record(), {f"{phase}.{stream}": data for (phase, stream), data in raw.items()})
     archive = store.raw(committed)
     assert archive is not None
-    for stream in ("stdout", "stderr"):
-        assert unpack(archive, stream) == {phase: data for (phase, kind), data in raw.items() if kind == stream}
+    expected: dict[str, dict[str, bytes]] = {}
+    for (phase, stream), data in raw.items():
+        if stream != "stderr":
+            expected.setdefault(phase, {})[stream] = data
+    assert unpack(archive) == expected
+    with zipfile.ZipFile(io.BytesIO(archive)) as file:
+        assert {name: file.read(name) for name in file.namelist()} == {f"{p}.{s}": data for (p, s), data in raw.items()}
 
 
 def test_the_highest_try_counts(store: Store) -> None:

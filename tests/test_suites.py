@@ -1,14 +1,32 @@
-"""Suites: ready sweeps, as they are, under upper bounds, and on other nodes."""
+"""Suites: ready sweeps, as they are, under upper bounds, and on other nodes; and the commands they reproduce."""
 
+import re
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from iosweep import config, models
-from iosweep.config import Repetitions
-from small import document, problems, read
+from iosweep import config, dag, forecast, models, plan, show_plan
+from iosweep.launch import LAUNCHERS
+from iosweep.plan import Repetitions
+from iosweep.tools import Step, tools
+from iosweep.units import human_duration, human_size
+from iosweep.yamlfile import ConfigError
+from seed_commands import (
+    ANY,
+    DIFFERENCES,
+    LAUNCHER_DIFFERENCES,
+    SEEDS,
+    WEKA_SECTIONS,
+    Command,
+    Seed,
+    job_file,
+    parse,
+)
+from small import document, make, problems, read
 
 
 def suite(tmp_path: Path, entry: dict[str, Any]) -> config.Config:
@@ -97,3 +115,331 @@ def test_a_default_above_the_bound_is_scaled_too(tmp_path: Path, own_suite: Any)
     [sweep] = read(tmp_path, made).sweeps
     assert sweep.options == {"file_size": 64 << 20}  # 1g is the default
     assert sweep.scaled
+
+
+# Every suite that comes with the project
+
+SUITES = sorted(file.stem for file in models.SUITES.glob("*.yaml"))
+TIB = 1 << 40
+
+
+def entry(directory: Path, *suites: str, limits: bool = True, **keys: Any) -> dict[str, Any]:
+    """A configuration of these suites, whose target is not there."""
+    made: dict[str, Any] = {"campaign": "c", "target": {"directory": str(directory / "absent")}}
+    if limits:
+        made["limits"] = {"bytes_written": "1p"}
+    return made | {"sweeps": [{"suite": name} | keys for name in suites]}
+
+
+def comments(name: str) -> list[str]:
+    lines = (models.SUITES / f"{name}.yaml").read_text().splitlines()
+    return [line for line in lines if line.startswith("#")]
+
+
+def explained(name: str) -> set[str]:
+    """Options in the first column of a suite's tables of differences: `#   option, option  why`."""
+    rows = [re.match(r"#   (\S.*?)  +\S", line) for line in comments(name)]
+    return {option for row in rows if row for option in row[1].split(", ")}
+
+
+def test_the_suites_are_those_that_are_compared_here() -> None:
+    assert set(SUITES) == set(DIFFERENCES) == {seed.suite for seed in SEEDS}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_lines_fit(name: str) -> None:
+    assert max(map(len, (models.SUITES / f"{name}.yaml").read_text().splitlines())) <= 120
+
+
+@pytest.mark.parametrize("launcher", sorted(LAUNCHERS))
+@pytest.mark.parametrize("name", SUITES)
+def test_commands_at_full_size(tmp_path: Path, name: str, launcher: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make(tmp_path, entry(tmp_path, name))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    found = list(show_plan.commands(made, LAUNCHERS[launcher]))
+    assert len(found) == sum(p.repetitions.min * len(p.steps()) for p in made.points)
+    assert all(isinstance(word, str) for _, _, argv in found for word in argv)
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["x.yaml"]
+
+
+@pytest.mark.parametrize("launcher", sorted(LAUNCHERS))
+@pytest.mark.parametrize("name", SUITES)
+def test_a_dry_run_at_full_size(tmp_path: Path, name: str, launcher: str) -> None:
+    """What `snakemake -n` asks: nothing is measured yet, and what this launcher reaches is left."""
+    made = read(tmp_path, entry(tmp_path, name))
+    found = dag.load(tmp_path / "x.yaml", tmp_path / "results", launcher=launcher)
+    planned = plan.make(made)
+    reached = {
+        allocation.name
+        for allocation in planned.allocations
+        if any(LAUNCHERS[launcher].lacks(point) is None for point in allocation.points)
+    }
+    assert set(found.manifests) == {allocation.name for allocation in planned.allocations}
+    assert set(found.left) == reached
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["x.yaml"]
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_what_writes_much_needs_limits(tmp_path: Path, name: str) -> None:
+    made = read(tmp_path, entry(tmp_path, name, limits=False))
+    if forecast.of(plan.make(made)).bytes_written > 10 * TIB:
+        with pytest.raises(ConfigError, match=r"limits\.bytes_written: is missing: up to"):
+            forecast.refuse(plan.make(made), made)
+    else:
+        forecast.refuse(plan.make(made), made)
+
+
+# Against the commands of the sources
+
+
+def steps(directory: Path, name: str, **keys: Any) -> list[tuple[str, plan.Point, Step, Command]]:
+    """(sweep without its suite, point, step, our command with MPICH's launcher) of all points."""
+    made = make(directory, entry(directory, name, **keys))
+    found = []
+    for point in made.points:
+        once = replace(made, allocations=(plan.Allocation("", point.nodes, (point,), ""),))
+        argvs = [a for _, repetition, a in show_plan.commands(once, LAUNCHERS["mpiexec"]) if repetition == 1]
+        for step, argv in zip(point.steps(), argvs, strict=True):
+            for sweep in point.sweeps:
+                found.append((sweep.removeprefix(f"{name}."), point, step, parse(argv)))
+    return found
+
+
+def is_of(seed: Seed, sweep: str, point: plan.Point, step: Step) -> bool:
+    where = seed.where.items() <= point.options.items()
+    return (seed.sweep, seed.phase) == (sweep, step.name) and where
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_command_is_that_of_the_source_but_for_what_is_explained(tmp_path: Path, name: str) -> None:
+    seeds = [seed for seed in SEEDS if seed.suite == name]
+    met = []
+    for sweep, point, step, ours in steps(tmp_path, name):
+        [seed] = [seed for seed in seeds if is_of(seed, sweep, point, step)]
+        met.append(seed)
+        assert seed.command.tool == ours.tool == point.tool, seed.source
+        theirs = seed.command.options
+        different = {
+            option: ours.options.get(option)
+            for option in {*theirs, *ours.options}
+            if theirs.get(option) != ours.options.get(option)
+        }
+        allowed = {
+            d.option: d.ours
+            for d in DIFFERENCES[name]
+            if sweep in (d.sweeps or [sweep]) and step.name in (d.phases or [step.name])
+        }
+        # neither one that is not explained, nor an explanation of none
+        assert set(different) == set(allowed), (point.id, seed.source)
+        for option, value in allowed.items():
+            if value is ANY:
+                assert different[option], (point.id, option)
+            else:
+                assert different[option] == value, (point.id, option)
+    assert {id(seed) for seed in met} == {id(seed) for seed in seeds}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_difference_stands_in_the_suite(name: str) -> None:
+    different = {d.option for d in DIFFERENCES[name]} | LAUNCHER_DIFFERENCES.get(name, set())
+    assert explained(name) == different
+    assert all(d.reason for d in DIFFERENCES[name])
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_ranks_and_launchers(tmp_path: Path, name: str) -> None:
+    """As many ranks as the source's on the nodes that it had; all else of its launcher is explained."""
+    seen: set[str] = set()
+    for sweep, point, step, ours in steps(tmp_path, name):
+        [seed] = [seed for seed in SEEDS if seed.suite == name and is_of(seed, sweep, point, step)]
+        if seed.command.launcher is None:
+            assert ours.launcher is None
+            continue
+        theirs = seed.command.launcher_options
+        assert theirs["-n"] == ours.launcher_options["-n"] == point.nodes * int(point.options["threads_per_node"] or 0)
+        seen |= set(theirs) - {"-n"}
+    assert seen == LAUNCHER_DIFFERENCES.get(name, set())
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_what_the_differences_leave_the_same(tmp_path: Path, name: str) -> None:
+    """Bytes of files, iterations, and what lies behind an option that fio reads otherwise."""
+    for sweep, point, step, ours in steps(tmp_path, name):
+        [seed] = [seed for seed in SEEDS if seed.suite == name and is_of(seed, sweep, point, step)]
+        theirs = seed.command.options
+        if "filesize" in theirs:
+            assert ours.options["nrfiles"] == theirs.get("nrfiles", 1)
+            assert ours.options["size"] == int(theirs["filesize"]) * int(ours.options["nrfiles"])
+        if "-i" in theirs:
+            assert point.repetitions == Repetitions(int(theirs["-i"]), int(theirs["-i"]))
+        if "runtime" in theirs:
+            assert point.phase_time_s == theirs["runtime"]
+        if point.tool == "ior" or name == "lustre-fio":
+            assert point.phase_time_s is None  # a volume, no time
+        if step.phase.writes and step.phase.kind == "data":
+            assert point.options["data"] == "tool_default"  # none of the sources' commands asks for another
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"o_direct": False}, {"direct"}),
+        ({"ioengine": "libaio"}, {"ioengine"}),
+        ({"queue_depth": 2}, {"iodepth"}),
+        ({"transfer_size": 8192}, {"bs"}),
+        ({"threads_per_node": 2}, {"numjobs"}),
+        ({"data": "random"}, {"refill_buffers"}),
+        ({"fsync": False}, {"end_fsync"}),
+        ({"write_mode": "new"}, {"allow_file_create"}),
+    ],
+)
+def test_the_comparison_sees_a_change(tmp_path: Path, change: dict[str, Any], wrong: set[str]) -> None:
+    [(_, point, step, ours)] = [s for s in steps(tmp_path, "weka", nodes=[1]) if s[0] == "write-latency"]
+    changed = Step(dict(point.options) | change, step.phases, step.nodes, step.time_s)
+    other = parse(tools()["fio"].argv(changed, "/d", 1)).options
+    names = {*other, *ours.options} - {"directory", "randseed"}
+    assert {name for name in names if other.get(name) != ours.options.get(name)} == wrong
+
+
+def test_command_lines_are_taken_apart() -> None:
+    command = parse(["mpirun", "--mca", "a", "b", "-np", "4", "ior", "-t", "1m", "-F", "-O", "x=1,y=2", "-O", "z=3"])
+    assert command.launcher_options == {"--mca": "a b", "-n": 4}
+    assert command.options == {"-t": 1 << 20, "-F": 1, "-O x": "1", "-O y": "2", "-O z": "3"}
+    assert parse(["fio", "--blocksize=4k", "--runtime=70", "--time_based"]).options == {
+        "bs": 4096,
+        "runtime": 70.0,
+        "time_based": 1,
+    }
+    assert job_file("runtime=300 new_group").options == parse(["fio", "--runtime=300000ms", "--new_group"]).options
+    for unknown in (["ior", "-Y"], ["mdtest", "-z", "1"], ["fio", "x"]):
+        with pytest.raises(AssertionError):
+            parse(unknown)
+
+
+# What they take
+
+
+@pytest.mark.parametrize(
+    ("name", "points", "repetitions", "written_tib", "peak_tib"),
+    [
+        # 24 points; the set that is read, and two writes of it at each transfer size and number of threads
+        ("lustre-ior", 24, 24, 2 + 2 * 4 * (1 + 8 + 16 + 32 + 64 + 128) * 16 / 1024, 2 + 2 * 2),
+        # two writes and the set that is read, of 1 TiB each
+        ("lustre-fio", 3, 3, 3, 2),
+    ],
+)
+def test_volumes(tmp_path: Path, name: str, points: int, repetitions: int, written_tib: float, peak_tib: float) -> None:
+    cost = forecast.of(make(tmp_path, entry(tmp_path, name)))
+    assert (cost.points, cost.repetitions) == (points, repetitions)
+    assert cost.bytes_written == written_tib * TIB
+    assert cost.peak_bytes == peak_tib * TIB
+
+
+@pytest.mark.parametrize(
+    ("name", "points", "repetitions"),
+    [
+        ("weka", 6 * 2 + 1, 39),
+        ("everything", 6 * 2 + 1, 39),
+        ("weka-small-write-latency", 1, 3),
+        ("four-corners", 12, 36),
+        ("mdtest", 2, 11),
+    ],
+)
+def test_points(tmp_path: Path, name: str, points: int, repetitions: int) -> None:
+    cost = forecast.of(make(tmp_path, entry(tmp_path, name)))
+    assert (cost.points, cost.repetitions) == (points, repetitions)
+
+
+@pytest.mark.parametrize("name", ["weka", "everything"])
+def test_footprint_of_weka(tmp_path: Path, name: str) -> None:
+    """4 TiB + 768 GiB on each client, as on its page; here for what is read, and as much for what is written."""
+    sets = forecast.data_sets(make(tmp_path, entry(tmp_path, name)).points)
+    for node in range(8):
+        for role in ("read", "write"):
+            sizes = [s.size_bytes for (n, _), s in sets.items() if (n, s.role) == (node, role)]
+            assert sorted(sizes) == [768 << 30, 4 << 40]  # that of the latency tests is part of the first
+    assert max(node for node, _ in sets) == 7
+
+
+def test_metadata_of_weka(tmp_path: Path) -> None:
+    [point] = [p for p in make(tmp_path, entry(tmp_path, "weka")).points if p.tool == "mdtest"]
+    assert (point.nodes, point.steps()[0].tasks) == (8, 1088)
+    assert 1088 * int(point.options["files_per_thread"] or 0) == 19_999_616
+    assert 136 % 8 == 0  # why -N 136 shifts by nothing where it counts nodes
+
+
+def test_everything_is_weka(tmp_path: Path) -> None:
+    """Its description says so. Sweeps are in the order of FIOmaster, which is that of the page."""
+    weka, everything = (make(tmp_path, entry(tmp_path, name)) for name in ("weka", "everything"))
+    assert [p.id for p in weka.points] == [p.id for p in everything.points]
+    names = [s["name"].partition(".")[2] for s in everything.sweeps]
+    assert names == [name.replace("_", "-") for name in WEKA_SECTIONS] + ["metadata"]
+    assert [s["name"].partition(".")[2] for s in weka.sweeps] == names
+
+
+def test_suites_share_what_is_the_same(tmp_path: Path) -> None:
+    made = make(tmp_path, entry(tmp_path, "weka", "everything", "mdtest"))
+    assert len(made.points) == 13 + 1
+    [shared] = [p for p in made.points if p.tool == "mdtest" and p.nodes == 8]
+    assert shared.sweeps == ("everything.metadata", "mdtest.weka", "weka.metadata")
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_other_nodes(tmp_path: Path, name: str) -> None:
+    made = make(tmp_path, entry(tmp_path, name, nodes=[3]))
+    assert {p.nodes for p in made.points} == {3}
+
+
+# On one machine
+
+SMALL = {"phase_time": "1s", "repetitions": 1, "threads_per_node": 2, "queue_depth": 8, "files_per_thread": 1000}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_laptop(tmp_path: Path, name: str) -> None:
+    text = entry(tmp_path, name, limits=False, scale="laptop", nodes=[1])
+    small(tmp_path, text, 64 << 20)
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_bounds_of_ones_own(tmp_path: Path, name: str) -> None:
+    small(tmp_path, entry(tmp_path, name, limits=False, scale=SMALL | {"file_size": "128m"}, nodes=[1]), 128 << 20)
+
+
+def small(directory: Path, text: dict[str, Any], file_size: int) -> None:
+    configured = read(directory, text)
+    assert all(sweep.scaled for sweep in configured.sweeps)
+    made = plan.make(configured)
+    forecast.refuse(made, configured)
+    for point in made.points:
+        assert int(point.options["threads_per_node"] or 0) <= 2
+        assert int(point.options.get("file_size") or 0) <= file_size
+        assert point.repetitions == Repetitions(1, 1)
+        assert point.phase_time_s in (None, 1.0)  # whole seconds, as IOR wants them
+    cost = forecast.of(made)
+    assert cost.peak_bytes <= 5 << 30
+    assert cost.time_s < 300
+    assert dag.load(directory / "x.yaml", directory / "results", launcher="mpiexec").left
+
+
+# What is written about them
+
+
+def test_the_page_of_the_suites(tmp_path: Path, root: Path) -> None:
+    """Its table has each suite once, with what it takes as the forecast has it."""
+    lines = (root / "docs/suites.md").read_text().splitlines()
+    for name in SUITES:
+        [row] = [line for line in lines if line.startswith(f"| `{name}` | ") and line.count("|") == 8]
+        cost = forecast.of(make(tmp_path, entry(tmp_path, name)))
+        assert [cell.strip() for cell in row.split("|")[2:-1]] == [
+            ", ".join(str(a.nodes) for a in make(tmp_path, entry(tmp_path, name)).allocations),
+            str(cost.points),
+            str(cost.repetitions),
+            human_duration(cost.time_s),
+            human_size(cost.bytes_written),
+            human_size(cost.peak_bytes),
+        ]

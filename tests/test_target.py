@@ -189,6 +189,34 @@ def test_no_way_out(ours: str, below: str) -> None:
     assert names(ours) == ["a", "iosweep.json"]
 
 
+def test_files_are_counted_in_all_directories_below(ours: str, place: Path) -> None:
+    top = Path(target.ensure(ours, "fresh/p-r1", True))
+    for name in ("a", "b/c", "b/d", "b/e f/g\nh", "b/e f/\udcff"):
+        (top / name).parent.mkdir(exist_ok=True)
+        (top / name).write_text("x")
+    assert target.count(ours, "fresh/p-r1") == 5
+    assert target.count(ours, "fresh") == 5
+    assert target.count(ours, "fresh/p-r1/b/e f") == 2
+    # nothing but regular files, and nothing through a link: neither theirs nor ours a second time
+    (top / "b" / "empty").mkdir()
+    (top / "b" / "theirs").symlink_to(place / "theirs")
+    (top / "b" / "above").symlink_to(top)
+    (top / "b" / "file").symlink_to(top / "a")
+    os.mkfifo(top / "b" / "pipe")
+    handles = len(list(Path("/proc/self/fd").iterdir()))
+    assert target.count(ours, "fresh/p-r1") == 5
+    assert len(list(Path("/proc/self/fd").iterdir())) == handles
+    with pytest.raises(FileNotFoundError):
+        target.count(ours, "fresh/p-r2")
+
+
+def test_many_directories_in_each_other_are_counted(ours: str) -> None:
+    # as mdtest makes them for trees
+    deep = Path(target.ensure(ours, "/".join(["d"] * 60), True))
+    (deep / "f").write_text("x")
+    assert target.count(ours, "d") == 1
+
+
 def test_links_inside_are_not_followed(ours: str, place: Path) -> None:
     (Path(ours) / "way").symlink_to(place / "theirs")
     for below in ("way", "way/deep"):

@@ -293,12 +293,12 @@ def test_the_error_of_a_rule_is_shown(tmp_path):
 
 def test_nodes_that_are_not_there_are_said_and_not_left(again):
     again.configure(axes={"transfer_size": ["4k", "16k"], "nodes": [1, 2]})
-    assert "2 nodes: missing, the launcher direct reaches 1" in again.dry()
+    assert "2 nodes: missing, the launcher mpiexec reaches 1" in again.dry()
     again.run()
     assert again.settled()
     rows = list(csv.DictReader((again.results / "results.csv").open()))
     missing = {r["reasons"] for r in rows if r["verdict"] == "missing"}
-    assert missing == {"2 nodes are needed; the launcher direct reaches 1"}
+    assert missing == {"2 nodes are needed; the launcher mpiexec reaches 1"}
 
 
 def test_a_report_made_by_hand_is_no_reason_to_make_it_again(again):

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from iosweep import process, target
@@ -65,14 +66,14 @@ class Agent:
             raise TargetError(answer["errno"], answer["error"])
         return answer["value"]
 
-    def run(self, argv: Sequence[str], timeout_s: float) -> process.Completed:
+    def run(self, argv: Sequence[str], timeout_s: float, directory: Path | None = None) -> process.Completed:
         """`process.run` under guard: if we are killed meanwhile, the child kills the command and its descendants.
 
         A tool that outlives its runner would measure on beside the next one, and write to its files.
         """
         spare = [self._start().pid]
         try:
-            return process.run(argv, timeout_s, spare, lambda pid: self.call("guard", pid))
+            return process.run(argv, timeout_s, spare, lambda pid: self.call("guard", pid), directory)
         finally:
             self.call("guard", 0)
 

@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 from iosweep.columns import REASONS
 from iosweep.plan import Point
-from iosweep.tools import Parsed, Phase
-from iosweep.units import human_duration, human_size
+from iosweep.tools import Parsed, Phase, tools
+from iosweep.units import human_count, human_duration, human_size
 
 Outcome = Literal["pass", "fail", "not checked", "not applicable"]
 Severity = Literal["invalid", "suspect"]
@@ -78,8 +78,8 @@ CHECKS: list[Check] = []
 OTHER_LOAD = 0.25
 #: The tool must run for at least, and at most, so much of the time asked for (fio, 60 s: 0.98 to 1.05).
 SHORTEST, LONGEST, SLACK_S = 0.98, 1.05, 0.1
-#: Figures of shorter runs rest on too few ticks of the tool's clock.
-LEAST_RUNTIME_S = 0.02
+#: Figures of shorter runs rest on too few ticks of the tool's clock, which is fio's where the tool does not say.
+LEAST_TICKS, CLOCK_S = 20, 0.001
 
 
 def check(severity: Severity, doc: str) -> Callable[[Callable[[Seen], Finding]], Callable[[Seen], Finding]]:
@@ -116,21 +116,21 @@ def output(s: Seen) -> Finding:
     return passed(f"one document of {s.parsed.version or s.point.tool}")
 
 
-@check("invalid", "The tool reports no error, no short and no dropped I/O.")
+@check("invalid", "The tool reports no error: none of its own, no short and no dropped I/O, no rank that failed.")
 def tool_errors(s: Seen) -> Finding:
-    seen = s.parsed.evidence
-    if "error" not in seen:
+    errors = s.parsed.evidence.get("errors")
+    if errors is None:
         return unchecked("no output to look at")
-    if seen["error"]:
-        return failed(f"the tool reports error {seen['error']}{_first(' '.join(seen.get('messages', [])[:1]))}")
-    if seen["short_ios"] or seen["drop_ios"]:
-        return failed(f"{seen['short_ios']} short and {seen['drop_ios']} dropped I/Os")
-    return passed("error 0, no short or dropped I/O")
+    if errors:
+        return failed("the tool reports " + "; ".join(errors).replace(REASONS, " / "))
+    return passed("the tool reports no error")
 
 
 @check("invalid", "I/O went in the directions that the phase asks for, and no other.")
 def direction(s: Seen) -> Finding:
     seen = s.parsed.evidence
+    if s.phase.kind == "metadata" and seen and "silent_directions" not in seen:
+        return NOT_APPLICABLE
     if "silent_directions" not in seen:
         return unchecked("no output to look at")
     if seen["silent_directions"]:
@@ -143,70 +143,102 @@ def direction(s: Seen) -> Finding:
 @check("invalid", "The tool's figures agree with each other: bytes = rate x time = operations x transfer size.")
 def arithmetic(s: Seen) -> Finding:
     seen, figures = s.parsed.evidence, s.parsed.figures
-    if "transferred_bytes" not in seen:
-        return unchecked("no output to look at")
-    if s.phase.kind == "metadata":
+    if s.phase.kind == "metadata" and figures:
+        if "transferred_bytes" not in seen:
+            return unchecked(f"{s.point.tool} prints rates, and no times")
         rate = figures["ops"] / figures["runtime_s"] if figures["runtime_s"] else 0.0
         if abs(rate - figures["ops_per_s"]) > 0.02 * rate:
             return failed(
                 f"{figures['ops']:,} operations in {figures['runtime_s']:.3f} s are not {figures['ops_per_s']:,.0f}/s"
             )
         return passed("operations = rate x time")
+    if "transferred_bytes" not in seen:
+        return unchecked("no output to look at")
     moved = seen["transferred_bytes"]
     by_rate, by_ops = (
         seen["rate_times_runtime_bytes"],
         figures["ops"] * int(s.point.options["transfer_size"] or 0),
     )
-    # the times have a resolution of a millisecond
-    slack = 0.01 + 0.002 / max(figures["runtime_s"], 0.001)
+    # the times have the resolution of the tool's clock
+    slack = 0.01 + 2 * seen.get("clock_s", CLOCK_S) / max(figures["runtime_s"], 0.001)
     if abs(by_rate - moved) > slack * moved or abs(by_ops - moved) > slack * moved:
         return failed(f"{moved:,} bytes moved, but rate x time is {by_rate:,.0f} and operations x size {by_ops:,}")
     return passed("bytes = rate x time = operations x transfer size")
 
 
-@check("invalid", "Every worker ran for the whole time.")
+@check("invalid", "As many ranks and nodes took part as were asked for; every worker ran for the whole time.")
 def workers(s: Seen) -> Finding:
-    seen = s.parsed.evidence.get("worker_seconds")
-    if s.phase.kind == "metadata":
+    seen = s.parsed.evidence
+    threads = int(s.point.options["threads_per_node"] or 1)
+    if "tasks" in seen:
+        ranks, nodes, wanted = seen["tasks"], seen.get("nodes") or s.point.nodes, threads * s.point.nodes
+        if ranks is None:
+            return unchecked("the tool does not say")
+        if ranks != wanted:
+            another = "was it built with another MPI than its launcher?"
+            return failed(f"the tool ran with {human_count(ranks, 'rank')}, {wanted} were asked for: {another}")
+        if nodes != s.point.nodes:
+            return failed(f"the tool ran on {human_count(nodes, 'node')}, {s.point.nodes} were asked for")
+        return passed(f"{human_count(ranks, 'rank')} on {human_count(nodes, 'node')}, as asked")
+    if s.phase.kind == "metadata" or s.point.phase_time_s is None:
         return NOT_APPLICABLE
-    if not seen:
+    ran = seen.get("worker_seconds")
+    if not ran:
         return unchecked("the tool does not say")
-    asked = int(s.point.options["threads_per_node"] or 1) * s.point.nodes * (s.point.phase_time_s or 0)
-    if seen < SHORTEST * asked:
+    asked = threads * s.point.nodes * s.point.phase_time_s
+    if ran < SHORTEST * asked:
         return failed(
-            f"the workers ran for {seen:.1f} s in all, {asked:.1f} s were asked for: fewer ran, or not to the end"
+            f"the workers ran for {ran:.1f} s in all, {asked:.1f} s were asked for: fewer ran, or not to the end"
         )
-    return passed(f"{seen:.1f} worker seconds of {asked:.1f}")
+    return passed(f"{ran:.1f} worker seconds of {asked:.1f}")
+
+
+@check("invalid", "A phase that is bounded by a volume moved all of it, once.")
+def volume(s: Seen) -> Finding:
+    if s.phase.kind == "metadata" or s.point.phase_time_s is not None:
+        return NOT_APPLICABLE
+    moved = s.parsed.evidence.get("transferred_bytes")
+    if moved is None:
+        return unchecked("no output to look at")
+    o = s.point.options
+    asked = (
+        int(o["threads_per_node"] or 1) * s.point.nodes * int(o.get("files_per_thread") or 1) * int(o["file_size"] or 0)
+    )
+    if moved != asked:
+        return failed(f"{moved:,} bytes were moved, not {asked:,}")
+    return passed(f"{human_size(moved)} moved")
 
 
 @check(
     "invalid",
-    "A timed phase ran as long as asked; one bounded by a count ran long enough for the tool's clock.",
+    "A timed phase ran as long as asked; one bounded by a count or a volume ran long enough for the tool's clock.",
 )
 def duration(s: Seen) -> Finding:
     runtime = s.parsed.figures.get("runtime_s")
     if runtime is None:
         return unchecked("no output to look at")
-    if s.phase.kind == "metadata":
-        if runtime < LEAST_RUNTIME_S:
-            return failed(f"over after {runtime * 1000:.0f} ms; the tool counts in ms: raise files_per_thread")
+    clock_s = s.parsed.evidence.get("clock_s", CLOCK_S)
+    clock = "ms" if clock_s == CLOCK_S else f"{clock_s * 1000:g} ms"
+    too_short = f"over after {runtime * 1000:.3g} ms; the tool counts in {clock}"
+    if s.point.phase_time_s is None:
+        if runtime < LEAST_TICKS * clock_s:
+            return failed(f"{too_short}: raise {'files_per_thread' if s.phase.kind == 'metadata' else 'file_size'}")
         return passed(f"{runtime:.3f} s")
-    asked = s.point.phase_time_s or 0
+    asked = s.point.phase_time_s
     if runtime < SHORTEST * asked:
         return failed(f"ran for {runtime:.2f} s of {asked:.2f} s")
-    if runtime < LEAST_RUNTIME_S:
-        return failed(f"over after {runtime * 1000:.0f} ms, too short for the tool's clock: raise phase_time")
+    if runtime < LEAST_TICKS * clock_s:
+        return failed(f"{too_short}: raise phase_time")
     return passed(f"{runtime:.2f} s of {asked:.2f} s")
 
 
 @check("suspect", "A timed phase did not run on long after its time (a slow flush, a worker that hung).")
 def overtime(s: Seen) -> Finding:
-    runtime = s.parsed.figures.get("runtime_s")
-    if s.phase.kind == "metadata":
+    runtime, asked = s.parsed.figures.get("runtime_s"), s.point.phase_time_s
+    if asked is None:
         return NOT_APPLICABLE
     if runtime is None:
         return unchecked("no output to look at")
-    asked = s.point.phase_time_s or 0
     if runtime > max(LONGEST * asked, asked + SLACK_S):
         return failed(f"ran for {runtime:.2f} s where {asked:.2f} s were asked for")
     return passed(f"{runtime:.2f} s of {asked:.2f} s")
@@ -263,8 +295,7 @@ def no_holes(s: Seen) -> Finding:
 def stayed_new(s: Seen) -> Finding:
     if s.phase.kind == "metadata" or not s.phase.writes or s.point.options.get("write_mode") != "new":
         return NOT_APPLICABLE
-    o = s.point.options
-    room = int(o["threads_per_node"] or 1) * int(o["files_per_thread"] or 1) * int(o["file_size"] or 0) * s.point.nodes
+    room = s.point.volume_bytes
     written = s.parsed.figures.get("bytes_written")
     if written is None:
         return unchecked("no output to look at")
@@ -335,17 +366,26 @@ def incompressible(s: Seen) -> Finding:
     if s.phase.kind == "metadata" or not s.phase.writes:
         return NOT_APPLICABLE
     if s.point.options.get("data") == "random":
+        if repeats := s.parsed.evidence.get("repeats"):
+            return unchecked(f"{repeats}; it matters where the file system deduplicates")
         return passed("fresh random buffers")
-    return unchecked(
-        "fio's own buffers compress 1.09 times within 1 MiB, 8 to 13 times over long windows (data: tool_default)"
-    )
+    return unchecked(f"{tools()[s.point.tool].own_data} (data: tool_default)")
 
 
 @check("suspect", "Readers are other nodes than the writers.")
 def other_reader(s: Seen) -> Finding:
-    if s.phase.kind == "metadata" or not s.phase.reads or s.phase.writes:
+    shift = s.parsed.evidence.get("shift")
+    if not s.phase.reads or s.phase.writes or (s.phase.kind == "metadata" and shift is None):
         return NOT_APPLICABLE
-    return unchecked("each node reads what it wrote itself")
+    if s.point.nodes == 1:
+        return unchecked("one node reads what it wrote itself")
+    if shift is None:
+        return unchecked("each node reads what it wrote itself")
+    per_node = int(s.point.options["threads_per_node"] or 1)
+    ranks = per_node * s.point.nodes
+    if not per_node <= shift % ranks <= ranks - per_node:  # ranks are placed node by node
+        return failed(f"ranks are shifted by {shift}, with {per_node} on each node: some read what their node wrote")
+    return passed(f"each rank reads what the rank {shift} after it wrote, on another node")
 
 
 @check("suspect", "Nobody moved more than the node's links can carry (target.node_bandwidth).")

@@ -21,7 +21,7 @@ CONFIG = Path("config/sweep.yaml")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit codes: 0 done, 1 wrong configuration or arguments, 2 usage; those of `measure` are in runner.py."""
+    """Exit codes: 0 done, 1 wrong configuration or problems found, 2 usage; those of `measure` are in runner.py."""
     from iosweep.yamlfile import ConfigError
 
     arguments = _parser().parse_args(argv)
@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     form.add_argument("--json", action="store_true", help="the whole plan and its forecast as JSON")
     form.add_argument("--csv", action="store_true", help="one line per point")
     form.add_argument("--commands", action="store_true", help="the exact command of every phase of every point")
+    sub.add_argument("--launcher", default="mpiexec", choices=("direct", "mpiexec"), help="of --commands")
     form.add_argument("--write", type=Path, metavar="FILE", help=argparse.SUPPRESS)
 
     named = "its name, or the path of its results"
@@ -72,6 +73,12 @@ def _parser() -> argparse.ArgumentParser:
 
     sub = command(_report, "make the tables and the report of a campaign from what is stored")
     sub.add_argument("campaign", help=named)
+
+    sub = command(_parse, "what files of fio, ior or mdtest say, as JSON")
+    sub.add_argument("tool", help="the tool that wrote them: fio, ior, mdtest")
+    sub.add_argument("file", nargs="+", type=Path, help="its output, text, JSON or CSV, or -; each is a run of its own")
+    sub.add_argument("--one-run", action="store_true", help="the files are outputs of one run: judge them together")
+    sub.add_argument("--exit-code", type=int, metavar="N", help="what the tool ended with; 0 alone proves nothing")
 
     sub = command(_rerun, "measure points again; their results are kept as superseded")
     sub.add_argument("point", nargs="+", help="id of a point; without its hash where that is clear")
@@ -96,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _plan(arguments: argparse.Namespace) -> int:
     from iosweep import config, forecast, plan, show_plan
+    from iosweep.launch import LAUNCHERS
 
     configured = config.read(arguments.config)
     made = plan.make(configured)
@@ -116,7 +124,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         writer.writeheader()
         writer.writerows(show_plan.csv_rows(made))
     elif arguments.commands:
-        for point, repetition, argv in show_plan.commands(made):
+        for point, repetition, argv in show_plan.commands(made, LAUNCHERS[arguments.launcher]):
             print(f"# {point} r{repetition}\n{shlex.join(argv)}")
     else:
         return show_plan.table(made)
@@ -158,6 +166,12 @@ def _report(arguments: argparse.Namespace) -> int:
     figures.export(results)
     (results / "figures.done").touch()  # or snakemake would make them again
     return 0
+
+
+def _parse(arguments: argparse.Namespace) -> int:
+    from iosweep import reading
+
+    return reading.show(arguments.tool, arguments.file, arguments.one_run, arguments.exit_code)
 
 
 def _rerun(arguments: argparse.Namespace) -> int:

@@ -35,7 +35,7 @@ class Sweep:
     options: Mapping[str, Value]
     exclude: tuple[Mapping[str, tuple[Value, ...]], ...]
     when: Mapping[str, Mapping[str, tuple[Value, ...]]]
-    phase_time_s: float
+    phase_time_s: float | None  # None: one pass over the files
     repetitions: Repetitions
     description: str | None = None
     suite: str | None = None
@@ -147,7 +147,7 @@ def _scaled(sweep: Sweep, scale: models.Scale) -> Sweep:
             and cap(n, o.default) != o.default
             and _has_effect(o, sweep)
         },
-        phase_time_s=min(sweep.phase_time_s, scale.phase_time or math.inf),
+        phase_time_s=None if sweep.phase_time_s is None else min(sweep.phase_time_s, scale.phase_time or math.inf),
         repetitions=replace(
             sweep.repetitions, min=min(sweep.repetitions.min, most), max=min(sweep.repetitions.max, most)
         ),

@@ -61,7 +61,7 @@ def load(file: Path, results: Path, launcher: str = "direct", only: str | None =
     folder = results / made.campaign
     store = Store(folder)
     stored, missing = store.results(), store.missing()
-    here = progress.Here(builds({p.tool for p in made.points}), LAUNCHERS[launcher].nodes)
+    here = progress.Here(builds({p.tool for p in made.points}), LAUNCHERS[launcher])
     left = progress.counts(progress.left(made, stored, missing, here, only))
     return Dag(
         plan=made,

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from iosweep import process
 from iosweep.agent import LONG_DEADLINE_S, Agent
 from iosweep.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan import Point
 from iosweep.store import Store
-from iosweep.tools import FileSet, tools
+from iosweep.tools import FileSet, Streams, Tool, tools
 
 
 @dataclass
@@ -22,8 +23,17 @@ class _Known:
 class FileSets:
     """The sets of one allocation. Sizes are those of the most demanding of its points."""
 
-    def __init__(self, agent: Agent, directory: str, store: Store, points: Iterable[Point]):
+    def __init__(
+        self,
+        agent: Agent,
+        directory: str,
+        store: Store,
+        points: Iterable[Point],
+        run: Callable[[Tool, list[str], int, float], tuple[process.Completed, Streams]],
+    ):
+        """`run` starts a tool's command with so many ranks and a time limit in seconds."""
         self._agent = agent
+        self._run = run
         self._directory = directory
         self._store = store
         self._wanted: dict[str, tuple[FileSet, str]] = {}
@@ -78,13 +88,14 @@ class FileSets:
         path = self._agent.call("ensure", self._directory, whole.directory, True, deadline_s=LONG_DEADLINE_S)
         assert whole.prepare
         argv = whole.prepare(path)
-        done = self._agent.run(argv, 60 + whole.size_bytes / (PREPARE_BANDWIDTH / 100))
-        parsed = tools()[tool].parse(done.stdout, {}, tools()[tool].phases[whole.prepared_as])
+        done, streams = self._run(
+            tools()[tool], argv, whole.prepare_tasks, 60 + whole.size_bytes / (PREPARE_BANDWIDTH / 100)
+        )
         self._store.put(
             "sets",
             whole.directory.replace("/", "."),
             {
-                "argv": argv,
+                "argv": list(done.argv),
                 "exit_code": done.exit_code,
                 "timed_out": done.timed_out,
                 "wall_s": round(done.wall_s, 3),
@@ -93,13 +104,11 @@ class FileSets:
                 "stderr": done.stderr.decode("utf-8", "replace")[-2000:],
             },
         )
-        written = parsed.figures.get("bytes_written")
+        trouble = whole.prepared(streams)
         if done.exit_code or done.timed_out:
-            said = _line(done.stderr) or "; ".join(str(p) for p in parsed.problems)
+            said = _line(done.stderr) or trouble or _line(done.stdout)
             return f"preparing them failed (exit code {done.exit_code}): {said}"
-        if written != whole.size_bytes:
-            return f"preparing them wrote {written} of {whole.size_bytes} bytes"
-        return None
+        return f"preparing them: {trouble}" if trouble else None
 
 
 def _line(text: bytes) -> str:

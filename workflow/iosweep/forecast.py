@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iosweep.plan import Plan, Point, file_set
-from iosweep.tools import FileSet, Phase, Tool, tools
+from iosweep.tools import FileSet, Step, tools
 from iosweep.units import human_count, human_duration, human_size
 from iosweep.yamlfile import ConfigError
 
@@ -48,16 +48,17 @@ def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
     """What one repetition takes, data sets excluded."""
     tool = tools()[point.tool]
     cost = Cost()
-    for phase in point.steps():
+    for step in point.steps():
         cost += Cost(time_s=START_UP_S)
-        if work := tool.work(point.options, phase):
-            cost += Cost(time_s=work / METADATA_RATE)
+        if work := tool.work(step):
+            cost += Cost(time_s=work / METADATA_RATE / point.nodes)
             continue
-        time_s = point.phase_time_s or 0.0
+        phase = step.phase
         # Little's law: so many I/Os in flight, none done sooner than the least latency
         in_flight = _number(point, "threads_per_node") * _number(point, "queue_depth")
         rate = min(node_bandwidth or NODE_BANDWIDTH, in_flight * _number(point, "transfer_size") / LEAST_LATENCY_S)
-        moved = rate * point.nodes * time_s
+        moved = rate * point.nodes * step.time_s if step.time_s is not None else float(point.volume_bytes)
+        time_s = moved / rate / point.nodes if step.time_s is None else step.time_s
         reads = _number(point, "read_percent") / 100 if phase.reads and phase.writes else float(phase.reads)
         cost += Cost(time_s, math.ceil(moved * (1 - reads)), math.ceil(moved * reads))
     return cost
@@ -67,11 +68,11 @@ def data_sets(points: Iterable[Point]) -> dict[tuple[int, str], FileSet]:
     """(node index, directory) -> the largest set asked for there. Points share sets, so each is prepared once."""
     found: dict[tuple[int, str], FileSet] = {}
     for point in points:
-        for phase in point.steps():
-            files = file_set(point, phase)
+        for step in point.steps():
+            files = file_set(point, step)
             if files.role == "fresh":
                 continue
-            for node in range(point.nodes):
+            for node in range(1 if files.of_all_nodes else point.nodes):
                 known = found.get((node, files.directory))
                 if known is None or len(known.files) < len(files.files):
                     found[node, files.directory] = files
@@ -128,16 +129,16 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
     )
 
 
-def fresh_bytes(point: Point, steps: Sequence[Phase]) -> int:
-    """Bytes of the new files that some phases of a repetition make, at most."""
-    phases = sum(p.writes for p in steps) if point.options.get("write_mode") == "new" else 0
-    per_node = _number(point, "threads_per_node") * _number(point, "files_per_thread") * _number(point, "file_size")
-    return point.nodes * per_node * phases
+def fresh_bytes(point: Point, steps: Sequence[Step]) -> int:
+    """Bytes of the new files that some steps of a repetition make, at most."""
+    if steps[0].phase.kind == "metadata":
+        return point.volume_bytes
+    phases = sum(step.phase.writes for step in steps) if point.options.get("write_mode") == "new" else 0
+    return point.volume_bytes * phases
 
 
 def _fresh_inodes(point: Point) -> int:
-    tool: Tool = tools()[point.tool]
-    return point.nodes * sum(tool.inodes(point.options, phase) for phase in point.steps())
+    return sum(tools()[point.tool].inodes(step) for step in point.steps())
 
 
 def _memory(point: Point) -> int:

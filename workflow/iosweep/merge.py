@@ -154,7 +154,7 @@ def _measured_with(found: tuple[Result, Mapping[str, Any]]) -> tuple[str, str, s
 def _missing(point: Point, base: Row, reason: str) -> Iterator[tuple[Row, Findings]]:
     """Rows of what has no figures."""
     checks = {"checks_passed": 0, "checks_failed": 0, "checks_not_checked": 0}
-    for phase in point.steps():
+    for phase in point.measured():
         row = {"phase": phase.name, "kind": phase.kind, "metric": phase.metric, "verdict": "missing", "reasons": reason}
         yield base | row | checks | _only_for(phase.name, point), []
 
@@ -190,9 +190,9 @@ def _repetition(
         reason = f"the stored raw output is damaged; `iosweep rerun {point.id}` measures it again"
         yield from _missing(point, base | {"repetition": result.repetition}, reason)
         return
-    printed = _store.unpack(archive, "stdout")
+    printed = _store.unpack(archive)
     tool = tools()[point.tool]
-    steps = {phase.name: phase for phase in point.steps()}
+    steps = {phase.name: (step, phase) for step in point.steps() for phase in step.phases}
     memory = nodes.get(record["node"], {}).get("memory_bytes")
     shared = base | {
         "repetition": result.repetition,
@@ -206,9 +206,9 @@ def _repetition(
         "raw": f"points/{point.id}/{record['raw']['name']}",
     }
     for run in record["phases"]:
-        phase = steps[run["phase"]]
-        stdout = printed.get(phase.name)
-        parsed = Parsed() if stdout is None else tool.parse(stdout, point.options, phase)
+        step, phase = steps[run["phase"]]
+        streams = printed.get(step.name)
+        parsed = Parsed() if streams is None else tool.parse(streams, step, phase)
         findings = verdict.judge(Seen(point, phase, run, parsed, plan.target, memory))
         outcome, reasons = verdict.verdict(findings)
         outcomes = [f.outcome for _, f in findings]

@@ -30,6 +30,9 @@ from iosweep.tools import Option, Tool, tools
 #: Suites that come with the project.
 SUITES = Path(__file__).resolve().parents[2] / "config" / "suites"
 
+#: The phase time of phases that a volume bounds.
+UNTIMED = "one_pass"
+
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
@@ -76,7 +79,11 @@ def _path(value: object) -> str:
     raise ValueError("not a path; write the directory as text, in quotes if it has special characters")
 
 
-def _phase_time(value: object) -> float:
+def _phase_time(value: object) -> float | None:
+    return None if value == UNTIMED else _time_of_a_phase(value)
+
+
+def _time_of_a_phase(value: object) -> float:
     seconds = units.parse_duration(value)
     if seconds < 0.01:
         raise ValueError("shorter than 10ms")
@@ -93,7 +100,12 @@ Name = Annotated[str, BeforeValidator(_name), _schema(("string", NAME_PATTERN))]
 Duration = Annotated[
     float, BeforeValidator(units.parse_duration), _schema(("string", units.DURATION_PATTERN))
 ]  # seconds
-PhaseTime = Annotated[float, BeforeValidator(_phase_time), _schema(("string", units.DURATION_PATTERN))]  # seconds
+TimeOfAPhase = Annotated[
+    float, BeforeValidator(_time_of_a_phase), _schema(("string", units.DURATION_PATTERN))
+]  # seconds
+PhaseTime = Annotated[
+    float | None, BeforeValidator(_phase_time), _schema(("string", f"{units.DURATION_PATTERN}|^{UNTIMED}$"))
+]  # seconds; None: one pass over the files
 Share = Annotated[float, BeforeValidator(units.parse_share), _schema(("string", units.SHARE_PATTERN))]  # fraction
 
 
@@ -183,9 +195,10 @@ RepetitionsField = Annotated[
 class Scale(Strict):
     """Upper bounds that make a suite fit a smaller machine. A scaled suite does not compare with published figures."""
 
-    phase_time: PhaseTime | None = Field(None, description="Longest phase time.")
+    phase_time: TimeOfAPhase | None = Field(None, description="Longest phase time.")
     repetitions: Count | None = Field(None, description="Most repetitions.")
     threads_per_node: Count | None = Field(None, description="Most workers per node.")
+    transfer_size: Size | None = Field(None, description="Largest transfer.")
     queue_depth: Count | None = Field(None, description="Greatest queue depth.")
     file_size: Size | None = Field(None, description="Largest file.")
     files_per_thread: Count | None = Field(None, description="Most files per worker.")
@@ -195,6 +208,7 @@ LAPTOP = Scale(
     phase_time="1s",  # type: ignore[arg-type]
     repetitions=1,
     threads_per_node=2,
+    transfer_size=16 << 20,
     queue_depth=8,
     file_size=64 << 20,
     files_per_thread=1000,
@@ -313,7 +327,14 @@ def sweep_model(tool: Tool) -> type[Strict]:
                 description="An axis varies only where others have these values; elsewhere it has its default.",
             ),
         ),
-        "phase_time": (PhaseTime, Field(60.0, description="How long each timed phase runs. Default: 60s.")),
+        "phase_time": (
+            PhaseTime,
+            Field(
+                60.0,
+                description="How long each data phase runs; or `one_pass`: over every file once, however long that"
+                " takes. Default: 60s.",
+            ),
+        ),
         "repetitions": (
             RepetitionsField,
             Field(

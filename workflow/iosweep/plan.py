@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from iosweep.tools import FileSet, Phase, Value, tools
+from iosweep.tools import FileSet, Phase, Step, Value, tools
 from iosweep.units import size_name
 from iosweep.yamlfile import ConfigError, Problem
 
@@ -44,10 +45,23 @@ class Point:
     repetitions: Repetitions
     sweeps: tuple[str, ...]
 
-    def steps(self) -> list[Phase]:
+    def steps(self) -> list[Step]:
+        """The commands of a repetition, in order: one for each phase, or one for all where the tool measures so."""
+        tool = tools()[self.tool]
+        phases = [tool.phases[name] for name in self.phases]
+        groups = [tuple(phases)] if tool.together else [(phase,) for phase in phases]
+        return [Step(self.options, group, self.nodes, self.phase_time_s) for group in groups]
+
+    @property
+    def volume_bytes(self) -> int:
+        """Bytes of all its files, or of its part of shared ones, on all nodes together; 0 where there are no sizes."""
+        known = self.options
+        each = (known.get("threads_per_node") or 1, known.get("files_per_thread") or 1, known.get("file_size") or 0)
+        return self.nodes * math.prod(int(factor) for factor in each)
+
+    def measured(self) -> list[Phase]:
         """The phases, in order."""
-        known = tools()[self.tool].phases
-        return [known[name] for name in self.phases]
+        return [phase for step in self.steps() for phase in step.phases]
 
 
 @dataclass(frozen=True)
@@ -124,10 +138,12 @@ def make(config: Config) -> Plan:
             points[point.id] = point
             members.append(point.id)
         sweeps.append(_sweep_facts(sweep, members))
+        if wrong := tools()[sweep.tool].check_directory(config.target.directory):
+            problems.append(config.documents[0].problem(("target", "directory"), wrong))
         if not members and not problems:
             problems.append(sweep.problem("has no point left: everything is excluded", "exclude"))
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError(list(dict.fromkeys(problems)))
     return Plan(
         campaign=config.campaign,
         description=config.description,
@@ -180,16 +196,16 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
         for name, option in tool.options.items()
         if any(s.kind in option.kinds and (option.phases is None or s.name in option.phases) for s in steps)
     }
+    phase_time_s = sweep.phase_time_s if _timed(sweep) else None
     told = set()
     for combination in combinations(sweep):
         options = defaults | dict(sweep.options) | combination
         nodes = int(options.pop("nodes", 1) or 1)
-        if wrong := tool.check(options, sweep.phases):
+        if wrong := tool.check(options, sweep.phases, phase_time_s):
             if wrong not in told:
                 told.add(wrong)
                 problems.append(sweep.problem(wrong))
             continue
-        phase_time_s = sweep.phase_time_s if _timed(sweep) else None
         yield Point(
             id=point_id(sweep.tool, sweep.phases, nodes, options, phase_time_s),
             tool=sweep.tool,
@@ -232,7 +248,7 @@ def _more(a: Repetitions, b: Repetitions) -> Repetitions:
 
 
 def _timed(sweep: Sweep) -> bool:
-    """Whether time bounds its phases, and not a count of files."""
+    """Whether time may bound its phases, and not a count of files."""
     return any(tools()[sweep.tool].phases[name].kind == "data" for name in sweep.phases)
 
 
@@ -253,6 +269,7 @@ def _sweep_facts(sweep: Sweep, members: list[str]) -> dict[str, Any]:
             "until_ci95_half_width": sweep.repetitions.half_width,
         },
         "phase_time_s": sweep.phase_time_s if _timed(sweep) else None,
+        "one_pass": _timed(sweep) and sweep.phase_time_s is None,
     }
 
 
@@ -274,6 +291,6 @@ def _allocations(points: Iterable[Point], config: Config) -> tuple[Allocation, .
     return tuple(made)
 
 
-def file_set(point: Point, phase: Phase, repetition: int = 1) -> FileSet:
-    """The files that a phase of a repetition works on."""
-    return tools()[point.tool].file_set(point.options, phase, f"fresh/{point.id}-r{repetition}")
+def file_set(point: Point, step: Step, repetition: int = 1) -> FileSet:
+    """The files that a step of a repetition works on."""
+    return tools()[point.tool].file_set(step, f"fresh/{point.id}-r{repetition}")

@@ -44,12 +44,17 @@ def adopt_orphans() -> None:
 
 
 def run(
-    argv: Sequence[str], timeout_s: float, spare: Sequence[int] = (), started: Callable[[int], None] | None = None
+    argv: Sequence[str],
+    timeout_s: float,
+    spare: Sequence[int] = (),
+    started: Callable[[int], None] | None = None,
+    directory: Path | None = None,
 ) -> Completed:
     """Run a command to its end, at most `timeout_s` seconds; then it and all its descendants are killed.
 
-    `spare` are children of ours that have nothing to do with it; `started` is told its process id. Raises OSError if it
-    cannot be started. Whatever is raised meanwhile (a signal of ours), no process of the command stays.
+    It is started in `directory`, ours if there is none given. `spare` are children of ours that have nothing to do with
+    it; `started` is told its process id. Raises OSError if it cannot be started. Whatever is raised meanwhile (a signal
+    of ours), no process of the command stays.
     """
     before, ours, began = _cpu_ticks(), _cpu_seconds(), time.monotonic()
     process = None
@@ -59,7 +64,12 @@ def run(
     with _memory("stdout") as stdout, _memory("stderr") as stderr:
         try:
             process = subprocess.Popen(
-                list(argv), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                cwd=directory,
             )
             if started:
                 started(process.pid)

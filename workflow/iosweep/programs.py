@@ -58,5 +58,7 @@ def find(tool: Tool) -> Program | str:
         return f"{path} does not run: {error}"
     if done.returncode:
         return f"{path} does not run: exit code {done.returncode} {done.stderr.strip()[:200]}"
-    digest = sha256(tool.name)
-    return Program(path, digest or "", done.stdout.strip().splitlines()[0] if done.stdout.strip() else "unknown")
+    version = tool.version(done.stdout)
+    if wrong := tool.unfit(version):
+        return f"{path} cannot be used: {wrong}; get another with {tool.get_it}"
+    return Program(path, sha256(tool.name) or "", version)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from iosweep.launch import Launcher
 from iosweep.plan import Allocation, Plan, Point
 from iosweep.store import Result
 
@@ -18,12 +19,11 @@ RETRIED_LEAST = 3
 class Here:
     """What this machine offers. An identity that is not known is not compared.
 
-    tools: tool -> sha256 of its binary, or None where it is absent. nodes: most nodes that a launcher reaches, or None.
-    target: facts that identify the file system, or None.
+    tools: tool -> sha256 of its binary, or None where it is absent. target: facts that identify the file system.
     """
 
     tools: Mapping[str, str | None] = field(default_factory=dict)
-    nodes: int | None = None
+    launcher: Launcher | None = None
     target: Mapping[str, Any] | None = None
 
 
@@ -46,7 +46,7 @@ def left(
         for point in allocation.points:
             if only and not chosen(only, point):
                 continue
-            if lacking(missing.get(point.id), here) or (here.nodes is not None and here.nodes < point.nodes):
+            if lacking(missing.get(point.id), here) or (here.launcher and here.launcher.lacks(point)):
                 continue
             have, curable = _have(plan, point, results.get(point.id, {}), here)
             for number in curable[: max(0, budget)]:
@@ -81,9 +81,7 @@ def lacking(record: Mapping[str, Any] | None, here: Here) -> bool:
     if "tool" in needs:
         # absent, or the same binary that did not run
         return here.tools.get(needs["tool"]) in (None, needs.get("sha256"))
-    if "nodes" in needs:
-        return here.nodes is not None and here.nodes < needs["nodes"]
-    return False
+    return False  # what the launcher lacks, it is asked itself
 
 
 def _have(plan: Plan, point: Point, results: Mapping[int, Result], here: Here) -> tuple[dict[int, Result], list[int]]:

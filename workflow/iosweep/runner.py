@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import shutil
 import signal
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -19,20 +20,23 @@ import iosweep
 from iosweep import forecast, manifest, node, process, programs, progress, target, verdict
 from iosweep.agent import LONG_DEADLINE_S, Agent, TargetError, TargetHangs
 from iosweep.checks import Seen
+from iosweep.command import Commands, Scratch, needs_mpiexec
 from iosweep.filesets import FileSets
-from iosweep.forecast import METADATA_RATE, fresh_bytes, repetition_cost
+from iosweep.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes, repetition_cost
 from iosweep.launch import Launcher
 from iosweep.plan import Allocation, Plan, Point, file_set
 from iosweep.store import Held, Result, Store
-from iosweep.tools import Parsed, Phase, tools
+from iosweep.tools import Parsed, Step, Streams, tools
 from iosweep.units import human_count
 
 #: Exit codes of `iosweep measure`. 0: every repetition has an outcome, failures included.
 REFUSED, HANGS, STORE_FAILED, INTERRUPTED = 3, 4, 5, 130
 
+#: Below the results: where tools are started.
+SCRATCH = "scratch"
 #: A tool may take so much longer than its phase before it is killed: start-up, flush, a slow end.
 GRACE_S = 60.0
-#: Metadata phases slower than this share of the forecast's rate count as hung.
+#: Phases slower than this share of the forecast's rate count as hung.
 SLOWEST = 1 / 200
 
 
@@ -78,7 +82,7 @@ class _Context:
     target: dict[str, Any]
     programs: dict[str, programs.Program]
     node: dict[str, Any]
-    launcher: Launcher
+    commands: Commands
 
 
 def measure(
@@ -97,10 +101,15 @@ def measure(
     allocation = next(a for a in plan.allocations if a.name == name)
     store = Store(results)
     process.adopt_orphans()
+    # Tools are started elsewhere: a relative directory on PATH would be another one there.
+    os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
     with _signals(), Agent() as agent:
         try:
             with store.locked():
-                _measure(plan, allocation, store, agent, launcher, watcher, only)
+                try:
+                    _measure(plan, allocation, store, agent, launcher, watcher, only)
+                finally:
+                    shutil.rmtree(store.path / SCRATCH, ignore_errors=True)
         except Held as error:
             busy = f"campaign {plan.campaign} is being measured by {error}; wait for it or stop it"
             raise Refusal(REFUSED, busy) from None
@@ -123,7 +132,7 @@ def _measure(
 ) -> None:
     found = _programs(allocation, store, launcher, watcher)
     points = {p.id: p for p in allocation.points}
-    here = progress.Here({t: p.sha256 for t, p in found.items()}, launcher.nodes)
+    here = progress.Here({t: p.sha256 for t, p in found.items()}, launcher)
     done = store.results()
 
     def left() -> dict[str, list[int]]:
@@ -143,6 +152,10 @@ def _measure(
     if facts["device"] == results_device(store.path):
         watcher.say("note: the results are on the file system under test")
     todo = left()
+    hydra = needs_mpiexec(launcher, [tools()[points[p].tool] for p in todo])
+    if isinstance(hydra, str):
+        raise Refusal(REFUSED, f"the launcher {launcher.name} cannot be used: {hydra}")
+    commands = Commands(agent, launcher, store.path / SCRATCH, hydra)
     cost = {p.id: repetition_cost(p, plan.target["node_bandwidth"]).time_s for p in points.values()}
     watcher.begin(allocation, sum(map(len, todo.values())), sum(cost[p] * len(n) for p, n in todo.items()))
     directory = target.directory_of(plan.target["directory"], plan.campaign)
@@ -154,13 +167,13 @@ def _measure(
         plan,
         store,
         agent,
-        FileSets(agent, directory, store, wanted),
+        FileSets(agent, directory, store, wanted, commands.run),
         directory,
         uuid,
         mount | {"directory": plan.target["directory"]},
         found,
         memory,
-        launcher,
+        commands,
     )
     while todo:
         # repetitions outermost, so that a drift of the system spreads over all points
@@ -186,23 +199,19 @@ def results_device(results: Path) -> int:
 def _programs(allocation: Allocation, store: Store, launcher: Launcher, watcher: Watcher) -> dict[str, Any]:
     """The tools that are here. Points whose tool or nodes are not here are recorded as missing."""
     found = {name: programs.find(tools()[name]) for name in sorted({p.tool for p in allocation.points})}
-    too_many = launcher.nodes is not None and allocation.nodes > launcher.nodes
+    said: dict[str, None] = {}
     for point in allocation.points:
         program = found[point.tool]
-        if too_many:
-            reason = f"{allocation.nodes} nodes are needed; the launcher {launcher.name} reaches {launcher.nodes}"
-            store.set_missing(point.id, {"nodes": allocation.nodes}, reason)
+        if lacks := launcher.lacks(point):
+            said[lacks[1]] = None
+            store.set_missing(point.id, *lacks)
         elif isinstance(program, str):
+            said[program] = None
             store.set_missing(point.id, {"tool": point.tool, "sha256": programs.sha256(point.tool)}, program)
         else:
             store.set_missing(point.id, None)
-    for program in found.values():
-        if isinstance(program, str):
-            watcher.say(f"missing: {program}")
-    if too_many:
-        watcher.say(
-            f"missing: {allocation.nodes} nodes are needed; the launcher {launcher.name} reaches {launcher.nodes}"
-        )
+    for reason in said:
+        watcher.say(f"missing: {reason}")
     return {name: program for name, program in found.items() if not isinstance(program, str)}
 
 
@@ -249,16 +258,24 @@ def _repetition(c: _Context, point: Point, number: int, retried: bool) -> tuple[
     raw: dict[str, bytes] = {}
     judged: dict[str, Judged] = {}
     retry: str | None = None
+    fault: Exception | None = None
     program = c.programs[point.tool]
-    for phase in point.steps():
-        run, output = _phase(c, point, phase, number)
-        parsed = tools()[point.tool].parse(output.get("stdout", b""), point.options, phase) if output else Parsed()
-        findings = verdict.judge(Seen(point, phase, run, parsed, c.plan.target, c.node["memory_bytes"]))
-        judged[phase.name] = verdict.verdict(findings)
-        retry = retry or verdict.retry(findings)
-        run["headline"] = parsed.figures.get(phase.metric) if judged[phase.name][0] != "invalid" else None
-        runs.append(run)
-        raw |= {f"{phase.name}.{stream}": data for stream, data in output.items()}
+    tool = tools()[point.tool]
+    for step in point.steps():
+        run, output = _step(c, point, step, number)
+        raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
+        for phase in step.phases:
+            try:
+                parsed = tool.parse(output, step, phase) if output else Parsed()
+                findings = verdict.judge(Seen(point, phase, run, parsed, c.plan.target, c.node["memory_bytes"]))
+            except (
+                Exception
+            ) as error:  # a fault of ours: what was measured is stored all the same, and merge judges anew
+                parsed, findings, fault = Parsed(), [], error
+            judged[phase.name] = verdict.verdict(findings)
+            retry = retry or verdict.retry(findings)
+            headline = parsed.figures.get(phase.metric) if judged[phase.name][0] != "invalid" else None
+            runs.append({"phase": phase.name} | run | {"headline": headline})
     failed = any(run.get("not_run") or run["exit_code"] for run in runs)
     if failed and not c.agent.call("ours", c.directory, c.uuid):
         # no result: after an unmount everything that is left would fail in no time, and count as done
@@ -272,7 +289,7 @@ def _repetition(c: _Context, point: Point, number: int, retried: bool) -> tuple[
         "ended": datetime.now(UTC).isoformat(),
         "host": c.node["host"],
         "node": node.key(c.node),
-        "launcher": c.launcher.name,
+        "launcher": {"name": c.commands.launcher.name, **(asdict(hydra) if (hydra := c.commands.mpiexec) else {})},
         "tool": {"path": program.path, "sha256": program.sha256, "version": program.version},
         "target": c.target,
         "environment": node.environment(),
@@ -288,22 +305,23 @@ def _repetition(c: _Context, point: Point, number: int, retried: bool) -> tuple[
             f"the result of {point.id} cannot be stored: {error}; what was stored"
             " before is on disk, and the next run goes on from there",
         ) from None
+    if fault:
+        raise fault
     if any(run.get("left_behind") for run in runs):
         raise Refusal(HANGS, f"a process of {point.id} could not be killed: it hangs in the target")
     c.agent.call("remove", c.directory, f"fresh/{point.id}-r{number}", deadline_s=LONG_DEADLINE_S)
     return result, judged
 
 
-def _phase(c: _Context, point: Point, phase: Phase, number: int) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Run one phase; returns its entry in the record, and its streams by name."""
+def _step(c: _Context, point: Point, step: Step, number: int) -> tuple[dict[str, Any], Streams]:
+    """Run one step; returns its entry in the record, and its streams."""
     tool = tools()[point.tool]
-    files = file_set(point, phase, number)
+    files = file_set(point, step, number)
     path = str(Path(c.directory) / files.directory)
-    seed = seed_of(c.plan.seed, point.id, number, phase.name)
-    argv = c.launcher.argv(tool.argv(point.options, phase, path, point.phase_time_s or 0.0, seed))
+    seed = seed_of(c.plan.seed, point.id, number, step.name)
+    command = tool.argv(step, path, seed)
     run: dict[str, Any] = {
-        "phase": phase.name,
-        "argv": argv,
+        "argv": c.commands.argv(tool, command, step.tasks),
         "seed": seed,
         "started": datetime.now(UTC).isoformat(),
         "exit_code": 0,
@@ -312,22 +330,24 @@ def _phase(c: _Context, point: Point, phase: Phase, number: int) -> tuple[dict[s
         "stderr": "",
     }
     try:
-        _may_write(c, fresh_bytes(point, [phase]) if files.role == "fresh" else 0, tool.inodes(point.options, phase))
+        _may_write(c, fresh_bytes(point, [step]) if files.role == "fresh" else 0, tool.inodes(step))
         if files.role == "fresh":
-            makes = phase.writes and tool.inodes(point.options, phase) > 0
+            makes = step.phase.writes and tool.inodes(step) > 0
             c.agent.call("ensure", c.directory, files.directory, makes, deadline_s=LONG_DEADLINE_S)
             run["files"] = {"role": "fresh"}
         else:
             run["files"] = c.sets.ready(files, point.tool, lambda size: _may_write(c, size, 0))
             if run["files"]["wrong"]:
                 return run | {"not_run": "not run: " + "; ".join(run["files"]["wrong"])}, {}
-    except TargetError as error:
+    except Scratch as error:
+        raise _no_scratch(error) from None
+    except OSError as error:  # of the target, or the command that prepares files could not be started
         return run | {"not_run": f"not run: {error}"}, {}
-    work = tool.work(point.options, phase)
-    timeout_s = GRACE_S + (work / (METADATA_RATE * SLOWEST) if work else 1.5 * (point.phase_time_s or 0))
     run["started"] = datetime.now(UTC).isoformat()
     try:
-        done = c.agent.run(argv, timeout_s)
+        done, streams = c.commands.run(tool, command, step.tasks, _timeout(step, tool.work(step), point))
+    except Scratch as error:
+        raise _no_scratch(error) from None
     except OSError as error:
         return run | {"not_run": f"could not be started: {error}"}, {}
     run |= {
@@ -338,13 +358,26 @@ def _phase(c: _Context, point: Point, phase: Phase, number: int) -> tuple[dict[s
         "stderr": done.stderr.decode("utf-8", "replace")[:2000],
         "left_behind": done.left_behind,
     }
-    expected = tool.leftover(point.options, phase)
+    expected = tool.leftover(step)
     if expected is not None:
         run |= {
             "leftover_expected": expected,
             "leftover": c.agent.call("count", c.directory, files.directory, deadline_s=LONG_DEADLINE_S),
         }
-    return run, {"stdout": done.stdout, "stderr": done.stderr}
+    return run, streams
+
+
+def _no_scratch(error: Scratch) -> Refusal:
+    return Refusal(STORE_FAILED, f"the results' disk cannot be written to: {error}")
+
+
+def _timeout(step: Step, work: int, point: Point) -> float:
+    """Seconds after which a step counts as hung."""
+    if step.time_s is not None:
+        return GRACE_S + 1.5 * step.time_s
+    return (
+        GRACE_S + work / (METADATA_RATE * SLOWEST) + (0 if work else point.volume_bytes / (PREPARE_BANDWIDTH * SLOWEST))
+    )
 
 
 def _may_write(c: _Context, size: int, inodes: int) -> None:

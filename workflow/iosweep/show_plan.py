@@ -14,6 +14,7 @@ from rich.table import Table
 
 from iosweep import forecast, plan, target
 from iosweep.agent import Agent, TargetError, TargetHangs
+from iosweep.launch import Launcher
 from iosweep.runner import seed_of
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_size
@@ -134,22 +135,14 @@ def csv_rows(made: plan.Plan) -> Iterator[dict[str, Any]]:
             }
 
 
-def commands(made: plan.Plan) -> Iterator[tuple[str, int, list[str]]]:
-    """(point, repetition, argv) of every phase, exactly as the runner starts it."""
+def commands(made: plan.Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[str]]]:
+    """(point, repetition, argv) of every step, as the runner starts it (with the path of the mpiexec that it finds)."""
     directory = Path(target.directory_of(made.target["directory"], made.campaign))
     for point in made.points:
+        tool = tools()[point.tool]
         for repetition in range(1, point.repetitions.min + 1):
-            for phase in point.steps():
-                files = plan.file_set(point, phase, repetition)
-                seed = seed_of(made.seed, point.id, repetition, phase.name)
-                yield (
-                    point.id,
-                    repetition,
-                    tools()[point.tool].argv(
-                        point.options,
-                        phase,
-                        str(directory / files.directory),
-                        point.phase_time_s or 0.0,
-                        seed,
-                    ),
-                )
+            for step in point.steps():
+                files = plan.file_set(point, step, repetition)
+                seed = seed_of(made.seed, point.id, repetition, step.name)
+                argv = tool.argv(step, str(directory / files.directory), seed)
+                yield point.id, repetition, launcher.argv(argv, tool.mpi, step.tasks)

@@ -175,22 +175,24 @@ class Store:
         return found
 
 
-def unpack(archive: bytes, stream: str) -> dict[str, bytes]:
-    """phase -> what it printed on a stream, `stdout` or `stderr`, from an archive that `Store.raw` vouched for.
+def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
+    """step -> stream -> what it printed, without stderr, from an archive that `Store.raw` vouched for.
 
     Any unzip reads these archives. We wrote them ourselves and know their hash, so the members can be read one after
     the other: a third of what merge takes would else be zipfile's look-ups.
     """
-    found = {}
+    found: dict[str, dict[str, bytes]] = {}
     position = 0
     while archive.startswith(b"PK\3\4", position):
         method, size, name_length, extra_length = _MEMBER.unpack_from(archive, position)
         position += _MEMBER.size
-        phase, _, kind = archive[position : position + name_length].decode().rpartition(".")
+        step, _, stream = archive[position : position + name_length].decode().rpartition(".")
         position += name_length + extra_length
-        if kind == stream:
+        if stream != "stderr":  # its first lines are in the JSON, and nothing is parsed from it
             data = archive[position : position + size]
-            found[phase] = zlib.decompress(data, -zlib.MAX_WBITS) if method == zipfile.ZIP_DEFLATED else data
+            found.setdefault(step, {})[stream] = (
+                zlib.decompress(data, -zlib.MAX_WBITS) if method == zipfile.ZIP_DEFLATED else data
+            )
         position += size
     return found
 

@@ -181,13 +181,23 @@ def remove(directory: str, below: str) -> int:
 
 
 def count(directory: str, below: str) -> int:
-    """Regular files in a directory below the campaign's."""
-    handle = _open_below(directory, below)
+    """Regular files in a directory below the campaign's, and in the directories in it."""
+    return _files_in(_open_below(directory, below))
+
+
+def _files_in(handle: int) -> int:
+    found = 0
     try:
         with os.scandir(handle) as entries:
-            return sum(entry.is_file(follow_symlinks=False) for entry in entries)
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    inner = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+                    found += _files_in(inner)
+                else:
+                    found += entry.is_file(follow_symlinks=False)
     finally:
         os.close(handle)
+    return found
 
 
 def examine(directory: str, below: str, files: list[str], size: int, holes: bool) -> dict[str, Any]:

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iosweep.tools import FileSet, Option, Parsed, Phase, Value
+from iosweep.tools import FileSet, Option, Parsed, Phase, Reading, Step, Streams, Value
 
 _FIGURES = {
     "ops": 1000,
     "ops_per_s": 1000.0,
     "runtime_s": 1.0,
     "bandwidth_bytes_per_s": 4096.0 * 1000,
-    "bytes_written": 4096,  # what prepare is to have written
     "latency_mean_s": 0.001,
 }
 _EVIDENCE = {
-    "error": 0,
-    "short_ios": 0,
-    "drop_ios": 0,
+    "errors": [],
     "silent_directions": [],
     "unasked_directions": [],
     "worker_seconds": 1.0,
@@ -38,6 +35,10 @@ class Noop:
     program = "true"
     get_it = "any system"
     version_argv = ("true", "--version")
+    mpi = False
+    together = False
+    outputs: Mapping[str, str] = {}
+    own_data = ""
     options: Mapping[str, Option] = {
         o.name: o
         for o in (
@@ -49,27 +50,37 @@ class Noop:
     }
     phases: Mapping[str, Phase] = {"idle": Phase("idle", "data", True, False, "ops_per_s", "nothing")}
 
-    def check(self, options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
+    def version(self, printed: str) -> str:
+        return "noop"
+
+    def unfit(self, version: str) -> str | None:
         return None
 
-    def file_set(self, options: Mapping[str, Value], phase: Phase, fresh: str) -> FileSet:
-        return FileSet("sets/noop", "read", ("0",), 4096, _prepare, "idle")
+    def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
+        return None
 
-    def argv(
-        self, options: Mapping[str, Value], phase: Phase, directory: str, phase_time_s: float, seed: int
-    ) -> list[str]:
+    def check_directory(self, directory: str) -> str | None:
+        return None
+
+    def file_set(self, step: Step, fresh: str) -> FileSet:
+        return FileSet("sets/noop", "read", ("0",), 4096, prepare=_prepare)
+
+    def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         return ["true"]
 
-    def parse(self, stdout: bytes, options: Mapping[str, Value], phase: Phase) -> Parsed:
+    def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         return Parsed("noop", _FIGURES, _EVIDENCE)
 
-    def leftover(self, options: Mapping[str, Value], phase: Phase) -> int | None:
+    def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
+        return Reading("noop", [_FIGURES], [])
+
+    def leftover(self, step: Step) -> int | None:
         return None
 
-    def inodes(self, options: Mapping[str, Value], phase: Phase) -> int:
+    def inodes(self, step: Step) -> int:
         return 0
 
-    def work(self, options: Mapping[str, Value], phase: Phase) -> int:
+    def work(self, step: Step) -> int:
         return 0
 
 

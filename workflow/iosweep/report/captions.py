@@ -10,7 +10,13 @@ from iosweep.report.slices import Slice, values
 from iosweep.report.summary import VERDICTS, Result
 
 #: Parameters that a figure is told by, where they do not vary.
-_PLACE = ("nodes", "threads_per_node", "transfer_size_bytes", "queue_depth", "file_size_bytes")
+_PLACE = (
+    *("nodes", "threads_per_node", "transfer_size_bytes", "queue_depth", "file_size_bytes"),
+    *("file_per_process", "api", "collective", "unique_directory"),
+)
+
+#: What a figure of rates shows: the phase's own metric, or one metric of all its phases.
+_RATES = {"throughput": "throughput", "iops": "IOPS"}
 
 BARS = {
     "ci95": "Bars: 95 % confidence interval of the mean over the repetitions (Student's t).",
@@ -25,6 +31,8 @@ def name(cut: Slice, quantity: str, phase: str | None) -> str:
         what = "latency"
     elif cut.kind == "metadata":
         what = "metadata"
+    elif quantity in _RATES:
+        what = quantity
     else:
         what = "throughput" if "bandwidth_bytes_per_s" in _metrics(cut, phase) else "iops"
     axis = {"threads_per_node": "threads"}.get(cut.x, cut.x.removesuffix("_bytes").replace("_", "-"))
@@ -37,6 +45,8 @@ def title(cut: Slice, quantity: str, phase: str | None) -> str:
         what = "latency"
     elif cut.kind == "metadata":
         what = "metadata rates"
+    elif quantity in _RATES:
+        what = _RATES[quantity]
     else:
         titles = {"bandwidth_bytes_per_s": "throughput", "ops_per_s": "IOPS"}
         metrics = _metrics(cut, phase)
@@ -50,7 +60,7 @@ def subtitle(cut: Slice) -> str:
     parts = [words.describe(cut.condition, cut.kind)]
     place = _PLACE if cut.kind == "data" else (*_PLACE, "files_per_thread")
     for column in place:
-        found = values(cut.results, column)
+        found = values([result for result in cut.results if words.applies(column, result.parameters)], column)
         if len(found) == 1 and column not in (cut.x, cut.colour, cut.facet):
             parts.append(words.named(column, found[0]))
     return "; ".join(parts)

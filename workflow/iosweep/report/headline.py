@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from iosweep.report import words
 from iosweep.report.data import Campaign, load
@@ -100,7 +100,7 @@ def _entry(label: str, result: Result, column: str, units: Sequence[words.Unit],
         value=words.quantity(statistics.mean, units),
         more=more,
         spread=words.spread(statistics, units),
-        place=words.brief(result.parameters),
+        place=words.brief(result),
         verdict=result.verdict,
         point=result.point,
     )
@@ -119,9 +119,7 @@ def table(results: Path) -> RenderableType:
     campaign = load(results)
     summary = summarise(campaign.rows)
     parts: list[RenderableType] = [_title(campaign), _verdicts(campaign, summary)]
-    for sweep in campaign.about["sweeps"]:
-        if sweep["scaled"]:
-            parts.append(Text(scaled(sweep), style="yellow"))
+    parts += [Text(text, style="yellow") for text in scaled(campaign.about["sweeps"])]
     for group in groups(summary):
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
         grid.add_column(no_wrap=True)
@@ -137,10 +135,21 @@ def table(results: Path) -> RenderableType:
     return Lines(*parts)
 
 
-def scaled(sweep: dict[str, object]) -> str:
-    """The warning that belongs to a suite that was made to fit."""
-    suite = sweep["suite"] or sweep["name"]
-    return f"{sweep['name']}: the suite {suite} was scaled to fit; it does not compare with the published figures."
+def scaled(sweeps: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The warnings that belong to suites that were made to fit, with the sweeps where they are not the whole suite."""
+    suites: dict[str, list[Mapping[str, Any]]] = {}
+    for sweep in sweeps:
+        suites.setdefault(sweep["suite"] or sweep["name"], []).append(sweep)
+    texts = []
+    for suite, members in suites.items():
+        names = [sweep["name"] for sweep in members if sweep["scaled"]]
+        if names:
+            whole = len(names) == len(members)
+            which = f"The suite {suite}" if whole else f"{', '.join(names)} of the suite {suite}"
+            many = not whole and len(names) > 1
+            fate = "were scaled to fit; they do not" if many else "was scaled to fit; it does not"
+            texts.append(f"{which} {fate} compare with the published figures.")
+    return texts
 
 
 def _title(campaign: Campaign) -> Text:

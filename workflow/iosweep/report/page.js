@@ -126,10 +126,13 @@ function behind({row, details: found}) {
   parts.push(element("p", {}, element("code", {}, point), ` in ${found.sweeps.replaceAll(",", ", ")}`));
   if (found.reasons.length) parts.push(element("ul", {}, ...found.reasons.map((reason) => element("li", {}, reason))));
   if (found.repetitions.length) {
+    // A tool without latencies has no columns for them, and what is valid has no reasons.
+    const used = repetitionColumns.map((column, i) => ({...column, i}))
+      .filter(({i}) => found.repetitions.some((values) => values[i] !== null && values[i] !== ""));
     parts.push(element("table", {},
-      element("thead", {}, element("tr", {}, ...repetitionColumns.map((column) => head(column, column.title)))),
+      element("thead", {}, element("tr", {}, ...used.map((column) => head(column, column.title)))),
       element("tbody", {}, ...found.repetitions.map((values) =>
-        element("tr", {}, ...values.map((value, i) => cell(value, repetitionColumns[i])))))));
+        element("tr", {}, ...used.map((column) => cell(values[column.i], column)))))));
   }
   const open = new Map();
   for (const [repetition, checks] of Object.entries(found.checks)) {

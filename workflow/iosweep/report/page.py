@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep import store
-from iosweep.report import headline, spec, table, words
+from iosweep.report import headline, spec, table, tables, words
 from iosweep.report.data import Campaign, load
 from iosweep.report.plots import Figure, figures
 from iosweep.report.summary import VERDICTS, Result, count_points, count_results, summarise
@@ -85,7 +85,7 @@ def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
         "measured": _span(row["started"] for row in campaign.rows if row["started"]),
         "hosts": _distinct(campaign.rows, "host"),
         "targets": _distinct(campaign.rows, "target_fstype", "target_source"),
-        "tools": _distinct(campaign.rows, "tool_version"),
+        "tools": _versions(campaign.rows),
         "counts": counts,
         "points": count_points(results),
         "shares": _shares(counts),
@@ -95,14 +95,17 @@ def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
             if counts[verdict]
         },
         "not_checked": table.not_checked(campaign.checks),
-        "scaled": [headline.scaled(sweep) for sweep in campaign.about["sweeps"] if sweep["scaled"]],
+        "scaled": headline.scaled(campaign.about["sweeps"]),
         "headline": headline.groups(results),
+        "latencies": any("latency_mean_s" in result.statistics for result in results),
     }
 
 
 def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figure]) -> dict[str, Any]:
     """What the sections below show."""
     return {
+        "weka": tables.weka(campaign, results),
+        "metadata": tables.metadata(campaign, results),
         "sweeps": [
             {
                 **sweep,
@@ -170,6 +173,12 @@ def _read(name: str) -> str:
 def _distinct(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
     """Distinct values of some columns, in order of appearance, without rows where the last one is absent."""
     return list(dict.fromkeys(tuple(row[c] for c in columns) for row in rows if row[columns[-1]] is not None))
+
+
+def _versions(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Tools with their versions, as `fio-3.33` and `IOR 4.0.0`: some give their name with it."""
+    found = _distinct(rows, "tool", "tool_version")
+    return [version if tool in version.lower() else f"{words.tool(tool)} {version}" for tool, version in found]
 
 
 def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:

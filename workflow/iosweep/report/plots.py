@@ -14,9 +14,13 @@ from iosweep.report.slices import Slice, slices, values
 from iosweep.report.summary import Result, Statistics, phase_order
 from iosweep.report.words import Unit
 
-#: Lines of a figure: name -> column. A rate has one line, without a name: the phase's own metric.
-_RATE = {"": ""}
-_LATENCY = {"mean": "latency_mean_s", "p99": "latency_p99_s"}
+#: What a figure shows -> its lines: name -> column. A rate has one line, without a name: the phase's own metric.
+_LINES = {
+    "rate": {"": ""},
+    "throughput": {"": "bandwidth_bytes_per_s"},
+    "iops": {"": "ops_per_s"},
+    "latency": {"mean": "latency_mean_s", "p99": "latency_p99_s"},
+}
 
 #: Latencies that differ by more than this factor get a logarithmic axis.
 _LOG_FROM = 50
@@ -59,22 +63,30 @@ def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
     """
     found: list[Figure] = []
     for cut in slices(campaign, results):
-        with_latency = cut.x == "queue_depth" and cut.kind == "data"
         phases = _phases(cut.results) if cut.facet else [None]
-        for quantity, phase in product(["rate", "latency"] if with_latency else ["rate"], phases):
+        for quantity, phase in product(_quantities(cut), phases):
             figure = _figure(cut, quantity, phase)
             if figure:
                 found.append(figure)
     return _distinct(found)
 
 
+def _quantities(cut: Slice) -> tuple[str, ...]:
+    """What is drawn of a slice. Where transfer sizes differ, throughput and IOPS tell two stories of every phase."""
+    if cut.kind == "data" and cut.x == "queue_depth":
+        return "rate", "latency"
+    if cut.kind == "data" and len(values(cut.results, "transfer_size_bytes")) > 1:
+        return "throughput", "iops"
+    return ("rate",)
+
+
 def _figure(cut: Slice, quantity: str, phase: str | None) -> Figure | None:
     """One figure, or None if it would only repeat that there is nothing to draw."""
     results = [result for result in cut.results if phase in (None, result.phase)]
-    lines = _LATENCY if quantity == "latency" else _RATE
+    lines = _LINES[quantity]
     drawable = [result for result in results if _statistics(result, lines)]
-    if quantity == "latency" and not drawable:
-        return None  # the figure of the rate says why
+    if quantity in ("latency", "iops") and not drawable:
+        return None  # the figure before it says why
     bars = _bars(drawable, quantity)
     panels: list[Panel] = []
     marks: list[dict[str, Any]] = []
@@ -170,8 +182,10 @@ def _bars(drawable: Sequence[Result], quantity: str) -> str:
     """
     if all(result.used < 2 for result in drawable):
         return "none"
-    telling = all(statistics.telling for result in drawable for _, statistics in _statistics(result, _RATE))
-    return "ci95" if quantity == "rate" and telling else "range"
+    if quantity == "latency":
+        return "range"
+    found = [statistics for result in drawable for _, statistics in _statistics(result, _LINES[quantity])]
+    return "ci95" if all(statistics.telling for statistics in found) else "range"
 
 
 def linear_ticks(largest: float) -> tuple[float, ...]:
@@ -194,7 +208,7 @@ def _statistics(result: Result, lines: Mapping[str, str]) -> list[tuple[str, Sta
 
 
 def _units(result: Result, lines: Mapping[str, str]) -> tuple[Unit, ...]:
-    return words.units_of(lines.get("mean") or result.metric, result.kind)
+    return words.units_of(next(iter(lines.values())) or result.metric, result.kind)
 
 
 def _phases(results: Sequence[Result]) -> list[str]:

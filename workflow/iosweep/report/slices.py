@@ -3,12 +3,15 @@
 A slice is one sweep under one set of conditions (tool, write mode, data, O_DIRECT): nothing that does not compare is
 drawn side by side. Its horizontal axis is an axis of the sweep that varies. A second axis becomes the colour of the
 lines, a third one makes panels, and each combination of further ones is a slice of its own.
+
+Axes belong to the point: a phase without a use for one (a read phase for fsync) stands where its point stands, or two
+points would share a place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -23,8 +26,8 @@ _X_ALONE = ("transfer_size_bytes", "file_size_bytes", "files_per_thread")
 
 #: Order in which the other axes become colour, panels, slices.
 _OTHERS = (
-    *("transfer_size_bytes", "queue_depth", "threads_per_node", "nodes", "file_size_bytes"),
-    *("files_per_thread", "read_percent", "ioengine", "fsync", "phase_time_s"),
+    *("transfer_size_bytes", "queue_depth", "threads_per_node", "nodes", "file_per_process", "api", "collective"),
+    *("unique_directory", "file_size_bytes", "files_per_thread", "read_percent", "ioengine", "fsync", "phase_time_s"),
 )
 
 
@@ -46,10 +49,10 @@ def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
     """All slices of a campaign, sweep by sweep."""
     conditions = words.conditions(results)
     points: dict[str, list[Result]] = {}
-    for result in results:
+    for result in of_points(results):
         points.setdefault(result.point, []).append(result)
     for sweep in campaign.about["sweeps"]:
-        axes = {words.AXIS_COLUMNS.get(axis, axis) for axis in sweep["axes"]}
+        axes = axes_of(sweep)
         mine = [result for point in sweep["points"] for result in points.get(point, [])]
         for kind in ("data", "metadata"):
             of_kind = [result for result in mine if result.kind == kind]
@@ -58,8 +61,22 @@ def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
                 own = [result for result in of_kind if conditions[result.point] == group]
                 suffix = _suffix(group, groups)
                 for x, colour, facet, rest in _roles(own, axes):
-                    for part, chosen in _split(own, rest):
+                    for fixed, chosen in split(own, rest):
+                        part = "".join(f".{axis}-{value}" for axis, value in fixed.items())
                         yield Slice(sweep["name"], kind, group, suffix + part, chosen, x, colour, facet)
+
+
+def axes_of(sweep: Mapping[str, Any]) -> set[str]:
+    """Columns of a sweep's axes."""
+    return {words.AXIS_COLUMNS.get(axis, axis) for axis in sweep["axes"]}
+
+
+def of_points(results: Sequence[Result]) -> list[Result]:
+    """The results with the parameters that other phases of their point have."""
+    known: dict[str, dict[str, Any]] = {}
+    for result in results:
+        known.setdefault(result.point, {}).update({k: v for k, v in result.parameters.items() if v is not None})
+    return [replace(result, parameters={**result.parameters, **known[result.point]}) for result in results]
 
 
 def values(results: Iterable[Result], column: str | None) -> list[Any]:
@@ -79,13 +96,13 @@ def _roles(results: Sequence[Result], axes: set[str]) -> Iterator[tuple[str, str
         yield x, colour, facet, others[2:]
 
 
-def _split(results: Sequence[Result], axes: Sequence[str]) -> Iterator[tuple[str, tuple[Result, ...]]]:
-    """Results by each combination of the axes' values, with a name for it."""
+def split(results: Sequence[Result], axes: Sequence[str]) -> Iterator[tuple[dict[str, Any], tuple[Result, ...]]]:
+    """Each combination of the axes' values that there is, with its results."""
     for combination in product(*(values(results, axis) for axis in axes)):
         fixed = dict(zip(axes, combination, strict=True))
         chosen = tuple(r for r in results if all(r.parameters[a] == v for a, v in fixed.items()))
         if chosen:
-            yield "".join(f".{axis}-{value}" for axis, value in fixed.items()), chosen
+            yield fixed, chosen
 
 
 def _suffix(own: Conditions, groups: Sequence[Conditions]) -> str:

@@ -20,7 +20,11 @@ from iosweep.report.data import Row
 VERDICTS = ("valid", "suspect", "invalid", "missing")
 COUNTED = frozenset({"valid", "suspect"})
 
-PHASES = ("seq_write", "seq_read", "rand_write", "rand_read", "rand_mixed", "create", "stat", "delete")
+PHASES = (
+    *("seq_write", "seq_read", "rand_write", "rand_read", "rand_mixed"),
+    *("dir_create", "dir_stat", "dir_rename", "dir_delete"),
+    *("create", "stat", "read", "delete"),
+)
 
 #: Columns that are the same for all repetitions of a point's phase, so that a result has them too.
 PARAMETERS = (
@@ -31,6 +35,10 @@ PARAMETERS = (
     "file_size_bytes",
     "files_per_thread",
     "read_percent",
+    "file_per_process",
+    "api",
+    "collective",
+    "unique_directory",
     "o_direct",
     "fsync",
     "write_mode",
@@ -43,9 +51,11 @@ PARAMETERS = (
 FIGURES = (
     "bandwidth_bytes_per_s",
     "ops_per_s",
+    "sampled_ops_per_s",
     "latency_mean_s",
     "latency_p50_s",
     "latency_p99_s",
+    "latency_p99_5_s",
     "latency_p99_9_s",
 )
 

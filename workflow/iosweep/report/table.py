@@ -9,13 +9,17 @@ from typing import Any
 
 from iosweep.report import words
 from iosweep.report.data import Row
+from iosweep.report.slices import of_points
 from iosweep.report.summary import PARAMETERS, Result, phase_order
 
 #: Parameters that always have a column; the others have one only where they vary.
 _ALWAYS = ("threads_per_node", "transfer_size_bytes", "queue_depth")
 
 #: Parameters whose values are words.
-_WORDS = ("o_direct", "fsync", "write_mode", "data", "ioengine")
+_WORDS = (
+    *("file_per_process", "api", "collective", "unique_directory"),
+    *("o_direct", "fsync", "write_mode", "data", "ioengine"),
+)
 
 #: Figures: column -> (title, unit, size of the unit). One unit per column, so that it can be read down and copied.
 _FIGURES = {
@@ -26,7 +30,14 @@ _FIGURES = {
     "latency_p99_s": ("p99", "µs", 1e-6),
     "latency_p99_9_s": ("p99.9", "µs", 1e-6),
 }
-_ONE_REPETITION = {**_FIGURES, "latency_max_s": ("max", "µs", 1e-6), "runtime_s": ("time", "s", 1.0)}
+_ONE_REPETITION = {
+    **_FIGURES,
+    "latency_max_s": ("max", "µs", 1e-6),
+    "runtime_s": ("time", "s", 1.0),
+    "open_s": ("open", "s", 1.0),
+    "io_s": ("transfers", "s", 1.0),
+    "close_s": ("close", "s", 1.0),
+}
 
 
 @dataclass(frozen=True)
@@ -46,16 +57,16 @@ def ordered(results: Iterable[Result], sweeps: Iterable[Mapping[str, Any]]) -> l
     for number, sweep in enumerate(sweeps):
         for point in sweep["points"]:
             place.setdefault(point, number)
-    return sorted(
-        results,
-        key=lambda r: (
-            place.get(r.point, len(place)),
-            r.kind,
-            *((r.parameters[name] is not None, r.parameters[name]) for name in PARAMETERS if name not in _WORDS),
-            r.point,
-            phase_order(r.phase),
-        ),
-    )
+    listed = list(results)
+    # A point's phases stand together, whichever parameters each of them uses.
+    of_point = [result.parameters for result in of_points(listed)]
+
+    def key(i: int) -> tuple[Any, ...]:
+        result, own = listed[i], of_point[i]
+        values = ((own[name] is not None, own[name]) for name in PARAMETERS if name not in _WORDS)
+        return (place.get(result.point, len(place)), result.kind, *values, result.point, phase_order(result.phase))
+
+    return [listed[i] for i in sorted(range(len(listed)), key=key)]
 
 
 def payload(results: Sequence[Result], checks: Iterable[Row]) -> dict[str, Any]:
@@ -85,21 +96,25 @@ def varying(results: Sequence[Result]) -> list[str]:
 
 
 def constant(results: Sequence[Result]) -> dict[str, str]:
-    """The other parameters in words, by kind of phase (data, metadata)."""
+    """The other parameters in words, by kind of phase: `data`, `metadata`; `IOR data` where several tools measured."""
     shown = varying(results)
     texts = {}
     for kind in ("data", "metadata"):
-        own = [result for result in results if result.kind == kind]
-        values = {name: _found(own, name) for name in PARAMETERS if name not in shown}
-        parts = [" or ".join(words.named(name, v) for v in found) for name, found in values.items() if found]
-        if parts:
-            texts[kind] = ", ".join(parts)
+        of_kind = [result for result in results if result.kind == kind]
+        tools = list(dict.fromkeys(result.tool for result in of_kind))
+        for tool in tools:
+            own = [result for result in of_kind if result.tool == tool]
+            values = {name: _found(own, name) for name in PARAMETERS if name not in shown}
+            parts = [" or ".join(words.named(name, v) for v in found) for name, found in values.items() if found]
+            if parts:
+                texts[f"{words.tool(tool)} {kind}" if len(tools) > 1 else kind] = ", ".join(parts)
     return texts
 
 
 def _found(results: Iterable[Result], name: str) -> dict[Any, None]:
-    """Distinct values of a parameter, in order of appearance."""
-    return dict.fromkeys(r.parameters[name] for r in results if r.parameters[name] is not None)
+    """Distinct values of a parameter where it has an effect, in order of appearance."""
+    found = (r.parameters for r in results if r.parameters[name] is not None)
+    return dict.fromkeys(own[name] for own in found if words.applies(name, own))
 
 
 def summarise_checks(checks: Iterable[Row]) -> list[Check]:
@@ -154,8 +169,9 @@ def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
 def _cell(result: Result, key: str) -> Any:
     if key in PARAMETERS:
         value = result.parameters[key]
-        # Numbers stay numbers, so that they sort as such; yes and no are words.
-        return words.parameter(key, value) if isinstance(value, bool) else value
+        if value is None or not words.applies(key, result.parameters):
+            return None
+        return words.parameter(key, value) if key in _WORDS else value  # numbers stay numbers, to sort as such
     if key in _FIGURES:
         return _scaled(result.typical(key), _FIGURES[key][2])
     if key == "ci95":
@@ -164,7 +180,7 @@ def _cell(result: Result, key: str) -> Any:
     return {
         "verdict": result.verdict,
         "phase": words.phase(result.phase),
-        "tool": result.tool,
+        "tool": words.tool(result.tool),
         "n": result.used,
         "point": result.point,
     }[key]

@@ -34,10 +34,21 @@ PHASE_TITLES = {
     "rand_write": "Random write",
     "rand_read": "Random read",
     "rand_mixed": "Random mixed",
-    "create": "Create",
-    "stat": "Stat",
-    "delete": "Delete",
+    "dir_create": "Create directories",
+    "dir_stat": "Stat directories",
+    "dir_rename": "Rename directories",
+    "dir_delete": "Delete directories",
+    "create": "Create files",
+    "stat": "Stat files",
+    "read": "Read files",
+    "delete": "Delete files",
 }
+
+#: How a tool is called, where that is not the name that a configuration gives it.
+_TOOL_TITLES = {"ior": "IOR"}
+
+#: Tools whose threads are MPI ranks, and are called so where there is little room for words.
+_MPI = ("ior", "mdtest")
 
 #: Axis of the configuration -> column of the result table, where the names differ.
 AXIS_COLUMNS = {
@@ -54,12 +65,26 @@ PARAMETER_TITLES = {
     "file_size_bytes": "file size",
     "files_per_thread": "files per thread",
     "read_percent": "reads",
+    "file_per_process": "file access",
+    "api": "API",
+    "collective": "MPI-IO calls",
+    "unique_directory": "directories",
     "o_direct": "O_DIRECT",
     "fsync": "fsync",
     "write_mode": "write mode",
     "data": "data",
     "ioengine": "I/O engine",
     "phase_time_s": "phase time",
+}
+
+#: Parameters whose values say themselves what they are.
+_SPEAKING: dict[str, dict[Any, str]] = {
+    "transfer_size_bytes": {},
+    "ioengine": {},
+    "file_per_process": {True: "file per process", False: "shared file"},
+    "api": {"MPIIO": "MPI-IO"},
+    "collective": {True: "collective calls", False: "independent calls"},
+    "unique_directory": {True: "own directories", False: "shared directory"},
 }
 
 _COUNTS = {
@@ -119,6 +144,8 @@ def parameter(column: str, value: Any) -> str:
     """A parameter's value alone, for a legend or a cell."""
     if value is None:
         return "–"
+    if value in (own := _SPEAKING.get(column, {})):
+        return own[value]
     if column.endswith("_bytes"):
         return size(value)
     if isinstance(value, bool):
@@ -135,28 +162,48 @@ def named(column: str, value: Any) -> str:
     text = parameter(column, value)
     if column in _COUNTS:
         return f"{text} {_COUNTS[column] if value == 1 else PARAMETER_TITLES[column]}"
-    if column in ("transfer_size_bytes", "ioengine"):
+    if column in _SPEAKING:
         return text
+    if column == "file_size_bytes" and value == 0:
+        return "empty files"
     return f"{PARAMETER_TITLES.get(column, column)} {text}"
 
 
-def brief(parameters: Mapping[str, Any]) -> str:
-    """Where a figure was measured, as storage engineers say it: `2 nodes, 8 threads, 1 MiB, QD 4`."""
-    parts = []
-    if (parameters["nodes"] or 1) > 1:
-        parts.append(f"{parameters['nodes']} nodes")
+def brief(result: Result, nodes: bool = True) -> str:
+    """Where a figure was measured, as storage engineers say it: `2 nodes × 8 threads, 1 MiB, QD 4`.
+
+    It names whatever the best of several may differ in: `4 ranks, 1 MiB, shared file, MPI-IO`.
+    """
+    parameters, parts = result.parameters, []
     if parameters["threads_per_node"] is not None:
-        parts.append(plural(parameters["threads_per_node"], "thread"))
+        parts.append(plural(parameters["threads_per_node"], "rank" if result.tool in _MPI else "thread"))
+    if nodes and (parameters["nodes"] or 1) > 1:
+        parts = [" × ".join([f"{parameters['nodes']} nodes", *parts])]
     if parameters["transfer_size_bytes"] is not None:
         parts.append(size(parameters["transfer_size_bytes"]))
     if parameters["queue_depth"] is not None:
         parts.append(f"QD {parameters['queue_depth']}")
+    if result.kind == "metadata" and parameters["file_size_bytes"] is not None:
+        parts.append(f"{size(parameters['file_size_bytes'])} files" if parameters["file_size_bytes"] else "empty files")
+    for column in ("file_per_process", "api", "collective", "unique_directory"):
+        if parameters[column] is not None and applies(column, parameters):
+            parts.append(parameter(column, parameters[column]))
     return ", ".join(parts)
+
+
+def applies(column: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether a parameter that has a value also has an effect: only MPI-IO knows collective calls."""
+    return column != "collective" or parameters["api"] == "MPIIO"
 
 
 def phase(name: str) -> str:
     """Title of a phase."""
     return PHASE_TITLES.get(name, name)
+
+
+def tool(name: str) -> str:
+    """Title of a tool."""
+    return _TOOL_TITLES.get(name, name)
 
 
 #: What no figure and no headline mixes (tool, write_mode, data, o_direct).
@@ -168,9 +215,9 @@ def conditions(results: Sequence[Result]) -> dict[str, Conditions]:
     found: dict[str, Conditions] = {}
     for result in results:
         own = result.parameters
-        tool, mode, data, direct = found.get(result.point, (result.tool, None, None, None))
+        _, mode, data, direct = found.get(result.point, (result.tool, None, None, None))
         found[result.point] = (
-            tool,
+            result.tool,
             own["write_mode"] if mode is None else mode,
             own["data"] if data is None else data,
             own["o_direct"] if direct is None else direct,
@@ -180,14 +227,14 @@ def conditions(results: Sequence[Result]) -> dict[str, Conditions]:
 
 def describe(condition: Conditions, kind: str) -> str:
     """Conditions as text: `fio, O_DIRECT, overwrite, random data`."""
-    tool, mode, data, direct = condition
-    if (tool, kind) == ("fio", "metadata"):
+    name, mode, data, direct = condition
+    if (name, kind) == ("fio", "metadata"):
         return "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
     parts = [
-        tool,
+        tool(name),
         {True: "O_DIRECT", False: "through the page cache", None: ""}[direct],
         {"new": "new files", "overwrite": "overwrite"}.get(mode or "", mode or ""),
-        {"random": "random data", "tool_default": f"{tool}'s own data"}.get(data or "", data or ""),
+        {"random": "random data", "tool_default": f"{tool(name)}'s own data"}.get(data or "", data or ""),
     ]
     return ", ".join(part for part in parts if part)
 
@@ -245,6 +292,6 @@ def axes_text(axes: Mapping[str, Sequence[Any]]) -> str:
     parts = []
     for axis, values in axes.items():
         column = AXIS_COLUMNS.get(axis, axis)
-        title = PARAMETER_TITLES.get(column, axis.replace("_", " "))
-        parts.append(f"{title} {', '.join(parameter(column, value) for value in values)}")
+        title = "" if _SPEAKING.get(column) else PARAMETER_TITLES.get(column, axis.replace("_", " "))
+        parts.append(f"{title} {', '.join(parameter(column, value) for value in values)}".lstrip())
     return "; ".join(parts)

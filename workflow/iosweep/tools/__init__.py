@@ -52,19 +52,60 @@ class Phase:
 
 
 @dataclass(frozen=True)
+class Step:
+    """What one command of a point does: its phases, with everything that determines how.
+
+    Several phases only where the tool measures them in one run (mdtest). `time_s` is how long each phase runs; None
+    where a count or a volume bounds it.
+    """
+
+    options: Mapping[str, Value]
+    phases: tuple[Phase, ...]
+    nodes: int = 1
+    time_s: float | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """The first of its phases; the only one, for most tools."""
+        return self.phases[0]
+
+    @property
+    def name(self) -> str:
+        """What it is called in the store."""
+        return self.phase.name
+
+    @property
+    def tasks(self) -> int:
+        """Ranks or workers on all nodes together."""
+        return self.nodes * self.number("threads_per_node")
+
+    def number(self, name: str) -> int:
+        """An option that counts something; 1 where the point does not have it."""
+        value = self.options.get(name)
+        return value if isinstance(value, int) else 1
+
+
+#: What a command left: `stdout`, `stderr`, and the files that `Tool.outputs` names.
+Streams = Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
 class FileSet:
-    """Files that a phase works on, relative to the campaign's directory on the target.
+    """Files that a step works on, relative to the campaign's directory on the target.
 
     `role`: `read` (complete data that nothing writes to), `write` (complete files that write phases own and write
-    over), or `fresh` (an empty directory of this repetition, removed with it).
+    over), or `fresh` (an empty directory of this repetition, removed with it). `of_all_nodes`: one set for all nodes,
+    where otherwise each has its own.
     """
 
     directory: str
     role: Literal["read", "write", "fresh"]
     files: tuple[str, ...] = ()
     file_size_bytes: int = 0
+    of_all_nodes: bool = False
     prepare: Callable[[str], list[str]] | None = field(default=None, compare=False)  # absolute directory -> argv
-    prepared_as: str = ""  # the phase whose output that command prints
+    prepare_tasks: int = 1  # ranks that this command wants, for a tool with MPI
+    prepared: Callable[[Streams], str | None] = field(default=lambda _: None, compare=False)  # output -> what is wrong
 
     @property
     def size_bytes(self) -> int:
@@ -74,7 +115,23 @@ class FileSet:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a tool's output says: figures by column name, evidence for the checks, and what is wrong with it."""
+    """What a tool's output says: figures by column name, evidence for the checks, and what is wrong with it.
+
+    Evidence that the checks know (each may be absent; without any there was no output):
+
+    | key | meaning |
+    |---|---|
+    | errors | what the tool itself reports as wrong, a sentence each |
+    | silent_directions, unasked_directions | `read`, `write`: asked for and not done, or the other way round |
+    | transferred_bytes, rate_times_runtime_bytes | bytes that were moved, counted in two ways |
+    | clock_s | resolution of the tool's clock |
+    | worker_seconds | run times of all workers added up |
+    | tasks, nodes | ranks and nodes that the tool says took part |
+    | depth_percent | fio's iodepth_level |
+    | shift | by how many ranks reading ranks are away from those that wrote |
+    | repeats | why random data holds duplicates all the same |
+    | messages | lines beside the figures |
+    """
 
     version: str | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
@@ -103,37 +160,48 @@ class Tool(Protocol):
     program: str  # looked up on PATH
     get_it: str  # how to get the program, for a person
     version_argv: tuple[str, ...]
+    mpi: bool  # its processes are MPI ranks, started by a launcher
+    together: bool  # one command measures all phases of a point
+    outputs: Mapping[str, str]  # stream -> name of the file that the command writes where it is started
+    own_data: str  # what `data: tool_default` writes; empty where there is no such option
     options: Mapping[str, Option]
     phases: Mapping[str, Phase]
 
     def __hash__(self) -> int: ...
 
-    def check(self, options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
+    def version(self, printed: str) -> str:
+        """The version in what `version_argv` prints; `unknown` if it is not there."""
+
+    def unfit(self, version: str) -> str | None:
+        """Why this version cannot be used, or None."""
+
+    def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
         """What is wrong with a combination of options, or None."""
 
-    def file_set(self, options: Mapping[str, Value], phase: Phase, fresh: str) -> FileSet:
-        """The files a phase works on. `fresh` names the directory of this repetition."""
+    def check_directory(self, directory: str) -> str | None:
+        """Why the tool cannot work below a directory of this name, or None."""
 
-    def argv(
-        self, options: Mapping[str, Value], phase: Phase, directory: str, phase_time_s: float, seed: int
-    ) -> list[str]:
-        """The exact command of a phase. `directory` is the absolute path of its file set."""
+    def file_set(self, step: Step, fresh: str) -> FileSet:
+        """The files a step works on. `fresh` names the directory of this repetition."""
 
-    def parse(self, stdout: bytes, options: Mapping[str, Value], phase: Phase) -> Parsed:
-        """Figures and problems of one run's output. Never raises for what a tool may print."""
+    def argv(self, step: Step, directory: str, seed: int) -> list[str]:
+        """The exact command of a step, without its launcher. `directory` is the absolute path of its file set."""
+
+    def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
+        """Figures and problems of one phase of a run. Never raises for what a tool may print."""
 
     def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
         """What the files of one run (name -> content: stdout, a summary file ...) say, judged together with the exit
         code where it is known. Takes what the tool's versions really write. Never raises for what a file may hold."""
 
-    def leftover(self, options: Mapping[str, Value], phase: Phase) -> int | None:
-        """Files that must be in the file set's directory after the phase, or None where the count says nothing."""
+    def leftover(self, step: Step) -> int | None:
+        """Files that must be in the file set's directory after the step, or None where the count says nothing."""
 
-    def inodes(self, options: Mapping[str, Value], phase: Phase) -> int:
-        """Files that the phase itself creates beside its file set, at most."""
+    def inodes(self, step: Step) -> int:
+        """Files and directories that the step itself creates beside its file set, at most."""
 
-    def work(self, options: Mapping[str, Value], phase: Phase) -> int:
-        """Operations of a phase that a count bounds; 0 where time bounds it."""
+    def work(self, step: Step) -> int:
+        """Operations that a count bounds, all phases together; 0 where time or a volume bounds them."""
 
 
 @cache

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from iosweep.tools import FileSet, Phase, Value
-from iosweep.tools.fio.options import ENGINE, RW
+from iosweep.tools import FileSet, Step, Streams, Value
+from iosweep.tools.fio import parse as _parse
+from iosweep.tools.fio.options import ENGINE, PHASES, RW
 from iosweep.units import size_name
 
 #: Both save start-up time and are harmless: no /sys look-ups per device, no calibration of the CPU clock.
@@ -48,15 +49,12 @@ def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
     return None
 
 
-def file_set(options: Mapping[str, Value], phase: Phase, fresh: str) -> FileSet:
-    """The files a phase works on. Sets are shared by all points with the same file size and count."""
-    if phase.kind == "metadata" or (phase.writes and options["write_mode"] == "new" and not phase.reads):
+def file_set(step: Step, fresh: str) -> FileSet:
+    """The files a step works on. Sets are shared by all points with the same file size and count."""
+    phase = step.phase
+    if phase.kind == "metadata" or (phase.writes and step.options["write_mode"] == "new" and not phase.reads):
         return FileSet(fresh if phase.kind == "metadata" else f"{fresh}/{phase.name}", "fresh")
-    size, count, threads = (
-        _int(options, "file_size"),
-        _int(options, "files_per_thread"),
-        _int(options, "threads_per_node"),
-    )
+    size, count, threads = (step.number(name) for name in ("file_size", "files_per_thread", "threads_per_node"))
     role: Literal["read", "write"] = "write" if phase.writes else "read"
     return FileSet(
         directory=f"sets/fio-{role}-{size_name(size)}-{count}",
@@ -64,8 +62,17 @@ def file_set(options: Mapping[str, Value], phase: Phase, fresh: str) -> FileSet:
         files=tuple(f"{job}.{file}" for job in range(threads) for file in range(count)),
         file_size_bytes=size,
         prepare=lambda path: _prepare(path, threads, count, size),
-        prepared_as="seq_write",
+        prepared=lambda streams: _prepared(streams, threads * count * size),
     )
+
+
+def _prepared(streams: Streams, size: int) -> str | None:
+    """What is wrong with the output of `_prepare`, or None."""
+    parsed = _parse.parse(streams["stdout"], PHASES["seq_write"])
+    if parsed.problems:
+        return "; ".join(parsed.problems)
+    written = parsed.figures.get("bytes_written")
+    return f"wrote {written} of {size} bytes" if written != size else None
 
 
 def _prepare(directory: str, threads: int, count: int, size: int) -> list[str]:
@@ -95,15 +102,15 @@ def _directory(path: str) -> str:
     return "--directory=" + path.replace(":", "\\:")
 
 
-def command(options: Mapping[str, Value], phase: Phase, directory: str, phase_time_s: float, seed: int) -> list[str]:
-    """The exact argv of a phase over the absolute `directory`."""
-    threads, count = _int(options, "threads_per_node"), _int(options, "files_per_thread")
+def command(step: Step, directory: str, seed: int) -> list[str]:
+    """The exact argv of a step over the absolute `directory`."""
+    options, phase, count = step.options, step.phase, step.number("files_per_thread")
     argv = [
         "fio",
         f"--name={phase.name}",
         _directory(directory),
         _NAMES,
-        f"--numjobs={threads}",
+        f"--numjobs={step.number('threads_per_node')}",
         f"--nrfiles={count}",
     ]
     if phase.kind == "metadata":
@@ -124,9 +131,8 @@ def command(options: Mapping[str, Value], phase: Phase, directory: str, phase_ti
             f"--iodepth={options['queue_depth']}",
             f"--ioengine={options['ioengine']}",
             f"--direct={int(bool(options['o_direct']))}",
-            f"--size={_int(options, 'file_size') * count}",
-            "--time_based",
-            f"--runtime={round(phase_time_s * 1000)}ms",
+            f"--size={step.number('file_size') * count}",
+            *([] if step.time_s is None else ["--time_based", f"--runtime={round(step.time_s * 1000)}ms"]),
             f"--randseed={seed}",  # or every repetition and node replays one pattern
         ]
         if phase.name == "rand_mixed":

@@ -1,0 +1,198 @@
+"""How a tool's processes start: the exact commands of the launchers, what they lack, and which mpiexec is taken."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iosweep import launch
+from iosweep.command import needs_mpiexec
+from iosweep.launch import LAUNCHERS, Launcher, Mpiexec
+from iosweep.plan import Point, Repetitions
+from iosweep.tools import tools
+
+DIRECT, MPIEXEC = LAUNCHERS["direct"], LAUNCHERS["mpiexec"]
+FIO = ["fio", "--name=rand_read", "--directory=/t/a b"]
+IOR = ["ior", "-a", "POSIX", "-o", "/t/a b/data"]
+#: What keeps hydra on this machine: no batch system, no remote shell, no name to look up, no port for each rank.
+LOCAL = ["-launcher", "fork", "-rmk", "user", "-localhost", "127.0.0.1", "-genv", "UCX_TLS", "shm,self"]
+VENV = Path(sysconfig.get_path("scripts"))
+
+
+def point(tool: str, nodes: int = 1, threads: int = 1) -> Point:
+    """One point of the tool's first phase, all options at their defaults."""
+    known = tools()[tool]
+    options: dict[str, Any] = {name: option.default for name, option in known.options.items()}
+    phase = next(iter(known.phases))
+    return Point("p", tool, (phase,), nodes, options | {"threads_per_node": threads}, None, Repetitions(1, 1), ("s",))
+
+
+# Commands
+
+
+@pytest.mark.parametrize(
+    ("launcher", "command", "mpi", "tasks", "expected"),
+    [
+        (DIRECT, FIO, False, 8, FIO),
+        (DIRECT, IOR, True, 1, IOR),
+        (MPIEXEC, FIO, False, 8, FIO),  # its workers are its own
+        (MPIEXEC, IOR, True, 1, ["/x/mpiexec", *LOCAL, "-n", "1", *IOR]),
+        (MPIEXEC, IOR, True, 12, ["/x/mpiexec", *LOCAL, "-n", "12", *IOR]),
+    ],
+)
+def test_the_command(launcher: Launcher, command: list[str], mpi: bool, tasks: int, expected: list[str]) -> None:
+    before = list(command)
+    argv = launcher.argv(command, mpi, tasks, "/x/mpiexec")
+    assert argv == expected
+    assert argv is not command
+    assert command == before
+
+
+def test_without_a_path_it_is_the_name() -> None:
+    assert MPIEXEC.argv(IOR, True, 2)[0] == "mpiexec"
+
+
+# What is lacking
+
+
+@pytest.mark.parametrize(
+    ("launcher", "tool", "nodes", "threads", "lacks"),
+    [
+        (DIRECT, "fio", 1, 64, None),
+        (DIRECT, "ior", 1, 1, None),
+        (MPIEXEC, "fio", 1, 64, None),
+        (MPIEXEC, "ior", 1, 64, None),
+        (DIRECT, "fio", 2, 1, ({"nodes": 2}, "2 nodes are needed; the launcher direct reaches 1")),
+        (MPIEXEC, "ior", 4, 1, ({"nodes": 4}, "4 nodes are needed; the launcher mpiexec reaches 1")),
+        (DIRECT, "ior", 1, 4, ({"ranks": 4}, "4 MPI ranks are needed; the launcher direct starts 1")),
+        (DIRECT, "mdtest", 1, 2, ({"ranks": 2}, "2 MPI ranks are needed; the launcher direct starts 1")),
+        (DIRECT, "ior", 2, 4, ({"nodes": 2}, "2 nodes are needed; the launcher direct reaches 1")),
+        (Launcher("all", None, None), "ior", 1000, 64, None),
+        (Launcher("few", None, 8), "ior", 4, 2, None),
+        (Launcher("few", None, 8), "ior", 4, 3, ({"ranks": 12}, "12 MPI ranks are needed; the launcher few starts 8")),
+        (Launcher("few", None, 8), "fio", 4, 3, None),
+    ],
+)
+def test_what_a_point_needs_and_is_not_there(
+    launcher: Launcher, tool: str, nodes: int, threads: int, lacks: tuple[dict[str, int], str] | None
+) -> None:
+    assert launcher.lacks(point(tool, nodes, threads)) == lacks
+
+
+# Which mpiexec
+
+
+@pytest.fixture
+def find(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`mpiexec()` without its memory, with only these directories on PATH."""
+
+    def search(*path: Path) -> Mpiexec | str:
+        monkeypatch.setenv("PATH", os.pathsep.join(map(str, path)))
+        return launch.mpiexec.__wrapped__()
+
+    return search
+
+
+def program(directory: Path, name: str, script: str) -> Path:
+    """A shell script that is on PATH under this name."""
+    directory.mkdir(exist_ok=True)
+    file = directory / name
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    return file
+
+
+HYDRA = "printf 'HYDRA build details:\\n    Version:                                 4.1\\n    CC: gcc\\n'"
+FOREIGN = [
+    "echo 'mpiexec (OpenRTE) 4.1.4'",
+    "echo 'slurmstepd: HYDRA' >&2; exit 1",  # not what it says about itself
+    "exit 1",
+    "printf '\\377\\376'",
+]
+
+
+def test_the_one_that_comes_with_the_lock(find: Any, tmp_path: Path) -> None:
+    found = find(tmp_path)
+    assert found.path == str(VENV / "mpiexec")
+    done = subprocess.run([found.path, "--version"], capture_output=True, text=True, check=True)
+    assert f"Version: {found.version}" in " ".join(done.stdout.split())
+    assert found.version[0].isdigit()
+
+
+@pytest.mark.parametrize("name", ["mpiexec", "mpiexec.hydra"])
+def test_one_on_path_comes_first(find: Any, tmp_path: Path, name: str) -> None:
+    file = program(tmp_path, name, HYDRA)
+    assert find(tmp_path) == Mpiexec(str(file), "4.1")
+
+
+@pytest.mark.parametrize("script", FOREIGN)
+def test_anothers_is_not_taken(find: Any, tmp_path: Path, script: str) -> None:
+    program(tmp_path, "mpiexec", script)
+    assert find(tmp_path).path == str(VENV / "mpiexec")
+    # but a hydra beside it is
+    file = program(tmp_path, "mpiexec.hydra", HYDRA)
+    assert find(tmp_path).path == str(file)
+
+
+def test_where_there_is_none(find: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "no"))
+    how = "`make venv` installs one, as do apt-get install mpich and Spack"
+    assert find(tmp_path) == f"there is no mpiexec of MPICH; {how}"
+    file = program(tmp_path, "mpiexec", FOREIGN[0])
+    assert find(tmp_path) == f"there is no mpiexec of MPICH ({file} is another's); {how}"
+    file.write_text("#!/nonexistent\n")  # nor does one that cannot be started
+    assert find(tmp_path) == f"there is no mpiexec of MPICH ({file} is another's); {how}"
+
+
+def test_who_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iosweep.command.mpiexec", lambda: "asked")
+    fio, ior = tools()["fio"], tools()["ior"]
+    assert needs_mpiexec(MPIEXEC, [fio, ior]) == "asked"
+    assert needs_mpiexec(MPIEXEC, [fio]) is None
+    assert needs_mpiexec(MPIEXEC, []) is None
+    assert needs_mpiexec(DIRECT, [fio, ior]) is None
+
+
+# The real one
+
+
+@pytest.fixture(scope="module")
+def hydra() -> str:
+    found = launch.mpiexec()
+    assert isinstance(found, Mpiexec)
+    return found.path
+
+
+def start(hydra: str, command: list[str], tasks: int, **more: Any) -> subprocess.CompletedProcess[str]:
+    argv = MPIEXEC.argv(command, True, tasks, hydra)
+    return subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, **more
+    )
+
+
+def test_ranks_are_started(hydra: str) -> None:
+    done = start(hydra, ["/bin/echo", "it's $HOME; *"], 3)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "it's $HOME; *\n" * 3, "")
+
+
+def test_each_rank_knows_which_it_is(hydra: str, tmp_path: Path) -> None:
+    tell = ["/bin/sh", "-c", 'echo "$PMI_RANK $PMI_SIZE $UCX_TLS $PWD"']
+    done = start(hydra, tell, 3, cwd=tmp_path)
+    assert sorted(done.stdout.splitlines()) == [f"{rank} 3 shm,self {tmp_path}" for rank in range(3)]
+
+
+def test_the_exit_code_of_a_rank_that_fails(hydra: str) -> None:
+    fail = "import os, sys; sys.exit(7 if os.environ['PMI_RANK'] == '1' else 0)"
+    assert start(hydra, [sys.executable, "-c", fail], 3).returncode == 7
+
+
+def test_a_batch_system_around_us_is_not_asked(hydra: str) -> None:
+    # hydra would start its ranks by srun, on the nodes of the job
+    job = {"SLURM_JOB_ID": "1", "SLURM_JOBID": "1", "SLURM_NODELIST": "far[1-3]", "SLURM_JOB_NUM_NODES": "3",
+           "SLURM_TASKS_PER_NODE": "1(x3)", "SLURM_NNODES": "3"}  # fmt: skip
+    done = start(hydra, ["/bin/echo", "here"], 2, env=os.environ | job)
+    assert (done.returncode, done.stdout) == (0, "here\nhere\n")

@@ -1,0 +1,232 @@
+"""IOR and mdtest through config, plan, runner, store, merge and report, with mpiexec and as many as four ranks.
+
+Where they are not asked for by IOSWEEP_REAL_MPI_TOOLS=1, stand-ins take their place (standins/README.md).
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from allocation import Allocation, said
+from campaign import Campaign
+from iosweep import process
+from iosweep.launch import LAUNCHERS, Mpiexec, mpiexec
+from iosweep.report import page
+from iosweep.tools import tools
+
+IOR: dict[str, Any] = {
+    "name": "i", "tool": "ior", "phases": ["seq_write", "seq_read", "rand_write", "rand_read"],
+    "axes": {"threads_per_node": [1, 2]}, "options": {"file_size": "4m", "transfer_size": "64k"}, "phase_time": "1s",
+    "repetitions": 1,
+}  # fmt: skip
+SHARED = IOR | {
+    "name": "s", "phases": ["seq_write", "rand_read"], "phase_time": "one_pass",
+    "axes": {"threads_per_node": [1, 4], "api": ["POSIX", "MPIIO"]},
+    "options": {"file_size": "16m", "transfer_size": "64k", "file_per_process": False, "o_direct": False,
+                "write_mode": "new"},
+}  # fmt: skip
+MDTEST: dict[str, Any] = {
+    "name": "m", "tool": "mdtest", "repetitions": 1,
+    "phases": ["dir_create", "dir_stat", "dir_rename", "dir_delete", "create", "stat", "read", "delete"],
+    "axes": {"threads_per_node": [1, 4]}, "options": {"files_per_thread": 500},
+}  # fmt: skip
+ONE = IOR | {"phases": ["seq_write"], "axes": {}}
+
+
+def measured(place: Path, mpi_tools: Path, *sweeps: dict[str, Any], launcher: str = "mpiexec") -> Allocation:
+    made = Allocation(place, sweeps=list(sweeps))
+    made.path = f"{mpi_tools}{os.pathsep}{made.path}"
+    made.measure("--launcher", launcher)
+    return made
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory, mpi_tools: Path) -> Allocation:
+    return measured(tmp_path_factory.mktemp("mpi"), mpi_tools, IOR, SHARED, MDTEST)
+
+
+def of(allocation: Allocation, sweep: str) -> list[dict[str, Any]]:
+    return [row for row in allocation.rows() if row["sweeps"] == sweep]
+
+
+def test_ior_is_measured(campaign: Allocation) -> None:
+    rows = of(campaign, "i")
+    assert [(r["threads_per_node"], r["phase"]) for r in rows] == [(n, p) for n in (1, 2) for p in IOR["phases"]]
+    for row in rows:
+        assert said(row) == "", row["reasons"]
+        assert row["verdict"] in ("valid", "suspect")
+        assert row["tasks"] == row["threads_per_node"] and (row["nodes"], row["tool"]) == (1, "ior")
+        moved = row["bytes_written"] if row["phase"].endswith("write") else row["bytes_read"]
+        assert moved == row["ops"] * 65536
+        assert row["bandwidth_bytes_per_s"] * row["runtime_s"] == pytest.approx(moved, rel=1e-3)
+        assert row["io_s"] >= 0.98 and row["latency_mean_s"] is None
+        assert (row["api"], row["file_per_process"], row["collective"]) == ("POSIX", True, False)
+
+
+def test_one_pass_over_a_shared_file(campaign: Allocation) -> None:
+    rows = of(campaign, "s")
+    assert {(r["threads_per_node"], r["api"]) for r in rows} == {(n, a) for n in (1, 4) for a in ("POSIX", "MPIIO")}
+    for row in rows:
+        moved = row["bytes_written"] if row["phase"] == "seq_write" else row["bytes_read"]
+        assert moved == row["threads_per_node"] * (16 << 20)
+        assert row["verdict"] != "invalid" or "clock" in row["reasons"] or "counts in" in row["reasons"], row["reasons"]
+
+
+def test_mdtest_is_measured_by_one_command(campaign: Allocation) -> None:
+    rows = of(campaign, "m")
+    assert [r["phase"] for r in rows[:8]] == MDTEST["phases"]
+    assert len({r["command"] for r in rows}) == 2 and len({r["raw"] for r in rows}) == 2
+    for row in rows:
+        assert row["tasks"] == row["threads_per_node"]
+        if row["verdict"] != "invalid":  # a stat of 500 files may be over in no time
+            assert row["ops_per_s"] > 0 and row["ops"] == 500 * row["threads_per_node"]
+    created = [r for r in rows if r["phase"] == "create"]
+    assert all(said(row) == "" for row in created), created
+
+
+def test_what_was_written_to_the_target_is_known(campaign: Allocation) -> None:
+    names = sorted(p.name for p in (campaign.ours / "sets").iterdir())
+    shared = [f"ior-read-16m-shared-{n}" for n in (1, 4)]
+    assert names == sorted(["ior-read-4m", "ior-write-4m", *shared])
+    files = sorted((campaign.ours / "sets" / "ior-read-4m").glob("data.*"))
+    assert [f.name for f in files] == ["data.00000000", "data.00000001"]
+    assert {f.stat().st_size for f in files} == {4 << 20}
+    assert (campaign.ours / "sets" / "ior-read-16m-shared-4" / "data").stat().st_size == 64 << 20
+    assert list((campaign.ours / "fresh").iterdir()) == []
+    assert not (campaign.results / "scratch").exists()
+
+
+def test_the_commands_are_those_of_the_plan(campaign: Allocation) -> None:
+    from iosweep.show_plan import commands
+
+    planned = {" ".join(argv) for _, _, argv in commands(campaign.plan, LAUNCHERS["mpiexec"])}
+    for row in campaign.rows():
+        run = re.sub(r"^\S*mpiexec\S*", "mpiexec", row["command"].replace("'", ""))
+        assert run in planned
+
+
+def test_a_second_run_has_nothing_to_do(campaign: Allocation) -> None:
+    before = campaign.files()
+    campaign.measure("--launcher", "mpiexec")
+    assert campaign.files() == before
+
+
+def test_the_report_shows_them(campaign: Allocation) -> None:
+    campaign.rows()
+    html = page.write(campaign.results).read_text()
+    assert "mdtest" in html and "shared file" in html.lower() and "ior" in html
+
+
+def test_the_result_says_what_started_the_ranks(campaign: Allocation) -> None:
+    record = next(iter(campaign.store.records_of(campaign.plan.points[0].id)))[1]
+    found = mpiexec()
+    assert isinstance(found, Mpiexec)
+    assert record["launcher"] == {"name": "mpiexec", "path": found.path, "version": found.version}
+
+
+@pytest.mark.parametrize(
+    ("tool", "fault", "reason"),
+    [
+        ("ior", "singleton", "1 rank, 2 were asked for"),
+        ("ior", "short_table", ""),
+        ("ior", "bad_json", ""),
+        ("ior", "missing_row", ""),
+        ("ior", "io_error", "exit code"),
+        ("ior", "kill_rank", "exit code 9"),
+        ("mdtest", "singleton", "did not find each other"),
+        ("mdtest", "short_table", ""),
+        ("mdtest", "missing_row", ""),
+        ("mdtest", "io_error", "exit code"),
+        ("mdtest", "kill_rank", "exit code 9"),
+        ("mdtest", "stale_warning", "the tool reports"),
+    ],
+)
+def test_faults_are_invalid_with_their_reason(
+    tmp_path: Path, stand_ins: Path, monkeypatch: pytest.MonkeyPatch, tool: str, fault: str, reason: str
+) -> None:
+    monkeypatch.setenv("STANDIN_FAULT", fault)
+    sweep = (ONE if tool == "ior" else MDTEST | {"axes": {}}) | {"axes": {"threads_per_node": [2]}}
+    if tool == "ior":  # the set is prepared by IOR too, and may be what fails
+        sweep |= {"options": IOR["options"] | {"write_mode": "new"}}
+    made = measured(tmp_path, stand_ins, sweep)
+    rows = made.rows()
+    assert {row["verdict"] for row in rows} <= {"invalid", "valid", "suspect"}
+    assert rows[-1]["verdict"] == "invalid" or any(r["verdict"] == "invalid" for r in rows), rows
+    assert any(reason in row["reasons"] for row in rows), [row["reasons"] for row in rows]
+    assert list((made.ours / "fresh").iterdir()) == []
+
+
+def test_a_hanging_run_is_killed_with_all_its_ranks(
+    tmp_path: Path, stand_ins: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STANDIN_FAULT", "hang")
+    monkeypatch.setenv("PATH", f"{stand_ins}{os.pathsep}{os.environ['PATH']}")
+    found = mpiexec()
+    assert isinstance(found, Mpiexec)
+    command = ["ior", "-a", "POSIX", "-b", "64k", "-t", "4k", "-w", "-k", "-o", str(tmp_path / "unique-name")]
+    script = (
+        "import sys; from iosweep import process; process.adopt_orphans();"
+        "done = process.run(sys.argv[1:], 3.0); print(done.timed_out, done.left_behind)"
+    )
+    argv = LAUNCHERS["mpiexec"].argv(command, True, 3, found.path)
+    done = process.run([sys.executable, "-c", script, *argv], 60, process._children())
+    assert done.stdout.split() == [b"True", b"0"], (done.stdout, done.stderr)
+    left = [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in " ".join(p.info["cmdline"] or [])]
+    assert left == []
+
+
+def test_without_the_tools_points_are_missing_with_the_way_to_get_them(tmp_path: Path) -> None:
+    made = Allocation(tmp_path, sweeps=[ONE, MDTEST])
+    made.path = os.pathsep.join(
+        folder
+        for folder in made.path.split(os.pathsep)
+        if not any((Path(folder) / t).exists() for t in ("ior", "mdtest"))
+    )
+    made.measure("--launcher", "mpiexec")
+    rows = made.rows()
+    assert {row["verdict"] for row in rows} == {"missing"}
+    for tool in ("ior", "mdtest"):
+        reason = f"{tool} is not on PATH; get it with {tools()[tool].get_it}"
+        assert any(row["reasons"] == reason for row in rows)
+
+
+def test_direct_starts_one_rank_and_no_more(tmp_path: Path, mpi_tools: Path) -> None:
+    sweep = ONE | {"axes": {"threads_per_node": [1, 2]}}
+    rows = measured(tmp_path, mpi_tools, sweep, launcher="direct").rows()
+    assert said(rows[0]) == "" and rows[0]["tasks"] == 1
+    assert rows[1]["verdict"] == "missing"
+    assert rows[1]["reasons"] == "2 MPI ranks are needed; the launcher direct starts 1"
+
+
+def test_an_old_ior_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "ior").write_text("#!/bin/sh\necho 'IOR-3.3.0: MPI Coordinated Test of Parallel I/O'\n")
+    (folder / "ior").chmod(0o755)
+    rows = measured(tmp_path, folder, ONE).rows()
+    assert rows[0]["verdict"] == "missing" and "4.0 or newer is needed; get another with" in rows[0]["reasons"]
+
+
+def test_the_example_through_snakemake(
+    tmp_path: Path, root: Path, mpi_tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """config/examples/ior-mdtest.yaml with fewer points, on this machine, to the report."""
+    monkeypatch.setenv("PATH", f"{mpi_tools}{os.pathsep}{os.environ['PATH']}")
+    campaign = Campaign(tmp_path)
+    document = yaml.safe_load((root / "config" / "examples" / "ior-mdtest.yaml").read_text())
+    document["campaign"], document["target"]["directory"] = campaign.name, str(campaign.target)
+    document["limits"] = {"retried": "0%", "fill": "100%"}
+    for sweep in document["sweeps"]:
+        sweep["axes"] |= {"threads_per_node": [2], **({"transfer_size": ["64k"]} if sweep["tool"] == "ior" else {})}
+        sweep["axes"].pop("transfer_size") if sweep["name"] == "interface" else None
+        sweep |= {"phase_time": "1s"} if sweep["tool"] == "ior" else {"options": {"files_per_thread": 300}}
+    campaign.file.write_text(yaml.safe_dump(document))
+    said_by_it = campaign.snakemake()
+    assert "5 points, 24 results" in said_by_it
+    assert (campaign.results / "report.html").exists()

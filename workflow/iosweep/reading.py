@@ -1,0 +1,62 @@
+"""`iosweep parse`: files that somebody has, as JSON with the columns of the result table."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from iosweep.models import unknown
+from iosweep.tools import tools
+
+#: No tool's summary is larger; a file that is, is something else.
+MOST_BYTES = 256 << 20
+
+CLEAN, PROBLEMS, USAGE = 0, 1, 2
+
+
+def show(tool: str, files: Sequence[Path], one_run: bool, exit_code: int | None) -> int:
+    """Print a document per file, or one for all of them together; returns the command's exit code."""
+    if tool not in tools():
+        print(f"iosweep parse: {unknown('tool', tool, tools())}", file=sys.stderr)
+        return USAGE
+    groups = [list(files)] if one_run else [[file] for file in files]
+    contents: dict[Path, bytes] = {}
+    for file in files:
+        try:
+            with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as handle:
+                contents[file] = handle.read(MOST_BYTES + 1)
+            if len(contents[file]) > MOST_BYTES:
+                raise OSError(0, f"is larger than {MOST_BYTES >> 20} MiB, which no output of {tool} is")
+        except OSError as error:
+            print(f"iosweep parse: {file}: {error.strerror}", file=sys.stderr)
+            return USAGE
+    status = CLEAN
+    for group in groups:
+        document = of(tool, {_name(file): contents[file] for file in group}, exit_code)
+        status = PROBLEMS if document["problems"] else status
+        sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    sys.stdout.flush()
+    return status
+
+
+def _name(file: Path) -> str:
+    """For people and for JSON, which has no way to carry what is not UTF-8."""
+    return os.fsencode(file).decode("utf-8", "backslashreplace")
+
+
+def of(tool: str, files: Mapping[str, bytes], exit_code: int | None) -> dict[str, Any]:
+    """{files, tool, version, rows, problems} of one run; rows carry columns of the result table (columns.py)."""
+    reading = tools()[tool].read(files, exit_code)
+    return {
+        "files": list(files),
+        "tool": tool,
+        "version": reading.version,
+        "rows": [dict(row) for row in reading.rows],
+        "problems": list(reading.problems),
+    }

@@ -1,0 +1,266 @@
+"""Summary tables as the sources have them: mdtest's rates by operation, and the results of WEKA's seven tests. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from iosweep.report import words
+from iosweep.report.data import Campaign
+from iosweep.report.slices import axes_of, of_points, split, values
+from iosweep.report.summary import Result, Statistics, phase_order
+from iosweep.tools.mdtest.options import ROWS
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure with its unit, and smaller lines below it. Without a figure, `value` is ""."""
+
+    value: str
+    lines: tuple[str, ...]
+    verdict: str  # "" where nothing was asked for
+    minor: bool = False  # beside the figure that matters
+
+
+@dataclass(frozen=True)
+class TableRow:
+    title: str
+    cells: tuple[Cell, ...]
+    about: str = ""  # how it was measured, where that differs from row to row
+    scaled: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    sources: tuple[str, ...]  # the sweeps or suites that it is of
+    title: str  # which of several of them; else ""
+    about: str  # how all of it was measured; else ""
+    columns: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+    notes: tuple[str, ...]  # what is marked or absent, with the reasons
+
+    @property
+    def scaled(self) -> bool:
+        """Whether a row of it was made to fit a smaller machine."""
+        return any(row.scaled for row in self.rows)
+
+
+_NOTHING = Cell("", (), "")
+
+# mdtest
+
+#: Axes that make the columns, in this order: the first that varies. Each combination of the others has its own table.
+_ACROSS = ("nodes", "threads_per_node", "files_per_thread", "file_size_bytes", "unique_directory")
+
+
+def metadata(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
+    """Rates of mdtest: operations down, an axis across; a table for each sweep and each combination of other axes."""
+    conditions = words.conditions(results)
+    found = []
+    for sweep in campaign.about["sweeps"]:
+        points = set(sweep["points"])
+        mine = [r for r in of_points(results) if r.point in points and (r.tool, r.kind) == ("mdtest", "metadata")]
+        for condition in dict.fromkeys(conditions[result.point] for result in mine):
+            own = [result for result in mine if conditions[result.point] == condition]
+            varying = [axis for axis in _ACROSS if axis in axes_of(sweep) and len(values(own, axis)) > 1]
+            across = varying[0] if varying else "nodes"
+            for fixed, part in split(own, varying[1:]):
+                table = _metadata(sweep["name"], words.describe(condition, "metadata"), part, across, fixed)
+                found += [table] if table else []
+    return _joined(found)
+
+
+def _metadata(
+    sweep: str, condition: str, results: Sequence[Result], across: str, fixed: Mapping[str, Any]
+) -> Table | None:
+    shown = [value for value in values(results, across) if any(_at(r, across, value) and r.headline for r in results)]
+    if not shown:
+        return None  # the first screen says why there are no figures
+    alone = len(shown) == 1
+    columns = tuple(words.named(across, value) for value in shown)
+    if alone:
+        columns = tuple(
+            name for name, figure in _APART.items() if any(r.headline and figure(r.headline) for r in results)
+        )
+    rows = []
+    for phase in sorted({result.phase for result in results}, key=phase_order):
+        own = [result for result in results if result.phase == phase]
+        here = [next((result for result in own if _at(result, across, value)), None) for value in shown]
+        cells = tuple(_apart(here[0], name) for name in columns) if alone else tuple(map(_stacked, here))
+        rows.append(TableRow(ROWS.get(phase, words.phase(phase)), cells))
+    place = {name: values(results, name) for name in _ACROSS if name != across and name not in fixed}
+    if alone:
+        place = {across: shown, **place}
+    about = [condition, *(words.named(name, found[0]) for name, found in place.items() if len(found) == 1)]
+    return Table(
+        sources=(sweep,),
+        title=", ".join(words.named(name, value) for name, value in fixed.items()),
+        about="; ".join(about),
+        columns=columns,
+        rows=tuple(rows),
+        notes=tuple(_notes(results)),
+    )
+
+
+#: Columns of a table of one value of its axis: those of mdtest, and what tells how sure the mean is.
+_APART: dict[str, Callable[[Statistics], str]] = {
+    "max": lambda found: words.number(found.high) if found.n > 1 else "",
+    "min": lambda found: words.number(found.low) if found.n > 1 else "",
+    "mean": lambda found: words.number(found.mean),
+    "std dev": lambda found: "" if found.sd is None else words.number(found.sd),
+    "95 % CI": lambda found: f"± {words.number(found.ci95)}" if found.ci95 is not None and found.telling else "",
+    "n": lambda found: str(found.n),
+}
+
+
+def _apart(result: Result | None, name: str) -> Cell:
+    """The cell of one of _APART. The mean carries the verdict."""
+    if name == "mean":
+        return replace(_stacked(result), lines=())
+    return Cell(_APART[name](result.headline), (), "", minor=True) if result and result.headline else _NOTHING
+
+
+def _stacked(result: Result | None) -> Cell:
+    """The mean, and below it the confidence interval, smallest, largest and standard deviation."""
+    if result is None:
+        return _NOTHING
+    found = result.headline
+    if found is None:
+        return Cell("", (), result.verdict)
+    lines = []
+    if found.sd is None:
+        lines.append("one repetition")
+    else:
+        if found.ci95 is not None and found.telling:
+            lines.append(f"± {words.number(found.ci95)} (95 % CI)")
+        lines.append(f"min {words.number(found.low)}, max {words.number(found.high)}")
+        lines.append(f"std dev {words.number(found.sd)} (n = {found.n})")
+    return Cell(words.number(found.mean), tuple(lines), result.verdict)
+
+
+# WEKA
+
+#: The suites that hold WEKA's tests.
+_SUITES = ("weka", "everything")
+
+#: Title, sweep of the suite, phases of which the first that it has is meant, and what is told of it.
+_TESTS = (
+    ("Read throughput", "read-throughput", ("seq_read", "rand_read"), "throughput"),
+    ("Write throughput", "write-throughput", ("seq_write", "rand_write"), "throughput"),
+    ("Read IOPS", "read-iops", ("rand_read", "seq_read"), "iops"),
+    ("Write IOPS", "write-iops", ("rand_write", "seq_write"), "iops"),
+    ("Read latency", "read-latency", ("rand_read", "seq_read"), "latency"),
+    ("Write latency", "write-latency", ("rand_write", "seq_write"), "latency"),
+    ("Creates", "metadata", ("create",), "operations"),
+    ("Stats", "metadata", ("stat",), "operations"),
+    ("Deletes", "metadata", ("delete",), "operations"),
+)
+
+_GIB, _US = 2**30, 1e-6
+
+
+def weka(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
+    """The summary of WEKA's performance tests: a table for each suite that has them, node counts across."""
+    return _joined([table for suite in _SUITES if (table := _weka(campaign, results, suite))])
+
+
+def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | None:
+    sweeps = {s["name"].removeprefix(f"{suite}."): s for s in campaign.about["sweeps"] if s["suite"] == suite}
+    tests = []  # (title, what is told, scaled, results)
+    for title, name, phases, told in _TESTS:
+        if name in sweeps:
+            points = set(sweeps[name]["points"])
+            mine = [result for result in results if result.point in points and result.phase in phases]
+            phase = next((phase for phase in phases if any(result.phase == phase for result in mine)), None)
+            tests.append((title, told, sweeps[name]["scaled"], [result for result in mine if result.phase == phase]))
+    everything = [result for *_, own in tests for result in own]
+    nodes = values([result for result in everything if result.headline], "nodes")
+    if not nodes:
+        return None  # the first screen says why there are no figures
+    conditions = words.conditions(results)
+    rows = []
+    for title, told, scaled, own in tests:
+        for condition in dict.fromkeys(conditions[result.point] for result in own):
+            alike = [result for result in own if conditions[result.point] == condition]
+            rows.append(_test(title, told, scaled, alike, nodes))
+    return Table(
+        sources=(suite,),
+        title="",
+        about="",
+        columns=tuple(words.plural(count, "client") for count in nodes),
+        rows=tuple(rows),
+        notes=tuple(_notes(everything)),
+    )
+
+
+def _test(title: str, told: str, scaled: bool, results: Sequence[Result], nodes: Iterable[int]) -> TableRow:
+    """A row of what was measured in one way; where points differ in more than their nodes, each cell names its own."""
+    condition = words.conditions(results)[results[0].point]
+    places = dict.fromkeys(words.brief(result, nodes=False) for result in results)
+    cells = []
+    for count in nodes:
+        here = [result for result in results if result.parameters["nodes"] == count]
+        cells.append(_best(told, here, named=len(places) > 1))
+    about = words.describe(condition, results[0].kind)
+    return TableRow(title, tuple(cells), about if len(places) > 1 else f"{about}; {next(iter(places))}", scaled)
+
+
+def _best(told: str, results: Sequence[Result], named: bool) -> Cell:
+    """The best valid result; the best of the others only where none is valid."""
+    column = {"throughput": "bandwidth_bytes_per_s", "latency": "latency_mean_s"}.get(told, "ops_per_s")
+    sign = -1 if told == "latency" else 1
+    measured = [result for result in results if column in result.statistics]
+    if not measured:
+        return Cell("", (), results[0].verdict) if results else _NOTHING
+    best = max(measured, key=lambda r: (r.verdict == "valid", sign * r.statistics[column].mean))
+    value, *lines = _TOLD[told](best, best.statistics[column])
+    if named:
+        of = f"best of {len(results)}: " if len(results) > 1 else ""
+        lines.append(of + words.brief(best, nodes=False))
+    return Cell(value, tuple(lines), best.verdict)
+
+
+def _throughput(_: Result, found: Statistics) -> tuple[str, ...]:
+    return f"{words.number(found.mean / _GIB)} GiB/s", words.spread(found, words.THROUGHPUT)
+
+
+def _iops(result: Result, found: Statistics) -> tuple[str, ...]:
+    sampled = result.typical("sampled_ops_per_s")
+    beside = [] if sampled is None else [f"(fio's iops avg: {words.number(sampled)})"]
+    return f"{words.number(found.mean)} ops/s", *beside, words.spread(found, words.OPS)
+
+
+def _latency(result: Result, found: Statistics) -> tuple[str, ...]:
+    tail = result.typical("latency_p99_5_s")
+    below = [] if tail is None else [f"99.5 % completed under {words.number(tail / _US)} µs"]
+    return f"{words.number(found.mean / _US)} µs avg.", *below, words.spread(found, words.LATENCY)
+
+
+_TOLD: dict[str, Callable[[Result, Statistics], tuple[str, ...]]] = {
+    "throughput": _throughput,
+    "iops": _iops,
+    "latency": _latency,
+    "operations": _iops,
+}
+
+
+def _joined(tables: Iterable[Table]) -> list[Table]:
+    """Tables that say the same, as those of sweeps that share their points, are one of several sources."""
+    found: dict[Table, tuple[str, ...]] = {}
+    for table in tables:
+        bare = replace(table, sources=())
+        found[bare] = found.get(bare, ()) + table.sources
+    return [replace(table, sources=sources) for table, sources in found.items()]
+
+
+def _at(result: Result, column: str, value: Any) -> bool:
+    return bool(result.parameters[column] == value)
+
+
+def _notes(results: Sequence[Result]) -> Iterator[str]:
+    """What is not valid, and why."""
+    for verdict in ("suspect", "invalid", "missing"):
+        own = [result for result in results if result.verdict == verdict]
+        if own:
+            yield f"{words.VERDICT_SYMBOLS[verdict]} {len(own)} {verdict} ({words.reasons(own)})."

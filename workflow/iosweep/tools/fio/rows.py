@@ -1,0 +1,144 @@
+"""What one report of fio's (JSON or text) becomes: columns of a row, once its numbers are known to agree.
+
+Shared by the two readers, so that both give the same columns for the same thing. Figures in SI base units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from iosweep.tools.fio.options import ENGINE, PHASES, RW
+from iosweep.tools.fio.parse import added_up, latency
+
+Row = dict[str, Any]
+
+#: fio's `rw` -> the phase (None: no name for it here) and the directions that must have I/O
+ASKED: dict[str, tuple[str | None, frozenset[str]]] = {
+    **{rw: (name, frozenset(_side for _side in ("read", "write") if getattr(PHASES[name], f"{_side}s")))
+       for name, rw in RW.items()},
+    "rw": (None, frozenset({"read", "write"})),
+    "readwrite": (None, frozenset({"read", "write"})),
+}  # fmt: skip
+
+#: fio's engine -> the phase of metadata; the directories' engines are of fio 3.36 and later
+METADATA = {engine: name for name, engine in ENGINE.items()} | {
+    "dircreate": "dir_create",
+    "dirstat": "dir_stat",
+    "dirdelete": "dir_delete",
+}
+
+#: fio's mean of its samples is given where it agrees with operations / time: in many files it is one worker's, no sum
+_SAMPLED_WITHIN = 0.1
+#: fio counts whole milliseconds: below this many seconds its rates are off by more than 1 %
+_SHORTEST_S = 0.1
+#: rates of windows that differ by more do not add up
+_SAME_WINDOW = 0.02
+#: bins of fio's histograms are at most 1/64 wide; a percentile is the middle of one
+_BIN = 1 / 32
+
+
+class Wrong(ValueError):
+    """Why a row's figures cannot be trusted: a sentence for a person."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One direction of a report: operations, seconds, bytes; `clat` as fio's JSON has it (ns, with N)."""
+
+    ops: int
+    ops_per_s: float
+    runtime_s: float
+    bytes_moved: int | None = None
+    bandwidth: float | None = None
+    sampled: float | None = None
+    clat: Mapping[str, Any] = field(default_factory=dict)
+
+
+def phase_and_kind(rw: str | None, engine: str | None, writes: bool) -> Row:
+    """phase, kind and metric as far as they are told. File engines' work is counted as reads: writes are data."""
+    if engine in METADATA:
+        return {"phase": METADATA[engine], "kind": "metadata", "metric": "ops_per_s"}
+    told: Row = {"kind": "data"} if engine or rw or writes else {}
+    name = ASKED.get((rw or "").split(":")[0], (None,))[0]
+    return told | ({"phase": name, "metric": PHASES[name].metric} if name else {})
+
+
+def asked_for(rw: str | None, engine: str | None, mix: str | None) -> frozenset[str] | None:
+    """Directions that must have I/O; None where that is not told. `mix` is rwmixread in percent."""
+    if engine in METADATA:
+        return frozenset({"read"})
+    if not rw:
+        return None
+    if rw.split(":")[0] not in ASKED:
+        raise Wrong(f"rw={rw} has no columns here")
+    directions = ASKED[rw.split(":")[0]][1]
+    if len(directions) == 2 and mix in ("0", "100"):
+        return frozenset({"read" if mix == "100" else "write"})
+    return directions
+
+
+def figures(parts: Mapping[str, Part], metadata: bool) -> Row:
+    """Figure columns of a row from its directions (`read`, `write`, or `mixed` where fio unified them)."""
+    every = list(parts.values())
+    row: Row = {"ops": sum(part.ops for part in every), "runtime_s": max(part.runtime_s for part in every)}
+    if row["runtime_s"] - min(part.runtime_s for part in every) <= _SAME_WINDOW * row["runtime_s"]:
+        row["ops_per_s"] = sum(part.ops_per_s for part in every)
+        if (
+            not metadata
+            and (rates := [p.bandwidth for p in every if p.bandwidth is not None])
+            and len(rates) == len(every)
+        ):
+            row["bandwidth_bytes_per_s"] = sum(rates)
+        row |= _sampled(every, row["ops_per_s"])
+    for name, part in parts.items():
+        if metadata or name == "mixed":
+            continue
+        row[f"{name}_ops_per_s"] = part.ops_per_s
+        if part.bandwidth is not None:
+            row[f"{name}_bandwidth_bytes_per_s"] = part.bandwidth
+        if part.bytes_moved is not None:
+            row["bytes_read" if name == "read" else "bytes_written"] = part.bytes_moved
+        alone = latency(dict(part.clat)) if part.clat else {}
+        row |= {f"{name}_{key}": alone[key] for key in ("latency_mean_s", "latency_p99_s") if key in alone}
+    timed = [dict(part.clat) for part in every if part.clat]
+    return row | (added_up(timed) if len(timed) == len(every) else {})
+
+
+def _sampled(parts: Sequence[Part], ops_per_s: float) -> Row:
+    known = [part.sampled for part in parts if part.sampled]
+    if len(known) == len(parts) and abs(sum(known) - ops_per_s) <= _SAMPLED_WITHIN * ops_per_s:
+        return {"sampled_ops_per_s": sum(known)}
+    return {}
+
+
+def check_latency(clat: Mapping[str, Any], rounding: float = 0.0) -> None:
+    """Raises Wrong where a block of latencies (ns) cannot be one. `rounding`: ns that a printed value may be off."""
+    if not clat.get("N"):
+        return
+    low, high = clat["min"] - rounding, clat["max"] + rounding
+    if not clat["min"] >= 0 or not low <= clat["mean"] <= high or not 0 <= clat["stddev"] <= high - low + rounding:
+        raise Wrong("minimum, mean and maximum of the latency do not agree")
+    ordered = sorted((float(key), value) for key, value in clat.get("percentile", {}).items())
+    values = [value for _, value in ordered]
+    if values != sorted(values) or (values and not low * (1 - _BIN) <= values[0] <= values[-1] <= high * (1 + _BIN)):
+        raise Wrong("the percentiles of the latency do not agree with each other or with minimum and maximum")
+
+
+def check_time(runtime_s: float) -> None:
+    """Raises Wrong where fio's clock is too coarse for what was timed."""
+    if runtime_s < _SHORTEST_S:
+        raise Wrong(f"ran for {runtime_s * 1000:.0f} ms, of which fio counts whole ones: too short for a rate")
+
+
+def check_depth(depth: int, levels: Mapping[str, Any], engine: str | None) -> None:
+    """Raises Wrong where the queue depth asked for was not reached. fio's levels are 1, 2, 4 ... >=64, in percent."""
+    if depth > 1 and levels:
+        level = min(1 << (depth.bit_length() - 1), 64)
+        reached = sum(percent for name, percent in levels.items() if int(name.lstrip(">=")) >= level)
+        if reached < 50:
+            who = f"engine {engine}" if engine else "the engine"
+            one = levels.get("1", 0) > 99
+            had = "does one at a time" if one else f"had that many in flight in {reached:.0f} % of its I/O only"
+            raise Wrong(f"asked for depth {depth}, {who} {had}")

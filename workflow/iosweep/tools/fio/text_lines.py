@@ -1,0 +1,138 @@
+"""The lines of fio's classic text report (2.1 to 3.x), one report after the other.
+
+The grammar is strict, because a report has little in it that stands twice: every line inside one must be known and
+stand once. `All clients` comes as a report too, with its head alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from iosweep.tools.fio.rows import Wrong
+
+ALL = "All clients"  # fio's sum over all reports, also of unlike tests
+
+_N = r"\s*(\d+(?:\.\d+)?[KkMGTP]?)"
+JOB = re.compile(
+    r"(?:<[^>]+> )?(?P<label>\S.*): \(g=(?P<group>\d+)\): rw=(?P<rw>\w+), bs="
+    r"(?:\(R\) (?P<read>\S+), \(W\) (?P<write>\S+), \(T\) \S+|"
+    r"(?P<read_2>\w+-\w+)/(?P<write_2>\w+-\w+)(?:/\w+-\w+)?),"  # up to 2.16
+    r" ioengine=(?P<engine>\S+), iodepth=(?P<depth>\d+)"
+)
+_HEAD = re.compile(
+    r"(?P<label>\S.*): \(groupid=(?P<group>\d+), jobs=(?P<jobs>\d+)\): err=\s*(?P<error>\d+)(?: \(.*\))?: pid=\d+: .*"
+)
+#: the lines of a report, in any order; `many` may stand more than once
+_BODY = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "direction": rf"(read|write|trim|mixed): IOPS={_N}, BW={_N}(i?)B/s \(\S+?B/s\)"
+        rf"\({_N}(i?)B/(\d+)msec\)(?:; \d+ zone resets)?",
+        # up to 2.16
+        "direction 2": rf"(read|write|trim|mixed)\s*: io={_N}B, bw={_N}B/s, iops={_N}, runt=\s*(\d+)msec",
+        "latency": rf"(slat|clat|lat) \((nsec|usec|msec|sec)\): min={_N}, max={_N}, avg={_N}, stdev={_N}",
+        "percentiles": r"(clat|lat|slat) percentiles \((nsec|usec|msec|sec)\):",
+        "percents": r"\|(?:\s*\d+\.\d+th=\[\s*\d+\],?)+",
+        "bw": rf"bw \(\s*\w+\s*/s\s*\): min={_N}, max={_N}, per={_N}%, avg={_N}, stdev={_N}(?:, samples={_N})?",
+        "iops": rf"iops\s*: min={_N}, max={_N}, avg={_N}, stdev={_N}, samples={_N}",
+        "many": r"lat \((?:nsec|usec|msec)\)\s*: .*%",
+        "sync": r"fsync/fdatasync/sync_file_range:|sync \(\w+\): min=.*|sync percentiles \(\w+\):",
+        "cpu": r"cpu\s*: usr=.*",
+        "depths": r"IO depths\s*: (\S+=[\d.]+%(?:, |$))+",
+        "submit": r"submit\s*: \S+=[\d.]+%.*",
+        "complete": r"complete\s*: \S+=[\d.]+%.*",
+        "steady": r"steadystate\s*: attained=(yes|no), .*",
+        "issued": r"issued rwts?: total=(\d+),(\d+),(\d+)(?:,\d+)?,? short=([\d,]+) dropped=([\d,]+)",
+        "issued 2": r"issued\s*: total=r=(\d+)/w=(\d+)/d=(\d+), short=([rwd=\d/]+)(?:, drop=([rwd=\d/]+))?",
+    }.items()
+}  # fmt: skip
+_TAIL = re.compile(r"latency\s*: target=(\d+), window=\d+, percentile=[\d.]+%, depth=(\d+)")
+_ERRORS = re.compile(r"errors\s*: total=([1-9]\d*).*")
+#: starts of lines that only a report has: outside of one, or not as above, they are pieces
+_PIECE = re.compile(
+    r"(read|write|trim|mixed)\s*: (IOPS|io)=|[sc]?lat (\(|percentiles)|\| +\d+\.\d+th=|bw +\(|iops +:|cpu +:|"
+    r"IO depths|(submit|complete) +:|issued (rwts?)? *:|latency +:|.*\(groupid=\d|errors +: "
+)
+
+
+@dataclass
+class Report:
+    """The lines of one report by kind; those of a direction under its name."""
+
+    head: re.Match[str]
+    lines: dict[tuple[str, str], list[re.Match[str]]] = field(default_factory=dict)
+    direction: str = ""
+    block: str = ""  # whose percentiles follow
+
+    def add(self, kind: str, match: re.Match[str]) -> None:
+        """Raises Wrong for a line that stands twice, or where it cannot."""
+        if kind in ("many", "submit", "complete", "steady"):
+            return
+        if kind == "sync" or (self.direction == "sync" and kind == "percents"):
+            self.direction = "sync"
+            return
+        if kind == "direction":
+            self.direction, self.block = match[1], ""
+        elif kind == "percentiles":
+            self.block = match[1]
+        key = (
+            f"{kind} {match[1]}"
+            if kind in ("latency", "percentiles")
+            else f"{kind} {self.block}"
+            if kind == "percents"
+            else kind
+        )
+        inside = kind in ("direction", "latency", "percentiles", "percents", "bw", "iops")
+        if (inside and self.direction in ("", "sync")) or (kind == "percents" and not self.block):
+            raise Wrong(f"a line stands where it cannot: {match[0]}")
+        known = self.lines.setdefault((self.direction if inside else "", key), [])
+        if known and kind != "percents":
+            raise Wrong(f"a line stands twice: {match[0]}")
+        known.append(match)
+        if kind != "percents" and kind != "percentiles":
+            self.block = ""
+
+    def one(self, kind: str, direction: str = "") -> re.Match[str] | None:
+        return next(iter(self.lines.get((direction, kind), [])), None)
+
+
+def plain(line: str) -> str:
+    """A line without indentation, and without the marks of a Markdown page that quotes line by line."""
+    if "`" in line:
+        line = re.sub(r"(?<!\w)_|_(?!\w)", "", re.sub(r"[`*]", "", line))
+    return line.strip()
+
+
+def reports(lines: list[str]) -> Iterator[Report]:
+    """Raises Wrong where lines are missing, doubled, unknown, or belong to nothing."""
+    report: Report | None = None
+    tail: Report | None = None
+    for line in lines:
+        if head := _HEAD.fullmatch(line):
+            if report:
+                break
+            report, tail = Report(head), None
+        elif report and report.head["label"] == ALL:
+            if line.startswith("issued"):
+                yield report
+                report = None
+        elif report and line:
+            kind, match = next(((k, m) for k, pattern in _BODY.items() if (m := pattern.fullmatch(line))), ("", None))
+            if not match:
+                raise Wrong(f"a line that does not belong into the report of {report.head['label']}: {line[:80]}")
+            report.add(kind.removesuffix(" 2"), match)
+            if kind.startswith("issued"):
+                tail, report = report, None
+                yield tail
+        elif tail and (match := _TAIL.fullmatch(line)):
+            tail.lines[("", "tail")], tail = [match], None
+        elif tail and (match := _ERRORS.fullmatch(line)):
+            raise Wrong(f"{match[1]} I/Os failed in {tail.head['label']}")
+        elif _PIECE.match(line):
+            raise Wrong(f"a piece of a report without the rest: {line[:80]}")
+        elif line.startswith("Run status"):
+            tail = None
+    if report:
+        raise Wrong(f"the report of {report.head['label']} is cut or damaged")

@@ -1,0 +1,69 @@
+"""IOR: throughput and IOPS of MPI ranks over files of their own or one that they share, by POSIX or MPI-IO."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from iosweep.tools import FileSet, Parsed, Phase, Reading, Step, Streams, Value
+from iosweep.tools.ior import argv as _argv
+from iosweep.tools.ior.options import OPTIONS, PHASES
+
+
+class Ior:
+    """IOR 4.0 or newer, `threads_per_node` ranks on each node."""
+
+    name = "ior"
+    help = "throughput and IOPS of MPI ranks; file per process, shared file, MPI-IO"
+    program = "ior"
+    get_it = "spack install ior, or build it from github.com/hpc/ior"
+    version_argv = ("ior", "-a", "DUMMY", "-b", "1k", "-t", "1k")  # it has no --version; this touches no file
+    mpi = True
+    together = False
+    outputs: Mapping[str, str] = {"summary": _argv.SUMMARY}
+    own_data = "IOR's own buffers are one block again and again: 94 % duplicates, 5.3 times compressible"
+    options = OPTIONS
+    phases = PHASES
+
+    def version(self, printed: str) -> str:
+        found = re.search(r"^IOR-(\S+?):", printed, re.MULTILINE)
+        return found[1] if found else "unknown"
+
+    def unfit(self, version: str) -> str | None:
+        old = re.match(r"[0-3]\.", version)
+        return f"IOR {version} has neither minTimeDuration nor random data; 4.0 or newer is needed" if old else None
+
+    def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
+        return _argv.check(options, phases, time_s)
+
+    def check_directory(self, directory: str) -> str | None:
+        return _argv.check_directory(directory)
+
+    def file_set(self, step: Step, fresh: str) -> FileSet:
+        return _argv.file_set(step, fresh)
+
+    def argv(self, step: Step, directory: str, seed: int) -> list[str]:
+        return _argv.command(step, directory, seed)
+
+    def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
+        from iosweep.tools.ior import parse as _parse
+
+        return _parse.parse(streams, step, phase)
+
+    def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
+        from iosweep.tools.ior import read as _read  # late: campaigns do without
+
+        return _read.read(files, exit_code)
+
+    def leftover(self, step: Step) -> int | None:
+        return None
+
+    def inodes(self, step: Step) -> int:
+        new = step.phase.writes and step.options["write_mode"] == "new"
+        return (step.tasks if step.options["file_per_process"] else 1) if new else 0
+
+    def work(self, step: Step) -> int:
+        return 0
+
+
+TOOL = Ior()

@@ -1,0 +1,134 @@
+"""The exact IOR commands. Pure: a step in, argv out."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from iosweep.tools import FileSet, Step, Streams, Value
+from iosweep.tools.ior.options import RANDOM
+from iosweep.units import size_name
+
+#: Where IOR is started: a name that needs no quoting. JSON has four digits of what its table rounds.
+SUMMARY = "summary.json"
+_OUTPUT = ("-O", f"summaryFile={SUMMARY},summaryFormat=JSON")
+#: The file, or the first part of the files' names.
+NAME = "data"
+#: IOR adds the rank to the seed of the offsets, in 32 bits; 0 is none.
+_SEEDS = 1 << 30
+
+
+def check(options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
+    """What is wrong with a combination, or None."""
+    transfer, size = (options[name] for name in ("transfer_size", "file_size"))
+    assert isinstance(transfer, int) and isinstance(size, int)
+    random = [phase for phase in phases if phase in RANDOM]
+    if time_s is not None and (time_s < 1 or time_s != int(time_s)):
+        return f"phase_time {time_s:g} s is not in whole seconds, as IOR counts"
+    if transfer > size:
+        return f"transfer_size {size_name(transfer)} is larger than file_size {size_name(size)}"
+    if size % transfer:
+        return f"file_size {size_name(size)} is not a multiple of transfer_size {size_name(transfer)}"
+    if random and transfer == size:
+        return f"{random[0]} needs a file_size above transfer_size {size_name(transfer)}: IOR has one offset otherwise"
+    if options["o_direct"] and options["api"] != "POSIX":
+        return f"o_direct has no effect with api {options['api']}; set o_direct: false"
+    if options["o_direct"] and transfer % 512:
+        return f"transfer_size {transfer} is not a multiple of 512, which O_DIRECT needs"
+    if options["collective"] and options["api"] != "MPIIO":
+        return f"collective has no effect with api {options['api']}; use MPIIO"
+    if options["collective"] and random and not options["file_per_process"]:
+        return f"{random[0]} on a shared file hangs with collective calls: IOR's ranks make unlike numbers of them"
+    if options["collective"] and time_s is not None:
+        return (
+            "collective calls with a phase_time hang now and then: IOR's ranks disagree on the end;"
+            " set phase_time: one_pass"
+        )
+    if options["api"] == "MPIIO" and options.get("write_mode") == "overwrite":
+        return "write_mode overwrite cannot be had with api MPIIO: IOR truncates the file; set write_mode: new"
+    return None
+
+
+def check_directory(directory: str) -> str | None:
+    """Why IOR cannot work below a directory of this name, or None."""
+    if "@" in directory:
+        return "has an `@`, at which IOR takes it apart as two files; use a directory without"
+    if strange := next((c for c in directory if c in '"\\' or ord(c) < 32), None):
+        return f"has the character {strange!r}, which breaks IOR's JSON; use a directory without"
+    return None
+
+
+def file_set(step: Step, fresh: str) -> FileSet:
+    """The files a step works on. With a file per process, sets are shared by all points with the same file size.
+
+    Over several nodes also of the same number of ranks on each: who wrote a file must be on another node than who
+    reads it.
+    """
+    phase, size, tasks = step.phase, step.number("file_size"), step.tasks
+    if phase.writes and step.options["write_mode"] == "new":
+        return FileSet(f"{fresh}/{phase.name}", "fresh", of_all_nodes=True)
+    role: Literal["read", "write"] = "write" if phase.writes else "read"
+    placed = f"-{step.nodes}n{step.number('threads_per_node')}t" if step.nodes > 1 and role == "read" else ""
+    separate = bool(step.options["file_per_process"])
+    return FileSet(
+        directory=f"sets/ior-{role}-{size_name(size)}" + (placed if separate else f"-shared{placed or f'-{tasks}'}"),
+        role=role,
+        files=tuple(f"{NAME}.{rank:08}" for rank in range(tasks)) if separate else (NAME,),
+        file_size_bytes=size if separate else size * tasks,
+        of_all_nodes=True,
+        prepare=lambda path: _prepare(path, size, separate),
+        prepare_tasks=tasks,
+        prepared=_prepared,
+    )
+
+
+def _prepare(directory: str, size: int, separate: bool) -> list[str]:
+    """Write a set completely, with random data: what is read later neither compresses nor deduplicates."""
+    block = min(size & -size, 1 << 20)  # the largest power of two that divides the file
+    return [
+        *("ior", "-a", "POSIX"),
+        *(["-F"] if separate else []),
+        *("-b", str(size), "-t", str(block), "-w", "-k", "-e"),
+        *("-l", "random", "-G", str(1 + zlib.crc32(directory.encode()) % _SEEDS)),
+        *("-o", f"{directory}/{NAME}", *_OUTPUT),
+    ]
+
+
+def _prepared(streams: Streams) -> str | None:
+    """What is wrong with the output of `_prepare`, or None. (Sizes and holes are looked at on the target.)"""
+    said = streams["stdout"].decode("utf-8", "replace").splitlines()
+    return next((line.strip() for line in said if line.startswith("ERROR")), None)
+
+
+def command(step: Step, directory: str, seed: int) -> list[str]:
+    """The exact argv of a step over the absolute `directory`."""
+    options, phase, seed = step.options, step.phase, 1 + seed % _SEEDS
+    random, separate = phase.name in RANDOM, bool(options["file_per_process"])
+    argv = ["ior", "-a", str(options["api"])]
+    if separate:
+        argv.append("-F")
+    if options["o_direct"]:
+        argv.append("--posix.odirect")
+    if options["collective"]:
+        argv.append("-c")
+    argv += ["-b", str(step.number("file_size")), "-t", str(step.number("transfer_size")), "-k"]
+    if random:
+        # or it is the second of the clock, one for all ranks
+        argv += ["-z", f"--random-offset-seed={seed}"]
+    if phase.reads:
+        argv.append("-r")
+        if separate or not random:  # on a shared file random offsets are anybody's, and IOR refuses both
+            argv.append("-C")
+    else:
+        argv.append("-w")
+        if options["write_mode"] == "overwrite":
+            argv.append("-E")  # or the file is unlinked first, and its blocks are allocated anew
+        if options["fsync"]:
+            argv.append("-e")
+        if options["data"] == "random":
+            argv += ["-l", "random", "-G", str(seed)]  # without a seed every run writes the same
+    if step.time_s is not None:
+        # The deadline alone ends early when the files are through; the least duration alone runs to their end.
+        argv += ["-D", str(int(step.time_s)), "-O", f"minTimeDuration={int(step.time_s)}"]
+    return [*argv, "-o", f"{directory}/{NAME}", *_OUTPUT]

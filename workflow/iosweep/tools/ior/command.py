@@ -1,0 +1,94 @@
+"""IOR's command line, as it prints it: blanks inside an argument are lost, so only what is certain is taken from it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+_WITH_VALUE = frozenset("AabdDfGijJlMNoOQstTUX")
+#: of IOR 3.1 and earlier (getopt); -l has a value from 3.1 on
+_WITH_VALUE_OLD = frozenset("AabdDfGijJMNoOQstTUX")
+_PACKETS = ("offset", "incompressible", "timestamp", "o", "i", "t", "g")
+_SIZES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(r"(\d+)\s*([bkmgt]?)(?:i?b|ytes)?", re.IGNORECASE)
+
+
+def size(text: str | None) -> int | None:
+    """Bytes of `16m`, `16 MiB` or `262144 bytes`; None where the text is rounded (`1.50 MiB`) or no size."""
+    match = _SIZE.fullmatch(text.strip()) if text else None
+    return int(match[1]) * _SIZES[match[2].lower()] if match else None
+
+
+def number(text: str | None) -> int | None:
+    """The whole number that is the text, else None."""
+    return int(text) if text and re.fullmatch(r"-?\d{1,18}", text.strip()) else None
+
+
+@dataclass(frozen=True)
+class Command:
+    """Options of a command line. `certain` is false where a script (-f) may say otherwise: then it tells nothing."""
+
+    flags: frozenset[str] = frozenset()
+    values: dict[str, str] = field(default_factory=dict)  # letters, and lower-case names of -O and --name=value
+    certain: bool = True
+    old: bool = False  # of IOR 3.1 or earlier
+
+    def on(self, flag: str, directive: str = "") -> bool:
+        """Whether a flag is set, by its letter or by `-O directive=1`."""
+        return flag in self.flags or self.values.get(directive.lower(), "0") not in ("0", "")
+
+    def operations(self) -> tuple[str, ...] | None:
+        """What is measured; None where the command line does not tell. Without any of -w -r -W -R: both."""
+        write, read = self.on("w", "writeFile"), self.on("r", "readFile")
+        check = self.on("R", "checkRead")
+        read = read or (check and not self.old)  # 3.1 and earlier do not measure what they read for a check
+        if not write and not read:
+            return None if check or self.on("W", "checkWrite") else ("write", "read")
+        return tuple(name for name, wanted in (("write", write), ("read", read)) if wanted)
+
+
+def parse(line: str | None, old: bool = False) -> Command | None:
+    """The options in a command line as IOR prints it; None without one. Unknown words are skipped.
+
+    `old`: as IOR 3.1 and earlier read it.
+    """
+    if not line:
+        return None
+    flags: set[str] = set()
+    values: dict[str, str] = {}
+    words = line.split()[1:]
+    while words:
+        word = words.pop(0)
+        if old and word.startswith("-"):
+            _letters(word[1:], words, flags, values)
+        elif word.startswith("--"):
+            name, _, value = word[2:].partition("=")
+            values[name.lower()] = value or "1"
+        elif word.startswith("-") and len(word) > 1:
+            name, _, value = word[1:].partition("=")
+            if name[0] in _WITH_VALUE:
+                _value(name[0], name[1:] or value or (words.pop(0) if words else ""), values)
+            elif value != "0":
+                flags |= set(name)
+    return Command(frozenset(flags), values, certain="f" not in values, old=old)
+
+
+def _letters(letters: str, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+    """One word as getopt reads it: flags, up to the first letter that has a value (the rest, or the next word)."""
+    for at, letter in enumerate(letters, 1):
+        if letter in _WITH_VALUE_OLD:
+            _value(letter, letters[at:] or (words.pop(0) if words else ""), values)
+            return
+        if letter == "l" and (letters[at:] or (words or [""])[0]) in _PACKETS:
+            values["l"] = letters[at:] or words.pop(0)
+            return
+        flags.add(letter)
+
+
+def _value(letter: str, value: str, values: dict[str, str]) -> None:
+    if letter != "O":
+        values[letter] = value
+        return
+    for pair in value.split(","):
+        key, _, given = pair.partition("=")
+        values[key.lower()] = given

@@ -1,0 +1,154 @@
+"""IOR's JSON: nested by iteration in 3.3, a flat list without iterations from 4.0 on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from iosweep.tools.ior.rows import MIB
+from iosweep.tools.ior.run import OPERATIONS, Printed, Result, Run, Total
+
+_START = re.compile(r'^\{[ \t]*\r?\n(?=[ \t]*")', re.MULTILINE)
+_NEXT = re.compile(r'^\{[ \t]*\r?\n(?=[ \t]*"Version")', re.MULTILINE)
+_FACTS = {
+    "numTasks": "tasks", "tasksPerNode": "clients per node", "repetitions": "repetitions", "segmentCount": "segments",
+    "blockSize": "blocksize", "transferSize": "xfersize", "API": "api", "filePerProc": "fPP",
+}  # fmt: skip
+#: without these figures cannot be judged
+_NEEDED = (
+    "transferSize", "blockSize", "segmentCount", "deadlineForStonewall", "readFile", "writeFile", "tasks",
+    "repetitions",
+)  # fmt: skip
+
+
+class Inside(str):
+    """Text of a damaged document: what stands in it is no result of another run."""
+
+
+def pieces(source: str, text: str) -> Iterator[str | list[Run]]:
+    """The text in order, with the runs of each JSON document in its place. A damaged document is a run without
+    results, followed by its text: what is inside of it, where its end is there, and what follows."""
+    at = 0
+    while start := _START.search(text, at):
+        yield text[at : start.start()]
+        try:
+            document, at = _DECODER.raw_decode(text, start.start())
+            yield runs(source, document)
+        except (ValueError, RecursionError) as error:
+            following = _NEXT.search(text, start.end())
+            at = following.start() if following else len(text)
+            damaged = text[start.start() : at]
+            yield [Run(source, "json", problems=(_why(damaged, error),))]
+            end = damaged.rfind('"Finished"') + 1
+            yield Inside(damaged[:end])
+            yield damaged[end:]
+    rest = text[at:]
+    if headless := re.search(r'^\s*"(access|bwMiB|Version|operation)": ', rest, re.MULTILINE):
+        yield rest[: headless.start()]
+        yield [Run(source, "json", problems=("the JSON is damaged: its beginning is not there",))]
+        rest = rest[headless.start() :]
+        end = rest.rfind('"Finished"') + 1
+        yield Inside(rest[:end])
+        rest = rest[end:]
+    yield rest
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. IOR 3.3 repeats some keys; with another value than before it is lines of two runs."""
+    made: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in made and made[key] != value:
+            raise ValueError(f"{key} is there twice with different values")
+        made[key] = value
+    return made
+
+
+def _no_figure(text: str) -> Any:
+    raise ValueError(f"{text} is no figure")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_float=Printed.of, parse_constant=_no_figure)
+
+
+def _why(damaged: str, error: Exception) -> str:
+    if '"Finished"' not in damaged:
+        return "the JSON is cut: the run did not end"
+    if re.search(r'"verbose": [1-9]', damaged):
+        return "the JSON is damaged: IOR 4.0 with -v writes it invalid"
+    return f"the JSON is damaged (a quote in a path makes it so, too): {str(error)[:120]}"
+
+
+def runs(source: str, document: Any) -> list[Run]:
+    """The tests of a document, not judged yet. What is not as IOR writes it is a problem of the run."""
+    try:
+        tests = document["tests"]
+        totals = [(entry["TestID"], _total(entry)) for entry in document["summary"]]
+        if not isinstance(tests, list) or not tests or not document["Finished"]:
+            raise ValueError("no tests, or not finished")
+        found = [_test(source, document, test, [t for of, t in totals if of == test["TestID"]]) for test in tests]
+        if len(totals) != sum(len(run.totals) for run in found):
+            raise ValueError("the summary is of a test that is not there")
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        return [Run(source, "json", problems=(f"the JSON lacks what is expected: {error!r}"[:200],))]
+    return found
+
+
+def _test(source: str, document: dict[str, Any], test: dict[str, Any], totals: list[Total]) -> Run:
+    parameters = {key: str(value) for key, value in test["Parameters"].items()}
+    options = {key: str(value) for key, value in test["Options"].items()}
+    if missing := [name for name in _NEEDED if name not in parameters and name not in options]:
+        raise ValueError(f"no {', '.join(missing)}")
+    results: list[Result] = []
+    for number, entry in enumerate(test["Results"]):
+        nested = isinstance(entry, list)
+        for one in entry if nested else [entry]:
+            if one["access"] == "remove":
+                continue
+            iteration = number if nested else sum(r.access == one["access"] for r in results)
+            results.append(_result(one, iteration))
+    return Run(
+        source=source,
+        layout="json",
+        version=str(document["Version"]) or None,
+        options=options,
+        parameters=parameters,
+        command=str(document.get("Command line") or "") or None,
+        results=tuple(results),
+        totals=tuple(totals),
+    )
+
+
+def _printed(value: Any, scale: float = 1.0) -> Printed:
+    if not isinstance(value, Printed):
+        raise TypeError(f"{str(value)[:40]} is no figure")
+    return value.times(scale)
+
+
+def _result(entry: dict[str, Any], iteration: int) -> Result:
+    if entry["access"] not in OPERATIONS:
+        raise ValueError(f"unknown access {str(entry['access'])[:40]}")
+    return Result(
+        access=entry["access"],
+        iteration=iteration,
+        bandwidth_bytes_per_s=_printed(entry["bwMiB"], MIB),
+        ops_per_s=_printed(entry["iops"]),
+        block_bytes=_printed(entry["blockKiB"], 1024.0),
+        transfer_bytes=_printed(entry["xferKiB"], 1024.0),
+        open_s=_printed(entry["openTime"]),
+        io_s=_printed(entry["wrRdTime"]),
+        close_s=_printed(entry["closeTime"]),
+        total_s=_printed(entry["totalTime"]),
+    )
+
+
+def _total(entry: dict[str, Any]) -> Total:
+    return Total(
+        access=entry["operation"],
+        maximum=_printed(entry["bwMaxMIB"], MIB),
+        minimum=_printed(entry["bwMinMIB"], MIB),
+        mean=_printed(entry["bwMeanMIB"], MIB),
+        aggregate_bytes=_printed(entry["xsizeMiB"], MIB),
+        facts={fact: str(entry[name]) for name, fact in _FACTS.items() if name in entry},
+    )

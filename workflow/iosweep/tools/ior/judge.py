@@ -1,0 +1,224 @@
+"""Whether a run's figures can be trusted: nothing missing, nothing double, and figures that fit one another.
+
+What IOR divides (ior.c, ReduceIterResults): bandwidth = bytes / total, operations per second = (bytes / transfer
+size) / io, both before rounding. So each row proves itself, as well as its printed digits allow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from iosweep.tools.ior.facts import time_bounded
+from iosweep.tools.ior.run import MIXED, OPERATIONS, Moved, Printed, Result, Run
+
+_SLACK = 1e-9  # of floating point; the printed digits' own error is far above it
+Range = tuple[float, float]
+
+
+def judge(run: Run, moved: Sequence[Moved]) -> Run:
+    """The run (its facts derived) with bytes where they are exact, the best figures, and all that is wrong.
+
+    `moved`: IOR's warnings on this run, in order.
+    """
+    problems = _complete(run)
+    run, unclaimed = _attach(run, moved)
+    if unclaimed and run.results:
+        problems.append(f"{unclaimed} warnings on the bytes moved belong to no result")
+    results = [_bytes(run, result, problems) for result in run.results]
+    problems += _whole_blocks(run, results)
+    for result in results:
+        problems += _consistent(run, result)
+    problems += _totals(run, results)
+    results = [_best(run, result) for result in results]
+    return replace(run, results=tuple(results), problems=tuple(dict.fromkeys((*run.problems, *problems))))
+
+
+def _name(result: Result) -> str:
+    return f"{result.access} of iteration {result.iteration}"
+
+
+def _product(a: Printed, b: Printed) -> Range:
+    """What the product of two figures may have been before they were rounded."""
+    low = max(0.0, a - a.error) * max(0.0, b - b.error)
+    return low * (1 - _SLACK), (a + a.error) * (b + b.error) * (1 + _SLACK)
+
+
+def moved_range(result: Result) -> Range:
+    """Bytes that a row's bandwidth and time allow."""
+    return _product(result.bandwidth_bytes_per_s, result.total_s)
+
+
+def _within(value: float, allowed: Range) -> bool:
+    return allowed[0] <= value <= allowed[1]
+
+
+def _complete(run: Run) -> list[str]:
+    """Every operation of every iteration once, in IOR's order."""
+    if not run.results:
+        return [] if run.problems else ["no results"]
+    if run.layout == "notes":  # one row is taken over from each run (its last); the rest is not there
+        return []
+    found = [(result.access, result.iteration) for result in run.results]
+    names = run.operations or tuple(name for name in OPERATIONS if any(access == name for access, _ in found))
+    last = max(iteration for _, iteration in found)
+    iterations = run.repetitions or last + 1
+    expected = [(access, i) for i in range(min(iterations, 100_000)) for access in names]
+    if found == expected:
+        return []
+    counts, wanted = Counter(found), set(expected)
+    told = "" if run.repetitions is None else f" ({run.repetitions} repetitions of {' and '.join(names)})"
+    for (access, iteration), count in counts.items():
+        if count > 1:
+            return [f"{access} of iteration {iteration} is there more than once: {MIXED}"]
+        if (access, iteration) not in wanted:
+            return [f"{access} of iteration {iteration} was not asked for{told}: {MIXED}"]
+    for access, iteration in expected:
+        if (access, iteration) not in counts:
+            return [f"{access} of iteration {iteration} is missing{told}"]
+    return [f"the results are out of order: {MIXED}"]
+
+
+def _expected(run: Run) -> int | None:
+    if run.block_bytes is None or run.segments is None or run.tasks is None:
+        return None
+    return run.block_bytes * run.segments * run.tasks
+
+
+def _attach(run: Run, moved: Sequence[Moved]) -> tuple[Run, int]:
+    """Each warning at its row: IOR prints it before the row, but not for rows that moved just the expected bytes."""
+    queue = list(moved)
+    results: list[Result] = []
+    for left, result in zip(range(len(run.results), 0, -1), run.results, strict=True):
+        if queue:
+            allowed = moved_range(result)
+            usual = _within(queue[0].expected, allowed) and not _within(queue[0].moved, allowed)
+            if len(queue) >= left or (_within(queue[0].moved, allowed) and not usual):
+                result = replace(result, moved=queue.pop(0))
+        results.append(result)
+    return replace(run, results=tuple(results)), len(queue)
+
+
+def _bytes(run: Run, result: Result, problems: list[str]) -> Result:
+    """The row with its exact bytes where they are told."""
+    expected = _expected(run)
+    if result.moved:
+        problems += _moved(run, result, result.moved, expected)
+        return replace(result, bytes_moved=result.moved.moved)
+    if not time_bounded(run):
+        return replace(result, bytes_moved=expected)
+    if run.log_seen:  # no warning: as many as expected
+        return replace(result, bytes_moved=expected)
+    if result.access == "read":
+        problems.append(
+            f"{_name(result)} was bounded by time: only IOR's messages tell whether it read beyond what is allocated"
+        )
+    if result.iteration == 0 and run.transfer_bytes:
+        for total in run.totals:
+            if total.access == result.access and total.aggregate_bytes is not None:
+                whole = round(total.aggregate_bytes / run.transfer_bytes) * run.transfer_bytes
+                if total.aggregate_bytes.near(whole) and 2 * total.aggregate_bytes.error < run.transfer_bytes:
+                    return replace(result, bytes_moved=whole)
+    return result
+
+
+def _moved(run: Run, result: Result, moved: Moved, expected: int | None) -> list[str]:
+    """What IOR's warning says about a row."""
+    problems = []
+    where = _name(result)
+    if expected is not None and moved.expected != expected:
+        problems.append(f"{where}: IOR expected {moved.expected} bytes, block x segments x tasks is {expected}")
+    if not (moved.stonewalled or time_bounded(run)):
+        if moved.moved != moved.expected:
+            problems.append(f"{where}: {moved.moved} of {moved.expected} bytes were moved, and no time limit says why")
+        elif moved.stat < moved.moved:
+            problems.append(f"{where}: {moved.moved} bytes were moved, but the files have {moved.stat}")
+    elif result.access == "read" and moved.stat != moved.moved and moved.stat < moved.expected:
+        # holes and what is beyond the end cost nothing: seen with a file that -w -z -D left a third allocated
+        problems.append(
+            f"{where} went beyond what is allocated: {moved.moved} bytes were read, the files have {moved.stat} of"
+            f" {moved.expected}; the figure is false"
+        )
+    elif result.access == "write" and moved.stat < moved.moved <= moved.expected:
+        problems.append(f"{where}: {moved.moved} bytes were written, but the files have {moved.stat}")
+    return problems
+
+
+def _whole_blocks(run: Run, results: Sequence[Result]) -> list[str]:
+    """CSV has no segments: bytes must be one whole multiple of block x tasks, the same for all rows."""
+    rows = [result for result in results if result.bytes_moved is None]
+    if not rows or not run.block_bytes or not run.tasks or time_bounded(run) or _expected(run) is not None:
+        return []
+    unit = run.block_bytes * run.tasks
+    low, high = 1, 1 << 62
+    for result in rows:
+        allowed = moved_range(result)
+        low, high = max(low, math.ceil(allowed[0] / unit)), min(high, math.floor(allowed[1] / unit))
+        if result.ops_per_s is not None and run.transfer_bytes:
+            ops = _product(result.ops_per_s, result.io_s)
+            per_unit = unit / run.transfer_bytes
+            low, high = max(low, math.ceil(ops[0] / per_unit)), min(high, math.floor((ops[1] + 1) / per_unit))
+        if low > high:
+            return [
+                f"{_name(result)}: bandwidth x time is no whole number of blocks, or not the other rows': bounded by"
+                " time (-D; IOR's messages would tell the bytes) or lines of several runs"
+            ]
+    return []
+
+
+def _consistent(run: Run, result: Result) -> list[str]:
+    """Where the figures of a row do not fit one another."""
+    problems = []
+    where = _name(result)
+    if result.bandwidth_bytes_per_s <= 0 or (result.ops_per_s is not None and result.ops_per_s <= 0):
+        return [f"{where}: a figure is 0"]
+    allowed = moved_range(result)
+    if result.bytes_moved is not None and not _within(result.bytes_moved, allowed):
+        problems.append(f"{where}: bandwidth x time is {allowed[0]:.6g} to {allowed[1]:.6g}, not {result.bytes_moved}")
+    if result.ops_per_s is not None and run.transfer_bytes:
+        ops = _product(result.ops_per_s, result.io_s)
+        wanted: Range = (allowed[0] / run.transfer_bytes - 1, allowed[1] / run.transfer_bytes)
+        if result.bytes_moved is not None:
+            wanted = (float(result.bytes_moved // run.transfer_bytes),) * 2
+        if ops[1] < wanted[0] or ops[0] > wanted[1]:
+            problems.append(f"{where}: operations/s x time is {ops[0]:.6g} to {ops[1]:.6g}, not {wanted[0]:.6g}")
+    for name, part in (("open", result.open_s), ("transfer", result.io_s), ("close", result.close_s)):
+        if part > result.total_s + part.error + result.total_s.error + _SLACK:
+            problems.append(f"{where}: its {name} takes longer ({part:g} s) than all of it ({result.total_s:g} s)")
+    return problems
+
+
+def _totals(run: Run, results: Sequence[Result]) -> list[str]:
+    """Where Max Write, Max Read and the summary do not fit the rows."""
+    problems = []
+    for total in run.totals:
+        rows = [result.bandwidth_bytes_per_s for result in results if result.access == total.access]
+        if not rows:
+            problems.append(f"the summary tells of {total.access}, of which there are no results")
+            continue
+        widest = max(row.error for row in rows)
+        mean = Printed(sum(rows) / len(rows))
+        mean.error = widest
+        found = ((total.maximum, max(rows)), (total.minimum, min(rows)), (total.mean, mean))
+        for name, (told, made) in zip(("maximum", "minimum", "mean"), found, strict=True):
+            if told is not None and not told.near(made):
+                problems.append(f"the summary's {name} of {total.access} is {told:.6g} B/s, the rows' {made:.6g}")
+        first = next(result for result in results if result.access == total.access)
+        size = total.aggregate_bytes
+        moved = first.bytes_moved if first.iteration == 0 else None
+        # IOR's table prints MiB from a C float; 3.1 and earlier print bytes
+        slack = _SLACK if run.old else 1e-6
+        if size is not None and moved is not None and abs(size - moved) > size.error + slack * size:
+            problems.append(f"{total.access} moved {moved} bytes, {size:.12g} says the summary")
+    return problems
+
+
+def _best(run: Run, result: Result) -> Result:
+    """The bandwidth with the most digits: with one iteration, Max Write and the summary say the same as the row."""
+    if any(other.access == result.access and other.iteration != result.iteration for other in run.results):
+        return result
+    told = [total.maximum for total in run.totals if total.access == result.access]
+    best = min([result.bandwidth_bytes_per_s, *told], key=lambda printed: printed.error)
+    return replace(result, bandwidth_bytes_per_s=best)

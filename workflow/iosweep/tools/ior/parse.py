@@ -1,0 +1,83 @@
+"""The JSON summary and the standard output of one IOR run to figures, evidence and problems. Never raises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iosweep.tools import Parsed, Phase, Step, Streams
+from iosweep.tools.ior.read import summary
+from iosweep.tools.ior.run import Result, Run
+
+#: IOR seeds each block of random data with its offset, in 32 bits (4.0.0, measured): after so many bytes of a file the
+#: same blocks come again.
+_DISTINCT_BYTES = 1 << 32
+#: IOR's times have four digits in JSON.
+_CLOCK_S = 0.0001
+
+
+def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
+    """Figures of one run of one operation and one iteration.
+
+    Bandwidth is bytes / `runtime_s`, from the first open to the last close; `ops_per_s` is transfers / `io_s`. IOR's
+    own latency is not taken: it is wrong with a deadline.
+    """
+    document, stdout = streams.get("summary"), streams.get("stdout", b"")
+    messages = _messages(stdout)
+    if not document:
+        return Parsed(evidence={"messages": messages}, problems=["IOR wrote no summary", *messages[:3]])
+    run = summary(document, stdout)
+    evidence: dict[str, Any] = {
+        "errors": list(run.problems),
+        "tasks": run.tasks,
+        "nodes": run.nodes,
+        # with -C each rank reads what the rank of the next node wrote
+        "shift": run.clients_per_node if run.parameters.get("reorderTasks") == "1" and (run.nodes or 1) > 1 else None,
+        "messages": messages,
+    }
+    shared = not step.options["file_per_process"]
+    if step.number("file_size") * (step.tasks if shared else 1) > _DISTINCT_BYTES:
+        evidence["repeats"] = "IOR's random data begins anew after 4 GiB of a file"
+    if not run.results:
+        return Parsed(run.version, {}, evidence, ["IOR's summary holds no result"])
+    wanted = "read" if phase.reads else "write"
+    evidence["silent_directions"] = [] if any(r.access == wanted for r in run.results) else [wanted]
+    evidence["unasked_directions"] = sorted({r.access for r in run.results} - {wanted})
+    if len(run.results) != 1:
+        return Parsed(run.version, {}, evidence, [f"IOR's summary holds {len(run.results)} results, not one"])
+    (result,) = run.results
+    moved = _moved(run, result, step)
+    transfer = step.number("transfer_size")
+    evidence |= {
+        "transferred_bytes": moved,
+        "rate_times_runtime_bytes": result.bandwidth_bytes_per_s * result.total_s,
+        "clock_s": _CLOCK_S,
+    }
+    operations = float(result.ops_per_s) if result.ops_per_s is not None else None
+    figures = {
+        "bandwidth_bytes_per_s": float(result.bandwidth_bytes_per_s),
+        "ops_per_s": operations,
+        f"{wanted}_bandwidth_bytes_per_s": float(result.bandwidth_bytes_per_s),
+        f"{wanted}_ops_per_s": operations,
+        "bytes_read" if phase.reads else "bytes_written": moved,
+        "ops": moved // transfer,
+        "runtime_s": float(result.total_s),
+        "open_s": float(result.open_s),
+        "io_s": float(result.io_s),
+        "close_s": float(result.close_s),
+        "tasks": run.tasks,
+        "label": result.access,
+    }
+    return Parsed(run.version, figures, evidence, [])
+
+
+def _moved(run: Run, result: Result, step: Step) -> int:
+    """Bytes that were moved: as IOR says where they are not those of the files, and these otherwise."""
+    if result.moved:
+        return result.moved.moved
+    return (run.tasks or step.tasks) * step.number("file_size")
+
+
+def _messages(stdout: bytes) -> list[str]:
+    """Lines that say more than that all went well."""
+    lines = (line.strip() for line in stdout.decode("utf-8", "replace").splitlines())
+    return [line[:300] for line in lines if line and not line.startswith("Writing output to")][:20]

@@ -1,0 +1,116 @@
+"""What one run of IOR says, whatever it was written as: the structure that the layouts fill and the checks judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+#: how a problem ends that says so; then no run of the same file is trusted
+MIXED = "lines of several runs are mixed"
+OPERATIONS = ("write", "read")  # in IOR's own order within an iteration
+
+Layout = Literal["table", "csv", "json", "notes"]
+_LARGEST = 1e18  # beyond any figure in any unit; products of two stay finite
+
+
+class Printed(float):
+    """A figure as it was printed. `error` is half a unit of its last digit, in the figure's own unit."""
+
+    error: float
+
+    @classmethod
+    def of(cls, text: str, scale: float = 1.0) -> Printed:
+        """The number in `text` (plain decimals, as C's %f writes) times `scale`. ValueError where it is none."""
+        value = float(text)
+        if not abs(value) < _LARGEST:  # NaN is not either
+            raise ValueError(f"{text[:40]} is no figure")
+        printed = cls(value * scale)
+        printed.error = 0.5 * 10.0 ** -len(text.partition(".")[2]) * scale
+        return printed
+
+    def times(self, scale: float) -> Printed:
+        """The same figure in another unit."""
+        scaled = Printed(self * scale)
+        scaled.error = self.error * scale
+        return scaled
+
+    def near(self, other: float) -> bool:
+        """Whether both may be the same figure, each rounded on its own."""
+        error = self.error + (other.error if isinstance(other, Printed) else 0.0)
+        return abs(self - other) <= error + 1e-9 * abs(self)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """IOR's warning that it moved other than the file's expected size (bytes, all ranks together)."""
+
+    expected: int
+    stat: int
+    moved: int
+    stonewalled: bool = False  # IOR says that a time limit (-D) is why
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row: an operation of one iteration. Times in seconds. IOR's latency is left out: it ignores the segments."""
+
+    access: str  # write or read
+    iteration: int  # from 0
+    bandwidth_bytes_per_s: Printed  # bytes / total_s
+    ops_per_s: Printed | None  # transfers / io_s; not printed before 3.3
+    block_bytes: Printed
+    transfer_bytes: Printed
+    open_s: Printed
+    io_s: Printed
+    close_s: Printed
+    total_s: Printed
+    tasks: int | None = None
+    moved: Moved | None = None  # the warning that belongs to this row
+    bytes_moved: int | None = None  # exact, where it is told; set by the checks
+
+
+@dataclass(frozen=True)
+class Total:
+    """A line of `Summary of all tests`, or `Max Write` (which has a maximum only). Bandwidths in bytes/s."""
+
+    access: str
+    maximum: Printed
+    minimum: Printed | None = None
+    mean: Printed | None = None
+    aggregate_bytes: Printed | None = None  # moved in the first iteration
+    facts: Mapping[str, str] = field(default_factory=dict)  # what else it says, named as under `Options`
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run (one test of it, where a script has several). `problems`: why its figures cannot be trusted."""
+
+    source: str
+    layout: Layout
+    version: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)  # as IOR prints them under `Options`
+    parameters: Mapping[str, str] = field(default_factory=dict)  # JSON only
+    command: str | None = None
+    results: tuple[Result, ...] = ()
+    totals: tuple[Total, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)  # leading columns of the Lustre notes' results.csv
+    problems: tuple[str, ...] = ()
+    log_seen: bool = False  # IOR's messages were among what was read
+    old: bool = False  # the layout, and so the command line, of IOR 3.1 and earlier
+    # derived by facts.py; None where nothing tells
+    api: str | None = None
+    tasks: int | None = None
+    nodes: int | None = None
+    clients_per_node: int | None = None
+    repetitions: int | None = None
+    segments: int | None = None
+    block_bytes: int | None = None
+    transfer_bytes: int | None = None
+    file_per_process: bool | None = None
+    collective: bool | None = None
+    random: bool | None = None
+    o_direct: bool | None = None
+    fsync: bool | None = None
+    stonewall_s: int | None = None
+    operations: tuple[str, ...] | None = None  # that were asked for

@@ -1,0 +1,72 @@
+"""mdtest: rates of metadata operations of MPI ranks on files and directories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from iosweep.tools import FileSet, Parsed, Phase, Reading, Step, Streams, Value
+from iosweep.tools.mdtest import argv as _argv
+from iosweep.tools.mdtest.options import OPTIONS, PHASES
+
+
+class Mdtest:
+    """mdtest 4.0 or newer, `threads_per_node` ranks on each node."""
+
+    name = "mdtest"
+    help = "rates of creating, looking up, reading and deleting files and directories, by MPI ranks"
+    program = "mdtest"
+    get_it = "spack install ior, or build it from github.com/hpc/ior"
+    version_argv = ("mdtest", "-a", "DUMMY", "-n", "1")  # it has no --version; this touches no file
+    mpi = True
+    together = True
+    outputs: Mapping[str, str] = {}
+    own_data = ""
+    options = OPTIONS
+    phases = PHASES
+
+    def version(self, printed: str) -> str:
+        found = re.search(r"^mdtest-(\S+) was launched", printed, re.MULTILINE)
+        return found[1] if found else "unknown"
+
+    def unfit(self, version: str) -> str | None:
+        old = re.match(r"[0-3]\.", version)
+        return f"mdtest {version} averages its ranks' own rates; 4.0 or newer is needed" if old else None
+
+    def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
+        return _argv.check(options, phases)
+
+    def check_directory(self, directory: str) -> str | None:
+        return _argv.check_directory(directory)
+
+    def file_set(self, step: Step, fresh: str) -> FileSet:
+        return FileSet(fresh, "fresh", of_all_nodes=True)
+
+    def argv(self, step: Step, directory: str, seed: int) -> list[str]:
+        return _argv.command(step, directory)
+
+    def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
+        from iosweep.tools.mdtest import parse as _parse
+
+        return _parse.parse(streams["stdout"], step, phase)
+
+    def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
+        from iosweep.tools.mdtest import read as _read  # late: campaigns do without
+
+        return _read.read(files, exit_code)
+
+    def leftover(self, step: Step) -> int | None:
+        names = {phase.name for phase in step.phases}
+        if "create" not in names:
+            return None
+        return 0 if "delete" in names else step.tasks * step.number("files_per_thread")
+
+    def inodes(self, step: Step) -> int:
+        # directories are deleted before files are made; beside them a tree for each rank
+        return step.tasks * (step.number("files_per_thread") + 2) + 2
+
+    def work(self, step: Step) -> int:
+        return step.tasks * step.number("files_per_thread") * len(step.phases)
+
+
+TOOL = Mdtest()

@@ -1,0 +1,74 @@
+"""The exact mdtest commands. Pure: a step in, argv out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iosweep.tools import Step, Value
+from iosweep.tools.mdtest.options import FLAGS, PHASES
+
+
+def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
+    """What is wrong with a combination, or None."""
+    if list(phases) != [phase for phase in PHASES if phase in phases]:
+        return f"mdtest's phases go in the order {', '.join(PHASES)}"
+    directories, files = _operations(phases)
+    if (directories and "create" not in directories) or (files and "create" not in files):
+        return "the other phases work on what dir_create and create made; put these first"
+    if "rename" in directories and not _complete(phases):
+        return "dir_rename is only measured together with all other phases: mdtest has no flag for it alone"
+    if directories and files and directories - {"rename"} != files - {"read"}:
+        return (
+            "one call of mdtest does the same to directories and to files; name the same phases for both,"
+            " or write two sweeps"
+        )
+    if options.get("file_size") and not files:
+        return "file_size has no effect on directories; remove it"
+    return None
+
+
+def check_directory(directory: str) -> str | None:
+    """Why mdtest cannot work below a directory of this name, or None."""
+    if "@" in directory:
+        return "has an `@`, at which mdtest takes it apart as two directories; use a directory without"
+    return None
+
+
+def command(step: Step, directory: str) -> list[str]:
+    """The exact argv of a step below the absolute `directory`, which is empty.
+
+    One call measures all phases, as the field does it: `Directory rename` cannot be had otherwise. `-i 1`, because
+    repetitions are ours; `-N 1`: from 3.3 on mdtest makes of it so many ranks that another node is next.
+    """
+    phases = [phase.name for phase in step.phases]
+    directories, files = _operations(phases)
+    argv = ["mdtest", "-i", "1", "-n", str(step.number("files_per_thread")), "-N", "1"]
+    if not directories:
+        argv.append("-F")
+    if not files:
+        argv.append("-D")
+    if not _complete(phases):
+        argv += [flag for operation, flag in FLAGS.items() if operation in directories | files]
+    if step.options["unique_directory"]:
+        argv.append("-u")
+    if size := step.options.get("file_size"):
+        argv += ["-w", str(size)]
+        if "read" in files:
+            argv += ["-e", str(size)]
+    return [*argv, "-d", directory]
+
+
+def _operations(phases: Sequence[str]) -> tuple[set[str], set[str]]:
+    """What is done to directories, and what to files."""
+    return (
+        {p.removeprefix("dir_") for p in phases if p.startswith("dir_")},
+        {p for p in phases if not p.startswith("dir_")},
+    )
+
+
+def _complete(phases: Sequence[str]) -> bool:
+    """Whether mdtest without flags does just this."""
+    directories, files = _operations(phases)
+    return (not directories or directories == {"create", "stat", "rename", "delete"}) and (
+        not files or files == {"create", "stat", "read", "delete"}
+    )

@@ -1,0 +1,131 @@
+"""Whether a launch of mdtest and its table of rates can be trusted: what is missing, and what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iosweep.tools.mdtest.command import Options, asked
+from iosweep.tools.mdtest.scan import Launch
+from iosweep.tools.mdtest.signs import quote, said
+from iosweep.tools.mdtest.table import ORDER, PHASES, RENAME, Rate, Table
+
+#: With one iteration of 3.3: the ranks' own rates may differ by this factor before their mean is no rate of the run.
+RANKS_AGREE = 1.1
+#: Figures are printed with three decimals.
+_ROUNDING = 0.002
+_CUT = "the output is cut: mdtest's closing line '-- finished at' is missing"
+
+
+def _missing(table: Table, version: tuple[int, ...], options: Options | None) -> Iterator[str]:
+    """Rows that mdtest always prints and that are not there, and rows that cannot be."""
+    there = {name.split()[0] for name in table.rates}
+    what = table.count[2] if table.count else ""
+    told = {
+        "files": {"File"},
+        "file": {"File"},
+        "directories": {"Directory"},
+        "files/directories": {"File", "Directory"},
+    }
+    families = told.get(what, (there - {"Tree"}) or {"File"})
+    if options and what not in told and version:
+        families = {name.split()[0] for name in asked(Options(options.flags - set("CTErU"), {}), version)} - {"Tree"}
+    expected = {name for name in PHASES if name.split()[0] in {*families, "Tree"}}
+    renames = version >= (4,) or table.unit == "ops/sec"
+    if not renames:
+        expected -= {RENAME}
+    optional = {RENAME} if not version or version >= (3, 4) else set()  # it came during 3.4.0+dev
+    if lost := sorted(expected - set(table.rates), key=ORDER.__getitem__):
+        yield f"rows of the table are missing: {', '.join(lost)}"
+    if extra := sorted(set(table.rates) - expected - optional, key=ORDER.__getitem__):
+        yield f"the table has rows that this run does not print: {', '.join(extra)}"
+
+
+def zeros(table: Table, version: tuple[int, ...], options: Options | None) -> Iterator[str]:
+    """Zeros of operations that were asked for. Others are zero because they were not run."""
+    zero = [name for name, rate in table.rates.items() if rate.maximum == 0]
+    work = [name for name in table.rates if not name.startswith("Tree")]
+    if work and set(work) <= set(zero):
+        without = options and not {"n", "I"} & set(options.values)
+        yield "nothing was measured: every rate is 0" + (" (mdtest was run without -n)" if without else "")
+    elif options and (silent := sorted(set(zero) & asked(options, version), key=ORDER.__getitem__)):
+        yield f"operations that were asked for have the rate 0: {', '.join(silent)}"
+
+
+def _arithmetic(name: str, rate: Rate, count: int | None, exact: bool) -> str | None:
+    """What cannot be in a row. `count`: values the statistics are over, if known; `exact`: all are of one kind."""
+    top, low, mean, stddev = rate
+    spread = top - low
+    values = f"{name}: max {top:.3f}, min {low:.3f}, mean {mean:.3f}, stddev {stddev:.3f}"
+    if top and not low:
+        return f"{values}: the rate of one iteration is 0"
+    if not low - _ROUNDING <= mean <= top + _ROUNDING:
+        return f"{values}: not min <= mean <= max"
+    if count == 1 and (spread > _ROUNDING or stddev):
+        return f"{values}: one iteration cannot have different rates"
+    if stddev > spread / 2**0.5 + _ROUNDING:
+        return f"{values}: no values within these bounds have this standard deviation"
+    # n values with this spread deviate by spread / sqrt(2 n) at least; 100,000 stands for a number that is not known
+    if stddev + _ROUNDING < spread / (2 * (count or 100_000)) ** 0.5:
+        return f"{values}: values this far apart have a larger standard deviation"
+    if exact and count and not low + spread / count - _ROUNDING <= mean <= top - spread / count + _ROUNDING:
+        return f"{values}: no {count} values within these bounds have this mean"
+    return None
+
+
+def statistics(
+    table: Table, version: tuple[int, ...], tasks: int | None, problems: list[str], doubts: dict[str, str]
+) -> None:
+    """Checks every row that is not zero: into `problems` what cannot be, into `doubts` what is no rate of the run."""
+    per_iteration = version >= (4,) or table.unit == "ops/sec"
+    for name, rate in table.rates.items():
+        exact = per_iteration or name.startswith("Tree")  # trees are timed by rank 0 alone
+        count = table.iterations if exact else table.iterations * tasks if tasks and version else None
+        if version and version < (3, 3):
+            count = table.iterations if exact else None  # with -B over ranks, too
+        if rate.maximum == 0:
+            if any(rate):
+                problems.append(f"{name}: max 0 beside figures that are not 0")
+        elif wrong := _arithmetic(name, rate, count, exact):
+            problems.append(wrong)
+        elif not exact and table.iterations == 1 and rate.maximum > RANKS_AGREE * rate.minimum:
+            doubts[name] = (
+                f"{name}: the ranks' own rates differ by more than {RANKS_AGREE - 1:.0%} (from {rate.minimum:.3f} to"
+                f" {rate.maximum:.3f} ops/s), so that their mean, which this version prints, is no rate of the run"
+            )
+
+
+def problems_of(
+    launch: Launch, table: Table | None, version: tuple[int, ...], options: Options | None
+) -> Iterator[str]:
+    """What is wrong with a launch and its table of rates, without the figures themselves."""
+    if (launch.started or launch.banner) and not launch.finished:
+        yield _CUT
+    if launch.finished and not launch.headed:
+        yield "the output is cut: its beginning is missing"
+    yield from said(launch.lines, warnings=True)
+    if table is None:
+        times = any(other.kind == "time" for other in launch.tables)
+        yield "the output has times only (-Z), no rates" if times else "there is no table of results (SUMMARY)"
+        return
+    if launch.count:
+        yield "a table of results is missing after the last count of tasks"
+    if (launch.started or launch.banner) and not table.count:
+        yield "the line that counts tasks and files is missing before the table"
+    if (launch.started or launch.banner or table.count) and not launch.command:
+        yield "the line 'Command line used' is missing"  # it tells what a table means; a table alone is taken as it is
+    yield from table.problems
+    if version and version < (1, 9):
+        yield "mdtest before 1.9 is not read"
+    if table.unit not in ("", "ops/sec"):
+        yield f"the rates are in {quote(table.unit)}, which no known version prints"
+    if table.iterations < 1:
+        yield "the table is over no iteration"
+    yield from _missing(table, version, options)
+    if options and (options.number("W") or 0) and any(name.startswith("Directory") for name in table.rates):
+        yield "with -W mdtest counts directories that it did not create"  # directory_test keeps the number of -n
+    if launch.banner and table.count and options and not {"f", "l", "s"} & set(options.values):
+        tasks, items, what = table.count
+        each = options.number("n") if "n" in options.values else 0
+        plain = each is not None and what != "file" and not {"I", "z", "b"} & set(options.values)
+        if tasks != launch.banner[1] or (plain and items != tasks * (each or 0)):
+            yield f"the count of tasks and files ({tasks} tasks, {items} {what}) is not that of the command line"

@@ -1,0 +1,108 @@
+"""The lines of an output to launches of mdtest, each with its tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from iosweep.tools.mdtest.table import TITLE, TORN_OUTSIDE, Table
+
+_STARTED = re.compile(r"-- started at .* --")
+_FINISHED = re.compile(r"-- finished at .* --")
+_BANNER = re.compile(r"mdtest-(\S*) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node(?:s|\(s\))")
+_COMMAND = re.compile(r"Command line used:.*")
+_COUNT = re.compile(r"(\d{1,9}) tasks, (\d{1,18}) (files/directories|files|directories|file)")
+
+MIXED = "lines of several runs or ranks are mixed, so that no figure can be told whose it is"
+
+
+@dataclass
+class Launch:
+    """The lines from one start of mdtest to the next, and what they say."""
+
+    lines: list[str] = field(default_factory=list)
+    started: bool = False
+    finished: bool = False
+    banner: tuple[str, int, int] | None = None
+    command: str | None = None
+    count: tuple[int, int, str] | None = None  # not yet followed by its table
+    tables: list[Table] = field(default_factory=list)
+
+    @property
+    def headed(self) -> bool:
+        return self.started or self.banner is not None or self.command is not None
+
+    @property
+    def touched(self) -> bool:
+        return self.headed or self.count is not None or bool(self.tables)
+
+    @property
+    def over(self) -> bool:
+        """Whether a line of a beginning (without `-- started at`, which was lost) must be another run's."""
+        return self.finished or (not self.headed and bool(self.tables) and self.tables[-1].closed)
+
+
+def scan(text: str) -> tuple[list[Launch], bool]:
+    """(the launches in the text, whether lines are mixed).
+
+    A launch that is cut and followed by another is no mixture; two heads, two closing lines, two tables of one count,
+    or a row outside of a table are.
+    """
+    launches = [Launch()]
+    mixed = False
+    for raw in text.replace("\r\n", "\n").split("\n"):
+        line = raw.strip()
+        launch = launches[-1]
+        beginning = _STARTED.fullmatch(line)
+        head = _BANNER.fullmatch(line) or _COMMAND.fullmatch(line) or _COUNT.fullmatch(line)
+        title = TITLE.fullmatch(line)
+        if title and launch.tables and launch.tables[-1].closed:
+            belongs = launch.tables[-1].kind == "rate" and title[1] == "time"
+        else:
+            belongs = False
+        if (beginning and launch.touched) or ((head or title) and launch.over and not belongs):
+            launch = Launch()
+            launches.append(launch)
+        launch.lines.append(line)
+        if beginning:
+            launch.started = True
+        elif head:
+            mixed |= not _take_head(launch, line)
+        elif title:
+            mixed |= not _take_title(launch, title)
+        elif _FINISHED.fullmatch(line):
+            # where the beginning of a text is lost, its first closing line has no head
+            mixed |= launch.finished or not (launch.headed or (len(launches) == 1 and launch.tables))
+            launch.finished = True
+        elif launch.tables and not launch.tables[-1].closed and not launch.finished:
+            launch.tables[-1].add(line)
+        elif TORN_OUTSIDE.match(line):
+            mixed = True
+    return [launch for launch in launches if launch.touched], mixed
+
+
+def _take_head(launch: Launch, line: str) -> bool:
+    """Whether a line of the head (banner, command, count of files) fits what the launch has."""
+    if match := _BANNER.fullmatch(line):
+        fits = launch.banner is None and not launch.tables
+        launch.banner = launch.banner or (match[1], int(match[2]), int(match[3]))
+    elif match := _COUNT.fullmatch(line):
+        # a table before that had no count is another's
+        fits = launch.count is None and all(table.count for table in launch.tables if table.kind == "rate")
+        launch.count = (int(match[1]), int(match[2]), match[3])
+    else:
+        fits = launch.command is None and not launch.tables
+        launch.command = launch.command or line
+    return fits
+
+
+def _take_title(launch: Launch, title: re.Match[str]) -> bool:
+    """Whether a table may begin here: the first, the times of the rates before it (-P), or another count (-f, -l)."""
+    table = Table(title[1] or "rate", title[2] or "", int(title[3]), launch.count)
+    before = launch.tables[-1] if launch.tables else None
+    fits = before is None or launch.count is not None
+    if before and not fits:
+        fits = (before.kind, table.kind, before.iterations) == ("rate", "time", table.iterations) and before.closed
+    launch.tables.append(table)
+    launch.count = None
+    return fits
