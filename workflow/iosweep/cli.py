@@ -247,7 +247,17 @@ def _measure(arguments: argparse.Namespace) -> int:
     return 0
 
 
+class _WithoutPandas:
+    """An import hook. pyarrow imports pandas only to ask whether a list is one of its series: a quarter of a second."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ImportError(name)
+
+
 def _merge(arguments: argparse.Namespace) -> int:
+    sys.meta_path.insert(0, _WithoutPandas)
     from iosweep import merge
     from iosweep.plan import from_document
 

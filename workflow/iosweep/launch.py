@@ -34,9 +34,9 @@ class Launcher:
             return {
                 "nodes": point.nodes
             }, f"{point.nodes} nodes are needed; the launcher {self.name} reaches {self.nodes}"
-        tasks = max(step.tasks for step in point.steps())
-        if tools()[point.tool].mpi and self.ranks is not None and tasks > self.ranks:
-            return {"ranks": tasks}, f"{tasks} MPI ranks are needed; the launcher {self.name} starts {self.ranks}"
+        if self.ranks is not None and point.tasks > self.ranks and tools()[point.tool].mpi:
+            needed = f"{point.tasks} MPI ranks are needed; the launcher {self.name} starts {self.ranks}"
+            return {"ranks": point.tasks}, needed
         return None
 
 

@@ -53,6 +53,11 @@ class Point:
         return [Step(self.options, group, self.nodes, self.phase_time_s) for group in groups]
 
     @property
+    def tasks(self) -> int:
+        """Ranks or workers on all nodes together."""
+        return self.nodes * int(self.options.get("threads_per_node") or 1)
+
+    @property
     def volume_bytes(self) -> int:
         """Bytes of all its files, or of its part of shared ones, on all nodes together; 0 where there are no sizes."""
         known = self.options
