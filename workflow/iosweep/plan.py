@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -47,6 +48,10 @@ class Point:
 
     def steps(self) -> list[Step]:
         """The commands of a repetition, in order: one for each phase, or one for all where the tool measures so."""
+        return self._steps
+
+    @cached_property
+    def _steps(self) -> list[Step]:  # an attribute with this name is not part of the plan's document
         tool = tools()[self.tool]
         phases = [tool.phases[name] for name in self.phases]
         groups = [tuple(phases)] if tool.together else [(phase,) for phase in phases]

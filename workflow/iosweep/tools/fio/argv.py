@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from iosweep.tools import FileSet, Step, Streams, Value
@@ -59,11 +60,16 @@ def file_set(step: Step, fresh: str) -> FileSet:
     return FileSet(
         directory=f"sets/fio-{role}-{size_name(size)}-{count}",
         role=role,
-        files=tuple(f"{job}.{file}" for job in range(threads) for file in range(count)),
+        files=_names(threads, count),
         file_size_bytes=size,
         prepare=lambda path: _prepare(path, threads, count, size),
         prepared=lambda streams: _prepared(streams, threads * count * size),
     )
+
+
+@lru_cache(1000)  # campaigns of many points ask for the same few sets again and again
+def _names(threads: int, count: int) -> tuple[str, ...]:
+    return tuple(f"{job}.{file}" for job in range(threads) for file in range(count))
 
 
 def _prepared(streams: Streams, size: int) -> str | None:

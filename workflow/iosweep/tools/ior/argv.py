@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from iosweep.tools import FileSet, Step, Streams, Value
@@ -74,13 +75,18 @@ def file_set(step: Step, fresh: str) -> FileSet:
     return FileSet(
         directory=f"sets/ior-{role}-{size_name(size)}" + (placed if separate else f"-shared{placed or f'-{tasks}'}"),
         role=role,
-        files=tuple(f"{NAME}.{rank:08}" for rank in range(tasks)) if separate else (NAME,),
+        files=_names(tasks) if separate else (NAME,),
         file_size_bytes=size if separate else size * tasks,
         of_all_nodes=True,
         prepare=lambda path: _prepare(path, size, separate),
         prepare_tasks=tasks,
         prepared=_prepared,
     )
+
+
+@lru_cache(1000)  # campaigns of many points ask for the same few sets again and again
+def _names(tasks: int) -> tuple[str, ...]:
+    return tuple(f"{NAME}.{rank:08}" for rank in range(tasks))
 
 
 def _prepare(directory: str, size: int, separate: bool) -> list[str]:
