@@ -124,8 +124,10 @@ def _plan(arguments: argparse.Namespace) -> int:
         writer.writeheader()
         writer.writerows(show_plan.csv_rows(made))
     elif arguments.commands:
-        for point, repetition, argv in show_plan.commands(made, LAUNCHERS[arguments.launcher]):
-            print(f"# {point} r{repetition}\n{shlex.join(argv)}")
+        launcher = LAUNCHERS[arguments.launcher]
+        lacks = {point.id: f": missing, {lack[1]}" for point in made.points if (lack := launcher.lacks(point))}
+        for point, repetition, argv in show_plan.commands(made, launcher):
+            print(f"# {point} r{repetition}{lacks.get(point, '')}\n{shlex.join(argv)}")
     else:
         return show_plan.table(made)
     return 0

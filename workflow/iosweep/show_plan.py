@@ -136,13 +136,16 @@ def csv_rows(made: plan.Plan) -> Iterator[dict[str, Any]]:
 
 
 def commands(made: plan.Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[str]]]:
-    """(point, repetition, argv) of every step, as the runner starts it (with the path of the mpiexec that it finds)."""
+    """(point, repetition, argv) of every step, as the runner starts it (with the path of the mpiexec that it finds).
+
+    Where the launcher cannot start the point, the tool's own command.
+    """
     directory = Path(target.directory_of(made.target["directory"], made.campaign))
     for point in made.points:
-        tool = tools()[point.tool]
+        tool, lacks = tools()[point.tool], launcher.lacks(point)
         for repetition in range(1, point.repetitions.min + 1):
             for step in point.steps():
                 files = plan.file_set(point, step, repetition)
                 seed = seed_of(made.seed, point.id, repetition, step.name)
                 argv = tool.argv(step, str(directory / files.directory), seed)
-                yield point.id, repetition, launcher.argv(argv, tool.mpi, step.tasks)
+                yield point.id, repetition, argv if lacks else launcher.argv(argv, tool.mpi, step.tasks)
