@@ -26,10 +26,12 @@ SWEEP: dict[str, Any] = {
     "repetitions": 1,
 }
 #: Options of fio's file engines; so many files take longer than fio's clock needs.
-METADATA = SWEEP | {
+METADATA: dict[str, Any] = {
+    "name": "s",
+    "tool": "fio",
     "phases": ["create", "stat", "delete"],
-    "axes": {},
     "options": {"files_per_thread": 20_000},
+    "repetitions": 1,
 }
 
 

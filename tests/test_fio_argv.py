@@ -230,3 +230,10 @@ def test_fio_takes_every_name(fio: Path, tmp_path: Path, name: str) -> None:
     if "\n" not in name:  # which fio prints into its JSON as it is; a configuration has no such directory
         assert files.prepared({"stdout": done.stdout, "stderr": done.stderr}) is None
     assert {f.name: f.stat().st_size for f in directory.iterdir()} == {"0.0": 4096, "1.0": 4096}
+
+
+def test_versions() -> None:
+    assert FIO.version("fio-3.33\n") == "fio-3.33" and FIO.version("") == "unknown"
+    for old in ("fio-1.59", "fio-2.21", "fio-3.0", "fio-3.1", "fio-3.1-dirty"):
+        assert "3.2 or newer is needed" in (FIO.unfit(old) or "")
+    assert all(FIO.unfit(fit) is None for fit in ("fio-3.2", "fio-3.10", "fio-3.19", "fio-3.42", "fio-4.0"))

@@ -127,7 +127,8 @@ SWEEP: dict[str, Any] = {
         ({"options": {"api": "MPIIO"}}, "o_direct has no effect with api MPIIO; set o_direct: false"),
         ({"options": {"collective": True}}, "collective has no effect with api POSIX"),
         ({"options": {"transfer_size": 1000, "file_size": 8000}}, "not a multiple of 512, which O_DIRECT needs"),
-        ({"options": {"api": "MPIIO", "collective": True, "o_direct": False, "file_per_process": False}}, "hangs"),
+        ({"options": {"api": "MPIIO", "collective": True, "o_direct": False, "file_per_process": False}},
+         "rand_read cannot be had with collective calls"),
         ({"options": {"api": "MPIIO", "o_direct": False}}, "write_mode overwrite cannot be had with api MPIIO"),
         (
             {
@@ -153,6 +154,16 @@ def test_directories_that_ior_cannot_use_are_refused(tmp_path: Path, directory: 
     configured["target"] = {"directory": directory}
     found = problems(tmp_path, configured, make)
     assert len(found) == 1 and "target.directory" in found[0] and said in found[0], found
+
+
+def test_a_relative_directory_is_looked_at_as_it_will_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IOR would have written beside it: `user@corp/x` is two files to it."""
+    (tmp_path / "user@corp").mkdir()
+    monkeypatch.chdir(tmp_path / "user@corp")
+    configured = document(**SWEEP)
+    configured["target"] = {"directory": "."}
+    found = problems(tmp_path, configured, make)
+    assert len(found) == 1 and f"is {tmp_path}/user@corp, which has an `@`" in found[0], found
 
 
 @pytest.mark.parametrize("directory", ["/mnt/a b", "/mnt/a$HOME;'b", "/mnt/a,b=c#d", "/mnt/-rf", "/mnt/ü"])

@@ -70,6 +70,8 @@ SWEEP: dict[str, Any] = {
         ({"phases": ["stat", "delete"]}, "put these first"),
         ({"phases": ["dir_create", "dir_rename"]}, "dir_rename is only measured together with all other phases"),
         ({"phases": ["dir_create", "dir_stat", "create"]}, "name the same phases for both, or write two sweeps"),
+        ({"phase_time": "60s"}, "phase_time: has no effect on create, stat, read, delete: a count bounds them"),
+        ({"phase_time": "one_pass"}, "has no effect"),
         ({"options": {"files_per_thread": 1}}, "not a whole number from 2"),
         ({"options": {"transfer_size": "4k"}}, "unknown key `transfer_size`"),
         ({"phases": DIRECTORIES, "options": {"file_size": "4k"}}, "`file_size` has no effect on"),

@@ -72,6 +72,18 @@ def test_over_two_nodes_the_shift_must_reach_the_other_one() -> None:
     assert shifted("stat", 4)[0] == "suspect"  # round to itself
 
 
+def test_over_two_nodes_a_run_that_does_not_tell_its_shift_is_suspect() -> None:
+    two = Step(OPTIONS, ALL.phases, 2)
+    lines = [line for line in BOTH.splitlines(keepends=True) if b"Shifting" not in line]
+    output = b"".join(lines).replace(b"with 2 total task(s) on 1 node", b"with 4 total task(s) on 2 node")
+    output = output.replace(b"2 tasks, 2000", b"4 tasks, 4000").replace(b"Nodemap: 11\n", b"Nodemap: 1100\n")
+    found = parsed("stat", output, two)
+    assert found.evidence["shift"] is None
+    outcome, reasons = judged(found, "stat", 2)
+    assert outcome == "suspect" and "does not say that other nodes read" in reasons[0]
+    assert judged(parsed("create", output, two), "create", 2) == ("valid", [])
+
+
 def test_read_is_shifted_twice() -> None:
     assert shifted("read", 2, nodes=2)[0] == "suspect"  # with two nodes, back to who created
     assert shifted("read", 2, nodes=3) == ("valid", [])

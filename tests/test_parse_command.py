@@ -1,5 +1,6 @@
 """`iosweep parse`: a JSON document per file, rows in the columns of the result table, an exit code that says enough."""
 
+import gzip
 import json
 import os
 import shutil
@@ -117,6 +118,28 @@ def test_a_name_with_strange_characters(tmp_path: Path) -> None:
     shutil.copy(MDTEST, tmp_path / name)
     code, (document,), _ = parse("mdtest", tmp_path / name)
     assert code == 0 and document["rows"]
+
+
+@pytest.mark.parametrize("tool", ["fio", "ior", "mdtest"])
+def test_an_editors_mark_does_not_matter(tmp_path: Path, tool: str) -> None:
+    file = {"fio": FIO, "ior": IOR, "mdtest": MDTEST}[tool]
+    (tmp_path / "x").write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    code, (document,), _ = parse(tool, tmp_path / "x")
+    assert code == 0 and document["rows"] == parse(tool, file)[1][0]["rows"]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"), [(gzip.compress(b"x"), "is compressed (gzip)"), ("ab".encode("utf-16"), "is UTF-16")]
+)
+def test_what_is_no_text_is_named(tmp_path: Path, data: bytes, said: str) -> None:
+    (tmp_path / "x").write_bytes(data)
+    code, (document,), _ = parse("ior", tmp_path / "x")
+    assert code == 1 and said in document["problems"][0] and document["rows"] == []
+
+
+def test_standard_input_is_read_once() -> None:
+    code, documents, said = parse("ior", "-", "-")
+    assert (code, documents) == (2, []) and "once only" in said
 
 
 def test_standard_input() -> None:

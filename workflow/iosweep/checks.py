@@ -374,13 +374,16 @@ def incompressible(s: Seen) -> Finding:
 
 @check("suspect", "Readers are other nodes than the writers.")
 def other_reader(s: Seen) -> Finding:
-    shift = s.parsed.evidence.get("shift")
-    if not s.phase.reads or s.phase.writes or (s.phase.kind == "metadata" and shift is None):
+    shifts = "shift" in s.parsed.evidence
+    if not s.phase.reads or s.phase.writes or (s.phase.kind == "metadata" and not shifts):
         return NOT_APPLICABLE
     if s.point.nodes == 1:
         return unchecked("one node reads what it wrote itself")
-    if shift is None:
+    if not shifts:
         return unchecked("each node reads what it wrote itself")
+    shift = s.parsed.evidence["shift"]
+    if shift is None:
+        return failed("the tool does not say that other nodes read than wrote")
     per_node = int(s.point.options["threads_per_node"] or 1)
     ranks = per_node * s.point.nodes
     if not per_node <= shift % ranks <= ranks - per_node:  # ranks are placed node by node

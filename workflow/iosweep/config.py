@@ -41,6 +41,7 @@ class Sweep:
     suite: str | None = None
     scaled: bool = False
     source: str | None = None
+    phase_time_given: bool = False
     document: Document = field(repr=False, default=None)  # type: ignore[assignment]
     path: KeyPath = ()
 
@@ -171,6 +172,7 @@ def _sweep(model: Any, document: Document, path: KeyPath) -> Sweep:
         exclude=tuple(values(e) for e in model.exclude),
         when={name: values(condition) for name, condition in given(model.when).items()},
         phase_time_s=model.phase_time,
+        phase_time_given="phase_time" in model.model_fields_set,
         repetitions=_repetitions(model.repetitions),
         description=model.description,
         document=document,
@@ -197,6 +199,9 @@ def _check(sweep: Sweep) -> list[Problem]:
     kinds = {tool.phases[p].kind for p in sweep.phases}
     if len(kinds) > 1:
         problems.append(sweep.problem("mixes data and metadata phases; write two sweeps", "phases"))
+    if sweep.phase_time_given and kinds == {"metadata"}:
+        wrong = f"has no effect on {', '.join(sweep.phases)}: a count bounds them; remove it"
+        problems.append(sweep.problem(wrong, "phase_time"))
     if len(set(sweep.phases)) < len(sweep.phases):
         problems.append(sweep.problem("has a phase twice", "phases"))
     if sweep.repetitions.max < sweep.repetitions.min:

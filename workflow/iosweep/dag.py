@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iosweep import config, forecast, manifest, plan, progress
-from iosweep.launch import LAUNCHERS, Launcher
+from iosweep.launch import LAUNCHERS, Launcher, candidates
 from iosweep.models import unknown
 from iosweep.programs import builds
 from iosweep.store import Store
@@ -61,7 +61,7 @@ def load(file: Path, results: Path, launcher: str = "direct", only: str | None =
     folder = results / made.campaign
     store = Store(folder)
     stored, missing = store.results(), store.missing()
-    here = progress.Here(builds({p.tool for p in made.points}), LAUNCHERS[launcher])
+    here = progress.Here(builds({p.tool for p in made.points}), LAUNCHERS[launcher], mpiexec=candidates())
     left = progress.counts(progress.left(made, stored, missing, here, only))
     return Dag(
         plan=made,

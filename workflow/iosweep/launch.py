@@ -62,14 +62,17 @@ class Mpiexec:
     version: str
 
 
+def candidates() -> list[str]:
+    """What may be hydra, in order: on PATH, or beside our Python (it comes with the lock). Starts nothing."""
+    places = (("mpiexec.hydra", None), ("mpiexec", None), ("mpiexec", sysconfig.get_path("scripts")))
+    return [path for name, folder in places if (path := shutil.which(name, path=folder))]
+
+
 @cache
 def mpiexec() -> Mpiexec | str:
-    """The first hydra there is, on PATH or beside our Python (it comes with the lock); or why there is none."""
+    """The first hydra there is, or why there is none."""
     seen = []
-    for name, folder in (("mpiexec.hydra", None), ("mpiexec", None), ("mpiexec", sysconfig.get_path("scripts"))):
-        path = shutil.which(name, path=folder)
-        if path is None:
-            continue
+    for path in candidates():
         try:
             said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
         except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -148,7 +149,7 @@ def make(config: Config) -> Plan:
             points[point.id] = point
             members.append(point.id)
         sweeps.append(_sweep_facts(sweep, members))
-        if wrong := tools()[sweep.tool].check_directory(config.target.directory):
+        if wrong := _directory(sweep.tool, config.target.directory):
             problems.append(config.documents[0].problem(("target", "directory"), wrong))
         if not members and not problems:
             problems.append(sweep.problem("has no point left: everything is excluded", "exclude"))
@@ -164,6 +165,13 @@ def make(config: Config) -> Plan:
         allocations=_allocations(points.values(), config),
         configuration=tuple({"file": d.file, "text": d.text} for d in config.documents),
     )
+
+
+def _directory(tool: str, directory: str) -> str | None:
+    """Why a tool cannot work below a directory, which may be a relative one, or None."""
+    whole = str(Path(directory).absolute())
+    wrong = tools()[tool].check_directory(whole)
+    return f"is {whole}, which {wrong}" if wrong and whole != directory else wrong
 
 
 def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,10 +20,12 @@ class Here:
     """What this machine offers. An identity that is not known is not compared.
 
     tools: tool -> sha256 of its binary, or None where it is absent. target: facts that identify the file system.
+    mpiexec: paths of what may be MPICH's.
     """
 
     tools: Mapping[str, str | None] = field(default_factory=dict)
     launcher: Launcher | None = None
+    mpiexec: Sequence[str] = ()
     target: Mapping[str, Any] | None = None
 
 
@@ -81,6 +83,8 @@ def lacking(record: Mapping[str, Any] | None, here: Here) -> bool:
     if "tool" in needs:
         # absent, or the same binary that did not run
         return here.tools.get(needs["tool"]) in (None, needs.get("sha256"))
+    if "mpiexec" in needs:
+        return list(needs["mpiexec"]) == list(here.mpiexec)  # nothing new that could be it
     return False  # what the launcher lacks, it is asked itself
 
 

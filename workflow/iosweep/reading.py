@@ -12,10 +12,15 @@ from typing import Any
 import orjson
 
 from iosweep.models import unknown
-from iosweep.tools import tools
+from iosweep.tools import Reading, tools
 
 #: No tool's summary is larger; a file that is, is something else.
 MOST_BYTES = 256 << 20
+
+_FORM = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+
+#: How files begin that hold no text as the tools write it, and what they are.
+_NO_TEXT = {b"\x1f\x8b": "compressed (gzip); unpack it first", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 CLEAN, PROBLEMS, USAGE = 0, 1, 2
 
@@ -24,6 +29,9 @@ def show(tool: str, files: Sequence[Path], one_run: bool, exit_code: int | None)
     """Print a document per file, or one for all of them together; returns the command's exit code."""
     if tool not in tools():
         print(f"iosweep parse: {unknown('tool', tool, tools())}", file=sys.stderr)
+        return USAGE
+    if list(map(str, files)).count("-") > 1:
+        print("iosweep parse: standard input, `-`, can be read once only", file=sys.stderr)
         return USAGE
     groups = [list(files)] if one_run else [[file] for file in files]
     contents: dict[Path, bytes] = {}
@@ -40,7 +48,7 @@ def show(tool: str, files: Sequence[Path], one_run: bool, exit_code: int | None)
     for group in groups:
         document = of(tool, {_name(file): contents[file] for file in group}, exit_code)
         status = PROBLEMS if document["problems"] else status
-        sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.buffer.write(orjson.dumps(document, option=_FORM))
     sys.stdout.flush()
     return status
 
@@ -52,7 +60,14 @@ def _name(file: Path) -> str:
 
 def of(tool: str, files: Mapping[str, bytes], exit_code: int | None) -> dict[str, Any]:
     """{files, tool, version, rows, problems} of one run; rows carry columns of the result table (columns.py)."""
-    reading = tools()[tool].read(files, exit_code)
+    plain = {name: data.removeprefix(b"\xef\xbb\xbf") for name, data in files.items()}  # an editor's mark
+    strange = [
+        f"{name} is {what}"
+        for name, data in plain.items()
+        for start, what in _NO_TEXT.items()
+        if data.startswith(start)
+    ]
+    reading = Reading(None, [], strange) if strange else tools()[tool].read(plain, exit_code)
     return {
         "files": list(files),
         "tool": tool,

@@ -23,7 +23,7 @@ from iosweep.checks import Seen
 from iosweep.command import Commands, Scratch, needs_mpiexec
 from iosweep.filesets import FileSets
 from iosweep.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes, repetition_cost
-from iosweep.launch import Launcher
+from iosweep.launch import Launcher, Mpiexec, candidates
 from iosweep.plan import Allocation, Plan, Point, file_set
 from iosweep.store import Held, Result, Store
 from iosweep.tools import Parsed, Step, Streams, tools
@@ -130,9 +130,9 @@ def _measure(
     watcher: Watcher,
     only: str | None,
 ) -> None:
-    found = _programs(allocation, store, launcher, watcher)
+    found, hydra = _programs(allocation, store, launcher, watcher)
     points = {p.id: p for p in allocation.points}
-    here = progress.Here({t: p.sha256 for t, p in found.items()}, launcher)
+    here = progress.Here({t: p.sha256 for t, p in found.items()}, launcher, mpiexec=candidates())
     done = store.results()
 
     def left() -> dict[str, list[int]]:
@@ -152,13 +152,13 @@ def _measure(
     if facts["device"] == results_device(store.path):
         watcher.say("note: the results are on the file system under test")
     todo = left()
-    hydra = needs_mpiexec(launcher, [tools()[points[p].tool] for p in todo])
-    if isinstance(hydra, str):
-        raise Refusal(REFUSED, f"the launcher {launcher.name} cannot be used: {hydra}")
     commands = Commands(agent, launcher, store.path / SCRATCH, hydra)
     cost = {p.id: repetition_cost(p, plan.target["node_bandwidth"]).time_s for p in points.values()}
     watcher.begin(allocation, sum(map(len, todo.values())), sum(cost[p] * len(n) for p, n in todo.items()))
     directory = target.directory_of(plan.target["directory"], plan.campaign)
+    for tool in {points[p].tool for p in todo}:  # again: a relative one is another directory elsewhere
+        if wrong := tools()[tool].check_directory(directory):
+            raise Refusal(REFUSED, f"{tool} cannot work in {directory}: it {wrong}")
     uuid = _claim(plan, store, agent, directory, allocation, todo)
     memory = node.facts(facts)
     store.put("nodes", node.key(memory), memory)
@@ -196,23 +196,29 @@ def results_device(results: Path) -> int:
     return next(p for p in (results.absolute(), *results.absolute().parents) if p.exists()).stat().st_dev
 
 
-def _programs(allocation: Allocation, store: Store, launcher: Launcher, watcher: Watcher) -> dict[str, Any]:
-    """The tools that are here. Points whose tool or nodes are not here are recorded as missing."""
-    found = {name: programs.find(tools()[name]) for name in sorted({p.tool for p in allocation.points})}
+def _programs(
+    allocation: Allocation, store: Store, launcher: Launcher, watcher: Watcher
+) -> tuple[dict[str, programs.Program], Mpiexec | None]:
+    """The tools that are here, and what starts their ranks. Points that lack something are recorded as missing."""
+    asked = {name: programs.find(tools()[name]) for name in sorted({p.tool for p in allocation.points})}
+    found = {name: program for name, program in asked.items() if not isinstance(program, str)}
+    hydra = needs_mpiexec(launcher, [tools()[name] for name in found])
     said: dict[str, None] = {}
     for point in allocation.points:
-        program = found[point.tool]
+        program, reason = asked[point.tool], ""
+        needs: dict[str, Any] | None = None
         if lacks := launcher.lacks(point):
-            said[lacks[1]] = None
-            store.set_missing(point.id, *lacks)
+            needs, reason = lacks
         elif isinstance(program, str):
-            said[program] = None
-            store.set_missing(point.id, {"tool": point.tool, "sha256": programs.sha256(point.tool)}, program)
-        else:
-            store.set_missing(point.id, None)
+            needs, reason = {"tool": point.tool, "sha256": programs.sha256(point.tool)}, program
+        elif isinstance(hydra, str) and tools()[point.tool].mpi:
+            needs, reason = {"mpiexec": candidates()}, f"the launcher {launcher.name} cannot be used: {hydra}"
+        store.set_missing(point.id, needs, reason)
+        if needs:
+            said[reason] = None
     for reason in said:
         watcher.say(f"missing: {reason}")
-    return {name: program for name, program in found.items() if not isinstance(program, str)}
+    return found, None if isinstance(hydra, str) else hydra
 
 
 def _claim(

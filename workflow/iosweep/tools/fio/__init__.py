@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from iosweep.tools import FileSet, Parsed, Phase, Reading, Step, Streams, Value
@@ -29,7 +30,8 @@ class Fio:
         return next(iter(printed.split()), "unknown")
 
     def unfit(self, version: str) -> str | None:
-        return f"{version} is too old; 3.x is needed" if version.startswith(("fio-1.", "fio-2.")) else None
+        old = re.match(r"fio-([12]\.|3\.[01](\D|$))", version)
+        return f"{version} is too old; 3.2 or newer is needed" if old else None
 
     def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
         return _argv.check(options, phases)

@@ -39,8 +39,8 @@ def check(options: Mapping[str, Value], phases: Sequence[str], time_s: float | N
         return f"transfer_size {transfer} is not a multiple of 512, which O_DIRECT needs"
     if options["collective"] and options["api"] != "MPIIO":
         return f"collective has no effect with api {options['api']}; use MPIIO"
-    if options["collective"] and random and not options["file_per_process"]:
-        return f"{random[0]} on a shared file hangs with collective calls: IOR's ranks make unlike numbers of them"
+    if options["collective"] and random:
+        return f"{random[0]} cannot be had with collective calls: IOR has no random offsets with them"
     if options["collective"] and time_s is not None:
         return (
             "collective calls with a phase_time hang now and then: IOR's ranks disagree on the end;"

@@ -30,10 +30,10 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         "errors": list(run.problems),
         "tasks": run.tasks,
         "nodes": run.nodes,
-        # with -C each rank reads what the rank of the next node wrote
-        "shift": run.clients_per_node if run.parameters.get("reorderTasks") == "1" and (run.nodes or 1) > 1 else None,
         "messages": messages,
     }
+    if run.parameters.get("reorderTasks") == "1":  # -C: each rank reads what the rank of the next node wrote
+        evidence["shift"] = run.clients_per_node
     shared = not step.options["file_per_process"]
     if step.number("file_size") * (step.tasks if shared else 1) > _DISTINCT_BYTES:
         evidence["repeats"] = "IOR's random data begins anew after 4 GiB of a file"
