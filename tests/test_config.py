@@ -20,6 +20,7 @@ TOP = "campaign, description, target, limits, seed, sweeps"
 SWEEP = "name, tool, description, phases, axes, options, exclude, when, phase_time, repetitions"
 SUITES = ", ".join(sorted(file.stem for file in models.SUITES.glob("*.yaml")))
 NO_DURATION = "not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h"
+NO_TIME = f"{NO_DURATION}; or one_pass, which needs none"
 NO_SIZE = "not a size; write bytes, or a whole number with k, m, g, t or p (binary), for example 4k or 16g"
 NO_SHARE = "not a share; write a percentage from 0% to 100%, for example 5%"
 NEITHER = "is neither a sweep (it has no `tool`) nor a suite (it has no `suite`)"
@@ -132,10 +133,10 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
         ("[4k, 64k]", "[4KiB, 1.5m]", [f'7: sweeps[0].axes.transfer_size[0]: "4KiB" is {NO_SIZE}',
                                        f'7: sweeps[0].axes.transfer_size[1]: "1.5m" is {NO_SIZE}']),
         ("[4k, 64k]", "[256]", ["7: sweeps[0].axes.transfer_size[0]: 256 is smaller than 512"]),
-        ("phase_time: 1s", "phase_time: 60", [f"9: sweeps[0].phase_time: 60 is {NO_DURATION}"]),
-        ("phase_time: 1s", "phase_time: 1:30", [f'9: sweeps[0].phase_time: "1:30" is {NO_DURATION}']),
-        ("phase_time: 1s", "phase_time: one pass", [f'9: sweeps[0].phase_time: "one pass" is {NO_DURATION}']),
-        ("phase_time: 1s", "phase_time: null", [f"9: sweeps[0].phase_time: None is {NO_DURATION}"]),
+        ("phase_time: 1s", "phase_time: 60", [f"9: sweeps[0].phase_time: 60 is {NO_TIME}"]),
+        ("phase_time: 1s", "phase_time: 1:30", [f'9: sweeps[0].phase_time: "1:30" is {NO_TIME}']),
+        ("phase_time: 1s", "phase_time: one pass", [f'9: sweeps[0].phase_time: "one pass" is {NO_TIME}']),
+        ("phase_time: 1s", "phase_time: null", [f"9: sweeps[0].phase_time: None is {NO_TIME}"]),
         ("target:", "limits: {time: one_pass}\ntarget:", [f'2: limits.time: "one_pass" is {NO_DURATION}']),
         ("repetitions: 1", "repetitions: 0",
          ["10: sweeps[0].repetitions: 0 is not a number of repetitions; write a whole number from 1,"

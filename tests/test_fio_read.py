@@ -3,9 +3,11 @@
 The samples and what must be said about each are in fio_samples.py.
 """
 
+import base64
 import json
 import random
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -320,7 +322,15 @@ def without(*path: str) -> Callable[[Any], None]:
         (put("read", "clat_ns", "percentile", "99.000000")(1433601), "percentiles are not those of the histogram"),
         (put("read", "clat_ns", "percentile", "99.990000")(1), "percentiles of the latency do not agree"),
         (put("read", "clat_ns", "mean")(1.0), "minimum, mean and maximum"),
-        (put("read", "clat_ns", "mean")(300000.0), "the means of the latencies do not add up"),
+        (put("read", "clat_ns", "mean")(300000.0), "are not those of the histogram"),
+        (put("read", "clat_ns", "mean")(117780.597 * 0.99), "are not those of the histogram"),
+        (put("read", "lat_ns", "mean")(300000.0), "the means of the latencies do not add up"),
+        (put("read", "total_ios")(0), "no read was done, but its io_bytes is 268169216"),
+        (put("write", "iops")(0.5), "no write was done, but its iops is 0.5"),
+        (put("write", "bw")(1), "no write was done, but its bw is 1"),
+        (put("trim", "io_bytes")(4096), "no trim was done, but its io_bytes is 4096"),
+        (put("read", "total_ios")(2**63), "total_ios is more than 64 bits hold"),
+        (put("job options", "iodepth")(str(2**63)), "queue depth is told as"),
         (put("read", "lat_ns", "max")(1), "completion took longer than the whole I/O"),
         (put("read", "clat_ns", "lat_ns")({}), "holds what does not belong there"),
         (put("trim", "total_ios")(1), "trims have no columns"),
@@ -335,6 +345,79 @@ def test_numbers_that_do_not_agree_give_no_row(change: Callable[[Any], None], pr
     assert found.rows == []
     assert len(found.problems) == 1
     assert problem in found.problems[0]
+
+
+def test_numbers_of_more_than_64_bits_give_no_row() -> None:
+    # consistent in themselves
+    def larger(document: Any) -> None:
+        document["jobs"] = [first(document)]
+        part, factor = first(document)["read"], 10**15
+        for key in ("total_ios", "io_bytes", "bw", "iops"):
+            part[key] = int(part[key] * factor) if key != "iops" else part["total_ios"] / part["runtime"] * 1000
+
+    found = edited("old_2.2.10_json", larger)
+    assert found.rows == []
+    assert "more than 64 bits hold" in found.problems[0]
+
+    text = _report("own_text").replace(b"total=18606,", b"total=18606000000000000000000,")
+    assert reading(ALL["own_text"], text).rows == WHOLE["own_text"].rows[1:]
+
+
+@pytest.mark.parametrize(
+    ("moved", "problem"),
+    [
+        ("35632", "the histogram has a bin at 35632 ns, which fio's have not"),
+        ("402", "minimum, mean and maximum of the latency are not those of the histogram"),
+    ],
+)
+def test_a_bin_that_was_moved_is_noticed(moved: str, problem: str) -> None:
+    def move(document: Any) -> None:
+        bins = first(document)["read"]["clat_ns"]["bins"]
+        bins[moved] = bins.pop("325632" if moved == "35632" else max(bins, key=bins.__getitem__))
+
+    found = edited("c2_client2_jsonp", move)
+    assert [problem in p for p in found.problems] == [True], found.problems
+    assert found.rows == WHOLE["c2_client2_jsonp"].rows[1:]
+
+
+def test_operations_of_one_job_that_stand_in_another_give_no_row() -> None:
+    lines = _report("old_2.2.10_json").splitlines(keepends=True)
+    lines[496], lines[763] = lines[763], lines[496]
+    found = reading(ALL["old_2.2.10_json"], b"".join(lines))
+    assert [row["label"] for row in found.rows] == ["seqread", "randwrite"]
+    assert found.problems[0].startswith("mix: no write was done, but its io_bytes is")
+
+
+JSON_SAMPLES = [name for name in GOOD if ALL[name].report.endswith(("out", "json")) and b'"fio version"' in
+                ALL[name].files[ALL[name].report]]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", [{"sort_keys": True}, {"separators": (",", ":"), "sort_keys": True}, {"indent": 0}])
+def test_the_form_of_the_json_does_not_matter(form: Any) -> None:
+    assert len(JSON_SAMPLES) > 40
+    for name in JSON_SAMPLES:
+        text = _report(name)
+        begin, end = text.index(b"{\n"), text.rindex(b"\n}") + 2
+        again = json.dumps(json.loads(text[begin:end]), **form).encode()
+        assert reading(ALL[name], text[:begin] + again + text[end:]) == WHOLE[name], name
+
+
+def test_json_that_is_not_read_says_why() -> None:
+    document = json.loads(_report("own_rand_read"))
+    compact = json.dumps(document, sort_keys=True).encode()
+    log = b'{"level": "info", "message": "done"}\n'
+    sample = ALL["own_rand_read"]
+    for whole in (compact + b"\n" + log, log + compact, b"\xef\xbb\xbf" + compact):
+        assert reading(sample, whole) == WHOLE["own_rand_read"]
+    for text, problem in (
+        (b"stdout: " + compact, "does not begin on a line of its own"),
+        (b"[" + compact + b"]", "does not begin on a line of its own"),
+        (compact[:5000], "cut or damaged"),
+        (log, "no report of fio"),
+    ):
+        found = reading(sample, text)
+        assert found.rows == []
+        assert [problem in p for p in found.problems] == [True], found.problems
 
 
 def test_no_latency_is_absent_and_not_zero() -> None:
@@ -672,6 +755,68 @@ def test_every_line_of_a_text_report_is_known_and_stands_once(old: bytes, new: b
     assert [problem in p for p in found.problems] == [True]
 
 
+def renamed(text: bytes) -> bytes:
+    """The two servers of own_text_client with hostnames of their own."""
+    lines, seen = text.splitlines(keepends=True), dict[bytes, int]()
+    for at, line in enumerate(lines):
+        if b"client01" in line:
+            seen[line] = seen.get(line, 0) + 1
+            lines[at] = line.replace(b"client01", b"n%d" % seen[line])
+    return b"".join(lines)
+
+
+def test_every_host_of_a_text_report_must_be_there() -> None:
+    sample, text = ALL["own_text_client"], _report("own_text_client")
+    for whole in (text, renamed(text)):
+        for at in (4810, len(whole) // 2 - 200, whole.index(b"All clients")):
+            found = reading(sample, whole[:at])
+            assert found.rows == []
+            assert len(found.problems) == 1
+    assert reading(sample, text[:4810]).problems == ["2 hosts were to report a (group 0), 1 did"]
+    assert reading(sample, text[: text.index(b"All clients")]).problems == [
+        "fio's sum over all clients is missing: not every host reported"
+    ]
+    second = [line for line in renamed(text).splitlines(keepends=True) if not line.startswith(b"<n2> b")]
+    assert reading(sample, b"".join(second)).problems == []
+    unsaid = [line for line in second if not line.startswith(b"<n2> a")]
+    assert reading(sample, b"".join(unsaid)).problems == ["host n2 did not say what its jobs do"]
+
+
+def test_hosts_of_text_reports_where_they_are_told() -> None:
+    sample, text = ALL["own_text_client"], renamed(_report("own_text_client"))
+    assert [row["host"] for row in reading(sample, text).rows] == ["n1", "n1", "n2", "n2"]
+    # both ended together: their reports follow both of the empty lines, and either may be the first
+    both = text.replace(b"<n2> \na: (g", b"a: (g").replace(b"<n1> \na: (g", b"<n1> \n<n2> \na: (g")
+    assert both != text
+    found = reading(sample, both)
+    assert found.problems == []
+    assert [dict(row) | {"host": "client01"} for row in found.rows] == WHOLE["own_text_client"].rows
+    assert not any("host" in row for row in found.rows)
+
+
+@pytest.mark.parametrize("name", ["own_text", "own_text_client", "seed_read_iops", "old_2.1.11_text", "old_3.0_text"])
+def test_a_text_report_that_stands_twice_is_one(name: str) -> None:
+    text = _report(name)
+    for whole in (text + text, text + b"\n" + text.replace(b"\n", b"\r\n")):
+        assert reading(ALL[name], whole) == WHOLE[name]
+    assert read({"stdout": text, "saved.txt": text}, 0) == WHOLE[name]
+
+
+def test_reports_in_between_and_several_runs_are_not_one_run() -> None:
+    sample, text = ALL["own_text"], _report("own_text")
+    for other, problem in (
+        (text.replace(b"usr=", b"usr=1"), "differ: reports in between, or a damaged one"),
+        (text.replace(b" pid=", b" pid=9"), "the text is of several runs"),
+        (
+            text[text.index(b"\nreads: (groupid") :].replace(b" pid=", b" pid=9"),
+            "workers were started, the reports are of",
+        ),
+    ):
+        found = reading(sample, text + other)
+        assert found.rows == []
+        assert [problem in p for p in found.problems] == [True], found.problems
+
+
 def test_rates_of_unlike_windows_are_not_added_up() -> None:
     def longer(document: Any) -> None:
         del first(document)["job options"]["runtime"]
@@ -838,3 +983,63 @@ def test_whatever_values_the_json_has_can_be_read(name: str, data: st.DataObject
                 break
             place = place[key]
     assert isinstance(reading(ALL[name], json.dumps(document, indent=2).encode()), Reading)
+
+
+# ---- time
+
+
+def _seconds(text: bytes) -> float:
+    """CPU time of a reading, the least of two."""
+    taken = []
+    for _ in range(2):
+        start = time.process_time()
+        read({"stdout": text}, 0)
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
+_HEADLINE = b"x: (groupid=0, jobs=1): err= 0 (x): pid=1: Fri Nov 20 13:48:03 2026"
+_JOBLINE = b"x: (g=0): rw=read, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=psync, iodepth=1"
+LONG: dict[str, bytes] = {
+    "digits": b"1",
+    "blank lines": b"\n",
+    "blanks": b" ",
+    "braces": b"{",
+    "lines of braces": b"{\n",
+    "objects": b"{\n}\n",
+    "unlike objects": b"",
+    "base64": base64.b64encode(bytes(range(256))),
+    "headlines": _HEADLINE + b"\n",
+    "headlines in one line": _HEADLINE,
+    "headlines without an end": b"x: (groupid=0, jobs=1): err= 0 (",
+    "jobs": _JOBLINE + b"\n",
+    "jobs in one line": _JOBLINE,
+    "hostnames": b"hostname=n1, be=0, 64-bit, fio=fio-3.33, flags=1",
+    "shm": b"n1 error: failed to setup shm segment",
+    "disconnected": b"client: host=",
+    "resolve": b"fio: failed to resolve <",
+    "sections": b"fio: job ",
+    "engines": b"fio: engine ",
+    "pids": b"fio: pid=1",
+    "quotes": b'"',
+    "backticks": b"`_",
+    "percentiles": b"|  1.00th=[    1],",
+    "hosts": b"<n1> ",
+}
+
+
+@pytest.mark.parametrize("what", LONG)
+def test_four_times_as_long_takes_about_four_times_as_long(what: str) -> None:
+    def text(length: int) -> bytes:
+        if what == "unlike objects":
+            return b"".join(b'{\n"a": %d}\n' % number for number in range(length // 14))
+        return (LONG[what] * (length // len(LONG[what]) + 1))[:length]
+
+    # 5 ms: what takes less is no quadratic one
+    assert _seconds(text(240_000)) < 8 * max(_seconds(text(60_000)), 0.005)
+
+
+def test_a_long_line_of_json_is_read_as_fast_as_many() -> None:
+    text = _report("w_tmpfs")
+    compact = json.dumps(json.loads(text[text.index(b"{\n") :]), sort_keys=True, separators=(",", ":")).encode()
+    assert _seconds(compact) < 8 * max(_seconds(text), 0.005)

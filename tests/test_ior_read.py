@@ -1,14 +1,16 @@
 """What the files of a run of IOR say: against real runs (tools/ior/samples), good and bad, and damaged ones."""
 
 import csv
+import gc
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from time import process_time
 from typing import Any
 
 import pytest
@@ -282,6 +284,9 @@ def test_the_tests_of_a_script_are_runs_of_their_own() -> None:
     ].decode()
     start, end = table.index("TestID"), table.index("\nSummary of all tests")
     second = table[start:end].replace("TestID              : 0", "TestID              : 1")
+    rows = re.findall(r"(?m)^(?:write|read) .*\n", second)  # with figures of its own: iterations change places
+    turned = [re.sub(r"\d( *\n)$", rf"{i // 2}\1", row) for i, row in enumerate([*rows[2:], *rows[:2]])]
+    second = second.replace("".join(rows), "".join(turned))
     lines = table[end:].splitlines(keepends=True)
     others = [line.replace("    0      2   2    3   1", "    1      2   2    3   1") for line in lines[3:5]]
     whole = table[:end] + second + "".join(lines[:5] + others + lines[5:])
@@ -596,6 +601,196 @@ def test_command_lines_of_the_old_layout(options: str, told: tuple[bool | None, 
     assert (row.get("o_direct"), row.get("fsync")) == told
 
 
+@pytest.mark.parametrize("version", ["3.0.1", "3.1.0", "3.2.1", "4.0.0"])
+@pytest.mark.parametrize("indentation", ["    ", "\t", " \t "])
+def test_an_indented_log_says_the_same(version: str, indentation: str) -> None:
+    """All of it, or all but a line before it."""
+    for sample in (sample for sample in ALL if sample.version == version):
+        for name, content in sample.files.items():
+            if not name.endswith(".out") or b"bw(MiB/s)" not in content:
+                continue
+            plain = read({name: content}, 0)
+            indented = b"".join(indentation.encode() + line for line in content.splitlines(keepends=True))
+            assert read({name: indented}, 0) == plain
+            if plain.rows:
+                assert read({name: b"a line\n" + indented}, 0) == plain
+    text = _old("3.1.0", "E_stonewall_read_eof")
+    assert read({"out": text.encode()}, None).problems  # its exit code is lost, too
+
+
+def test_a_table_without_options_is_of_an_unknown_run() -> None:
+    text = _old("4.0.0", "verbose_v2_stdout")
+    reading = read({"out": text[text.index("access    bw") : text.index("Max Write")].encode()}, 0)
+    assert not reading.rows
+    assert "without the options" in reading.problems[0]
+
+
+# -- what no run can have, and copies -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (",2,", ",0,", "tasks: 0, which cannot be"),
+        (
+            ",16384.0000,1024.0000,",
+            ",16384.0000,1054.0000,",
+            "16777216 bytes, is no multiple of the transfer size, 1079",
+        ),
+        (",16384.0000,1024.0000,", ",16384.0000,0.0000,", "transfer size: 0, which cannot be"),
+    ],
+)
+def test_impossible_rows_of_csv(old: str, new: str, why: str) -> None:
+    name = "posix_shared_seq_1m_np2_i3_CSV.summary.csv"
+    text = _files("4.0.0", "posix_shared_seq_1m_np2_i3_CSV")[name].decode()
+    assert text.count(old) == 6
+    reading = read({name: text.replace(old, new).encode()}, 0)
+    assert not reading.rows
+    assert any(why in problem for problem in reading.problems), reading.problems
+
+
+@pytest.mark.parametrize(
+    ("sample", "old", "new", "why"),
+    [
+        ("verbose_v2_stdout", "nodes               : 1", "nodes               : 0", "nodes: 0, which cannot be"),
+        ("ior_perop", "tasks               : 2", "tasks               : 0", "tasks: 0, which cannot be"),
+        ("ior_perop", "xfersize            : 262144 bytes", "xfersize            : 262140 bytes", "is no multiple of"),
+        ("mpiio_coll_JSON", '"tasks": 2', '"tasks": -2', "tasks: -2, which cannot be"),
+        ("mpiio_coll_JSON", '"transferSize": 1048576', '"transferSize": 1048000', "is no multiple of"),
+        ("mpiio_coll_JSON", '"segmentCount": 2', '"segmentCount": 0', "segments: told as 2 and as 0"),
+        ("mpiio_coll_JSON", '"nodes": 1', '"nodes": ' + "1" * 30, "nodes: beyond 64 bits"),
+        ("mpiio_coll_JSON", '"nodes": 1', '"nodes": 9223372036854775808', "nodes: beyond 64 bits"),
+        ("mpiio_coll_JSON", '"segmentCount": 2', '"segmentCount": 9000000000000000000', "segments: told as 2 and as 9"),
+    ],
+)
+def test_impossible_numbers_in_all_layouts(sample: str, old: str, new: str, why: str) -> None:
+    name, content = _biggest(_files("main" if sample == "ior_perop" else "4.0.0", sample))
+    text = content.decode().partition("Summary of all")[0]  # where a table is told by its options alone
+    assert old in text
+    reading = read({name: text.replace(old, new).encode()}, 0)
+    assert not reading.rows
+    assert any(why in problem for problem in reading.problems), reading.problems
+
+
+_NINES = tuple("9" * length for length in (18, 19, 20, 30, 300, 400, 5000))
+LAYOUTS = [
+    ("4.0.0", "verbose_v2_stdout"),
+    ("main", "ior_perop"),
+    ("3.1.0", "script_two_tests"),
+    ("3.1.0", "stonewall_D1_w"),
+    ("4.0.0", "stonewall_D1_wearout_CSV"),
+    ("4.0.0", "posix_shared_seq_1m_np2_i3_CSV"),
+]
+
+
+@pytest.mark.parametrize(("version", "name"), LAYOUTS)
+def test_no_number_however_long_makes_it_raise_or_a_row_beyond_64_bits(version: str, name: str) -> None:
+    files = _files(version, name)
+    for file, content in files.items():
+        text = content.decode()
+        for i, match in enumerate(re.finditer(r"\d+", text)):
+            figure = _NINES[i % len(_NINES)]
+            changed = text[: match.start()] + figure + text[match.end() :]
+            for row in read({**files, file: changed.encode()}, 0).rows:
+                assert all(abs(value) < 1 << 63 for value in row.values() if isinstance(value, int))
+
+
+def test_a_total_that_is_no_figure_is_a_damaged_line() -> None:
+    text = _old("4.0.0", "verbose_v2_stdout")
+    for figure in ("10000000000000000000.35", "9" * 5000 + ".1"):
+        reading = read({"out": re.sub(r"(Max Write: +)[\d.]+", rf"\g<1>{figure}", text).encode()}, 0)
+        assert not reading.rows
+        assert any("a damaged line of the summary: Max Write" in problem for problem in reading.problems)
+
+
+COPIED = [
+    ("4.0.0", "verbose_v2_stdout"),
+    ("3.1.0", "script_two_tests"),
+    ("4.0.0", "mpiio_coll_JSON"),
+    ("4.0.0", "posix_shared_seq_1m_np2_i3_CSV"),
+]
+
+
+@pytest.mark.parametrize(("version", "name"), COPIED)
+def test_the_same_output_twice_in_one_file_counts_once(version: str, name: str) -> None:
+    file, content = _biggest(_files(version, name))
+    whole = read({file: content}, 0)
+    assert read({file: content * 2}, 0) == whole
+    other = _biggest(_files("main", "posix_shared_seq_1m_np2_i3_CSV"))[1]
+    several = read({file: content + other + content}, 0)
+    assert several.rows == [*whole.rows, *read({"other": other}, 0).rows]
+    assert not several.problems
+
+
+@pytest.mark.parametrize(("version", "name"), COPIED)
+def test_a_copy_of_a_part_is_of_no_run(version: str, name: str) -> None:
+    file, content = _biggest(_files(version, name))
+    text = content.decode()
+    changed = {
+        "CSV": lambda: text + "\n".join(text.splitlines()[:3]),  # as good as a run of one iteration
+        "JSON": lambda: text + text.replace('"Version": "4.0.0"', '"Version": "4.0.1"'),
+    }.get(name.rpartition("_")[2], lambda: text + text.replace("IOR-" + version, "IOR-3.2.0"))()
+    reading = read({file: changed.encode()}, 0)
+    assert not reading.rows
+    assert "has the very figures of run" in " ".join(reading.problems)
+
+
+# -- time ---------------------------------------------------------------------------------------------------------
+
+_BANNERS = "IOR-4.0.0: MPI Coordinated Test of Parallel I/O\n"
+_TABLE = "access bw(MiB/s) IOPS Latency block(KiB) xfer(KiB) open(s) wr/rd(s) close(s) total(s) iter\n"
+_CELLS = "write 1.00 1.00 1.00 1024.00 1024.00 0.1 1.0 0.1 1.0 0\n"
+_MAXIMUM = "Max Write: 1.00 MiB/sec (1.05 MB/sec)\n"
+_SUMMARY = "Operation Max(MiB) Min(MiB) Mean(MiB) Test#\nwrite 1.00 1.00 1.00 5\n"
+
+
+def _json(count: int) -> str:
+    """A document with so many results and tests."""
+    name = "mpiio_coll_JSON.summary.json"
+    text = _files("4.0.0", "mpiio_coll_JSON")[name].decode()
+    start, end = text.index("{", text.index('"Results"')), text.index("]", text.index('"Results"'))
+    return text[:start] + ",".join([text[start : text.index("}", start) + 1]] * count) + text[end:]
+
+
+_COMMAND = "Command line : ior" + " -a b"
+#: name -> text of a size, and a size at which quadratic time shows
+GROWING: dict[str, tuple[Callable[[int], str], int]] = {
+    "blank lines": (lambda n: "\n" * n, 20_000),
+    "blanks": (lambda n: " " * n + "\n" + "\t" * n, 50_000),
+    "warnings in a line": (lambda n: "WARNING: " * n, 1000),
+    "fsync in a line": (lambda n: "fsync(" * n, 2000),
+    "assert in a line": (lambda n: "assert " * n, 2000),
+    "IOR- in a line": (lambda n: "IOR-" * n, 2000),
+    "a long figure": (lambda n: "write " + "1" * n + "x 1 1 1 1 1 1 1 1", 8000),
+    "broken documents": (lambda n: ('{\n "Version": 1' + "\n" * 1000) * n, 500),
+    "documents": (lambda n: '{\n "a": 1}\n' * n, 300),
+    "results in a document": (_json, 1200),
+    "runs with errors": (lambda n: (_BANNERS + "ERROR: x\n" * 20) * n, 200),
+    "runs with a summary": (lambda n: (_BANNERS + _SUMMARY) * n, 2400),
+    "rows with totals": (lambda n: _BANNERS + _TABLE + _CELLS * n + _MAXIMUM * n, 400),
+    "a long command": (lambda n: _BANNERS + _COMMAND * n + "\n" + _TABLE + _CELLS * (n // 9), 999),
+    "tests of a script": (lambda n: _BANNERS + _COMMAND * n + "\n" + f"TestID : 0\n{_TABLE}{_CELLS}" * (n // 9), 999),
+    "bytes moved": (lambda n: _BANNERS + _TABLE + (_BLOCK.format(5, 5, 5) + _CELLS) * n, 800),
+}
+
+
+def _growth(make: Callable[[int], str], size: int) -> float:
+    """CPU time of four times the size to that of the size."""
+    took = []
+    for length in (size, size, 4 * size):
+        content = make(length).encode()
+        gc.collect()
+        start = process_time()
+        read({"a": content}, None)
+        took.append(process_time() - start)
+    return took[2] / min(took[:2])
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_time_grows_with_the_size_and_not_its_square(name: str) -> None:
+    assert any(_growth(*GROWING[name]) < 8 for _ in range(3))  # the machine may be busy with other things
+
+
 # -- JSON -----------------------------------------------------------------------------------------------------------
 
 
@@ -635,7 +830,8 @@ def test_with_one_iteration_the_summary_has_more_digits_than_the_table() -> None
 
 def test_what_a_job_script_prints_is_not_ior_s_and_what_ior_prints_without_its_banner_is() -> None:
     table = _files("4.0.0", "verbose_v2_stdout")["verbose_v2_stdout.out"].decode()
-    log = "nodes: 4\ntasks: 128\ntype: fat\n" + table + "nodes: 8\ntasks: 256\n" + table
+    other = _files("main", "verbose_v2_stdout")["verbose_v2_stdout.out"].decode()
+    log = "nodes: 4\ntasks: 128\ntype: fat\n" + table + "nodes: 8\ntasks: 256\n" + other
     reading = read({"slurm-1.out": log.encode()}, None)
     assert not reading.problems
     assert [row["tasks"] for row in reading.rows] == [2] * 12

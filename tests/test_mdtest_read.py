@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import random
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,16 @@ def test_the_ranks_shift() -> None:
     assert (list(run.problems), run.items, run.doubts) == ([], 10, {})
 
 
+def test_two_shifts_are_a_problem_and_none_is_not() -> None:
+    own = text("4.0.0/own_C")
+    line = "V-0: Rank   0 Line  2537 Shifting ranks by {} for each phase.\n"
+    once, twice, two = (own.replace(line.format(1), line.format(1) + more) for more in ("", *map(line.format, (1, 2))))
+    assert [of_text(content).problems for content in (once, twice, own.replace(line.format(1), ""))] == [()] * 3
+    (run,) = tables(two)
+    assert (run.shift, of_text(two).rows) == (None, ())
+    assert run.problems == ("lines disagree by how many ranks phases are shifted: 1, 2",)
+
+
 def test_a_single_phase_has_zeros_in_the_table_and_no_rows_for_them() -> None:
     (run,) = tables(text("main/own_U_D"))
     assert [name for name, rate in run.rates.items() if rate.mean] == ["Directory rename"]
@@ -149,12 +160,34 @@ def test_a_single_phase_has_zeros_in_the_table_and_no_rows_for_them() -> None:
 
 def test_runs_of_one_log_are_told_apart() -> None:
     one, other = text("4.0.0/md_files_u"), text("main/md_both_i1")
-    reading = of_text(f"starting\n{one}$ next\n{other}{one}done\n")
+    again = one.replace(" 08:3", " 09:3")
+    assert again != one
+    reading = of_text(f"starting\n{one}$ next\n{other}{again}done\n")
     assert reading.problems == ()
     assert reading.version is None  # there are two
     assert [(run[0]["tool_version"], run[0]["repetition"], len(run)) for run in by_run(reading)] == [
         ("4.0.0", 1, 6), ("4.1.0+dev", 1, 10), ("4.0.0", 2, 6),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("sample", ["4.0.0/md_files_u", "4.0.0/own_f1_l2", "3.2.1/md_C", "seeds/lustre_4_nodes"])
+def test_a_copy_of_a_run_counts_once(sample: str) -> None:
+    whole, other = text(sample), text("main/own_E")
+    once = of_text(whole)
+    assert of_text(f"{whole}\n$ cat\n{whole}\n{whole}") == once
+    beside = of_text(whole + other + whole)
+    assert beside.problems == ()
+    assert len(beside.rows) == len(once.rows) + 1
+    # what is wrong with one copy is wrong with the run
+    error = "srun: error: n1: task 0: Killed\n"
+    assert [of_text(content).rows for content in (whole + error + whole, whole + whole + error)] == [(), ()]
+
+
+def test_a_run_that_was_cut_and_is_there_again_whole() -> None:
+    whole = text("4.0.0/md_files_u")
+    reading = of_text(whole.partition("   File read")[0] + whole)
+    assert len(reading.rows) == 6
+    assert "run 1 of 2: the output is cut: mdtest's closing line '-- finished at' is missing" in reading.problems
 
 
 def test_tables_without_anything_around_them_are_told_apart() -> None:
@@ -303,6 +336,7 @@ def test_letters_behind_a_flag_were_not_read_before_version_4() -> None:
 # --- what is wrong ---------------------------------------------------------------------------------------------------
 
 NEW, OLDER = "4.0.0/md_files_u_noverbose", "3.3.0/md_files_u_noverbose"
+TIMES = "4.0.0/md_P_rate_and_time"
 WRONG = [
     # (sample, pattern, what it is replaced by, part of the problem)
     (NEW, r"(   File stat +\S+) +\S+ +\S+", r"\1 9.000 8.000", "not min <= mean <= max"),
@@ -335,6 +369,31 @@ WRONG = [
     (NEW, r"2 tasks, 400 files", "4 tasks, 800 files", "is not that of the command line"),
     (NEW, r"2 tasks, 400 files", "2 tasks, 402 files", "is not that of the command line"),
     (NEW, r"of 3 iterations", "of 0 iterations", "over no iteration"),
+    (NEW, r"'-i' '3'", "'-i' '2'", "is over 3 iterations, and the command line asks for 2"),
+    (NEW, r" '-i' '3'", "", "is over 3 iterations, and the command line asks for 1"),
+    ("4.0.0/own_r_D", r"of 1 iterations", "of 3 iterations", "over 3 iterations, and the command line asks for 1"),
+    ("3.3.0/own_C", r"of 1 iterations", "of 2 iterations", "over 2 iterations, and the command line asks for 1"),
+    ("3.2.1/md_C", r"of 1 iterations", "of 2 iterations", "over 2 iterations, and the command line asks for 1"),
+    (OLDER, r"1024\.032", "1300.032", "3 values with these bounds and this mean have another standard deviation"),
+    (OLDER, r"955\.516", "955.530", "have another standard deviation"),
+    (NEW, r"2104\.477", "2104.577", "have another standard deviation"),
+    ("main/md_showRankStats", r"2147\.504$", "2147.520", "have another standard deviation"),
+    ("3.3.0/own_C", r"242\.831$", "242.931", "2 values with these bounds and this mean have another"),
+    ("3.3.0/own_C", r"87214\.479", "87214.579", "no 2 values within these bounds"),
+    ("3.2.1/md_files_u", r"7537\.702", "7537.802", "have another standard deviation"),
+    ("seeds/weka_1088_tasks", r"0\.316$", "0.336", "have another standard deviation"),
+    (NEW, r"2 tasks, 400 files", "0 tasks, 10 files", "the output counts 0 tasks (10 files)"),
+    ("4.0.0/own_f1_l2", r"(?s)1 tasks, 10 f(.*)2 tasks", r"0 tasks, 10 f\1 0 tasks", "the output counts 0 tasks"),
+    (NEW, r"on 1 node", "on 0 node", "cannot have run as 2 tasks on 0 nodes"),
+    (NEW, r"on 1 node", "on 3 node", "cannot have run as 2 tasks on 3 nodes"),
+    (NEW, r"with 2 total", "with 0 total", "cannot have run as 0 tasks on 1 nodes"),
+    (TIMES, r"   File read .* 0\.002\n", "", "table of times (-P) is damaged or has other rows"),
+    (TIMES, r"^   Tree removal +0\.006", r"   Tree removal 9 0.006", "table of times (-P) is damaged"),
+    (TIMES, r"(File stat +)0\.003", r"\g<1>9.003", "longer than the whole run"),
+    (TIMES, r"(File creation +0\.253 +)0\.136", r"\g<1>0.138", "rate and time do not belong together"),
+    (TIMES, r"(File creation +)0\.253", r"\g<1>0.255", "rate and time do not belong together"),
+    (TIMES, r"(Tree removal +0\.006 +)0\.004", r"\g<1>0.005", "rate and time do not belong together"),
+    (TIMES, r"(   File stat) .*", r"\1 0.000 0.000 0.000 0.000", "a time without a rate"),
     (NEW, r"^(Nodemap)", "WARNING: unable to create file /x/y\n\\1", "counted all the same"),
     (NEW, r"^(Nodemap)", "WARNING: [RANK 0]: unlink() of file x failed\n\\1", "counted all the same"),
     (NEW, r"^(Nodemap)", "WARNING: fsync(12) failed\n\\1", "not made durable"),
@@ -356,6 +415,36 @@ def test_what_is_wrong_is_said(sample: str, pattern: str, replacement: str, prob
     reading = of_text(changed)
     assert reading.rows == ()
     assert problem in "\n".join(reading.problems)
+
+
+def test_the_head_of_one_run_and_the_table_of_another() -> None:
+    head = (SAMPLES / "own/mdtest_create_3.out").read_text().partition("SUMMARY")[0]
+    mixture = head + "".join(text("main/md_savRank").partition("SUMMARY")[1:])
+    assert of_text(mixture).rows == ()
+    assert "over 2 iterations, and the command line asks for 1" in of_text(mixture).problems[0]
+
+
+@pytest.mark.parametrize("version", ["3.3.0", "4.0.0", "main"])
+def test_rows_of_rates_and_of_times_are_not_exchanged(version: str) -> None:
+    def bare(content: list[str]) -> Reading:
+        return of_text("SUMMARY" + "".join(content).partition("SUMMARY")[2].partition("-- finished")[0])
+
+    lines = text(f"{version}/md_P_rate_and_time").splitlines(keepends=True)
+    rows = [place for place, line in enumerate(lines) if re.match(r"   (?:File|Tree) ", line)]
+    assert len(rows) == 12
+    assert (bare(lines).problems, len(bare(lines).rows)) == ((), 6)
+    for rate, timed in zip(rows[:6], rows[6:], strict=True):
+        changed = list(lines)
+        changed[rate], changed[timed] = lines[timed], lines[rate]
+        assert of_text("".join(changed)).rows == (), lines[rate]
+        if "Tree" not in lines[rate]:  # without dates, a tree may take long
+            assert "rates and times may be exchanged" in "\n".join(bare(changed).problems)
+
+
+def test_iterations_with_a_time_limit_differ_in_items() -> None:
+    limited = text(TIMES).replace("'-P'", "'-P' '-W' '9'").replace("0.253          0.136", "0.253          0.150")
+    assert limited.count("0.150") == 1
+    assert (of_text(limited).problems, len(of_text(limited).rows)) == ((), 6)
 
 
 def test_what_is_harmless() -> None:
@@ -471,11 +560,67 @@ def test_noise_of_others_takes_nothing_away(sample: str) -> None:
         assert len(of_text("".join(lines)).rows) == sum(map(len, TRUTH[sample]))
 
 
+TITLE = "SUMMARY rate: (of 1 iterations)\n"
+RUN = text("4.0.0/own_C")
+#: contents of about n bytes on which a reader can spend more than its share
+LONG: dict[str, Callable[[int], str]] = {
+    "blanks": lambda n: f"{TITLE}File creation{' ' * n}1\n",
+    "blanks and a colon": lambda n: f"{TITLE}File creation{' ' * (n // 2)}:{' ' * (n // 2)}1\n",
+    "blanks outside of a table": lambda n: f"File creation{' ' * n}x\n",
+    "blanks between figures": lambda n: f"{TITLE}File creation{(' ' * (n // 8) + '1.000') * 8}\n",
+    "digits": lambda n: f"{TITLE}File creation {'1' * n}\n",
+    "digits outside of a table": lambda n: f"File creation {'1' * n} sec\n",
+    "titles": lambda n: TITLE * (n // len(TITLE)),
+    "titles of times": lambda n: TITLE.replace("rate", "time") * (n // len(TITLE)),
+    "counts and titles": lambda n: f"2 tasks, 20 files\n{TITLE}" * (n // 50),
+    "counts": lambda n: "2 tasks, 20 files\n" * (n // 18),
+    "starts": lambda n: "-- started at x --\n" * (n // 19),
+    "runs": lambda n: "".join(RUN.replace("13:4", f"{i}:4") for i in range(n // len(RUN))),
+    "copies": lambda n: RUN * (n // len(RUN)),
+    "shifts": lambda n: RUN + "".join(f"Shifting ranks by {i} for each phase.\n" for i in range(n // 40)),
+    "damaged rows": lambda n: TITLE + "   File stat  1.000\n" * (n // 20),
+    "warnings": lambda n: RUN + ("-" * 60 + "\nWARNING: x\n") * (n // 72),
+    **{
+        f"many {words!r}": lambda n, words=words: RUN + words * (n // len(words))  # type: ignore[misc]
+        for words in (
+            *("fsync(", "unlink() of file ", "rename() of file ", "srun: error: ", "WARNING: ", "-- started at "),
+            *(
+                "mdtest-",
+                "Command line used: '",
+                "SUMMARY: (in ",
+                "File creation ",
+                "1.000 ",
+                "1.1",
+                "WARNING: x backend",
+            ),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("content", LONG)
+def test_time_grows_with_the_length(content: str) -> None:
+    def seconds(length: int) -> float:
+        long = {"mdtest.out": LONG[content](length).encode()}
+        best = float("inf")
+        for _ in range(3):
+            start = time.process_time()
+            read(long, 0)
+            best = min(best, time.process_time() - start)
+        return best
+
+    short = 5_000
+    while (once := seconds(short)) < 0.004:  # long enough to be measured
+        short *= 2
+    assert seconds(4 * short) / once < 8
+
+
 PIECES = st.sampled_from(
     [
         *text("3.3.0/md_both_i1").splitlines(keepends=True),
         *text("4.0.0/own_f1_l2").splitlines(keepends=True),
         *text("main/md_showRankStats").splitlines(keepends=True),
+        *text("main/md_P_rate_and_time").splitlines(keepends=True),
         *OLD.splitlines(keepends=True),
         *("SUMMARY rate: (of 999999999 iterations)\n", "2 tasks, 1 file\n", "Command line used:\n", "mdtest-"),
         *("   File stat " + " ".join(["9" * 300 + ".000"] * 4) + "\n", "0 tasks, 0 files\n", "\x00\x85\u2028"),

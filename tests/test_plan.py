@@ -180,8 +180,9 @@ def test_a_directory_that_a_tool_cannot_work_in(tmp_path: Path, tool: str, phase
 def test_what_a_tool_refuses_is_said_once(tmp_path: Path) -> None:
     wrong = problems(tmp_path, TEXT.replace("file_size: 16m", "file_size: 10000"), make)
     assert wrong == [
-        "4: sweeps[0]: file_size 10000 is not a multiple of transfer_size 4k",
-        "4: sweeps[0]: transfer_size 64k is larger than file_size 10000",
+        # where the first stands that it names
+        "8: sweeps[0].options.file_size: file_size 10000 is not a multiple of transfer_size 4k",
+        "7: sweeps[0].axes.transfer_size: transfer_size 64k is larger than file_size 10000",
     ]
 
 

@@ -152,7 +152,7 @@ def test_without_pidfds() -> None:
         print(json.dumps([done.exit_code, done.timed_out, done.stdout.decode(), late.exit_code, late.timed_out]))
         """
     )
-    assert found == [5, False, "x\n", -9, True]
+    assert found == [5, False, "x\n", -15, True]
 
 
 def test_kill_tree_ends_what_starts_others_all_the_time(tmp_path: Path) -> None:

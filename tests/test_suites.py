@@ -105,7 +105,8 @@ def test_an_error_in_a_suite_names_the_suite(tmp_path: Path, own_suite: Any) -> 
     where = f"{tmp_path}/suites/own.yaml:21: sweeps[0].phase_time"
     assert (
         problem
-        == f'{where}: "5" is not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h'
+        == f'{where}: "5" is not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h;'
+        " or one_pass, which needs none"
     )
 
 
@@ -398,7 +399,7 @@ def test_other_nodes(tmp_path: Path, name: str) -> None:
 
 # On one machine
 
-SMALL = {"phase_time": "1s", "repetitions": 1, "threads_per_node": 2, "queue_depth": 8, "files_per_thread": 1000}
+SMALL = {"phase_time": "1s", "repetitions": 1, "threads_per_node": 2, "queue_depth": 8, "files_per_thread": 10_000}
 
 
 @pytest.mark.parametrize("name", SUITES)

@@ -139,6 +139,12 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("duration", {"runtime_s": 0.0021, "clock_s": 0.0001} | ONE_PASS, PASS, "0.002 s"),
     ("duration", {"runtime_s": 0.001, "seconds": 1.0}, FAIL, "ran for 0.00 s of 1.00 s"),  # that one is not its fault
     ("duration", {"runtime_s": None}, UNCHECKED, "no output to look at"),
+    ("long_enough", {}, NO, ""),
+    ("long_enough", {"runtime_s": 0.021} | ONE_PASS, PASS, "0.021 s"),
+    ("long_enough", {"runtime_s": 0.008} | ONE_PASS, FAIL,
+     "over after 8 ms, which is mostly ticks and barriers: raise file_size"),
+    ("long_enough", {"runtime_s": 0.008, "seconds": None, "phase": "create"}, FAIL, "raise files_per_thread"),
+    ("long_enough", {"runtime_s": None} | ONE_PASS, UNCHECKED, "no output to look at"),
     ("duration", {"phase": "delete"}, PASS, "10.000 s"),
     ("duration", {"phase": "delete", "runtime_s": 0.005}, FAIL,
      "over after 5 ms; the tool counts in ms: raise files_per_thread"),

@@ -80,6 +80,8 @@ OTHER_LOAD = 0.25
 SHORTEST, LONGEST, SLACK_S = 0.98, 1.05, 0.1
 #: Figures of shorter runs rest on too few ticks of the tool's clock, which is fio's where the tool does not say.
 LEAST_TICKS, CLOCK_S = 20, 0.001
+#: A scheduler's tick is 1 to 10 ms.
+LEAST_RUNTIME_S = 0.02
 
 
 def check(severity: Severity, doc: str) -> Callable[[Callable[[Seen], Finding]], Callable[[Seen], Finding]]:
@@ -230,6 +232,19 @@ def duration(s: Seen) -> Finding:
     if runtime < LEAST_TICKS * clock_s:
         return failed(f"{too_short}: raise phase_time")
     return passed(f"{runtime:.2f} s of {asked:.2f} s")
+
+
+@check("suspect", "A phase that a count or a volume bounds was more than ticks and barriers: it took 20 ms or more.")
+def long_enough(s: Seen) -> Finding:
+    runtime = s.parsed.figures.get("runtime_s")
+    if s.point.phase_time_s is not None:
+        return NOT_APPLICABLE
+    if runtime is None:
+        return unchecked("no output to look at")
+    if runtime < LEAST_RUNTIME_S:
+        more = "files_per_thread" if s.phase.kind == "metadata" else "file_size"
+        return failed(f"over after {runtime * 1000:.3g} ms, which is mostly ticks and barriers: raise {more}")
+    return passed(f"{runtime:.3f} s")
 
 
 @check("suspect", "A timed phase did not run on long after its time (a slow flush, a worker that hung).")

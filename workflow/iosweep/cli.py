@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     form.add_argument("--json", action="store_true", help="the whole plan and its forecast as JSON")
     form.add_argument("--csv", action="store_true", help="one line per point")
     form.add_argument("--commands", action="store_true", help="the exact command of every phase of every point")
-    sub.add_argument("--launcher", default="mpiexec", choices=("direct", "mpiexec"), help="of --commands")
+    sub.add_argument("--launcher", default="mpiexec", choices=("direct", "mpiexec"), help="default: mpiexec")
     form.add_argument("--write", type=Path, metavar="FILE", help=argparse.SUPPRESS)
 
     named = "its name, or the path of its results"
@@ -129,7 +129,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         for point, repetition, argv in show_plan.commands(made, launcher):
             print(f"# {point} r{repetition}{lacks.get(point, '')}\n{shlex.join(argv)}")
     else:
-        return show_plan.table(made)
+        return show_plan.table(made, LAUNCHERS[arguments.launcher])
     return 0
 
 

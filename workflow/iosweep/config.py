@@ -274,6 +274,8 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
     tags = {*models.entry_models(), "a number", "a mapping"}
     path = tuple(part for part in detail["loc"] if part not in tags)
     kind, value = detail["type"], detail["input"]
+    if kind == "extra_forbidden" and path[-2:] == ("options", "nodes"):
+        return document.problem(path, "stands under axes: write `axes: {nodes: [...]}`")
     if kind == "extra_forbidden":
         keys = _keys(model).get(tuple(part for part in detail["loc"][:-1] if not isinstance(part, int)), [])
         return document.problem(path, unknown("key", str(path[-1]), keys))

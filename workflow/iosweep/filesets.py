@@ -12,6 +12,7 @@ from iosweep.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan import Point
 from iosweep.store import Store
 from iosweep.tools import FileSet, Streams, Tool, tools
+from iosweep.units import human_count
 
 
 @dataclass
@@ -62,6 +63,9 @@ class FileSets:
         if seen["wrong"] or written_to:
             may_write(whole.size_bytes)
             trouble = self._prepare(whole, tool)
+            if trouble and len(files.files) < len(whole.files):  # what is too much for a larger point is not its fault
+                self._wanted[files.directory] = (files, tool)
+                whole, trouble = files, self._prepare(files, tool)
             seen = self._look(whole, holes=True)
             known = None
             if trouble:
@@ -88,9 +92,8 @@ class FileSets:
         path = self._agent.call("ensure", self._directory, whole.directory, True, deadline_s=LONG_DEADLINE_S)
         assert whole.prepare
         argv = whole.prepare(path)
-        done, streams = self._run(
-            tools()[tool], argv, whole.prepare_tasks, 60 + whole.size_bytes / (PREPARE_BANDWIDTH / 100)
-        )
+        limit_s = 60 + whole.prepare_tasks + whole.size_bytes / (PREPARE_BANDWIDTH / 100)
+        done, streams = self._run(tools()[tool], argv, whole.prepare_tasks, limit_s)
         self._store.put(
             "sets",
             whole.directory.replace("/", "."),
@@ -105,7 +108,10 @@ class FileSets:
             },
         )
         trouble = whole.prepared(streams)
-        if done.exit_code or done.timed_out:
+        if done.timed_out:
+            ranks = f" with {whole.prepare_tasks} ranks" if tools()[tool].mpi else ""
+            return f"preparing {human_count(len(whole.files), 'file')}{ranks} was not done within {limit_s:.0f} s"
+        if done.exit_code:
             said = _line(done.stderr) or trouble or _line(done.stdout)
             return f"preparing them failed (exit code {done.exit_code}): {said}"
         return f"preparing them: {trouble}" if trouble else None

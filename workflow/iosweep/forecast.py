@@ -52,6 +52,10 @@ def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
         cost += Cost(time_s=START_UP_S)
         if work := tool.work(step):
             cost += Cost(time_s=work / METADATA_RATE / point.nodes)
+            names, size = {phase.name for phase in step.phases}, point.volume_bytes
+            written, read = size * ("create" in names), size * ("read" in names)
+            least = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
+            cost += Cost((written + read) / least, written, read)
             continue
         phase = step.phase
         # Little's law: so many I/Os in flight, none done sooner than the least latency

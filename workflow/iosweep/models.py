@@ -80,7 +80,13 @@ def _path(value: object) -> str:
 
 
 def _phase_time(value: object) -> float | None:
-    return None if value == UNTIMED else _time_of_a_phase(value)
+    if value == UNTIMED:
+        return None
+    try:
+        return _time_of_a_phase(value)
+    except ValueError as error:
+        other = f"; or {UNTIMED}, which needs none" if str(error).startswith("not a duration") else ""
+        raise ValueError(f"{error}{other}") from None
 
 
 def _time_of_a_phase(value: object) -> float:
@@ -211,7 +217,7 @@ LAPTOP = Scale(
     transfer_size=16 << 20,
     queue_depth=8,
     file_size=64 << 20,
-    files_per_thread=1000,
+    files_per_thread=10_000,
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -194,6 +195,19 @@ def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:
             yield combination
 
 
+def _place(sweep: Sweep, wrong: str) -> tuple[str, ...]:
+    """Where in a sweep the first thing stands that a sentence about a combination names."""
+    for word in re.findall(r"[a-z_]{3,}", wrong):
+        if word in ("phases", "phase_time"):
+            return (word,)
+        for group in ("axes", "options"):
+            if word in getattr(sweep, group):
+                return (group, word)
+        if word in sweep.phases:
+            return ("phases",)
+    return ()
+
+
 def _conditions_first(when: Mapping[str, Mapping[str, object]]) -> list[str]:
     """Axes with conditions, each after those that its condition names (configurations have no circles)."""
     ordered: list[str] = []
@@ -222,7 +236,7 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
         if wrong := tool.check(options, sweep.phases, phase_time_s):
             if wrong not in told:
                 told.add(wrong)
-                problems.append(sweep.problem(wrong))
+                problems.append(sweep.problem(wrong, *_place(sweep, wrong)))
             continue
         yield Point(
             id=point_id(sweep.tool, sweep.phases, nodes, options, phase_time_s),

@@ -125,7 +125,14 @@ def _content(file: BinaryIO) -> bytes:
     return file.read()
 
 
+#: So long may a command tidy up after SIGTERM (mpiexec removes files from /tmp) before it is killed.
+_TIDY_S = 1.0
+
+
 def _end(process: subprocess.Popen[bytes], spare: Sequence[int]) -> int:
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(_TIDY_S)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):

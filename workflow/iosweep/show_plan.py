@@ -15,6 +15,7 @@ from rich.table import Table
 from iosweep import forecast, plan, target
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.launch import Launcher
+from iosweep.programs import sha256
 from iosweep.runner import seed_of
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_size
@@ -38,7 +39,7 @@ CSV = (
 DEADLINE_S = 5.0
 
 
-def table(made: plan.Plan) -> int:
+def table(made: plan.Plan, launcher: Launcher) -> int:
     """Print the plan and what it takes; 1 if it cannot fit the target, as far as that can be seen from here."""
     cost = forecast.of(made)
     console = Console()
@@ -86,7 +87,18 @@ def table(made: plan.Plan) -> int:
         f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
         highlight=False,
     )
+    for reason in _missing(made, launcher):
+        print(f"will be missing: {reason}")
     return _fits(made, cost)
+
+
+def _missing(made: plan.Plan, launcher: Launcher) -> list[str]:
+    """What points lack on this machine, with this launcher. Starts nothing."""
+    absent = [
+        tool for tool in map(tools().get, sorted({p.tool for p in made.points})) if tool and not sha256(tool.name)
+    ]
+    lacks = [lack[1] for point in made.points if (lack := launcher.lacks(point))]
+    return [f"{tool.program} is not on PATH; get it with {tool.get_it}" for tool in absent] + list(dict.fromkeys(lacks))
 
 
 def _adaptive(made: plan.Plan) -> bool:

@@ -43,14 +43,25 @@ class Group:
 
 def groups(results: Sequence[Result]) -> list[Group]:
     """The headline, per conditions: nothing is the best of things that do not compare. Pure."""
-    conditions = words.conditions(results)
+    conditions, files = words.conditions(results), _files(results)
     found = []
     for kind in ("data", "metadata"):
         of_kind = [result for result in results if result.kind == kind]
-        for condition in dict.fromkeys(conditions[result.point] for result in of_kind):
-            own = [result for result in of_kind if conditions[result.point] == condition]
-            found.append(Group(words.describe(condition, kind), tuple(_entries(own))))
+        for key in dict.fromkeys((conditions[r.point], files.get(r.point)) for r in of_kind):
+            own = [r for r in of_kind if (conditions[r.point], files.get(r.point)) == key]
+            title = words.describe(key[0], kind) + (f", {key[1]}" if key[1] else "")
+            found.append(Group(title, tuple(_entries(own))))
     return found
+
+
+def _files(results: Sequence[Result]) -> dict[str, str]:
+    """Point -> the files that it makes, where points make unlike ones: creating empty files is another thing."""
+    sizes = {
+        r.point: size for r in results if r.kind == "metadata" and (size := r.parameters["file_size_bytes"]) is not None
+    }
+    if len(set(sizes.values())) < 2:
+        return {}
+    return {point: f"files of {words.size(size)}" if size else "empty files" for point, size in sizes.items()}
 
 
 def _entries(results: Sequence[Result]) -> Iterator[Entry]:

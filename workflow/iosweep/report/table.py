@@ -84,14 +84,17 @@ def payload(results: Sequence[Result], checks: Iterable[Row]) -> dict[str, Any]:
 
 
 def varying(results: Sequence[Result]) -> list[str]:
-    """Parameters that get a column: those that vary among the results of a phase, and those one always looks for."""
-    phases: dict[str, list[Result]] = {}
+    """Parameters that get a column: those that vary among the results of a kind, and those one always looks for."""
+    kinds: dict[str, list[Result]] = {}
     for result in results:
-        phases.setdefault(result.phase, []).append(result)
+        kinds.setdefault(result.kind, []).append(result)
     return [
         name
         for name in PARAMETERS
-        if any(len(_found(own, name)) > 1 for own in phases.values()) or (name in _ALWAYS and _found(results, name))
+        if any(len(_found(own, name)) > 1 for own in kinds.values())
+        or (name in _ALWAYS and _found(results, name))
+        # none is a value of its own: one pass over the files
+        or (name == "phase_time_s" and len({r.parameters[name] for r in kinds.get("data", ())}) > 1)
     ]
 
 

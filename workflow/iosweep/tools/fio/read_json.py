@@ -21,9 +21,11 @@ from iosweep.tools.fio.rows import (
     Row,
     Wrong,
     asked_for,
+    check_bins,
     check_depth,
     check_latency,
     check_time,
+    checked,
     figures,
     phase_and_kind,
 )
@@ -110,9 +112,7 @@ def _row(entry: Mapping[str, Any], options: Mapping[str, str], release: tuple[in
     engine, rw = options.get("ioengine"), options.get("rw", options.get("readwrite"))
     asked = asked_for(rw, engine, options.get("rwmixread"))
     names = ("mixed",) if "mixed" in entry and "read" not in entry else ("read", "write", "trim")
-    active = [
-        name for name in names if told.number(entry.get(name, {}) if name == "trim" else entry[name], "total_ios", 0)
-    ]
+    active = [name for name in names if _worked(entry.get(name, {}) if name == "trim" else entry[name], name)]
     if not active and "create_only" in options and options["create_only"] != "0":
         return None
     if "trim" in active:
@@ -147,7 +147,17 @@ def _row(entry: Mapping[str, Any], options: Mapping[str, str], release: tuple[in
         row |= {"file_size_bytes": known} if (known := told.size(options.get("filesize"))) else {}
         row |= {"o_direct": options["direct"] != "0"} if "direct" in options else {}
     # neither an engine nor a direction told: bytes may be files that were created or looked up
-    return row | figures(parts, metadata or "kind" not in row)
+    return checked(row | figures(parts, metadata or "kind" not in row))
+
+
+def _worked(part: Mapping[str, Any], name: str) -> bool:
+    """Did this direction have I/O? Raises Wrong where its numbers do not agree about that."""
+    if told.number(part, "total_ios", 0):
+        return True
+    for key in ("io_bytes", "io_kbytes", "bw_bytes", "bw", "iops"):
+        if told.number(part, key, 0):
+            raise Wrong(f"no {name} was done, but its {key} is {part[key]}")
+    return False
 
 
 def _part(
@@ -204,8 +214,7 @@ def _check_clat(
     check_latency(clat, grain_ns)
     bins = clat.get("bins")
     if bins is not None:
-        if sum(bins.values()) != timed:
-            raise Wrong("the histogram does not hold every I/O")
+        check_bins(clat)
         again = merged_percentiles([bins])
         if any(clat["percentile"].get(key, again[name]) != again[name] for name, key in PERCENTILES.items()):
             raise Wrong("the percentiles are not those of the histogram")

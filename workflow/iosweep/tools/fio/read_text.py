@@ -8,6 +8,7 @@ with each other as far as the digits go.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from iosweep.tools.fio.rows import (
     check_depth,
     check_latency,
     check_time,
+    checked,
     figures,
     phase_and_kind,
 )
@@ -31,37 +33,52 @@ _NS = {"nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
 #: a rate that is printed less precisely than this is not given
 _PRECISE = 0.01
 
-_VERSION = re.compile(r"(?:hostname=.*, fio=)?(fio-\d\S*?)(?:, flags=.*)?")
-_STARTING = re.compile(r"Starting \d+ (process|thread)")
+_VERSION = re.compile(r"(?:hostname=(?P<host>\S+), .*, fio=)?(?P<version>fio-\d\S*?)(?:, flags=.*)?")
+_STARTING = re.compile(r"(?:<(?P<host>[^>]+)> )?Starting (\d+) (?:process|thread)(?:\w* and (\d+) process)?.*")
 
 
 def rows(text: str) -> tuple[str | None, list[Row], list[str]]:
     """(version, rows that can be trusted, problems) of all reports in a text; none and no problem without a report."""
-    lines = [plain(line) for line in text.splitlines()]
-    versions = list(dict.fromkeys(match[1] for line in lines if (match := _VERSION.fullmatch(line))))
+    lines = [line for whole in text.splitlines() if (line := plain(whole))]
+    first = [match for line in lines if (match := _VERSION.fullmatch(line))]
+    versions = list(dict.fromkeys(match["version"] for match in first))
     if len(versions) > 1:
         return None, [], [f"reports of {' and '.join(versions)}: give one run's files at a time"]
     version = versions[0] if versions else None
     jobs = [match for line in lines if (match := JOB.fullmatch(line))]
     try:
         everything = list(reports(lines))
-        single = [report for report in everything if report.head["label"] != ALL]
+        printed = [report for report in everything if report.head["label"] != ALL]
         sums = [report for report in everything if report.head["label"] == ALL]
-        announced = bool(version) or any(_STARTING.search(line) for line in lines)
-        _whole(single, sums, jobs, announced)
+        single, copies = _once(printed)
+        starting = [match for line in lines if (match := _STARTING.fullmatch(line))]
+        _whole(single, sums, jobs, bool(version or starting))
+        servers = [match["host"] for match in first if match["host"]]
+        clients = dict.fromkeys([*servers, *(match["host"] for match in [*jobs, *starting] if match["host"])])
+        if clients:
+            _every_host(single, copies, bool(sums), jobs, servers)
+        else:
+            _unlike(single)
+            if len(starting) > copies:
+                raise Wrong("the text is of several runs: give one run's files at a time")
+        started = sum(int(match[2]) + int(match[3] or 0) for match in starting)
+        reported = sum(int(report.head["jobs"]) for report in single)
+        if started and started not in (reported, reported * copies):
+            raise Wrong(f"{started} workers were started, the reports are of {reported}")
+        hosts = _hosts(lines, single, jobs, list(clients))
     except Wrong as wrong:
         return version, [], [str(wrong)]
     found: list[Row] = []
     problems: list[str] = []
+    named = {(job["label"], job["group"]): job for job in reversed(jobs)}
     for report in single:
         told = {"tool_version": version} if version else {}
         identity: Row = {"tool": "fio", **told, "label": report.head["label"]}
-        key = (report.head["label"], report.head["group"])
-        job = next((job for job in jobs if (job["label"], job["group"]) == key), None)
+        identity |= {"host": hosts[report.at]} if report.at in hosts else {}
         try:
-            found.append(identity | _row(report, job, old_text.prints_remainders(report, version)))
+            found.append(identity | _row(report, named.get(_key(report)), old_text.prints_remainders(report, version)))
         except Wrong as wrong:
-            problems.append(f"{identity['label']}: {wrong}")
+            problems.append(f"{identity['label']}{' on ' + identity['host'] if 'host' in identity else ''}: {wrong}")
     return version, found, problems
 
 
@@ -75,13 +92,72 @@ def _whole(single: list[Report], sums: list[Report], jobs: list[re.Match[str]], 
         if int(total.head["jobs"]) != len(single):
             raise Wrong(f"fio's sum over all clients is of {total.head['jobs']} reports, {len(single)} are here")
     told = {(job["label"], job["group"]) for job in jobs}
-    here = {(report.head["label"], report.head["group"]) for report in single}
+    here = {_key(report) for report in single}
     for label, group in sorted(told - here):
         raise Wrong(
             f"no report of {label} (group {group}): it is missing, or group_reporting merged it with another section"
         )
     for label, _ in sorted(here - told) if announced else ():
         raise Wrong(f"the line that says what {label} does is missing")
+
+
+def _key(report: Report) -> tuple[str, str]:
+    return report.head["label"], report.head["group"]
+
+
+def _once(printed: list[Report]) -> tuple[list[Report], int]:
+    """Every report once, and how often all of them were there: 2 where a whole output was saved twice."""
+    times = Counter(tuple(report.text) for report in printed)
+    first = {tuple(report.text): report for report in reversed(printed)}
+    copies = set(times.values())
+    return [first[text] for text in times], copies.pop() if len(copies) == 1 else 1
+
+
+def _unlike(single: list[Report]) -> None:
+    """Is there one report only of each worker of a local run?"""
+    for (label, _, pid), times in Counter((*_key(report), report.head["pid"]) for report in single).items():
+        if times > 1:
+            raise Wrong(f"{times} reports of {label} with pid {pid} differ: reports in between, or a damaged one")
+
+
+def _every_host(single: list[Report], copies: int, summed: bool, jobs: list[re.Match[str]], servers: list[str]) -> None:
+    """Did every host of client mode announce its jobs and report them?"""
+    announced = Counter((job["host"], job["label"], job["group"]) for job in jobs if job["host"])
+    for host, times in Counter(servers).items():
+        if max((count for (name, *_), count in announced.items() if name == host), default=0) < times:
+            raise Wrong(f"host {host} did not say what its jobs do")
+    reported, asked = Counter(map(_key, single)), Counter((job["label"], job["group"]) for job in jobs)
+    for key, times in asked.items():
+        if reported[key] * copies < times:
+            raise Wrong(f"{times} hosts were to report {key[0]} (group {key[1]}), {reported[key]} did")
+    # fio sums up as soon as every host has reported, if there is more than one report
+    if not summed and len(single) > 1:
+        raise Wrong("fio's sum over all clients is missing: not every host reported")
+
+
+def _hosts(lines: list[str], single: list[Report], jobs: list[re.Match[str]], clients: list[str]) -> dict[int, str]:
+    """Host of the reports that begin at a line, where it is told.
+
+    fio prints a host's reports after an empty line of that host; if hosts end together, those come first. So they tell
+    only where the reports after each are all of one host's.
+    """
+    if len(clients) < 2:
+        return {report.at: host for host in clients for report in single}
+    begins = {report.at: _key(report) for report in single}
+    empty = {f"<{host}>": host for host in clients}
+    found: dict[int, str] = {}
+    keys: dict[str, list[tuple[str, str]]] = {host: [] for host in clients}
+    host = None
+    for at, line in enumerate(lines):
+        if line.startswith("<"):
+            host = empty.get(line)
+        elif at in begins:
+            if host is None:
+                return {}
+            keys[host].append(begins[at])
+            found[at] = host
+    told = {host: sorted({(job["label"], job["group"]) for job in jobs if job["host"] == host}) for host in clients}
+    return found if all(sorted(keys[host]) == told[host] for host in clients) else {}
 
 
 def _row(report: Report, job: re.Match[str] | None, remainders: bool) -> Row:
@@ -125,7 +201,7 @@ def _row(report: Report, job: re.Match[str] | None, remainders: bool) -> Row:
         workers = row["tasks"] * max(row.get("queue_depth", 1), 1)
         old_text.check_unit(report, [(name, part.ops) for name, part in parts.items()], longest, workers)
         row.setdefault("kind", "data")  # engines whose operations are files came with 3.2
-    return row | figures(parts, files)
+    return checked(row | figures(parts, files))
 
 
 def _depth(report: Report, job: re.Match[str] | None, engine: str | None) -> Row:

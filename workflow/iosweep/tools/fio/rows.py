@@ -5,6 +5,7 @@ Shared by the two readers, so that both give the same columns for the same thing
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +30,8 @@ METADATA = {engine: name for name, engine in ENGINE.items()} | {
     "dirdelete": "dir_delete",
 }
 
+#: the largest whole number that the tables hold
+LARGEST = 2**63 - 1
 #: fio's mean of its samples is given where it agrees with operations / time: in many files it is one worker's, no sum
 _SAMPLED_WITHIN = 0.1
 #: fio counts whole milliseconds: below this many seconds its rates are off by more than 1 %
@@ -37,6 +40,10 @@ _SHORTEST_S = 0.1
 _SAME_WINDOW = 0.02
 #: bins of fio's histograms are at most 1/64 wide; a percentile is the middle of one
 _BIN = 1 / 32
+#: fio's bins: 64 for each power of two; the middle of one is off by 1/128 at most, and the last ends here (ns)
+_BIN_BITS = 6
+_HALF_BIN = 1.001 / 128
+_LAST_BIN = 1 << 34
 
 
 class Wrong(ValueError):
@@ -106,6 +113,14 @@ def figures(parts: Mapping[str, Part], metadata: bool) -> Row:
     return row | (added_up(timed) if len(timed) == len(every) else {})
 
 
+def checked(row: Row) -> Row:
+    """The row. Raises Wrong where a number is none that the tables hold."""
+    for column, value in row.items():
+        if (isinstance(value, int) and value > LARGEST) or (isinstance(value, float) and not math.isfinite(value)):
+            raise Wrong(f"{column} is more than 64 bits hold")
+    return row
+
+
 def _sampled(parts: Sequence[Part], ops_per_s: float) -> Row:
     known = [part.sampled for part in parts if part.sampled]
     if len(known) == len(parts) and abs(sum(known) - ops_per_s) <= _SAMPLED_WITHIN * ops_per_s:
@@ -124,6 +139,23 @@ def check_latency(clat: Mapping[str, Any], rounding: float = 0.0) -> None:
     values = [value for _, value in ordered]
     if values != sorted(values) or (values and not low * (1 - _BIN) <= values[0] <= values[-1] <= high * (1 + _BIN)):
         raise Wrong("the percentiles of the latency do not agree with each other or with minimum and maximum")
+
+
+def check_bins(clat: Mapping[str, Any]) -> None:
+    """Raises Wrong where a histogram (fio 3, ns) is not that of its block of latencies."""
+    bins = {int(key): count for key, count in clat["bins"].items() if count}
+    if sum(bins.values()) != clat["N"] or min(bins.values(), default=0) < 0:
+        raise Wrong("the histogram does not hold every I/O")
+    for value in bins:
+        wide = value.bit_length() - 1 - _BIN_BITS
+        if wide > 0 and value % (1 << wide) != 1 << (wide - 1):
+            raise Wrong(f"the histogram has a bin at {value} ns, which fio's have not")
+    if clat["max"] >= _LAST_BIN:
+        return  # the last bin holds what is longer
+    mean = sum(value * count for value, count in bins.items()) / clat["N"]
+    for again, told in ((mean, clat["mean"]), (min(bins), clat["min"]), (max(bins), clat["max"])):
+        if abs(again - told) > 1 + told * _HALF_BIN:
+            raise Wrong("minimum, mean and maximum of the latency are not those of the histogram")
 
 
 def check_time(runtime_s: float) -> None:

@@ -16,13 +16,14 @@ ALL = "All clients"  # fio's sum over all reports, also of unlike tests
 
 _N = r"\s*(\d+(?:\.\d+)?[KkMGTP]?)"
 JOB = re.compile(
-    r"(?:<[^>]+> )?(?P<label>\S.*): \(g=(?P<group>\d+)\): rw=(?P<rw>\w+), bs="
+    r"(?:<(?P<host>[^>]+)> )?(?P<label>\S.*): \(g=(?P<group>\d+)\): rw=(?P<rw>\w+), bs="
     r"(?:\(R\) (?P<read>\S+), \(W\) (?P<write>\S+), \(T\) \S+|"
     r"(?P<read_2>\w+-\w+)/(?P<write_2>\w+-\w+)(?:/\w+-\w+)?),"  # up to 2.16
     r" ioengine=(?P<engine>\S+), iodepth=(?P<depth>\d+)"
 )
 _HEAD = re.compile(
-    r"(?P<label>\S.*): \(groupid=(?P<group>\d+), jobs=(?P<jobs>\d+)\): err=\s*(?P<error>\d+)(?: \(.*\))?: pid=\d+: .*"
+    r"(?P<label>\S.*): \(groupid=(?P<group>\d+), jobs=(?P<jobs>\d+)\): err=\s*(?P<error>\d+)(?: \(.*\))?"
+    r": pid=(?P<pid>\d+): .*"
 )
 #: the lines of a report, in any order; `many` may stand more than once
 _BODY = {
@@ -50,6 +51,8 @@ _BODY = {
 }  # fmt: skip
 _TAIL = re.compile(r"latency\s*: target=(\d+), window=\d+, percentile=[\d.]+%, depth=(\d+)")
 _ERRORS = re.compile(r"errors\s*: total=([1-9]\d*).*")
+#: lines that fio prints are shorter
+_LONGEST, _TOO_LONG = 1000, "\n..."
 #: starts of lines that only a report has: outside of one, or not as above, they are pieces
 _PIECE = re.compile(
     r"(read|write|trim|mixed)\s*: (IOPS|io)=|[sc]?lat (\(|percentiles)|\| +\d+\.\d+th=|bw +\(|iops +:|cpu +:|"
@@ -65,6 +68,8 @@ class Report:
     lines: dict[tuple[str, str], list[re.Match[str]]] = field(default_factory=dict)
     direction: str = ""
     block: str = ""  # whose percentiles follow
+    at: int = 0  # which line of the whole text it begins with
+    text: list[str] = field(default_factory=list)
 
     def add(self, kind: str, match: re.Match[str]) -> None:
         """Raises Wrong for a line that stands twice, or where it cannot."""
@@ -99,21 +104,25 @@ class Report:
 
 
 def plain(line: str) -> str:
-    """A line without indentation, and without the marks of a Markdown page that quotes line by line."""
+    """A line without indentation, and without the marks of a Markdown page that quotes line by line.
+
+    One that is longer than any of a report comes out so that it matches none.
+    """
     if "`" in line:
         line = re.sub(r"(?<!\w)_|_(?!\w)", "", re.sub(r"[`*]", "", line))
-    return line.strip()
+    line = line.strip()
+    return line if len(line) <= _LONGEST else line[:100] + _TOO_LONG
 
 
 def reports(lines: list[str]) -> Iterator[Report]:
     """Raises Wrong where lines are missing, doubled, unknown, or belong to nothing."""
     report: Report | None = None
     tail: Report | None = None
-    for line in lines:
+    for at, line in enumerate(lines):
         if head := _HEAD.fullmatch(line):
             if report:
                 break
-            report, tail = Report(head), None
+            report, tail = Report(head, at=at, text=[line]), None
         elif report and report.head["label"] == ALL:
             if line.startswith("issued"):
                 yield report
@@ -123,6 +132,7 @@ def reports(lines: list[str]) -> Iterator[Report]:
             if not match:
                 raise Wrong(f"a line that does not belong into the report of {report.head['label']}: {line[:80]}")
             report.add(kind.removesuffix(" 2"), match)
+            report.text.append(line)
             if kind.startswith("issued"):
                 tail, report = report, None
                 yield tail

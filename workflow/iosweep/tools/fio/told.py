@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iosweep.tools.fio.rows import Part, Row, Wrong
+from iosweep.tools.fio.rows import LARGEST, Part, Row, Wrong
 from iosweep.units import parse_size
 
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -92,6 +92,8 @@ def size(value: str | None) -> int | None:
 
 def number(part: Mapping[str, Any], key: str, default: float | None = None) -> float:
     value = part[key] if default is None else part.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise Wrong(f"{key} is {value!r}")
+    if isinstance(value, int) and value > LARGEST:
+        raise Wrong(f"{key} is more than 64 bits hold")
     return value

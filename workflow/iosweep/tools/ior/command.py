@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass, field
+from functools import lru_cache
+
+from iosweep.tools.ior.run import LARGEST
 
 _WITH_VALUE = frozenset("AabdDfGijJlMNoOQstTUX")
 #: of IOR 3.1 and earlier (getopt); -l has a value from 3.1 on
@@ -16,12 +20,19 @@ _SIZE = re.compile(r"(\d+)\s*([bkmgt]?)(?:i?b|ytes)?", re.IGNORECASE)
 def size(text: str | None) -> int | None:
     """Bytes of `16m`, `16 MiB` or `262144 bytes`; None where the text is rounded (`1.50 MiB`) or no size."""
     match = _SIZE.fullmatch(text.strip()) if text else None
-    return int(match[1]) * _SIZES[match[2].lower()] if match else None
+    return min(_whole(match[1]) * _SIZES[match[2].lower()], LARGEST + 1) if match else None
 
 
 def number(text: str | None) -> int | None:
     """The whole number that is the text, else None."""
-    return int(text) if text and re.fullmatch(r"-?\d{1,18}", text.strip()) else None
+    match = re.fullmatch(r"(-?)(\d+)", text.strip()) if text else None
+    return _whole(match[2]) * (-1 if match[1] else 1) if match else None
+
+
+def _whole(digits: str) -> int:
+    """The number, or `LARGEST + 1` where it is larger: that is none of a run's, and is judged so."""
+    digits = digits.lstrip("0")
+    return min(int(digits or "0"), LARGEST + 1) if len(digits) < 20 else LARGEST + 1
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,7 @@ class Command:
         return tuple(name for name, wanted in (("write", write), ("read", read)) if wanted)
 
 
+@lru_cache(maxsize=8)  # each test of a script has the same
 def parse(line: str | None, old: bool = False) -> Command | None:
     """The options in a command line as IOR prints it; None without one. Unknown words are skipped.
 
@@ -56,9 +68,9 @@ def parse(line: str | None, old: bool = False) -> Command | None:
         return None
     flags: set[str] = set()
     values: dict[str, str] = {}
-    words = line.split()[1:]
+    words = deque(line.split()[1:])
     while words:
-        word = words.pop(0)
+        word = words.popleft()
         if old and word.startswith("-"):
             _letters(word[1:], words, flags, values)
         elif word.startswith("--"):
@@ -67,20 +79,20 @@ def parse(line: str | None, old: bool = False) -> Command | None:
         elif word.startswith("-") and len(word) > 1:
             name, _, value = word[1:].partition("=")
             if name[0] in _WITH_VALUE:
-                _value(name[0], name[1:] or value or (words.pop(0) if words else ""), values)
+                _value(name[0], name[1:] or value or (words.popleft() if words else ""), values)
             elif value != "0":
                 flags |= set(name)
     return Command(frozenset(flags), values, certain="f" not in values, old=old)
 
 
-def _letters(letters: str, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+def _letters(letters: str, words: deque[str], flags: set[str], values: dict[str, str]) -> None:
     """One word as getopt reads it: flags, up to the first letter that has a value (the rest, or the next word)."""
     for at, letter in enumerate(letters, 1):
         if letter in _WITH_VALUE_OLD:
-            _value(letter, letters[at:] or (words.pop(0) if words else ""), values)
+            _value(letter, letters[at:] or (words.popleft() if words else ""), values)
             return
-        if letter == "l" and (letters[at:] or (words or [""])[0]) in _PACKETS:
-            values["l"] = letters[at:] or words.pop(0)
+        if letter == "l" and (letters[at : at + 20] or (words[0] if words else "")) in _PACKETS:
+            values["l"] = letters[at:] or words.popleft()
             return
         flags.add(letter)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator
+from itertools import pairwise
 from typing import Any
 
 from iosweep.tools.ior.rows import MIB
@@ -30,22 +32,13 @@ class Inside(str):
 def pieces(source: str, text: str) -> Iterator[str | list[Run]]:
     """The text in order, with the runs of each JSON document in its place. A damaged document is a run without
     results, followed by its text: what is inside of it, where its end is there, and what follows."""
-    at = 0
-    while start := _START.search(text, at):
-        yield text[at : start.start()]
-        try:
-            document, at = _DECODER.raw_decode(text, start.start())
-            yield runs(source, document)
-        except (ValueError, RecursionError) as error:
-            following = _NEXT.search(text, start.end())
-            at = following.start() if following else len(text)
-            damaged = text[start.start() : at]
-            yield [Run(source, "json", problems=(_why(damaged, error),))]
-            end = damaged.rfind('"Finished"') + 1
-            yield Inside(damaged[:end])
-            yield damaged[end:]
-    rest = text[at:]
-    if headless := re.search(r'^\s*"(access|bwMiB|Version|operation)": ', rest, re.MULTILINE):
+    # decoded one by one: an error of the decoder counts the lines of all that it was given
+    bounds = [0, *(start.start() for start in _NEXT.finditer(text) if start.start()), len(text)]
+    rest = ""
+    for first, last in pairwise(bounds):
+        yield rest
+        rest = yield from _documents(source, text[first:last])
+    if headless := re.search(r'^[^\S\n]*"(access|bwMiB|Version|operation)": ', rest, re.MULTILINE):
         yield rest[: headless.start()]
         yield [Run(source, "json", problems=("the JSON is damaged: its beginning is not there",))]
         rest = rest[headless.start() :]
@@ -53,6 +46,24 @@ def pieces(source: str, text: str) -> Iterator[str | list[Run]]:
         yield Inside(rest[:end])
         rest = rest[end:]
     yield rest
+
+
+def _documents(source: str, text: str) -> Generator[str | list[Run], None, str]:
+    """The documents in the text and what is before each; where one is damaged, none follows. Returns what is left."""
+    at = 0
+    while start := _START.search(text, at):
+        yield text[at : start.start()]
+        try:
+            document, at = _DECODER.raw_decode(text, start.start())
+            yield runs(source, document)
+        except (ValueError, RecursionError) as error:
+            damaged = text[start.start() :]
+            yield [Run(source, "json", problems=(_why(damaged, error),))]
+            end = damaged.rfind('"Finished"') + 1
+            yield Inside(damaged[:end])
+            yield damaged[end:]
+            return ""
+    return text[at:]
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -77,18 +88,20 @@ def _why(damaged: str, error: Exception) -> str:
         return "the JSON is cut: the run did not end"
     if re.search(r'"verbose": [1-9]', damaged):
         return "the JSON is damaged: IOR 4.0 with -v writes it invalid"
-    return f"the JSON is damaged (a quote in a path makes it so, too): {str(error)[:120]}"
+    return f"the JSON is damaged (a quote in a path makes it so, too): {str(error)[:120]}, from its beginning on"
 
 
 def runs(source: str, document: Any) -> list[Run]:
     """The tests of a document, not judged yet. What is not as IOR writes it is a problem of the run."""
     try:
         tests = document["tests"]
-        totals = [(entry["TestID"], _total(entry)) for entry in document["summary"]]
+        totals: dict[Any, list[Total]] = {}
+        for entry in document["summary"]:
+            totals.setdefault(entry["TestID"], []).append(_total(entry))
         if not isinstance(tests, list) or not tests or not document["Finished"]:
             raise ValueError("no tests, or not finished")
-        found = [_test(source, document, test, [t for of, t in totals if of == test["TestID"]]) for test in tests]
-        if len(totals) != sum(len(run.totals) for run in found):
+        found = [_test(source, document, test, totals.get(test["TestID"], [])) for test in tests]
+        if len(document["summary"]) != sum(len(run.totals) for run in found):
             raise ValueError("the summary is of a test that is not there")
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         return [Run(source, "json", problems=(f"the JSON lacks what is expected: {error!r}"[:200],))]
@@ -101,13 +114,14 @@ def _test(source: str, document: dict[str, Any], test: dict[str, Any], totals: l
     if missing := [name for name in _NEEDED if name not in parameters and name not in options]:
         raise ValueError(f"no {', '.join(missing)}")
     results: list[Result] = []
+    seen: Counter[str] = Counter()
     for number, entry in enumerate(test["Results"]):
         nested = isinstance(entry, list)
         for one in entry if nested else [entry]:
             if one["access"] == "remove":
                 continue
-            iteration = number if nested else sum(r.access == one["access"] for r in results)
-            results.append(_result(one, iteration))
+            results.append(_result(one, number if nested else seen[one["access"]]))
+            seen[one["access"]] += 1
     return Run(
         source=source,
         layout="json",
@@ -144,6 +158,8 @@ def _result(entry: dict[str, Any], iteration: int) -> Result:
 
 
 def _total(entry: dict[str, Any]) -> Total:
+    if entry["operation"] not in OPERATIONS:
+        raise ValueError(f"unknown operation {str(entry['operation'])[:40]}")
     return Total(
         access=entry["operation"],
         maximum=_printed(entry["bwMaxMIB"], MIB),

@@ -7,12 +7,12 @@ size) / io, both before rounding. So each row proves itself, as well as its prin
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import replace
 
 from iosweep.tools.ior.facts import time_bounded
-from iosweep.tools.ior.run import MIXED, OPERATIONS, Moved, Printed, Result, Run
+from iosweep.tools.ior.run import LARGEST, MIXED, OPERATIONS, Moved, Printed, Result, Run
 
 _SLACK = 1e-9  # of floating point; the printed digits' own error is far above it
 Range = tuple[float, float]
@@ -24,15 +24,17 @@ def judge(run: Run, moved: Sequence[Moved]) -> Run:
     `moved`: IOR's warnings on this run, in order.
     """
     problems = _complete(run)
+    bounded = time_bounded(run)
     run, unclaimed = _attach(run, moved)
     if unclaimed and run.results:
         problems.append(f"{unclaimed} warnings on the bytes moved belong to no result")
-    results = [_bytes(run, result, problems) for result in run.results]
-    problems += _whole_blocks(run, results)
+    results = _bytes(run, bounded, problems)
+    problems += _possible(run, results)
+    problems += [] if bounded else _whole_blocks(run, results)
     for result in results:
         problems += _consistent(run, result)
     problems += _totals(run, results)
-    results = [_best(run, result) for result in results]
+    results = _best(run, results)
     return replace(run, results=tuple(results), problems=tuple(dict.fromkeys((*run.problems, *problems))))
 
 
@@ -65,15 +67,16 @@ def _complete(run: Run) -> list[str]:
     names = run.operations or tuple(name for name in OPERATIONS if any(access == name for access, _ in found))
     last = max(iteration for _, iteration in found)
     iterations = run.repetitions or last + 1
-    expected = [(access, i) for i in range(min(iterations, 100_000)) for access in names]
+    # one more than there can be: then one of these is missing
+    expected = [(access, i) for i in range(min(iterations, len(found) + 1)) for access in names]
     if found == expected:
         return []
-    counts, wanted = Counter(found), set(expected)
+    counts = Counter(found)
     told = "" if run.repetitions is None else f" ({run.repetitions} repetitions of {' and '.join(names)})"
     for (access, iteration), count in counts.items():
         if count > 1:
             return [f"{access} of iteration {iteration} is there more than once: {MIXED}"]
-        if (access, iteration) not in wanted:
+        if access not in names or iteration >= iterations:
             return [f"{access} of iteration {iteration} was not asked for{told}: {MIXED}"]
     for access, iteration in expected:
         if (access, iteration) not in counts:
@@ -89,48 +92,77 @@ def _expected(run: Run) -> int | None:
 
 def _attach(run: Run, moved: Sequence[Moved]) -> tuple[Run, int]:
     """Each warning at its row: IOR prints it before the row, but not for rows that moved just the expected bytes."""
-    queue = list(moved)
+    if not moved:
+        return run, 0
+    queue = deque(moved)
     results: list[Result] = []
     for left, result in zip(range(len(run.results), 0, -1), run.results, strict=True):
         if queue:
             allowed = moved_range(result)
             usual = _within(queue[0].expected, allowed) and not _within(queue[0].moved, allowed)
             if len(queue) >= left or (_within(queue[0].moved, allowed) and not usual):
-                result = replace(result, moved=queue.pop(0))
+                result = replace(result, moved=queue.popleft())
         results.append(result)
     return replace(run, results=tuple(results)), len(queue)
 
 
-def _bytes(run: Run, result: Result, problems: list[str]) -> Result:
-    """The row with its exact bytes where they are told."""
+def _bytes(run: Run, bounded: bool, problems: list[str]) -> list[Result]:
+    """The rows with their exact bytes where they are told."""
     expected = _expected(run)
-    if result.moved:
-        problems += _moved(run, result, result.moved, expected)
-        return replace(result, bytes_moved=result.moved.moved)
-    if not time_bounded(run):
-        return replace(result, bytes_moved=expected)
-    if run.log_seen:  # no warning: as many as expected
-        return replace(result, bytes_moved=expected)
-    if result.access == "read":
-        problems.append(
-            f"{_name(result)} was bounded by time: only IOR's messages tell whether it read beyond what is allocated"
-        )
-    if result.iteration == 0 and run.transfer_bytes:
-        for total in run.totals:
-            if total.access == result.access and total.aggregate_bytes is not None:
-                whole = round(total.aggregate_bytes / run.transfer_bytes) * run.transfer_bytes
-                if total.aggregate_bytes.near(whole) and 2 * total.aggregate_bytes.error < run.transfer_bytes:
-                    return replace(result, bytes_moved=whole)
-    return result
+    told = _told(run)
+    results: list[Result] = []
+    for result in run.results:
+        moved = expected
+        if result.moved:
+            problems += _moved(bounded, result, result.moved, expected)
+            moved = result.moved.moved
+        elif bounded and not run.log_seen:  # with a log, and no warning in it: as many as expected
+            moved = told.get(result.access) if result.iteration == 0 else None
+            if result.access == "read":
+                problems.append(
+                    f"{_name(result)} was bounded by time: only IOR's messages tell whether it read beyond what is"
+                    " allocated"
+                )
+        results.append(replace(result, bytes_moved=moved))
+    return results
 
 
-def _moved(run: Run, result: Result, moved: Moved, expected: int | None) -> list[str]:
+def _told(run: Run) -> dict[str, int]:
+    """Bytes of the first iteration by the summary, where its rounding leaves only one number of transfers."""
+    told: dict[str, int] = {}
+    for total in run.totals if run.transfer_bytes else ():
+        size = total.aggregate_bytes
+        if run.transfer_bytes and size is not None:
+            whole = round(size / run.transfer_bytes) * run.transfer_bytes
+            if size.near(whole) and 2 * size.error < run.transfer_bytes:
+                told.setdefault(total.access, whole)
+    return told
+
+
+def _possible(run: Run, results: Sequence[Result]) -> list[str]:
+    """Where a number is none that a run can have."""
+    counts = {
+        "tasks": run.tasks, "nodes": run.nodes, "clients per node": run.clients_per_node, "segments": run.segments,
+        "repetitions": run.repetitions, "block size": run.block_bytes, "transfer size": run.transfer_bytes,
+    }  # fmt: skip
+    problems = [
+        f"{name}: {value}, which cannot be" for name, value in counts.items() if value is not None and value < 1
+    ]
+    block, transfer = run.block_bytes, run.transfer_bytes
+    if block and transfer and block % transfer:
+        problems.append(f"the block size, {block} bytes, is no multiple of the transfer size, {transfer} bytes")
+    counts["block x segments"] = (block or 0) * (run.segments or 0)
+    counts["bytes moved"] = max((result.bytes_moved or 0 for result in results), default=0)
+    return problems + [f"{name}: beyond 64 bits" for name, value in counts.items() if value and abs(value) > LARGEST]
+
+
+def _moved(bounded: bool, result: Result, moved: Moved, expected: int | None) -> list[str]:
     """What IOR's warning says about a row."""
     problems = []
     where = _name(result)
     if expected is not None and moved.expected != expected:
         problems.append(f"{where}: IOR expected {moved.expected} bytes, block x segments x tasks is {expected}")
-    if not (moved.stonewalled or time_bounded(run)):
+    if not (moved.stonewalled or bounded):
         if moved.moved != moved.expected:
             problems.append(f"{where}: {moved.moved} of {moved.expected} bytes were moved, and no time limit says why")
         elif moved.stat < moved.moved:
@@ -149,7 +181,7 @@ def _moved(run: Run, result: Result, moved: Moved, expected: int | None) -> list
 def _whole_blocks(run: Run, results: Sequence[Result]) -> list[str]:
     """CSV has no segments: bytes must be one whole multiple of block x tasks, the same for all rows."""
     rows = [result for result in results if result.bytes_moved is None]
-    if not rows or not run.block_bytes or not run.tasks or time_bounded(run) or _expected(run) is not None:
+    if not rows or not run.block_bytes or not run.tasks or _expected(run) is not None:
         return []
     unit = run.block_bytes * run.tasks
     low, high = 1, 1 << 62
@@ -193,19 +225,17 @@ def _consistent(run: Run, result: Result) -> list[str]:
 def _totals(run: Run, results: Sequence[Result]) -> list[str]:
     """Where Max Write, Max Read and the summary do not fit the rows."""
     problems = []
+    rows = {access: [result for result in results if result.access == access] for access in OPERATIONS}
+    figures = {access: _spread(of) for access, of in rows.items() if of}
     for total in run.totals:
-        rows = [result.bandwidth_bytes_per_s for result in results if result.access == total.access]
-        if not rows:
+        if total.access not in figures:
             problems.append(f"the summary tells of {total.access}, of which there are no results")
             continue
-        widest = max(row.error for row in rows)
-        mean = Printed(sum(rows) / len(rows))
-        mean.error = widest
-        found = ((total.maximum, max(rows)), (total.minimum, min(rows)), (total.mean, mean))
+        found = zip((total.maximum, total.minimum, total.mean), figures[total.access], strict=True)
         for name, (told, made) in zip(("maximum", "minimum", "mean"), found, strict=True):
             if told is not None and not told.near(made):
                 problems.append(f"the summary's {name} of {total.access} is {told:.6g} B/s, the rows' {made:.6g}")
-        first = next(result for result in results if result.access == total.access)
+        first = rows[total.access][0]
         size = total.aggregate_bytes
         moved = first.bytes_moved if first.iteration == 0 else None
         # IOR's table prints MiB from a C float; 3.1 and earlier print bytes
@@ -215,10 +245,30 @@ def _totals(run: Run, results: Sequence[Result]) -> list[str]:
     return problems
 
 
-def _best(run: Run, result: Result) -> Result:
+def _spread(results: Sequence[Result]) -> tuple[Printed, Printed, Printed]:
+    """The largest, the smallest and the mean bandwidth."""
+    bandwidths = [result.bandwidth_bytes_per_s for result in results]
+    mean = Printed(sum(bandwidths) / len(bandwidths))
+    mean.error = max(bandwidth.error for bandwidth in bandwidths)
+    return max(bandwidths), min(bandwidths), mean
+
+
+def _best(run: Run, results: Sequence[Result]) -> list[Result]:
     """The bandwidth with the most digits: with one iteration, Max Write and the summary say the same as the row."""
-    if any(other.access == result.access and other.iteration != result.iteration for other in run.results):
-        return result
-    told = [total.maximum for total in run.totals if total.access == result.access]
-    best = min([result.bandwidth_bytes_per_s, *told], key=lambda printed: printed.error)
-    return replace(result, bandwidth_bytes_per_s=best)
+    iterations: defaultdict[str, set[int]] = defaultdict(set)
+    for result in results:
+        iterations[result.access].add(result.iteration)
+    told: dict[str, Printed] = {}
+    for total in run.totals:
+        told[total.access] = min(told.get(total.access, total.maximum), total.maximum, key=_error)
+    return [
+        replace(result, bandwidth_bytes_per_s=min(row, told.get(result.access, row), key=_error))
+        if len(iterations[result.access]) == 1
+        else result
+        for result in results
+        for row in [result.bandwidth_bytes_per_s]
+    ]
+
+
+def _error(printed: Printed) -> float:
+    return printed.error

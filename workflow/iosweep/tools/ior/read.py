@@ -7,10 +7,11 @@ judged (judge.py). A run with a problem gives no rows. IOR 3.0 and later are rea
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from iosweep.tools import Reading
 from iosweep.tools.ior import noise
@@ -21,6 +22,8 @@ from iosweep.tools.ior.run import MIXED, Moved, Printed, Result, Run
 from iosweep.tools.ior.text import Reader
 
 __all__ = ["Result", "Run", "read", "summary"]
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -102,10 +105,11 @@ def _scan(name: str, content: bytes) -> _Scanned:
                 reader.document(run)
     reader.end()
     segments = reader.segments
+    ends = [segment.last for segment in segments]
 
     def owners(at: int) -> range:
         """Runs that a line may be of: between two, either of them."""
-        first = sum(segment.last < at for segment in segments)  # runs that were over by then
+        first = bisect_left(ends, at)  # runs that were over by then
         inside = first < len(segments) and segments[first].first <= at
         return range(first, first + 1) if inside else range(max(first - 1, 0), min(first + 1, len(segments)))
 
@@ -128,17 +132,55 @@ def _together(scanned: Sequence[_Scanned]) -> tuple[list[Run], list[str]]:
         counts = ", ".join(f"{group.name} has {len(group.runs)}" for group in groups)
         return [run for group in groups for run in group.runs], [f"the files are not of the same runs: {counts}"]
     loose = [moved for one in scanned if not one.runs for _, moved in one.moved]
+    bad, told = [_by_run(group.bad) for group in groups], [_by_run(group.moved) for group in groups]
+    log_seen = any(one.is_log for one in scanned)
+    several = len(groups[0].runs) > 1
+    matched = zip(*(group.runs for group in groups), strict=True)
+    merged = [replace(_merged(same), log_seen=log_seen) for same in matched]
     runs = []
-    for k in range(len(groups[0].runs)):
-        run = replace(_merged([group.runs[k] for group in groups]), log_seen=any(one.is_log for one in scanned))
-        problems = _said([line for group in groups for which, line in group.bad if k in which])
-        told = [[moved for which, moved in group.moved if k in which] for group in groups]
-        moved = next((one for one in told if one), [])
-        if loose and len(groups[0].runs) > 1:
+    for k, run in enumerate(merged):
+        problems = _said([line for lines in bad for line in lines.get(k, ())])
+        moved = next((one[k] for one in told if k in one), [])
+        if loose and several:
             problems.append("warnings on the bytes moved are in another file, and do not say of which run")
-        run = derive(replace(run, problems=(*run.problems, *problems)))
-        runs.append(judge(run, moved or loose))
-    return _none_of_a_mix(_same_twice(runs)), []
+        run = replace(run, problems=(*run.problems, *problems)) if problems else run
+        if run.problems and not (run.results or run.totals or run.options or run.parameters or run.command):
+            runs.append(run)  # nothing to judge
+        else:
+            runs.append(judge(derive(run), moved if moved or several else loose))
+    return _none_of_a_mix(_once(merged, _same_twice(runs))), []
+
+
+def _by_run(lines: Sequence[tuple[range, T]]) -> dict[int, list[T]]:
+    """What stands in a file by the runs that it may be of."""
+    found: defaultdict[int, list[T]] = defaultdict(list)
+    for which, line in lines:
+        for k in which:
+            found[k].append(line)
+    return dict(found)
+
+
+def _once(merged: Sequence[Run], runs: Sequence[Run]) -> list[Run]:
+    """A run that stands there twice gives its rows once; rows that two runs share otherwise are of neither.
+
+    `merged`: the same runs with their figures as printed. No two rows are equal in all of these by chance.
+    """
+    holders: defaultdict[Result, list[int]] = defaultdict(list)
+    for k, run in enumerate(merged):
+        for row in () if run.notes else set(run.results):
+            holders[row].append(k)
+    found = list(runs)
+    same: dict[tuple[int, int], bool] = {}
+    for first, *others in holders.values():
+        same |= {(first, k): runs[first] == runs[k] for k in others if (first, k) not in same}
+    for (first, k), equal in same.items():
+        if equal:
+            found[k] = replace(found[k], results=())
+            continue
+        for one, other in ((first, k), (k, first)):
+            why = f"has the very figures of run {other + 1}: one of them is a copy, in part"
+            found[one] = replace(found[one], problems=(*runs[one].problems, why))
+    return found
 
 
 def _none_of_a_mix(runs: list[Run]) -> list[Run]:

@@ -11,7 +11,9 @@ MIXED = "lines of several runs are mixed"
 OPERATIONS = ("write", "read")  # in IOR's own order within an iteration
 
 Layout = Literal["table", "csv", "json", "notes"]
-_LARGEST = 1e18  # beyond any figure in any unit; products of two stay finite
+#: of whole numbers in rows: 64 bits
+LARGEST = (1 << 63) - 1
+_LARGEST_FIGURE = 1e18  # beyond any figure in any unit; products of two stay finite
 
 
 class Printed(float):
@@ -23,7 +25,7 @@ class Printed(float):
     def of(cls, text: str, scale: float = 1.0) -> Printed:
         """The number in `text` (plain decimals, as C's %f writes) times `scale`. ValueError where it is none."""
         value = float(text)
-        if not abs(value) < _LARGEST:  # NaN is not either
+        if not abs(value) < _LARGEST_FIGURE:  # NaN is not either
             raise ValueError(f"{text[:40]} is no figure")
         printed = cls(value * scale)
         printed.error = 0.5 * 10.0 ** -len(text.partition(".")[2]) * scale

@@ -45,6 +45,8 @@ class Segment:
         lost = [name for name in old.NEEDED if name not in self.options]
         if lost and self.results and (self.old_layout or old.release(self.run.version)):
             self.problems.append(f"the layout of IOR 3.1 and earlier is not whole: no {', '.join(lost)}")
+        if self.layout == "table" and self.results and not set(self.options) - {"Command line", "TestID"}:
+            self.problems.append("a table without the options that IOR prints above it: what ran is not told")
         command = self.options.get("Command line")
         return replace(
             self.run, command=self.run.command or command, options={**self.run.options, **self.options},

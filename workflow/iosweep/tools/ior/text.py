@@ -11,14 +11,14 @@ from iosweep.tools.ior.run import MIXED, OPERATIONS, Layout, Moved, Printed, Run
 from iosweep.tools.ior.segment import Segment
 from iosweep.tools.ior.warned import Warned
 
-_BANNER = re.compile(r"IOR-(\S*): MPI Coordinated Test of Parallel I/O")
+_BANNER = re.compile(r"IOR-(\S{0,80}): MPI Coordinated Test of Parallel I/O")
 _OPTION = re.compile(
     r"(Command line|TestID|Participating tasks|api|access|type|segments|ordering in a file|nodes|tasks|clients per node"
     r"|repetitions|xfersize|blocksize|aggregate filesize|dryRun|verbose|stonewallingTime|stoneWallingWearOut)\s*: (.*)"
 )
 _MAX = re.compile(r"Max (Write|Read):\s+(\d+\.\d+) MiB/sec \(\d+\.\d+ MB/sec\)")
 _CSV_330 = re.compile(r"\d[\w.+-]*(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} [ \d]\d [\d:]{8} \d{4}\S+ .*")
-_ROW_START = re.compile(r"(write|read)[\s,]+-?\d+\.?\d*[\s,]")
+_ROW_START = re.compile(r"(write|read)[\s,]+-?\d+(\.\d*)?[\s,]")
 
 
 class Reader:
@@ -32,6 +32,7 @@ class Reader:
         self.mixed = False  # a run goes on after another has begun
         self._at = 0
         self._warned = Warned()
+        self._tests: dict[str, list[Segment]] = {}
         self._columns: list[str] = []
         self._summary: list[str] = []
         self._csv = ""
@@ -61,7 +62,21 @@ class Reader:
     def _open(self, layout: Layout, run: Run | None = None) -> Segment:
         segment = Segment(layout, self._at, self._at, run or Run(self.source, layout))
         self.segments.append(segment)
+        if layout == "table":
+            self._is_test(segment, segment.test)
         return segment
+
+    def _is_test(self, segment: Segment, test: str) -> None:
+        """Take which test the last segment is."""
+        segment.test = test
+        self._tests.setdefault(test, []).append(segment)
+
+    def _of_test(self, test: str) -> Segment | None:
+        """The last table that is of a test."""
+        found = self._tests.get(test, [])
+        while found and found[-1].test != test:  # it turned out to be another's
+            found.pop()
+        return found[-1] if found else None
 
     def _current(self, layout: Layout) -> Segment:
         """The run that a line belongs to."""
@@ -78,10 +93,10 @@ class Reader:
         if banner := _BANNER.search(stripped):
             self._columns, self._summary = [], []
             self._open("table", Run(self.source, "table", version=banner[1] or None))
-        elif self._old(text):
+        elif self._old(text, stripped):
             pass
-        elif (option := _OPTION.fullmatch(text)) and (self._running() or text.startswith(f"{option[1]:20}:")):
-            self._option(option[1], option[2].strip(), padded=text.startswith(f"{option[1]:20}:"))
+        elif (option := _OPTION.fullmatch(stripped)) and (self._running() or stripped.startswith(f"{option[1]:20}:")):
+            self._option(option[1], option[2].strip(), padded=stripped.startswith(f"{option[1]:20}:"))
         elif words[0] == "access" and "bw(MiB/s)" in words:
             segment = self._current("table")
             if set(TABLE) - set(words):
@@ -91,8 +106,11 @@ class Reader:
             self._current("table")
             self._columns, self._summary = [], words
         elif match := _MAX.fullmatch(stripped):
-            total = Total(match[1].lower(), Printed.of(match[2], MIB))
-            self._current("table").totals.append(total)
+            segment = self._current("table")
+            try:
+                segment.totals.append(Total(match[1].lower(), Printed.of(match[2], MIB)))
+            except ValueError:
+                segment.problems.append(f"a damaged line of the summary: {stripped[:80]}")
         elif words[0] in OPERATIONS and len(words) > 4 and "," not in words[0]:
             return self._row(words)
         elif words[0] in ("Finished", "remove") and self._running():
@@ -101,17 +119,17 @@ class Reader:
             return False
         return True
 
-    def _old(self, text: str) -> bool:
+    def _old(self, text: str, stripped: str) -> bool:
         """What IOR 3.1 and earlier say of a run."""
         told: dict[str, str] | None = {}
         problem = ""
-        if (command := old.command(text)) and not self._running():
+        if (command := old.command(stripped)) and not self._running():
             return False  # mdtest has the same line; IOR's stands below its banner
         if command:
             told = {"Command line": command}
-        elif (test := old.test(text)) is not None:
+        elif (test := old.test(stripped)) is not None:
             self._test(test)
-        elif not (old.finished(text) and self._running()):
+        elif not (old.finished(stripped) and self._running()):
             try:
                 told = old.options(text)
             except ValueError as error:
@@ -120,7 +138,7 @@ class Reader:
             return False
         segment = self._current("table")
         segment.has_layout(True)
-        segment.over = segment.over or old.finished(text)
+        segment.over = segment.over or old.finished(stripped)
         segment.problems += [problem] if problem else []
         for name, value in told.items():
             segment.option(name, value)
@@ -137,7 +155,8 @@ class Reader:
             if test != before + 1:
                 segment.problems.append(f"test {test} starts within test {before}: {MIXED}")
         self._columns, self._summary = [], []
-        segment.test, segment.begun = str(test), test
+        segment.begun = test
+        self._is_test(segment, str(test))
 
     def _next_test(self, segment: Segment) -> Segment:
         """The next test of a script; the banner and the command line stand once."""
@@ -157,7 +176,7 @@ class Reader:
         if name == "TestID":
             if "TestID" in segment.options:
                 segment = self._next_test(segment)
-            segment.test = value
+            self._is_test(segment, value)
         segment.option("tasks" if name == "Participating tasks" else name, value)
 
     def _row(self, words: list[str]) -> bool:
@@ -188,12 +207,12 @@ class Reader:
         try:
             total = summary_line(cells)
             # a script's summary stands after its last test, with a line for each of them
-            owners = [s for s in self.segments if s.layout == "table" and s.test == cells["Test#"]]
+            owner = self._of_test(cells["Test#"])
         except (ValueError, KeyError):
             segment.problems.append(f"a damaged line of the summary: {' '.join(words)[:80]}")
             return True
-        if owners:
-            owners[-1].totals.append(total)
+        if owner:
+            owner.totals.append(total)
         else:
             segment.problems.append(f"the summary is of a test {cells['Test#']} that is not there")
         return True

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iosweep.tools.ior.run import Moved
+from iosweep.tools.ior.command import number
+from iosweep.tools.ior.run import LARGEST, Moved
 
 _WARNING = re.compile(
     r"WARNING: (Expected aggregate file size|Stat\(\) of aggregate file size|Using actual aggregate bytes moved)"
@@ -34,12 +35,13 @@ class Warned:
                 return True
             return False
         name = match[1].split()[0]
+        figure = number(match[2]) or 0
         wanted = _WARNED[len(self._warning)]
-        if name != wanted:
+        if name != wanted or abs(figure) > LARGEST:
             self.broken.append((at, NOT_WHOLE))
-            self._warning = {} if name != "Expected" else {name: int(match[2])}
+            self._warning = {} if name != "Expected" else {name: figure}
             return True
-        self._warning[name] = int(match[2])
+        self._warning[name] = figure
         if len(self._warning) == 3:
             expected, stat, bytes_moved = (self._warning[key] for key in _WARNED)
             self.moved.append((at, Moved(expected, stat, bytes_moved)))

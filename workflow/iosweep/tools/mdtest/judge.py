@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from math import hypot
 
 from iosweep.tools.mdtest.command import Options, asked
 from iosweep.tools.mdtest.scan import Launch
-from iosweep.tools.mdtest.signs import quote, said
+from iosweep.tools.mdtest.signs import quote
 from iosweep.tools.mdtest.table import ORDER, PHASES, RENAME, Rate, Table
 
 #: With one iteration of 3.3: the ranks' own rates may differ by this factor before their mean is no rate of the run.
 RANKS_AGREE = 1.1
 #: Figures are printed with three decimals.
 _ROUNDING = 0.002
+_HALF = 0.0006  # of the last decimal, and some
+#: What of n values the squares of the deviations are divided by: n in a population, n - 1 in a sample.
+_POPULATION, _SAMPLE = 0, 1
 _CUT = "the output is cut: mdtest's closing line '-- finished at' is missing"
 
 
@@ -51,8 +55,8 @@ def zeros(table: Table, version: tuple[int, ...], options: Options | None) -> It
         yield f"operations that were asked for have the rate 0: {', '.join(silent)}"
 
 
-def _arithmetic(name: str, rate: Rate, count: int | None, exact: bool) -> str | None:
-    """What cannot be in a row. `count`: values the statistics are over, if known; `exact`: all are of one kind."""
+def _arithmetic(name: str, rate: Rate, count: int | None, less: Collection[int]) -> str | None:
+    """What cannot be in a row. `count`: values the statistics are over, if known; `less`: what is taken from it."""
     top, low, mean, stddev = rate
     spread = top - low
     values = f"{name}: max {top:.3f}, min {low:.3f}, mean {mean:.3f}, stddev {stddev:.3f}"
@@ -67,8 +71,13 @@ def _arithmetic(name: str, rate: Rate, count: int | None, exact: bool) -> str | 
     # n values with this spread deviate by spread / sqrt(2 n) at least; 100,000 stands for a number that is not known
     if stddev + _ROUNDING < spread / (2 * (count or 100_000)) ** 0.5:
         return f"{values}: values this far apart have a larger standard deviation"
-    if exact and count and not low + spread / count - _ROUNDING <= mean <= top - spread / count + _ROUNDING:
+    if count and not low + spread / count - _ROUNDING <= mean <= top - spread / count + _ROUNDING:
         return f"{values}: no {count} values within these bounds have this mean"
+    if count in (2, 3):  # Max, Min and Mean tell all values
+        apart = hypot(*(value - mean for value in (top, low, 3 * mean - top - low)[:count]))
+        slack = 2 * _ROUNDING + 1e-9 * apart
+        if all(abs(apart / (count - one) ** 0.5 - stddev) > slack for one in less):
+            return f"{values}: {count} values with these bounds and this mean have another standard deviation"
     return None
 
 
@@ -77,6 +86,7 @@ def statistics(
 ) -> None:
     """Checks every row that is not zero: into `problems` what cannot be, into `doubts` what is no rate of the run."""
     per_iteration = version >= (4,) or table.unit == "ops/sec"
+    less = {_SAMPLE} if per_iteration else {_POPULATION} if () < version < (3, 4) else {_POPULATION, _SAMPLE}
     for name, rate in table.rates.items():
         exact = per_iteration or name.startswith("Tree")  # trees are timed by rank 0 alone
         count = table.iterations if exact else table.iterations * tasks if tasks and version else None
@@ -85,7 +95,7 @@ def statistics(
         if rate.maximum == 0:
             if any(rate):
                 problems.append(f"{name}: max 0 beside figures that are not 0")
-        elif wrong := _arithmetic(name, rate, count, exact):
+        elif wrong := _arithmetic(name, rate, count, less):
             problems.append(wrong)
         elif not exact and table.iterations == 1 and rate.maximum > RANKS_AGREE * rate.minimum:
             doubts[name] = (
@@ -94,18 +104,73 @@ def statistics(
             )
 
 
+def times(launch: Launch, table: Table, version: tuple[int, ...], options: Options | None) -> Iterator[str]:
+    """What in a table of rates does not fit the table of times beside it (-P), where there is one.
+
+    The highest rate times the shortest time are the items, and the lowest times the longest (not with -W and -x, where
+    iterations differ in items, and before 3.3, where the ranks' extremes need not belong together). Exchanged rows fit
+    as well: only how long the whole run was tells them.
+    """
+    if table.times is None:
+        return
+    if table.times.problems or set(table.times.rates) != set(table.rates):
+        yield "the table of times (-P) is damaged or has other rows than that of the rates"
+        return
+    lasted = launch.lasted
+    differ = () < version < (3, 3) or bool(options and {"W", "x"} & set(options.values))
+    for name, rate in table.rates.items():
+        time = table.times.rates[name]
+        values = f"{name}: {rate.minimum:.3f} to {rate.maximum:.3f} ops/s, {time.minimum:.3f} to {time.maximum:.3f} s"
+        slow = not name.startswith("Tree") and rate.mean < 1 and time.mean > 60
+        if rate.maximum == 0 and time.maximum:
+            yield f"{values}: a time without a rate"
+        elif lasted is not None and time.maximum > lasted + 2:
+            yield f"{values}: longer than the whole run"
+        elif lasted is None and slow:
+            yield f"{values}: rates and times may be exchanged"
+        elif rate.maximum and not differ:
+            pairs = ((rate.maximum, time.minimum), (rate.minimum, time.maximum))
+            least = max(max(0, one - _HALF) * max(0, other - _HALF) for one, other in pairs)
+            most = min((one + _HALF) * (other + _HALF) for one, other in pairs)
+            items = _items(name, table, options)
+            if least > most or (items is not None and not least <= items <= most):
+                yield f"{values}: rate and time do not belong together"
+
+
+def _items(name: str, table: Table, options: Options | None) -> int | None:
+    """All items of an operation, where the count before the table is just that."""
+    family, _, step = name.partition(" ")
+    kinds = {"File": ("files", "files/directories"), "Directory": ("directories", "files/directories")}
+    if not table.count or not options or {"I", "z", "b"} & set(options.values) or step == "rename":
+        return None
+    return table.count[1] if table.count[2] in kinds.get(family, ()) else None
+
+
+def _counts(launch: Launch, table: Table) -> Iterator[str]:
+    """Tasks and nodes that cannot be."""
+    if launch.banner:
+        _, tasks, nodes = launch.banner
+        if not 0 < nodes <= tasks:
+            yield f"mdtest cannot have run as {tasks} tasks on {nodes} nodes"
+    if table.count and not table.count[0]:
+        yield f"the output counts 0 tasks ({table.count[1]} {table.count[2]})"
+
+
 def problems_of(
-    launch: Launch, table: Table | None, version: tuple[int, ...], options: Options | None
+    launch: Launch, table: Table | None, version: tuple[int, ...], options: Options | None, signs: Sequence[str]
 ) -> Iterator[str]:
-    """What is wrong with a launch and its table of rates, without the figures themselves."""
+    """What is wrong with a launch and its table of rates, without the figures themselves.
+
+    `signs`: what the launch's lines say, which is the same for all its tables.
+    """
     if (launch.started or launch.banner) and not launch.finished:
         yield _CUT
     if launch.finished and not launch.headed:
         yield "the output is cut: its beginning is missing"
-    yield from said(launch.lines, warnings=True)
+    yield from signs
     if table is None:
-        times = any(other.kind == "time" for other in launch.tables)
-        yield "the output has times only (-Z), no rates" if times else "there is no table of results (SUMMARY)"
+        timed = any(other.kind == "time" for other in launch.tables)
+        yield "the output has times only (-Z), no rates" if timed else "there is no table of results (SUMMARY)"
         return
     if launch.count:
         yield "a table of results is missing after the last count of tasks"
@@ -120,6 +185,10 @@ def problems_of(
         yield f"the rates are in {quote(table.unit)}, which no known version prints"
     if table.iterations < 1:
         yield "the table is over no iteration"
+    asked_for = None if options is None else options.number("i") if "i" in options.values else 1
+    if asked_for is not None and asked_for != table.iterations:
+        yield f"the table is over {table.iterations} iterations, and the command line asks for {asked_for}"
+    yield from _counts(launch, table)
     yield from _missing(table, version, options)
     if options and (options.number("W") or 0) and any(name.startswith("Directory") for name in table.rates):
         yield "with -W mdtest counts directories that it did not create"  # directory_test keeps the number of -n

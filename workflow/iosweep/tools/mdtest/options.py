@@ -13,7 +13,7 @@ OPTIONS: dict[str, Option] = {
         Option(
             "files_per_thread",
             "count",
-            1000,
+            10_000,
             "Files, and directories, of each rank (-n).",
             "files",
             _METADATA,

@@ -31,7 +31,7 @@ from typing import Any
 
 from iosweep.tools import Reading
 from iosweep.tools.mdtest.command import Options, parse, release, split
-from iosweep.tools.mdtest.judge import problems_of, statistics, zeros
+from iosweep.tools.mdtest.judge import problems_of, statistics, times, zeros
 from iosweep.tools.mdtest.scan import MIXED, Launch, scan
 from iosweep.tools.mdtest.signs import quote, said
 from iosweep.tools.mdtest.table import PHASES, Rate, Table
@@ -61,6 +61,8 @@ class Run:
     items: int | None = None  # files (or directories) of each task
     command: tuple[str, ...] | None = None  # as mdtest prints it, program first
     options: Options | None = None
+    began: str | None = None  # the dates as printed
+    ended: str | None = None
 
 
 def shift(text: str) -> int | None:
@@ -68,8 +70,12 @@ def shift(text: str) -> int | None:
 
     None without that line, and where several lines disagree.
     """
-    found = {int(number) for number in _SHIFT.findall(text)}
+    found = _shifts(text)
     return found.pop() if len(found) == 1 else None
+
+
+def _shifts(text: str) -> set[int]:
+    return {int(number) for number in _SHIFT.findall(text)}
 
 
 def tables(text: str) -> list[Run]:
@@ -84,6 +90,10 @@ def _runs(launch: Launch) -> Iterator[Run]:
     version = release(text)
     words = split(launch.command) if launch.command else None
     options = parse(words, version)
+    signs = list(said(launch.lines, warnings=True))
+    shifts = _shifts("\n".join(launch.lines))
+    if len(shifts) > 1:
+        signs.append(f"lines disagree by how many ranks phases are shifted: {', '.join(map(str, sorted(shifts)))}")
     found: list[Table | None] = [table for table in launch.tables if table.kind == "rate"]
     for table in found or [None]:
         tasks, nodes = launch.banner[1:] if launch.banner else (None, None)
@@ -95,16 +105,17 @@ def _runs(launch: Launch) -> Iterator[Run]:
             # what -W and -x make of -n is not printed
             if table.count[2] != "file" and tasks and not table.count[1] % tasks and not _open_ended(options):
                 items = table.count[1] // tasks
-        problems = list(problems_of(launch, table, version, options))
+        problems = list(problems_of(launch, table, version, options, signs))
         doubts: dict[str, str] = {}
         if table:
             problems += zeros(table, version, options)
             statistics(table, version, tasks, problems, doubts)
+            problems += times(launch, table, version, options)
         yield Run(
             version=text or None,
             tasks=tasks,
             nodes=nodes,
-            shift=shift("\n".join(launch.lines)),
+            shift=min(shifts) if len(shifts) == 1 else None,
             iterations=table.iterations if table else None,
             rates=table.rates if table else {},
             problems=tuple(dict.fromkeys(problems)),
@@ -112,6 +123,8 @@ def _runs(launch: Launch) -> Iterator[Run]:
             items=items,
             command=words,
             options=options,
+            began=launch.began,
+            ended=launch.ended,
         )
 
 
@@ -155,6 +168,21 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Any]]:
         yield {column: value for column, value in row.items() if value is not None}
 
 
+def _once(runs: Sequence[Run]) -> list[Run]:
+    """The runs without copies of the same output, which have the same dates and figures; with what any copy has wrong.
+
+    Runs without a table are left as they are.
+    """
+    kept: dict[Any, Run] = {}
+    for position, run in enumerate(runs):
+        same = (run.version, run.command, run.tasks, run.nodes, run.items, run.iterations, run.began, run.ended)
+        key = (*same, *run.rates.items()) if run.rates else position
+        if copy := kept.get(key):
+            run = replace(copy, problems=tuple(dict.fromkeys((*copy.problems, *run.problems))))
+        kept[key] = run
+    return list(kept.values())
+
+
 def _details(text: str) -> str | None:
     """What a file of mdtest's is that has no results of the run, or None."""
     if re.match(r"rank,items(?:,|\s|$)", text):
@@ -167,8 +195,8 @@ def _details(text: str) -> str | None:
 def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
     """The rows of one call's output files (name -> content), and what is wrong with them. Never raises.
 
-    A run with a problem gives no row. Several runs of one log are told apart by `command` and, where that is the
-    same or unknown, by `repetition`, their number in the log.
+    A run with a problem gives no row, and one that is there twice gives its rows once. Several runs of one log are
+    told apart by `command` and, where that is the same or unknown, by `repetition`, their number in the log.
     """
     problems: list[str] = []
     holders: dict[str, list[Run]] = {}
@@ -179,7 +207,7 @@ def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
         text = content.decode("utf-8", "replace")
         if what := _details(text):
             problems.append(f"{quote(name)} has {what}")
-        elif runs := tables(text):
+        elif runs := _once(tables(text)):
             holders[name] = runs
         elif lines := list(said((line.strip() for line in text.split("\n")), warnings=False)):
             problems += lines  # of which run in another file is not known

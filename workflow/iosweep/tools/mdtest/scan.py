@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from iosweep.tools.mdtest.table import TITLE, TORN_OUTSIDE, Table
 
-_STARTED = re.compile(r"-- started at .* --")
-_FINISHED = re.compile(r"-- finished at .* --")
+_STARTED = re.compile(r"-- started at (.*) --")
+_FINISHED = re.compile(r"-- finished at (.*) --")
 _BANNER = re.compile(r"mdtest-(\S*) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node(?:s|\(s\))")
 _COMMAND = re.compile(r"Command line used:.*")
 _COUNT = re.compile(r"(\d{1,9}) tasks, (\d{1,18}) (files/directories|files|directories|file)")
@@ -27,6 +28,9 @@ class Launch:
     command: str | None = None
     count: tuple[int, int, str] | None = None  # not yet followed by its table
     tables: list[Table] = field(default_factory=list)
+    began: str | None = None  # the dates as printed
+    ended: str | None = None
+    uncounted: bool = False  # whether a table of rates has no count
 
     @property
     def headed(self) -> bool:
@@ -40,6 +44,15 @@ class Launch:
     def over(self) -> bool:
         """Whether a line of a beginning (without `-- started at`, which was lost) must be another run's."""
         return self.finished or (not self.headed and bool(self.tables) and self.tables[-1].closed)
+
+    @property
+    def lasted(self) -> float | None:
+        """Seconds from the start to the end, to one second; None where the dates do not tell."""
+        try:
+            first, last = (datetime.strptime(date or "", "%m/%d/%Y %H:%M:%S") for date in (self.began, self.ended))
+        except ValueError:
+            return None
+        return (last - first).total_seconds() if last >= first else None
 
 
 def scan(text: str) -> tuple[list[Launch], bool]:
@@ -66,14 +79,16 @@ def scan(text: str) -> tuple[list[Launch], bool]:
         launch.lines.append(line)
         if beginning:
             launch.started = True
+            launch.began = beginning[1]
         elif head:
             mixed |= not _take_head(launch, line)
         elif title:
             mixed |= not _take_title(launch, title)
-        elif _FINISHED.fullmatch(line):
+        elif end := _FINISHED.fullmatch(line):
             # where the beginning of a text is lost, its first closing line has no head
             mixed |= launch.finished or not (launch.headed or (len(launches) == 1 and launch.tables))
             launch.finished = True
+            launch.ended = end[1]
         elif launch.tables and not launch.tables[-1].closed and not launch.finished:
             launch.tables[-1].add(line)
         elif TORN_OUTSIDE.match(line):
@@ -88,7 +103,7 @@ def _take_head(launch: Launch, line: str) -> bool:
         launch.banner = launch.banner or (match[1], int(match[2]), int(match[3]))
     elif match := _COUNT.fullmatch(line):
         # a table before that had no count is another's
-        fits = launch.count is None and all(table.count for table in launch.tables if table.kind == "rate")
+        fits = launch.count is None and not launch.uncounted
         launch.count = (int(match[1]), int(match[2]), match[3])
     else:
         fits = launch.command is None and not launch.tables
@@ -103,6 +118,9 @@ def _take_title(launch: Launch, title: re.Match[str]) -> bool:
     fits = before is None or launch.count is not None
     if before and not fits:
         fits = (before.kind, table.kind, before.iterations) == ("rate", "time", table.iterations) and before.closed
+    if before and launch.count is None and (before.kind, table.kind) == ("rate", "time"):
+        before.times = table
     launch.tables.append(table)
+    launch.uncounted |= table.kind == "rate" and table.count is None
     launch.count = None
     return fits

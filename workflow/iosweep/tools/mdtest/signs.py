@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+
+def _apart(first: str, second: str) -> str:
+    """A pattern for `first` and somewhere after it `second`, which reads a line of many `first` only once."""
+    return f"{first}(?:(?!{first}).)*{second}"
+
+
 #: mdtest's warnings that do not touch a figure
 _HARMLESS = re.compile(
     r"(?:ior )?WARNING: (?:Read bytes is 0"
@@ -26,10 +32,11 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "operations failed that mdtest counted all the same",
         re.compile(
             r"WARNING: unable to (?:stat|create|open|read|write|remove|rename|mknode|verify) "
-            r"|WARNING: Unable to (?:create|remove) |unlink\(\) of file .* failed|rename\(\) of file .* failed",
+            r"|WARNING: Unable to (?:create|remove) "
+            "|" + _apart(r"(?:unlink|rename)\(\) of file ", " failed"),
         ),
     ),
-    ("data was not made durable", re.compile(r"fsync\([^)]*\) failed")),
+    ("data was not made durable", re.compile(r"fsync\([^()]*\) failed")),
     ("reads or writes were not whole", re.compile(r"partial (?:read|write)\(\)|returned EOF prematurely")),
     ("mdtest failed", re.compile(r"^(?:ior )?ERROR:|: FAILED in ")),
     (
@@ -37,7 +44,7 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(
             r"BAD TERMINATION|MPI_Abort|MPI_ABORT|\bAbort\(|\bAssertion\b|\bassert \(|Segmentation fault|Bus error"
             r"|Killed \(signal|exited on signal|DUE TO TIME LIMIT|CANCELLED AT|oom.kill|Out Of Memory"
-            r"|srun: error: .*task"
+            "|" + _apart("srun: error: ", "task")
         ),
     ),
     (

@@ -25,11 +25,12 @@ ORDER = {operation: position for position, operation in enumerate(PHASES)}
 RENAME, _LAST = "Directory rename", "Tree removal"
 
 _NAME = rf"(?P<name>{'|'.join(PHASES)})"
-# the unit of "time" is ms/op or ops/sec in the title and seconds in the rows: those tables are not used
+# the unit of "time" is ms/op or ops/sec in the title and seconds in the rows: those tables only check the rates
 TITLE = re.compile(r"SUMMARY(?: (rate|time))?(?: \(in ([^)]*)\))?: \(of (\d{1,9}) iterations\)")
-_ROW = re.compile(rf"{_NAME}\s*:?((?:\s+\d{{1,300}}\.\d{{3}}){{4}}|(?:\s+\d{{1,300}}\.\d{{3}}){{7}})")
+# all patterns here take time in proportion to the line: no two parts beside each other match the same blanks
+_ROW = re.compile(rf"{_NAME}(?:\s*:)?((?:\s+\d{{1,300}}\.\d{{3}}){{4}}(?:(?:\s+\d{{1,300}}\.\d{{3}}){{3}})?)")
 # a row that is torn: outside of a table it must begin like one; inside, anything with such a figure or name is one
-TORN_OUTSIDE = re.compile(rf"{_NAME}\s*:?\s+[\d.]+(?!.*\bsec\b)")
+TORN_OUTSIDE = re.compile(rf"{_NAME}(?:\s*:)?\s+[\d.](?!.*\bsec\b)")
 _TORN_INSIDE = re.compile(rf"(?<![\d.])\d+\.\d{{3}}(?![\d.])|{_NAME}\b")
 
 
@@ -44,7 +45,10 @@ class Rate(NamedTuple):
 
 @dataclass
 class Table:
-    """A table while its lines are read. `count`: the tasks and items that the line before it tells."""
+    """A table while its lines are read.
+
+    `count`: the tasks and items that the line before it tells; `times`: the table of times that follows (-P).
+    """
 
     kind: str  # rate or time
     unit: str  # as the title has it
@@ -54,6 +58,7 @@ class Table:
     closed: bool = False
     rates: dict[str, Rate] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    times: Table | None = None
 
     def add(self, line: str) -> None:
         """A line below the title, up to the last row. Lines that look like nothing of a table are noise."""
