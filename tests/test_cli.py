@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 import iosweep
-from iosweep import cli, forecast
+from iosweep import cli, forecast, programs
 from iosweep.launch import LAUNCHERS
 from iosweep.store import Store
 from small import METADATA, TEXT, document, make
@@ -325,3 +325,15 @@ def test_what_only_the_rules_call_is_not_in_the_list(capsys: Capture) -> None:
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
     assert {"plan", "show", "report", "rerun", "generate"} <= set(listed)
     assert not {"measure", "merge", "page", "figures"} & set(listed)
+
+
+def test_plan_says_what_will_be_missing(capsys: Capture, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep = {"tool": "mdtest", "phases": ["create"], "axes": {"nodes": [1, 2]}, "options": {}, "phase_time": None}
+    (place / "x.yaml").write_bytes(orjson.dumps(document(**sweep) | {"target": {"directory": str(place / "target")}}))
+    monkeypatch.setenv("PATH", "/nonexistent")
+    programs.sha256.cache_clear()
+    run("plan", "x.yaml")
+    output = capsys.readouterr().out
+    programs.sha256.cache_clear()
+    assert "will be missing: mdtest is not on PATH; get it with spack install ior" in output
+    assert "will be missing: 2 nodes are needed; the launcher mpiexec reaches 1" in output

@@ -351,3 +351,8 @@ def test_whatever_is_written_is_a_plan_or_a_config_error(
         made.document()
         found = []
     assert all(p.message and p.line >= 1 for p in found)
+
+
+def test_nodes_are_an_axis(tmp_path: Path) -> None:
+    found = problems(tmp_path, TEXT.replace("options: {file_size: 16m}", "options: {file_size: 16m, nodes: 2}"))
+    assert found == ["8: sweeps[0].options.nodes: stands under axes: write `axes: {nodes: [...]}`"]

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from iosweep import forecast
+from iosweep import forecast, plan
+from iosweep.yamlfile import ConfigError
 from small import METADATA, document, make, problems, read
 
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
@@ -168,3 +169,21 @@ def test_limits_hold_for_the_most_repetitions(tmp_path: Path) -> None:
     text = document(axes=None, phases=["seq_write"], phase_time="1h", repetitions={"min": 1, "max": 3})
     [wrong] = problems(tmp_path, text | {"limits": {"bytes_written": "42t"}}, fits)
     assert "up to 42.2 TiB may be written" in wrong
+
+
+MDTEST: dict[str, Any] = {
+    "tool": "mdtest", "phases": ["create", "read", "delete"], "axes": {"threads_per_node": [2]},
+    "options": {"files_per_thread": 100, "file_size": "1m"}, "phase_time": None, "repetitions": 3,
+}  # fmt: skip
+
+
+def test_what_mdtest_writes_to_its_files_counts(tmp_path: Path) -> None:
+    cost = forecast.of(make(tmp_path, document(**MDTEST)))
+    assert cost.bytes_written == cost.bytes_read == 3 * 200 << 20
+    assert cost.peak_bytes == 200 << 20 and cost.time_s > 3 * 400 / 1024
+    empty = forecast.of(make(tmp_path, document(**MDTEST | {"options": {"files_per_thread": 100}})))
+    assert empty.bytes_written == empty.bytes_read == empty.peak_bytes == 0
+    made = document(**MDTEST) | {"limits": {"bytes_written": "1m"}}
+    configured = read(tmp_path, made)
+    with pytest.raises(ConfigError, match=r"limits.bytes_written: 1.0 MiB is not enough: up to 600 MiB"):
+        forecast.refuse(plan.make(configured), configured)

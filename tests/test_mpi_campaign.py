@@ -139,7 +139,7 @@ def test_the_result_says_what_started_the_ranks(campaign: Allocation) -> None:
         ("ior", "missing_row", ""),
         ("ior", "io_error", "exit code"),
         ("ior", "kill_rank", "exit code 9"),
-        ("mdtest", "singleton", "did not find each other"),
+        ("mdtest", "singleton", ""),  # of two that do the same, one may fail first
         ("mdtest", "short_table", ""),
         ("mdtest", "missing_row", ""),
         ("mdtest", "io_error", "exit code"),
@@ -179,6 +179,25 @@ def test_a_hanging_run_is_killed_with_all_its_ranks(
     assert done.stdout.split() == [b"True", b"0"], (done.stdout, done.stderr)
     left = [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in " ".join(p.info["cmdline"] or [])]
     assert left == []
+
+
+def test_a_set_that_is_too_much_for_a_larger_point_does_not_take_the_smaller_with_it(
+    tmp_path: Path, stand_ins: Path
+) -> None:
+    """With a fault where more than two ranks prepare: the point of two has a set of its own."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "mdtest").symlink_to(stand_ins / "mdtest")
+    (folder / "ior").write_text(
+        "#!/bin/sh\n"
+        f'case "$PMI_SIZE $*" in *"-w -k -e -l"*) [ "${{PMI_SIZE:-1}}" -le 2 ] || exit 7;; esac\n'
+        f'exec {stand_ins}/ior "$@"\n'
+    )
+    (folder / "ior").chmod(0o755)
+    sweep = IOR | {"phases": ["seq_read"], "axes": {"threads_per_node": [2, 4]}}
+    rows = {row["threads_per_node"]: row for row in measured(tmp_path, folder, sweep).rows()}
+    assert said(rows[2]) == ""
+    assert rows[4]["verdict"] == "invalid" and "preparing them failed (exit code 7)" in rows[4]["reasons"]
 
 
 def test_without_the_tools_points_are_missing_with_the_way_to_get_them(tmp_path: Path) -> None:

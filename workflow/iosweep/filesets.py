@@ -57,6 +57,8 @@ class FileSets:
             "set_bytes": files.size_bytes,
         }
         whole, _ = self._wanted.setdefault(files.directory, (files, tool))  # a point may come to be left meanwhile
+        if len(whole.files) < len(files.files):  # what was wanted could not be had
+            whole = files
         known = self._known.get(files.directory)
         seen = self._look(whole, holes=known is None)
         written_to = known is not None and files.role == "read" and seen["changed_ns"] != known.changed_ns
