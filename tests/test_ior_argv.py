@@ -127,8 +127,10 @@ SWEEP: dict[str, Any] = {
         ({"options": {"api": "MPIIO"}}, "o_direct has no effect with api MPIIO; set o_direct: false"),
         ({"options": {"collective": True}}, "collective has no effect with api POSIX"),
         ({"options": {"transfer_size": 1000, "file_size": 8000}}, "not a multiple of 512, which O_DIRECT needs"),
-        ({"options": {"api": "MPIIO", "collective": True, "o_direct": False, "file_per_process": False}},
-         "rand_read cannot be had with collective calls"),
+        (
+            {"options": {"api": "MPIIO", "collective": True, "o_direct": False, "file_per_process": False}},
+            "rand_read cannot be had with collective calls",
+        ),
         ({"options": {"api": "MPIIO", "o_direct": False}}, "write_mode overwrite cannot be had with api MPIIO"),
         (
             {
