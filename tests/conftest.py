@@ -5,11 +5,12 @@ with `--require=fio,chromium` only one whose reason starts with such a name and 
 fixtures here do.
 """
 
+import gc
 import os
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def root() -> Path:
     """The top of the checkout."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def no_gc() -> Iterator[None]:
+    """For tests that compare times: a full collection looks at what thousands of tests have left, too."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

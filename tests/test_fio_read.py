@@ -1028,6 +1028,7 @@ LONG: dict[str, bytes] = {
 }
 
 
+@pytest.mark.usefixtures("no_gc")
 @pytest.mark.parametrize("what", LONG)
 def test_four_times_as_long_takes_about_four_times_as_long(what: str) -> None:
     def text(length: int) -> bytes:
@@ -1039,6 +1040,7 @@ def test_four_times_as_long_takes_about_four_times_as_long(what: str) -> None:
     assert _seconds(text(240_000)) < 8 * max(_seconds(text(60_000)), 0.005)
 
 
+@pytest.mark.usefixtures("no_gc")
 def test_a_long_line_of_json_is_read_as_fast_as_many() -> None:
     text = _report("w_tmpfs")
     compact = json.dumps(json.loads(text[text.index(b"{\n") :]), sort_keys=True, separators=(",", ":")).encode()

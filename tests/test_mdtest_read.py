@@ -598,6 +598,7 @@ LONG: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.usefixtures("no_gc")
 @pytest.mark.parametrize("content", LONG)
 def test_time_grows_with_the_length(content: str) -> None:
     def seconds(length: int) -> float:

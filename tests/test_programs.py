@@ -46,7 +46,7 @@ def test_a_program_that_may_only_be_run(fake: Path, monkeypatch: pytest.MonkeyPa
         (":", Program("{}", "", "unknown")),
         (
             "echo fio-2.21",
-            "{} cannot be used: fio-2.21 is too old; 3.x is needed; get another with apt-get install fio",
+            "{} cannot be used: fio-2.21 is too old; 3.2 or newer is needed; get another with apt-get install fio",
         ),
         ("echo fio-1.59", "{} cannot be used: fio-1.59 is too old"),
         ("echo no library >&2; exit 127", "{} does not run: exit code 127 no library"),

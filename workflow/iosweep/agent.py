@@ -151,8 +151,11 @@ def main() -> None:
                 "errno": error.errno or 0,
                 "error": f"{error.strerror or error}: {error.filename or operation}",
             }
-        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:  # the parent is gone, and what it had started must not stay
+            break
     orphaned()
 
 
