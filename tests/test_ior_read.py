@@ -924,7 +924,7 @@ def _variants(sample: Sample, random: Random) -> Iterator[tuple[str, dict[str, b
     """The sample with one of its files cut, lines of it doubled, dropped, out of order, or another's among them."""
     files = sample.files
     biggest, content = _biggest(files)
-    for _ in range(100):
+    for _ in range(200):
         at = random.randrange(len(content))
         yield f"cut at {at}", {**files, biggest: content[:at]}, None
     lines = content.splitlines(keepends=True)

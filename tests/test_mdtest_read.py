@@ -514,7 +514,7 @@ def test_damaged_output_gives_no_wrong_figure(sample: str) -> None:
     draw = random.Random(f"mdtest {sample}")
     whole = text(sample)
     lines = whole.splitlines(keepends=True)
-    for _ in range(150):
+    for _ in range(200):
         assert_right(whole[: draw.randrange(len(whole))], sample)
     for _ in range(40):
         assert_right(whole[draw.randrange(len(whole)) :], sample)
