@@ -87,7 +87,9 @@ def test_mdtest_is_measured_by_one_command(campaign: Allocation) -> None:
         if row["verdict"] != "invalid":  # a stat of 500 files may be over in no time
             assert row["ops_per_s"] > 0 and row["ops"] == 500 * row["threads_per_node"]
     created = [r for r in rows if r["phase"] == "create"]
-    assert all(said(row) == "" for row in created), created
+    # 500 files may be made within a few ticks, which is said
+    assert all(re.fullmatch(r"(over after .* ms, which is mostly ticks .*)?", said(row)) for row in created), created
+    assert all(row["verdict"] in ("valid", "suspect") for row in created)
 
 
 def test_what_was_written_to_the_target_is_known(campaign: Allocation) -> None:
@@ -157,8 +159,7 @@ def test_faults_are_invalid_with_their_reason(
     made = measured(tmp_path, stand_ins, sweep)
     rows = made.rows()
     assert {row["verdict"] for row in rows} <= {"invalid", "valid", "suspect"}
-    assert rows[-1]["verdict"] == "invalid" or any(r["verdict"] == "invalid" for r in rows), rows
-    assert any(reason in row["reasons"] for row in rows), [row["reasons"] for row in rows]
+    assert any(r["verdict"] == "invalid" and reason in r["reasons"] for r in rows), [r["reasons"] for r in rows]
     assert list((made.ours / "fresh").iterdir()) == []
 
 

@@ -183,7 +183,8 @@ def _verdicts(campaign: Campaign, results: Sequence[Result]) -> Text:
         if own:
             line.append(f"\n{len(own):,} {verdict}: {words.reasons(own, most=2)}")
     left_open, applicable = not_checked(campaign.checks)
-    line.append(f"\n{left_open:,} of {words.plural(applicable, 'check')} not checked")
+    if applicable:  # there is none where everything is missing
+        line.append(f"\n{left_open:,} of {words.plural(applicable, 'check')} not checked")
     return line
 
 
