@@ -24,7 +24,7 @@ from pydantic import (
     create_model,
 )
 
-from iosweep import units
+from iosweep import layout, units
 from iosweep.tools import Option, Tool, tools
 
 #: Suites that come with the project.
@@ -32,6 +32,9 @@ SUITES = Path(__file__).resolve().parents[2] / "config" / "suites"
 
 #: The phase time of phases that a volume bounds.
 UNTIMED = "one_pass"
+
+#: The layout of a target whose layout is not set.
+INHERIT = "inherit"
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
@@ -79,6 +82,20 @@ def _path(value: object) -> str:
     raise ValueError("not a path; write the directory as text, in quotes if it has special characters")
 
 
+def _layout(value: object) -> tuple[str, ...] | None:
+    if value == INHERIT:
+        return None
+    if isinstance(value, (list, tuple)) and value and all(isinstance(v, str) and v for v in value):
+        arguments = tuple(str(v) for v in value)
+        if wrong := layout.refused(arguments):
+            raise ValueError(wrong)
+        return arguments
+    raise ValueError(
+        f"not a layout; write {INHERIT}, or the arguments of `lfs setstripe` (Lustre) or `beegfs-ctl --setpattern`"
+        ' (BeeGFS) as a list of texts, for example ["-c", "4", "-S", "1m"]'
+    )
+
+
 def _phase_time(value: object) -> float | None:
     if value == UNTIMED:
         return None
@@ -93,6 +110,13 @@ def _time_of_a_phase(value: object) -> float:
     seconds = units.parse_duration(value)
     if seconds < 0.01:
         raise ValueError("shorter than 10ms")
+    return seconds
+
+
+def _deadline(value: object) -> float:
+    seconds = units.parse_duration(value)
+    if seconds < 0.1:
+        raise ValueError("shorter than 100ms")
     return seconds
 
 
@@ -112,6 +136,7 @@ TimeOfAPhase = Annotated[
 PhaseTime = Annotated[
     float | None, BeforeValidator(_phase_time), _schema(("string", f"{units.DURATION_PATTERN}|^{UNTIMED}$"))
 ]  # seconds; None: one pass over the files
+Deadline = Annotated[float, BeforeValidator(_deadline), _schema(("string", units.DURATION_PATTERN))]  # seconds
 Share = Annotated[float, BeforeValidator(units.parse_share), _schema(("string", units.SHARE_PATTERN))]  # fraction
 
 
@@ -149,7 +174,37 @@ class Target(Strict):
         description="Bytes per second that one node can move at most (its links). Faster reads are suspect; the"
         " forecast of what timed writes write uses it too (4g where it is not given).",
     )
-    layout: Literal["inherit"] = Field("inherit", description="Striping of what is written: as the directory has it.")
+    layout: Annotated[
+        tuple[str, ...] | None,
+        BeforeValidator(_layout),
+        WithJsonSchema({"anyOf": [{"const": INHERIT}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+    ] = Field(
+        None,
+        description="Striping of what is written: `inherit`, as the directory has it, or the arguments of the file"
+        " system's own command, which is run on the campaign's directory: `lfs setstripe` on Lustre, `beegfs-ctl"
+        ' --setpattern` on BeeGFS. For example ["-c", "4", "-S", "1m"]. Default: inherit.',
+    )
+    keep: Literal["none", "failed", "all"] = Field(
+        "none",
+        description="What stays on the target: `none`, nothing once everything is measured; `failed`, what repetitions"
+        " that failed have written; `all`, data sets (another run is then spared writing them) and the new files of"
+        " every repetition. `iosweep clean` removes it. Default: none.",
+    )
+    settle: Duration = Field(
+        0.0,
+        description="Time that passes after files were deleted before something is measured: a file system may work on"
+        " a deletion long after it is done. Default: 0s.",
+    )
+    deadline: Deadline = Field(
+        30.0,
+        description="A look at the target that makes no progress for so long counts as hanging, and the campaign"
+        " stops. Default: 30s.",
+    )
+    lock: Annotated[str, BeforeValidator(_path)] | None = Field(
+        None,
+        description="A directory, not on the target, for the lock that keeps a second campaign off the same file"
+        " system. All campaigns must see the same one. Default: the machine's /tmp.",
+    )
 
 
 class Limits(Strict):
@@ -158,7 +213,16 @@ class Limits(Strict):
     bytes_written: Size | None = Field(
         None, description="Bytes that the campaign may write, data sets included. Must be given above 10t."
     )
-    time: Duration | None = Field(None, description="Time that the campaign may take, all allocations together.")
+    time: Duration | None = Field(
+        None,
+        description="Time that the campaign may take, all allocations and runs together. A longer forecast is refused;"
+        " when it is spent, the campaign stops before the next repetition.",
+    )
+    grace: Deadline = Field(
+        60.0,
+        description="A tool may take so much longer than half as long again as its phases before it is killed: for its"
+        " start, a slow flush, its end. Default: 60s.",
+    )
     share_of_free: Share = Field(
         0.10, description="Share of the target's free space and inodes that may be used. Default: 10%."
     )

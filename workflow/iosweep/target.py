@@ -155,7 +155,7 @@ def ensure(directory: str, below: str, empty: bool) -> str:
     """Make a directory below the campaign's (and empty it if told); returns its absolute path."""
     if empty:
         remove(directory, below)
-    os.close(_open_below(directory, below, create=True))
+    os.close(open_below(directory, below, create=True))
     return str(Path(directory) / below)
 
 
@@ -165,7 +165,7 @@ def remove(directory: str, below: str) -> int:
     if name in ("", ".", ".."):
         raise Refused(f"`{below}` names nothing below {directory}")
     try:
-        handle = _open_below(directory, parent)
+        handle = open_below(directory, parent)
     except FileNotFoundError:
         return 0
     try:
@@ -182,7 +182,7 @@ def remove(directory: str, below: str) -> int:
 
 def count(directory: str, below: str) -> int:
     """Regular files in a directory below the campaign's, and in the directories in it."""
-    return _files_in(_open_below(directory, below))
+    return _files_in(open_below(directory, below))
 
 
 def _files_in(handle: int) -> int:
@@ -209,7 +209,7 @@ def examine(directory: str, below: str, files: list[str], size: int, holes: bool
     newest = 0
     seen = "not looked at"
     try:
-        handle = _open_below(directory, below)
+        handle = open_below(directory, below)
     except FileNotFoundError:
         return {"wrong": ["the directory is not there"], "changed_ns": 0, "holes": seen}
     try:
@@ -290,7 +290,7 @@ def _open(directory: str) -> int:
         raise error
 
 
-def _open_below(directory: str, below: str, create: bool = False) -> int:
+def open_below(directory: str, below: str, create: bool = False) -> int:
     """A handle of a directory below the campaign's; no component may be a symbolic link."""
     parts = [part for part in below.split("/") if part]
     if {".", ".."} & set(parts):

@@ -1,0 +1,18 @@
+"""A sign of life: touches of the target may take long, but must not stand still (agent.py waits for the next beat)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_listeners: list[Callable[[], None]] = []
+
+
+def beat() -> None:
+    """Something was done. Call it at least for every few entries of a directory; any thread may."""
+    for listener in _listeners:
+        listener()
+
+
+def listen(listener: Callable[[], None]) -> None:
+    """Have a function called at each beat."""
+    _listeners.append(listener)
