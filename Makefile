@@ -32,7 +32,8 @@ demo: ## a small campaign on this machine, from nothing to a report, within two 
 .PHONY: test-tools
 # One by one, and on without what is not to be had (no root, no such package here): pytest then says what it left out.
 test-tools:
-	@for name in fio chromium; do command -v $$name >/dev/null || scripts/debian-packages $$name || :; done
+	@for name in fio chromium bindfs; do command -v $$name >/dev/null || scripts/debian-packages $$name || :; done
+	@command -v mkfs.btrfs >/dev/null || scripts/debian-packages btrfs-progs || :
 	@command -v cc >/dev/null || scripts/debian-packages gcc libc6-dev || :
 	@scripts/make-venv --apt test
 

@@ -19,7 +19,7 @@ from iosweep.store import Result, Store
 from measure import CannotRun
 
 #: More than one file of a gigabyte is never needed, so a full disk is no reason to refuse.
-_HEAD = "campaign: {name}\ntarget: {{directory: {target}}}\nlimits: {limits}\nsweeps:\n"
+_HEAD = "campaign: {name}\ntarget: {{directory: {target}, keep: {keep}}}\nlimits: {limits}\nsweeps:\n"
 _LIMITS = "{fill: 99%, share_of_free: 90%, bytes_written: 1000p}"
 
 #: A sweep as the configuration writes it, in flow style (which is JSON).
@@ -35,11 +35,11 @@ class Silent:
     def more(self, repetitions: int, cost_s: float) -> None: ...
 
 
-def write(work: Path, name: str, sweeps: Sequence[Sweep]) -> Path:
+def write(work: Path, name: str, sweeps: Sequence[Sweep], keep: str = "all") -> Path:
     """The configuration of a campaign whose target is `work`/target."""
     target = work / "target"
     target.mkdir(exist_ok=True)
-    text = _HEAD.format(name=name, target=orjson.dumps(str(target)).decode(), limits=_LIMITS)
+    text = _HEAD.format(name=name, target=orjson.dumps(str(target)).decode(), limits=_LIMITS, keep=keep)
     text += "".join(f"  - {orjson.dumps({'name': f's{n}', **s}).decode()}\n" for n, s in enumerate(sweeps))
     file = work / f"{name}.yaml"
     file.write_text(text, encoding="utf-8")

@@ -76,7 +76,7 @@ def real(size: Size, work: Path) -> Iterator[Row]:
 def _idle_plan(work: Path, points: int) -> tuple[Path, Path]:
     sweep = {"tool": "noop", "phases": ["idle"], "axes": {"number": list(range(1, points + 1))},
              "phase_time": "1s", "repetitions": 1}  # fmt: skip
-    config = campaigns.write(work, "idle", [sweep])
+    config = campaigns.write(work, "idle", [sweep], keep="none")
     # The tool is known to that child only: the others plan, check and document as they always do.
     child([*_WITH_NOOP, "plan", "--json", config], work)
     plan_file = work / "results" / "idle" / "plans" / "plan.json"

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pyarrow.parquet
 
+import locks
 from iosweep import merge, plan
 from iosweep.columns import REASONS
 from iosweep.config import read
@@ -36,10 +37,11 @@ METADATA: dict[str, Any] = {
 
 
 class Allocation:
-    """A campaign in `place`: its configuration, its target directory, its results."""
+    """A campaign in `place`: its configuration, its target directory, its results. `keep`: target.keep."""
 
-    def __init__(self, place: Path, sweep: dict[str, Any] = SWEEP, **document: Any):
+    def __init__(self, place: Path, sweep: dict[str, Any] = SWEEP, keep: str = "none", **document: Any):
         self.place = place
+        self.keep, self.lock = keep, locks.own()
         self.target = place / "target"
         self.target.mkdir(exist_ok=True)
         self.ours = self.target / "iosweep-c"
@@ -50,8 +52,13 @@ class Allocation:
 
     def configure(self, sweep: dict[str, Any] = SWEEP, **document: Any) -> None:
         # a busy machine must not add tries to those that are counted
-        made = {"campaign": "c", "target": {"directory": str(self.target)}, "limits": {"retried": "0%", "fill": "100%"},
-                "sweeps": [sweep]} | document  # fmt: skip
+        made = {
+            "campaign": "c",
+            "target": {},
+            "limits": {"retried": "0%", "fill": "100%"},
+            "sweeps": [sweep],
+        } | document
+        made["target"] = {"directory": str(self.target), "keep": self.keep, "lock": self.lock} | made["target"]
         file = self.place / "c.yaml"
         file.write_bytes(orjson.dumps(made))
         self.plan = plan.make(read(file))

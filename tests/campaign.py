@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -11,7 +10,8 @@ from pathlib import Path
 
 import yaml
 
-from iosweep import plan
+import locks
+from iosweep import dag, plan
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -37,13 +37,14 @@ class Campaign:
         self.target = place / "target"
         self.target.mkdir(parents=True, exist_ok=True)
         self.file = place / "sweep.yaml"
+        self.lock = locks.own()
         self.configure(**sweep)
 
     def configure(self, **sweep):
         """Write the configuration: SMALL, with these keys changed."""
         document = {
             "campaign": self.name,
-            "target": {"directory": str(self.target)},
+            "target": {"directory": str(self.target), "lock": self.lock},
             "limits": {"retried": "0%"},  # a busy machine must not add to what the tests count
             "sweeps": [SMALL | sweep],
         }
@@ -72,14 +73,22 @@ class Campaign:
     def dry(self, *arguments):
         return self.snakemake("-n", *arguments)
 
+    def left(self):
+        """Allocation -> what is left of it, as the Snakefile learns it, without the two seconds of a dry run."""
+        return dag.load(self.file, self.results.parent, "mpiexec").left
+
     def settled(self):
-        """Whether nothing would be run up to the report. (`--until` never says "Nothing to be done".)"""
-        output = self.dry("--until", "report")
+        """Whether nothing would be run up to the tables. (`--until` never says "Nothing to be done".)"""
+        output = self.dry("--until", "merge")
         return not re.search(r"^(Job \d+|rule|localrule)\b", output, re.MULTILINE)
 
     def run(self, *arguments, **options):
         """Everything but SVG and PNG, which take longer than the rest."""
         return self.snakemake(*arguments, "--until", "report", **options)
+
+    def tables(self, *arguments, **options):
+        """No page either: with its library of figures it takes as long as all that a small campaign measures."""
+        return self.snakemake(*arguments, "--until", "merge", **options)
 
     def iosweep(self, *arguments, code=0):
         done = subprocess.run(
@@ -114,18 +123,6 @@ class Campaign:
     def repetitions(self):
         """(point, file) of the committed results."""
         return {(p, n) for p, n in self.stored() if re.fullmatch(r"r\d+-\d+\.json", n)}
-
-
-def kill_tree_after(command, seconds, cwd, env):
-    """Start a command in a session of its own, SIGKILL it (not its children) after a while; returns its exit code."""
-    process = subprocess.Popen(
-        command, cwd=cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        os.kill(process.pid, signal.SIGKILL)
-        return process.wait()
 
 
 def wait_for(condition, seconds=60):

@@ -47,6 +47,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    # What was collected stays to the end: no full collection of garbage need look at it.
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Skips of tests: from a mark, from a fixture, from the test itself."""

@@ -54,15 +54,38 @@ NODE = {
     "os": "Debian GNU/Linux 12 (bookworm)",
     "cpu_model": "AMD EPYC 7543P 32-Core Processor",
     "cpus": 64,
+    "sockets": 1,
+    "threads_per_core": 2,
     "cpus_allowed": "0-63",
+    "numa": [{"node": 0, "cpus": "0-63", "memory_bytes": 256 * G}],
+    "governor": "performance",
+    "clocksource": "tsc",
+    "transparent_hugepages": "madvise",
     "memory_bytes": 256 * G,
+    "nics": [
+        {"name": "ens1f0np0", "state": "up", "speed_bits_per_s": 10**11, "driver": "mlx5_core"},
+        {"name": "ens1f1np1", "state": "off", "speed_bits_per_s": None, "driver": "mlx5_core"},
+    ],
+    "fstype": "ext4",
     "mount": "29 1 259:2 / /mnt/scratch rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=remount-ro",
+    "memory_available_bytes": 250 * G,
+    "load_1_min": 0.15,
+    "load_5_min": 0.08,
+    "load_15_min": 0.01,
+    "read_at": "2025-06-02T11:00:00+02:00",
+    "target_bytes": 4 * 2**40,
+    "target_free_bytes": 3 * 2**40,
+    "target_inodes": 268_435_456,
+    "target_free_inodes": 268_001_112,
+    "tools": [{"name": "fio", "path": "/usr/bin/fio", "version": "fio-3.33"}],
 }
 
 Sweep = dict[str, Any]
 Row = dict[str, Any]
 #: row -> (verdict, reason), or None to leave the row valid. Only whole points can be missing.
 Spoil = Callable[[Mapping[str, Any]], "tuple[str, str] | None"]
+#: row -> how fast its node is, 1 is as the others
+Speed = Callable[[Mapping[str, Any]], float]
 
 #: check -> (severity, evidence of a pass)
 CHECKS = {
@@ -125,6 +148,24 @@ def weka(suite: str = "weka", scaled: Sequence[str] = (), nodes: Sequence[int] =
     return [*made, sweep(f"{suite}.metadata", phases, {"nodes": nodes[-1:]}, **more, **files)]
 
 
+def nodes(count: int) -> list[Row]:
+    """Equal nodes: node01, node02 ..."""
+    return [
+        NODE | {"host": f"node{n:02}", "node": hashlib.sha256(b"%d" % n).hexdigest()[:12]} for n in range(1, count + 1)
+    ]
+
+
+def node_check() -> list[Sweep]:
+    """The suite node-check."""
+    more: dict[str, Any] = {"suite": "node-check", "source": "iosweep's own", "threads_per_node": 8, "data": "random"}
+    return [
+        sweep(
+            "node-check.throughput", DATA_PHASES[:2], {"nodes": [1], "transfer_size": [M], "queue_depth": [8]}, **more
+        ),
+        sweep("node-check.small-blocks", DATA_PHASES[2:], {"nodes": [1], "queue_depth": [16]}, **more),
+    ]
+
+
 DEMO = (
     sweep("threads", DATA_PHASES, {"threads_per_node": [1, 2, 4, 8], "transfer_size": [4 * K, 64 * K, M]}),
     sweep("queue-depth", ["rand_write", "rand_read"], {"queue_depth": [1, 2, 4, 8, 16, 32]}),
@@ -153,8 +194,10 @@ def make(
     spoil: Spoil = lambda row: None,
     campaign: str = "demo",
     description: str | None = None,
+    nodes: Sequence[Row] = (NODE,),
+    speed: Speed = lambda row: 1.0,
 ) -> Path:
-    """Write a results directory and return it."""
+    """Write a results directory and return it. With several nodes, each of them measures every repetition by itself."""
     draw = random.Random(seed)
     rows: dict[str, list[Row]] = {}
     described = []
@@ -167,7 +210,7 @@ def make(
                 for row in rows[point]:
                     row["sweeps"] += f",{one['name']}"
             else:
-                made = _rows(one, point, parameters, repetitions, draw)
+                made = _rows(one, point, parameters, repetitions, draw, nodes, speed)
                 rows[point] = [row for one_row in made if (row := _spoilt(one_row, spoil))]
         described.append(_describe(one, points, repetitions))
     flat = [row | {"campaign": campaign} for of_point in rows.values() for row in of_point]
@@ -175,7 +218,7 @@ def make(
     directory.mkdir(parents=True, exist_ok=True)
     _write(directory / "results.parquet", flat, columns.COLUMNS)
     _write(directory / "checks.parquet", checks, columns.CHECK_COLUMNS)
-    _write(directory / "nodes.parquet", [NODE], columns.NODE_COLUMNS)
+    _write(directory / "nodes.parquet", nodes, columns.NODE_COLUMNS)
     about = {
         "campaign": campaign,
         "description": description,
@@ -224,9 +267,15 @@ def _id(tool: str, phases: Sequence[str], parameters: Mapping[str, Any]) -> str:
 
 
 def _rows(
-    one: Sweep, point: str, parameters: Mapping[str, Any], repetitions: int, draw: random.Random
+    one: Sweep,
+    point: str,
+    parameters: Mapping[str, Any],
+    repetitions: int,
+    draw: random.Random,
+    nodes: Sequence[Row],
+    speed: Speed,
 ) -> Iterator[Row]:
-    for repetition, phase in product(range(1, repetitions + 1), one["phases"]):
+    for repetition, phase in product(range(1, repetitions * len(nodes) + 1), one["phases"]):
         row: Row = dict.fromkeys(column.name for column in columns.COLUMNS)
         row |= {name: value for name, value in parameters.items() if phase in USED_BY.get(name, [phase])}
         if one.get("tool") == "mdtest" and phase not in ("create", "read"):
@@ -242,7 +291,14 @@ def _rows(
             "target_directory": "/mnt/scratch/bench",
         }
         row |= {"verdict": "valid", "reasons": "", "checks_passed": 9, "checks_failed": 0, "checks_not_checked": 3}
-        yield row | _figures(row, draw) | _provenance(row)
+        node = nodes[(repetition - 1) % len(nodes)]
+        row |= {"host": node["host"], "node": node["node"]}
+        factor = speed(row)
+        figures = {
+            name: value * factor if name.endswith("_per_s") else value / factor if name.startswith("latency") else value
+            for name, value in _figures(row, draw).items()
+        }
+        yield row | figures | _provenance(row)
 
 
 def _spoilt(row: Row, spoil: Spoil) -> Row | None:
@@ -330,8 +386,6 @@ def _provenance(row: Row) -> Row:
         command = _fio(row, size)
     return {
         "started": start,
-        "host": NODE["host"],
-        "node": NODE["node"],
         "tool_version": {"ior": "4.0.0", "mdtest": "4.0.0"}.get(tool, "fio-3.33"),
         "tool_sha256": hashlib.sha256(tool.encode()).hexdigest(),
         "target_source": "/dev/nvme0n1p2",

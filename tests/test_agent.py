@@ -1,9 +1,9 @@
 """The agent: a child that touches the target for us, is waited for no longer than a deadline, and never outlives us."""
 
 import contextlib
-import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,14 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from iosweep import process, target
+from iosweep import target
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.target import Refused
 
 
 @pytest.fixture
 def agent() -> Iterator[Agent]:
-    with Agent() as made:
+    with Agent(deadline_s=1) as made:
         yield made
 
 
@@ -43,16 +43,39 @@ def pid_of(agent: Agent) -> int | None:
     return agent._process.pid if agent._process else None
 
 
+#: An agent with two operations more: one that hangs as on a sick file system, one that takes two seconds.
+STRANGE = """
+import time
+from iosweep import agent, pulse
+
+def slow(beats):
+    for _ in range(8):
+        time.sleep(0.25)
+        if beats:
+            pulse.beat()
+    return "done"
+
+agent.OPERATIONS |= {"hang": open, "slow": slow}
+agent.main()
+"""
+
+
+@pytest.fixture
+def strange(tmp_path: Path) -> type[Agent]:
+    script = tmp_path / "agent.py"
+    script.write_text(STRANGE)
+
+    class Strange(Agent):
+        argv = (sys.executable, str(script))
+
+    return Strange
+
+
 @pytest.fixture
 def hanging(tmp_path: Path) -> str:
-    """A campaign's directory whose marker is a FIFO: opening it hangs, as a file on a sick NFS does."""
-    directory = tmp_path / "iosweep-c"
-    directory.mkdir()
-    os.mkfifo(directory / "iosweep.json")
-    return str(directory)
-
-
-OWNER = {"uuid": None, "uid": 1, "host": "h", "results": "/r", "campaign": "c"}
+    """A FIFO: opening it hangs, as a file on a sick NFS does. (The fault table has real ones.)"""
+    os.mkfifo(tmp_path / "fifo")
+    return str(tmp_path / "fifo")
 
 
 def test_one_child_for_all_touches(agent: Agent, tmp_path: Path) -> None:
@@ -73,15 +96,16 @@ def test_the_child_ends_with_us(tmp_path: Path) -> None:
     assert pid_of(made) is None
 
 
-def test_a_hanging_target_is_left_and_the_next_call_works(agent: Agent, hanging: str, tmp_path: Path) -> None:
-    agent.call("space", str(tmp_path))
-    pid = pid_of(agent)
-    assert pid is not None
-    with pytest.raises(TargetHangs, match=rf"the target does not answer: `claim {hanging}` took longer than 1 s"):
-        agent.call("claim", hanging, OWNER, deadline_s=1)
-    assert gone(pid)
-    assert agent.call("space", str(tmp_path))["free_bytes"] > 0
-    assert pid_of(agent) != pid
+def test_a_hanging_target_is_left_and_the_next_call_works(strange: type[Agent], hanging: str, tmp_path: Path) -> None:
+    with strange(deadline_s=1) as agent:
+        agent.call("space", str(tmp_path))
+        pid = pid_of(agent)
+        assert pid is not None
+        with pytest.raises(TargetHangs, match=rf"does not answer: no progress for 1 s while hang \({hanging}\)"):
+            agent.call("hang", hanging)
+        assert gone(pid)
+        assert agent.call("space", str(tmp_path))["free_bytes"] > 0
+        assert pid_of(agent) != pid
 
 
 def test_what_is_refused(agent: Agent, tmp_path: Path) -> None:
@@ -95,7 +119,7 @@ def test_errors_of_the_file_system(agent: Agent, tmp_path: Path) -> None:
     assert caught.value.errno == 2
     pid = pid_of(agent)
     (tmp_path / "file").write_text("x")
-    with pytest.raises(TargetError, match="Not a directory"):
+    with pytest.raises(TargetError, match="is a symbolic link or no directory, and is not followed"):
         agent.call("count", str(tmp_path), "file")
     assert pid_of(agent) == pid  # an error is an answer
 
@@ -128,7 +152,7 @@ def test_large_questions_and_answers(agent: Agent, tmp_path: Path) -> None:
 def test_names_cross_the_pipe_unharmed(agent: Agent, tmp_path: Path, name: str) -> None:
     # \udcff is how Python names a byte that is no UTF-8
     (tmp_path / name).mkdir()
-    assert agent.call("ensure", str(tmp_path), f"{name}/below", False) == f"{tmp_path}/{name}/below"
+    assert agent.call("ensure", str(tmp_path), f"{name}/below") == f"{tmp_path}/{name}/below"
     assert (tmp_path / name / "below").is_dir()
 
 
@@ -139,12 +163,11 @@ def test_ctrl_c_is_not_for_the_agent(agent: Agent, tmp_path: Path) -> None:
     assert os.getsid(pid) != os.getsid(0)
 
 
-def test_the_child_does_not_outlive_a_parent_that_is_killed(tmp_path: Path, hanging: str) -> None:
-    """Even while it hangs in the target, where it does not see that its standard input has ended."""
+def test_the_child_does_not_outlive_a_parent_that_is_killed(strange: type[Agent], hanging: str) -> None:
+    """Even while it hangs in the target, where it does not see that its connection has ended."""
     program = (
-        "import sys; from iosweep.agent import Agent; agent = Agent(); agent.call('space', '/')\n"
-        "print(agent._process.pid, flush=True)\n"
-        f"agent.call('claim', {hanging!r}, {json.dumps(OWNER).replace('null', 'None')})"
+        f"import sys; from iosweep.agent import Agent; Agent.argv = {strange.argv!r}; agent = Agent()\n"
+        f"agent.call('space', '/'); print(agent._process.pid, flush=True); agent.call('hang', {hanging!r})"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert parent.stdout
@@ -161,7 +184,7 @@ def test_a_killed_parent_ends_a_child_that_does_not_listen(tmp_path: Path) -> No
     """One that hangs in a network file system is ended by nothing but SIGKILL; a stopped one is like it."""
     program = (
         "import time; from iosweep.agent import Agent; agent = Agent(); agent.call('space', '/')\n"
-        "agent.call('guard', 0); print(agent._process.pid, flush=True); time.sleep(600)"
+        "print(agent._process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout
@@ -171,17 +194,34 @@ def test_a_killed_parent_ends_a_child_that_does_not_listen(tmp_path: Path) -> No
     assert gone(pid)
 
 
-# The guard
+def test_slow_is_not_hanging(strange: type[Agent]) -> None:
+    """What takes longer than the deadline goes on as long as something is done."""
+    with strange(deadline_s=1) as agent:
+        assert agent.call("slow", True) == "done"
+        with pytest.raises(TargetHangs, match="no progress for 1 s while slow"):
+            agent.call("slow", False)
 
-#: A tool: it starts a child in a session of its own, which starts another one; the names of all are written to a file.
+
+# Tools
+
+#: A tool: it starts a child in a session of its own, which starts a daemon that has no parent any more; their process
+#: ids are written to a file.
 TOOL = """
-import os, subprocess, sys, time
-sleep = "import os, time; os.setsid(); time.sleep(600)"
-child = f"import os, subprocess, sys, time; os.setsid(); p = subprocess.Popen([sys.executable, '-c', {sleep!r}]);" \
-        "print(p.pid, flush=True); time.sleep(600)"
-started = subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE, text=True)
-grandchild = started.stdout.readline().strip()
-open(sys.argv[1] + ".tmp", "w").write(f"{os.getpid()} {started.pid} {grandchild}")
+import os, sys, time
+reader, writer = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork(): os._exit(0)
+        os.write(writer, b"%d " % os.getpid())
+        time.sleep(600)
+    os.wait()
+    os.write(writer, b"%d " % os.getpid())
+    time.sleep(600)
+found = b""
+while found.count(b" ") < 2: found += os.read(reader, 100)
+open(sys.argv[1] + ".tmp", "w").write(f"{os.getpid()} {found.decode()}")
 os.rename(sys.argv[1] + ".tmp", sys.argv[1])
 time.sleep(600)
 """
@@ -189,10 +229,14 @@ time.sleep(600)
 RUNNER = """
 import sys
 from iosweep import process
-from iosweep.agent import Agent
+from iosweep.agent import Agent, TargetError
 process.adopt_orphans()
 with Agent() as agent:
-    agent.run([sys.executable, "-c", sys.argv[1], sys.argv[2]], 600)
+    try:
+        agent.run([sys.executable, "-c", sys.argv[1], sys.argv[2]], 600)
+    except TargetError as error:
+        assert str(error) == "[Errno 0] the agent ended by itself (killed by signal 9)"
+        sys.exit(7)
 """
 
 
@@ -206,71 +250,73 @@ def pids_in(file: Path) -> list[int]:
 
 @pytest.mark.parametrize("whole_group", [False, True])
 def test_a_tool_does_not_outlive_a_runner_that_is_killed(tmp_path: Path, whole_group: bool) -> None:
-    runner = subprocess.Popen([sys.executable, "-c", RUNNER, TOOL, str(tmp_path / "pids")], start_new_session=True)
-    tool = pids_in(tmp_path / "pids")
+    runner, tool, agent = started(tmp_path / "pids")
     assert len(tool) == 3
     assert all(map(alive, tool))
-    agent = [c for c in psutil.Process(runner.pid).children() if "iosweep.agent" in c.cmdline()]
-    assert len(agent) == 1
     if whole_group:
         os.killpg(runner.pid, signal.SIGKILL)
     else:
         runner.kill()
     runner.wait()
     assert all(map(gone, tool))
-    assert gone(agent[0].pid)
+    assert gone(agent)
 
 
-def guarded(agent: Agent, file: Path) -> list[int]:
-    """Start a tool that the agent guards; returns its processes."""
-    tool = subprocess.Popen([sys.executable, "-c", TOOL, str(file)], start_new_session=True)
-    agent.call("guard", tool.pid)
-    return pids_in(file)
+def started(file: Path) -> tuple[subprocess.Popen[bytes], list[int], int]:
+    """A runner with its tool: the runner, the tool's processes, the agent."""
+    runner = subprocess.Popen([sys.executable, "-c", RUNNER, TOOL, str(file)], start_new_session=True)
+    tool = pids_in(file)
+    (agent,) = [c.pid for c in psutil.Process(runner.pid).children() if "iosweep.agent" in c.cmdline()]
+    return runner, tool, agent
 
 
-def end_of_input(agent: Agent) -> None:
-    """What the agent sees when whoever started it is gone, whether or not it gets a signal."""
+def test_a_stopped_runner_ends_its_tool(tmp_path: Path) -> None:
+    runner, tool, agent = started(tmp_path / "pids")
+    runner.send_signal(signal.SIGINT)
+    assert runner.wait(30) == -signal.SIGINT
+    assert all(map(gone, [*tool, agent]))
+
+
+def test_a_tool_does_not_outlive_an_agent_that_is_killed(tmp_path: Path) -> None:
+    runner, tool, agent = started(tmp_path / "pids")
+    os.kill(agent, signal.SIGKILL)
+    assert runner.wait(30) == 7
+    assert all(map(gone, tool))
+
+
+def test_the_end_of_its_connection_is_enough(agent: Agent, tmp_path: Path) -> None:
+    """Whether or not it gets a signal."""
+    agent.call("space", str(tmp_path))
     assert agent._process
-    assert agent._process.stdin
-    agent._process.stdin.close()
+    assert agent._socket
+    agent._socket.close()
     assert agent._process.wait(30) == 0
 
 
-def test_the_end_of_its_input_is_enough(agent: Agent, tmp_path: Path) -> None:
-    tool = guarded(agent, tmp_path / "pids")
-    end_of_input(agent)
-    assert all(map(gone, tool))
+def test_an_agent_that_is_started_too_late(tmp_path: Path) -> None:
+    """Its parent had ended before it could ask to be told of that."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        done = subprocess.run([sys.executable, "-m", "iosweep.agent", "1"], stdin=theirs, timeout=30, check=False)
+    assert done.returncode == 0
 
 
-def test_what_is_not_guarded_any_more_lives(agent: Agent, tmp_path: Path) -> None:
-    tool = guarded(agent, tmp_path / "pids")
-    agent.call("guard", 0)
-    end_of_input(agent)
-    assert all(map(alive, tool))
-    process.kill_tree(tool[0])
-    assert all(map(gone, tool))
+def test_what_a_run_gives(agent: Agent, tmp_path: Path) -> None:
+    done = agent.run(["sh", "-c", "pwd; echo err >&2; exit 7"], 60, tmp_path)
+    assert (done.stdout, done.stderr) == (f"{tmp_path}\n".encode(), b"err\n")
+    assert (done.exit_code, done.timed_out, done.flooded, done.left_behind) == (7, False, False, 0)
+    assert done.argv == ("sh", "-c", "pwd; echo err >&2; exit 7")
+    pid = pid_of(agent)
+    with pytest.raises(TargetError, match="No such file or directory: no-such-program-here"):
+        agent.run(["no-such-program-here"], 60)
+    assert agent.run(["sleep", "600"], 0.2).timed_out
+    assert agent.run(["sh", "-c", "setsid sleep 600 & echo out"], 60).stdout == b"out\n"
+    assert pid_of(agent) == pid
 
 
-def test_run_is_a_run(tmp_path: Path) -> None:
-    """In a process of its own: what else is a child of ours would be ended with the command."""
-    program = (
-        "import sys; from iosweep.agent import Agent\n"
-        "told = []\n"
-        "class Watched(Agent):\n"
-        "    def call(self, *arguments, **more): told.append(arguments); return super().call(*arguments, **more)\n"
-        "with Watched() as agent:\n"
-        "    done = agent.run(['sh', '-c', 'echo out; echo err >&2; exit 7'], 60)\n"
-        "    print(done.stdout, done.stderr, done.exit_code, done.timed_out, done.left_behind)\n"
-        "    print([pid > 0 for _, pid in told])\n"
-        "    pid = agent._process.pid\n"
-        "    try: agent.run(['no-such-program-here'], 60)\n"
-        "    except FileNotFoundError as error: print(error.filename)\n"
-        "    print(agent.run(['sleep', '600'], 0.2).timed_out, agent._process.pid == pid)\n"
-        "    agent._process.kill(); agent._process.wait()\n"
-        "    print(agent.run(['echo', 'on'], 60).stdout)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
-    assert done.stdout.splitlines() == [
-        r"b'out\n' b'err\n' 7 False 0",
-        "[True, False]", "no-such-program-here", "True True", r"b'on\n'",
-    ]  # fmt: skip
+def test_children_of_ours_are_not_ended_with_it(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "600"]) as other:
+        with Agent() as agent:
+            agent.run(["true"], 60)
+        assert other.poll() is None
+        other.kill()

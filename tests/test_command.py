@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from iosweep import command, process
+from iosweep import command
 from iosweep.agent import Agent
 from iosweep.command import Commands, Scratch
 from iosweep.launch import LAUNCHERS, Mpiexec, mpiexec
+from iosweep.programs import Program
 from iosweep.tools import Tool
 
 
@@ -19,20 +20,19 @@ class Shell:
     """As much of a tool as a command needs."""
 
     def __init__(self, mpi: bool = False):
+        self.name, self.program = "shell", "sh"
         self.mpi = mpi
         self.outputs = {"summary": "summary.json", "log": "log"}
+
+
+def program(path: str = "/bin/sh") -> dict[str, Program]:
+    """What was found for it."""
+    return {"shell": Program(path, "", "", ())}
 
 
 def tool(mpi: bool = False) -> Tool:
     made: Any = Shell(mpi)
     return made  # type: ignore[no-any-return]
-
-
-@pytest.fixture(autouse=True)
-def others_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What else is a child of ours is not the command's, and not its to end."""
-    real, others = process._children, process._children()
-    monkeypatch.setattr(process, "_children", lambda pid=None: [child for child in real(pid) if child not in others])
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def agent() -> Iterator[Agent]:
 
 @pytest.fixture
 def commands(agent: Agent, tmp_path: Path) -> Commands:
-    return Commands(agent, LAUNCHERS["direct"], tmp_path / "scratch", None)
+    return Commands(agent, LAUNCHERS["direct"], tmp_path / "scratch", None, program())
 
 
 def run(commands: Commands, script: str, **more: Any) -> dict[str, bytes]:
@@ -62,7 +62,7 @@ def test_a_relative_scratch_directory(agent: Agent, tmp_path: Path, monkeypatch:
     # results/<campaign> is below where snakemake is run
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").mkdir()
-    relative = Commands(agent, LAUNCHERS["direct"], Path("results/scratch"), None)
+    relative = Commands(agent, LAUNCHERS["direct"], Path("results/scratch"), None, program())
     assert run(relative, "pwd; echo {} > summary.json") == {
         "stdout": f"{tmp_path}/results/scratch\n".encode(), "stderr": b"", "summary": b"{}\n",
     }  # fmt: skip
@@ -123,7 +123,7 @@ def no_parent(scratch: Path) -> str:
 def test_a_scratch_directory_that_cannot_be_had(agent: Agent, tmp_path: Path, harm: Any) -> None:
     results = tmp_path / "results"
     results.mkdir()
-    commands = Commands(agent, LAUNCHERS["direct"], results / "scratch", None)
+    commands = Commands(agent, LAUNCHERS["direct"], results / "scratch", None, program())
     why = harm(commands.scratch)
     with pytest.raises(Scratch) as caught:
         commands.run(tool(), ["/bin/sh", "-c", f"echo > {tmp_path}/started"], 1, 60.0)
@@ -131,9 +131,10 @@ def test_a_scratch_directory_that_cannot_be_had(agent: Agent, tmp_path: Path, ha
     assert not (tmp_path / "started").exists()
 
 
-def test_a_command_that_cannot_be_started_is_no_fault_of_the_results(commands: Commands) -> None:
+def test_a_command_that_cannot_be_started_is_no_fault_of_the_results(agent: Agent, tmp_path: Path) -> None:
+    commands = Commands(agent, LAUNCHERS["direct"], tmp_path / "scratch", None, program("/nonexistent/tool"))
     with pytest.raises(OSError, match="No such file or directory") as caught:
-        commands.run(tool(), ["/nonexistent/tool"], 1, 60.0)
+        commands.run(tool(), ["sh"], 1, 60.0)
     assert not isinstance(caught.value, Scratch)
 
 
@@ -144,16 +145,17 @@ def test_a_time_limit(commands: Commands) -> None:
 
 
 def test_the_launcher_is_used_for_mpi_only(agent: Agent, tmp_path: Path) -> None:
-    commands = Commands(agent, LAUNCHERS["mpiexec"], tmp_path / "scratch", Mpiexec("/x/mpiexec", "5"))
+    commands = Commands(agent, LAUNCHERS["mpiexec"], tmp_path / "scratch", Mpiexec("/x/mpiexec", "5"), program("/y/a"))
     assert commands.argv(tool(), ["a", "b"], 3) == ["a", "b"]
-    mpi = commands.argv(tool(mpi=True), ["a", "b"], 3)
-    assert (mpi[0], mpi[-4:]) == ("/x/mpiexec", ["-n", "3", "a", "b"][-4:])
+    assert commands.argv(tool(), ["sh", "b"], 3) == ["/y/a", "b"]  # what was found, whatever is on PATH by now
+    mpi = commands.argv(tool(mpi=True), ["sh", "b"], 3)
+    assert (mpi[0], mpi[-4:]) == ("/x/mpiexec", ["-n", "3", "/y/a", "b"])
 
 
 def test_ranks_write_into_the_scratch_directory(agent: Agent, tmp_path: Path) -> None:
     found = mpiexec()
     assert isinstance(found, Mpiexec)
-    commands = Commands(agent, LAUNCHERS["mpiexec"], tmp_path / "scratch", found)
+    commands = Commands(agent, LAUNCHERS["mpiexec"], tmp_path / "scratch", found, program(sys.executable))
     script = [sys.executable, "-c", "import os; open('log', 'a').write(os.environ['PMI_RANK'])"]
     done, streams = commands.run(tool(mpi=True), script, 3, 60.0)
     assert done.exit_code == 0, done.stderr
@@ -172,9 +174,10 @@ from iosweep.agent import Agent
 from iosweep.command import Commands
 from iosweep.launch import LAUNCHERS, mpiexec
 process.adopt_orphans()
-tool = types.SimpleNamespace(mpi=True, outputs={"log": "log"})
+tool = types.SimpleNamespace(name="shell", program="sh", mpi=True, outputs={"log": "log"})
 with Agent() as agent:
-    commands = Commands(agent, LAUNCHERS["mpiexec"], Path(sys.argv[1]), mpiexec())
+    programs = {"shell": types.SimpleNamespace(path="/bin/sh")}
+    commands = Commands(agent, LAUNCHERS["mpiexec"], Path(sys.argv[1]), mpiexec(), programs)
     done, streams = commands.run(tool, ["/bin/sh", "-c", "echo $$ >> log; exec sleep 600"], 2, 1.0)
     alive = [pid for pid in streams["log"].split() if Path(f"/proc/{int(pid)}").exists()]
     print(done.timed_out, done.left_behind, len(streams["log"].split()), alive)

@@ -33,7 +33,11 @@ def test_the_smallest_configuration(tmp_path: Path) -> None:
         "directory": "/scratch/me",
         "server_cache": None,
         "node_bandwidth": None,
-        "layout": "inherit",
+        "layout": None,
+        "keep": "none",
+        "settle": 0.0,
+        "deadline": 30.0,
+        "lock": None,
     }
     assert found.limits.share_of_free == 0.1
     assert found.limits.fill == 0.8
@@ -86,7 +90,7 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
                                    f" (known: {OPTIONS.removeprefix('nodes, ')})"]),
         ("directory:", "direktory: x, directory:",
          ["2: target.direktory: unknown key `direktory`; did you mean `directory`?"
-          " (known: directory, server_cache, node_bandwidth, layout)"]),
+          " (known: directory, server_cache, node_bandwidth, layout, keep, settle, deadline, lock)"]),
         ("repetitions: 1", "repetitions: {mim: 5}",
          ["10: sweeps[0].repetitions.mim: unknown key `mim`; did you mean `min`?"
           " (known: min, max, until_ci95_half_width)"]),
@@ -107,7 +111,7 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
                           " underscores (a letter or digit first)"]),
         ("quick", "../up", ['1: campaign: "../up" is not a name; write up to 64 letters, digits, dots, dashes and'
                             " underscores (a letter or digit first)"]),
-        ("quick", '"quick\\n"', ['1: campaign: "quick\n" is not a name; write up to 64 letters, digits, dots, dashes'
+        ("quick", '"quick\\n"', ['1: campaign: "quick\\n" is not a name; write up to 64 letters, digits, dots, dashes'
                                   " and underscores (a letter or digit first)"]),
         ("/scratch/me", "~/me", ['2: target.directory: "~/me" starts with `~`, which is not expanded; write the path'
                                  " out"]),

@@ -1,4 +1,5 @@
-"""`make demo`'s campaign, whole: the example as it is shipped, on this machine's file system."""
+"""`make demo`'s campaign, whole, on this machine's file system: with phases of 0.25 s, and under --soak as it is
+shipped."""
 
 import os
 import shutil
@@ -13,13 +14,15 @@ LOAD = "other processes used|the hypervisor withheld"
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory, fio):
+def demo(tmp_path_factory, fio, soak):
     campaign = Campaign(tmp_path_factory.mktemp("demo"))
     campaign.name = "demo"
     campaign.results = campaign.place / "results" / "demo"
     campaign.file = campaign.place / "demo.yaml"
-    # word for word; its target is the directory that it is run in
-    shutil.copy(ROOT / "config/examples/demo.yaml", campaign.file)
+    # its target is the directory that it is run in
+    text = (ROOT / "config/examples/demo.yaml").read_text()
+    assert text.count("phase_time: 1s") == 2
+    campaign.file.write_text(text if soak else text.replace("phase_time: 1s", "phase_time: 250ms"))
     campaign.output = campaign.snakemake()
     return campaign
 
@@ -32,7 +35,7 @@ def test_the_demo_measures_what_it_promises(demo):
     # on a clean machine at least 80 % are valid
     undisturbed = rows[~rows.reasons.str.contains(LOAD)]
     assert set(rows.verdict) <= {"valid", "suspect"}
-    assert (undisturbed.verdict == "valid").mean() >= 0.8, undisturbed.reasons.value_counts()
+    assert (undisturbed.verdict != "valid").sum() <= 0.2 * len(undisturbed), undisturbed.reasons.value_counts()
 
 
 def test_the_demo_ends_with_the_headline_and_the_path(demo):

@@ -27,6 +27,17 @@ def test_forecast_of_reads(tmp_path: Path) -> None:
     assert cost.bytes_read == sum(rates)
 
 
+@pytest.mark.parametrize(("keep", "gib"), [("none", 16), ("failed", 16), ("all", 3 * 16 + 2 * 8)])
+def test_new_files_that_are_kept_add_up(tmp_path: Path, keep: str, gib: int) -> None:
+    """Of two points, three repetitions of one with 16 GiB and two of one with 8 GiB; otherwise one at a time."""
+    made = document(
+        phases=["seq_write"], options={"file_size": "8g", "write_mode": "new"}, axes={"threads_per_node": [1, 2]}
+    )
+    made["target"]["keep"] = keep
+    cost = forecast.of(make(tmp_path, made), {"1-node": {p.id: p.tasks + 1 for p in make(tmp_path, made).points}})
+    assert (cost.peak_bytes, cost.inodes) == (gib * GIB, gib // 8)
+
+
 ON_NODES: dict[str, Any] = {
     "axes": {"nodes": [1, 2]}, "phase_time": "10s", "repetitions": 3,
     "options": {"threads_per_node": 4, "files_per_thread": 2, "queue_depth": 2},

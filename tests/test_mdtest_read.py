@@ -510,13 +510,13 @@ def merged(one: list[str], other: list[str], most: int, draw: random.Random) -> 
 
 
 @pytest.mark.parametrize("sample", CLEAN)
-def test_damaged_output_gives_no_wrong_figure(sample: str) -> None:
+def test_damaged_output_gives_no_wrong_figure(sample: str, rounds: Callable[[int, int], int]) -> None:
     draw = random.Random(f"mdtest {sample}")
     whole = text(sample)
     lines = whole.splitlines(keepends=True)
     for _ in range(200):
         assert_right(whole[: draw.randrange(len(whole))], sample)
-    for _ in range(40):
+    for _ in range(rounds(20, 40)):
         assert_right(whole[draw.randrange(len(whole)) :], sample)
         kept = list(lines)
         for _ in range(draw.randint(1, 3)):
@@ -530,11 +530,11 @@ def test_damaged_output_gives_no_wrong_figure(sample: str) -> None:
 
 
 @pytest.mark.parametrize("sample", CLEAN)
-def test_mixed_outputs_give_no_wrong_figure(sample: str) -> None:
+def test_mixed_outputs_give_no_wrong_figure(sample: str, rounds: Callable[[int, int], int]) -> None:
     draw = random.Random(f"mixed {sample}")
     lines = text(sample).splitlines(keepends=True)
     for most in (1, 4, 12, 40):
-        for _ in range(10):
+        for _ in range(rounds(5, 10)):
             other = draw.choice(list(TRUTH))
             mixture = list(merged(lines, text(other).splitlines(keepends=True), most, draw))
             assert_right("".join(mixture), sample, other)

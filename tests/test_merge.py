@@ -46,14 +46,16 @@ class Campaign:
             phases.append(
                 {"phase": step.name, "argv": argv, "seed": 7, "started": "2030-01-02T03:04:05.678901+00:00",
                  "exit_code": 0, "timed_out": False, "wall_s": 1.4, "stderr": "", "files": files,
-                 "load": {"other": 0.0, "steal": 0.0}, "headline": 1.0} | run
+                 "load": {"other": 0.0, "steal": 0.0}, "headline": 1.0,
+                 "exclusive": {"enforced": True, "evidence": "a lock"}} | run
             )  # fmt: skip
         record = {
             "started": "2030-01-02T03:04:05+00:00",
             "point": point.id, "repetition": number, "host": "h", "node": "n1", "phases": phases,
             "retry": None, "retried": False,
             "tool": {"path": "/usr/bin/fio", "sha256": "build", "version": "fio-3.33"},
-            "target": {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1"},
+            "target": {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1", "layout": None,
+                       "layout_is": "not recorded"},
         }  # fmt: skip
         output = (SAMPLES / f"{sample}.out").read_bytes()
         raw = {
@@ -190,12 +192,17 @@ def test_why_an_allocation_could_not_go_on(campaign: Campaign) -> None:
     campaign.measured(0)
     campaign.store.set_refusal("1-node", "the target is full")
     campaign.store.set_refusal("2-nodes", "another one")
-    assert [r["reasons"] for r in campaign.table()] == ["", "the target is full"]
+    # the second repetition of the one that was measured, and the other point
+    assert [r["reasons"] for r in campaign.table()] == ["", "the target is full", "the target is full"]
     campaign.store.set_missing(second.id, {"tool": "fio"}, "fio is not on PATH")  # more exactly
-    assert [r["reasons"] for r in campaign.table()] == ["", "fio is not on PATH"]
+    assert [r["reasons"] for r in campaign.table()] == ["", "the target is full", "fio is not on PATH"]
     campaign.store.set_missing(second.id, None)
     campaign.store.set_refusal("1-node", None)
-    assert [(r["point"], r["reasons"]) for r in campaign.table()] == [(first.id, ""), (second.id, "not measured yet")]
+    assert [(r["point"], r["repetition"], r["reasons"]) for r in campaign.table()] == [
+        (first.id, 1, ""),
+        (first.id, 2, "not measured yet"),
+        (second.id, None, "not measured yet"),
+    ]
 
 
 def test_what_is_missing_has_a_row_with_its_reason(campaign: Campaign) -> None:
@@ -282,7 +289,7 @@ def test_facts_of_the_campaign(campaign: Campaign) -> None:
     assert found["configuration"][0]["text"].startswith("campaign: quick")
     assert found["sweeps"] == orjson.loads(orjson.dumps(campaign.plan.sweeps))
     [node] = pyarrow.parquet.read_table(campaign.results / "nodes.parquet").to_pylist()
-    assert node == NODE | {"node": "n1"}
+    assert node == dict.fromkeys(c.name for c in columns.NODE_COLUMNS) | NODE | {"node": "n1"}
 
 
 def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +307,8 @@ def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatc
     assert {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()} == before
 
 
-TARGET = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1"}
+TARGET = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1", "layout": None,
+          "layout_is": "not recorded"}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -309,6 +317,7 @@ TARGET = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsi
         {"tool": {"path": "/x", "sha256": "old", "version": "fio-3.1"}},
         {"target": TARGET | {"source": "/dev/y"}},
         {"target": TARGET | {"directory": "/other"}},
+        {"target": TARGET | {"layout": ["-c", "4"]}},
     ],
 )
 def test_two_builds_or_targets_share_no_mean(campaign: Campaign, other: dict[str, Any]) -> None:
@@ -319,7 +328,7 @@ def test_two_builds_or_targets_share_no_mean(campaign: Campaign, other: dict[str
     campaign.store.commit(first.point, 1, record | other | {"started": "2000-01-01"}, {})
     rows = [r for r in campaign.table() if r["repetition"] is not None]
     assert [(r["repetition"], r["verdict"]) for r in rows] == [(1, "missing"), (2, "valid")]
-    assert "another build of fio or on another target" in rows[0]["reasons"]
+    assert "another build of fio, on another target or with another layout" in rows[0]["reasons"]
 
 
 def test_repetitions_that_are_no_longer_asked_for_are_left_out(campaign: Campaign) -> None:

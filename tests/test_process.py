@@ -33,9 +33,24 @@ os.waitpid(grandchild, 0)
 """
 
 
+#: `go`, and `asker`, whose closing means that nobody waits any more.
+PROLOGUE = """
+import json, os, sys
+from dataclasses import replace
+from iosweep import process
+process.adopt_orphans()
+listening, asker = os.pipe()
+def go(argv, timeout_s=60):
+    with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
+        done = process.run(argv, timeout_s, None, stdout.fileno(), stderr.fileno(), listening)
+        stdout.seek(0), stderr.seek(0)
+        return replace(done, stdout=stdout.read(process.MOST_BYTES), stderr=stderr.read(process.MOST_BYTES))
+"""
+
+
 def run(body: str, *arguments: str) -> dict[str, Any]:
     """Run Python code that calls process.run, in a process of its own; its last value as JSON."""
-    program = "import json, sys, os\nfrom iosweep import process\nprocess.adopt_orphans()\n" + textwrap.dedent(body)
+    program = PROLOGUE + textwrap.dedent(body)
     done = subprocess.run([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, timeout=60, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -44,7 +59,7 @@ def run(body: str, *arguments: str) -> dict[str, Any]:
 def simply(argv: list[str], timeout_s: float = 60) -> dict[str, Any]:
     return run(
         """
-        d = process.run(json.loads(sys.argv[1]), float(sys.argv[2]))
+        d = go(json.loads(sys.argv[1]), float(sys.argv[2]))
         print(json.dumps({**vars(d), "stdout": d.stdout.decode(), "stderr": d.stderr.decode()}))
         """,
         json.dumps(argv),
@@ -75,8 +90,14 @@ def test_large_output_on_both_streams() -> None:
 
 @pytest.mark.parametrize("program", ["no-such-program-here", "/", "/etc/passwd"])
 def test_what_cannot_be_started(program: str) -> None:
-    with pytest.raises(OSError, match=program):
-        process.run([program], 60, process._children())
+    found = run(
+        """
+        try: go(sys.argv[1:])
+        except OSError as error: print(json.dumps([error.filename, list(process.children())]))
+        """,
+        program,
+    )
+    assert found == [program, []]
 
 
 def ended(pids: list[int]) -> bool:
@@ -92,8 +113,8 @@ def ended(pids: list[int]) -> bool:
 def test_a_time_limit_ends_the_whole_tree(tmp_path: Path) -> None:
     found = run(
         """
-        d = process.run([sys.executable, "-c", sys.argv[1], sys.argv[2]], 1.0)
-        print(json.dumps([d.timed_out, d.exit_code, d.left_behind, process._children()]))
+        d = go([sys.executable, "-c", sys.argv[1], sys.argv[2]], 1.0)
+        print(json.dumps([d.timed_out, d.exit_code, d.left_behind, list(process.children())]))
         """,
         STUBBORN + "time.sleep(600)",
         str(tmp_path / "pids"),
@@ -106,8 +127,8 @@ def test_what_is_left_by_a_command_that_ended_is_ended(tmp_path: Path) -> None:
     # as fio's workers are when fio is killed
     found = run(
         """
-        d = process.run([sys.executable, "-c", sys.argv[1], sys.argv[2]], 60)
-        print(json.dumps([d.timed_out, d.exit_code, d.left_behind, process._children()]))
+        d = go([sys.executable, "-c", sys.argv[1], sys.argv[2]], 60)
+        print(json.dumps([d.timed_out, d.exit_code, d.left_behind, list(process.children())]))
         """,
         STUBBORN + "\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\nos.kill(os.getpid(), 9)",
         str(tmp_path / "pids"),
@@ -124,23 +145,24 @@ def test_what_holds_the_output_is_not_waited_for() -> None:
     assert done["wall_s"] < 30
 
 
+def test_what_whoever_started_us_has_left() -> None:
+    """Where SIGCHLD is ignored every exit code is 0; where SIGTERM is blocked nothing ends us."""
+    program = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+        "os.execv(sys.executable, [sys.executable, '-c', sys.argv[1]])"
+    )
+    body = PROLOGUE + (
+        "import signal\n"
+        "print(json.dumps([go(['sh', '-c', 'exit 7']).exit_code, len(signal.pthread_sigmask(signal.SIG_BLOCK, ()))]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, body], stdout=subprocess.PIPE, timeout=60, check=True)
+    assert json.loads(done.stdout) == [7, 0]
+
+
 def test_several_writers_share_a_stream() -> None:
     done = simply(["sh", "-c", "for n in 1 2 3; do (echo $n; echo $n >&2) & wait; done; echo end"])
     assert (done["stdout"], done["stderr"]) == ("1\n2\n3\nend\n", "1\n2\n3\n")
-
-
-def test_who_wants_to_know_is_told_while_it_runs() -> None:
-    found = run(
-        """
-        import psutil
-        told = []
-        process.run(["sleep", "0.2"], 60, (), lambda p: told.append((p in process._children(), psutil.pid_exists(p))))
-        try: process.run(["sleep", "600"], 60, (), lambda pid: 1 / 0)
-        except ZeroDivisionError: told.append(process._children())
-        print(json.dumps(told))
-        """
-    )
-    assert found == [[True, True], []]
 
 
 def test_without_pidfds() -> None:
@@ -148,27 +170,47 @@ def test_without_pidfds() -> None:
         """
         def missing(pid): raise OSError(38, "Function not implemented")
         os.pidfd_open = missing
-        done, late = process.run(["sh", "-c", "echo x; exit 5"], 60), process.run(["sleep", "600"], 0.2)
+        done, late = go(["sh", "-c", "echo x; exit 5"], 60), go(["sleep", "600"], 0.2)
         print(json.dumps([done.exit_code, done.timed_out, done.stdout.decode(), late.exit_code, late.timed_out]))
         """
     )
     assert found == [5, False, "x\n", -15, True]
 
 
-def test_kill_tree_ends_what_starts_others_all_the_time(tmp_path: Path) -> None:
+def test_when_nobody_waits_any_more(tmp_path: Path) -> None:
+    found = run(
+        """
+        import threading
+        threading.Timer(0.3, os.close, [asker]).start()
+        try: go(["sh", "-c", "sleep 600 & sleep 600"], 300)
+        except process.Abandoned: print(json.dumps(list(process.children())))
+        """
+    )
+    assert found == []
+
+
+def test_what_prints_without_end_is_ended() -> None:
+    found = run(
+        """
+        process.MOST_BYTES = 1000
+        done = go(["sh", "-c", "yes & exec yes >&2"], 300)
+        print(json.dumps([done.flooded, done.timed_out, done.exit_code, len(done.stdout), len(done.stderr)]))
+        """
+    )
+    assert found == [True, False, -15, 1000, 1000]
+
+
+def test_what_starts_others_all_the_time_is_ended(tmp_path: Path) -> None:
     script = "while :; do setsid sleep 4321.5 & setsid sh -c 'sleep 4321.5 & sleep 4321.5' & done"
-    for _ in range(3):
-        busy = subprocess.Popen(["sh", "-c", script], start_new_session=True)
-        time.sleep(0.1)
-        process.kill_tree(busy.pid)
-        assert busy.wait(30) == -signal.SIGKILL
-        assert ended([p.pid for p in psutil.process_iter(["cmdline"]) if "4321.5" in " ".join(p.info["cmdline"] or [])])
-
-
-def test_kill_tree_of_what_is_gone() -> None:
-    with subprocess.Popen(["true"]) as short:
-        pass
-    process.kill_tree(short.pid)
+    found = run(
+        """
+        done = [go(["sh", "-c", sys.argv[1]], 0.1) for _ in range(3)]
+        print(json.dumps([[d.timed_out, d.left_behind] for d in done] + [list(process.children())]))
+        """,
+        script,
+    )
+    assert found == [[True, 0]] * 3 + [[]]
+    assert ended([p.pid for p in psutil.process_iter(["cmdline"]) if "4321.5" in " ".join(p.info["cmdline"] or [])])
 
 
 def test_output_until_the_time_limit_is_kept() -> None:
@@ -179,9 +221,8 @@ def test_output_until_the_time_limit_is_kept() -> None:
 
 def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     program = (
-        "import sys; from iosweep import process; process.adopt_orphans()\n"
-        "try: process.run([sys.executable, '-c', sys.argv[1], sys.argv[2]], 600)\n"
-        "except KeyboardInterrupt: print('interrupted', process._children())"
+        PROLOGUE + "try: go([sys.executable, '-c', sys.argv[1], sys.argv[2]], 600)\n"
+        "except KeyboardInterrupt: print('interrupted', list(process.children()))"
     )
     argv = [sys.executable, "-c", program, STUBBORN + "time.sleep(600)", str(tmp_path / "pids")]
     running = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -199,13 +240,28 @@ def test_children_that_have_nothing_to_do_with_it_are_spared() -> None:
     found = run(
         """
         import subprocess
-        ours, others = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
-        process.run(["true"], 60, [ours.pid])
-        print(json.dumps([ours.poll(), process._children() == [ours.pid]]))
-        ours.kill()
+        spared, other = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
+        left = process.end_descendants([spared.pid])
+        print(json.dumps([left, spared.poll(), list(process.children()) == [spared.pid]]))
+        spared.kill()
         """
     )
-    assert found == [None, True]
+    assert found == [0, None, True]
+
+
+def test_what_is_asked_to_end_may_tidy_up(tmp_path: Path) -> None:
+    found = run(
+        """
+        import subprocess
+        script = 'trap "echo tidy > $0; exit" TERM; echo on; while :; do sleep 0.01; done'
+        tidy = subprocess.Popen(["setsid", "sh", "-c", script, sys.argv[1]], stdout=subprocess.PIPE)
+        tidy.stdout.readline()
+        print(json.dumps([process.end_descendants(tidy=True), list(process.children())]))
+        """,
+        str(tmp_path / "tidied"),
+    )
+    assert found == [0, []]
+    assert (tmp_path / "tidied").read_text() == "tidy\n"
 
 
 def test_load_of_others_and_of_ours() -> None:

@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from iosweep import programs
-from iosweep.programs import Program
+from iosweep.agent import Agent
+from iosweep.programs import Program, Unusable
 from iosweep.tools import tools
+
+
+def found(name: str = "fio") -> Program | Unusable:
+    with Agent() as agent:
+        return programs.find(tools()[name], agent.run)
 
 
 @pytest.fixture
@@ -39,11 +45,11 @@ def test_a_program_that_may_only_be_run(fake: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("script", "found"),
+    ("script", "said"),
     [
-        ("echo fio-3.33", Program("{}", "", "fio-3.33")),
-        ("echo 'fio-4.0-dirty and more'", Program("{}", "", "fio-4.0-dirty")),
-        (":", Program("{}", "", "unknown")),
+        ("echo fio-3.33", ("fio-3.33",)),
+        ("echo 'fio-4.0-dirty and more'", ("fio-4.0-dirty",)),
+        (":", ("unknown",)),
         (
             "echo fio-2.21",
             "{} cannot be used: fio-2.21 is too old; 3.2 or newer is needed; get another with apt-get install fio",
@@ -52,17 +58,33 @@ def test_a_program_that_may_only_be_run(fake: Path, monkeypatch: pytest.MonkeyPa
         ("echo no library >&2; exit 127", "{} does not run: exit code 127 no library"),
     ],
 )
-def test_what_a_program_says_of_itself(fake: Path, script: str, found: Program | str) -> None:
+def test_what_a_program_says_of_itself(fake: Path, script: str, said: tuple[str] | str) -> None:
     fake.write_text(f"#!/bin/sh\n{script}\n")
-    program = programs.find(tools()["fio"])
-    if isinstance(found, str):
-        assert str(program).startswith(found.format(fake))
+    program = found()
+    if isinstance(said, str):
+        assert isinstance(program, Unusable)
+        assert program.reason.startswith(said.format(fake))
+        assert program.lasting == ("cannot be used" in said)  # what does not run now may run another time
     else:
-        assert program == Program(str(fake), hashlib.sha256(fake.read_bytes()).hexdigest(), found.version)
+        assert isinstance(program, Program)
+        told = (program.path, program.sha256, program.version)
+        assert told == (str(fake), hashlib.sha256(fake.read_bytes()).hexdigest(), said[0])
+
+
+def test_a_program_that_is_replaced(fake: Path) -> None:
+    """An update in the night: what is there now is not what was asked for its version."""
+    fake.write_text("#!/bin/sh\necho fio-3.33\n")
+    program = found()
+    assert isinstance(program, Program)
+    assert not program.replaced()
+    os.utime(fake, ns=(1, 1))
+    assert program.replaced()
+    fake.unlink()
+    assert program.replaced()
 
 
 @pytest.mark.parametrize("name", tools())
 def test_a_program_that_is_not_there(fake: Path, name: str) -> None:
     fake.unlink()
     tool = tools()[name]
-    assert programs.find(tool) == f"{name} is not on PATH; get it with {tool.get_it}"
+    assert found(name) == Unusable(f"{name} is not on PATH; get it with {tool.get_it}", lasting=True)

@@ -34,7 +34,7 @@ def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any
         intact=True,
         raw={},
         tool_sha256="build",
-        target=MOUNT | {"directory": "/scratch/me", "fsid": "01"},
+        target=MOUNT | {"directory": "/scratch/me", "layout": None, "fsid": "01"},
         retry=None,
         retried=False,
         headlines=(("rand_read", value),),
@@ -86,12 +86,17 @@ def test_a_hole_is_left(plan: Plan) -> None:
         ({"tool_sha256": "older"}, HERE, True),
         ({"tool_sha256": "older"}, replace(HERE, tools={}), False),  # what is not known is not compared
         ({"tool_sha256": "older"}, replace(HERE, tools={"fio": None}), False),  # nothing to measure it with
-        ({"target": MOUNT | {"directory": "/elsewhere"}}, HERE, True),
-        ({"target": MOUNT | {"directory": "/scratch/me", "fsid": "02"}}, HERE, False),  # after another mount
-        ({"target": MOUNT | {"directory": "/scratch/me", "source": "/dev/y"}}, HERE, True),
-        ({"target": MOUNT | {"directory": "/scratch/me", "fstype": "xfs"}}, HERE, True),
-        ({"target": MOUNT | {"directory": "/scratch/me", "fstype": "xfs"}}, replace(HERE, target=None), False),
-        ({"target": {"directory": "/scratch/me"}}, HERE, True),
+        ({"target": MOUNT | {"directory": "/elsewhere", "layout": None}}, HERE, True),
+        ({"target": MOUNT | {"directory": "/scratch/me", "layout": ["-c", "4"]}}, HERE, True),
+        ({"target": MOUNT | {"directory": "/scratch/me", "layout": None, "fsid": "02"}}, HERE, False),  # mounted again
+        ({"target": MOUNT | {"directory": "/scratch/me", "layout": None, "source": "/dev/y"}}, HERE, True),
+        ({"target": MOUNT | {"directory": "/scratch/me", "layout": None, "fstype": "xfs"}}, HERE, True),
+        (
+            {"target": MOUNT | {"directory": "/scratch/me", "layout": None, "fstype": "xfs"}},
+            replace(HERE, target=None),
+            False,
+        ),
+        ({"target": {"directory": "/scratch/me", "layout": None}}, HERE, True),
     ],
 )
 def test_what_is_stale_is_measured_again(plan: Plan, change: dict[str, Any], here: Here, again: bool) -> None:
@@ -176,6 +181,8 @@ def test_a_second_try_that_was_not_disturbed_is_paid_for_too(plan: Plan) -> None
     ("needs", "here", "wanted"),
     [
         ({"tool": "fio"}, replace(HERE, tools={"fio": None}), False),
+        ({"tool": "fio", "sha256": "build"}, HERE, False),  # the same binary, whose version is too old
+        ({"tool": "fio", "sha256": None}, HERE, True),  # it did not run: it may do so now
         ({"tool": "fio"}, HERE, True),  # it is back
         # what the launcher lacked when it was recorded: the one of now is asked, and it starts these points
         ({"nodes": 2}, HERE, True),

@@ -32,7 +32,7 @@ def browser(chromium: Path) -> Iterator[Any]:
 
 @pytest.fixture
 def show(browser: Any) -> Iterator[Open]:
-    """Opens a report; whatever it complains of, asks for or pops up fails the test at its end."""
+    """Opens a report that is written; whatever it complains of, asks for or pops up fails the test at its end."""
     contexts, complaints = [], []
 
     def opened(results: Path, script: str = "", **options: Any) -> Any:
@@ -44,7 +44,7 @@ def show(browser: Any) -> Iterator[Open]:
         tab.on("console", lambda message: complaints.append(f"console: {message.text}"))
         tab.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         tab.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        own = report.write(results).as_uri()
+        own = (results / "report.html").as_uri()
         tab.on("request", lambda request: request.url == own or complaints.append(f"request: {request.url[:200]}"))
         tab.goto(own)
         tab.wait_for_selector("html[data-drawn]", state="attached")
@@ -56,9 +56,14 @@ def show(browser: Any) -> Iterator[Open]:
     assert complaints == []
 
 
-@pytest.fixture
-def demo(tmp_path: Path) -> Path:
-    return factory.make(tmp_path / "demo", spoil=factory.spoil_some)
+def written(place: Path, **options: Any) -> Path:
+    """A results directory with its report."""
+    return report.write(factory.make(place, **options)).parent
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("demo"), spoil=factory.spoil_some)
 
 
 def column(tab: Any, name: str) -> list[str]:
@@ -176,7 +181,7 @@ def test_tooltip_gives_the_exact_figure(show: Open, demo: Path) -> None:
 def test_hostile_names_are_inert(show: Open, tmp_path: Path) -> None:
     axes = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M]}
     one = sweep(EVIL, DATA_PHASES, axes, tool=EVIL, description=EVIL, suite=EVIL, source=EVIL, scaled=True)
-    results = factory.make(
+    results = written(
         tmp_path, sweeps=[one], campaign=EVIL, description=EVIL, spoil=lambda _: ("suspect", f"duration: {EVIL}")
     )
     tab = show(results)
@@ -213,31 +218,47 @@ TOOLS = [
         ({"sweeps": [sweep("cube", DATA_PHASES, CUBE), sweep("shared", DATA_PHASES, PLANE)]}, 18),
         ({"sweeps": TOOLS}, 12),
         ({"sweeps": factory.weka(nodes=[1])}, 0),
+        ({"sweeps": factory.node_check(), "nodes": factory.nodes(9)}, 0),
         ({"sweeps": [sweep("x" * 400, ["seq_read"], {"threads_per_node": [1, 2]}, description="y" * 900)]}, 1),
     ],
-    ids=["one-row", "nothing-measured", "one-repetition", "three-axes", "all-tools", "one-client", "long-names"],
+    ids=[
+        "one-row",
+        "nothing-measured",
+        "one-repetition",
+        "three-axes",
+        "all-tools",
+        "one-client",
+        "node-check",
+        "long-names",
+    ],
 )
-@pytest.mark.parametrize("width", [1280, 400])
-def test_shapes_of_campaigns(show: Open, tmp_path: Path, options: dict[str, Any], charts: int, width: int) -> None:
-    tab = show(factory.make(tmp_path, **options))
-    tab.set_viewport_size({"width": width, "height": 900})
-    tab.wait_for_timeout(600)  # figures are drawn anew
-    assert tab.locator(".chart svg").count() == charts
-    assert tab.evaluate("document.documentElement.scrollWidth") == width
-    assert tab.locator("#table > tbody > tr").count() > 0
+def test_shapes_of_campaigns(show: Open, tmp_path: Path, options: dict[str, Any], charts: int) -> None:
+    tab = show(written(tmp_path, **options))
+    for width in (1280, 400):
+        if width != 1280:
+            tab.set_viewport_size({"width": width, "height": 900})
+            tab.wait_for_timeout(600)  # figures are drawn anew
+        assert tab.locator(".chart svg").count() == charts
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+        assert tab.locator("#table > tbody > tr").count() > 0
 
 
 def test_thousands_of_results_are_shown_in_part(show: Open, tmp_path: Path) -> None:
-    tab = show(factory.make(tmp_path, sweeps=factory.sized(3000)))
+    tab = show(written(tmp_path, sweeps=factory.sized(3000)))
     assert tab.locator("#table > tbody > tr").count() == 300
     tab.locator("#more").click()
     assert tab.locator("#table > tbody > tr").count() > 900
     assert not tab.locator("#more").is_visible()
 
 
+@pytest.fixture(scope="module")
+def results_of_all_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("all-tools"), sweeps=TOOLS)
+
+
 @pytest.fixture
-def all_tools(show: Open, tmp_path: Path) -> Any:
-    return show(factory.make(tmp_path, sweeps=TOOLS))
+def all_tools(show: Open, results_of_all_tools: Path) -> Any:
+    return show(results_of_all_tools)
 
 
 def test_figures_of_ior_have_every_point(all_tools: Any) -> None:

@@ -394,6 +394,7 @@ def test_o_direct_is_used_where_it_is_asked_for(mpi_tools: Path, tmp_path: Path)
             while process.poll() is None and len(flags) < 2:
                 for rank in psutil.Process(process.pid).children(recursive=True):
                     flags |= flags_of_open_files(rank.pid, tmp_path)
+            process.terminate()  # mpiexec ends its ranks
             process.communicate(timeout=60)
         assert {name: value & os.O_DIRECT for name, value in flags.items()} == {
             "f.00000000": wanted,
@@ -487,11 +488,13 @@ def test_fault_kill_rank_ends_the_run(command: list[str], faulty: Run, tmp_path:
 def test_fault_hang_comes_after_a_complete_result(command: list[str], stand_ins: Path, tmp_path: Path) -> None:
     option = "-o" if command is IOR else "-d"
     with start(stand_ins, tmp_path, [*command, option, f"{tmp_path}/f"], 2, "hang") as process:
+        assert process.stdout
+        while not re.match(r"Finished  |-- finished at", line := process.stdout.readline()):
+            assert line, "it ended before its result was complete"
         with pytest.raises(subprocess.TimeoutExpired):
-            process.communicate(timeout=3)
+            process.wait(timeout=1)
         process.terminate()
-        out, _ = process.communicate(timeout=60)
-    assert re.search(r"^Finished  |^-- finished at", out, re.MULTILINE)
+        process.communicate(timeout=60)
 
 
 def test_fault_short_table(faulty: Run, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -31,7 +32,7 @@ def record(**more: Any) -> dict[str, Any]:
         "target": {"directory": "/t"},
         "retry": None,
         "retried": False,
-        "phases": [{"phase": "rand_read", "headline": 5.0}],
+        "phases": [{"phase": "rand_read", "headline": 5.0, "started": "2026-11-01T00:00:00+00:00", "wall_s": 1.5}],
     } | more
 
 
@@ -169,7 +170,22 @@ def test_a_file_left_by_a_kill_is_no_result(store: Store) -> None:
     (store.point(POINT) / ".r002-1.json.4711.tmp").write_bytes(b'{"poi')
     (store.point(POINT) / "r002-1.zip").write_bytes(b"archive without a result")
     assert list(store.results()[POINT]) == [1]
-    assert store.commit(POINT, 2, record(), RAW).attempt == 2
+    assert store.commit(POINT, 2, record(), RAW).attempt == 1
+    assert sorted(f.name for f in store.point(POINT).iterdir()) == [
+        f"r00{n}-1.{s}" for n in (1, 2) for s in ("json", "zip")
+    ]
+
+
+def test_results_that_are_removed_while_they_are_measured(store: Store) -> None:
+    """Nobody would keep a second runner off any more, and what was measured before is gone."""
+    with store.locked():
+        store.commit(POINT, 1, record(), RAW)
+        shutil.rmtree(store.path)
+        with pytest.raises(OSError, match="the results were removed or replaced while they were measured"):
+            store.commit(POINT, 2, record(), RAW)
+        with Store(store.path).locked(), pytest.raises(OSError, match="removed or replaced"):
+            store.commit(POINT, 2, record(), RAW)
+    assert store.results() == {}
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
@@ -375,7 +391,7 @@ def test_a_second_try_that_went_worse_does_not_count(
     store: Store, first: float | None, second: float | None, counts: int
 ) -> None:
     for value, retry, retried in ((first, "busy", False), (second, "killed", True)):
-        phases = [{"phase": "rand_read", "headline": value}]
+        phases = [{"phase": "rand_read", "headline": value, "started": "2026-11-01T00:00:00+00:00", "wall_s": 1.5}]
         store.commit(POINT, 1, record(phases=phases, retry=retry, retried=retried), {})
     result = only(store)
     assert result.attempt == counts

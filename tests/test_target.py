@@ -1,8 +1,11 @@
 """The campaign's directory on the target: what is ours, and that nothing else is ever touched."""
 
+import contextlib
+import itertools
 import json
 import os
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,18 +14,24 @@ import pytest
 
 from iosweep import target
 from iosweep.target import Refused
-
-OWNER = {"uuid": None, "uid": 1000, "host": "h", "results": "/home/me/results/c", "campaign": "c"}
-SIZE = 8192
+from targets import (
+    OTHER,
+    OWNER,
+    as_root,
+    as_user,
+    everybodys,
+    listing,
+    make_place,
+    marker,
+    mounted,
+    names,
+    needs_bindfs,
+)
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """The target, with somebody else's files beside ours."""
-    (tmp_path / "t" / "theirs" / "deep").mkdir(parents=True)
-    (tmp_path / "t" / "theirs" / "deep" / "precious").write_text("x")
-    (tmp_path / "t" / "precious").write_text("y")
-    return tmp_path / "t"
+    return make_place(tmp_path / "t")
 
 
 @pytest.fixture
@@ -37,27 +46,6 @@ def nothing_of_theirs_changes(place: Path) -> Iterator[None]:
     before = listing(place)
     yield
     assert listing(place) == before
-
-
-def listing(place: Path) -> list[tuple[Any, ...]]:
-    """Everything on the target but ours: names, types, modes, contents, times."""
-    found = []
-    for path in sorted(place.rglob("*")):
-        if not path.relative_to(place).parts[0].startswith("iosweep-"):
-            s = path.lstat()
-            found.append(
-                (path, s.st_mode, s.st_mtime_ns, s.st_ino, path.read_bytes() if stat.S_ISREG(s.st_mode) else b"")
-            )
-    return found
-
-
-def names(directory: str | Path) -> list[str]:
-    return sorted(f.name for f in Path(directory).iterdir())
-
-
-def marker(directory: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((Path(directory) / "iosweep.json").read_text())
-    return found
 
 
 # Ours or not
@@ -115,8 +103,35 @@ def test_a_marker_that_is_a_link_or_a_directory(place: Path) -> None:
         target.claim(str(directory), OWNER)
     (directory / "iosweep.json").unlink()
     (directory / "iosweep.json").mkdir()
+    with pytest.raises(Refused, match="is not a regular file"):
+        target.claim(str(directory), OWNER)
+    (directory / "iosweep.json").rmdir()
+    os.mkfifo(directory / "iosweep.json")  # opened as a file is, it would wait for ever
+    for touch in (lambda d: target.claim(d, OWNER), target.owner_of):
+        with pytest.raises(Refused, match="is not a regular file"):
+            touch(str(directory))
+    assert not target.ours(str(directory), "")
+
+
+@pytest.mark.parametrize("content", ["[" * 50_000, '{"uuid": "' + "x" * 100_000 + '"}'], ids=["deep", "long"])
+def test_a_marker_that_would_choke_us(place: Path, content: str) -> None:
+    directory = place / "iosweep-c"
+    directory.mkdir()
+    (directory / "iosweep.json").write_text(content)
     with pytest.raises(Refused, match="cannot be read"):
         target.claim(str(directory), OWNER)
+
+
+def test_what_a_marker_says_drives_no_terminal(ours: str) -> None:
+    written = OWNER | {"uuid": "u", "user": "me", "host": "\x1b[2J", "results": "/r\n" + "x" * 9999}
+    (Path(ours) / "iosweep.json").write_text(json.dumps(written))
+    with pytest.raises(Refused) as caught:
+        target.claim(ours, OWNER)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000
+    assert str(caught.value).endswith(
+        r"x on \x1b[2J, user me, id 1000); it is left alone. Choose another campaign name."
+    )
 
 
 def test_files_without_a_marker_are_left_alone(place: Path) -> None:
@@ -142,187 +157,185 @@ def test_a_kill_while_the_marker_was_written_does_not_lock_us_out(place: Path) -
     assert marker(f"{place}/iosweep-c")["uuid"] == uuid
 
 
+@as_root
+def test_a_directory_of_another_user(ours: str) -> None:
+    # who owns the directory can put links in the way of what writes there, and knows how to copy a marker
+    uuid = marker(ours)["uuid"]
+    os.chown(ours, OTHER, OTHER)
+    with pytest.raises(Refused, match=f"belongs to user id {OTHER}, not to user id 0; it is left alone"):
+        target.claim(ours, OWNER | {"uuid": uuid})
+    assert names(ours) == ["iosweep.json"]
+    (Path(ours) / "iosweep.json").unlink()
+    with pytest.raises(Refused, match=f"belongs to user id {OTHER}"):
+        target.claim(ours, OWNER)
+    assert names(ours) == []
+
+
+@as_root
+def test_a_directory_that_root_made_for_us() -> None:
+    # it is as good as one of our own, unless everybody can plant something in it
+    claim = "import sys\ntry: print(target.claim(sys.argv[1], {owner}))\nexcept target.Refused as error: print(error)"
+    with everybodys() as place:
+        directory = place / "iosweep-c"
+        directory.mkdir()
+        directory.chmod(0o777)
+        assert as_user(claim, str(directory)).startswith(f"everybody can write to {directory}; take that permission")
+        os.chown(directory, 0, OTHER)
+        directory.chmod(0o770)
+        assert as_user(claim, str(directory)).strip() == marker(str(directory))["uuid"]
+
+
+def test_what_others_could_write_to_is_shut(place: Path) -> None:
+    directory = place / "iosweep-c"
+    for mode, shut in ((0o777, 0o755), (0o775, 0o755), (0o750, 0o750)):
+        directory.mkdir(exist_ok=True)
+        directory.chmod(mode)
+        target.claim(str(directory), OWNER)
+        assert stat.S_IMODE(directory.stat().st_mode) == shut
+
+
+@as_root
+@needs_bindfs
+def test_a_file_system_that_gives_all_to_another_user(place: Path, tmp_path: Path) -> None:
+    # as NFS does with what root makes
+    with mounted("bindfs", "-o", f"force-user={OTHER}", str(tmp_path / "t"), str(tmp_path / "m")):
+        uuid = target.claim(f"{tmp_path}/m/iosweep-c", OWNER)
+        assert Path(f"{tmp_path}/m/iosweep-c").stat().st_uid == OTHER
+        assert target.claim(f"{tmp_path}/m/iosweep-c", OWNER | {"uuid": uuid}) == uuid
+        assert names(f"{tmp_path}/m/iosweep-c") == ["iosweep.json"]
+
+
+@as_root
+def test_a_mount_point_in_its_place(ours: str, place: Path) -> None:
+    # bound to another directory of the same file system: no device number tells
+    uuid = marker(ours)["uuid"]
+    (Path(ours) / "sets").mkdir()
+    bound = mounted("mount", "--bind", str(place / "theirs"), f"{ours}/sets")
+    with bound, pytest.raises(Refused, match=r"`sets` in .* is a mount point; it is left alone"):
+        target.open_below(ours, "sets/deep")
+    bound = mounted("mount", "--bind", ours, ours)
+    with bound, pytest.raises(Refused, match="is a mount point, so not on the target"):
+        target.claim(ours, OWNER | {"uuid": uuid})
+
+
+# Whether it can be worked in
+
+
+def test_nothing_wrong(ours: str) -> None:
+    uuid = marker(ours)["uuid"]
+    assert target.state(ours, uuid) is None
+    assert names(ours) == ["iosweep.json"]
+    (Path(ours) / target.PROBE).touch()  # left by a kill
+    assert target.state(ours, uuid) is None
+    assert names(ours) == ["iosweep.json"]
+    assert target.owner_of(ours) == marker(ours)
+    assert target.ours(ours, uuid)
+
+
+def test_no_longer_there_or_not_ours(ours: str) -> None:
+    uuid = marker(ours)["uuid"]
+    assert "belongs to another campaign (results in /home/me" in str(target.state(ours, "another"))
+    (Path(ours) / "iosweep.json").unlink()
+    assert target.state(ours, uuid) == f"{ours} has no marker iosweep.json of ours any more; it is left alone"
+    with pytest.raises(Refused, match="has no marker"):
+        target.owner_of(ours)
+    Path(ours).rmdir()
+    assert target.state(ours, uuid) == f"{ours} is no longer there; is the file system still mounted?"
+    assert target.owner_of(ours) is None
+    Path(ours).touch()
+    assert target.state(ours, uuid) == f"{ours} is no longer there; is the file system still mounted?"
+
+
+@as_root
+def test_full_and_read_only(tmp_path: Path) -> None:
+    with mounted("mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=10", "tmpfs", str(tmp_path / "small")):
+        ours = f"{tmp_path}/small/iosweep-c"
+        uuid = target.claim(ours, OWNER)
+        with contextlib.suppress(OSError), (tmp_path / "small" / "fill").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        for number in itertools.count():  # no inode either
+            try:
+                (tmp_path / "small" / str(number)).touch()
+            except OSError:
+                break
+        with pytest.raises(OSError, match="No space left"):
+            (Path(ours) / "x").touch()
+        assert target.state(ours, uuid) is None  # that is a result
+        subprocess.run(["mount", "-o", "remount,ro", tmp_path / "small"], check=True)
+        assert target.state(ours, uuid) == f"the target is read-only now: nothing can be written to {ours}"
+        with pytest.raises(Refused, match=f"the target {tmp_path}/small is read-only; mount it writable"):
+            target.claim(f"{tmp_path}/small/iosweep-d", OWNER)
+
+
+@as_root
+def test_without_permission() -> None:
+    with everybodys() as place:
+        ours = f"{place}/iosweep-c"
+        said = as_user(
+            "import sys; d = sys.argv[1]; uuid = target.claim(d, {owner})\n"
+            "for mode in (0o500, 0): os.chmod(d, mode); print(target.state(d, uuid))\n"
+            "try: target.claim(d, {owner})\n"
+            "except target.Refused as error: print(error)",
+            ours,
+        ).splitlines()
+    assert said[:2] == [f"{ours} cannot be written to any more by user id {OTHER}"] * 2
+    assert said[2].startswith(f"{ours} is closed to user id {OTHER}, so it is another user's; it is left alone.")
+
+
 @pytest.mark.parametrize("aim", ["theirs", "nowhere", "precious"])
 def test_a_link_in_its_place_is_not_followed(place: Path, aim: str) -> None:
     (place / "iosweep-c").symlink_to(place / aim)
-    for touch in (
-        lambda d: target.claim(d, OWNER), lambda d: target.ensure(d, "x", True), lambda d: target.remove(d, "deep"),
-        lambda d: target.count(d, "deep"), lambda d: target.examine(d, "deep", ["precious"], 1, True), target.usage,
-    ):  # fmt: skip
+    for touch in (lambda d: target.claim(d, OWNER), target.owner_of, lambda d: target.open_below(d, "deep")):
         with pytest.raises(Refused, match="is a symbolic link; it is not followed"):
             touch(f"{place}/iosweep-c")
+    assert target.state(f"{place}/iosweep-c", "u") == f"{place}/iosweep-c is a symbolic link; it is not followed"
+    assert not target.ours(f"{place}/iosweep-c", "u")
 
 
-# Below it
-
-#: What the system says of a link where a directory must be.
-DIRECTORY = "Not a directory|Too many levels of symbolic links"
-
-NAMES = ["a", "a/b/c", "a b", "a\nb", "$HOME;*", "\u00e4", "..a", "a\udcff"]
-
-
-@pytest.mark.parametrize("below", NAMES)
-def test_make_empty_and_remove(ours: str, below: str) -> None:
-    made = Path(target.ensure(ours, below, False))
-    assert made == Path(ours) / below
-    (made / "f").write_text("x")
-    target.ensure(ours, below, False)
-    assert target.count(ours, below) == 1
-    target.ensure(ours, below, True)
-    assert target.count(ours, below) == 0
-    (made / "deep").mkdir()
-    assert target.remove(ours, below) == 1
-    assert not made.exists()
-    assert target.remove(ours, below) == 0
-    assert marker(ours)
-
-
-@pytest.mark.parametrize("below", ["..", "../theirs", "a/../..", "a/..", ".", "", "a/.", "a/", "../iosweep-c"])
-def test_no_way_out(ours: str, below: str) -> None:
-    (Path(ours) / "a").mkdir()
-    with pytest.raises(Refused, match="names nothing below"):
-        target.remove(ours, below)
-    if below not in ("", "a/"):  # those two are the directory itself, and `a`
-        for touch in (lambda: target.ensure(ours, below, False), lambda: target.count(ours, below)):
-            with pytest.raises(Refused, match="names nothing below"):
-                touch()
-    assert names(ours) == ["a", "iosweep.json"]
-
-
-def test_files_are_counted_in_all_directories_below(ours: str, place: Path) -> None:
-    top = Path(target.ensure(ours, "fresh/p-r1", True))
-    for name in ("a", "b/c", "b/d", "b/e f/g\nh", "b/e f/\udcff"):
-        (top / name).parent.mkdir(exist_ok=True)
-        (top / name).write_text("x")
-    assert target.count(ours, "fresh/p-r1") == 5
-    assert target.count(ours, "fresh") == 5
-    assert target.count(ours, "fresh/p-r1/b/e f") == 2
-    # nothing but regular files, and nothing through a link: neither theirs nor ours a second time
-    (top / "b" / "empty").mkdir()
-    (top / "b" / "theirs").symlink_to(place / "theirs")
-    (top / "b" / "above").symlink_to(top)
-    (top / "b" / "file").symlink_to(top / "a")
-    os.mkfifo(top / "b" / "pipe")
-    handles = len(list(Path("/proc/self/fd").iterdir()))
-    assert target.count(ours, "fresh/p-r1") == 5
-    assert len(list(Path("/proc/self/fd").iterdir())) == handles
-    with pytest.raises(FileNotFoundError):
-        target.count(ours, "fresh/p-r2")
-
-
-def test_many_directories_in_each_other_are_counted(ours: str) -> None:
-    # as mdtest makes them for trees
-    deep = Path(target.ensure(ours, "/".join(["d"] * 60), True))
-    (deep / "f").write_text("x")
-    assert target.count(ours, "d") == 1
-
-
-def test_links_inside_are_not_followed(ours: str, place: Path) -> None:
-    (Path(ours) / "way").symlink_to(place / "theirs")
-    for below in ("way", "way/deep"):
-        for touch in (target.remove, target.count):
-            with pytest.raises(OSError, match=DIRECTORY):
-                touch(ours, below)
-        for empty in (True, False):
-            with pytest.raises(OSError, match=DIRECTORY):
-                target.ensure(ours, below, empty)
-        with pytest.raises(OSError, match=DIRECTORY):
-            target.examine(ours, below, ["precious"], 1, True)
-    # in a tree that is removed, only the link goes
-    target.ensure(ours, "tree", False)
-    (Path(ours) / "tree" / "way").symlink_to(place / "theirs")
-    (Path(ours) / "tree" / "file").symlink_to(place / "precious")
-    assert target.count(ours, "tree") == 0
-    assert target.usage(ours)["files"] == 2  # the marker and one link, not what they lead to
-    assert target.remove(ours, "tree") == 2
-
-
-def test_usage(ours: str) -> None:
-    before = target.usage(ours)
-    (Path(ours) / "f").write_bytes(bytes(1 << 20))
-    os.sync()
-    after = target.usage(ours)
-    assert after["files"] - before["files"] == 1
-    assert after["bytes"] - before["bytes"] >= 1 << 20
-    assert target.usage(ours + "-none") == {"bytes": 0, "files": 0}
-
-
-# Files to work on
-
-
-@pytest.fixture
-def data(ours: str) -> Path:
-    directory = Path(target.ensure(ours, "set", True))
-    for name in ("0.0", "1.0"):
-        (directory / name).write_bytes(b"x" * SIZE)
-    return directory
-
-
-def examine(ours: str, holes: bool = False, files: int = 2) -> dict[str, Any]:
-    return target.examine(ours, "set", [f"{n}.0" for n in range(files)], SIZE, holes)
-
-
-def test_complete_files(ours: str, data: Path) -> None:
-    newest = max(f.stat().st_mtime_ns for f in data.iterdir())
-    assert examine(ours) == {"wrong": [], "changed_ns": newest, "holes": "not looked at"}
-    assert names(data) == ["0.0", "1.0"]
-
-
-@pytest.mark.parametrize(
-    ("harm", "wrong"),
-    [
-        (lambda f: f.unlink(), "0.0 is missing"),
-        (lambda f: f.write_bytes(b"x" * 100), "0.0 has 100 of 8192 bytes"),
-        (lambda f: f.write_bytes(b"x" * 2 * SIZE), "0.0 has 16384 of 8192 bytes"),
-        (lambda f: (f.unlink(), f.mkdir()), "0.0 is not a regular file"),
-        (lambda f: (f.unlink(), f.symlink_to(f.parent / "1.0")), "0.0 is not a regular file"),
-        (lambda f: (f.unlink(), os.mkfifo(f)), "0.0 is not a regular file"),
-    ],
-)
-def test_incomplete_files(ours: str, data: Path, harm: Any, wrong: str) -> None:
-    harm(data / "0.0")
-    assert examine(ours, holes=True)["wrong"] == [wrong]
-
-
-def test_no_more_than_five_sentences(ours: str, data: Path) -> None:
-    assert len(examine(ours, files=100)["wrong"]) == 5
-
-
-def test_no_directory(ours: str) -> None:
-    assert examine(ours)["wrong"] == ["the directory is not there"]
-
-
-def test_holes(ours: str, data: Path) -> None:
-    if examine(ours, holes=True)["holes"] != "none":
-        pytest.skip("holes: this file system shows none")
-    (data / "1.0").unlink()
-    with (data / "1.0").open("wb") as file:
-        file.truncate(SIZE)
-    found = examine(ours, holes=True)
-    assert (found["wrong"], found["holes"]) == (["1.0 has unwritten extents"], "found")
-    assert names(data) == ["0.0", "1.0"]  # nothing is left of the probe
-
-
-def test_a_file_system_that_hides_its_holes(ours: str, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # as many network file systems and ramfs do: the end of the file is the first hole
-    monkeypatch.setattr(target.os, "lseek", lambda handle, at, how: os.fstat(handle).st_size)
-    with (data / "1.0").open("wb") as file:
-        file.truncate(SIZE)
-    found = examine(ours, holes=True)
-    assert found["wrong"] == []
-    assert found["holes"].startswith("hidden: this file system shows no holes")
+# The file system
 
 
 def test_which_file_system(place: Path) -> None:
     found = target.identify(str(place))
     assert found["writable"]
     assert not target.identify("/proc/sys")["writable"]  # where nobody makes a directory, not even root
-    assert found == target.identify(str(place / "theirs"))
+    assert found | {"real": f"{place}/theirs"} == target.identify(str(place / "theirs"))
+    assert found["real"] == str(place)
     assert found["fstype"] in found["mount"]
     (place / "iosweep-link").symlink_to(place)  # the target itself may be a link: the user named it
     assert target.identify(str(place / "iosweep-link")) == found
     space = target.space(str(place))
     assert space["free_bytes"] > 0
+
+
+@as_root
+def test_a_password_in_the_source_of_a_mount(place: Path) -> None:
+    """As of curlftpfs or davfs: it is in every result otherwise."""
+    source = "ftp://bob:s3cret@host/pub"
+    with mounted("mount", "-t", "tmpfs", source, str(place / "theirs")):
+        found = target.identify(str(place / "theirs"))
+    assert found["source"] == "ftp://bob:***@host/pub"
+    assert "s3cret" not in str(found)
+
+
+@as_root
+def test_what_another_user_planted(ours: str) -> None:
+    """While the directory was open to him."""
+    Path(ours, "sets").mkdir()
+    os.chown(f"{ours}/sets", OTHER, OTHER)
+    with pytest.raises(Refused, match=r"`sets` in .* belongs to another user than the directory; it is left alone"):
+        target.open_below(ours, "sets/fio-read")
+
+
+def test_results_in_the_campaigns_directory(ours: str, place: Path, tmp_path: Path) -> None:
+    """Also by a link: they would be removed with it."""
+    facts = target.identify(str(place))
+    (tmp_path / "link").symlink_to(place)
+    for inside in (Path(ours), Path(ours, "archive", "c"), tmp_path / "link" / "iosweep-c" / "c"):
+        assert target.holds(facts, ours, inside)
+    for outside in (place, place / "results" / "c", tmp_path / "c"):
+        assert not target.holds(facts, ours, outside)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ RUN: dict[str, Any] = {
     "exit_code": 0, "timed_out": False, "wall_s": 10.4, "stderr": "", "load": {"other": 0.01, "steal": 0.0},
     "files": {"role": "write", "files": 2, "file_size_bytes": 4 * GIB, "set_bytes": 8 * GIB, "wrong": [],
               "holes": "none"},
+    "exclusive": {"enforced": True, "evidence": "no other campaign on this machine (lock /tmp/x)"},
 }  # fmt: skip
 OPTIONS: dict[str, Any] = {
     "threads_per_node": 2, "transfer_size": 4096, "queue_depth": 8, "file_size": 4 * GIB, "files_per_thread": 1,
@@ -49,7 +50,7 @@ def seen(
     `seconds`: the phase time, None for one pass; `ran_on`: the nodes that the tool says it ran on.
     """
     known = {key: part for part in (FIGURES, EVIDENCE, RUN, OPTIONS, TARGET) for key in part} | dict.fromkeys(
-        ("not_run", "leftover", "leftover_expected"), RUN
+        ("not_run", "leftover", "leftover_expected", "left_behind", "flooded"), RUN
     )
     known |= dict.fromkeys(("tasks", "shift", "clock_s"), EVIDENCE)  # what fio does not say
     assert set(changes) <= set(known)
@@ -78,6 +79,14 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("exit_status", {"exit_code": 1, "stderr": "\n no space\nmore"}, FAIL, "the tool ended with exit code 1: no space"),
     ("exit_status", {"exit_code": -9}, FAIL, "the tool was killed by signal 9"),
     ("exit_status", {"timed_out": True, "wall_s": 75.0}, FAIL, "the tool was killed after 1 min 15 s"),
+    ("exit_status", {"flooded": True}, FAIL, "the tool was killed: it printed more than 64.0 MiB"),
+    ("exit_status", {"left_behind": 1}, FAIL, "the target hangs: processes of the tool could not be killed (1 left)"),
+    ("exit_status", {"exit_code": 1, "stderr": "open: Read-only file system"}, FAIL,
+     "the target is read-only: the tool ended with exit code 1: open: Read-only"),
+    ("exit_status", {"exit_code": 1, "messages": ["fio: pid=1, err=28/x.c, error=No space left on device"]}, FAIL,
+     "the target is full (space or inodes): the tool ended with exit code 1"),
+    ("exit_status", {"not_run": "not run: Disk quota exceeded: x"}, FAIL,
+     "a quota on the target is used up: not run: Disk quota exceeded: x"),
     ("exit_status", {"not_run": "not run: full"}, FAIL, "not run: full"),
     ("output", {}, PASS, "one document of fio-3.33"),
     ("output", {"problems": ("cut", "here")}, FAIL, "cut; here"),
@@ -235,7 +244,9 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("other_load", {"load": {"other": 0.3, "steal": 0.0}}, FAIL, "other processes used 30% of the CPU time"),
     ("other_load", {"load": {"other": 0.0, "steal": 0.4}}, FAIL, "the hypervisor withheld 40% of the CPU time"),
     ("other_load", {"load": None}, UNCHECKED, "the node's load was not read"),
-    ("exclusive", {}, UNCHECKED, "exclusion is not enforced"),
+    ("exclusive", {}, PASS, "no other campaign on this machine (lock /tmp/x)"),
+    ("exclusive", {"exclusive": None}, UNCHECKED, "whether others were kept off is not recorded"),
+    ("exclusive", {"exclusive": {"enforced": False, "evidence": "no locks there"}}, UNCHECKED, "no locks there"),
 ]  # fmt: skip
 
 
@@ -256,7 +267,7 @@ def test_every_check_has_its_cases() -> None:
     tried = {(name, outcome) for name, _, outcome, _ in CASES}
     assert {name for name, _ in tried} == {c.name for c in CHECKS}
     assert {name for name, outcome in tried if outcome == FAIL} == {c.name for c in CHECKS} - CANNOT_FAIL
-    assert {name for name, outcome in tried if outcome == PASS} == {c.name for c in CHECKS} - {"exclusive"}
+    assert {name for name, outcome in tried if outcome == PASS} == {c.name for c in CHECKS}
 
 
 def test_what_is_well_is_valid() -> None:
@@ -300,7 +311,18 @@ def test_verdicts(chosen: list[tuple[str, Finding]], expected: tuple[str, list[s
         ({"exit_code": 1}, None),  # would fail again
         ({"fsync": False}, None),
         ({"not_run": "not run: no"}, "not run: no"),  # what could not be made ready, or started
+        ({"not_run": "not run: No space left on device: x"}, None),  # would be full again
+        ({"exit_code": 1, "stderr": "Disk quota exceeded"}, None),
+        (
+            {"exit_code": 1, "stderr": "Stale file handle"},
+            "the target's server does not know its own files any more:"
+            " the tool ended with exit code 1: Stale file handle",
+        ),
+        ({"flooded": True}, None),
+        ({"left_behind": 2}, "the target hangs: processes of the tool could not be killed (2 left)"),
         ({"exit_code": -15}, "the tool was killed by signal 15"),
+        ({"exit_code": -9}, "the tool was killed by signal 9"),
+        ({"exit_code": -11}, None),  # a segmentation fault comes again
         ({"timed_out": True}, "the tool was killed after 10 s: it did not end by itself"),
         ({"load": {"other": 0.5, "steal": 0.0}}, "other processes used 50% of the CPU time"),
         ({"load": {"other": 0.0, "steal": 0.5}}, "the hypervisor withheld 50% of the CPU time"),

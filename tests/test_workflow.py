@@ -1,9 +1,7 @@
 """The workflow as a user runs it: real Snakemake, real fio, and a store that is damaged, grown, shrunk and killed."""
 
 import csv
-import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -13,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from campaign import ROOT, Campaign, kill_tree_after, wait_for
+from campaign import ROOT, Campaign, wait_for
 
 CONFIGURATIONS = sorted([ROOT / "config/sweep.yaml", *(ROOT / "config/examples").glob("*.yaml")])
 
@@ -32,8 +30,8 @@ def again(measured, tmp_path):
     place = tmp_path / "copy"
     shutil.copytree(measured.place, place)
     copy = Campaign(place)
-    # the target's directory is part of what was measured, so it stays where it is
-    copy.target = measured.target
+    # the target's directory is part of what was measured, so it stays where it is; its lock is in the plan
+    copy.target, copy.lock = measured.target, measured.lock
     copy.configure()
     return copy
 
@@ -61,19 +59,19 @@ def test_results_are_in_the_table_as_fio_gave_them(measured):
 
 
 def test_nothing_outside_the_campaigns_directory(measured):
-    assert [f.name for f in measured.target.iterdir()] == ["iosweep-tiny"]
+    assert list(measured.target.iterdir()) == []  # with keep: none not even that
 
 
 def test_a_damaged_store_is_measured_again(again):
     first, second = sorted((again.results / "points").iterdir())
     before = again.stored()
     (first / "r001-1.json").unlink()
-    assert "measure 1 node: 1 point, 1 repetition left" in again.dry()
+    assert "1 node: 1 point, 1 repetition left" in again.left()["1-node"]
     (first / "r002-1.zip").unlink()
-    assert "measure 1 node: 1 point, 2 repetitions left" in again.dry()
+    assert "1 node: 1 point, 2 repetitions left" in again.left()["1-node"]
     (second / "r001-1.zip").write_bytes((second / "r001-1.zip").read_bytes()[:100])
     assert "measure 1 node: 2 points, 3 repetitions left" in again.dry()
-    again.run()
+    again.tables()
     assert again.settled()
     after = again.stored()
     for name in ("r002-1.json", "r002-1.zip"):
@@ -82,32 +80,19 @@ def test_a_damaged_store_is_measured_again(again):
     assert {n for p, n in tried if p == second.name} == {"r001-2.json"}
 
 
-def test_a_point_that_was_removed_is_measured_again(again):
-    point = sorted((again.results / "points").iterdir())[0]
-    before = again.stored()
-    shutil.rmtree(point)
-    assert "measure 1 node: 1 point, 2 repetitions left" in again.dry()
-    again.run()
-    assert again.settled()
-    untouched = {k: v for k, v in before.items() if k[0] != point.name}
-    assert {k: again.stored()[k] for k in untouched} == untouched
-
-
 def test_growth_runs_only_new_points_and_shrinking_none(again):
     before = again.stored()
     again.configure(axes={"transfer_size": ["4k", "8k", "16k"]})
-    assert "measure 1 node: 1 point, 2 repetitions left" in again.dry()
-    again.run()
+    assert "measure 1 node: 1 point, 2 repetitions left" in again.tables()
     assert again.settled()
     after = again.stored()
     assert {k: after[k] for k in before} == before
     assert len({point for point, _ in after} - {point for point, _ in before}) == 1
 
     again.configure(axes={"transfer_size": ["16k"]})
-    dry = again.dry()
-    assert "measure 1 node" not in dry
-    assert "collect 1 node: nothing left" in dry
-    again.run()
+    output = again.tables()
+    assert "measure 1 node" not in output
+    assert "collect 1 node: nothing left" in output
     assert again.settled()
     assert again.stored() == after
     rows = list(csv.DictReader((again.results / "results.csv").open()))
@@ -115,15 +100,14 @@ def test_growth_runs_only_new_points_and_shrinking_none(again):
 
     # back to what was measured first: nothing to measure either
     again.configure()
-    assert "measure 1 node" not in again.dry()
-    again.run()
+    assert "measure 1 node" not in again.tables()
     assert again.settled()
     assert again.stored() == after
 
 
 def test_order_in_the_file_and_another_name_measure_nothing(again):
     again.configure(name="other", axes={"transfer_size": ["16k", "4k"]})
-    assert "measure 1 node" not in again.dry()
+    assert again.left() == {}
 
 
 def test_a_changed_parser_makes_only_tables_and_report_again(again, tmp_path):
@@ -132,42 +116,42 @@ def test_a_changed_parser_makes_only_tables_and_report_again(again, tmp_path):
     parser = tmp_path / "code" / "iosweep" / "tools" / "fio" / "parse.py"
     parser.write_text(parser.read_text() + "\n# mended\n")
     environment = again.environment | {"PYTHONPATH": str(tmp_path / "code")}
-    dry = again.snakemake("-n", env=environment)
-    assert "merge: raw output to tables" in dry
-    assert "report: results/tiny/report.html" in dry
-    assert "measure" not in dry.replace("measured", "")
     before = again.stored()
-    again.run(env=environment)
+    output = again.run(env=environment)
+    assert "merge: raw output to tables" in output
+    assert "report: results/tiny/report.html" in output
+    assert not re.search(r"(measure|collect) 1 node", output)
     assert "report:" not in again.snakemake("-n", "--until", "report", env=environment)
     assert again.stored() == before
 
 
-def test_rerun_supersedes_and_keeps(again):
-    point = sorted((again.results / "points").iterdir())[0].name
+def test_a_point_that_was_removed_is_measured_again_and_rerun_supersedes_and_keeps(again):
+    removed, superseded = sorted(f.name for f in (again.results / "points").iterdir())
     before = again.stored()
-    assert "superseded" in again.iosweep("rerun", point)
-    assert "measure 1 node: 1 point, 2 repetitions left" in again.dry()
-    again.run()
+    shutil.rmtree(again.results / "points" / removed)
+    assert "1 node: 1 point, 2 repetitions left" in again.left()["1-node"]
+    assert "superseded" in again.iosweep("rerun", superseded)
+    output = again.tables()
+    assert "measure 1 node: 2 points, 4 repetitions left" in output
     assert again.settled()
     after = again.stored()
-    assert after[point, "r001-1.superseded.json"] == before[point, "r001-1.json"]
-    assert (point, "r001-2.json") in after
-    assert {k: v for k, v in after.items() if k[1].endswith("-1.zip")} == {
-        k: v for k, v in before.items() if k[1].endswith("-1.zip")
-    }
+    assert {n for p, n in again.repetitions() if p == removed} == {"r001-1.json", "r002-1.json"}
+    assert {n for p, n in again.repetitions() if p == superseded} == {"r001-2.json", "r002-2.json"}
+    for repetition in ("r001-1", "r002-1"):
+        assert after[superseded, f"{repetition}.superseded.json"] == before[superseded, f"{repetition}.json"]
+        assert after[superseded, f"{repetition}.zip"] == before[superseded, f"{repetition}.zip"]
 
 
 def test_only_narrows_what_is_left_and_not_the_plan(tmp_path, fio):
-    campaign = Campaign(tmp_path)
+    campaign = Campaign(tmp_path, phases=["rand_read"], repetitions=1)
     from iosweep import config, plan
 
     points = [p.id for p in plan.make(config.read(campaign.file)).points]
-    campaign.run("--config", f"only={points[0]}")
+    campaign.tables("--config", f"only={points[0]}")
     assert {p for p, _ in campaign.repetitions()} == {points[0]}
     rows = list(csv.DictReader((campaign.results / "results.csv").open()))
     assert {r["verdict"] for r in rows if r["point"] == points[1]} == {"missing"}
-    assert "measure 1 node: 1 point, 2 repetitions left" in campaign.dry()
-    campaign.run()
+    assert "measure 1 node: 1 point, 1 repetition left" in campaign.tables()
     assert campaign.settled()
 
 
@@ -175,17 +159,17 @@ def test_a_failed_allocation_gives_a_report_and_is_taken_up_again(again):
     again.configure(axes={"transfer_size": ["4k", "8k", "16k"]})
     shutil.move(again.target, again.target.with_name("away"))
     try:
-        output = again.run(code=1)
+        output = again.tables(code=1)
         assert "is the file system mounted?" in output
         rows = list(csv.DictReader((again.results / "results.csv").open()))
         why = f"the target {again.target} does not exist; is the file system mounted?"
         missing = [r for r in rows if r["verdict"] == "missing"]
         assert {(r["transfer_size_bytes"], r["reasons"]) for r in missing} == {("8192", why)}
         assert why in (again.results / "report.html").read_text()
-        assert "measure 1 node: 1 point, 2 repetitions left" in again.dry()
+        assert "1 node: 1 point, 2 repetitions left" in again.left()["1-node"]
     finally:
         shutil.move(again.target.with_name("away"), again.target)
-    again.run()
+    again.tables()
     assert again.settled()
 
 
@@ -215,13 +199,13 @@ def test_a_missing_tool_is_said_and_not_left(tmp_path, fio):
     for name in ("bash", "sh", "env", "uname", "cat", "tee"):
         (without / name).symlink_to(shutil.which(name))
     environment = campaign.environment | {"PATH": f"{Path(campaign.command()[0]).parent}:{without}"}
-    output = campaign.run(env=environment)
+    output = campaign.tables(env=environment)
     assert "missing: fio is not on PATH; get it with apt-get install fio" in output
     rows = list(csv.DictReader((campaign.results / "results.csv").open()))
     assert {row["verdict"] for row in rows} == {"missing"}
     assert "measure" not in campaign.snakemake("-n", "--until", "report", env=environment)
     # and it is measured when fio is there
-    assert "measure 1 node: 2 points, 4 repetitions left" in campaign.dry()
+    assert "1 node: 2 points, 4 repetitions left" in campaign.left()["1-node"]
 
 
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda f: f.name)
@@ -275,8 +259,6 @@ def test_wrong_configuration_stops_before_anything(tmp_path):
     assert "nothing was run" in output
     assert not (tmp_path / "results").exists()
     assert "--config knows `only`" in Campaign(tmp_path).snakemake("--config", "limits=3", code=1)
-    output = Campaign(tmp_path).snakemake("--config", "only=8k", code=1)
-    assert "sweep.yaml:1: only: `8k` is in no point and no sweep (sweeps: small)" in output
 
 
 def test_the_error_of_a_rule_is_shown(tmp_path):
@@ -285,7 +267,7 @@ def test_the_error_of_a_rule_is_shown(tmp_path):
     command = tmp_path / "code" / "iosweep" / "cli.py"
     command.write_text(command.read_text().replace("arguments.write.stem != made.digest", "True"))
     campaign = Campaign(tmp_path)
-    output = campaign.run(env=campaign.environment | {"PYTHONPATH": str(tmp_path / "code")}, code=1)
+    output = campaign.tables(env=campaign.environment | {"PYTHONPATH": str(tmp_path / "code")}, code=1)
     assert "the configuration changed meanwhile; run snakemake again" in output
     [log] = (campaign.results / "logs").glob("plan*")
     assert "the configuration changed meanwhile" in log.read_text()
@@ -293,8 +275,7 @@ def test_the_error_of_a_rule_is_shown(tmp_path):
 
 def test_nodes_that_are_not_there_are_said_and_not_left(again):
     again.configure(axes={"transfer_size": ["4k", "16k"], "nodes": [1, 2]})
-    assert "2 nodes: missing, the launcher mpiexec reaches 1" in again.dry()
-    again.run()
+    assert "2 nodes: missing, the launcher mpiexec reaches 1" in again.tables()
     assert again.settled()
     rows = list(csv.DictReader((again.results / "results.csv").open()))
     missing = {r["reasons"] for r in rows if r["verdict"] == "missing"}
@@ -306,79 +287,44 @@ def test_a_report_made_by_hand_is_no_reason_to_make_it_again(again):
     assert "Nothing to be done" in again.dry()
 
 
-def test_interrupt_keeps_what_is_measured(tmp_path, fio):
-    campaign = Campaign(tmp_path, axes={"transfer_size": ["4k", "8k", "16k", "32k"]}, repetitions=3)
+def started(campaign):
+    """`snakemake` in a session of its own, as a terminal has it, with two repetitions more than there were."""
+    before = len(campaign.repetitions())
     process = subprocess.Popen(
-        campaign.command("--until", "report"), env=campaign.environment, cwd=tmp_path,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, start_new_session=True,
+        campaign.command("--until", "merge"), env=campaign.environment, cwd=campaign.place,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
-    wait_for(lambda: len(campaign.repetitions()) >= 2)
+    wait_for(lambda: len(campaign.repetitions()) >= before + 2)
+    return process
+
+
+def test_an_interrupt_and_a_sigkill_keep_what_is_measured(tmp_path, fio):
+    sizes = ["4k", "8k", "16k", "32k"]
+    campaign = Campaign(tmp_path, phases=["rand_write"], axes={"transfer_size": sizes}, repetitions=4)
+    process = started(campaign)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: snakemake and everything below it
     output = process.communicate(timeout=120)[0]
     assert process.returncode != 0
     assert "stopped by SIGINT; what was measured is stored" in output
-    before = campaign.stored()
+    interrupted = campaign.stored()
     assert not list((campaign.results / "points").glob("*/.*.tmp"))
     assert (campaign.results / "report.html").exists()
-    assert "left" in campaign.dry()
-    campaign.run()
-    assert campaign.settled()
-    assert len(campaign.repetitions()) == 12
-    after = campaign.stored()
-    assert {k: after[k] for k in before} == before
+    assert "left" in campaign.left()["1-node"]
 
-
-def test_sigkill_of_snakemake_and_runner(tmp_path, fio):
-    campaign = Campaign(tmp_path, axes={"transfer_size": ["4k", "8k", "16k", "32k"]}, repetitions=2)
-    process = subprocess.Popen(
-        campaign.command("--until", "report"), env=campaign.environment, cwd=tmp_path, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    wait_for(lambda: len(campaign.repetitions()) >= 2)
+    process = started(campaign)
     below = psutil.Process(process.pid).children(recursive=True)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.kill()  # Snakemake alone: what it had started ends with it, in good order
+    process.communicate()
     assert psutil.wait_procs(below, timeout=30)[1] == []
-    before = campaign.stored()
+    stopped = re.search(rf"stopped by the end of process {process.pid}", "".join(
+        log.read_text() for log in (campaign.results / "logs").glob("1-node-*")))  # fmt: skip
+    assert stopped
+    killed = campaign.stored()
+    assert {k: killed[k] for k in interrupted} == interrupted
+
     campaign.snakemake("--unlock")
-    campaign.run()
+    campaign.tables()
     assert campaign.settled()
     after = campaign.stored()
-    assert {k: after[k] for k in before} == before
-    assert len(campaign.repetitions()) == 8
-
-
-def test_sigkill_at_random_moments_loses_nothing(tmp_path, fio, rounds):
-    campaign = Campaign(
-        tmp_path,
-        axes={"transfer_size": ["4k", "8k", "16k", "32k"], "threads_per_node": [1, 2]},
-        phases=["rand_write"],
-        phase_time="50ms",
-        repetitions=rounds(8, 80),
-    )
-    plan_file, allocation = campaign.plan()
-    command = campaign.measure_command(plan_file, allocation)
-    rng = random.Random(1)
-    kept = {}
-    for _ in range(rounds(20, 200)):
-        code = kill_tree_after(command, rng.uniform(0.3, 1.5), tmp_path, campaign.environment)
-        stored = campaign.stored()
-        # what was committed before stands, byte by byte
-        assert {k: stored[k] for k in kept} == kept
-        committed = {k for k in stored if k[1].endswith(".json")}
-        # a result that is there is whole, with its archive
-        for point, name in committed:
-            if name.startswith("r"):
-                raw = json.loads(stored[point, name])["raw"]
-                assert len(stored[point, raw["name"]]) == raw["bytes"]
-        kept = {k: stored[k] for k in stored if k in committed or (k[0], k[1].replace(".zip", ".json")) in committed}
-        assert code == -signal.SIGKILL, "it was done before it was killed: more repetitions are needed"
-    subprocess.run(command, cwd=tmp_path, env=campaign.environment, check=True, stderr=subprocess.DEVNULL)
-    stored = campaign.stored()
-    assert {k: stored[k] for k in kept} == kept
-    # of tools that were measuring for a runner that was killed, none is left
-    wait_for(lambda: not [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(p.info["cmdline"])])
-    # every repetition is there, exactly once
-    assert len(campaign.repetitions()) == 8 * rounds(8, 80)
-    assert len({(p, n.split("-")[0]) for p, n in campaign.repetitions()}) == 8 * rounds(8, 80)
+    assert {k: after[k] for k in killed} == killed
+    assert len(campaign.repetitions()) == 16

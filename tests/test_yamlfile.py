@@ -143,7 +143,7 @@ def test_aliases_share_a_value(load: Any) -> None:
         ("a: 1\n---\nb: 2\n", ["x.yaml:2: not valid YAML: but found another document"]),
         ("a: 1\n\tb: 2\n", ["x.yaml:2: not valid YAML: found character '\\t' that cannot start any token"]),
         ("a: 1\nb: \x01\n", ["x.yaml:2: not valid YAML: the control character #x01"]),
-        ('a: "\\ud800"\n', ["x.yaml:1: a: has half of a surrogate pair, which is no character"]),
+        ('a: "\\ud800"\n', ["x.yaml:1: a: has a control character or half of a surrogate pair, which is no text"]),
         ("a: 1\nb: !!int abc\n", ["x.yaml:2: not valid YAML: not a value of type int"]),
         ("a: !!bool 5\n", ["x.yaml:1: not valid YAML: not a value of type bool"]),
         ("a: !!timestamp x\n", ["x.yaml:1: not valid YAML: not a value of type timestamp"]),

@@ -6,14 +6,17 @@ wrong) or suspect (it may be). "Not checked" says why and never makes a row susp
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from iosweep.causes import Cause, cause
 from iosweep.columns import REASONS
 from iosweep.plan import Point
+from iosweep.process import MOST_BYTES
 from iosweep.tools import Parsed, Phase, tools
-from iosweep.units import human_count, human_duration, human_size
+from iosweep.units import human_count, human_duration, human_size, printable, shortened
 
 Outcome = Literal["pass", "fail", "not checked", "not applicable"]
 Severity = Literal["invalid", "suspect"]
@@ -53,6 +56,10 @@ class Check:
     look: Callable[[Seen], Finding]
 
 
+#: Characters of a reason: what a tool prints, and it may cite, may have no end.
+REASON_LENGTH = 500
+
+
 def passed(evidence: str) -> Finding:
     """A pass; there is none without evidence."""
     if not evidence:
@@ -62,7 +69,7 @@ def passed(evidence: str) -> Finding:
 
 def failed(reason: str, curable: bool = False) -> Finding:
     """A fail and its reason."""
-    return Finding("fail", reason, curable)
+    return Finding("fail", printable(shortened(reason, REASON_LENGTH)), curable)
 
 
 def unchecked(reason: str) -> Finding:
@@ -80,6 +87,8 @@ OTHER_LOAD = 0.25
 SHORTEST, LONGEST, SLACK_S = 0.98, 1.05, 0.1
 #: Figures of shorter runs rest on too few ticks of the tool's clock, which is fio's where the tool does not say.
 LEAST_TICKS, CLOCK_S = 20, 0.001
+#: Signals that others send; those of a crash come again.
+FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 #: A scheduler's tick is 1 to 10 ms.
 LEAST_RUNTIME_S = 0.02
 
@@ -96,15 +105,31 @@ def check(severity: Severity, doc: str) -> Callable[[Callable[[Seen], Finding]],
 
 @check("invalid", "The tool ended by itself with exit code 0, within its time.")
 def exit_status(s: Seen) -> Finding:
-    if s.run.get("not_run"):
-        return failed(s.run["not_run"], curable=True)
-    if s.run["timed_out"]:
-        return failed(f"the tool was killed after {human_duration(s.run['wall_s'])}: it did not end by itself", True)
-    if s.run["exit_code"] < 0:
-        return failed(f"the tool was killed by signal {-s.run['exit_code']}", True)
-    if s.run["exit_code"]:
-        return failed(f"the tool ended with exit code {s.run['exit_code']}{_first(s.run['stderr'])}")
-    return passed(f"exit code 0 after {s.run['wall_s']:.2f} s")
+    run = s.run
+    if run.get("left_behind"):
+        return failed(f"the target hangs: processes of the tool could not be killed ({run['left_behind']} left)", True)
+    if run.get("not_run"):
+        why = cause(run["not_run"])
+        return failed(_because(why) + run["not_run"], curable=why is None or why.curable)
+    if run.get("flooded"):
+        return failed(f"the tool was killed: it printed more than {human_size(MOST_BYTES)}")
+    if run["timed_out"]:
+        return failed(f"the tool was killed after {human_duration(run['wall_s'])}: it did not end by itself", True)
+    if run["exit_code"] < 0:
+        killed = -run["exit_code"]
+        return failed(f"the tool was killed by signal {killed}", curable=killed in FROM_OUTSIDE)
+    if run["exit_code"]:
+        told = [run["stderr"], *s.parsed.evidence.get("errors", ()), *s.parsed.evidence.get("messages", ())]
+        why = cause("\n".join([*told, *s.parsed.problems]))
+        return failed(
+            f"{_because(why)}the tool ended with exit code {run['exit_code']}{_first(run['stderr'])}",
+            curable=bool(why and why.curable),
+        )
+    return passed(f"exit code 0 after {run['wall_s']:.2f} s")
+
+
+def _because(why: Cause | None) -> str:
+    return f"{why.text}: " if why else ""
 
 
 @check("invalid", "The tool's output is complete and can be read.")
@@ -115,7 +140,7 @@ def output(s: Seen) -> Finding:
         return failed("; ".join(s.parsed.problems))
     if not s.parsed.evidence:
         return failed("no output is stored")
-    return passed(f"one document of {s.parsed.version or s.point.tool}")
+    return passed(f"one document of {printable((s.parsed.version or s.point.tool)[:REASON_LENGTH])}")
 
 
 @check("invalid", "The tool reports no error: none of its own, no short and no dropped I/O, no rank that failed.")
@@ -433,9 +458,12 @@ def other_load(s: Seen) -> Finding:
     return passed(f"others used {load['other']:.0%}, the hypervisor withheld {load['steal']:.0%} of the CPU time")
 
 
-@check("suspect", "No other benchmark ran on the file system.")
+@check("suspect", "No other campaign measured the file system at the same time (a lock).")
 def exclusive(s: Seen) -> Finding:
-    return unchecked("exclusion is not enforced")
+    found = s.run.get("exclusive")
+    if found is None:
+        return unchecked("whether others were kept off is not recorded")
+    return passed(found["evidence"]) if found["enforced"] else unchecked(found["evidence"])
 
 
 def _first(text: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import io
 import os
 import shlex
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -84,6 +86,12 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("point", nargs="+", help="id of a point; without its hash where that is clear")
     sub.add_argument("--campaign", help="where to look; default: all in results/")
 
+    sub = command(_clean, "show what campaigns have left on the target, and remove it if told; no result is touched")
+    sub.add_argument("campaign", nargs="+", help=named)
+    sub.add_argument("--yes", action="store_true", help="remove it; without this it is only shown")
+    sub.add_argument("--time", type=_duration, metavar="TIME", help="stop after so long, for example 10min")
+    sub.add_argument("--workers", type=_workers, metavar="N", default=8, help="files removed at a time; default: 8")
+
     sub = command(_generate, "the schema and the generated parts of the documentation")
     sub.add_argument("--check", action="store_true", help="change nothing; exit code 1 if something is out of date")
 
@@ -95,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--log", type=Path, required=True)
     sub.add_argument("--launcher", default="direct")
     sub.add_argument("--only")
+    sub.add_argument("--works-for", type=int, metavar="PID", help="a process whose end ends the measurement")
     command(_merge, "store to tables", hidden=True).add_argument("plan", type=Path)
     command(_page, "tables to report", hidden=True).add_argument("results", type=Path)
     command(_figures, "tables to SVG and PNG", hidden=True).add_argument("results", type=Path)
@@ -136,6 +145,7 @@ def _plan(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from iosweep import merge
     from iosweep.report import headline
 
     results = _campaign(arguments.campaign)
@@ -146,6 +156,8 @@ def _show(arguments: argparse.Namespace) -> int:
         return 1
     console = Console()
     console.print(headline.table(results))
+    if merge.out_of_date(results):
+        print(f"more was measured since these tables were made; `iosweep report {arguments.campaign}` makes them anew")
     if (results / "report.html").exists():
         console.print(f"report: {results / 'report.html'}", highlight=False, soft_wrap=True)
     return 0
@@ -198,6 +210,42 @@ def _rerun(arguments: argparse.Namespace) -> int:
     return status
 
 
+def _clean(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from iosweep import clean
+
+    found = {name: _campaign(name) for name in arguments.campaign}
+    for name, results in found.items():
+        if results is None:
+            return _no_campaign(name)
+    end = None if arguments.time is None else time.monotonic() + arguments.time
+    code = 0
+    for results in filter(None, found.values()):
+        if arguments.yes:
+            code = max(code, clean.remove(results, end, arguments.workers, Console(stderr=True)))
+        else:
+            code = max(code, clean.show(results))
+        if code == clean.INTERRUPTED:
+            break
+    return code
+
+
+def _duration(text: str) -> float:
+    from iosweep.units import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"`{text}` is {error}") from None
+
+
+def _workers(text: str) -> int:
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= 64:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"`{text}` is not a number from 1 to 64")
+
+
 def _generate(arguments: argparse.Namespace) -> int:
     from iosweep import generate
 
@@ -211,17 +259,21 @@ def _measure(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from iosweep import runner
-    from iosweep.display import Display
+    from iosweep.display import Display, Lasting
     from iosweep.launch import LAUNCHERS
     from iosweep.plan import from_document
+    from iosweep.stopping import Stopped
     from iosweep.store import Store
+    from iosweep.units import printable
 
+    sys.stderr = Lasting(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
     made = from_document(arguments.plan.read_bytes())
     results = arguments.plan.parent.parent
-    arguments.log.parent.mkdir(parents=True, exist_ok=True)
+    works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
     try:
+        arguments.log.parent.mkdir(parents=True, exist_ok=True)
         with (
-            arguments.log.open("a") as log,
+            arguments.log.open("a", encoding="utf-8") as log,
             Display(Console(stderr=True), Console(file=log, width=200)) as display,
         ):
             runner.measure(
@@ -232,21 +284,25 @@ def _measure(arguments: argparse.Namespace) -> int:
                 LAUNCHERS[arguments.launcher],
                 display,
                 arguments.only,
+                works_for,
             )
     except runner.Refusal as error:
-        print(f"iosweep: {error}", file=sys.stderr)
+        said, code = str(error), error.code
         with contextlib.suppress(OSError):  # the results' disk may be what is full
-            Store(results).set_refusal(arguments.allocation, str(error))
-            with arguments.log.open("a") as log:
-                print(error, file=log)
-        return error.code
-    except runner.Stopped as error:
-        print(
-            f"iosweep: stopped by {error}; what was measured is stored, the next run goes on from there",
-            file=sys.stderr,
+            Store(results).set_refusal(arguments.allocation, said)
+    except Stopped as error:
+        said, code = (
+            f"stopped by {error}; what was measured is stored, the next run goes on from there",
+            runner.INTERRUPTED,
         )
-        return runner.INTERRUPTED
-    return 0
+    except OSError as error:  # of the log, which is with the results
+        said, code = runner.cannot_be_written(error), runner.STORE_FAILED
+    else:
+        return 0
+    print(printable(f"iosweep: {said}"), file=sys.stderr)
+    with contextlib.suppress(OSError), arguments.log.open("a", encoding="utf-8") as log:
+        print(printable(said), file=log)
+    return code
 
 
 class _WithoutPandas:

@@ -6,22 +6,24 @@ the name. An absent value is null (parquet) or an empty field (CSV), never 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Type = Literal["string", "int", "float", "bool", "time"]
+Type = Literal["string", "int", "float", "bool", "time", "list"]
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name (with the unit), its type and what it means."""
+    """One column: its name (with the unit), its type and what it means. A list's elements have fields of their own."""
 
     name: str
     type: Type
     doc: str
+    fields: tuple[Column, ...] = ()
 
 
 #: Between the reasons of a row; none contains it (what a tool says is changed where it does).
@@ -107,6 +109,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("close_s", "float", "IOR: seconds of its slowest close."),
     Column("wall_s", "float", "Seconds from the tool's start to its end, start-up included."),
     # verdict
+    Column(
+        "settled_s", "float", "Time that had passed since iosweep last deleted files on the target; null if it had not."
+    ),
     Column("verdict", "string", "valid, suspect, invalid or missing."),
     Column("reasons", "string", "Why, joined by ' | '. Empty for valid."),
     Column("checks_passed", "int", "Checks that passed."),
@@ -121,6 +126,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("target_directory", "string", "Directory that names the file system under test."),
     Column("target_source", "string", "Mount source of the target, as /proc/self/mountinfo has it."),
     Column("target_fstype", "string", "Type of the target's file system."),
+    Column("target_layout", "string", "Striping of the campaign's directory as the file system shows it, or why not."),
     Column("command", "string", "Command of the phase, quoted for a POSIX shell."),
     Column("raw_sha256", "string", "Hash of the archive of raw output that the figures come from."),
     Column("raw", "string", "Path of that archive below results/<campaign>/."),
@@ -137,7 +143,9 @@ CHECK_COLUMNS: tuple[Column, ...] = (
     Column("evidence", "string", "What was seen, or why it could not be checked."),
 )
 
-#: Companion table nodes.parquet: one row per node and distinct set of facts.
+_NEWEST = "As the newest run found it."
+
+#: Companion table nodes.parquet: one row per node and distinct set of facts. Null is what could not be read.
 NODE_COLUMNS: tuple[Column, ...] = (
     Column("node", "string", "Key: hash of the facts."),
     Column("host", "string", "Host name."),
@@ -145,9 +153,56 @@ NODE_COLUMNS: tuple[Column, ...] = (
     Column("os", "string", "Distribution, as /etc/os-release has it."),
     Column("cpu_model", "string", "CPU model."),
     Column("cpus", "int", "Logical CPUs that are online."),
+    Column("sockets", "int", "CPU packages."),
+    Column("threads_per_core", "int", "Logical CPUs of a core; more than 1 is hyper-threading."),
     Column("cpus_allowed", "string", "CPUs that the runner may use (its affinity mask)."),
+    Column(
+        "numa",
+        "list",
+        "NUMA nodes.",
+        (
+            Column("node", "int", "Number."),
+            Column("cpus", "string", "Its CPUs."),
+            Column("memory_bytes", "int", "Its memory."),
+        ),
+    ),
+    Column("governor", "string", "Governor of the CPUs' frequency; several joined by commas."),
+    Column("clocksource", "string", "The kernel's clock."),
+    Column("transparent_hugepages", "string", "always, madvise or never."),
     Column("memory_bytes", "int", "Main memory."),
+    Column(
+        "nics",
+        "list",
+        "Network interfaces with a device behind them, and ports of InfiniBand and RoCE adapters.",
+        (
+            Column("name", "string", "Name; of a port as in mlx5_0/1."),
+            Column("state", "string", "up, down (on, but without a link), off, or another word of the kernel's."),
+            Column("speed_bits_per_s", "int", "Speed of the link."),
+            Column("driver", "string", "Driver."),
+        ),
+    ),
+    Column("fstype", "string", "Type of the target's file system."),
     Column("mount", "string", "The target's mount line."),
+    # what may be another in each run: node.VOLATILE
+    Column("memory_available_bytes", "int", f"Memory that programs can get. {_NEWEST}"),
+    Column("load_1_min", "float", f"Load average over 1 minute, before anything is measured. {_NEWEST}"),
+    Column("load_5_min", "float", f"Over 5 minutes. {_NEWEST}"),
+    Column("load_15_min", "float", f"Over 15 minutes. {_NEWEST}"),
+    Column("read_at", "string", f"When these facts were read, in local time with its offset. {_NEWEST}"),
+    Column("target_bytes", "int", f"Size of the target as df counts: what is used, and what users can have. {_NEWEST}"),
+    Column("target_free_bytes", "int", f"Free space of the target, for users. {_NEWEST}"),
+    Column("target_inodes", "int", f"Inodes of the target; null where it counts none. {_NEWEST}"),
+    Column("target_free_inodes", "int", f"Free inodes of the target, for users. {_NEWEST}"),
+    Column(
+        "tools",
+        "list",
+        f"Programs that measure. {_NEWEST}",
+        (
+            Column("name", "string", "Tool, or mpiexec."),
+            Column("path", "string", "Where it was found."),
+            Column("version", "string", "Version as it prints it."),
+        ),
+    ),
 )
 
 
@@ -162,7 +217,13 @@ def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
         "bool": pa.bool_(),
         "time": pa.timestamp("us", tz="UTC"),
     }
-    return pa.schema([pa.field(c.name, types[c.type]) for c in columns])
+
+    def field(column: Column) -> pa.Field:
+        if column.type == "list":
+            return pa.field(column.name, pa.list_(pa.struct([field(own) for own in column.fields])))
+        return pa.field(column.name, types[column.type])
+
+    return pa.schema([field(column) for column in columns])
 
 
 def markdown() -> str:
@@ -170,7 +231,8 @@ def markdown() -> str:
     parts = [
         "# Columns\n",
         "Made by `iosweep generate` from `workflow/iosweep/columns.py`. "
-        "An absent value is null in the parquet file and an empty field in the CSV, never 0.\n",
+        "An absent value is null in the parquet file and an empty field in the CSV, never 0. "
+        "Import the CSV as data: its cells are as they were measured, not made harmless for a spreadsheet.\n",
     ]
     for title, columns in (
         ("results.parquet, results.csv: one row per point, repetition and phase", COLUMNS),
@@ -179,5 +241,11 @@ def markdown() -> str:
     ):
         parts.append(f"## {title}\n")
         parts.append("| column | type | meaning |\n|---|---|---|")
-        parts.append("\n".join(f"| `{c.name}` | {c.type} | {c.doc} |" for c in columns) + "\n")
+        parts.append("\n".join(_lines(columns)) + "\n")
     return "\n".join(parts)
+
+
+def _lines(columns: tuple[Column, ...], within: str = "") -> Iterator[str]:
+    for column in columns:
+        yield f"| `{within}{column.name}` | {column.type} | {column.doc} |"
+        yield from _lines(column.fields, f"{column.name}[].")

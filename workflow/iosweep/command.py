@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from iosweep.agent import Agent
 from iosweep.launch import Launcher, Mpiexec, mpiexec
-from iosweep.process import Completed
+from iosweep.process import MOST_BYTES, Completed
+from iosweep.programs import Program
 from iosweep.tools import Streams, Tool
-
-#: What a tool writes beside its standard output is small; more is a fault, and would fill our memory.
-MOST_BYTES = 64 << 20
 
 
 class Scratch(OSError):
@@ -29,10 +28,12 @@ class Commands:
     launcher: Launcher
     scratch: Path
     mpiexec: Mpiexec | None
+    programs: Mapping[str, Program]
 
     def argv(self, tool: Tool, command: Sequence[str], tasks: int) -> list[str]:
-        """The command as it is started."""
-        return self.launcher.argv(command, tool.mpi, tasks, self.mpiexec.path if self.mpiexec else "mpiexec")
+        """The command as it is started: the program whose hash is stored, whatever comes to stand before it on PATH."""
+        exact = [self.programs[tool.name].path if command[0] == tool.program else command[0], *command[1:]]
+        return self.launcher.argv(exact, tool.mpi, tasks, self.mpiexec.path if self.mpiexec else "mpiexec")
 
     def run(self, tool: Tool, command: Sequence[str], tasks: int, timeout_s: float) -> tuple[Completed, Streams]:
         """Run to the end, at most `timeout_s` seconds. Raises OSError if it cannot be started, Scratch if the scratch
@@ -55,6 +56,10 @@ class Commands:
         if self.scratch.is_symlink():
             self.scratch.unlink()
         elif self.scratch.exists():
+            for place, directories, _ in os.walk(self.scratch):
+                for made in (Path(place, name) for name in directories):
+                    if not made.is_symlink():
+                        made.chmod(0o700)  # a tool may have closed it to itself
             shutil.rmtree(self.scratch)
 
 

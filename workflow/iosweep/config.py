@@ -16,7 +16,7 @@ from iosweep import models
 from iosweep.models import unknown
 from iosweep.plan import Repetitions
 from iosweep.tools import Option, Tool, Value, tools
-from iosweep.units import size_name
+from iosweep.units import shortened, size_name
 from iosweep.yamlfile import ConfigError, Document, KeyPath, Problem, load
 
 
@@ -312,7 +312,7 @@ def _is(message: str) -> str:
 
 def _shown(value: object) -> str:
     text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return shortened(text)
 
 
 def _written(tool: Tool, name: str, value: Value) -> str:

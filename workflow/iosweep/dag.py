@@ -47,6 +47,8 @@ class Dag:
 
 def load(file: Path, results: Path, launcher: str = "direct", only: str | None = None) -> Dag:
     """Plan a configuration and ask the store. Raises ConfigError."""
+    if wrong := _working_directory(str(Path.cwd())):
+        raise ConfigError([Problem(str(file), 1, "", wrong)])
     configured = config.read(file)
     made = plan.make(configured)
     forecast.refuse(made, configured)
@@ -93,6 +95,15 @@ class Texts:
 
     def __format__(self, allocation: str) -> str:
         return self._dag.text(allocation)
+
+
+def _working_directory(path: str) -> str | None:
+    """Why Snakemake cannot work in a directory, or None."""
+    if "{" in path or "}" in path:
+        return f"the working directory {path} has braces, which Snakemake takes for a pattern; run it in another"
+    if not path.isprintable():
+        return f"the working directory {path} has characters that cannot be printed; run it in another"
+    return None
 
 
 def _code(patterns: tuple[str, ...]) -> str:

@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from iosweep.plan import Allocation
-from iosweep.runner import Judged
+from iosweep.repetition import Judged
 from iosweep.store import Result
 from iosweep.tools import tools
-from iosweep.units import human_duration, human_size
+from iosweep.units import human_duration, human_size, printable
 
 _STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
+
+
+class Lasting:
+    """A stream whose reader may end (a pager, a terminal): what is measured goes on, and the log has all of it."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class Display:
@@ -56,7 +77,7 @@ class Display:
 
     def say(self, text: str) -> None:
         for console in (self._console, self._log):
-            console.print(text, highlight=False, markup=False, soft_wrap=True)
+            console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
     def more(self, repetitions: int, cost_s: float) -> None:
         if repetitions > 0:

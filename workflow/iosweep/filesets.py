@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from iosweep import process
-from iosweep.agent import LONG_DEADLINE_S, Agent
+from iosweep.agent import Agent
+from iosweep.directory import Directory
 from iosweep.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan import Point
 from iosweep.store import Store
@@ -27,7 +28,7 @@ class FileSets:
     def __init__(
         self,
         agent: Agent,
-        directory: str,
+        directory: Directory,
         store: Store,
         points: Iterable[Point],
         run: Callable[[Tool, list[str], int, float], tuple[process.Completed, Streams]],
@@ -45,8 +46,8 @@ class FileSets:
                     self._wanted[below] = (files, point.tool)
         self._known: dict[str, _Known] = {}
 
-    def ready(self, files: FileSet, tool: str, may_write: Callable[[int], None]) -> dict[str, Any]:
-        """See that a set is complete, prepare it if not. `may_write(bytes)` raises if so much must not be written.
+    def ready(self, files: FileSet, tool: str) -> dict[str, Any]:
+        """See that a set is complete, prepare it if not. Raises target.Refused if so much must not be written.
 
         Returns the evidence for the verdict: {wrong: [..], holes: "none" | "found" | why not looked at, ...}.
         """
@@ -63,7 +64,6 @@ class FileSets:
         seen = self._look(whole, holes=known is None)
         written_to = known is not None and files.role == "read" and seen["changed_ns"] != known.changed_ns
         if seen["wrong"] or written_to:
-            may_write(whole.size_bytes)
             trouble = self._prepare(whole, tool)
             if trouble and len(files.files) < len(whole.files):  # what is too much for a larger point is not its fault
                 self._wanted[files.directory] = (files, tool)
@@ -79,19 +79,19 @@ class FileSets:
     def _look(self, whole: FileSet, holes: bool) -> dict[str, Any]:
         seen: dict[str, Any] = self._agent.call(
             "examine",
-            self._directory,
+            self._directory.path,
             whole.directory,
             list(whole.files),
             whole.file_size_bytes,
             holes,
-            deadline_s=LONG_DEADLINE_S,
         )
         return seen
 
     def _prepare(self, whole: FileSet, tool: str) -> str | None:
         """Write a set; returns what went wrong, or None. How it was done is kept in the store."""
         self._known.pop(whole.directory, None)
-        path = self._agent.call("ensure", self._directory, whole.directory, True, deadline_s=LONG_DEADLINE_S)
+        path = self._directory.ensure(whole.directory, empty=True)
+        self._directory.may_write(whole.size_bytes, len(whole.files))
         assert whole.prepare
         argv = whole.prepare(path)
         limit_s = 60 + whole.prepare_tasks + whole.size_bytes / (PREPARE_BANDWIDTH / 100)
@@ -109,6 +109,7 @@ class FileSets:
                 "stderr": done.stderr.decode("utf-8", "replace")[-2000:],
             },
         )
+        self._directory.recount()
         trouble = whole.prepared(streams)
         if done.timed_out:
             ranks = f" with {whole.prepare_tasks} ranks" if tools()[tool].mpi else ""

@@ -102,7 +102,10 @@ class Forecast:
 def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forecast:
     """The forecast of a plan, or of what is left of it: allocation -> point -> repetitions."""
     node_bandwidth = plan.target.get("node_bandwidth")
+    # new files of a repetition go with it, unless all are kept
+    together = sum if plan.target["keep"] == "all" else lambda sizes: max(sizes, default=0)
     total, node_seconds, repetitions, chosen = Cost(), 0.0, 0, []
+    fresh: list[tuple[int, int]] = []
     allocations = 0
     for allocation in plan.allocations:
         todo = {p.id: p.repetitions.min for p in allocation.points} if left is None else left.get(allocation.name, {})
@@ -111,11 +114,15 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
             continue
         cost = sum((repetition_cost(p, node_bandwidth).times(todo[p.id]) for p in members), Cost())
         size = sum(s.size_bytes for s in data_sets(members).values())
+        settled = sum(todo[p.id] for p in members if any(file_set(p, step).role == "fresh" for step in p.steps()))
+        cost += Cost(plan.target["settle"] * settled)
         cost += Cost(size / allocation.nodes / min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH), size)
         total += cost
         node_seconds += cost.time_s * allocation.nodes
         repetitions += sum(todo[p.id] for p in members)
         chosen += members
+        for p in members:
+            fresh += [(fresh_bytes(p, p.steps()), _fresh_inodes(p))] * (todo[p.id] if together is sum else 1)
         allocations += 1
     sets = data_sets(chosen)
     return Forecast(
@@ -126,9 +133,8 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
         node_hours=node_seconds / 3600,
         bytes_written=total.bytes_written,
         bytes_read=total.bytes_read,
-        peak_bytes=sum(s.size_bytes for s in sets.values())
-        + max((fresh_bytes(p, p.steps()) for p in chosen), default=0),
-        inodes=sum(len(s.files) for s in sets.values()) + max((_fresh_inodes(p) for p in chosen), default=0),
+        peak_bytes=sum(s.size_bytes for s in sets.values()) + together([size for size, _ in fresh]),
+        inodes=sum(len(s.files) for s in sets.values()) + together([inodes for _, inodes in fresh]),
         memory_per_node_bytes=max((_memory(p) for p in chosen), default=0),
     )
 

@@ -5,6 +5,7 @@ Everything is parsed and judged again from the raw output, so a mended parser or
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import shlex
@@ -47,6 +48,14 @@ def merge(plan: Plan, results: Path) -> None:
         _write(plan, results)
     finally:
         gc.enable()
+
+
+def out_of_date(results: Path) -> bool:
+    """Whether something was stored since the tables were made."""
+    made = (results / "results.parquet").stat().st_mtime
+    with contextlib.suppress(FileNotFoundError), os.scandir(results / "points") as points:
+        return any(point.stat().st_mtime > made for point in points)
+    return False
 
 
 def _write(plan: Plan, results: Path) -> None:
@@ -171,15 +180,18 @@ def _rows(plan: Plan, store: Store, nodes: Mapping[str, Any]) -> Iterator[tuple[
             found = [f for f in store.records_of(point.id) if f[0].repetition <= point.repetitions.max]
             newest = max(map(_measured_with, found))[1:] if found else ()
             for result, record in found:
-                here = result.target["directory"] == plan.target["directory"]
+                here = all(result.target[key] == plan.target[key] for key in ("directory", "layout"))
                 if here and _measured_with((result, record))[1:] == newest:
                     yield from _repetition(plan, point, result, record, store.raw(result), nodes, base)
                 else:  # one mean over two builds or two file systems would be neither's
-                    other = f"measured with another build of {point.tool} or on another target"
+                    other = f"measured with another build of {point.tool}, on another target or with another layout"
                     yield from _missing(point, base | {"repetition": result.repetition}, other)
-            if not found:
+            there = {result.repetition for result, _ in found}
+            lacking = [number for number in range(1, point.repetitions.min + 1) if number not in there]
+            if lacking:
                 reason = store.missing_of(point.id) or refusals.get(allocation.name) or {"reason": "not measured yet"}
-                yield from _missing(point, base, reason["reason"])
+                for number in lacking if found else [None]:
+                    yield from _missing(point, base | {"repetition": number}, reason["reason"])
 
 
 def _measured_with(found: tuple[Result, Mapping[str, Any]]) -> tuple[str, str, str, str, str]:
@@ -240,6 +252,7 @@ def _repetition(
         "tool_sha256": record["tool"]["sha256"],
         "target_source": record["target"]["source"],
         "target_fstype": record["target"]["fstype"],
+        "target_layout": record["target"]["layout_is"],
         "raw_sha256": record["raw"]["sha256"],
         "raw": f"points/{point.id}/{record['raw']['name']}",
     }
@@ -259,6 +272,7 @@ def _repetition(
                 "kind": phase.kind,
                 "metric": phase.metric,
                 "wall_s": run["wall_s"],
+                "settled_s": run.get("settled_s"),
                 "verdict": outcome,
                 "reasons": REASONS.join(reasons),
                 "checks_passed": outcomes.count("pass"),

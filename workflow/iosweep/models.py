@@ -75,20 +75,20 @@ def _name(value: object) -> str:
 
 
 def _path(value: object) -> str:
-    if isinstance(value, str) and value and "\0" not in value and "\n" not in value:
+    if isinstance(value, str) and value and "\n" not in value and "\t" not in value:
         if value.startswith("~"):
             raise ValueError("starts with `~`, which is not expanded; write the path out")
         return value
     raise ValueError("not a path; write the directory as text, in quotes if it has special characters")
 
 
-def _layout(value: object) -> tuple[str, ...] | None:
+def _layout(value: object) -> list[str] | None:
     if value == INHERIT:
         return None
-    if isinstance(value, (list, tuple)) and value and all(isinstance(v, str) and v for v in value):
-        arguments = tuple(str(v) for v in value)
+    if isinstance(value, list) and value and all(isinstance(v, str) and v for v in value):
+        arguments = [str(v) for v in value]
         if wrong := layout.refused(arguments):
-            raise ValueError(wrong)
+            raise ValueError(f"not a layout: {wrong}")
         return arguments
     raise ValueError(
         f"not a layout; write {INHERIT}, or the arguments of `lfs setstripe` (Lustre) or `beegfs-ctl --setpattern`"
@@ -145,7 +145,7 @@ def unknown(what: str, name: str, known: Iterable[object]) -> str:
     names = [str(k) for k in known]
     near = difflib.get_close_matches(name, names, 1, 0.6)
     hint = f"; did you mean `{near[0]}`?" if near else ""
-    return f"unknown {what} `{name}`{hint}" + (f" (known: {', '.join(names)})" if names else "")
+    return f"unknown {what} `{units.shortened(name)}`{hint}" + (f" (known: {', '.join(names)})" if names else "")
 
 
 class Strict(BaseModel):
@@ -175,7 +175,7 @@ class Target(Strict):
         " forecast of what timed writes write uses it too (4g where it is not given).",
     )
     layout: Annotated[
-        tuple[str, ...] | None,
+        list[str] | None,
         BeforeValidator(_layout),
         WithJsonSchema({"anyOf": [{"const": INHERIT}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
     ] = Field(
@@ -203,7 +203,8 @@ class Target(Strict):
     lock: Annotated[str, BeforeValidator(_path)] | None = Field(
         None,
         description="A directory, not on the target, for the lock that keeps a second campaign off the same file"
-        " system. All campaigns must see the same one. Default: the machine's /tmp.",
+        " system. All campaigns must see the same one; a relative path counts from where snakemake is run."
+        " Default: the machine's /tmp.",
     )
 
 
@@ -325,7 +326,7 @@ def _value_type(option: Option) -> Any:
         case "size":
             return _size(option.minimum)
         case "count":
-            return _count(option.minimum, option.maximum)
+            return _count(option.minimum, option.maximum or 2**31 - 1)
         case "flag":
             return StrictBool
         case "choice":

@@ -171,6 +171,8 @@ def make(config: Config) -> Plan:
 def _directory(tool: str, directory: str) -> str | None:
     """Why a tool cannot work below a directory, which may be a relative one, or None."""
     whole = str(Path(directory).absolute())
+    if not whole.isprintable():
+        return f"is {whole}, which has characters that tools do not print as they are; choose another directory"
     wrong = tools()[tool].check_directory(whole)
     return f"is {whole}, which {wrong}" if wrong and whole != directory else wrong
 
@@ -326,3 +328,9 @@ def _allocations(points: Iterable[Point], config: Config) -> tuple[Allocation, .
 def file_set(point: Point, step: Step, repetition: int = 1) -> FileSet:
     """The files that a step of a repetition works on."""
     return tools()[point.tool].file_set(step, f"fresh/{point.id}-r{repetition}")
+
+
+def seed_of(seed: int, point: str, repetition: int, phase: str) -> int:
+    """The tool's seed: another pattern for every repetition, the same one when the campaign is run again."""
+    digest = hashlib.sha256(f"{seed}:{point}:{repetition}:{phase}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1

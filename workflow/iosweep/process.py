@@ -1,4 +1,8 @@
-"""Running one command: a time limit, no orphan, and what else the node did meanwhile."""
+"""Running one command: a time limit, a limit of what it prints, no orphan, and what else the node did meanwhile.
+
+This is what the agent does for the runner (agent.py). The agent is the parent of the tools and adopts what they leave
+(`adopt_orphans`), so all that a command ever started stays below it, however it is started, and can be ended.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,13 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+#: What a command may print, or leave in a file that is read. More is a fault, and would fill our memory.
+MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -28,11 +35,16 @@ class Completed:
     argv: tuple[str, ...]
     exit_code: int
     timed_out: bool
+    flooded: bool  # it was ended because it printed more than MOST_BYTES
     wall_s: float
-    stdout: bytes
-    stderr: bytes
     load: Mapping[str, float] | None
     left_behind: int  # processes of it that could not be killed
+    stdout: bytes = b""
+    stderr: bytes = b""
+
+
+class Abandoned(Exception):
+    """Who asked for a command is gone; the command was ended."""
 
 
 def adopt_orphans() -> None:
@@ -41,148 +53,163 @@ def adopt_orphans() -> None:
     fio's workers call setsid: they leave the process group, and outlive a parent that is killed.
     """
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    # what whoever started us may have left: an exit code that nobody is told, signals that end nothing
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def run(
-    argv: Sequence[str],
-    timeout_s: float,
-    spare: Sequence[int] = (),
-    started: Callable[[int], None] | None = None,
-    directory: Path | None = None,
+    argv: Sequence[str], timeout_s: float, directory: str | None, stdout: int, stderr: int, asker: int
 ) -> Completed:
     """Run a command to its end, at most `timeout_s` seconds; then it and all its descendants are killed.
 
-    It is started in `directory`, ours if there is none given. `spare` are children of ours that have nothing to do with
-    it; `started` is told its process id. Raises OSError if it cannot be started. Whatever is raised meanwhile (a signal
-    of ours), no process of the command stays.
+    It is started in `directory`, ours if there is none given, and prints to two descriptors. Raises OSError if it
+    cannot be started, Abandoned once there is something to read from the descriptor `asker`: nothing is said on it
+    meanwhile, but its end. Whatever is raised, no process of the command stays.
     """
     before, ours, began = _cpu_ticks(), _cpu_seconds(), time.monotonic()
-    process = None
-    timed_out = False
-    left_behind = 0
-    # Files in memory and not pipes: a descendant that survives its parent would hold a pipe open.
-    with _memory("stdout") as stdout, _memory("stderr") as stderr:
-        try:
-            process = subprocess.Popen(
-                list(argv),
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-                cwd=directory,
-            )
-            if started:
-                started(process.pid)
-            timed_out = not _wait(process, timeout_s)
-            if timed_out:
-                left_behind = _end(process, spare)
-            wall_s = time.monotonic() - began
-            left_behind += _end_descendants(spare)
-        except BaseException:
-            if process:
-                _end(process, spare)
-            else:  # a signal of ours may have come when it was started, but not known yet
-                _end_descendants(spare)
-            raise
-        return Completed(
-            tuple(argv),
-            process.returncode if process.returncode is not None else -signal.SIGKILL,
-            timed_out,
-            wall_s,
-            _content(stdout),
-            _content(stderr),
-            _load(before, _cpu_ticks(), _cpu_seconds() - ours),
-            left_behind,
+    try:
+        process = subprocess.Popen(
+            list(argv), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True, cwd=directory
         )
+        why = _wait(process, timeout_s, (stdout, stderr), asker)
+        wall_s = time.monotonic() - began
+        if why:
+            _end(process)
+        left_behind = end_descendants()
+        if why == "abandoned":
+            raise Abandoned
+    except Abandoned:
+        raise
+    except BaseException:
+        end_descendants()
+        raise
+    return Completed(
+        tuple(argv),
+        process.returncode if process.returncode is not None else -signal.SIGKILL,
+        why == "timed out",
+        why == "flooded",
+        wall_s,
+        _load(before, _cpu_ticks(), _cpu_seconds() - ours),
+        left_behind,
+    )
 
 
-def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    """Whether it ended in time. On a pidfd, because Popen.wait with a timeout looks every 50 ms only."""
+#: So often is looked at how much a command has printed.
+_LOOK_S = 0.1
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float, printed: Sequence[int], asker: int) -> str | None:
+    """Wait for the end; why it was not waited for any longer, or None. On a pidfd: Popen.wait looks every 50 ms."""
+    end = time.monotonic() + timeout_s
     try:
         handle = os.pidfd_open(process.pid)
     except OSError:  # Linux before 5.3
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout_s)
-        return process.returncode is not None
+        handle = -1
     try:
-        ready, _, _ = select.select([handle], [], [], timeout_s)
+        while True:
+            rest = end - time.monotonic()
+            if rest <= 0:
+                return "timed out"
+            watched = [asker] if handle < 0 else [handle, asker]
+            ready, _, _ = select.select(watched, [], [], min(rest, _LOOK_S if handle >= 0 else 0.02))
+            if handle in ready or (handle < 0 and process.poll() is not None):
+                process.wait()
+                return None
+            if asker in ready:
+                return "abandoned"
+            if max(os.fstat(output).st_size for output in printed) > MOST_BYTES:
+                return "flooded"
     finally:
-        os.close(handle)
-    if ready:
-        process.wait()
-    return bool(ready)
+        if handle >= 0:
+            os.close(handle)
 
 
-def _memory(name: str) -> BinaryIO:
-    """A file in memory that is appended to: a script's `> /dev/stdout` must not write over what others wrote."""
+@contextlib.contextmanager
+def memory(name: str) -> Iterator[BinaryIO]:
+    """A file in memory that is appended to: a script's `> /dev/stdout` must not write over what others wrote.
+
+    Not a pipe, which a descendant that survives its parent would hold open; and not a file on a disk that may be full.
+    """
     handle = os.memfd_create(name)
     fcntl.fcntl(handle, fcntl.F_SETFL, os.O_APPEND)
-    return open(handle, "w+b")
-
-
-def _content(file: BinaryIO) -> bytes:
-    file.seek(0)
-    return file.read()
+    with open(handle, "w+b") as file:
+        yield file
 
 
 #: So long may a command tidy up after SIGTERM (mpiexec removes files from /tmp) before it is killed.
 _TIDY_S = 1.0
 
 
-def _end(process: subprocess.Popen[bytes], spare: Sequence[int]) -> int:
-    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(_TIDY_S)
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(5)
-    return _end_descendants(spare)
+    with contextlib.suppress(subprocess.TimeoutExpired):  # for its exit code
+        process.wait(_TIDY_S)
 
 
-def _end_descendants(spare: Sequence[int], patience_s: float = 5.0) -> int:
-    """Kill what the command left as our children; returns how many would not die."""
+def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s: float = 5.0) -> int:
+    """Kill all that is below us, but children to `spare`; returns how many would not die. `tidy`: SIGTERM comes first.
+
+    What loses its parent becomes our child, so this ends when there is none, daemons and other sessions included.
+    """
+    if tidy and (below := _below(spare, stop=False)):
+        _signal_all(below, signal.SIGTERM)
+        end = time.monotonic() + _TIDY_S
+        while _below(spare, stop=False) and time.monotonic() < end:
+            time.sleep(0.01)
     end = time.monotonic() + patience_s
-    while remaining := [pid for pid in _children() if pid not in spare]:
-        for pid in remaining:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
+    while below := _below(spare, stop=True):
+        _signal_all(below, signal.SIGKILL)
         if time.monotonic() > end:
-            return len(remaining)
+            return len(below)
         time.sleep(0.001)
     return 0
 
 
-def kill_tree(pid: int) -> None:
-    """Kill a process and all its descendants, also those that have left its session."""
+def children() -> set[int]:
+    """Process ids of our children."""
+    return set(_children(os.getpid()))
+
+
+def _below(spare: Collection[int], stop: bool) -> set[int]:
+    """All descendants that live. They can be stopped on the way: else they might start others, one after the other."""
     found: set[int] = set()
-    new = {pid}
+    new = {pid for pid in children() - set(spare) if not _ended(pid)}
     while new:
-        _signal_all(new, signal.SIGSTOP)  # or they might start others meanwhile
+        if stop:
+            _signal_all(new, signal.SIGSTOP)
         found |= new
         new = {child for parent in found for child in _children(parent)} - found
-    _signal_all(found, signal.SIGKILL)
+    return found
+
+
+def _ended(child: int) -> bool:
+    """Whether a child of ours has ended; it is then gone."""
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] == child
+    except ChildProcessError:
+        return True
 
 
 def _signal_all(pids: Iterable[int], number: signal.Signals) -> None:
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # another user's, started with sudo
             os.kill(pid, number)
 
 
-def _children(pid: int | None = None) -> list[int]:
-    """Children of a process, or ours."""
-    parent = os.getpid() if pid is None else pid
+def _children(pid: int) -> list[int]:
     try:
-        tasks = [task / "children" for task in Path(f"/proc/{parent}/task").iterdir()]
+        tasks = [task / "children" for task in Path(f"/proc/{pid}/task").iterdir()]
         return [int(child) for children in tasks for child in children.read_text().split()]
     except OSError:  # it is gone, or a kernel without CONFIG_PROC_CHILDREN
         import psutil
 
         try:
-            return [child.pid for child in psutil.Process(parent).children()]
+            return [child.pid for child in psutil.Process(pid).children()]
         except psutil.NoSuchProcess:
             return []
 

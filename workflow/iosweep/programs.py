@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from iosweep.process import Completed
 from iosweep.tools import Tool, tools
+from iosweep.units import printable
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,19 @@ class Program:
     path: str
     sha256: str
     version: str
+    stamp: tuple[int, ...]  # of the file whose hash it is
+
+    def replaced(self) -> bool:
+        """Whether it is another file now, or gone: an update in the night."""
+        return _stamp(self.path) != self.stamp
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @cache
@@ -40,25 +54,30 @@ def builds(names: Iterable[str]) -> dict[str, str | None]:
     return {name: sha256(name) for name in names}
 
 
-def find(tool: Tool) -> Program | str:
-    """The program of a tool, or the reason why it cannot be used."""
+@dataclass(frozen=True)
+class Unusable:
+    """Why a tool cannot be used. `lasting`: as long as it is the same binary; else it may be another time."""
+
+    reason: str
+    lasting: bool
+
+
+def find(tool: Tool, run: Callable[[list[str], float], Completed]) -> Program | Unusable:
+    """The program of a tool; `run` starts a command with a time limit in seconds (Agent.run)."""
     path = shutil.which(tool.program)
     if path is None:
-        return f"{tool.program} is not on PATH; get it with {tool.get_it}"
+        return Unusable(f"{tool.program} is not on PATH; get it with {tool.get_it}", lasting=True)
+    stamp = _stamp(path)
     try:
-        done = subprocess.run(
-            [path, *tool.version_argv[1:]],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-            errors="replace",
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"{path} does not run: {error}"
-    if done.returncode:
-        return f"{path} does not run: exit code {done.returncode} {done.stderr.strip()[:200]}"
-    version = tool.version(done.stdout)
+        done = run([path, *tool.version_argv[1:]], 30.0)
+    except OSError as error:
+        return Unusable(f"{path} does not run: {error.strerror}", lasting=False)
+    if done.exit_code or done.timed_out or done.flooded:
+        how = f"exit code {done.exit_code}" if done.exit_code > 0 else f"killed by signal {-done.exit_code}"
+        how = "not done within 30 s" if done.timed_out else how
+        said = printable(done.stderr.decode("utf-8", "replace").strip()[:200])
+        return Unusable(f"{path} does not run: {how} {said}".rstrip(), lasting=False)
+    version = printable(tool.version(done.stdout.decode("utf-8", "replace"))[:100])
     if wrong := tool.unfit(version):
-        return f"{path} cannot be used: {wrong}; get another with {tool.get_it}"
-    return Program(path, sha256(tool.name) or "", version)
+        return Unusable(f"{path} cannot be used: {wrong}; get another with {tool.get_it}", lasting=True)
+    return Program(path, sha256(tool.name) or "", version, stamp)

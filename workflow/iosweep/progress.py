@@ -96,7 +96,8 @@ def _have(plan: Plan, point: Point, results: Mapping[int, Result], here: Here) -
 
 def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
     """Whether a result is whole, and of this target and tool build."""
-    if not result.intact or result.target["directory"] != plan.target["directory"]:
+    asked = {key: plan.target[key] for key in ("directory", "layout")}
+    if not result.intact or any(result.target[key] != value for key, value in asked.items()):
         return False
     build = here.tools.get(point.tool)
     if build is not None and result.tool_sha256 != build:

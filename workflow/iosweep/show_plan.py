@@ -12,11 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from iosweep import forecast, plan, target
+from iosweep import forecast, layout, plan, quota, room, target
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.launch import Launcher
 from iosweep.programs import sha256
-from iosweep.runner import seed_of
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_size
 
@@ -108,15 +107,19 @@ def _adaptive(made: plan.Plan) -> bool:
 def _fits(made: plan.Plan, cost: forecast.Forecast) -> int:
     """Compare with the target's space, where it can be seen from here."""
     try:
-        with Agent() as agent:
-            facts = agent.call("identify", made.target["directory"], deadline_s=DEADLINE_S)
-            space = agent.call("space", made.target["directory"], deadline_s=DEADLINE_S)
+        with Agent(DEADLINE_S) as agent:
+            facts = agent.call("identify", made.target["directory"])
+            space = agent.call("space", made.target["directory"])
+            quotas = agent.call("quota", made.target["directory"])
             directory = target.directory_of(made.target["directory"], made.campaign)
-            present = agent.call("usage", directory, deadline_s=DEADLINE_S)["bytes"]
+            present = agent.call("usage", directory)["bytes"]
     except (target.Refused, TargetError, TargetHangs) as error:
         print(f"space on the target: not checked ({error})")
         return 0
-    wrong = target.too_much(space, present, cost.peak_bytes, cost.inodes, dict(made.limits), first=True)
+    wrong = room.too_much(space, present, cost.peak_bytes, cost.inodes, made.limits)
+    wrong = wrong or quota.too_much(quotas, max(0, cost.peak_bytes - present), cost.inodes)
+    if made.target["layout"]:
+        wrong = layout.unsettable(facts["fstype"]) or wrong
     if not facts["writable"]:
         wrong = f"it cannot be written to by user id {os.getuid()}"
     if wrong:
@@ -158,6 +161,6 @@ def commands(made: plan.Plan, launcher: Launcher) -> Iterator[tuple[str, int, li
         for repetition in range(1, point.repetitions.min + 1):
             for step in point.steps():
                 files = plan.file_set(point, step, repetition)
-                seed = seed_of(made.seed, point.id, repetition, step.name)
+                seed = plan.seed_of(made.seed, point.id, repetition, step.name)
                 argv = tool.argv(step, str(directory / files.directory), seed)
                 yield point.id, repetition, argv if lacks else launcher.argv(argv, tool.mpi, step.tasks)

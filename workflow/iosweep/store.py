@@ -18,12 +18,12 @@ of a repetition counts, unless it was to cure a disturbed one and has fewer figu
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import io
 import os
 import re
-import socket
 import struct
 import zipfile
 import zlib
@@ -35,8 +35,11 @@ from typing import Any
 
 import orjson
 
+from iosweep import node
+
 _RESULT = re.compile(r"^r(\d{3,})-(\d+)\.json$")
-_ANY_TRY = re.compile(r"^r(\d{3,})-(\d+)(\.superseded)?\.(json|zip)$")
+#: An archive alone is none: its runner was killed before it committed the result, and the next one writes over it.
+_ANY_TRY = re.compile(r"^r(\d{3,})-(\d+)(\.superseded)?\.json$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class Store:
 
     def __init__(self, results: Path):
         self.path = results
+        self._lock: int | None = None  # the lock's handle while it is held
 
     def results(self) -> dict[str, dict[int, Result]]:
         """point -> repetition -> its highest try. One scan; archives are judged by their size alone."""
@@ -101,8 +105,12 @@ class Store:
 
     def commit(self, point: str, repetition: int, record: dict[str, Any], raw: Mapping[str, bytes]) -> Result:
         """Store a repetition whole. `raw` maps member names to bytes. Raises OSError; then nothing is committed."""
+        if self._lock is not None and not _is(self._lock, self.path / "lock"):
+            raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
         directory = self.point(point)
         directory.mkdir(parents=True, exist_ok=True)
+        for left in directory.glob(".*.tmp"):  # by a runner that was killed while it wrote
+            left.unlink(missing_ok=True)
         attempt = 1 + max((int(m[2]) for m in _tries(directory) if int(m[1]) == repetition), default=0)
         archive = _archive(raw)
         name = _name(repetition, attempt, "zip")
@@ -136,9 +144,13 @@ class Store:
             except OSError:  # a file system without locks (Lustre without `-o flock`): nobody can be kept out
                 pass
             file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}")
+            file.write(f"process {os.getpid()} on {node.host()}")
             file.flush()
-            yield
+            self._lock = file.fileno()
+            try:
+                yield
+            finally:
+                self._lock = None
 
     def set_refusal(self, allocation: str, reason: str | None) -> None:
         """Record why an allocation could not go on, or (None) that it did."""
@@ -173,6 +185,13 @@ class Store:
             if document is not None:
                 found[file.stem] = document
         return found
+
+
+def _is(handle: int, file: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), file.stat())
+    except OSError:
+        return False
 
 
 def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:

@@ -1,23 +1,34 @@
-"""The campaign's directory on the target: `<target>/iosweep-<campaign>/`, and nothing else.
+"""The campaign's directory on the target, `<target>/iosweep-<campaign>/`: whose it is, and whether it can be worked in.
 
-The functions listed in `OPERATIONS` touch the target. They run inside the agent (agent.py), because any of them may
-hang for ever on a sick file system, and take and return plain JSON values. Paths below the campaign's directory are
-opened component by component without following symbolic links. Only the standard library is imported: an agent starts
-on every node.
+The functions listed in `OPERATIONS` touch the target, and nothing of it but that directory. They run inside the agent
+(agent.py), because any of them may hang for ever on a sick file system, and take and return plain JSON values. Paths
+below the campaign's directory are opened component by component: no symbolic link is followed, no mount point crossed.
+Only the standard library is imported: an agent starts on every node. What is in the directory is trees.py's matter.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import shutil
+import re
 import stat
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from iosweep.units import printable
+
 MARKER = "iosweep.json"
+#: A file that is made to see whether one can be made, and removed at once.
+PROBE = ".iosweep-probe"
+#: How a directory is opened.
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+#: The target itself may be a link, for the user named it, and need not be readable.
+TARGET = os.O_PATH | os.O_DIRECTORY
+#: A marker is far smaller; what is larger was not written by us.
+_MARKER_BYTES = 1 << 16
 
 
 class Refused(Exception):
@@ -30,7 +41,8 @@ def directory_of(target: str, campaign: str) -> str:
 
 
 def identify(target: str) -> dict[str, Any]:
-    """Which file system a directory is on: {source, fstype, mount (the whole line), fsid, device, writable}."""
+    """Which file system a directory is on: {real (path), source, fstype, mount (its whole line), fsid, device,
+    writable}."""
     path = Path(target)
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
@@ -38,11 +50,13 @@ def identify(target: str) -> dict[str, Any]:
     except FileNotFoundError:
         raise Refused(f"the target {target} does not exist; is the file system mounted?") from None
     real = str(path.resolve())
-    mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+    fsid = os.statvfs(real).f_fsid  # first: it has an automounter mount what stat does not
+    # as bytes: the kernel escapes fewer characters than Python takes for the end of a line
+    mounts = Path("/proc/self/mountinfo").read_bytes().decode("utf-8", "surrogateescape")
     best = ("", "unknown", "unknown", "")
-    for line in mounts.splitlines():
+    for line in mounts.split("\n")[:-1]:
         before, _, after = line.partition(" - ")
-        point = _unescape(before.split()[4])
+        point = _unescape(before.split(" ")[4])
         # the last of equal mount points is the one on top
         if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best[0]):
             fstype, source, options = after.split(" ", 2)
@@ -53,19 +67,21 @@ def identify(target: str) -> dict[str, Any]:
                 f"{_unescape(source)} on {point} type {fstype} ({options})",
             )
     return {
-        "source": best[1],
-        "fstype": best[2],
-        "mount": best[3],
-        "fsid": f"{os.statvfs(real).f_fsid:016x}",
+        "real": printable(real),
+        "source": _without_password(printable(best[1])),
+        "fstype": printable(best[2]),
+        "mount": _without_password(printable(best[3])),
+        "fsid": f"{fsid:016x}",
         "device": path.stat().st_dev,
         "writable": os.access(path, os.W_OK | os.X_OK),
     }
 
 
 def space(directory: str) -> dict[str, int]:
-    """Bytes and inodes of the file system as df counts: used, and free to an ordinary user."""
+    """Bytes and inodes of the file system as df counts: used, and free to an ordinary user; and its device."""
     s = os.statvfs(directory)
     return {
+        "device": Path(directory).stat().st_dev,
         "used_bytes": (s.f_blocks - s.f_bfree) * s.f_frsize,
         "free_bytes": s.f_bavail * s.f_frsize,
         "used_inodes": s.f_files - s.f_ffree,
@@ -76,226 +92,145 @@ def space(directory: str) -> dict[str, int]:
 def claim(directory: str, owner: dict[str, Any]) -> str:
     """Make the campaign's directory, or see that it is ours; returns the UUID of its marker.
 
-    `owner`: {uuid or None, uid, host, results, campaign}. Ours means: the marker's UUID is the one that the results
-    know, or the marker names the same user, host and results. Raises Refused otherwise.
+    `owner`: {uuid or None, uid, host, results, campaign, and what else is to be told to others}. Ours means: it belongs
+    to our user or to root, and the marker's UUID is the one that the results know, or the marker names the same user,
+    host and results. Raises Refused otherwise.
     """
+    parent, name = os.path.split(directory)
+    outer = os.open(parent, TARGET)
     try:
-        Path(directory).mkdir(mode=0o700)
-    except FileExistsError:
-        pass
-    except PermissionError:
-        raise Refused(
-            f"the target {Path(directory).parent} cannot be written to by user id {os.getuid()};"
-            " give it permission, or name another directory"
-        ) from None
-    handle = _open(directory)
-    try:
-        found = _marker(handle)
-        if found is None:
-            if set(os.listdir(handle)) - {MARKER + ".tmp"}:  # that one: we were killed while we wrote it
+        made = True
+        try:
+            os.mkdir(name, mode=0o700, dir_fd=outer)
+        except FileExistsError:
+            made = False
+        except OSError as error:
+            if error.errno == errno.EROFS:
+                raise Refused(f"the target {parent} is read-only; mount it writable, or name another one") from None
+            if error.errno in _DENIED:
                 raise Refused(
-                    f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
-                    " Choose another campaign name, or remove it yourself."
-                )
-            found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4())}
-            try:
-                os.unlink(MARKER + ".tmp", dir_fd=handle)
-            except FileNotFoundError:
-                pass
-            with open(
-                os.open(MARKER + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle), "w"
-            ) as file:
-                json.dump(found, file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(MARKER + ".tmp", MARKER, src_dir_fd=handle, dst_dir_fd=handle)
-            os.fsync(handle)
-        same = all(found.get(key) == owner[key] for key in ("uid", "host", "results"))
-        if not found.get("uuid") or (found["uuid"] != owner["uuid"] and not same):
+                    f"the target {parent} cannot be written to by user id {os.getuid()};"
+                    " give it permission, or name another directory"
+                ) from None
+            raise
+        try:
+            handle = _open(directory)
+        except PermissionError:
             raise Refused(
-                f"{directory} belongs to another campaign (results in {found.get('results')} on"
-                f" {found.get('host')}, user id {found.get('uid')}); it is left alone."
+                f"{directory} is closed to user id {os.getuid()}, so it is another user's; it is left alone."
                 " Choose another campaign name."
-            )
-        return str(found["uuid"])
+            ) from None
+        try:
+            if mount_of(handle) != mount_of(outer):
+                raise Refused(f"{directory} is a mount point, so not on the target; unmount it, or choose another name")
+            found = read_marker(handle)
+            if found is None:
+                if set(os.listdir(handle)) - {MARKER + ".tmp"}:  # that one: we were killed while we wrote it
+                    raise Refused(
+                        f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
+                        " Choose another campaign name, or remove it yourself."
+                    )
+                if not made:
+                    _check_user(directory, os.fstat(handle).st_uid, os.getuid())
+                    _shut(directory, handle)
+                found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4())}
+                _write_marker(handle, found)
+            elif not _same(found, owner):
+                raise Refused(
+                    f"{directory} belongs to another campaign ({whose(found)}); it is left alone."
+                    " Choose another campaign name."
+                )
+            else:
+                if (uid := os.fstat(handle).st_uid) not in (0, os.getuid()):
+                    _check_user(directory, uid, _uid_there(handle))
+                _shut(directory, handle)
+            return str(found["uuid"])
+        finally:
+            os.close(handle)
+    finally:
+        os.close(outer)
+
+
+def owner_of(directory: str) -> dict[str, Any] | None:
+    """What the marker says of whose the campaign's directory is; None if there is no such directory. Makes nothing."""
+    try:
+        handle = _open(directory)
+    except FileNotFoundError:
+        return None
+    try:
+        found = read_marker(handle)
     finally:
         os.close(handle)
+    if found is None:
+        raise Refused(f"{directory} has no marker {MARKER} of ours; it is left alone")
+    return found
 
 
 def ours(directory: str, uuid: str) -> bool:
     """Whether the campaign's directory is still there, with the marker of this UUID. Makes nothing."""
     try:
-        handle = _open(directory)
-    except OSError:
+        return (owner_of(directory) or {}).get("uuid") == uuid
+    except (OSError, Refused):
         return False
+
+
+def state(directory: str, uuid: str) -> str | None:
+    """Why the campaign's directory cannot be worked in any more, or None. A lack of space is no such reason."""
     try:
-        return (_marker(handle) or {}).get("uuid") == uuid
+        handle = _open(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return f"{directory} is no longer there; is the file system still mounted?"
+    except PermissionError:
+        return _denied(directory)
+    except Refused as error:
+        return str(error)
+    try:
+        check_marker(handle, directory, uuid)
+        os.close(os.open(PROBE, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=handle))
+        os.unlink(PROBE, dir_fd=handle)
+        return None
+    except Refused as error:
+        return str(error)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return None
+        if error.errno == errno.EROFS:
+            return f"the target is read-only now: nothing can be written to {directory}"
+        if error.errno in _DENIED:
+            return _denied(directory)
+        raise
     finally:
         os.close(handle)
 
 
-def usage(directory: str) -> dict[str, int]:
-    """Bytes and files below the campaign's directory."""
-    total = files = 0
-    try:
-        top = _open(directory)
-    except FileNotFoundError:  # not made yet, or removed by somebody
-        return {"bytes": 0, "files": 0}
-    try:
-        for _, _, names, handle in os.fwalk(".", dir_fd=top, follow_symlinks=False):
-            for name in names:
-                total += os.stat(name, dir_fd=handle, follow_symlinks=False).st_blocks * 512
-                files += 1
-    finally:
-        os.close(top)
-    return {"bytes": total, "files": files}
+OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (identify, space, claim, owner_of, ours, state)}
 
 
-def ensure(directory: str, below: str, empty: bool) -> str:
-    """Make a directory below the campaign's (and empty it if told); returns its absolute path."""
-    if empty:
-        remove(directory, below)
-    os.close(open_below(directory, below, create=True))
-    return str(Path(directory) / below)
+def holds(facts: Mapping[str, Any], directory: str, results: Path) -> bool:
+    """Whether results lie in the campaign's directory, links resolved. `facts`: of its parent (identify)."""
+    real = Path(facts["real"]) / Path(directory).name
+    return real in (results.resolve(), *results.resolve().parents)
 
 
-def remove(directory: str, below: str) -> int:
-    """Remove a tree below the campaign's directory. Returns how many entries its top had."""
-    parent, _, name = below.rpartition("/")
-    if name in ("", ".", ".."):
-        raise Refused(f"`{below}` names nothing below {directory}")
-    try:
-        handle = open_below(directory, parent)
-    except FileNotFoundError:
-        return 0
-    try:
-        inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
-        entries = len(os.listdir(inner))
-        os.close(inner)
-        shutil.rmtree(name, dir_fd=handle)  # does not follow symbolic links
-        return entries
-    except FileNotFoundError:
-        return 0
-    finally:
-        os.close(handle)
+def whose(marker: dict[str, Any]) -> str:
+    """What a marker says, for a sentence."""
+    user = f"{marker['user']}, " if marker.get("user") else ""
+    return shown(f"results in {marker.get('results')} on {marker.get('host')}, user {user}id {marker.get('uid')}")
 
 
-def count(directory: str, below: str) -> int:
-    """Regular files in a directory below the campaign's, and in the directories in it."""
-    return _files_in(open_below(directory, below))
-
-
-def _files_in(handle: int) -> int:
-    found = 0
-    try:
-        with os.scandir(handle) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    inner = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
-                    found += _files_in(inner)
-                else:
-                    found += entry.is_file(follow_symlinks=False)
-    finally:
-        os.close(handle)
-    return found
-
-
-def examine(directory: str, below: str, files: list[str], size: int, holes: bool) -> dict[str, Any]:
-    """Whether files are there, regular, of full size and (if told) without unwritten extents.
-
-    {wrong: [up to 5 sentences], changed_ns: newest mtime, holes: "none", "found" or why it was not looked at}
-    """
-    wrong: list[str] = []
-    newest = 0
-    seen = "not looked at"
-    try:
-        handle = open_below(directory, below)
-    except FileNotFoundError:
-        return {"wrong": ["the directory is not there"], "changed_ns": 0, "holes": seen}
-    try:
-        if holes:
-            seen = (
-                "none" if _shows_holes(handle) else "hidden: this file system shows no holes, not even in a sparse file"
-            )
-        for name in files:
-            try:
-                status = os.stat(name, dir_fd=handle, follow_symlinks=False)
-            except FileNotFoundError:
-                wrong.append(f"{name} is missing")
-                continue
-            newest = max(newest, status.st_mtime_ns)
-            if not stat.S_ISREG(status.st_mode):
-                wrong.append(f"{name} is not a regular file")
-            elif status.st_size != size:
-                wrong.append(f"{name} has {status.st_size} of {size} bytes")
-            elif seen == "none" and _first_hole(handle, name) < size:
-                wrong.append(f"{name} has unwritten extents")
-                seen = "found"
-        return {"wrong": wrong[:5], "changed_ns": newest, "holes": seen}
-    finally:
-        os.close(handle)
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (identify, space, claim, ours, usage, ensure, remove, count, examine)
-}
-
-
-def too_much(
-    now: dict[str, int],
-    ours_bytes: int,
-    needed_bytes: int,
-    needed_inodes: int,
-    limits: dict[str, Any],
-    *,
-    first: bool,
-) -> str | None:
-    """Why `needed_bytes` more may not be written, or None. Pure.
-
-    `ours_bytes` is what the campaign has there already. The share of free space is asked of the whole campaign
-    (`first`), how full the file system gets before every point.
-    """
-    from iosweep.units import human_size
-
-    free, total = now["free_bytes"], now["used_bytes"] + now["free_bytes"]
-    if first and needed_bytes > limits["share_of_free"] * (free + ours_bytes):
-        return (
-            f"up to {human_size(needed_bytes)} are needed, more than {limits['share_of_free']:.0%} of the"
-            f" {human_size(free + ours_bytes)} that are free; measure less, or raise limits.share_of_free"
-        )
-    more = max(0, needed_bytes - (ours_bytes if first else 0))
-    if more and now["used_bytes"] + more > limits["fill"] * total:
-        return (
-            f"{human_size(more)} more would make it {(now['used_bytes'] + more) / total:.0%} full, above"
-            f" limits.fill {limits['fill']:.0%}; free space, or raise limits.fill"
-        )
-    inodes = now["used_inodes"] + now["free_inodes"]
-    if inodes and needed_inodes:
-        if first and needed_inodes > limits["share_of_free"] * now["free_inodes"]:
-            return (
-                f"up to {needed_inodes:,} files are needed, more than {limits['share_of_free']:.0%} of the"
-                f" {now['free_inodes']:,} free inodes; measure less, or raise limits.share_of_free"
-            )
-        if now["used_inodes"] + needed_inodes > limits["fill"] * inodes:
-            return f"{needed_inodes:,} more files would use more than {limits['fill']:.0%} of its inodes (limits.fill)"
-    return None
-
-
-def _open(directory: str) -> int:
-    try:
-        return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except (NotADirectoryError, OSError) as error:
-        if Path(directory).is_symlink():
-            raise Refused(f"{directory} is a symbolic link; it is not followed") from None
-        raise error
+def shown(text: str) -> str:
+    """A name as a sentence may carry it: nothing in it steers a terminal, and it is not too long."""
+    escaped = printable(text)
+    return escaped if len(escaped) <= 300 else f"{escaped[:140]}...{escaped[-140:]}"
 
 
 def open_below(directory: str, below: str, create: bool = False) -> int:
-    """A handle of a directory below the campaign's; no component may be a symbolic link."""
+    """A handle of a directory below the campaign's; no component may be a symbolic link or a mount point."""
     parts = [part for part in below.split("/") if part]
     if {".", ".."} & set(parts):
         raise Refused(f"`{below}` names nothing below {directory}")
     handle = _open(directory)
+    mount, owner = mount_of(handle), os.fstat(handle).st_uid
     for part in parts:
         try:
             if create:
@@ -303,50 +238,137 @@ def open_below(directory: str, below: str, create: bool = False) -> int:
                     os.mkdir(part, 0o700, dir_fd=handle)
                 except FileExistsError:
                     pass
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+            inner = os.open(part, DIRECTORY, dir_fd=handle)
+        except NotADirectoryError:
+            what = "is a symbolic link or no directory, and is not followed"
+            raise NotADirectoryError(errno.ENOTDIR, what, f"{directory}/{below}") from None
         finally:
             os.close(handle)
         handle = inner
+        wrong = "is a mount point" if mount_of(handle) != mount else ""
+        if os.fstat(handle).st_uid != owner:  # planted while others could write there
+            wrong = "belongs to another user than the directory"
+        if wrong:
+            os.close(handle)
+            raise Refused(f"`{shown(part)}` in {directory} {wrong}; it is left alone")
     return handle
 
 
-def _marker(handle: int) -> dict[str, Any] | None:
+def mount_of(handle: int) -> int:
+    """Which mount a handle is on. A device number does not tell two mounts of one file system apart."""
+    info = os.open(f"/proc/self/fdinfo/{handle}", os.O_RDONLY)
     try:
-        with open(os.open(MARKER, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=handle)) as file:
-            found = json.load(file)
+        return int(os.read(info, 4096).partition(b"mnt_id:")[2].split()[0])
+    finally:
+        os.close(info)
+
+
+def read_marker(handle: int) -> dict[str, Any] | None:
+    """The marker in an open directory, or None if there is none. Raises Refused if it is not one of ours."""
+    try:
+        # a FIFO would wait for its other end
+        file = os.open(MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        raise Refused(f"the marker {MARKER} cannot be read: {error}") from None
+    except OSError as error:
+        if error.errno == errno.EIO:  # the file system's trouble, not the marker's
+            raise
+        raise Refused(f"the marker {MARKER} in the campaign's directory cannot be read: {error.strerror}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise Refused(f"the marker {MARKER} in the campaign's directory is not a regular file")
+        found = json.loads(os.read(file, _MARKER_BYTES))
+    except (OSError, ValueError, RecursionError) as error:
+        raise Refused(f"the marker {MARKER} in the campaign's directory cannot be read: {error}") from None
+    finally:
+        os.close(file)
     if not isinstance(found, dict):
-        raise Refused(f"the marker {MARKER} is not ours")
+        raise Refused(f"the marker {MARKER} in the campaign's directory is not ours")
     return found
 
 
-def _shows_holes(handle: int) -> bool:
-    """SEEK_HOLE lies on some file systems: see whether it finds the hole of a sparse file made for the purpose."""
-    name = ".iosweep-sparse"
-    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600, dir_fd=handle)
+def check_marker(handle: int, directory: str, uuid: str) -> None:
+    """Raise Refused if the marker in an open directory has not this UUID."""
+    found = read_marker(handle)
+    if found is None:
+        raise Refused(f"{directory} has no marker {MARKER} of ours any more; it is left alone")
+    if not uuid or found.get("uuid") != uuid:
+        raise Refused(f"{directory} belongs to another campaign ({whose(found)}); it is left alone")
+
+
+_DENIED = (errno.EACCES, errno.EPERM)
+
+
+def _open(directory: str) -> int:
     try:
-        os.pwrite(file, b"x", 4 << 20)
-        os.fsync(file)
-        return os.lseek(file, 0, os.SEEK_HOLE) == 0
+        return os.open(directory, DIRECTORY)
     except OSError:
-        return False
-    finally:
-        os.close(file)
-        os.unlink(name, dir_fd=handle)
+        if Path(directory).is_symlink():
+            raise Refused(f"{directory} is a symbolic link; it is not followed") from None
+        raise
 
 
-def _first_hole(handle: int, name: str) -> int:
-    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=handle)
+def _same(found: dict[str, Any], owner: dict[str, Any]) -> bool:
+    """Whether a marker is of this owner."""
+    same = all(found.get(key) == owner[key] for key in ("uid", "host", "results"))
+    return bool(found.get("uuid")) and (found["uuid"] == owner["uuid"] or same)
+
+
+def _check_user(directory: str, uid: int, mine: int) -> None:
+    """Raise Refused if the directory is neither our user's nor root's: who owns it can put anything in our way."""
+    if uid not in (0, mine):
+        raise Refused(
+            f"{directory} belongs to user id {uid}, not to user id {mine}; it is left alone."
+            " Choose another campaign name, or have it removed."
+        )
+
+
+def _shut(directory: str, handle: int) -> None:
+    """Nobody else may write there: what is planted in it could lead tools, which follow links, elsewhere."""
+    mode = os.fstat(handle).st_mode
+    if mode & 0o022:
+        try:
+            os.fchmod(handle, stat.S_IMODE(mode) & ~0o022)
+        except PermissionError:  # root's, made for us and perhaps our group
+            if mode & 0o002:
+                raise Refused(f"everybody can write to {directory}; take that permission away") from None
+
+
+def _uid_there(handle: int) -> int:
+    """Our user id as the file system has it: NFS may map root, or everybody, to another one."""
     try:
-        return os.lseek(file, 0, os.SEEK_HOLE)
+        probe = os.open(PROBE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=handle)
+    except OSError:
+        return os.getuid()
+    try:
+        return os.fstat(probe).st_uid
     finally:
-        os.close(file)
+        os.close(probe)
+        os.unlink(PROBE, dir_fd=handle)
+
+
+def _write_marker(handle: int, content: dict[str, Any]) -> None:
+    """Whole, or not at all."""
+    try:
+        os.unlink(MARKER + ".tmp", dir_fd=handle)
+    except FileNotFoundError:
+        pass
+    with open(os.open(MARKER + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle), "w") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(MARKER + ".tmp", MARKER, src_dir_fd=handle, dst_dir_fd=handle)
+    os.fsync(handle)
+
+
+def _denied(directory: str) -> str:
+    return f"{directory} cannot be written to any more by user id {os.getuid()}"
+
+
+def _without_password(text: str) -> str:
+    """Mount sources such as curlftpfs' hold one: `ftp://user:password@host/`."""
+    return re.sub(r"(://[^/@\s:]*):[^@/\s]*@", r"\1:***@", text)
 
 
 def _unescape(text: str) -> str:
-    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, char)
-    return text
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

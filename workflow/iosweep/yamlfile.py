@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from iosweep.units import printable, shortened
 
 KeyPath = tuple[str | int, ...]
 
@@ -27,8 +30,8 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        where = f"{self.where}: " if self.where else ""
-        return f"{self.file}:{self.line}: {where}{self.message}"
+        where = f"{shortened(self.where, 120)}: " if self.where else ""
+        return printable(f"{self.file}:{self.line}: {where}{self.message}")
 
 
 class ConfigError(Exception):
@@ -109,7 +112,7 @@ def dotted(path: KeyPath) -> str:
 
 def load(file: Path) -> Document:
     """Read one YAML file. Raises ConfigError: unreadable, not YAML, a key twice, not a mapping."""
-    name = os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file)
+    name = printable(os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file))
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -150,7 +153,7 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
     if len(lines) > _MOST_VALUES:
         raise ConfigError([Problem(file, line, "", f"has more than {_MOST_VALUES:,} values")])
     if isinstance(node, yaml.ScalarNode) and not _is_text(node.value):
-        problems.append(Problem(file, line, dotted(path), "has half of a surrogate pair, which is no character"))
+        problems.append(Problem(file, line, dotted(path), _NO_TEXT))
     if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
         for key, value in node.value:
@@ -161,7 +164,7 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
             elif not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
                 problems.append(Problem(file, line, dotted(path), "keys must be text; put this one in quotes"))
             elif not _is_text(key.value):
-                problems.append(Problem(file, line, dotted(path), "a key has half of a surrogate pair"))
+                problems.append(Problem(file, line, dotted(path), f"a key {_NO_TEXT}"))
             elif key.value in seen:
                 problems.append(Problem(file, line, dotted(here), f"stands twice (first in line {seen[key.value]})"))
             else:
@@ -173,6 +176,9 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
             _walk(value, (*path, index), lines, problems, file)
 
 
+_NO_TEXT = "has a control character or half of a surrogate pair, which is no text"
+
+
 def _is_text(value: str) -> bool:
-    """Whether it can be written as UTF-8; an escape such as \\ud800 alone cannot."""
-    return not any("\ud800" <= character <= "\udfff" for character in value)
+    """Whether a person can read it; YAML's escapes also make what cannot even be written as UTF-8 (\\ud800)."""
+    return not any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in value)

@@ -48,7 +48,8 @@ CAMPAIGN = load_dag()
 TEXT = dag.Texts(CAMPAIGN)
 # Not a parameter: what was measured does not depend on it, and a run without it must not do anything again.
 ONLY_THESE = ["--only", ONLY] if ONLY else []
-IOSWEEP = [sys.executable, "-m", "iosweep.cli"]
+# Names and text are UTF-8, whatever the locale, and modules are ours, whatever lies in the working directory.
+IOSWEEP = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep.cli"]
 
 
 def one_of(allocations):

@@ -8,12 +8,12 @@ rule plan:
         CAMPAIGN.results / "logs" / "plan-{digest}.log",
     localrule: True
     params:
-        iosweep=IOSWEEP,
-        config=str(CONFIG),
+        iosweep=lambda _: IOSWEEP,
+        config=lambda _: str(CONFIG),
     message:
         "plan: {params.config}"
     shell:
-        "{params.iosweep:q} plan --write {output:q} {params.config:q} 2>&1 | tee {log:q}"
+        "{params.iosweep:q} plan --write {output:q} -- {params.config:q} 2>&1 | tee {log:q}"
 
 
 # Only allocations with something left are submitted. A job on another machine parses this again when part of it is
@@ -32,13 +32,13 @@ rule measure:
         digest="[0-9a-f]+",
         generation="[0-9]+",
     params:
-        iosweep=IOSWEEP,
+        iosweep=lambda _: IOSWEEP,
         launcher=LAUNCHER,
     message:
         "measure {TEXT:{wildcards.allocation}}"
     shell:
         "{params.iosweep:q} measure {input:q} --allocation {wildcards.allocation:q} --manifest {output:q}"
-        " --launcher {params.launcher:q} {ONLY_THESE:q} --log {log:q}"
+        " --launcher {params.launcher:q} {ONLY_THESE:q} --log {log:q} --works-for $PPID"
 
 
 # The manifest of what is measured already: nothing to submit.

@@ -15,7 +15,7 @@ rule merge:
         CAMPAIGN.results / "logs" / "merge.log",
     localrule: True
     params:
-        iosweep=IOSWEEP,
+        iosweep=lambda _: IOSWEEP,
         code=CAMPAIGN.merge_code,
     message:
         "merge: raw output to tables"
@@ -32,7 +32,7 @@ rule report:
         CAMPAIGN.results / "logs" / "report.log",
     localrule: True
     params:
-        iosweep=IOSWEEP,
+        iosweep=lambda _: IOSWEEP,
         code=CAMPAIGN.report_code,
         results=lambda wildcards, output: Path(output[0]).parent,
     message:
@@ -50,7 +50,7 @@ rule figures:
         CAMPAIGN.results / "logs" / "figures.log",
     localrule: True
     params:
-        iosweep=IOSWEEP,
+        iosweep=lambda _: IOSWEEP,
         code=CAMPAIGN.report_code,
         results=lambda wildcards, output: Path(output[0]).parent,
     message:

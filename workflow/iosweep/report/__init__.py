@@ -9,6 +9,8 @@
 | plots.py, captions.py | results -> figures: what stands in them, and what they say (pure) |
 | table.py | results -> the table of results and of checks (pure) |
 | tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
+| nodes.py | nodes -> what they share and what they differ by (pure) |
+| node_check.py | the suite node-check -> nodes side by side, and which stands out (pure) |
 | headline.py | results -> the answer in a few lines; the same for a terminal |
 | spec.py, figures.py | a figure -> Vega-Lite -> SVG and PNG |
 | page.py | everything -> one HTML file (page.html, tables.html, sections.html, page.css, page.js, charts.js) |

@@ -72,6 +72,8 @@ def notes(results: Sequence[Result], drawable: Sequence[Result], bars: str, quan
         yield BARS[bars]
         if quantity == "latency" and bars != "none":
             yield "p99: median of the repetitions' 99th percentiles."
+    if mixed := words.several_hosts(drawable):
+        yield mixed
     hollow = [result for result in drawable if result.verdict != "valid"]
     if hollow:
         yield f"Hollow: {len(hollow)} not valid ({words.reasons(hollow)})."

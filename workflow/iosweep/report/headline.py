@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iosweep.report import words
+from iosweep.report import node_check, words
 from iosweep.report.data import Campaign, load
 from iosweep.report.summary import Result, count_points, count_results, phase_order, summarise
 from iosweep.report.table import not_checked
@@ -110,7 +110,7 @@ def _entry(label: str, result: Result, column: str, units: Sequence[words.Unit],
         label=label,
         value=words.quantity(statistics.mean, units),
         more=more,
-        spread=words.spread(statistics, units),
+        spread=words.spread(statistics, units) + (f", {len(result.hosts)} nodes" if len(result.hosts) > 1 else ""),
         place=words.brief(result),
         verdict=result.verdict,
         point=result.point,
@@ -131,6 +131,10 @@ def table(results: Path) -> RenderableType:
     summary = summarise(campaign.rows)
     parts: list[RenderableType] = [_title(campaign), _verdicts(campaign, summary)]
     parts += [Text(text, style="yellow") for text in scaled(campaign.about["sweeps"])]
+    if checked := node_check.of(campaign, summary):
+        parts.append(Text(f"Node check: {checked.sentence}", style="yellow" if checked.odd else ""))
+    if mixed := node_check.mixed(campaign, summary):
+        parts.append(Text(mixed, style="yellow"))
     for group in groups(summary):
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
         grid.add_column(no_wrap=True)
@@ -149,7 +153,7 @@ def table(results: Path) -> RenderableType:
 def scaled(sweeps: Sequence[Mapping[str, Any]]) -> list[str]:
     """The warnings that belong to suites that were made to fit, with the sweeps where they are not the whole suite."""
     suites: dict[str, list[Mapping[str, Any]]] = {}
-    for sweep in sweeps:
+    for sweep in (sweep for sweep in sweeps if sweep["suite"] != node_check.SUITE):  # of that, nothing is published
         suites.setdefault(sweep["suite"] or sweep["name"], []).append(sweep)
     texts = []
     for suite, members in suites.items():

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep import store
-from iosweep.report import headline, spec, table, tables, words
+from iosweep.report import headline, node_check, nodes, spec, table, tables, words
 from iosweep.report.data import Campaign, load
 from iosweep.report.plots import Figure, figures
 from iosweep.report.summary import VERDICTS, Result, count_points, count_results, summarise
@@ -96,6 +96,8 @@ def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
         },
         "not_checked": table.not_checked(campaign.checks),
         "scaled": headline.scaled(campaign.about["sweeps"]),
+        "node_check": node_check.of(campaign, results),
+        "mixed": node_check.mixed(campaign, results),
         "headline": headline.groups(results),
         "latencies": any("latency_mean_s" in result.statistics for result in results),
     }
@@ -119,7 +121,7 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "columns_of": spec.columns,
         "constant": table.constant(results),
         "checks": table.summarise_checks(campaign.checks),
-        "nodes": campaign.nodes,
+        "nodes": nodes.of(campaign),
         "binaries": _distinct(campaign.rows, "tool", "tool_version", "tool_sha256"),
     }
 
@@ -176,9 +178,8 @@ def _distinct(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[An
 
 
 def _versions(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Tools with their versions, as `fio-3.33` and `IOR 4.0.0`: some give their name with it."""
-    found = _distinct(rows, "tool", "tool_version")
-    return [version if tool in version.lower() else f"{words.tool(tool)} {version}" for tool, version in found]
+    """Tools with their versions."""
+    return [words.program(tool, version) for tool, version in _distinct(rows, "tool", "tool_version")]
 
 
 def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:

@@ -70,7 +70,7 @@ class Statistics:
     low: float
     high: float
     sd: float | None  # of the sample; None for one repetition
-    ci95: float | None  # half width of Student's 95 % confidence interval of the mean; None for one repetition
+    ci95: float | None  # half width of Student's 95 % confidence interval; None for one repetition or several nodes
 
     @property
     def telling(self) -> bool:
@@ -109,6 +109,11 @@ class Result:
         """Number of repetitions that enter the figures."""
         return sum(row["verdict"] in COUNTED for row in self.rows)
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Nodes (of several that took part, the first) whose repetitions enter the figures, in order of appearance."""
+        return _hosts(self.rows)
+
     def typical(self, column: str) -> float | None:
         """The figure to show for a column: mean of the repetitions, for a percentile their median."""
         statistics = self.statistics.get(column)
@@ -130,6 +135,7 @@ def summarise(rows: Iterable[Row]) -> list[Result]:
 def _result(rows: Sequence[Row]) -> Result:
     first = rows[0]
     counted = [row for row in rows if row["verdict"] in COUNTED]
+    alike = len(_hosts(rows)) < 2
     values = {column: [row[column] for row in counted if _is_number(row[column])] for column in FIGURES}
     return Result(
         point=first["point"],
@@ -140,13 +146,20 @@ def _result(rows: Sequence[Row]) -> Result:
         parameters={name: first[name] for name in PARAMETERS},
         verdict=worst(row["verdict"] for row in rows),
         reasons=tuple(dict.fromkeys(row["reasons"] for row in rows if row["reasons"])),
-        statistics={column: statistics(found) for column, found in values.items() if found},
+        statistics={column: statistics(found, alike) for column, found in values.items() if found},
         rows=tuple(rows),
     )
 
 
-def statistics(values: Sequence[float]) -> Statistics:
-    """Statistics of at least one value."""
+def _hosts(rows: Iterable[Row]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(row["host"] for row in rows if row["verdict"] in COUNTED and row["host"]))
+
+
+def statistics(values: Sequence[float], alike: bool = True) -> Statistics:
+    """Statistics of at least one value.
+
+    `alike`: all are of one node. Else they are not independent draws of one thing, which is what an interval is for.
+    """
     n = len(values)
     sd = stdev(values) if n > 1 else None
     return Statistics(
@@ -156,7 +169,7 @@ def statistics(values: Sequence[float]) -> Statistics:
         low=min(values),
         high=max(values),
         sd=sd,
-        ci95=None if sd is None else student_t(n - 1) * sd / math.sqrt(n),
+        ci95=None if sd is None or not alike else student_t(n - 1) * sd / math.sqrt(n),
     )
 
 

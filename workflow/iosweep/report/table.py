@@ -160,6 +160,8 @@ def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
         kind = "size" if name.endswith("_bytes") else "text" if name in _WORDS else "count"
         columns.append({"key": name, "title": words.PARAMETER_TITLES[name], "type": kind, "parameter": True})
     columns.append({"key": "n", "title": "n", "type": "count"})
+    if any(len(result.hosts) > 1 for result in results):
+        columns.append({"key": "hosts", "title": "hosts", "type": "count"})
     for name, (title, unit, _) in _FIGURES.items():
         if any(name in result.statistics for result in results):
             columns.append({"key": name, "title": title, "unit": unit, "type": "number"})
@@ -185,6 +187,7 @@ def _cell(result: Result, key: str) -> Any:
         "phase": words.phase(result.phase),
         "tool": words.tool(result.tool),
         "n": result.used,
+        "hosts": len(result.hosts) or None,
         "point": result.point,
     }[key]
 

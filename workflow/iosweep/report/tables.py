@@ -259,7 +259,9 @@ def _at(result: Result, column: str, value: Any) -> bool:
 
 
 def _notes(results: Sequence[Result]) -> Iterator[str]:
-    """What is not valid, and why."""
+    """What is not valid, and why; and what is a mean over unlike things."""
+    if mixed := words.several_hosts(results):
+        yield mixed
     for verdict in ("suspect", "invalid", "missing"):
         own = [result for result in results if result.verdict == verdict]
         if own:

@@ -206,6 +206,11 @@ def tool(name: str) -> str:
     return _TOOL_TITLES.get(name, name)
 
 
+def program(name: str, version: str) -> str:
+    """A tool with its version, as `fio-3.33` and `IOR 4.0.0`: some give their name with it."""
+    return version if name in version.lower() else f"{tool(name)} {version}"
+
+
 #: What no figure and no headline mixes (tool, write_mode, data, o_direct).
 Conditions = tuple[str, str | None, str | None, bool | None]
 
@@ -253,6 +258,27 @@ def spread(statistics: Statistics, units: Sequence[Unit], interval: bool = True)
 def plural(count: int, noun: str) -> str:
     """`1 point`, `2 points`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def some(names: Sequence[str], most: int = 6) -> str:
+    """The first names of many: `node01, node02 and 14 more`."""
+    more = len(names) - most
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:most])} and {more:,} more"
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Sorting key: node2 before node10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def several_hosts(results: Iterable[Result]) -> str:
+    """What is to know of means over repetitions of more than one node; "" where there are none."""
+    mixed = [result for result in results if len(result.hosts) > 1]
+    if not mixed:
+        return ""
+    hosts = sorted({host for result in mixed for host in result.hosts}, key=natural)
+    are = "1 result is a mean" if len(mixed) == 1 else f"{len(mixed):,} results are means"
+    return f"{are} over several nodes ({some(hosts)}), which may differ: there is no confidence interval."
 
 
 def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:

@@ -16,6 +16,8 @@ _QUICK = ("--disk_util=0", "--clocksource=clock_gettime")
 _OUTPUT = ("--group_reporting", "--eta=never", "--output-format=json+")
 #: $jobnum and $filenum are expanded by fio itself; no shell sees them.
 _NAMES = "--filename_format=$jobnum.$filenum"
+#: Files of a data set: each is looked at before every use.
+MOST_FILES = 1_000_000
 #: An engine that submits one I/O and waits for it: a depth above 1 is silently not reached.
 SYNCHRONOUS = ("psync", "sync")
 
@@ -29,6 +31,8 @@ def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
         return "metadata phases go in the order create, stat, delete"
     if "transfer_size" not in options:
         return None
+    if (files := _int(options, "threads_per_node") * _int(options, "files_per_thread")) > MOST_FILES:
+        return f"files_per_thread makes a data set of {files:,} files, more than {MOST_FILES:,}; use fewer, larger ones"
     transfer, size, depth = (
         _int(options, "transfer_size"),
         _int(options, "file_size"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.target import too_much
+from iosweep.room import too_much
 
 GIB = 1 << 30
 #: 60 of 100 GiB used, 40 free; a tenth of a million files used.
@@ -31,31 +31,33 @@ CASES: list[tuple[str, dict[str, Any], str | None]] = [
      "up to 5.0 GiB are needed, more than 10% of the 44.0 GiB that are free"),
     ("ours on a full one", {"now": {"used_bytes": 95 * GIB, "free_bytes": 5 * GIB}, "needed_bytes": GIB,
                             "ours_bytes": 20 * GIB}, None),
-    # before every point only how full it gets
-    ("later, a large share", {"needed_bytes": 15 * GIB, "first": False}, None),
-    ("later, too full", {"needed_bytes": 21 * GIB, "first": False},
-     "21.0 GiB more would make it 81% full, above limits.fill 80%"),
-    ("later, ours does not help", {"needed_bytes": 21 * GIB, "ours_bytes": 50 * GIB, "first": False}, "81% full"),
+    # while it runs, what others have written since counts as it did at first
+    ("later, others took much", {"needed_bytes": 5 * GIB, "ours_bytes": 4 * GIB, "now": {"free_bytes": 10 * GIB}},
+     "up to 5.0 GiB are needed, more than 10% of the 14.0 GiB that are free"),
+    ("later, nothing more is needed", {"needed_bytes": 4 * GIB, "ours_bytes": 4 * GIB, "now": {"free_bytes": 0}}, None),
     # files
     ("a tenth of the free inodes", {"needed_inodes": 90_000}, None),
     ("a file more", {"needed_inodes": 90_001},
      "up to 90,001 files are needed, more than 10% of the 900,000 free inodes; measure less, or raise"
      " limits.share_of_free"),
-    ("later, many files", {"needed_inodes": 700_000, "first": False}, None),
-    ("later, too many", {"needed_inodes": 700_001, "first": False},
+    ("many files", {"needed_inodes": 700_000, "limits": LIMITS | {"share_of_free": 0.9}}, None),
+    ("too many", {"needed_inodes": 700_001, "limits": LIMITS | {"share_of_free": 0.9}},
      "700,001 more files would use more than 80% of its inodes (limits.fill)"),
     # btrfs and many network file systems count none
     ("no inodes at all", {"now": {"used_inodes": 0, "free_inodes": 0}, "needed_inodes": 10**9}, None),
     ("no inode is free", {"now": {"used_inodes": 1000, "free_inodes": 0}, "needed_inodes": 1},
      "up to 1 files are needed, more than 10% of the 0 free inodes"),
     ("an empty file system", {"now": {"used_bytes": 0, "free_bytes": 0}, "needed_bytes": 1},
-     "up to 1 B are needed, more than 10% of the 0 B that are free"),
+     "its file system does not say how much is free"),
+    ("more than there is", {"now": {"used_bytes": 99 * GIB, "free_bytes": GIB}, "needed_bytes": 2 * GIB,
+                            "limits": {"share_of_free": 1.0, "fill": 1.0}},
+     "2.0 GiB more are needed, and 1.0 GiB are free; make room, or measure less"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_too_much(change: dict[str, Any], expected: str | None) -> None:
-    call = {"ours_bytes": 0, "needed_bytes": 0, "needed_inodes": 0, "limits": LIMITS, "first": True} | change
+    call = {"ours_bytes": 0, "needed_bytes": 0, "needed_inodes": 0, "limits": LIMITS} | change
     found = too_much(NOW | call.pop("now", {}), **call)
     if expected is None:
         assert found is None

@@ -1,0 +1,6 @@
+"""Faults: what can go wrong while a file system is measured, done for real. docs/failures.md says what happens then."""
+
+from faults import others, results, space, stopping, target, tool
+from faults.registry import FAULTS, Fault
+
+__all__ = ["FAULTS", "Fault", "others", "results", "space", "stopping", "target", "tool"]

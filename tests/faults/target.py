@@ -1,0 +1,253 @@
+"""Faults of the target: it is not there, not ours, goes away, answers with errors, or does not answer."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import mounts
+from faults.case import ONE, READING, READS, Case
+from faults.registry import Happening, fault
+
+#: What the runner waits for a look at the target.
+IMPATIENT = {"deadline": "1s"}
+QUICKLY = {"grace": "700ms"}
+
+
+# at the start
+
+
+@fault(sweep=ONE, still=False)
+def target_not_mounted(case: Case) -> Happening:
+    mounts.unmount(case.mount)
+    yield None
+    mounts.mount_image(case.mount)
+
+
+@fault(still=False)
+def another_file_system_there(case: Case) -> Happening:
+    if case.place.stat().st_dev != Path("/").stat().st_dev:
+        pytest.skip("root: temporary files are on a file system of their own")
+    case.at_call(f"umount -l {case.mount}")
+    assert case.start().end() != 0
+    case.target.mkdir()
+    yield None
+    case.target.rmdir()
+    mounts.mount_image(case.mount)
+
+
+@fault(sweep=ONE, still=False)
+def target_is_a_file(case: Case) -> Happening:
+    away = case.target.rename(case.mount / "away")
+    case.target.write_text("x")
+    yield None
+    case.target.unlink()
+    away.rename(case.target)
+
+
+@fault(sweep=ONE)
+def target_read_only(case: Case) -> Happening:
+    mounts.remount(case.mount, "ro")
+    yield None
+    mounts.remount(case.mount, "rw")
+
+
+@fault(sweep=ONE)
+def no_permission(case: Case) -> Happening:
+    case.obey_modes()
+    case.target.chmod(0o555)
+    yield None
+    case.target.chmod(0o755)
+
+
+@fault(sweep=ONE)
+def directory_of_somebody_else(case: Case) -> Happening:
+    case.theirs = True
+    case.ours.mkdir()
+    (case.ours / "precious").write_text("x")
+    yield None
+    shutil.rmtree(case.ours)
+    case.theirs = False
+
+
+@fault(sweep=ONE)
+def directory_of_another_campaign(case: Case) -> Happening:
+    case.theirs = True
+    case.ours.mkdir()
+    marker = {"uuid": "7", "uid": 1, "host": "elsewhere", "results": "/r", "campaign": "c"}
+    (case.ours / "iosweep.json").write_text(json.dumps(marker))
+    (case.ours / "sets").mkdir()
+    yield None
+    shutil.rmtree(case.ours)
+    case.theirs = False
+
+
+@fault(sweep=ONE)
+def link_in_its_place(case: Case) -> Happening:
+    case.theirs = True
+    case.ours.symlink_to(case.beside)
+    yield None
+    case.ours.unlink()
+    case.theirs = False
+
+
+@fault(sweep=ONE)
+def marker_is_a_pipe(case: Case) -> Happening:
+    case.theirs = True
+    case.ours.mkdir()
+    os.mkfifo(case.ours / "iosweep.json")
+    yield None
+    shutil.rmtree(case.ours)
+    case.theirs = False
+
+
+# in the middle
+
+
+@fault()
+def read_only_in_the_middle(case: Case) -> Happening:
+    case.at_call(f"mount -o remount,ro {case.mount}")
+    yield None
+    mounts.remount(case.mount, "rw")
+
+
+@fault()
+def file_system_with_errors(case: Case) -> Happening:
+    """The kernel finds damage, and makes it read-only by itself while it is written to."""
+    mounts.remount(case.mount, "errors=remount-ro")
+    case.at_call(f"echo test > /sys/fs/ext4/{mounts.device(case.mount).name}/trigger_fs_error")
+    yield None
+    mounts.unmount(case.mount)
+    mounts.mount_image(case.mount)
+
+
+@fault(still=False)
+def disk_lost(case: Case) -> Happening:
+    case.at_call(case.python(f"import mounts, pathlib; mounts.shut_down(pathlib.Path({str(case.mount)!r}))"))
+    yield None
+    mounts.unmount(case.mount)
+    mounts.mount_image(case.mount)
+
+
+@fault()
+def permission_lost(case: Case) -> Happening:
+    case.obey_modes()
+    case.at_call(f"chmod 0 {case.ours}")
+    yield None
+    case.ours.chmod(0o700)
+
+
+@fault(still=False)
+def unmounted_in_the_middle(case: Case) -> Happening:
+    case.at_call(f"umount -l {case.mount}")
+    yield None
+    mounts.mount_image(case.mount)
+
+
+@fault()
+def directory_removed_in_the_middle(case: Case) -> Happening:
+    case.at_call(f"rm -r {case.ours}")
+    yield None
+
+
+@fault(on=mounts.fuse, still=False)
+def server_gone(case: Case) -> Happening:
+    """Transport endpoint is not connected."""
+    case.at_call(f"kill -KILL {mounts.server(case.mount)}")
+    yield None
+    mounts.unmount(case.mount)
+    mounts.serve(case.mount)
+
+
+@fault()
+def marker_removed(case: Case) -> Happening:
+    marker, away = case.ours / "iosweep.json", case.place / "marker"
+    case.at_call(f"mv {marker} {away}; exit 1")
+    yield None
+    shutil.move(away, marker)
+
+
+@fault(sweep=READS)
+def file_system_mounted_inside(case: Case) -> Happening:
+    """Somebody shows another part of the same file system where the campaign removes its files when it is done."""
+    case.stays = True
+    inside = case.ours / "sets" / "inside"
+    case.at_call(f"mkdir {inside}; mount --bind {case.mount}/foreign {inside}", call=READING)
+    yield None
+    mounts.unmount(inside)
+
+
+# its files, between two points
+
+
+@fault(sweep=READS)
+def set_cut_short(case: Case) -> Happening:
+    between(case, lambda file: f"truncate -s 1000 {file}")
+    yield None
+
+
+@fault(sweep=READS)
+def set_with_holes(case: Case) -> Happening:
+    between(case, lambda file: f"rm {file}; truncate -s 256k {file}")
+    yield None
+
+
+@fault(sweep=READS)
+def set_deleted(case: Case) -> Happening:
+    between(case, lambda file: f"rm {file}")
+    yield None
+
+
+@fault(sweep=READS)
+def set_that_leads_elsewhere(case: Case) -> Happening:
+    """Where the files were is a symbolic link to a directory of somebody else."""
+    between(case, lambda file: f"rm -r $(dirname {file}); ln -s {case.beside} $(dirname {file})")
+    yield None
+
+
+def between(case: Case, harm: Callable[[str], str]) -> None:
+    file = f"{case.ours}/sets/fio-read-256k-1/0.0"
+    case.at_call(f'"$fio" "$@"; code=$?; {harm(file)}; exit $code', nth=1, call=READING)
+
+
+# no answer
+
+
+@fault(sweep=ONE, on=mounts.fuse, target=IMPATIENT, still=False)
+def target_hangs(case: Case) -> Happening:
+    os.kill(mounts.server(case.mount), signal.SIGSTOP)
+    yield None
+    os.kill(mounts.server(case.mount), signal.SIGCONT)
+
+
+@fault(on=mounts.fuse, target=IMPATIENT, still=False)
+def target_hangs_between(case: Case) -> Happening:
+    case.at_call(f'"$fio" "$@"; code=$?; kill -STOP {mounts.server(case.mount)}; exit $code', nth=1)
+    yield None
+    os.kill(mounts.server(case.mount), signal.SIGCONT)
+
+
+@fault(on=mounts.fuse, target=IMPATIENT, limits=QUICKLY, still=False)
+def target_hangs_under_a_tool(case: Case) -> Happening:
+    case.at_call(f"kill -STOP {mounts.server(case.mount)}")
+    yield None
+    os.kill(mounts.server(case.mount), signal.SIGCONT)
+
+
+@fault(sweep=ONE, target=IMPATIENT, still=False)
+def frozen(case: Case) -> Happening:
+    mounts.run("fsfreeze", "-f", str(case.mount))
+    yield None
+    mounts.run("fsfreeze", "-u", str(case.mount))
+
+
+@fault(target=IMPATIENT, limits=QUICKLY, still=False)
+def writers_that_cannot_be_killed(case: Case) -> Happening:
+    """They wait in the kernel (state D) until the file system lets them go."""
+    case.at_call(f"fsfreeze -f {case.mount}")
+    yield None
+    mounts.run("fsfreeze", "-u", str(case.mount))

@@ -1,0 +1,83 @@
+"""A target with somebody else's files on it, and what tests do to it: other users, mounts, listings."""
+
+import contextlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+OWNER = {"uuid": None, "uid": 1000, "host": "h", "results": "/home/me/results/c", "campaign": "c"}
+
+#: A user who is not root; his name does not matter.
+OTHER = 12345
+
+as_root = pytest.mark.skipif(os.getuid() != 0, reason="root: mounts, and files of other users")
+needs_bindfs = pytest.mark.skipif(not shutil.which("bindfs"), reason="bindfs: not on PATH (Debian package bindfs)")
+
+
+@contextlib.contextmanager
+def mounted(*command: str) -> Iterator[None]:
+    """Run a command that mounts at its last argument, and unmount."""
+    Path(command[-1]).mkdir(exist_ok=True)
+    subprocess.run(command, check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", command[-1]], check=True)
+
+
+def as_user(program: str, *arguments: str) -> str:
+    """What a Python program prints as another user; `{owner}` in it is OWNER. Its modules are loaded before."""
+    start = (
+        f"import os, json, uuid; from iosweep import removal, target, trees; os.setgid({OTHER}); os.setuid({OTHER})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", start + program.replace("{owner}", repr(OWNER)), *arguments],
+        stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def make_place(place: Path) -> Path:
+    """The target, with somebody else's files beside ours."""
+    (place / "theirs" / "deep").mkdir(parents=True)
+    (place / "theirs" / "deep" / "precious").write_text("x")
+    (place / "precious").write_text("y")
+    return place
+
+
+def listing(place: Path, all: bool = False) -> list[tuple[Any, ...]]:
+    """Everything on the target but ours (with it if told): names, types, modes, contents, times."""
+    found = []
+    for path in sorted(place.rglob("*")):
+        if all or not path.relative_to(place).parts[0].startswith("iosweep-"):
+            s = path.lstat()
+            found.append(
+                (path, s.st_mode, s.st_mtime_ns, s.st_ino, path.read_bytes() if stat.S_ISREG(s.st_mode) else b"")
+            )
+    return found
+
+
+def names(directory: str | Path) -> list[str]:
+    return sorted(f.name for f in Path(directory).iterdir())
+
+
+def marker(directory: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((Path(directory) / "iosweep.json").read_text())
+    return found
+
+
+@contextlib.contextmanager
+def everybodys() -> Iterator[Path]:
+    """A target that every user sees and may write to, unlike pytest's own directories."""
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o777)
+        yield Path(made)

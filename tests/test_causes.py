@@ -1,0 +1,36 @@
+"""Why something failed, in the system's own words."""
+
+import errno
+import os
+
+import pytest
+
+from iosweep.causes import cause
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "curable"),
+    [
+        (errno.ENOSPC, "the target is full (space or inodes)", False),
+        (errno.EDQUOT, "a quota on the target is used up", False),
+        (errno.EROFS, "the target is read-only", False),
+        (errno.EACCES, "permission on the target is lacking", False),
+        (errno.EIO, "the target reports an I/O error", False),
+        (errno.ENOTCONN, "the target's file system server is gone", True),
+        (errno.ESTALE, "the target's server does not know its own files any more", True),
+    ],
+)
+def test_what_the_system_says(number: int, text: str, curable: bool) -> None:
+    found = cause(f"fio: pid=7, err={number}/file:filesetup.c:240, func=write, error={os.strerror(number)}\n")
+    assert found
+    assert (found.text, found.curable) == (text, curable)
+
+
+@pytest.mark.parametrize("said", ["", "fio: bad option", "no space", "error 28"])
+def test_what_says_nothing(said: str) -> None:
+    assert cause(said) is None
+
+
+def test_these_are_the_words_of_this_system() -> None:
+    """The C library's words, which tools print whatever the locale, as they do not set one."""
+    assert (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)) == ("No space left on device", "Disk quota exceeded")

@@ -1,0 +1,285 @@
+"""`iosweep clean`: what is shown, what goes, what is refused, and that no result is touched."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from iosweep import cli, exclusive, target, trees
+from iosweep.store import Store
+from targets import OWNER, as_root, listing, make_place, marker, mounted, names, needs_bindfs
+
+Capture = pytest.CaptureFixture[str]
+
+
+class Left:
+    """A campaign that has been measured, with something left on the target."""
+
+    def __init__(self, place: Path, name: str = "c"):
+        self.results = place / "results" / name
+        self.target = make_place(place / "t") if not (place / "t").exists() else place / "t"
+        self.directory = target.directory_of(str(self.target), name)
+        (self.results / "plans").mkdir(parents=True)
+        (self.results / "points").mkdir()
+        (self.results / "points" / "r001-1.json").write_text("{}")
+        owner = OWNER | {"user": "me", "results": str(self.results), "campaign": name}
+        self.know(uuid=target.claim(self.directory, owner))
+        for file in ("sets/fio-read-1m-1/0.0", "sets/fio-read-1m-1/1.0", "kept/p-r1/0.0"):
+            (Path(trees.ensure(self.directory, file.rpartition("/")[0])) / Path(file).name).write_bytes(bytes(1 << 20))
+
+    def know(self, **changed: Any) -> None:
+        known = {"directory": self.directory, "deadline": 5.0, "layout": None, "lock": None} | changed
+        (self.results / "target.json").write_bytes(orjson.dumps(known))
+
+    def stored(self) -> dict[str, bytes]:
+        files = (
+            file for file in self.results.rglob("*") if file.is_file() and file.name not in ("lock", "target.json")
+        )
+        return {str(file): file.read_bytes() for file in files}
+
+
+@pytest.fixture
+def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Left:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(exclusive, "DEFAULT", str(tmp_path))
+    return Left(tmp_path)
+
+
+def clean(*arguments: str) -> int:
+    return cli.main(["clean", *arguments])
+
+
+def test_it_is_only_shown(left: Left, capsys: Capture) -> None:
+    os.sync()
+    before, stored = listing(left.target, all=True), left.stored()
+    assert clean("c") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{left.directory} (results in {left.results} on h, user me, id 1000)",
+        "  kept              1 file of 1.0 MiB  of repetitions, kept for a look at them",
+        "  sets             2 files of 2.0 MiB  data sets, for another run",
+        "nothing was removed; with --yes all of it is",
+    ]
+    assert listing(left.target, all=True) == before
+    assert left.stored() == stored
+
+
+def test_it_goes_and_the_results_stay(left: Left, capsys: Capture) -> None:
+    os.sync()
+    before, stored = listing(left.target), left.stored()
+    assert clean("--yes", str(left.results)) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith(f"{left.directory}: removed 4 files of 3.0 MiB and 5 directories in ")
+    assert said.err == ""
+    assert names(left.target) == ["precious", "theirs"]
+    assert listing(left.target) == before
+    assert left.stored() == stored
+    assert json.loads((left.results / "target.json").read_text())["tidied"] is True
+    for again in (["--yes"], []):
+        assert clean("c", *again) == 0
+        assert capsys.readouterr().out.startswith(f"nothing is left: {left.directory} is not there (its place is on ")
+
+
+def test_several_campaigns(left: Left, tmp_path: Path, capsys: Capture) -> None:
+    another = Left(tmp_path, "d")
+    another.know(uuid="another")
+    third = Left(tmp_path, "e")
+    assert clean("--yes", "c", "d", "e") == 1
+    assert f"{another.directory} belongs to another campaign" in capsys.readouterr().err
+    assert [Path(one.directory).exists() for one in (left, another, third)] == [False, True, False]
+
+
+def test_no_campaign_and_nothing_measured(left: Left, capsys: Capture) -> None:
+    assert clean("--yes", "c", "none") == 1
+    assert "no results of a campaign `none` in results/ (there are: c)" in capsys.readouterr().err
+    assert Path(left.directory).exists()
+    (left.results / "target.json").unlink()
+    assert clean("--yes", "c") == 0
+    assert capsys.readouterr().out == "results/c knows of nothing on a target: nothing was measured\n"
+
+
+@pytest.mark.parametrize("known", [{"uuid": None}, {"uuid": 5}, {"directory": None}])
+def test_results_that_are_damaged(left: Left, capsys: Capture, known: dict[str, Any]) -> None:
+    left.know(**{"uuid": marker(left.directory)["uuid"]} | known)
+    assert clean("--yes", "c") == 1
+    assert "target.json is damaged" in capsys.readouterr().err
+    assert marker(left.directory)
+
+
+@pytest.mark.parametrize("how", ["another", "none", "link"])
+@pytest.mark.parametrize("yes", [["--yes"], []])
+def test_what_is_not_ours(left: Left, capsys: Capture, how: str, yes: list[str]) -> None:
+    if how == "another":
+        left.know(uuid="11111111-1111-1111-1111-111111111111")
+        expected = f"{left.directory} belongs to another campaign (results in {left.results} on h, user me, id 1000)"
+    elif how == "none":
+        (Path(left.directory) / "iosweep.json").unlink()
+        expected = f"{left.directory} has no marker iosweep.json of ours; it is left alone"
+    else:
+        Path(left.directory).rename(left.target / "moved")
+        Path(left.directory).symlink_to("moved")
+        expected = f"{left.directory} is a symbolic link; it is not followed"
+    before = listing(left.target, all=True)
+    assert clean("c", *yes) == 1
+    said = capsys.readouterr()
+    assert expected in said.err
+    assert said.out == ""
+    assert listing(left.target, all=True) == before
+
+
+def test_a_copy_of_the_results_is_as_good(left: Left, tmp_path: Path, capsys: Capture) -> None:
+    shutil.copytree(left.results, tmp_path / "copy")
+    shutil.rmtree(left.results)
+    assert clean(str(tmp_path / "copy")) == 0
+    assert f"(results in {left.results} on h" in capsys.readouterr().out  # whose it is
+    assert clean("--yes", str(tmp_path / "copy")) == 0
+    assert not Path(left.directory).exists()
+
+
+def test_a_target_that_is_not_there(left: Left, capsys: Capture) -> None:
+    left.target.rename(left.target.with_name("elsewhere"))
+    assert clean("--yes", "c") == 1
+    assert f"the target {left.target} does not exist; is the file system mounted?" in capsys.readouterr().err
+
+
+def test_not_while_it_is_measured(left: Left, capsys: Capture) -> None:
+    with Store(left.results).locked():
+        assert clean("c") == 0  # looking does no harm
+        assert clean("--yes", "c") == 1
+    said = capsys.readouterr().err
+    assert said == (
+        f"results/c is being measured by process {os.getpid()} on {socket.gethostname()}; wait for it, or stop it\n"
+    )
+    assert marker(left.directory)
+
+
+def test_not_while_another_campaign_measures_the_file_system(left: Left, tmp_path: Path, capsys: Capture) -> None:
+    identity = exclusive.identity(target.identify(str(left.target)))
+    (tmp_path / "locks").mkdir()
+    for lock in (None, str(tmp_path / "locks")):
+        left.know(uuid=marker(left.directory)["uuid"], lock=lock)
+        with exclusive.hold(lock, identity, {"campaign": "other", "results": "/r"}):
+            assert clean("--yes", "c") == 1
+        assert "(campaign other, results in /r, since " in capsys.readouterr().err
+    left.know(uuid=marker(left.directory)["uuid"], lock=str(tmp_path / "none"))
+    assert marker(left.directory)
+    assert clean("--yes", "c") == 0  # a campaign that is long over
+    assert "note: no lock keeps measurements off: " in capsys.readouterr().err
+    assert not Path(left.directory).exists()
+
+
+@pytest.mark.parametrize("arguments", [(), ("--yes",)])
+def test_not_mounted_is_not_gone(left: Left, capsys: Capture, arguments: tuple[str, ...]) -> None:
+    """It may be there again tomorrow."""
+    left.know(uuid=marker(left.directory)["uuid"], file_system="wekafs backend/fs")
+    away = Path(left.directory).rename(left.target / "iosweep-away")
+    assert clean("c", *arguments) == 1
+    assert "is not there, and was on wekafs backend/fs; is that mounted? (Now: " in capsys.readouterr().err
+    away.rename(left.directory)
+    assert clean("c", "--yes") == 0
+
+
+def test_results_that_cannot_be_locked(left: Left, capsys: Capture) -> None:
+    (left.results / "lock").mkdir()
+    assert clean("--yes", "c") == 1
+    assert capsys.readouterr().err == "results/c cannot be locked: Is a directory\n"
+
+
+def test_as_long_as_it_may(left: Left, capsys: Capture) -> None:
+    assert clean("--yes", "--time", "0s", "c") == 6
+    said = capsys.readouterr()
+    assert said.out.startswith(f"{left.directory}: removed 0 files of 0 B and 0 directories in ")
+    assert said.err == f"the time is up; left in {left.directory}: kept, sets; run it again\n"
+    assert clean("--yes", "--time", "10min", "c") == 0
+    assert not Path(left.directory).exists()
+
+
+@pytest.mark.parametrize("option", ["--time=5", "--time=soon", "--workers=0", "--workers=65", "--workers=-1"])
+def test_wrong_options(left: Left, capsys: Capture, option: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        clean("--yes", option, "c")
+    assert caught.value.code == 2
+    assert f"`{option.partition('=')[2]}` is not" in capsys.readouterr().err
+    assert marker(left.directory)
+
+
+@as_root
+def test_what_cannot_be_removed_is_named(left: Left, capsys: Capture) -> None:
+    where = Path(trees.ensure(left.directory, "sets/x"))
+    with mounted("mount", "-t", "tmpfs", "tmpfs", str(where)):
+        assert clean("--yes", "c") == 1
+        said = capsys.readouterr()
+        assert "removed 3 files of 3.0 MiB" in said.out
+        assert said.err == "not removed: sets/x: a mount point, it is left alone\n"
+    assert clean("--yes", "c") == 0
+
+
+@as_root
+@needs_bindfs
+def test_a_target_that_hangs(left: Left, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "m").mkdir()
+    with subprocess.Popen(["bindfs", "-f", str(left.target), str(tmp_path / "m")]) as server:
+        try:
+            while not (tmp_path / "m").is_mount():
+                assert server.poll() is None
+            directory = f"{tmp_path}/m/iosweep-c"
+            left.know(uuid=marker(directory)["uuid"], directory=directory, deadline=0.5)
+            server.send_signal(signal.SIGSTOP)
+            assert clean("--yes", "c") == 4
+        finally:
+            server.kill()
+            server.wait()
+            subprocess.run(["umount", str(tmp_path / "m")], check=True)
+    assert (
+        f"the target does not answer: no progress for 0.5 s while looking which file system it is ({tmp_path}/m)"
+        in capsys.readouterr().err
+    )
+    assert marker(left.directory)
+
+
+def test_what_is_on_the_target_drives_no_terminal(left: Left, capsys: Capture) -> None:
+    (Path(left.directory) / "\x1b[2J\n\udcff").mkdir()
+    assert clean("c") == 0
+    assert r"  \x1b[2J\n\udcff " in capsys.readouterr().out
+    left.know(uuid="u", directory=left.directory + "\x1b[2J")
+    assert clean("c") == 0
+    assert r"iosweep-c\x1b[2J is not there" in capsys.readouterr().out
+
+
+def test_ctrl_c_and_again(left: Left, tmp_path: Path) -> None:
+    """A removal that takes its time is stopped; the next one goes on."""
+    slowly = (
+        "import os, sys, time\n"
+        "from iosweep import agent, trees\n"
+        "unlink = os.unlink\n"
+        "def slow(name, *, dir_fd=None): unlink(name, dir_fd=dir_fd); time.sleep(0.05)\n"
+        "trees.os.unlink = slow\n"
+        "agent.main()"
+    )
+    (tmp_path / "slowly.py").write_text(slowly)
+    program = (
+        "import sys; from iosweep import agent, cli, exclusive\n"
+        f"exclusive.DEFAULT = {str(tmp_path)!r}\n"
+        f"agent.Agent.argv = (sys.executable, {str(tmp_path / 'slowly.py')!r})\n"
+        "sys.exit(cli.main(['clean', '--yes', '--workers=1', 'c']))"
+    )
+    for number in range(50):
+        (Path(left.directory) / "sets" / str(number)).touch()
+    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True) as running:
+        while len(names(Path(left.directory) / "sets")) > 40:
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert len(names(Path(left.directory) / "sets")) > 0
+    assert said == f"stopped; what is left in {left.directory} goes when it is run again\n"
+    assert marker(left.directory)
+    assert clean("--yes", "c") == 0
+    assert not Path(left.directory).exists()

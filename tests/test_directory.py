@@ -1,0 +1,182 @@
+"""What stays in the campaign's directory on the target, how long it rests after a deletion, and its layout."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from allocation import SWEEP, Allocation
+from iosweep import forecast, plan
+from iosweep.agent import Agent
+from iosweep.config import read
+from iosweep.directory import Directory
+from iosweep.store import Store
+from iosweep.target import Refused
+
+#: Two points that write new files; the one with two workers fails when they are there.
+FAILS = SWEEP | {"phases": ["seq_write"], "options": {"file_size": "64m", "transfer_size": "1m", "write_mode": "new"}}
+FAIL = 'case "$*" in *--numjobs=2*) "$fio" "$@"; exit 7;; esac; exec "$fio" "$@"'
+
+
+def paths(directory: Path) -> list[str]:
+    """Directories of files below it, by what they are for."""
+    return sorted({str(f.parent.relative_to(directory)) for f in directory.rglob("*") if f.is_file()} - {"."})
+
+
+@pytest.mark.usefixtures("fio")
+@pytest.mark.parametrize("keep", ["none", "failed", "all"])
+def test_what_stays_when_all_is_measured(tmp_path: Path, keep: str) -> None:
+    made = Allocation(tmp_path, keep=keep)
+    made.configure(sweeps=[FAILS, SWEEP | {"name": "r", "axes": {}, "phases": ["rand_read"]}])
+    made.fake(FAIL)
+    output = made.measure()
+    first, second = (p.id for p in made.plan.points if p.phases == ("seq_write",))
+    sets = ["sets/fio-read-256k-1"]
+    assert (paths(made.ours) if made.ours.exists() else None) == {
+        "none": None,
+        "failed": [f"kept/{second}-r001-1/seq_write"],
+        "all": [f"kept/{point}-r001-1/seq_write" for point in sorted((first, second))] + sets,
+    }[keep]
+    assert ("removed from the target: " in output) == (keep != "all")
+    if keep == "failed":  # and what does not fail leaves nothing: then it is gone altogether
+        assert "removed from the target: 1 file, 256 KiB (target.keep: failed)" in output
+    assert [r["point"] for r in made.rows() if r["verdict"] == "invalid"] == [second]
+
+
+@pytest.mark.usefixtures("fio")
+def test_nothing_failed_and_nothing_stays(tmp_path: Path) -> None:
+    made = Allocation(tmp_path, FAILS, keep="failed")
+    made.measure()
+    assert not made.ours.exists()
+
+
+@pytest.mark.usefixtures("fio")
+def test_data_sets_stay_as_long_as_something_is_left(tmp_path: Path) -> None:
+    made = Allocation(tmp_path, SWEEP | {"phases": ["rand_read"]})
+    made.measure("--only", "1t")
+    assert paths(made.ours) == ["sets/fio-read-256k-1"]
+    made.measure()
+    assert not made.ours.exists()
+
+
+@pytest.mark.usefixtures("fio")
+def test_what_could_not_be_removed_is_removed_by_the_next_run(tmp_path: Path) -> None:
+    """A runner that was killed at the very end: nothing is left to measure, and something on the target."""
+    made = Allocation(tmp_path, SWEEP | {"axes": {}, "phases": ["rand_read"]}, keep="all")
+    made.measure()
+    made.keep = "none"
+    made.configure(SWEEP | {"axes": {}, "phases": ["rand_read"]})
+    stored = made.files()
+    made.measure()
+    assert not made.ours.exists()
+    assert made.files() == stored
+
+
+@pytest.mark.usefixtures("fio")
+def test_time_to_settle_after_a_deletion(tmp_path: Path) -> None:
+    made = Allocation(tmp_path)
+    made.configure(FAILS, target={"settle": "500ms"})
+    made.measure()
+    settled = [
+        run["settled_s"]
+        for point in made.plan.points
+        for _, r in made.store.records_of(point.id)
+        for run in r["phases"]
+    ]
+    assert settled.count(None) == 1  # the first: nothing had been deleted
+    [waited] = [s for s in settled if s is not None]
+    assert 0.5 <= waited < 30
+
+
+@pytest.mark.usefixtures("fio")
+def test_a_campaign_that_goes_elsewhere_leaves_nothing_unknown(tmp_path: Path) -> None:
+    made = Allocation(tmp_path, SWEEP | {"axes": {}}, keep="all")
+    made.measure()
+    (tmp_path / "elsewhere").mkdir()
+    made.target = tmp_path / "elsewhere"
+    made.configure(SWEEP | {"axes": {}})
+    assert f"this campaign has left {made.ours} on another target; `iosweep clean c --yes` removes it" in made.measure(
+        code=3
+    )
+    assert list(made.target.iterdir()) == []
+
+
+# Layout: no file system here has one that can be set, so the agent is a stand-in that remembers what it is asked.
+
+
+class Asked:
+    """A stand-in for the agent of a target of some type. `marker`: the directory is ours."""
+
+    def __init__(self, marker: bool = False):
+        self.calls: list[tuple[Any, ...]] = []
+        self.marker = marker
+
+    def call(self, operation: str, *arguments: Any) -> Any:
+        self.calls.append((operation, *arguments[1:]))
+        removed = {"files": 0, "directories": 0, "bytes": 0, "left": False, "wrong": []}
+        space = {"used_bytes": 0, "free_bytes": 1 << 40, "used_inodes": 0, "free_inodes": 0, "device": 7}
+        known = {
+            "usage": {"bytes": 0, "files": 0},
+            "space": space,
+            "quota": [],
+            "claim": "some-uuid",
+            "ours": self.marker,
+        }
+        return {"remove": removed, "remove_all": removed, "read_layout": "stripe_count: 4", **known}.get(operation)
+
+    def asked(self, *operations: str) -> list[tuple[Any, ...]]:
+        return [call for call in self.calls if call[0] in operations]
+
+
+def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> Directory:
+    file = place / "c.yaml"
+    target = {"directory": str(place / "t"), "layout": layout}
+    file.write_bytes(orjson.dumps({"campaign": "c", "target": target, "sweeps": [SWEEP]}))
+    made = plan.make(read(file))
+    stand_in: Any = agent
+    directory = Directory(made, Store(place / "results"), stand_in)
+    directory.claim(fstype, f"{fstype} mgs:/fs", forecast.of(made))
+    return directory
+
+
+def test_a_layout_is_set_and_read_back(tmp_path: Path) -> None:
+    agent = Asked()
+    directory = claimed(tmp_path, ["-c", "4"], agent)
+    assert agent.asked("claim", "set_layout", "read_layout")[1:] == [
+        ("set_layout", "lustre", ["-c", "4"]),
+        ("read_layout", "lustre"),
+    ]
+    assert directory.recorded() == {
+        "directory": str(tmp_path / "t"), "layout": ["-c", "4"], "layout_is": "stripe_count: 4",
+    }  # fmt: skip
+
+
+def test_an_inherited_layout_is_read_only(tmp_path: Path) -> None:
+    agent = Asked()
+    claimed(tmp_path, "inherit", agent)
+    assert agent.asked("set_layout", "read_layout") == [("read_layout", "lustre")]
+
+
+def test_another_layout_needs_new_files(tmp_path: Path) -> None:
+    claimed(tmp_path, ["-c", "4"], Asked())
+    for layout, removed in ((["-c", "4"], []), (["-c", "8"], [("remove_all", "some-uuid")]), (["-c", "8"], [])):
+        agent = Asked(marker=True)
+        claimed(tmp_path, layout, agent)
+        assert agent.asked("remove_all") == removed
+
+
+def test_a_layout_that_cannot_be_set_here(tmp_path: Path) -> None:
+    agent = Asked()
+    with pytest.raises(Refused, match=r"can be set on lustre and beegfs, and the target is ext4: leave it out"):
+        claimed(tmp_path, ["-c", "4"], agent, "ext4")
+    assert agent.asked("claim", "set_layout") == []
+
+
+def test_the_stand_in_knows_operations_that_there_are() -> None:
+    from iosweep.agent import OPERATIONS
+
+    assert {"usage", "space", "quota", "claim", "ours", "remove", "remove_all", "read_layout", "set_layout"} <= set(
+        OPERATIONS
+    )
+    assert callable(Agent.call)

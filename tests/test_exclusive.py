@@ -1,0 +1,501 @@
+"""One campaign at a time per file system: real processes that want the same lock."""
+
+import errno
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iosweep import exclusive
+from iosweep.exclusive import Busy, Exclusion, Unusable, hold
+
+DISK = "ext4 /dev/sda1"
+NETWORK = "nfs4 server:/export"
+OWNER = {"campaign": "c", "results": "/home/me/results/c"}
+NOBODY = 65534
+
+#: Holds a lock until its standard input ends; says what came of it.
+HOLDER = """
+import subprocess, sys
+from iosweep.exclusive import Busy, hold
+directory, identity, tool = sys.argv[1:]
+try:
+    with hold(directory, identity, {"campaign": "theirs", "results": "/r"}) as found:
+        if tool:  # as an agent starts one; it outlives us
+            print(subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).pid)
+        print("held", found.note, flush=True)
+        sys.stdin.read()
+except Busy as error:
+    print("busy", error, flush=True)
+"""
+
+
+class Other:
+    """Another process that wants a lock."""
+
+    def __init__(self, directory: Path, identity: str = DISK, tool: str = "", umask: int = -1) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, str(directory), identity, tool],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, umask=umask,
+        )  # fmt: skip
+
+    def line(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline().strip()
+
+    def end(self) -> None:
+        self.process.communicate(timeout=30)
+
+
+@pytest.fixture
+def other() -> Iterator[Callable[..., Other]]:
+    started: list[Other] = []
+
+    def start(*arguments: Any, **more: Any) -> Other:
+        started.append(Other(*arguments, **more))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.end()
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A directory as /tmp is one: everybody's, sticky, and all users get there."""
+    directory = Path(tempfile.mkdtemp(prefix="iosweep-test-"))
+    directory.chmod(0o1777)
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What is taken for /tmp."""
+    monkeypatch.setattr(exclusive, "DEFAULT", str(tmp_path))
+    return tmp_path
+
+
+def lock(directory: Path) -> Path:
+    (found,) = directory.glob("iosweep-*.lock")
+    return found
+
+
+def handles() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def a_lock(directory: Path, identity: str = DISK) -> Path:
+    """The lock's file, as it is when nobody holds it."""
+    with hold(str(directory), identity, OWNER):
+        return lock(directory)
+
+
+def write_owner(directory: Path, **change: Any) -> Path:
+    file = a_lock(directory)
+    mine = {"pid": 12, "user": "ann", "host": socket.gethostname(), "since": "2025-01-02T03:04:05+00:00"}
+    file.write_text(json.dumps(mine | OWNER | change))
+    return file
+
+
+# Which file system
+
+
+@pytest.mark.parametrize(
+    ("source", "fstype", "expected"),
+    [
+        ("/dev/sda1", "ext4", "ext4 /dev/sda1"),
+        ("server:/export", "nfs4", "nfs4 server:/export"),
+        ("10.0.0.1@tcp:/scratch", "lustre", "lustre 10.0.0.1@tcp:/scratch"),
+        ("backend/fs", "wekafs", "wekafs backend/fs"),
+        ("tmpfs", "tmpfs", "tmpfs tmpfs 0a"),
+        ("overlay", "overlay", "overlay overlay 0a"),
+        ("none", "tmpfs", "tmpfs none 0a"),
+        ("beegfs_nodev", "beegfs", "beegfs beegfs_nodev 0a"),
+    ],
+)
+def test_identity(source: str, fstype: str, expected: str) -> None:
+    facts = {"source": source, "fstype": fstype, "fsid": "0a", "device": 5, "mount": "x", "writable": True}
+    assert exclusive.identity(facts) == expected
+
+
+def test_one_lock_for_each_file_system(tmp_path: Path) -> None:
+    with (
+        hold(str(tmp_path), DISK, OWNER),
+        hold(str(tmp_path), NETWORK, OWNER),
+        hold(str(tmp_path), "x \udcff\n/", OWNER),
+    ):
+        assert all(re.fullmatch(r"iosweep-[0-9a-f]{16}\.lock", f.name) for f in tmp_path.iterdir())
+        assert len(list(tmp_path.iterdir())) == 3
+
+
+# Held
+
+
+def test_the_second_is_refused_with_who_holds_it(tmp_path: Path, other: Callable[..., Other]) -> None:
+    first = other(tmp_path)
+    assert first.line() == "held None"
+    with pytest.raises(Busy) as caught, hold(str(tmp_path), DISK, OWNER):
+        pass
+    said = str(caught.value)
+    assert said.startswith(f"the file system {DISK} is being measured by process {first.process.pid} of user ")
+    assert f" on host {socket.gethostname()} (campaign theirs, results in /r, since 20" in said
+    assert f"wait for it, or stop it (its lock is {lock(tmp_path)})" in said
+    with hold(str(tmp_path), NETWORK, OWNER):  # another file system is another matter
+        pass
+    first.end()
+    with hold(str(tmp_path), DISK, OWNER) as found:
+        assert found.note is None
+
+
+def test_what_stands_in_it(tmp_path: Path) -> None:
+    with hold(str(tmp_path), DISK, OWNER):
+        found = json.loads(lock(tmp_path).read_text())
+        assert set(found) == {"user", "uid", "pid", "host", "since", "file system", "campaign", "results"}
+        assert (found["pid"], found["uid"], found["file system"]) == (os.getpid(), os.getuid(), DISK)
+        with pytest.raises(Busy), hold(str(tmp_path), DISK, OWNER):  # not twice in one process, either
+            pass
+        assert json.loads(lock(tmp_path).read_text()) == found
+    assert lock(tmp_path).read_bytes() == b""
+
+
+def test_an_end_by_a_signal_of_ours_is_in_good_order(tmp_path: Path) -> None:
+    class Stopped(BaseException):
+        pass
+
+    with pytest.raises(Stopped), hold(str(tmp_path), DISK, OWNER):
+        raise Stopped
+    with hold(str(tmp_path), DISK, OWNER) as found:
+        assert found.note is None
+
+
+def test_a_killed_owner_is_taken_over_and_said(tmp_path: Path, other: Callable[..., Other]) -> None:
+    first = other(tmp_path)
+    assert first.line() == "held None"
+    first.process.kill()
+    first.process.wait()
+    with hold(str(tmp_path), DISK, OWNER) as found:
+        assert re.fullmatch(
+            rf"the lock {lock(tmp_path)} was left by process {first.process.pid} of user \S+ on host \S+ \(campaign"
+            r" theirs, results in /r, since \S+\), which is gone; taken over",
+            str(found.note),
+        )
+        assert found.enforced
+    with hold(str(tmp_path), DISK, OWNER) as found:  # that is said once
+        assert found.note is None
+
+
+def test_what_an_owner_started_does_not_hold_it_for_him(tmp_path: Path, other: Callable[..., Other]) -> None:
+    first = other(tmp_path, tool="yes")
+    tool = int(first.line())
+    try:
+        assert first.line() == "held None"
+        first.process.kill()
+        first.process.wait()
+        os.kill(tool, 0)  # it lives
+        with hold(str(tmp_path), DISK, OWNER) as found:
+            assert "which is gone" in str(found.note)
+    finally:
+        os.kill(tool, signal.SIGKILL)
+
+
+def test_a_forked_child_does_not_hold_it_after_its_end(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    with hold(str(tmp_path), DISK, OWNER):
+        if not (child := os.fork()):
+            os.read(reading, 1)
+            os._exit(0)
+    try:
+        with hold(str(tmp_path), DISK, OWNER) as found:
+            assert found.note is None
+    finally:
+        os.write(writing, b"x")
+        os.waitpid(child, 0)
+        os.close(reading)
+        os.close(writing)
+
+
+def test_twenty_at_once(tmp_path: Path) -> None:
+    # children of ours and not new interpreters: they arrive at the same time
+    start, go = os.pipe()
+    said, say = os.pipe()
+    children = []
+    for _ in range(20):
+        if not (child := os.fork()):
+            os.close(go)
+            os.read(start, 1)  # ends for all of them at once
+            try:
+                with hold(str(tmp_path), DISK, OWNER):
+                    os.write(say, b"h")
+                    signal.pause()
+            except Busy:
+                os.write(say, b"b")
+            finally:
+                os._exit(1)
+        children.append(child)
+    try:
+        os.close(go)
+        answers = b""
+        while len(answers) < 20:
+            answers += os.read(said, 20)
+        assert sorted(answers) == sorted(b"h" + b"b" * 19)
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        for handle in (start, said, say):
+            os.close(handle)
+    with hold(str(tmp_path), DISK, OWNER) as found:
+        assert "which is gone" in str(found.note)
+
+
+def test_a_lock_that_is_tidied_away_before_it_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # whoever held the removed file would hold nothing: the next one makes another
+    real, times = fcntl.flock, [0]
+
+    def late(handle: int, how: int) -> None:
+        if how & fcntl.LOCK_EX and times[0] < 2:
+            times[0] += 1
+            lock(tmp_path).unlink()
+        real(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with hold(str(tmp_path), DISK, OWNER) as found:
+        assert found.enforced
+        with pytest.raises(Busy), hold(str(tmp_path), DISK, OWNER):
+            pass
+    times[0], before = -1000, handles()  # for ever
+    with hold(str(tmp_path), DISK, OWNER) as found:
+        assert not found.enforced
+    assert handles() == before
+
+
+# Whose file it is
+
+
+def test_all_users_may_lock_whatever_the_umask(shared: Path, other: Callable[..., Other]) -> None:
+    first = other(shared, umask=0o077)
+    assert first.line() == "held None"
+    assert stat.S_IMODE(lock(shared).stat().st_mode) == 0o666
+    before = os.umask(0o027)
+    assert os.umask(before) == 0o027
+    with hold(str(shared), NETWORK, OWNER):
+        assert os.umask(before) == before  # ours is as it was
+
+
+def as_nobody(act: Callable[[], str]) -> str:
+    """What a function gives for another user, in a child."""
+    if os.getuid():
+        pytest.skip("root: needed to become another user")
+    reading, writing = os.pipe()
+    if not (child := os.fork()):
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            os.write(writing, act().encode())
+        except BaseException as error:
+            os.write(writing, f"{type(error).__name__}: {error}".encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        said = file.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def take(directory: Path) -> str:
+    with hold(str(directory), DISK, OWNER) as found:
+        if not found.enforced:
+            return found.evidence
+        return f"{found.note} {json.loads(lock(directory).read_text() or '{}').get('uid')}"
+
+
+@pytest.fixture(params=["0", "2"])
+def protected(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both ways of the kernel with files of others in directories of all (most distributions: 2)."""
+    setting = Path("/proc/sys/fs/protected_regular")
+    if os.getuid() or not os.access(setting, os.W_OK):
+        pytest.skip("root: needed for fs.protected_regular")
+    before = setting.read_text()
+    setting.write_text(request.param)
+    yield
+    setting.write_text(before)
+
+
+@pytest.mark.usefixtures("protected")
+def test_another_users_lock(shared: Path) -> None:
+    with hold(str(shared), DISK, OWNER):
+        assert as_nobody(lambda: take(shared)).startswith(f"Busy: the file system {DISK} is being measured by process")
+    assert as_nobody(lambda: take(shared)) == f"None {NOBODY}"
+    lock(shared).chmod(0o644)  # only to be read: locked all the same, but nobody can write who it is
+    assert as_nobody(lambda: take(shared)) == "None None"
+    lock(shared).chmod(0o600)
+    assert as_nobody(lambda: take(shared)) == f"the lock {lock(shared)} cannot be taken: Permission denied"
+
+
+@pytest.mark.usefixtures("protected")
+def test_root_takes_another_users_lock(shared: Path) -> None:
+    assert as_nobody(lambda: take(shared)) == f"None {NOBODY}"
+    assert lock(shared).stat().st_uid == NOBODY
+    assert take(shared) == "None 0"
+
+
+def test_no_right_to_make_it(shared: Path) -> None:
+    shared.chmod(0o755)
+    said = as_nobody(lambda: take(shared))
+    assert re.fullmatch(rf"the lock {shared}/iosweep-\w+\.lock cannot be taken: Permission denied", said)
+
+
+# What somebody planted
+
+
+@pytest.mark.parametrize("what", ["link", "dangling link", "fifo", "directory", "socket", "second name"])
+def test_no_plain_file_in_its_place(tmp_path: Path, what: str) -> None:
+    file = a_lock(tmp_path)
+    file.unlink()
+    precious = tmp_path / "precious"
+    precious.write_text("x")
+    with socket.socket(socket.AF_UNIX) as end:
+        plant: dict[str, Callable[[], Any]] = {
+            "link": lambda: file.symlink_to(precious),
+            "dangling link": lambda: file.symlink_to(tmp_path / "none"),
+            "fifo": lambda: os.mkfifo(file),
+            "directory": file.mkdir,
+            "socket": lambda: end.bind(str(file)),
+            "second name": lambda: file.hardlink_to(precious),
+        }
+        plant[what]()
+    before = file.lstat()
+    with pytest.raises(Unusable, match=f"^{file} is no plain file, and is left alone; remove it"), hold(
+        str(tmp_path), DISK, OWNER
+    ):  # fmt: skip
+        pass
+    assert precious.read_text() == "x"
+    assert not (tmp_path / "none").exists()
+    assert (file.lstat().st_mode, file.lstat().st_ino) == (before.st_mode, before.st_ino)
+
+
+JUNK = [b"x", b"\xff\xfe", b"{}", b"[]", b"null", b"7", b'{"pid": 5}', b"[" * 20000, b"\0" * (1 << 20)]
+
+
+@pytest.mark.parametrize("content", JUNK, ids=range(len(JUNK)))
+def test_rubbish_in_it(tmp_path: Path, content: bytes) -> None:
+    file = a_lock(tmp_path)
+    file.write_bytes(content)
+    with hold(str(tmp_path), DISK, OWNER) as found:
+        assert found.note == f"the lock {file} was left by another process, which is gone; taken over"
+        file.write_bytes(content)
+        with pytest.raises(Busy, match="is being measured by another process; two at once"), hold(
+            str(tmp_path), DISK, OWNER
+        ):  # fmt: skip
+            pass
+
+
+def test_an_owner_that_is_about_to_write(tmp_path: Path) -> None:
+    with hold(str(tmp_path), DISK, OWNER):
+        lock(tmp_path).write_bytes(b"")
+        with pytest.raises(Busy, match="by another process"), hold(str(tmp_path), DISK, OWNER):
+            pass
+
+
+def test_nothing_in_it_reaches_a_terminal(tmp_path: Path) -> None:
+    write_owner(tmp_path, user="\x1b[2J", campaign="a\nb" * 1000, pid={"a": 1})
+    with hold(str(tmp_path), DISK, OWNER) as found:
+        assert found.note
+        assert found.note.isprintable()
+        assert "of user ?[2J on" in found.note
+        assert len(found.note) < 1500
+
+
+# What it is worth
+
+
+@pytest.mark.parametrize(
+    ("identity", "configured", "enforced", "evidence"),
+    [
+        (DISK, False, True, "no other campaign on this machine (lock FILE)"),
+        ("tmpfs tmpfs 0a", False, True, "no other campaign on this machine (lock FILE)"),
+        (NETWORK, False, False,
+         "only campaigns on this machine are kept off (FILE); set target.lock to a directory that all nodes see"),
+        ("fuse.new backend/fs", False, False, "only campaigns on this machine are kept off (FILE);"),
+        (DISK, True, True, "no other campaign that locks in DIRECTORY (NAME)"),
+        (NETWORK, True, True, "no other campaign that locks in DIRECTORY (NAME)"),
+    ],
+)  # fmt: skip
+def test_how_far_it_reaches(tmp: Path, identity: str, configured: bool, enforced: bool, evidence: str) -> None:
+    with hold(str(tmp) if configured else None, identity, OWNER) as found:
+        file = lock(tmp)
+        for word, value in {"FILE": str(file), "DIRECTORY": str(tmp), "NAME": file.name}.items():
+            evidence = evidence.replace(word, value)
+        assert (found.enforced, found.note) == (enforced, None)
+        assert found.evidence.startswith(evidence)
+
+
+def test_an_owner_on_another_host_may_live(tmp_path: Path) -> None:
+    # a mount that keeps its locks to itself lets us have the lock of a campaign that runs
+    file = write_owner(tmp_path, host="n7")
+    with hold(str(tmp_path), DISK, OWNER) as found:
+        assert not found.enforced
+        assert found.evidence == f"{file} names a campaign on host n7; from here its end cannot be seen"
+        assert "process 12 of user ann on host n7" in str(found.note)
+        assert "which is gone" not in str(found.note)
+    with hold(str(tmp_path), DISK, OWNER) as found:
+        assert found.enforced
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF])
+def test_a_directory_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def missing(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", missing)
+    before = handles()
+    with hold(str(tmp_path), DISK, OWNER) as found:
+        assert found == Exclusion(False, f"the lock {lock(tmp_path)} cannot be taken: {os.strerror(number)}")
+    assert handles() == before
+
+
+def test_a_full_disk_keeps_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with hold(str(tmp_path), DISK, OWNER) as found:
+        assert found.enforced
+        with pytest.raises(Busy, match="by another process"), hold(str(tmp_path), DISK, OWNER):
+            pass
+
+
+def test_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("x")
+    for name in ("none", "file"):
+        with pytest.raises(Unusable, match=f"^target.lock {tmp_path}/{name} is not a directory; make it where"), hold(
+            f"{tmp_path}/{name}", DISK, OWNER
+        ):  # fmt: skip
+            pass
+    monkeypatch.setattr(exclusive, "DEFAULT", f"{tmp_path}/none")
+    with hold(None, DISK, OWNER) as found:  # a machine without /tmp: nothing that its user could set right
+        assert not found.enforced
+        assert found.evidence.endswith("cannot be taken: No such file or directory")
+
+
+def test_a_directory_with_a_relative_or_strange_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("-rf", "a b$(x)", "é\udcff"):
+        Path(name).mkdir()
+        with hold(name, DISK, OWNER) as found:
+            assert f"{tmp_path}/{name}" in found.evidence

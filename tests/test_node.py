@@ -1,0 +1,256 @@
+"""Facts of a node, from small trees like those of real machines, and the environment that is kept."""
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iosweep import columns, node, target
+
+TARGET = {"source": "/dev/x", "fstype": "ext4", "mount": "/dev/x on /t type ext4 (rw)", "fsid": "1", "device": 1}
+SPACE = {"used_bytes": 300, "free_bytes": 700, "used_inodes": 5, "free_inodes": 95}
+
+#: Two sockets with hyper-threading, two NUMA nodes, a link that is up, one without a cable, one switched off, and an
+#: InfiniBand adapter; loopback and a bridge beside them.
+SERVER = {
+    "proc/sys/kernel/hostname": "node01\n",
+    "proc/sys/kernel/osrelease": "5.14.0-503.el9.x86_64\n",
+    "etc/os-release": 'NAME="Rocky Linux"\nPRETTY_NAME="Rocky Linux 9.5 (Blue Onyx)"\n',
+    "proc/cpuinfo": "processor\t: 0\nmodel\t\t: 106\nmodel name\t: Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz\n",
+    "proc/self/status": "Name:\tpython\nCpus_allowed:\tff\nCpus_allowed_list:\t0-7\n",
+    "proc/meminfo": "MemTotal:       264000000 kB\nMemFree:        1 kB\nMemAvailable:   132000000 kB\n",
+    "proc/loadavg": "0.50 1.25 2.00 1/111 10569\n",
+    "sys/devices/system/cpu/online": "0-7\n",
+    **{f"sys/devices/system/cpu/cpu{n}/topology/physical_package_id": f"{n % 4 // 2}\n" for n in range(8)},
+    **{f"sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list": f"{n % 4},{n % 4 + 4}\n" for n in range(8)},
+    **{f"sys/devices/system/cpu/cpufreq/policy{n}/scaling_governor": "performance\n" for n in range(8)},
+    "sys/devices/system/node/online": "0-1\n",
+    "sys/devices/system/node/node0/cpulist": "0-1,4-5\n",
+    "sys/devices/system/node/node0/meminfo": "Node 0 MemTotal:       132000000 kB\nNode 0 MemFree: 1 kB\n",
+    "sys/devices/system/node/node1/cpulist": "2-3,6-7\n",
+    "sys/devices/system/node/node1/meminfo": "Node 1 MemTotal:       132000000 kB\n",
+    "sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
+    "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+    "sys/class/net/lo/operstate": "unknown\n",
+    "sys/class/net/br0/operstate": "up\n",
+    "sys/class/net/ens1/device/driver": "-> ../../../bus/pci/drivers/ice",
+    "sys/class/net/ens1/flags": "0x1003\n",
+    "sys/class/net/ens1/operstate": "up\n",
+    "sys/class/net/ens1/speed": "100000\n",
+    "sys/class/net/ens2/device/driver": "-> ../../../bus/pci/drivers/ice",
+    "sys/class/net/ens2/flags": "0x1003\n",
+    "sys/class/net/ens2/operstate": "down\n",
+    "sys/class/net/ens2/speed": "-1\n",
+    "sys/class/net/ens3/device/vendor": "0x8086\n",
+    "sys/class/net/ens3/flags": "0x1002\n",
+    "sys/class/net/ens3/operstate": "down\n",
+    "sys/class/infiniband/mlx5_0/device/driver": "-> ../../../../bus/pci/drivers/mlx5_core",
+    "sys/class/infiniband/mlx5_0/ports/1/rate": "200 Gb/sec (4X HDR)\n",
+    "sys/class/infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
+    "sys/class/infiniband/mlx5_0/ports/1/phys_state": "5: LinkUp\n",
+    "sys/class/infiniband/mlx5_0/ports/2/rate": "2.5 Gb/sec (1X SDR)\n",
+    "sys/class/infiniband/mlx5_0/ports/2/state": "1: DOWN\n",
+    "sys/class/infiniband/mlx5_0/ports/2/phys_state": "3: Disabled\n",
+}
+
+
+def tree(directory: Path, files: Mapping[str, str]) -> Path:
+    """The files below a directory; a text that begins with an arrow makes a symbolic link."""
+    for name, text in files.items():
+        file = directory / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if text.startswith("-> "):
+            file.symlink_to(text[3:])
+        else:
+            file.write_text(text)
+    return directory
+
+
+def server(directory: Path, changes: Mapping[str, str | None] = MappingProxyType({})) -> dict[str, Any]:
+    """Facts of the server. `changes`: files by the end of their names, replaced, or left out where None."""
+    kept = dict(SERVER)
+    for end, text in changes.items():
+        for name in [name for name in SERVER if name.endswith(end)]:
+            del kept[name]
+            if text is not None:
+                kept[name] = text
+    return node.facts(TARGET, SPACE, {"fio": ("/usr/bin/fio", "fio-3.36")}, tree(directory, kept))
+
+
+def test_facts_of_a_server(tmp_path: Path) -> None:
+    found = server(tmp_path)
+    assert datetime.fromisoformat(found.pop("read_at")).utcoffset() is not None
+    up = {"speed_bits_per_s": 100_000_000_000, "driver": "ice"}
+    assert found == {
+        "host": "node01",
+        "kernel": "5.14.0-503.el9.x86_64",
+        "os": "Rocky Linux 9.5 (Blue Onyx)",
+        "cpu_model": "Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz",
+        "cpus": 8,
+        "sockets": 2,
+        "threads_per_core": 2,
+        "cpus_allowed": "0-7",
+        "numa": [
+            {"node": 0, "cpus": "0-1,4-5", "memory_bytes": 132_000_000 * 1024},
+            {"node": 1, "cpus": "2-3,6-7", "memory_bytes": 132_000_000 * 1024},
+        ],
+        "governor": "performance",
+        "clocksource": "tsc",
+        "transparent_hugepages": "madvise",
+        "memory_bytes": 264_000_000 * 1024,
+        "nics": [
+            {"name": "ens1", "state": "up", **up},
+            {"name": "ens2", "state": "down", "speed_bits_per_s": None, "driver": "ice"},
+            {"name": "ens3", "state": "off", "speed_bits_per_s": None, "driver": None},
+            {"name": "mlx5_0/1", "state": "up", "speed_bits_per_s": 200_000_000_000, "driver": "mlx5_core"},
+            {"name": "mlx5_0/2", "state": "off", "speed_bits_per_s": 2_500_000_000, "driver": "mlx5_core"},
+        ],
+        "fstype": "ext4",
+        "mount": "/dev/x on /t type ext4 (rw)",
+        "memory_available_bytes": 132_000_000 * 1024,
+        "load_1_min": 0.5,
+        "load_5_min": 1.25,
+        "load_15_min": 2.0,
+        "target_bytes": 1000,
+        "target_free_bytes": 700,
+        "target_inodes": 100,
+        "target_free_inodes": 95,
+        "tools": [{"name": "fio", "path": "/usr/bin/fio", "version": "fio-3.36"}],
+    }
+
+
+def test_the_columns_hold_the_facts_as_they_are(tmp_path: Path) -> None:
+    found = server(tmp_path)
+    assert {c.name for c in columns.NODE_COLUMNS[1:]} == set(found)
+    stored = pa.Table.from_pylist([{"node": "n", **found}], columns.arrow_schema(columns.NODE_COLUMNS))
+    assert stored.to_pylist() == [{"node": "n", **found}]
+    assert {*node.VOLATILE} < set(found)
+
+
+def test_this_machine() -> None:
+    """What any Linux has, as others tell it."""
+    found = node.facts(target.identify("/tmp"), target.space("/tmp"))
+    assert found["host"] == os.uname().nodename
+    assert found["kernel"] == os.uname().release
+    assert found["memory_bytes"] == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert 0 < found["memory_available_bytes"] <= found["memory_bytes"]
+    assert len(node._numbers(found["cpus_allowed"])) == len(os.sched_getaffinity(0))
+    assert found["cpu_model"]
+    assert found["fstype"] in found["mount"]
+    assert 0 < found["target_free_bytes"] <= found["target_bytes"]
+    assert "lo" not in [nic["name"] for nic in found["nics"]]
+
+
+def test_what_cannot_be_read_is_not_recorded(tmp_path: Path) -> None:
+    found = node.facts(TARGET, root=tmp_path)
+    known = {"host", "cpu_model", "fstype", "mount", "read_at"}
+    assert {name for name, value in found.items() if value not in (None, [])} == known
+    assert found["host"] == os.uname().nodename  # never without a name
+
+
+@settings(max_examples=20)
+@given(texts=st.lists(st.text(max_size=20), min_size=len(SERVER), max_size=len(SERVER)))
+def test_rubbish_is_no_exception(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    names = [name for name, text in SERVER.items() if not text.startswith("-> ")]
+    root = tree(tmp_path_factory.mktemp("root"), {n: f" {text}" for n, text in zip(names, texts, strict=False)})
+    orjson.dumps(node.facts(TARGET, SPACE, root=root))
+
+
+def test_files_that_are_directories_or_not_text(tmp_path: Path) -> None:
+    (tmp_path / "proc/meminfo").mkdir(parents=True)
+    (tmp_path / "sys/class").mkdir(parents=True)
+    (tmp_path / "sys/class/net").write_text("")
+    (tmp_path / "proc/loadavg").write_bytes(b"\xff\xfe nan inf")
+    (tmp_path / "proc/cpuinfo").write_bytes(b"model name\t: \xff\n")
+    found = node.facts(TARGET, root=tmp_path)
+    assert (found["memory_bytes"], found["nics"], found["load_1_min"], found["load_5_min"]) == (None, [], None, None)
+    assert found["cpu_model"] == "\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "name", "value"),
+    [
+        ("scaling_governor", None, "governor", None),
+        ("enabled", "[always] madvise never", "transparent_hugepages", "always"),
+        ("thread_siblings_list", None, "threads_per_core", None),
+        ("cpu/online", "0,2-3", "cpus", 3),
+        ("cpuinfo", "processor : 0\nBogoMIPS : 50\nModel : Raspberry Pi 5\n", "cpu_model", "Raspberry Pi 5"),
+        ("os-release", "PRETTY_NAME='Arch Linux'", "os", "Arch Linux"),
+    ],
+)
+def test_other_machines(tmp_path: Path, file: str, text: str | None, name: str, value: object) -> None:
+    assert server(tmp_path, {file: text})[name] == value
+
+
+def test_governors_that_differ(tmp_path: Path) -> None:
+    assert server(tmp_path, {"policy3/scaling_governor": "powersave"})["governor"] == "performance, powersave"
+
+
+def test_a_file_system_that_counts_no_inodes(tmp_path: Path) -> None:
+    found = node.facts(TARGET, SPACE | {"used_inodes": 0, "free_inodes": 0}, root=tmp_path)
+    assert (found["target_bytes"], found["target_inodes"], found["target_free_inodes"]) == (1000, None, None)
+
+
+def test_another_run_is_the_same_node(tmp_path: Path) -> None:
+    found = server(tmp_path / "a")
+    changes = {"loadavg": "7 7 7", "proc/meminfo": "MemTotal: 264000004 kB\nMemAvailable: 5 kB\n"}
+    changes["node1/meminfo"] = "Node 1 MemTotal: 66000000 kB"
+    later = server(tmp_path / "b", changes)
+    later |= {"target_free_bytes": 1, "target_free_inodes": 1, "tools": [], "read_at": "2030-01-01T00:00:00+01:00"}
+    assert node.key(found) == node.key(later)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hostname": "node02"},
+        {"osrelease": "6.1"},
+        {"scaling_governor": "powersave"},
+        {"proc/meminfo": "MemTotal: 231000000 kB"},
+        {"node1/cpulist": "2-3"},
+        dict.fromkeys(("ens1/device/driver", "ens1/flags", "ens1/operstate", "ens1/speed")),
+        {"ens1/operstate": "down"},
+        {"ens1/speed": "25000"},
+        {"status": "Cpus_allowed_list: 0-3"},
+    ],
+)
+def test_what_tells_nodes_apart(tmp_path: Path, change: dict[str, str | None]) -> None:
+    assert node.key(server(tmp_path / "a")) != node.key(server(tmp_path / "b", change))
+
+
+def test_another_mount_is_another_node(tmp_path: Path) -> None:
+    found = server(tmp_path)
+    assert node.key(found) != node.key(found | {"mount": "/dev/x on /t type ext4 (rw,sync)"})
+
+
+def test_names_that_are_not_utf8_can_be_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_PRELOAD", "/lib/\udcff.so")
+    found = node.facts(TARGET | {"mount": "/dev/x on /t\udcff type ext4"}, root=tmp_path)
+    assert orjson.loads(orjson.dumps(found))["mount"] == r"/dev/x on /t\udcff type ext4"
+    assert orjson.loads(orjson.dumps(node.environment()))["LD_PRELOAD"] == r"/lib/\udcff.so"
+
+
+SECRETS = ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PATH_TOKEN", "UCX_TOKEN", "ROMIO_HINTS_KEY", "path", "LD_")
+
+
+def test_nothing_else_of_the_environment_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in node.ENVIRONMENT:
+        monkeypatch.setenv(name, f"value of {name}")
+    for name in SECRETS:
+        monkeypatch.setenv(name, "hunter2")
+    assert node.environment() == {name: f"value of {name}" for name in node.ENVIRONMENT}
+
+
+def test_what_is_not_set_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in node.ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TZ", "")
+    assert node.environment() == {"TZ": ""}

@@ -1,0 +1,307 @@
+"""Nodes in the report: their facts side by side, the node check, and means over unlike nodes."""
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+from rich.console import Console
+
+import results_factory as factory
+from iosweep.report import captions, headline, node_check, page, table, tables, words
+from iosweep.report import nodes as report_nodes
+from iosweep.report.data import Campaign, load
+from iosweep.report.node_check import NodeCheck
+from iosweep.report.nodes import Nodes
+from iosweep.report.summary import summarise
+from results_factory import NODE, G, sweep
+from results_factory import node_check as suite
+
+GIGABIT = 10**9
+
+
+def nic(**changes: Any) -> dict[str, Any]:
+    return {"name": "ib0", "state": "up", "speed_bits_per_s": 100 * GIGABIT, "driver": "mlx5_core"} | changes
+
+
+def shown(*changes: Mapping[str, Any]) -> Nodes:
+    """The nodes node01, node02 ..., with these facts instead of NODE's."""
+    rows = [{**node, **change} for node, change in zip(factory.nodes(len(changes)), changes, strict=True)]
+    found = report_nodes.of(Campaign((), (), tuple(rows), {}))
+    assert found is not None
+    return found
+
+
+def column(found: Nodes, title: str) -> list[tuple[tuple[str, ...], bool]]:
+    i = found.differing.index(title)
+    return [(row.cells[i].lines, row.cells[i].odd) for row in found.rows]
+
+
+class TestNodes:
+    def test_one_node_has_all_its_facts_in_words(self) -> None:
+        found = shown({})
+        assert (found.differing, found.notes, [row.host for row in found.rows]) == ((), (), ["node01"])
+        assert dict(found.alike) == {
+            "system": ("Debian GNU/Linux 12 (bookworm)",),
+            "kernel": ("6.1.0-28-amd64",),
+            "CPU": ("AMD EPYC 7543P 32-Core Processor",),
+            "CPUs": ("64 CPUs, 1 socket, 2 threads per core",),
+            "allowed CPUs": ("0-63",),
+            "NUMA nodes": ("0: CPUs 0-63, 256 GiB",),
+            "frequency governor": ("performance",),
+            "clock": ("tsc",),
+            "transparent huge pages": ("madvise",),
+            "memory": ("256 GiB",),
+            "network": ("ens1f0np0 up 100 Gbit/s (mlx5_core)", "ens1f1np1 off (mlx5_core)"),
+            "mount of the target": (NODE["mount"],),
+            "memory available": ("250 GiB (98 %)",),
+            "load over 1, 5, 15 min": ("0.15, 0.08, 0.01",),
+            "free on the target": ("3.00 TiB of 4.00 TiB", "268,001,112 of 268,435,456 inodes"),
+            "tools": ("fio-3.33, /usr/bin/fio",),
+            "read at": ("2025-06-02 11:00:00+02:00",),
+        }
+
+    def test_what_was_not_read_is_not_recorded(self) -> None:
+        bare = dict.fromkeys(set(NODE) - {"host", "node"})
+        assert {lines for _, lines in shown(bare).alike} == {()}
+        assert shown(bare).notes == ()
+
+    def test_a_fact_that_differs_is_marked_where_it_is_not_that_of_most(self) -> None:
+        found = shown({}, {"kernel": "5.14"}, {}, {"nics": [nic(speed_bits_per_s=25 * GIGABIT)]})
+        assert found.differing == ("kernel", "network")
+        assert [odd for _, odd in column(found, "kernel")] == [False, True, False, False]
+        assert column(found, "network")[3] == (("ib0 up 25 Gbit/s (mlx5_core)",), True)
+        assert "kernel" not in dict(found.alike)
+
+    def test_of_two_that_differ_none_is_most(self) -> None:
+        assert [odd for _, odd in column(shown({}, {"kernel": "5.14"}), "kernel")] == [False, False]
+
+    def test_what_changes_from_run_to_run_is_shown_and_never_marked(self) -> None:
+        found = shown({}, {}, {"load_1_min": 9.0, "target_free_bytes": 2**40, "read_at": "2025-06-03T11:00:00+02:00"})
+        assert found.differing == ("load over 1, 5, 15 min", "free on the target", "read at")
+        assert not any(cell.odd for row in found.rows for cell in row.cells)
+
+    def test_nodes_are_in_the_order_in_which_people_count(self) -> None:
+        found = shown({"host": "n10"}, {"host": "n9"}, {"host": "gpu1"})
+        assert [row.host for row in found.rows] == ["gpu1", "n9", "n10"]
+
+    @pytest.mark.parametrize(
+        ("change", "note"),
+        [
+            ({"governor": "powersave"}, "Frequency governor powersave, not performance"),
+            ({"governor": "performance, powersave"}, "Frequency governor performance, powersave, not performance"),
+            ({"memory_available_bytes": 25 * G}, "Less than 10 % of the memory was available"),
+            ({"memory_available_bytes": 26 * G}, None),
+            ({"nics": [nic(state="down")]}, "Network interface ib0 is on, but has no link"),
+            ({"nics": [nic(state="off")]}, None),
+            ({"nics": [nic(state="unknown")]}, None),
+        ],
+    )
+    def test_notes(self, change: dict[str, Any], note: str | None) -> None:
+        assert shown(change).notes == ((f"{note}.",) if note else ())
+        assert shown({}, change, change).notes == ((f"{note}: node02, node03.",) if note else ())
+
+    def test_a_note_does_not_list_hundreds(self) -> None:
+        (note,) = shown(*[{"governor": "powersave"}] * 99).notes
+        assert note.endswith(": node01, node02, node03, node04, node05, node06 and 93 more.")
+
+    def test_the_section(self, tmp_path: Path) -> None:
+        found = factory.nodes(3)
+        found[1] |= {"governor": "powersave", "kernel": "<b>6.1"}
+        text = section(page.render(factory.make(tmp_path, nodes=found, repetitions=1)), "nodes")
+        assert "Frequency governor powersave, not performance: node02." in text
+        assert '<td class="odd "><div>&lt;b&gt;6.1</div>' in text
+        assert '<th scope="row">node03</th><td class="number">72</td>' in text  # its results
+        assert "AMD EPYC 7543P" in text
+
+    def test_no_section_where_none_has_measured(self, tmp_path: Path) -> None:
+        assert report_nodes.of(Campaign((), (), (), {})) is None
+        results = factory.make(tmp_path, spoil=missing)
+        parquet.write_table(parquet.read_table(results / "nodes.parquet").slice(1), results / "nodes.parquet")
+        assert 'href="#nodes"' not in page.render(results)
+
+
+def missing(_: Mapping[str, Any]) -> tuple[str, str]:
+    return "missing", "fio is not installed"
+
+
+def section(html: str, name: str) -> str:
+    found = re.search(rf'<section id="{name}">.*?</section>', html, re.DOTALL)
+    assert found
+    return found[0]
+
+
+def checked(tmp_path: Path, count: int, **options: Any) -> NodeCheck | None:
+    campaign = load(factory.make(tmp_path, sweeps=suite(), nodes=factory.nodes(count), **options))
+    return node_check.of(campaign, summarise(campaign.rows))
+
+
+def slow(*hosts: str, factor: float = 0.5, phases: Sequence[str] = factory.DATA_PHASES) -> factory.Speed:
+    return lambda row: factor if row["host"] in hosts and row["phase"] in phases else 1.0
+
+
+class TestNodeCheck:
+    def test_a_slow_node_is_named_and_stands_first(self, tmp_path: Path) -> None:
+        found = checked(tmp_path, 8, speed=slow("node05", phases=["seq_read"]))
+        assert found is not None
+        assert re.fullmatch(
+            r"1 of 8 nodes stands out from the nodes' median: node05 \((49|50|51) % in sequential read 1 MiB\)\.",
+            found.sentence,
+        )
+        assert found.odd == ("node05",)
+        assert [row.host for row in found.rows][:3] == ["node05", "node01", "node02"]
+        assert [c.title for c in found.columns] == [
+            *("Sequential write 1 MiB", "Sequential read 1 MiB", "Random write 4 KiB", "Random read 4 KiB"),
+        ]
+        assert [cell.odd for cell in found.rows[0].cells] == ["", "slow", "", ""]
+        assert {cell.odd for row in found.rows[1:] for cell in row.cells} == {""}
+        assert found.columns[1].median.endswith(" GiB/s")
+        assert found.columns[1].allowed == "± 10 %"
+        assert found.rows[0].cells[1].value.endswith(" GiB/s")
+
+    def test_several_stand_out_the_furthest_first(self, tmp_path: Path) -> None:
+        speed = lambda row: {"node02": 0.7, "node03": 2.0}.get(row["host"], 1.0)  # noqa: E731
+        found = checked(tmp_path, 9, speed=speed)
+        assert found is not None
+        assert found.odd == ("node03", "node02")
+        assert re.match(
+            r"2 of 9 nodes stand out from the nodes' median: node03 \(\d+ % in [a-z ]+ \d [KM]iB, and 3 other tests\),"
+            r" node02 \(",
+            found.sentence,
+        )
+        assert {cell.odd for cell in found.rows[0].cells} == {"fast"}
+
+    def test_none_stands_out(self, tmp_path: Path) -> None:
+        found = checked(tmp_path, 5)
+        assert found is not None
+        assert re.fullmatch(
+            r"None of 5 nodes stands out; the furthest from the nodes' median is node0\d with (9\d|10\d) % in .*\.",
+            found.sentence,
+        )
+
+    def test_two_nodes_differ_and_none_is_odd(self, tmp_path: Path) -> None:
+        found = checked(tmp_path, 2, speed=slow("node01", factor=0.3, phases=["rand_write"]))
+        assert found is not None
+        assert re.fullmatch(
+            r"node01 reaches (29|30|31) % of node02 in random write 4 KiB, where they differ most\."
+            r" Fewer than 3 nodes do not tell which one is odd\.",
+            found.sentence,
+        )
+        assert found.odd == ()
+        assert {column.allowed for column in found.columns} == {""}
+
+    def test_one_node_has_nothing_to_compare_with(self, tmp_path: Path) -> None:
+        found = checked(tmp_path, 1)
+        assert found is not None
+        assert found.sentence == "Only node01 was measured: there is nothing to compare it with."
+        assert [cell.ratio for cell in found.rows[0].cells] == ["100 %"] * 4
+
+    def test_a_node_without_a_figure_is_named_and_does_not_count(self, tmp_path: Path) -> None:
+        def fails(row: Mapping[str, Any]) -> tuple[str, str] | None:
+            broken = row["host"] == "node04" and row["phase"] == "rand_read"
+            return ("invalid", "no_errors: 3 I/O errors") if broken else None
+
+        found = checked(tmp_path, 4, spoil=fails, speed=slow("node04", factor=1e-3, phases=["rand_read"]))
+        assert found is not None
+        assert found.sentence.endswith(" No figure: node04 (random read 4 KiB).")
+        assert found.odd == ()
+        assert (found.rows[3].cells[3].value, found.rows[3].cells[3].verdict) == ("", "invalid")
+
+    def test_suspect_repetitions_count_and_mark(self, tmp_path: Path) -> None:
+        found = checked(
+            tmp_path,
+            3,
+            spoil=lambda row: ("suspect", "duration: short") if row["host"] == "node02" else None,
+            speed=slow("node02"),
+        )
+        assert found is not None
+        assert found.odd == ("node02",)
+        assert {cell.verdict for cell in found.rows[0].cells} == {"suspect"}
+
+    def test_nothing_measured_and_other_suites_have_none(self, tmp_path: Path) -> None:
+        assert checked(tmp_path / "a", 1, spoil=missing) is None
+        campaign = load(factory.make(tmp_path / "b", nodes=factory.nodes(3)))
+        assert node_check.of(campaign, summarise(campaign.rows)) is None
+
+    def test_page_and_terminal_say_it(self, tmp_path: Path) -> None:
+        results = factory.make(tmp_path, sweeps=suite(), nodes=factory.nodes(4), speed=slow("node02"))
+        html = page.render(results)
+        banner = '<p class="banner"><b><a href="#node-check">Node check.</a></b> 1 of 4 nodes stands out'
+        assert banner in html
+        assert section(html, "node-check").count("<tr>") == 1 + 1 + 4
+        assert section(html, "node-check").count('class="number odd"') == 4
+        assert "Node check: 1 of 4 nodes stands out" in terminal(results)
+
+    def test_one_that_was_made_to_fit_compares_as_well(self) -> None:
+        sweeps = [{"name": "node-check.throughput", "suite": "node-check", "scaled": True}]
+        assert headline.scaled(sweeps) == []
+
+
+def terminal(results: Path) -> str:
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(headline.table(results))
+    return console.export_text()
+
+
+class TestUnlikeNodes:
+    """One point that was measured on several nodes, as on a cluster whose allocations get other ones."""
+
+    SWEEP = (sweep("threads", ["seq_read"], {"threads_per_node": [1, 2]}),)
+
+    def campaign(self, tmp_path: Path, count: int = 2, **options: Any) -> Path:
+        speed = slow("node02", factor=0.25)
+        return factory.make(tmp_path, sweeps=self.SWEEP, nodes=factory.nodes(count), speed=speed, **options)
+
+    def test_their_mean_has_no_confidence_interval(self, tmp_path: Path) -> None:
+        for result in summarise(load(self.campaign(tmp_path / "two")).rows):
+            assert result.hosts == ("node01", "node02")
+            assert result.headline is not None
+            assert (result.headline.n, result.headline.ci95, result.headline.telling) == (6, None, False)
+            assert result.headline.low < result.headline.high / 3
+        for result in summarise(load(self.campaign(tmp_path / "one", count=1)).rows):
+            assert result.headline is not None
+            assert result.headline.ci95 is not None
+
+    def test_a_node_whose_repetitions_do_not_count_has_no_part(self, tmp_path: Path) -> None:
+        results = self.campaign(tmp_path, spoil=lambda r: ("invalid", "x: y") if r["host"] == "node02" else None)
+        for result in summarise(load(results).rows):
+            assert result.hosts == ("node01",)
+            assert result.headline is not None
+            assert result.headline.ci95 is not None
+
+    def test_it_is_said_everywhere(self, tmp_path: Path) -> None:
+        results = self.campaign(tmp_path)
+        campaign = load(results)
+        found = summarise(campaign.rows)
+        said = "2 results are means over several nodes (node01, node02), which may differ:"
+        said += " there is no confidence interval."
+        assert node_check.mixed(campaign, found) == said
+        assert f"Unlike nodes:</b> {said}" in page.render(results)
+        assert said in terminal(results)
+        assert said in list(captions.notes(found, found, "range", "rate"))
+        assert said in list(tables._notes(found))
+        (entry,) = headline.groups(found)[0].entries
+        assert entry.spread.endswith("(n = 6), 2 nodes")
+        shown = table.payload(found, [])
+        place = [c["key"] for c in shown["columns"]].index("hosts")
+        assert [row[place] for row in shown["rows"]] == [2, 2]
+
+    def test_and_nowhere_else(self, tmp_path: Path) -> None:
+        results = self.campaign(tmp_path, count=1)
+        found = summarise(load(results).rows)
+        assert words.several_hosts(found) == ""
+        assert "Unlike nodes" not in page.render(results)
+        assert "hosts" not in [c["key"] for c in table.payload(found, [])["columns"]]
+
+    def test_the_node_check_compares_its_nodes_itself(self, tmp_path: Path) -> None:
+        campaign = load(factory.make(tmp_path, sweeps=suite(), nodes=factory.nodes(3)))
+        assert node_check.mixed(campaign, summarise(campaign.rows)) == ""
+
+
+def test_hundreds_of_nodes_keep_the_page_small(tmp_path: Path) -> None:
+    results = factory.make(tmp_path, sweeps=suite(), nodes=factory.nodes(250), repetitions=1)
+    html = page.render(results)  # 1,000 rows
+    assert len(html.encode()) < 3 * 2**20

@@ -1,0 +1,94 @@
+"""Secrets in the environment: they are nobody's business, so they are in no file that a campaign leaves."""
+
+import base64
+import io
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet
+
+from allocation import SWEEP, Allocation
+from campaign import Campaign
+from iosweep.report import page
+
+MARK = "planted-5f0c2d8e71b94a36"
+#: As others name them, and in a variable that says nothing.
+PLANTED = {
+    name: f"{MARK}-{name.lower()}"
+    for name in ("AWS_SECRET_ACCESS_KEY", "SLURM_JWT", "GITHUB_TOKEN", "PGPASSWORD", "UNSUSPICIOUS")
+}
+
+
+class Planted(Allocation):
+    """An allocation in an environment with secrets."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return super().environment | PLANTED
+
+
+def contents(directory: Path) -> Iterator[tuple[str, bytes]]:
+    """(name, bytes) of every file in a directory, links' targets and what is packed in archives and tables included."""
+    for path in sorted(directory.rglob("*")):
+        yield f"name of {path}", os.fsencode(path)
+        if path.is_symlink():
+            yield f"link {path}", os.fsencode(path.readlink())
+        elif path.is_file():
+            data = path.read_bytes()
+            yield str(path), data
+            if path.suffix == ".zip":
+                with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                    yield from ((f"{path}: {name}", archive.read(name)) for name in archive.namelist())
+            if path.suffix == ".parquet":
+                yield f"{path}: its rows", repr(pyarrow.parquet.read_table(path).to_pylist()).encode()
+
+
+def holders(directory: Path) -> list[str]:
+    """What holds a planted secret, as it is or as base64."""
+    packed = [base64.b64encode(MARK.encode()[shift:])[:-4] for shift in range(3)]
+    return [name for name, data in contents(directory) if any(form in data for form in (MARK.encode(), *packed))]
+
+
+def test_the_search_finds(tmp_path: Path) -> None:
+    """What the other tests rest on."""
+    (tmp_path / "plain").write_text(f"x{MARK}")
+    (tmp_path / "packed").write_bytes(base64.b64encode(f"a{MARK}-jwt".encode()))
+    (tmp_path / "link").symlink_to(MARK)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("stdout", 3 * MARK)
+    table = pyarrow.table({"a": [None, MARK]})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet", compression="zstd")
+    (tmp_path / "innocent").write_text("planted")
+    names = {name.removeprefix(f"{tmp_path}/") for name in holders(tmp_path)}
+    assert {"plain", "packed", f"link {tmp_path}/link", "a.zip: stdout", "t.parquet: its rows"} <= names
+    assert not [name for name in names if "innocent" in name]
+
+
+def test_a_campaign_leaves_no_secret(tmp_path: Path, fio: Path) -> None:
+    """Through Snakemake: results, logs, plans, tables, report, Snakemake's own records, and the target."""
+    campaign = Campaign(tmp_path, phases=["rand_read"], repetitions=1)
+    campaign.run(env=campaign.environment | PLANTED)
+    assert (campaign.results / "report.html").exists()
+    assert len(list(contents(tmp_path))) > 20
+    assert holders(tmp_path) == []
+
+
+def test_a_tool_that_prints_its_environment(tmp_path: Path, fio: Path) -> None:
+    """What it prints is stored as it is; so it does not get what is a secret by its name."""
+    allocation = Planted(tmp_path, SWEEP | {"axes": {"threads_per_node": [1]}})
+    allocation.fake("""
+case "$*" in *--name=*) echo "innocent $UNSUSPICIOUS" >&2; env | grep -v UNSUSPICIOUS | tee -a /dev/stderr;; esac
+case "$*" in *--name=rand_read*) exit 7;; esac
+exec "$fio" "$@" """)
+    output = allocation.measure()
+    rows = {row["phase"]: row for row in allocation.rows()}
+    page.write(allocation.results)
+    told = f"the tool ended with exit code 7: innocent {PLANTED['UNSUSPICIOUS']}"
+    assert rows["rand_read"]["reasons"].startswith(told)
+    assert rows["seq_write"]["ops_per_s"] > 0
+    assert told in output
+    assert [name for name in holders(tmp_path) if name.endswith(("rand_read.stderr", "report.html"))]
+    named = [value.encode() for name, value in PLANTED.items() if name != "UNSUSPICIOUS"]
+    assert [name for name, data in contents(tmp_path) if any(value in data for value in named)] == []

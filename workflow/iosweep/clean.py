@@ -1,0 +1,164 @@
+"""`iosweep clean`: what a campaign has left on the target, shown or removed.
+
+The results tell where it is and by which UUID it is ours, whatever the configuration says by now; they are not touched.
+The target is touched by the agent alone.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from iosweep import exclusive, target
+from iosweep.agent import Agent, TargetError, TargetHangs
+from iosweep.store import Held, Store
+from iosweep.target import Refused
+from iosweep.units import human_count, human_duration, human_size, printable
+
+#: Exit codes. 0: nothing is left, or it was to be shown.
+WRONG, HANGS, OUT_OF_TIME, INTERRUPTED = 1, 4, 6, 130
+
+#: What the directories in the campaign's are for.
+_PARTS = {
+    "sets": "data sets, for another run",
+    "fresh": "of a repetition that did not end",
+    "kept": "of repetitions, kept for a look at them",
+}
+#: Seconds between two signs of progress.
+_SLICE_S = 1.0
+
+
+class _Done(Exception):
+    """There is nothing more to do: the exit code, and what is to be said of it."""
+
+    def __init__(self, code: int, *lines: str):
+        self.code = code
+        super().__init__("\n".join(map(printable, lines)))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The campaign's directory on the target, which is there and ours."""
+
+    agent: Agent
+    directory: str
+    uuid: str
+    whose: str
+    file_system: str  # exclusive.identity
+    lock: str | None  # target.lock
+
+
+def show(results: Path) -> int:
+    """Print what `remove` would remove, and whose it is. Returns the exit code."""
+    with _exit_code() as code, _found(results) as place:
+        print(f"{printable(place.directory)} ({place.whose})")
+        for name in place.agent.call("parts", place.directory):
+            size = place.agent.call("usage", place.directory, name)
+            what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
+            print(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
+        print("nothing was removed; with --yes all of it is")
+    return code[0]
+
+
+def remove(results: Path, end: float | None, workers: int, console: Console) -> int:
+    """Remove it, until `end` on the monotonic clock; progress goes to the console. Returns the exit code."""
+    with _exit_code() as code, _found(results) as place, _undisturbed(place, results):
+        _remove(place, end, workers, console)
+    store = Store(results)
+    if code[0] == 0 and (known := store.documents("").get("target")):
+        store.put("", "target", known | {"tidied": True})  # the campaign may go elsewhere now
+    return code[0]
+
+
+def _remove(place: _Place, end: float | None, workers: int, console: Console) -> None:
+    began = time.monotonic()
+    gone = {"files": 0, "directories": 0, "bytes": 0}
+    more = True
+    with console.status("") as status:
+        while more:
+            rest_s = _SLICE_S if end is None else min(_SLICE_S, end - time.monotonic())
+            answer = place.agent.call("remove_all", place.directory, place.uuid, rest_s, workers)
+            gone = {what: number + answer[what] for what, number in gone.items()}
+            told = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"
+            status.update(f"removing: {told}")
+            more = answer["left"] and (end is None or time.monotonic() < end)
+    print(
+        f"{printable(place.directory)}: removed {told} and"
+        f" {human_count(gone['directories'], 'directory', 'directories')} in {human_duration(time.monotonic() - began)}"
+    )
+    if answer["left"]:
+        left = ", ".join(place.agent.call("parts", place.directory))
+        raise _Done(OUT_OF_TIME, f"the time is up; left in {place.directory}: {left}; run it again")
+    if answer["wrong"]:
+        raise _Done(WRONG, *(f"not removed: {wrong}" for wrong in answer["wrong"]))
+
+
+@contextmanager
+def _exit_code() -> Iterator[list[int]]:
+    """Says how the block ended, and leaves the exit code in the list."""
+    code = [0]
+    try:
+        yield code
+    except _Done as done:
+        print(done, file=sys.stderr if done.code else sys.stdout)
+        code[0] = done.code
+
+
+@contextmanager
+def _found(results: Path) -> Iterator[_Place]:
+    """The campaign's directory. Raises _Done, also for what goes wrong in the block."""
+    known = Store(results).documents("").get("target")
+    if known is None:
+        raise _Done(0, f"{results} knows of nothing on a target: nothing was measured")
+    directory, uuid = known.get("directory"), known.get("uuid")
+    if not isinstance(directory, str) or not isinstance(uuid, str):
+        raise _Done(WRONG, f"{results}/target.json is damaged: it does not say what is whose; nothing was removed")
+    try:
+        with Agent(known.get("deadline", 30.0)) as agent:
+            facts = agent.call("identify", str(Path(directory).parent))
+            marker = agent.call("owner_of", directory)
+            if marker is None:
+                was = known.get("file_system")
+                if was not in (None, exclusive.identity(facts)):
+                    raise Refused(
+                        f"{directory} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})"
+                    )
+                raise _Done(0, f"nothing is left: {directory} is not there (its place is on {facts['mount']})")
+            if target.holds(facts, directory, results):
+                raise Refused(f"the results {results} are inside {directory}, and would go with it; move them")
+            whose = target.whose(marker)
+            if marker.get("uuid") != uuid:
+                raise Refused(f"{directory} belongs to another campaign ({whose}); it is left alone")
+            yield _Place(agent, directory, uuid, whose, exclusive.identity(facts), known.get("lock"))
+    except TargetHangs as error:
+        raise _Done(HANGS, str(error)) from None
+    except (Refused, TargetError) as error:
+        raise _Done(WRONG, str(error)) from None
+    except KeyboardInterrupt:
+        raise _Done(INTERRUPTED, f"stopped; what is left in {directory} goes when it is run again") from None
+
+
+@contextmanager
+def _undisturbed(place: _Place, results: Path) -> Iterator[None]:
+    """Keep measurements off meanwhile: of this campaign, and of all others on that file system."""
+    owner = {"campaign": f"{results.name}, which is being cleaned", "results": str(results.absolute())}
+    with ExitStack() as held:
+        try:
+            held.enter_context(Store(results).locked())
+            try:
+                held.enter_context(exclusive.hold(place.lock, place.file_system, owner))
+            except exclusive.Unusable as error:  # the campaign may be long over, and its lock's directory gone
+                print(printable(f"note: no lock keeps measurements off: {error}"), file=sys.stderr)
+        except Held as error:
+            raise _Done(WRONG, f"{results} is being measured by {error}; wait for it, or stop it") from None
+        except OSError as error:
+            raise _Done(WRONG, f"{results} cannot be locked: {error.strerror}") from None
+        except exclusive.Busy as error:
+            raise _Done(WRONG, str(error)) from None
+        yield

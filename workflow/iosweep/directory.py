@@ -1,0 +1,178 @@
+"""The runner's side of the campaign's directory on the target: what may be written there, and what becomes of it.
+
+Nothing here touches the target; the agent does (target.py, trees.py), with a deadline.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import pwd
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from iosweep import exclusive, layout, node, quota, room, target
+from iosweep.agent import Agent, TargetError
+from iosweep.forecast import Forecast
+from iosweep.plan import Plan
+from iosweep.store import Store
+from iosweep.target import Refused
+from iosweep.trees import KEPT
+
+#: Names below it: new files of the repetition in flight, and data sets.
+FRESH, SETS = "fresh", "sets"
+
+
+class Directory:
+    """`<target>/iosweep-<campaign>/`. Raises what Agent.call raises."""
+
+    def __init__(self, plan: Plan, store: Store, agent: Agent):
+        self._target = plan.target
+        self._limits = plan.limits
+        self._store = store
+        self._agent = agent
+        self._campaign = plan.campaign
+        self._present = 0  # bytes of ours that stay there
+        self._deleted: float | None = None  # when we last deleted something
+        self._uuid = ""
+        self._device, self._file_system = 0, ""
+        self.path = target.directory_of(plan.target["directory"], plan.campaign)
+        self.layout = ""
+
+    def claim(self, fstype: str, file_system: str, peak: Forecast) -> None:
+        """Make it, or see that it is ours. What cannot fit is refused before the first byte.
+
+        `fstype`, `file_system`: type and exclusive.identity of the file system it is on.
+        """
+        mine = self._known()
+        self._file_system = file_system
+        parent = self._target["directory"]
+        if mine and mine["directory"] != self.path and not mine["tidied"]:
+            raise Refused(
+                f"this campaign has left {mine['directory']} on another target; `iosweep clean {self._campaign} --yes`"
+                " removes it, or take another campaign name"
+            )
+        if unsettable := self._target["layout"] and layout.unsettable(fstype):
+            raise Refused(unsettable)
+        if mine:
+            self._present = self._agent.call("usage", self.path)["bytes"]
+        if wrong := self._too_much(parent, peak.peak_bytes, peak.inodes):
+            raise Refused(f"refused, nothing was written to {parent}: {wrong}")
+        if mine and mine["layout"] != self._target["layout"] and self._agent.call("ours", self.path, mine["uuid"]):
+            # striping is that of when a file was made
+            if wrong := self._agent.call("remove_all", self.path, mine["uuid"])["wrong"]:
+                raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot be removed: {wrong[0]}")
+            self._present = 0
+        self._uuid = self._agent.call("claim", self.path, self._owner(mine.get("uuid")))
+        told = {name: self._target[name] for name in ("layout", "deadline", "lock")}
+        where = {"uuid": self._uuid, "directory": self.path, "file_system": file_system, "tidied": False}
+        self._store.put("", "target", where | told)
+        if self._target["layout"]:
+            self._agent.call("set_layout", self.path, fstype, list(self._target["layout"]))
+        self.layout = self._agent.call("read_layout", self.path, fstype)
+        self.remove(FRESH)  # what an interrupted repetition left
+
+    def _owner(self, uuid: str | None) -> dict[str, Any]:
+        try:
+            user = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            user = str(os.getuid())
+        return {
+            "uuid": uuid,
+            "uid": os.getuid(),
+            "user": user,
+            "host": node.host(),
+            "results": str(self._store.path.absolute()),
+            "campaign": self._campaign,
+        }
+
+    def _known(self) -> dict[str, Any]:
+        """What the results know of it; nothing before it was claimed."""
+        known: dict[str, Any] = self._store.documents("").get("target", {})
+        if known and not {"uuid", "directory", "layout", "tidied"} <= known.keys():
+            raise Refused(f"{self._store.path}/target.json is damaged: it does not say what is whose")
+        return known
+
+    @property
+    def left_over(self) -> bool:
+        """Whether it was claimed, and has not been tidied up since."""
+        mine = self._known()
+        return bool(mine and mine["directory"] == self.path and not mine["tidied"])
+
+    def tidy_up(self) -> dict[str, Any]:
+        """Remove what target.keep does not keep; returns what removal.remove does."""
+        mine = self._known()
+        self._uuid = mine["uuid"]
+        gone: dict[str, Any]
+        if self._target["keep"] == "none" or KEPT not in self._agent.call("parts", self.path):
+            gone = self._agent.call("remove_all", self.path, self._uuid)
+        else:
+            self._agent.call("remove", self.path, FRESH)
+            gone = self._agent.call("remove", self.path, SETS)
+        self._store.put("", "target", mine | {"tidied": True})
+        return gone
+
+    def may_write(self, size: int, inodes: int) -> None:
+        """Raise Refused if so much more must not be written now; that ends the allocation, and is not a result."""
+        if wrong := self._too_much(self.path, self._present + size, inodes):
+            raise Refused(wrong)
+
+    def deleted(self) -> None:
+        """A tool has deleted files there."""
+        self._deleted = time.monotonic()
+
+    def _too_much(self, where: str, size: int, inodes: int) -> str | None:
+        """`size`: with what is there of ours already."""
+        now = self._agent.call("space", where)
+        if self._device not in (0, now["device"]) and (
+            exclusive.identity(self._agent.call("identify", where)) != self._file_system  # not just mounted again
+        ):
+            return f"{where} is on another file system than when it began; is the target still mounted?"
+        self._device = now["device"]
+        return room.too_much(now, self._present, size, inodes, self._limits) or quota.too_much(
+            self._agent.call("quota", where), max(0, size - self._present), inodes
+        )
+
+    def state(self) -> str | None:
+        """Why it cannot be worked in any more, or None."""
+        why: str | None = self._agent.call("state", self.path, self._uuid)
+        return why
+
+    def ensure(self, below: str, empty: bool) -> str:
+        """Make a directory below it (and empty it); returns its absolute path."""
+        if empty and (wrong := self.remove(below)["wrong"]):
+            raise TargetError(errno.ENOTEMPTY, f"{below} cannot be emptied: {wrong[0]}")
+        path: str = self._agent.call("ensure", self.path, below)
+        return path
+
+    def recount(self) -> None:
+        """See how much stays there."""
+        self._present = sum(self._agent.call("usage", self.path, part)["bytes"] for part in (SETS, KEPT))
+
+    def remove(self, below: str, seconds: float | None = None) -> dict[str, Any]:
+        """Remove a tree below it, as much as can be in some seconds; returns what removal.remove does."""
+        removed: dict[str, Any] = self._agent.call("remove", self.path, below, seconds)
+        if removed["files"]:
+            self._deleted = time.monotonic()
+            if not below.startswith(f"{FRESH}/"):  # the files of a repetition in flight do not count as staying
+                self._present = max(0, self._present - removed["bytes"])
+        return removed
+
+    def keep(self, below: str, name: str) -> None:
+        """Put what is in `below` aside, so that no run takes it away."""
+        self._present += self._agent.call("usage", self.path, FRESH)["bytes"]  # nothing else is there
+        self._agent.call("keep", self.path, below, name)
+
+    def settle(self) -> float | None:
+        """Wait until target.settle has passed since the last deletion; seconds since then, None if there was none."""
+        if self._deleted is None:
+            return None
+        rest = self._target["settle"] - (time.monotonic() - self._deleted)
+        if rest > 0:
+            time.sleep(rest)
+        return round(time.monotonic() - self._deleted, 3)
+
+    def recorded(self) -> Mapping[str, Any]:
+        """What a result keeps of it."""
+        return {"directory": self._target["directory"], "layout": self._target["layout"], "layout_is": self.layout}

@@ -1,0 +1,203 @@
+"""One repetition of a point: its steps one after the other, judged, stored whole, and tidied up after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import iosweep
+from iosweep import node, programs, target, verdict
+from iosweep.agent import Agent
+from iosweep.checks import Seen
+from iosweep.command import Commands, Scratch
+from iosweep.directory import FRESH, Directory
+from iosweep.filesets import FileSets
+from iosweep.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
+from iosweep.plan import Plan, Point, file_set, seed_of
+from iosweep.store import Result, Store
+from iosweep.tools import Parsed, Step, Streams, tools
+
+#: Phases slower than this share of the forecast's rate count as hung.
+SLOWEST = 1 / 200
+
+#: Verdict and reasons.
+Judged = tuple[verdict.Verdict, list[str]]
+
+
+class StoreFailed(Exception):
+    """The results' disk cannot be written to; the message is for the user."""
+
+
+class Replaced(Exception):
+    """A tool is another one than when the allocation began; the message is for the user."""
+
+
+class LeftBehind(Exception):
+    """Processes of a tool hang in the target and cannot be killed; the message is for the user."""
+
+
+@dataclass
+class Context:
+    """What the repetitions of one allocation share."""
+
+    plan: Plan
+    store: Store
+    agent: Agent
+    directory: Directory
+    sets: FileSets
+    commands: Commands
+    programs: Mapping[str, programs.Program]
+    node: Mapping[str, Any]
+    target: Mapping[str, Any]  # which file system it is
+    exclusive: Mapping[str, Any]  # enforced, evidence
+
+
+def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Result, dict[str, Judged]]:
+    """Run all phases of a point once and store them; returns the result and phase -> verdict, reasons.
+
+    `retried`: the try before this one was disturbed. Raises target.Refused where the target cannot be worked in any
+    more (nothing is stored then: it says nothing about the point), Replaced, StoreFailed, LeftBehind, and what
+    Agent.call raises.
+    """
+    started = datetime.now(UTC)
+    runs: list[dict[str, Any]] = []
+    raw: dict[str, bytes] = {}
+    judged: dict[str, Judged] = {}
+    retry: str | None = None
+    fault: Exception | None = None
+    program = c.programs[point.tool]
+    tool = tools()[point.tool]
+    for step in point.steps():
+        run, output = _step(c, point, step, number)
+        raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
+        for phase in step.phases:
+            try:
+                parsed = tool.parse(output, step, phase) if output else Parsed()
+                findings = verdict.judge(Seen(point, phase, run, parsed, c.plan.target, c.node["memory_bytes"]))
+            except (
+                Exception
+            ) as error:  # a fault of ours: what was measured is stored all the same, and merge judges anew
+                parsed, findings, fault = Parsed(), [], error
+            judged[phase.name] = verdict.verdict(findings)
+            retry = retry or verdict.retry(findings)
+            headline = parsed.figures.get(phase.metric) if judged[phase.name][0] != "invalid" else None
+            runs.append({"phase": phase.name} | run | {"headline": headline})
+        if run.get("left_behind"):  # whatever comes next would hang as well
+            break
+    hung = any(run.get("left_behind") for run in runs)
+    failed = any(run.get("not_run") or run["exit_code"] for run in runs)
+    if failed and not hung and (why := c.directory.state()):
+        # no result: after an unmount everything that is left would fail in no time, and count as done
+        raise target.Refused(why)
+    if program.replaced():
+        raise Replaced(
+            f"{program.path} was replaced while it was measured; the next run measures with what is there now"
+        )
+    record = {
+        "iosweep": iosweep.__version__,
+        "point": point.id,
+        "repetition": number,
+        "campaign": c.plan.campaign,
+        "started": started.isoformat(),
+        "ended": datetime.now(UTC).isoformat(),
+        "host": c.node["host"],
+        "node": node.key(c.node),
+        "launcher": {"name": c.commands.launcher.name, **(asdict(hydra) if (hydra := c.commands.mpiexec) else {})},
+        "tool": {"path": program.path, "sha256": program.sha256, "version": program.version},
+        "target": {**c.target, **c.directory.recorded()},
+        "environment": node.environment(),
+        "phases": runs,
+        "retry": retry,
+        "retried": retried,
+    }
+    try:
+        result = c.store.commit(point.id, number, record, raw)
+    except OSError as error:
+        raise StoreFailed(
+            f"the result of {point.id} cannot be stored: {error.strerror or error}; what was stored"
+            " before is on disk, and the next run goes on from there"
+        ) from None
+    if fault:
+        raise fault
+    if hung:
+        raise LeftBehind(
+            f"the target hangs: processes of {point.id} hang in it and cannot be killed (unless another user's)"
+        )
+    _tidy(c, point, result, any(verdict == "invalid" for verdict, _ in judged.values()))
+    return result, judged
+
+
+def _tidy(c: Context, point: Point, result: Result, failed: bool) -> None:
+    """What becomes of the new files of a repetition."""
+    below, keep = f"{FRESH}/{point.id}-r{result.repetition}", c.plan.target["keep"]
+    # of a second try nothing is kept: the forecast of space counts each repetition once
+    if (keep == "all" or (keep == "failed" and failed)) and not result.retried:
+        c.directory.keep(below, f"{point.id}-r{result.repetition:03d}-{result.attempt}")
+    else:
+        c.directory.remove(below)
+
+
+def _step(c: Context, point: Point, step: Step, number: int) -> tuple[dict[str, Any], Streams]:
+    """Run one step; returns its entry in the record, and its streams."""
+    tool = tools()[point.tool]
+    files = file_set(point, step, number)
+    path = str(Path(c.directory.path) / files.directory)
+    seed = seed_of(c.plan.seed, point.id, number, step.name)
+    command = tool.argv(step, path, seed)
+    run: dict[str, Any] = {
+        "argv": c.commands.argv(tool, command, step.tasks),
+        "seed": seed,
+        "started": datetime.now(UTC).isoformat(),
+        "exit_code": 0,
+        "timed_out": False,
+        "wall_s": 0.0,
+        "stderr": "",
+        "exclusive": c.exclusive,
+    }
+    try:
+        c.directory.may_write(fresh_bytes(point, [step]) if files.role == "fresh" else 0, tool.inodes(step))
+        if files.role == "fresh":
+            c.directory.ensure(files.directory, empty=step.phase.writes and tool.inodes(step) > 0)
+            run["files"] = {"role": "fresh"}
+        else:
+            run["files"] = c.sets.ready(files, point.tool)
+            if run["files"]["wrong"]:
+                return run | {"not_run": "not run: " + "; ".join(run["files"]["wrong"])}, {}
+        run["settled_s"] = c.directory.settle()
+        run["started"] = datetime.now(UTC).isoformat()
+        grace_s = c.plan.limits["grace"]
+        done, streams = c.commands.run(tool, command, step.tasks, _timeout(step, tool.work(step), point, grace_s))
+    except Scratch as error:
+        raise StoreFailed(f"the results' disk cannot be written to: {error.strerror}") from None
+    except OSError as error:  # of the target, or a command could not be started
+        return run | {"not_run": f"not run: {error.strerror or error}"}, {}
+    run |= {
+        "exit_code": done.exit_code,
+        "timed_out": done.timed_out,
+        "flooded": done.flooded,
+        "wall_s": round(done.wall_s, 4),
+        "load": done.load,
+        "stderr": done.stderr.decode("utf-8", "replace")[:2000],
+        "left_behind": done.left_behind,
+    }
+    if any(phase.name.endswith("delete") for phase in step.phases):
+        c.directory.deleted()
+    expected = tool.leftover(step)
+    if expected is not None and not done.left_behind:
+        run |= {
+            "leftover_expected": expected,
+            "leftover": c.agent.call("count", c.directory.path, files.directory),
+        }
+    return run, streams
+
+
+def _timeout(step: Step, work: int, point: Point, grace_s: float) -> float:
+    """Seconds after which a step counts as hung."""
+    if step.time_s is not None:
+        return grace_s + 1.5 * step.time_s
+    return (
+        grace_s + work / (METADATA_RATE * SLOWEST) + (0 if work else point.volume_bytes / (PREPARE_BANDWIDTH * SLOWEST))
+    )

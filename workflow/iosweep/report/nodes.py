@@ -1,0 +1,188 @@
+"""The nodes that measured: what they share, what they differ by, and what to look at. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from iosweep.report import words
+from iosweep.report.data import Campaign, Row
+
+#: Less of the memory available than this is worth a note.
+_LITTLE_MEMORY = 0.1
+
+Lines = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A fact of a node, in lines. Without any, it is not recorded."""
+
+    lines: Lines
+    odd: bool  # not as on most nodes
+
+    @property
+    def long(self) -> bool:
+        return any(len(line) > 50 for line in self.lines)
+
+
+@dataclass(frozen=True)
+class Node:
+    host: str
+    results: int  # rows of the results that were measured with these facts
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Nodes:
+    alike: tuple[tuple[str, Lines], ...]  # facts that are the same on all nodes: title, value
+    differing: tuple[str, ...]  # titles of the others
+    rows: tuple[Node, ...]
+    notes: tuple[str, ...]  # what may spoil figures: a note, no verdict
+
+
+def of(campaign: Campaign) -> Nodes | None:
+    """The nodes of a campaign, or None where none has measured."""
+    nodes = sorted(campaign.nodes, key=lambda node: (words.natural(node["host"]), node["node"]))
+    if not nodes:
+        return None
+    counts = Counter(row["node"] for row in campaign.rows)
+    found = {title: [tell(node) for node in nodes] for title, tell in (_STABLE | _CHANGING).items()}
+    differing = [title for title, values in found.items() if len(set(values)) > 1]
+    odd = {title: _odd(found[title]) if title in _STABLE else [False] * len(nodes) for title in differing}
+    return Nodes(
+        alike=tuple((title, values[0]) for title, values in found.items() if title not in differing),
+        differing=tuple(differing),
+        rows=tuple(
+            Node(
+                node["host"],
+                counts[node["node"]],
+                tuple(Cell(found[title][i], odd[title][i]) for title in differing),
+            )
+            for i, node in enumerate(nodes)
+        ),
+        notes=tuple(_notes(nodes)),
+    )
+
+
+def _odd(values: Sequence[Lines]) -> list[bool]:
+    """Which values are not those of most nodes; none where most have none in common."""
+    common, count = Counter(values).most_common(1)[0]
+    return [2 * count > len(values) and value != common for value in values]
+
+
+def _notes(nodes: Sequence[Row]) -> Iterator[str]:
+    found: dict[str, dict[str, None]] = {}
+    for node in nodes:
+        for text in _problems(node):
+            found.setdefault(text, {})[node["host"]] = None
+    for text, hosts in found.items():
+        yield f"{text}: {words.some(list(hosts))}." if len({n["host"] for n in nodes}) > 1 else f"{text}."
+
+
+def _problems(node: Row) -> Iterator[str]:
+    if node["governor"] and node["governor"] != "performance":
+        yield f"Frequency governor {node['governor']}, not performance"
+    if (share := _available(node)) is not None and share < _LITTLE_MEMORY:
+        yield f"Less than {100 * _LITTLE_MEMORY:.0f} % of the memory was available"
+    for nic in node["nics"] or ():
+        if nic["state"] == "down":
+            yield f"Network interface {nic['name']} is on, but has no link"
+
+
+def _available(node: Row) -> float | None:
+    available, memory = node["memory_available_bytes"], node["memory_bytes"]
+    return available / memory if available is not None and memory else None
+
+
+def _size(value: int) -> str:
+    return words.quantity(value, words.SIZE)
+
+
+def _one(name: str) -> Callable[[Row], Lines]:
+    return lambda node: (str(node[name]),) if node[name] else ()
+
+
+def _cpus(node: Row) -> Lines:
+    parts = [
+        words.plural(node[name], noun)
+        for name, noun in (("cpus", "CPU"), ("sockets", "socket"), ("threads_per_core", "thread"))
+        if node[name]
+    ]
+    if node["threads_per_core"]:
+        parts[-1] += " per core"
+    return (", ".join(parts),) if parts else ()
+
+
+def _numa(node: Row) -> Lines:
+    return tuple(
+        f"{one['node']}: CPUs {one['cpus'] or 'none'}"
+        + (f", {_size(one['memory_bytes'])}" if one["memory_bytes"] else "")
+        for one in node["numa"] or ()
+    )
+
+
+def _memory(node: Row) -> Lines:
+    return (_size(node["memory_bytes"]),) if node["memory_bytes"] else ()
+
+
+def _network(node: Row) -> Lines:
+    lines = []
+    for nic in node["nics"] or ():
+        speed = nic["state"] == "up" and nic["speed_bits_per_s"]
+        parts = [nic["name"], nic["state"], f"{speed / 1e9:g} Gbit/s" if speed else ""]
+        lines.append(" ".join(part for part in parts if part) + (f" ({nic['driver']})" if nic["driver"] else ""))
+    return tuple(lines)
+
+
+def _memory_available(node: Row) -> Lines:
+    share = _available(node)
+    return () if share is None else (f"{_size(node['memory_available_bytes'])} ({100 * share:.0f} %)",)
+
+
+def _load(node: Row) -> Lines:
+    loads = [node[f"load_{minutes}_min"] for minutes in (1, 5, 15)]
+    return () if None in loads else (", ".join(f"{load:.2f}" for load in loads),)
+
+
+def _room(node: Row) -> Lines:
+    lines = []
+    if node["target_bytes"]:
+        lines.append(f"{_size(node['target_free_bytes'])} of {_size(node['target_bytes'])}")
+    if node["target_inodes"]:
+        lines.append(f"{node['target_free_inodes']:,} of {node['target_inodes']:,} inodes")
+    return tuple(lines)
+
+
+def _tools(node: Row) -> Lines:
+    return tuple(f"{words.program(tool['name'], tool['version'])}, {tool['path']}" for tool in node["tools"] or ())
+
+
+def _read(node: Row) -> Lines:
+    return (node["read_at"].replace("T", " "),) if node["read_at"] else ()
+
+
+_STABLE: dict[str, Callable[[Row], Lines]] = {
+    "system": _one("os"),
+    "kernel": _one("kernel"),
+    "CPU": _one("cpu_model"),
+    "CPUs": _cpus,
+    "allowed CPUs": _one("cpus_allowed"),
+    "NUMA nodes": _numa,
+    "frequency governor": _one("governor"),
+    "clock": _one("clocksource"),
+    "transparent huge pages": _one("transparent_hugepages"),
+    "memory": _memory,
+    "network": _network,
+    "mount of the target": _one("mount"),
+}
+
+#: Another in each run: that these differ says nothing.
+_CHANGING: dict[str, Callable[[Row], Lines]] = {
+    "memory available": _memory_available,
+    "load over 1, 5, 15 min": _load,
+    "free on the target": _room,
+    "tools": _tools,
+    "read at": _read,
+}

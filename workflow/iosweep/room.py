@@ -1,0 +1,42 @@
+"""What may still be written to the target: the ceilings of the configuration against what df shows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iosweep.units import human_size
+
+
+def too_much(
+    now: Mapping[str, int], ours_bytes: int, needed_bytes: int, needed_inodes: int, limits: Mapping[str, Any]
+) -> str | None:
+    """Why a campaign may not have `needed_bytes` there at once, or None.
+
+    `now`: target.space. `ours_bytes` of them are there already. Inodes are those that are still to come.
+    """
+    more = needed_bytes - ours_bytes
+    free, total = now["free_bytes"], now["used_bytes"] + now["free_bytes"]
+    if more > 0 and not total:
+        return "its file system does not say how much is free"
+    if more > free:
+        return f"{human_size(more)} more are needed, and {human_size(free)} are free; make room, or measure less"
+    if more > 0 and needed_bytes > limits["share_of_free"] * (free + ours_bytes):
+        return (
+            f"up to {human_size(needed_bytes)} are needed, more than {limits['share_of_free']:.0%} of the"
+            f" {human_size(free + ours_bytes)} that are free; measure less, or raise limits.share_of_free"
+        )
+    if more > 0 and now["used_bytes"] + more > limits["fill"] * total:
+        return (
+            f"{human_size(more)} more would make it {(now['used_bytes'] + more) / total:.0%} full, above"
+            f" limits.fill {limits['fill']:.0%}; free space, or raise limits.fill"
+        )
+    inodes = now["used_inodes"] + now["free_inodes"]  # 0 where the file system does not count them
+    if inodes and needed_inodes > limits["share_of_free"] * now["free_inodes"]:
+        return (
+            f"up to {needed_inodes:,} files are needed, more than {limits['share_of_free']:.0%} of the"
+            f" {now['free_inodes']:,} free inodes; measure less, or raise limits.share_of_free"
+        )
+    if inodes and needed_inodes and now["used_inodes"] + needed_inodes > limits["fill"] * inodes:
+        return f"{needed_inodes:,} more files would use more than {limits['fill']:.0%} of its inodes (limits.fill)"
+    return None
