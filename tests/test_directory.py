@@ -61,6 +61,15 @@ def test_data_sets_stay_as_long_as_something_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("fio")
+def test_what_a_run_that_stops_leaves_is_said(tmp_path: Path) -> None:
+    made = Allocation(tmp_path, SWEEP | {"axes": {}, "phases": ["rand_read"]})
+    made.fake('case "$*" in *--name=rand_read*) touch "$0";; esac; exec "$fio" "$@"')  # as an update does
+    output = made.measure(code=3)
+    assert "note: 256 KiB stay on the target for the next run; `iosweep clean c` removes them" in output
+    assert paths(made.ours) == ["sets/fio-read-256k-1"]
+
+
+@pytest.mark.usefixtures("fio")
 def test_what_could_not_be_removed_is_removed_by_the_next_run(tmp_path: Path) -> None:
     """A runner that was killed at the very end: nothing is left to measure, and something on the target."""
     made = Allocation(tmp_path, SWEEP | {"axes": {}, "phases": ["rand_read"]}, keep="all")

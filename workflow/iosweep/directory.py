@@ -146,6 +146,11 @@ class Directory:
         path: str = self._agent.call("ensure", self.path, below)
         return path
 
+    @property
+    def present_bytes(self) -> int:
+        """Bytes of ours that stay there for the next run."""
+        return self._present
+
     def recount(self) -> None:
         """See how much stays there."""
         self._present = sum(self._agent.call("usage", self.path, part)["bytes"] for part in (SETS, KEPT))

@@ -270,6 +270,11 @@ class _Session:
                 self._note_time()
             with contextlib.suppress(TargetHangs, TargetError, target.Refused):
                 self._context.directory.remove(FRESH, TO_TIDY_S)  # the next run removes the rest
+            if stays := self._context.directory.present_bytes:
+                self._watcher.say(
+                    f"note: {human_size(stays)} stay on the target for the next run;"
+                    f" `iosweep clean {self._plan.campaign}` removes them"
+                )
             raise
         self._note_time()
         self._done[point] = self._store.results_of(point)  # a second try does not always count
