@@ -40,6 +40,16 @@ class TestSummary:
         assert (found.n, found.mean, found.median, found.low, found.high, found.sd) == (3, 12, 12, 10, 14, 2)
         assert found.ci95 == pytest.approx(4.302653 * 2 / math.sqrt(3), rel=1e-6)
 
+    def test_a_run_that_was_stopped(self) -> None:
+        """What was measured counts; what was not is said, and hides no figure."""
+        stopped = {"repetition": 2, "verdict": "missing", "reasons": "limits.time is spent", "ops_per_s": None}
+        [half] = summarise([row(), row(**stopped)])
+        assert (half.verdict, half.used, half.lacking) == ("valid", 1, 1)
+        assert words.lacking([half]) == "1 repetition of measured results missing: limits.time is spent"
+        [none] = summarise([row(**stopped | {"repetition": None})])
+        assert (none.verdict, none.used, none.lacking) == ("missing", 0, 0)
+        assert words.lacking([none]) == ""
+
     def test_one_repetition_has_no_interval(self) -> None:
         found = statistics([10.0])
         assert (found.n, found.sd, found.ci95) == (1, None, None)

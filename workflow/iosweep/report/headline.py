@@ -186,6 +186,8 @@ def _verdicts(campaign: Campaign, results: Sequence[Result]) -> Text:
         own = [result for result in results if result.verdict == verdict]
         if own:
             line.append(f"\n{len(own):,} {verdict}: {words.reasons(own, most=2)}")
+    if lacking := words.lacking(results):
+        line.append(f"\n{lacking}")
     left_open, applicable = not_checked(campaign.checks)
     if applicable:  # there is none where everything is missing
         line.append(f"\n{left_open:,} of {words.plural(applicable, 'check')} not checked")

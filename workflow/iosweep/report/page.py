@@ -97,6 +97,7 @@ def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
         "not_checked": table.not_checked(campaign.checks),
         "scaled": headline.scaled(campaign.about["sweeps"]),
         "node_check": node_check.of(campaign, results),
+        "lacking": words.lacking(results),
         "mixed": node_check.mixed(campaign, results),
         "headline": headline.groups(results),
         "latencies": any("latency_mean_s" in result.statistics for result in results),

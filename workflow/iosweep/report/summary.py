@@ -89,7 +89,7 @@ class Result:
     tool: str
     metric: str
     parameters: Mapping[str, Any]  # PARAMETERS -> value
-    verdict: str  # the worst of its repetitions
+    verdict: str  # the worst of its repetitions that were measured; missing if none was
     reasons: tuple[str, ...]  # distinct, in order of appearance
     statistics: Mapping[str, Statistics]  # FIGURES that have a value in a repetition that counts
     rows: tuple[Row, ...]  # its repetitions, or the one row that says why there is none
@@ -103,6 +103,11 @@ class Result:
     def measured(self) -> int:
         """Number of repetitions, whatever their verdict."""
         return sum(row["repetition"] is not None for row in self.rows)
+
+    @property
+    def lacking(self) -> int:
+        """Number of repetitions that are missing beside others that are not."""
+        return sum(row["verdict"] == "missing" for row in self.rows) if self.verdict != "missing" else 0
 
     @property
     def used(self) -> int:
@@ -144,7 +149,7 @@ def _result(rows: Sequence[Row]) -> Result:
         tool=first["tool"],
         metric=first["metric"],
         parameters={name: first[name] for name in PARAMETERS},
-        verdict=worst(row["verdict"] for row in rows),
+        verdict=worst([row["verdict"] for row in rows if row["verdict"] != "missing"] or ["missing"]),
         reasons=tuple(dict.fromkeys(row["reasons"] for row in rows if row["reasons"])),
         statistics={column: statistics(found, alike) for column, found in values.items() if found},
         rows=tuple(rows),

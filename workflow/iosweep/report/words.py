@@ -293,6 +293,12 @@ def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:
     ]
 
 
+def lacking(results: Sequence[Result]) -> str:
+    """How many repetitions are missing of results that have others, and why; empty if none is."""
+    why = [row["reasons"] for result in results if result.lacking for row in result.rows if row["verdict"] == "missing"]
+    return f"{plural(len(why), 'repetition')} of measured results missing: {why[0]}" if why else ""
+
+
 def reasons(results: Sequence[Result], most: int = 3) -> str:
     """The commonest reasons of some results: `2 × fio is not installed; 1 × too short`. One alone has no count."""
     own: list[str] = []
