@@ -2,18 +2,23 @@
 #   PYTHON=python3.12      another interpreter than the first on PATH of version 3.11 or newer
 #   APT=0                  install no system package, whatever is missing
 #   REQUIRE=all            a test that is skipped fails (or a list: REQUIRE=fio,chromium)
-#   ARGS="-k plan -x"      further arguments for pytest
+#   ARGS="-k plan -x"      further arguments for pytest; for cluster: --accounting, -- COMMAND
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 SHELL := /bin/sh
 override BIN := $(CURDIR)/.venv/bin
 override RUN := PATH="$(BIN):$$PATH"
+# What the test cluster needs: programs, and their Debian packages. The last two are for accounting.
+override CLUSTER := slurmctld:slurm-wlm srun:slurm-client munged:munge ip:iproute2 unshare:util-linux
+override ACCOUNTING := slurmdbd:slurmdbd mariadbd:mariadb-server
+override install_each = for name in $(1); do \
+	command -v $${name%:*} >/dev/null || scripts/debian-packages $${name\#*:} || :; done
 override PYTEST = $(RUN) python -m pytest $(if $(REQUIRE),--require=$(REQUIRE)) $(ARGS)
 export PYTHON APT
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: venv
 venv: ## the virtual environment .venv, from requirements.lock
@@ -32,8 +37,7 @@ demo: ## a small campaign on this machine, from nothing to a report, within two 
 .PHONY: test-tools
 # One by one, and on without what is not to be had (no root, no such package here): pytest then says what it left out.
 test-tools:
-	@for name in fio chromium bindfs; do command -v $$name >/dev/null || scripts/debian-packages $$name || :; done
-	@command -v mkfs.btrfs >/dev/null || scripts/debian-packages btrfs-progs || :
+	@$(call install_each,fio:fio chromium:chromium bindfs:bindfs mkfs.btrfs:btrfs-progs $(CLUSTER) $(ACCOUNTING))
 	@command -v cc >/dev/null || scripts/debian-packages gcc libc6-dev || :
 	@scripts/make-venv --apt test
 
@@ -44,6 +48,12 @@ test: test-tools ## all tests, within 15 minutes
 .PHONY: soak
 soak: test-tools ## all tests, and those that repeat with their long counts
 	@$(PYTEST) --soak
+
+.PHONY: cluster
+cluster: ## a shell on a small Slurm cluster inside this machine, as root
+	@$(call install_each,$(CLUSTER) $(if $(findstring --accounting,$(ARGS)),$(ACCOUNTING)))
+	@scripts/make-venv --apt runtime
+	@$(RUN) python tests/slurm.py $(ARGS)
 
 .PHONY: lint
 lint: ## style, types, schema and workflow

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import slurm as clusters
 import standins
 
 # Shared machines are slow at times, and a deadline per example would then fail a test that is right.
@@ -150,6 +151,41 @@ def stand_ins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if reason := standins.missing():
         pytest.skip(reason)
     return standins.build(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="session")
+def slurm_session() -> Iterator[clusters.Cluster]:
+    """A Slurm cluster without accounting, for fixtures that outlive a test. They clean up after themselves."""
+    if reason := clusters.missing():
+        pytest.skip(reason)
+    with clusters.Cluster().up() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def slurm(slurm_session: clusters.Cluster) -> Iterator[clusters.Cluster]:
+    """The same cluster for one test: idle and with all nodes when it starts. A job that is left fails the test."""
+    yield slurm_session
+    tidy(slurm_session)
+
+
+@pytest.fixture(scope="module")
+def slurm_accounting() -> Iterator[clusters.Cluster]:
+    """A Slurm cluster of its own with slurmdbd. Root may submit in the accounts `root` and `bench`."""
+    if reason := clusters.missing(accounting=True):
+        pytest.skip(reason)
+    with clusters.Cluster().up(accounting=True) as cluster:
+        yield cluster
+
+
+def tidy(cluster: clusters.Cluster) -> None:
+    """Everything as it was, for whoever comes next; and then a complaint about jobs that were left."""
+    for node in cluster.killed:
+        cluster.start_node(node)
+    left = [job for job in cluster.squeue() if job.state != "COMPLETING"]
+    cluster.cancel()
+    cluster.idle()
+    assert not left, f"left in the queue (a test that means to leave jobs ends with slurm.cancel()): {left}"
 
 
 def program(name: str, package: str) -> Path:
