@@ -18,9 +18,18 @@ rule all:
         "all: everything is in {CAMPAIGN.results}"
 
 
+onstart:
+    if SITE:
+        before_the_first_submission()
+
+
 # A report although an allocation failed, with those points missing. Also after Ctrl-C.
 onerror:
     report_what_is_there()
+    print(
+        "iosweep: what was measured is stored; the same command goes on from there",
+        file=sys.stderr,
+    )
 
 
 onsuccess:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -86,6 +87,8 @@ Row = dict[str, Any]
 Spoil = Callable[[Mapping[str, Any]], "tuple[str, str] | None"]
 #: row -> how fast its node is, 1 is as the others
 Speed = Callable[[Mapping[str, Any]], float]
+#: nodes of a point, repetition -> the Slurm job, or None, and the nodes that measure it
+Place = Callable[[int, int], tuple[str | None, Sequence[Row]]]
 
 #: check -> (severity, evidence of a pass)
 CHECKS = {
@@ -155,6 +158,21 @@ def nodes(count: int) -> list[Row]:
     ]
 
 
+def per_node_count(own: Mapping[int, Sequence[Row]]) -> Place:
+    """A job for each node count, which has these nodes."""
+    return lambda count, _: (str(100 + count), own[count])
+
+
+def in_turn(allocated: Sequence[Row]) -> Place:
+    """One job, in which smaller counts go round the nodes, as launch.subset does."""
+
+    def place(count: int, repetition: int) -> tuple[str, Sequence[Row]]:
+        first = (repetition - 1) * count % len(allocated)
+        return "7", [allocated[k] for k in sorted((first + k) % len(allocated) for k in range(count))]
+
+    return place
+
+
 def node_check() -> list[Sweep]:
     """The suite node-check."""
     more: dict[str, Any] = {"suite": "node-check", "source": "iosweep's own", "threads_per_node": 8, "data": "random"}
@@ -196,9 +214,13 @@ def make(
     description: str | None = None,
     nodes: Sequence[Row] = (NODE,),
     speed: Speed = lambda row: 1.0,
+    place: Place | None = None,
 ) -> Path:
-    """Write a results directory and return it. With several nodes, each of them measures every repetition by itself."""
+    """Write a results directory and return it. With several nodes, each of them measures every repetition by itself,
+    unless `place` says which ones do."""
     draw = random.Random(seed)
+    numbers = repetitions if place else repetitions * len(nodes)
+    place = place or (lambda _, repetition: (None, [nodes[(repetition - 1) % len(nodes)]]))
     rows: dict[str, list[Row]] = {}
     described = []
     for one in sweeps:
@@ -210,11 +232,12 @@ def make(
                 for row in rows[point]:
                     row["sweeps"] += f",{one['name']}"
             else:
-                made = _rows(one, point, parameters, repetitions, draw, nodes, speed)
+                made = _rows(one, point, parameters, numbers, draw, place, speed)
                 rows[point] = [row for one_row in made if (row := _spoilt(one_row, spoil))]
         described.append(_describe(one, points, repetitions))
     flat = [row | {"campaign": campaign} for of_point in rows.values() for row in of_point]
     checks = [check for row in flat for check in _checks(row)]
+    keys = {node["host"]: node["node"] for node in nodes}
     directory.mkdir(parents=True, exist_ok=True)
     _write(directory / "results.parquet", flat, columns.COLUMNS)
     _write(directory / "checks.parquet", checks, columns.CHECK_COLUMNS)
@@ -229,10 +252,27 @@ def make(
         "target": {"directory": "/mnt/scratch/bench"},
         "limits": {"bytes_written": None, "time_s": None},
         "sweeps": described,
+        "jobs": _jobs(flat),
+        "results_of_nodes": Counter(keys[host] for row in flat for host in (row["hosts"] or "").split(",") if host),
         "configuration": [{"file": "config/sweep.yaml", "text": _CONFIGURATION.format(json.dumps(campaign))}],
     }
     (directory / "campaign.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
     return directory
+
+
+def _jobs(rows: Sequence[Row]) -> list[Row]:
+    """As merge finds them in the records."""
+    found: list[Row] = []
+    for job in dict.fromkeys(row["slurm_job"] for row in rows if row["slurm_job"]):
+        own = [row for row in rows if row["slurm_job"] == job]
+        times = sorted(row["started"].isoformat() for row in own)
+        facts: Row = {"job": job, "launcher": "srun", "started": times[0], "ended": times[-1]}
+        facts["hosts"] = sorted({host for row in own for host in row["hosts"].split(",")})
+        facts["node_counts"] = sorted({row["nodes"] for row in own})
+        facts["points"] = len({row["point"] for row in own})
+        facts["repetitions"] = len({(row["point"], row["repetition"]) for row in own})
+        found.append(facts)
+    return found
 
 
 def _points(one: Sweep) -> Iterator[dict[str, Any]]:
@@ -272,10 +312,10 @@ def _rows(
     parameters: Mapping[str, Any],
     repetitions: int,
     draw: random.Random,
-    nodes: Sequence[Row],
+    place: Place,
     speed: Speed,
 ) -> Iterator[Row]:
-    for repetition, phase in product(range(1, repetitions * len(nodes) + 1), one["phases"]):
+    for repetition, phase in product(range(1, repetitions + 1), one["phases"]):
         row: Row = dict.fromkeys(column.name for column in columns.COLUMNS)
         row |= {name: value for name, value in parameters.items() if phase in USED_BY.get(name, [phase])}
         if one.get("tool") == "mdtest" and phase not in ("create", "read"):
@@ -291,8 +331,11 @@ def _rows(
             "target_directory": "/mnt/scratch/bench",
         }
         row |= {"verdict": "valid", "reasons": "", "checks_passed": 9, "checks_failed": 0, "checks_not_checked": 3}
-        node = nodes[(repetition - 1) % len(nodes)]
-        row |= {"host": node["host"], "node": node["node"]}
+        job, on = place(row["nodes"], repetition)
+        hosts = [node["host"] for node in on]
+        row |= {"host": hosts[0], "hosts": ",".join(hosts), "node": on[0]["node"], "slurm_job": job}
+        if job:
+            row["ran_on"] = ",".join(f"{host}:{row['threads_per_node']}" for host in hosts)
         factor = speed(row)
         figures = {
             name: value * factor if name.endswith("_per_s") else value / factor if name.startswith("latency") else value
@@ -334,7 +377,7 @@ def _figures(row: Row, draw: random.Random) -> Row:
         size, depth = row["transfer_size_bytes"], row["queue_depth"]
         service = (38e-6 if "write" in phase else 82e-6) / (2 if phase.startswith("seq") else 1)
         link = (2.1 if "write" in phase else 3.4) * G
-        ceiling = min(link / size, 410e3 if phase.startswith("seq") else 290e3)
+        ceiling = min(link / size, 410e3 if phase.startswith("seq") else 290e3) * row["nodes"] ** 0.9
         offered = threads * depth / (service + size / (0.9 * G))
         rate = ceiling * (1 - exp(-offered / ceiling)) * noise
         latency = threads * depth / rate
@@ -343,6 +386,10 @@ def _figures(row: Row, draw: random.Random) -> Row:
         way = "write" if "write" in phase else "read"
         moved |= {f"{way}_bandwidth_bytes_per_s": rate * size, f"{way}_ops_per_s": rate}
         moved |= {"bytes_written" if way == "write" else "bytes_read": round(rate * size)}
+        if row["nodes"] > 1:
+            skew = abs(draw.gauss(0, 4e-3))
+            moved |= {"start_skew_s": skew, "sum_of_rates_bytes_per_s": rate * size * (1 + skew)}
+            moved |= {"sum_of_rates_ops_per_s": rate * (1 + skew)}
     tail = abs(draw.gauss(1, 0.1))
     names = ("min", "mean", "stddev", "p50", "p95", "p99", "p99_5", "p99_9", "max")
     shape = dict(zip(names, (0.55, 1, 0.4, 0.93, 1.6, 2.4, 3.1, 6, 40), strict=True))

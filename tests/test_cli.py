@@ -327,13 +327,75 @@ def test_what_only_the_rules_call_is_not_in_the_list(capsys: Capture) -> None:
     assert not {"measure", "merge", "page", "figures"} & set(listed)
 
 
-def test_plan_says_what_will_be_missing(capsys: Capture, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def cluster(place: Path, *resources: str) -> None:
+    """A profile for Slurm, in `there`."""
+    (place / "there").mkdir()
+    (place / "there/profile.v9+.yaml").write_text(PROFILE.format(", ".join(resources)))
+
+
+def test_plan_says_what_will_be_missing(
+    capsys: Capture, place: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster(place)
     sweep = {"tool": "mdtest", "phases": ["create"], "axes": {"nodes": [1, 2]}, "options": {}, "phase_time": None}
     (place / "x.yaml").write_bytes(orjson.dumps(document(**sweep) | {"target": {"directory": str(place / "target")}}))
     monkeypatch.setenv("PATH", "/nonexistent")
     programs.sha256.cache_clear()
-    run("plan", "x.yaml")
-    output = capsys.readouterr().out
+    said = {}
+    for where in ([], ["--launcher", "mpiexec"], ["--profile", f"{root}/profiles/local"], ["--profile", "there"]):
+        run("plan", *where, "x.yaml")
+        said["".join(where[1:])] = capsys.readouterr().out
     programs.sha256.cache_clear()
-    assert "will be missing: mdtest is not on PATH; get it with spack install ior" in output
-    assert "will be missing: 2 nodes are needed; the launcher mpiexec reaches 1" in output
+    absent = "mdtest is not on PATH here; get it with spack install ior"
+    reached = "will be missing: 2 nodes are needed; the launcher mpiexec reaches 1"
+    here, by_launcher, local, there = said.values()
+    assert f"will be missing: {absent}" in here
+    assert f"will be missing where nodes lack it, too: {absent}" in there
+    assert "2 nodes: with --profile profiles/slurm only" in here  # nobody said where it is to run
+    assert reached in by_launcher
+    assert reached in local
+    assert reached not in here
+    assert "2 nodes: with" not in there
+    assert "2 nodes are needed" not in there
+    assert "; asks for 6 min" in there
+    assert "asks for" not in here + by_launcher + local
+
+
+PROFILE = "executor: slurm\ndefault-resources: [launcher=srun, scheduler=slurm, {}]\n"
+
+
+def test_plan_for_the_jobs_of_a_profile(capsys: Capture, place: Path) -> None:
+    cluster(place, "runtime=6")
+    (place / "x.yaml").write_bytes(orjson.dumps(document(axes={"nodes": [1, 2]}, phase_time="9min")))
+    assert run("plan", "--profile", "there", "x.yaml") == 0
+    assert capsys.readouterr().out.count("; asks for 6 min") == 2  # a job may take no longer
+    assert run("plan", "--commands", "--profile", "there", "x.yaml") == 0
+    assert "missing" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("resource", "wrong"),
+    [
+        ("runtime=soon", "there/profile.v9+.yaml:2: default-resources.runtime: `soon` is no time; write"),
+        ("license=pfs", "there/profile.v9+.yaml:2: default-resources.license: unknown; did you mean `licenses`?"),
+        (None, "there has no profile.v9+.yaml; name a profile's directory"),
+    ],
+)
+def test_plan_with_a_wrong_profile(capsys: Capture, place: Path, resource: str | None, wrong: str) -> None:
+    if resource:
+        cluster(place, resource)
+    assert run("plan", "--profile", "there", "x.yaml") == 1
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.startswith(wrong)) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("repetitions", "said"), [(3, "of one node, compared with none"), (2, "compares 2 nodes"), (8, "compares 4 nodes")]
+)
+def test_plan_says_how_many_nodes_are_checked(capsys: Capture, place: Path, repetitions: int, said: str) -> None:
+    found = document(axes={"nodes": [4]})
+    check = {"suite": "node-check", "repetitions": repetitions, "scale": {"file_size": "16m"}}
+    found |= {"sweeps": [check, *found["sweeps"]]} | ({} if "none" in said else {"allocation": "campaign"})
+    (place / "x.yaml").write_bytes(orjson.dumps(found))
+    run("plan", "x.yaml")
+    assert f"node check: {said}" in capsys.readouterr().out

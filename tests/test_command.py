@@ -1,19 +1,36 @@
 """A tool's command in its scratch directory: where it is started, and which of its files are taken."""
 
+import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+import types
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
-from iosweep import command
+from campaign import wait_for
+from iosweep import command, forecast, slurm, verdict
 from iosweep.agent import Agent
-from iosweep.command import Commands, Scratch
-from iosweep.launch import LAUNCHERS, Mpiexec, mpiexec
+from iosweep.checks import Seen
+from iosweep.command import Commands, Scratch, lacking_pmi, together
+from iosweep.crew import Clock, Crew
+from iosweep.directory import Directory
+from iosweep.filesets import FileSets
+from iosweep.launch import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
+from iosweep.plan import Point
+from iosweep.process import Completed
 from iosweep.programs import Program
-from iosweep.tools import Tool
+from iosweep.slurm import Unanswered
+from iosweep.store import Store
+from iosweep.tools import FileSet, Step, Streams, Tool, tools
+from slurm import Cluster
+from small import document, make
+from test_crew import Held
 
 
 class Shell:
@@ -48,7 +65,7 @@ def commands(agent: Agent, tmp_path: Path) -> Commands:
 
 def run(commands: Commands, script: str, **more: Any) -> dict[str, bytes]:
     """What a shell script leaves. It must end well."""
-    done, streams = commands.run(tool(**more), ["/bin/sh", "-c", script], 1, 60.0)
+    done, streams = commands.run(tool(**more), [["/bin/sh", "-c", script]], 1, 60.0)
     assert done.exit_code == 0, done.stderr
     assert (streams["stdout"], streams["stderr"]) == (done.stdout, done.stderr)
     return dict(streams)
@@ -75,7 +92,7 @@ def test_the_files_that_the_tool_names_are_taken(commands: Commands) -> None:
 
 
 def test_what_a_failed_command_left_is_taken_too(commands: Commands) -> None:
-    done, streams = commands.run(tool(), ["/bin/sh", "-c", "echo half > summary.json; exit 5"], 1, 60.0)
+    done, streams = commands.run(tool(), [["/bin/sh", "-c", "echo half > summary.json; exit 5"]], 1, 60.0)
     assert done.exit_code == 5
     assert streams["summary"] == b"half\n"
 
@@ -126,7 +143,7 @@ def test_a_scratch_directory_that_cannot_be_had(agent: Agent, tmp_path: Path, ha
     commands = Commands(agent, LAUNCHERS["direct"], results / "scratch", None, program())
     why = harm(commands.scratch)
     with pytest.raises(Scratch) as caught:
-        commands.run(tool(), ["/bin/sh", "-c", f"echo > {tmp_path}/started"], 1, 60.0)
+        commands.run(tool(), [["/bin/sh", "-c", f"echo > {tmp_path}/started"]], 1, 60.0)
     assert f"{commands.scratch}: {why}" in str(caught.value)
     assert not (tmp_path / "started").exists()
 
@@ -134,12 +151,12 @@ def test_a_scratch_directory_that_cannot_be_had(agent: Agent, tmp_path: Path, ha
 def test_a_command_that_cannot_be_started_is_no_fault_of_the_results(agent: Agent, tmp_path: Path) -> None:
     commands = Commands(agent, LAUNCHERS["direct"], tmp_path / "scratch", None, program("/nonexistent/tool"))
     with pytest.raises(OSError, match="No such file or directory") as caught:
-        commands.run(tool(), ["sh"], 1, 60.0)
+        commands.run(tool(), [["sh"]], 1, 60.0)
     assert not isinstance(caught.value, Scratch)
 
 
 def test_a_time_limit(commands: Commands) -> None:
-    done, streams = commands.run(tool(), ["/bin/sh", "-c", "echo x > log; sleep 600"], 1, 0.5)
+    done, streams = commands.run(tool(), [["/bin/sh", "-c", "echo x > log; sleep 600"]], 1, 0.5)
     assert done.timed_out
     assert streams["log"] == b"x\n"
 
@@ -157,7 +174,7 @@ def test_ranks_write_into_the_scratch_directory(agent: Agent, tmp_path: Path) ->
     assert isinstance(found, Mpiexec)
     commands = Commands(agent, LAUNCHERS["mpiexec"], tmp_path / "scratch", found, program(sys.executable))
     script = [sys.executable, "-c", "import os; open('log', 'a').write(os.environ['PMI_RANK'])"]
-    done, streams = commands.run(tool(mpi=True), script, 3, 60.0)
+    done, streams = commands.run(tool(mpi=True), [script], 3, 60.0)
     assert done.exit_code == 0, done.stderr
     assert sorted(streams["log"]) == sorted(b"012")
     assert done.argv == (*commands.argv(tool(mpi=True), script, 3),)
@@ -178,7 +195,7 @@ tool = types.SimpleNamespace(name="shell", program="sh", mpi=True, outputs={"log
 with Agent() as agent:
     programs = {"shell": types.SimpleNamespace(path="/bin/sh")}
     commands = Commands(agent, LAUNCHERS["mpiexec"], Path(sys.argv[1]), mpiexec(), programs)
-    done, streams = commands.run(tool, ["/bin/sh", "-c", "echo $$ >> log; exec sleep 600"], 2, 1.0)
+    done, streams = commands.run(tool, [["/bin/sh", "-c", "echo $$ >> log; exec sleep 600"]], 2, 1.0)
     alive = [pid for pid in streams["log"].split() if Path(f"/proc/{int(pid)}").exists()]
     print(done.timed_out, done.left_behind, len(streams["log"].split()), alive)
 """
@@ -190,3 +207,426 @@ with Agent() as agent:
         check=True,
     )
     assert done.stdout == "True 0 2 []\n"
+
+
+# What several nodes did
+
+
+def completed(**more: Any) -> Completed:
+    made: dict[str, Any] = {
+        "argv": ("a",), "exit_code": 0, "timed_out": False, "flooded": False, "wall_s": 1.0, "load": None,
+        "left_behind": 0,
+    }  # fmt: skip
+    return Completed(**made | more)
+
+
+def test_together_is_the_worst_of_each() -> None:
+    one = completed(load={"other": 0.1, "steal": 0.4}, stderr=b"a\nb", stdout=b"1")
+    two = completed(argv=("b",), exit_code=-9, timed_out=True, wall_s=2.5, left_behind=1, stdout=b"2")
+    three = completed(
+        argv=("c",), exit_code=3, flooded=True, load={"other": 0.3, "steal": 0.0}, stderr=b"c\n", left_behind=2
+    )
+    assert together({"n1": one, "n2": two, "n3": three}) == completed(
+        argv=("b",), exit_code=-9, timed_out=True, flooded=True, wall_s=2.5, load={"other": 0.3, "steal": 0.4},
+        left_behind=3, stderr=b"n1: a\nn1: bn3: c\n",
+    )  # fmt: skip
+    assert together({"n1": one}) == completed(load=one.load, stderr=b"n1: a\nn1: b")
+    assert together({"n1": completed(), "n2": completed()}).load is None
+
+
+class Agents:
+    """As much of a crew as one command on each of three nodes needs."""
+
+    hosts = ("n1", "n2", "n3")
+
+    def clocks(self) -> dict[str, Clock]:
+        return {"n1": Clock(0.0, 0.001), "n2": Clock(5.0, 0.002), "n3": Clock(-2.0, 0.003)}
+
+    def run(self, commands: dict[str, list[str]], timeout_s: float) -> dict[str, Any]:
+        self.asked = commands, timeout_s
+        return {host: (completed(argv=tuple(argv)), 105.0, 107.0) for host, argv in commands.items()}
+
+    def call(self, operation: str, *, each: dict[str, Any]) -> dict[str, Any]:
+        self.watched = each
+        return {host: {"ranks": 0, "other": other} for host, other in zip(each, (0.25, None), strict=True)}
+
+
+def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -> None:
+    crew: Any = Agents()
+    commands = Commands(agent, SLURM_LAUNCHERS["srun"], tmp_path / "scratch", None, program("/y/sh"), "12", crew)
+    done, streams = commands.run(tool(), [["sh", "a"], ["sh", "b"]], 1, 9.0, ("n2", "n3"))
+    assert crew.asked == ({"n2": ["/y/sh", "a"], "n3": ["/y/sh", "b"]}, 9.0)
+    common = {"exit_code": 0}
+    assert orjson.loads(streams["hosts"]) == [
+        {"host": "n2", "started": 100.0, "ended": 102.0, "clock_offset_s": 5.0, "clock_error_s": 0.002, **common},
+        {"host": "n3", "started": 107.0, "ended": 109.0, "clock_offset_s": -2.0, "clock_error_s": 0.003, **common},
+    ]
+    assert done.load == {"other": 0.25, "steal": 0.0}  # by those who did not start it; one node's was too short to say
+
+
+# What srun needs
+
+
+def srun(place: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    (place / "srun").write_text(f"#!/bin/sh\n{script}\n")
+    (place / "srun").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}:/usr/bin:/bin")
+
+
+def test_srun_without_a_way_to_start_mpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "called"
+    srun(tmp_path, monkeypatch, f"echo $* >> {kept}; echo \"srun: error: Invalid MPI type 'pmix'\" >&2; exit 1")
+    mpi, other = [tool(mpi=True)], [tool()]
+    for launcher, tools_ in (("mpiexec", mpi), ("srun", other), ("srun", [])):
+        assert lacking_pmi(SLURM_LAUNCHERS[launcher], tools_) is None
+    assert not kept.exists()
+    assert lacking_pmi(SLURM_LAUNCHERS["srun-pmix"], mpi) == (
+        "srun cannot start MPI with pmix here (srun --overlap --nodes=1 failed (exit code 1): srun: error: Invalid MPI"
+        " type 'pmix'); set the launcher to srun or mpiexec in the profile"
+    )
+    assert kept.read_text() == "--overlap --nodes=1 --ntasks=1 --mpi=pmix true\n"
+    srun(tmp_path, monkeypatch, "exit 0")
+    assert lacking_pmi(SLURM_LAUNCHERS["srun"], mpi) is None
+    # what says nothing about MPI is no reason to leave the points out
+    srun(tmp_path, monkeypatch, "echo 'srun: error: Unable to create step: Job/step already completing' >&2; exit 1")
+    with pytest.raises(Unanswered, match="already completing"):
+        lacking_pmi(SLURM_LAUNCHERS["srun"], mpi)
+
+
+# On the nodes of a job
+
+
+@pytest.fixture(scope="module")
+def held(slurm_session: Cluster) -> Iterator[Held]:
+    made = Held(slurm_session)
+    yield made
+    made.end()
+
+
+def on_nodes(
+    job: str,
+    scratch: Path,
+    of: Any,
+    program: str,
+    act: Callable[[Commands], Any],
+    launcher: Launcher = SLURM_LAUNCHERS["srun"],
+) -> Any:
+    """What a function gives of commands over both nodes."""
+    found = mpiexec()
+    assert isinstance(found, Mpiexec)
+    with Crew(job, Held.hosts, 30.0) as crew, Agent() as agent:
+        return act(Commands(agent, launcher, scratch, found, {of.name: Program(program, "", "", ())}, job, crew))
+
+
+SCRIPT = 'echo "$(hostname) $1"; pwd; echo "$1 failed" >&2; exit $2'
+
+
+def once_each(job: str, scratch: Path) -> Any:
+    shell: Any = types.SimpleNamespace(name="shell", program="sh", mpi=False, outputs={})
+
+    def act(commands: Commands) -> Any:
+        both = [["sh", "-c", SCRIPT, "x", "a b", "0"], ["sh", "-c", SCRIPT, "x", "*", "3"]]
+        try:
+            commands.run(shell, [["sh", "-c", "exit 0"], ["/nonexistent/x"]], 1, 30.0, Held.hosts)
+        except OSError as error:
+            why = error.strerror
+        return (
+            commands.run(shell, both, 1, 30.0, Held.hosts), commands.run(shell, both[:1], 1, 30.0, ("n2",)),
+            commands.run(shell, both[:1], 1, 30.0, ("n1",)), why,
+        )  # fmt: skip
+
+    return on_nodes(job, scratch, shell, "/bin/sh", act)
+
+
+def test_a_command_for_each_node(held: Held, tmp_path: Path) -> None:
+    came = held.inside(once_each, held.job, tmp_path / "scratch")
+    (done, streams), (second, on_second), (first, on_first), why = came
+    assert (done.exit_code, done.argv) == (3, ("/bin/sh", "-c", SCRIPT, "x", "*", "3"))
+    assert done.stderr == b"n1: a b failed\nn2: * failed\n"
+    assert set(streams) == {"stdout@0", "stderr@0", "stdout@1", "stderr@1", "hosts"}
+    assert streams["stdout@0"].splitlines()[0] == b"n1 a b"
+    assert streams["stdout@1"].splitlines()[0] == b"n2 *"
+    assert streams["stderr@1"] == b"* failed\n"
+    hosts = orjson.loads(streams["hosts"])
+    assert [(host["host"], host["exit_code"]) for host in hosts] == [("n1", 0), ("n2", 3)]
+    for host in hosts:
+        assert host["started"] < host["ended"] < host["started"] + 30
+        assert abs(host["clock_offset_s"]) <= host["clock_error_s"]
+    assert abs(hosts[0]["started"] - hosts[1]["started"]) < 0.5
+    # another node than the first is asked by the agents, too; the first is where we are
+    assert (second.exit_code, on_second["stdout@0"].splitlines()[0]) == (0, b"n2 a b")
+    assert [host["host"] for host in orjson.loads(on_second["hosts"])] == ["n2"]
+    assert (first.exit_code, on_first["stdout"]) == (0, f"n1 a b\n{tmp_path}/scratch\n".encode())
+    assert why == "on n2: No such file or directory: /nonexistent/x"
+
+
+#: One rank on each node, a file each.
+WRITE = ("-a", "POSIX", "-F", "-w", "-b", "64k", "-t", "64k")
+
+
+def ranks(job: str, scratch: Path, program: str, launcher: str, timeout_s: float, command: list[str]) -> Any:
+    ior = types.SimpleNamespace(name="ior", program="ior", mpi=True, outputs={})
+
+    def act(commands: Commands) -> Any:
+        began = time.monotonic()
+        done, _ = commands.run(ior, [command], 4, timeout_s, Held.hosts)
+        return done, time.monotonic() - began, commands.argv(ior, command, 4, Held.hosts)
+
+    return on_nodes(job, scratch, ior, program, act, SLURM_LAUNCHERS[launcher])
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpiexec"])
+def test_ranks_on_both_nodes(held: Held, stand_ins: Path, tmp_path: Path, launcher: str) -> None:
+    words, program = [*WRITE, "-o", f"{tmp_path}/a b"], f"{stand_ins}/ior"
+    done, _, argv = held.inside(ranks, held.job, tmp_path / "scratch", program, launcher, 60.0, ["ior", *words])
+    assert done.exit_code == 0, done.stderr
+    assert done.argv == tuple(argv)
+    assert argv[-len(words) - 1 :] == [program, *words]
+    told = {name.strip(): value.strip() for name, value in re.findall("(.*?):(.*)", done.stdout.decode())}
+    assert (told["nodes"], told["tasks"], told["clients per node"]) == ("2", "4", "2")
+    assert done.ran_on in ({"n1": 2, "n2": 2}, None)
+    assert done.left_behind == 0
+
+
+def test_ranks_end_with_their_time_on_all_nodes(held: Held, tmp_path: Path) -> None:
+    program = tmp_path / "ior"
+    shutil.copy("/usr/bin/sleep", program)
+    # deaf to SIGTERM, as what hangs in a file system is
+    command = ["sh", "-c", "trap '' TERM; hostname >> seen; exec \"$0\" 4321.7", str(program)]
+    done, took_s, _ = held.inside(ranks, held.job, tmp_path / "scratch", str(program), "srun", 1.0, command)
+    assert done.timed_out
+    assert sorted((tmp_path / "scratch/seen").read_text().split()) == ["n1", "n1", "n2", "n2"]
+    assert [held.alive("4321.7", node) for node in held.hosts] == [[], []]
+    assert done.left_behind == 0
+    assert done.ran_on == {"n1": 2, "n2": 2}
+    assert took_s < 30
+
+
+def steps_left(job: str, scratch: Path) -> Any:
+    ior = types.SimpleNamespace(name="ior", program="ior", mpi=True, outputs={})
+
+    class Leaving(Launcher):
+        def argv(self, command: Sequence[str], *_: Any) -> list[str]:
+            deaf = "trap '' TERM; sleep 4321.8; :"
+            return ["sh", "-c", f'srun --overlap --nodes=2 --ntasks=2 sh -c "{deaf}" & sleep 0.5; exit 3']
+
+    def act(commands: Commands) -> Any:
+        done, _ = commands.run(ior, [["ior"]], 2, 60.0, Held.hosts)
+        assert commands.crew
+        return done, slurm._steps(job), commands.crew.step, commands.crew.call("hello")
+
+    return on_nodes(job, scratch, ior, "/bin/true", act, Leaving("srun", None, None, allocated=True))
+
+
+def test_steps_that_a_launcher_leaves(held: Held, tmp_path: Path) -> None:
+    # an srun that is killed leaves its ranks to themselves; the agents are spared
+    done, steps, agents, answers = held.inside(steps_left, held.job, tmp_path / "scratch")
+    assert (done.exit_code, done.left_behind) == (3, 0)
+    assert steps == [agents]
+    assert set(answers) == {"n1", "n2"}
+    assert [held.alive("sleep 4321.8", node) for node in held.hosts] == [[], []]
+
+
+def judged(job: str, scratch: Path, program: str, prefix: list[str], words: list[str], of: Point) -> Any:
+    """What IOR's checks say of a launch that is not as it should be."""
+    ior = tools()["ior"]
+
+    class Wrong(Launcher):
+        def argv(self, command: Sequence[str], *_: Any) -> list[str]:
+            return [*prefix, *command]
+
+    def act(commands: Commands) -> Any:
+        (step,) = of.steps()
+        done, streams = commands.run(ior, [["ior", *words]], 2, 60.0, Held.hosts)
+        parsed = ior.parse(streams, step, step.phase)
+        run = {"exit_code": done.exit_code, "timed_out": False, "stderr": "", "wall_s": 1.0, "ran_on": done.ran_on}
+        return verdict.verdict(verdict.judge(Seen(of, step.phase, run, parsed, {}, None)))
+
+    return on_nodes(job, scratch, ior, program, act, Wrong("srun", None, None, allocated=True))
+
+
+SINGLETONS = ["srun", "--overlap", "--mpi=none", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "reason"),
+    [
+        (SINGLETONS, "the tool ran with 1 rank, 2 were asked for: was it built with another MPI than its launcher?"),
+        (["mpiexec", "-n", "2"], "the tool ran on 1 node, 2 were asked for"),  # hydra that is told no hosts
+    ],
+)
+def test_a_launch_that_went_wrong(held: Held, stand_ins: Path, tmp_path: Path, prefix: list[str], reason: str) -> None:
+    options = {"file_size": "64k", "transfer_size": "64k"}
+    (of,) = make(tmp_path, document(tool="ior", phases=["seq_write"], axes={"nodes": [2]}, options=options)).points
+    (step,) = of.steps()
+    (tmp_path / "data").mkdir()
+    words = tools()["ior"].argv(step, f"{tmp_path}/data", 1)[1:]
+    program = f"{stand_ins}/ior"
+    said, reasons = held.inside(judged, held.job, tmp_path / "scratch", program, prefix, words, of)
+    assert said == "invalid"
+    assert reason in reasons
+
+
+# fio's own client and servers
+
+
+def on_each(commands: Commands, name: str) -> list[bytes]:
+    """Process ids of the programs of that name, on each node, as long as there are agents."""
+    assert commands.crew
+    found = commands.crew.run({host: ["pgrep", name] for host in Held.hosts}, 30)
+    return [done.stdout for done, _, _ in found.values()]
+
+
+def fio_mode(job: str, scratch: Path, program: str, target: str, harm: str) -> Any:
+    """What came of a run, and who listened meanwhile on the first node, for our ports."""
+    fio = tools()["fio"]
+    options = {"threads_per_node": 1, "transfer_size": 4096, "queue_depth": 1, "file_size": 1 << 20,
+               "files_per_thread": 1, "o_direct": False, "fsync": False, "write_mode": "overwrite",
+               "data": "tool_default", "read_percent": 70, "ioengine": "psync", "client_server": True}  # fmt: skip
+    step = Step(options, (fio.phases["rand_write"],), 2, 60.0 if harm == "time" else 1.0)
+
+    def act(commands: Commands) -> Any:
+        try:
+            done, streams, argvs = commands.serve(
+                fio, step, [(f"{target}/0", 5), (f"{target}/1", 6)], 1.0 if harm == "time" else 60.0, Held.hosts
+            )
+        except OSError as error:
+            return str(error.strerror), on_each(commands, "fio")
+        return done, dict(streams), argvs, fio.parse(streams, step, step.phase), on_each(commands, "fio")
+
+    return on_nodes(job, scratch, fio, program, act)
+
+
+def listening(held: Held, node: str) -> set[str]:
+    """Addresses and ports where a fio listens on a node."""
+    said = held.cluster.on(node, ["ss", "--no-header", "--listening", "--tcp", "--processes", "--numeric"]).stdout
+    return {words[3] for words in map(str.split, said.splitlines()) if '"fio"' in words[-1]}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    for k in (0, 1):
+        (tmp_path / "data" / str(k)).mkdir(parents=True)
+        (tmp_path / "data" / str(k) / "0.0").write_bytes(bytes(1 << 20))
+    return tmp_path / "data"
+
+
+def test_client_and_servers(held: Held, fio: Path, tmp_path: Path, data: Path) -> None:
+    child = held.start(fio_mode, held.job, tmp_path / "scratch", str(fio), str(data), "")
+    wait_for(lambda: len(held.alive("fio --eta=never", "n1")) == 1)  # the client
+    during = [listening(held, node) for node in held.hosts]
+    done, streams, argvs, parsed, left = child.result()
+    assert (done.exit_code, done.left_behind, parsed.problems) == (0, 0, []), done
+    assert left == [b"", b""]
+    assert parsed.figures["bandwidth_bytes_per_s"] > 0
+    hosts = orjson.loads(streams["hosts"])
+    assert [(host["host"], host["address"]) for host in hosts] == [("n1", "10.77.0.11"), ("n2", "10.77.0.12")]
+    # each on the address of its node by which the others reach it, and nowhere else
+    assert during == [{f"{host['address']}:{host['port']}"} for host in hosts]
+    assert [listening(held, node) for node in held.hosts] == [set(), set()]
+    assert len(argvs) == 3
+    assert all(str(fio) in argv for argv in argvs)
+    assert {(f.parent.name, f.stat().st_size) for f in data.glob("*/*")} == {("0", 1 << 20), ("1", 1 << 20)}
+    seeds = [re.search("randseed=(.*)", (tmp_path / f"scratch/job{k}.fio").read_text()) for k in (0, 1)]
+    assert [match and match[1] for match in seeds] == ["5", "6"]
+
+
+def test_a_client_that_takes_too_long(held: Held, fio: Path, tmp_path: Path, data: Path) -> None:
+    done, _, _, _, left = held.inside(fio_mode, held.job, tmp_path / "scratch", str(fio), str(data), "time")
+    assert done.timed_out
+    assert left == [b"", b""]
+
+
+def test_a_server_that_cannot_start(held: Held, fio: Path, tmp_path: Path, data: Path) -> None:
+    shutil.rmtree(data / "1")
+    said, left = held.inside(fio_mode, held.job, tmp_path / "scratch", str(fio), str(data), "")
+    assert said == f"on n2: env: cannot change directory to '{data}/1': No such file or directory: env"
+    assert left == [b"", b""]  # nor the one that did start
+
+
+# Data sets of several nodes
+
+
+class Writer:
+    """Starts what writes a set, and keeps on which hosts. `fails`: the directory of one that cannot be written."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[tuple[str, ...], list[str]]] = []
+        self.fails = ""
+
+    def __call__(
+        self, tool: Tool, commands: Sequence[Sequence[str]], tasks: int, limit_s: float, hosts: Sequence[str]
+    ) -> tuple[Completed, Streams]:
+        self.calls.append((tuple(hosts), [Path(command[1]).name for command in commands]))
+        streams: dict[str, bytes] = {}
+        codes = []
+        for k, (_, directory, *names) in enumerate(commands):
+            fails = bool(self.fails) and directory.endswith(self.fails)
+            streams |= {f"stdout@{k}": b"{\n", f"stderr@{k}": b"\nno space\n" if fails else b""}
+            codes.append(28 if fails else 0)
+            for name in () if fails else names:
+                Path(directory, name).write_bytes(bytes(4096))
+        streams["hosts"] = orjson.dumps([{"host": hosts[k], "exit_code": code} for k, code in enumerate(codes)])
+        return completed(exit_code=max(codes)), streams
+
+
+@pytest.fixture
+def sets(agent: Agent, tmp_path: Path) -> tuple[FileSets, Writer, Path]:
+    (tmp_path / "target").mkdir()
+    made = make(tmp_path, document() | {"target": {"directory": f"{tmp_path}/target"}, "limits": {"fill": "100%"}})
+    store, writer = Store(tmp_path / "results"), Writer()
+    directory = Directory(made, store, agent)
+    directory.claim("tmpfs", "x", forecast.of(made, {}))
+    return FileSets(agent, directory, store, [], writer), writer, Path(directory.path)
+
+
+def file_set(*names: str, of_all_nodes: bool = False) -> FileSet:
+    return FileSet("sets/s", "read", names, 4096, of_all_nodes, lambda path: ["write", path, *names])
+
+
+HOSTS = ("n1", "n2", "n3")
+
+
+def test_each_node_has_its_files_and_another_writes_them(sets: tuple[FileSets, Writer, Path]) -> None:
+    found, writer, ours = sets
+    files = file_set("0.0", "1.0")
+    evidence = found.ready(files, "fio", HOSTS)
+    # who reads it must not have it in its cache
+    assert writer.calls == [(("n2", "n3", "n1"), ["s", "s.node1", "s.node2"])]
+    assert (evidence["wrong"], evidence["files"], evidence["set_bytes"]) == ([], 6, 6 * 4096)
+    assert (evidence["holes"] != "found", evidence["own"]) == (True, [])
+    assert found.ready(files, "fio", HOSTS) == evidence
+    assert len(writer.calls) == 1
+    # other nodes of the same allocation find some that they have written themselves
+    assert found.ready(files, "fio", ("n1", "n3"))["own"] == ["n3"]
+    assert found.ready(files, "fio", ("n2", "n3"))["own"] == ["n2", "n3"]
+    # one node has the first of them; more nodes than before want more
+    assert found.ready(files, "fio", ("n2",)) == evidence | {"files": 2, "set_bytes": 2 * 4096, "own": None}
+    assert found.ready(files, "fio", (*HOSTS, "n4"))["wrong"] == []
+    assert writer.calls[1:] == [(("n1",), ["s.node3"])]
+    # what was changed is written anew, and nothing else
+    (ours / "sets/s.node1/1.0").write_bytes(b"short")
+    assert found.ready(files, "fio", HOSTS)["wrong"] == []
+    assert writer.calls[2:] == [(("n3",), ["s.node1"])]
+
+
+def test_one_set_of_all_nodes(sets: tuple[FileSets, Writer, Path]) -> None:
+    found, writer, _ = sets
+    evidence = found.ready(file_set("0", "1", of_all_nodes=True), "fio", HOSTS)
+    assert writer.calls == [(HOSTS, ["s"])]
+    assert (evidence["files"], evidence["set_bytes"], evidence["wrong"]) == (2, 2 * 4096, [])
+    # ranks read what those of the next node have written
+    assert evidence["own"] == []
+    assert found.ready(file_set("0", "1", of_all_nodes=True), "fio", (*HOSTS[1:], "n1"))["own"] == ["n2", "n3", "n1"]
+    assert len(writer.calls) == 1
+
+
+def test_one_node_cannot_write_its_files(sets: tuple[FileSets, Writer, Path], tmp_path: Path) -> None:
+    found, writer, _ = sets
+    writer.fails = "s.node1"
+    wrong = found.ready(file_set("0"), "fio", ("n1", "n2"))["wrong"]
+    assert any("preparing them failed (exit code 28): no space" in each for each in wrong)
+    kept = orjson.loads((tmp_path / "results/sets/sets.s.node1.json").read_bytes())
+    assert (kept["hosts"], kept["exit_code"], kept["stderr"]) == (["n1"], 28, "\nno space\n")
+    writer.fails = ""
+    assert found.ready(file_set("0"), "fio", ("n1", "n2"))["wrong"] == []

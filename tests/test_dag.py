@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from iosweep import dag
+from iosweep.store import Store
+from iosweep.submission import Site
 from iosweep.yamlfile import ConfigError
 from small import document, read
 
@@ -48,6 +50,24 @@ def test_only(tmp_path: Path, only: str, points: str) -> None:
 def test_only_of_another_node_count(tmp_path: Path) -> None:
     # it is in the plan, so it is no mistake; here it cannot be measured
     assert load(tmp_path, nodes=(1, 4), only=".4n.").left == {}
+
+
+def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster: dict[str, Any] = {"launcher": "srun", "site": Site()}
+    point = load(tmp_path, **cluster).plan.points[0].id
+    store = Store(tmp_path / "results" / "quick")
+    store.set_missing(point, {"tool": "fio", "sha256": None}, "fio is not on PATH")
+    for here in (None, "0f3a"):  # what the login node has does not say what nodes have
+        monkeypatch.setattr(dag, "builds", lambda _, here=here: {"fio": here})
+        assert load(tmp_path, **cluster).text("1-node").startswith("1 node: 1 point, ")
+    store.set_missing(point, None)  # `iosweep rerun --missing`
+    assert load(tmp_path, **cluster).text("1-node").startswith("1 node: 2 points, ")
+    # another build than the login node's is no reason to measure again: the nodes may have always had another
+    seen = []
+    monkeypatch.setattr(dag.progress, "left", lambda plan, results, missing, here, only: seen.append(here.tools) or {})
+    load(tmp_path, **cluster)
+    load(tmp_path, launcher="direct")
+    assert seen == [{}, {"fio": "0f3a"}]
 
 
 @pytest.mark.parametrize(

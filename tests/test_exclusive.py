@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -20,6 +21,7 @@ import pytest
 
 from iosweep import exclusive
 from iosweep.exclusive import Busy, Exclusion, Unusable, hold
+from slurm import Cluster
 
 DISK = "ext4 /dev/sda1"
 NETWORK = "nfs4 server:/export"
@@ -455,6 +457,105 @@ def test_an_owner_on_another_host_may_live(tmp_path: Path) -> None:
         assert "which is gone" not in str(found.note)
     with hold(str(tmp_path), DISK, OWNER) as found:
         assert found.enforced
+
+
+# In a Slurm job
+
+
+JOB = OWNER | {"job": "99"}
+#: What a stand-in for scontrol says of job 12.
+SAYS = {
+    "runs": "echo JobId=12 JobName=x JobState=RUNNING NodeList=n1",
+    "waits": "echo JobId=12 JobName=x JobState=PENDING NodeList=",
+    "over": "echo JobId=12 JobName=x JobState=COMPLETED NodeList=n1",
+    "gone": "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1",
+    "blind": "echo slurm_load_jobs error: Unable to contact slurm controller >&2; exit 1",
+}
+
+
+@pytest.fixture
+def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Puts one on PATH, which keeps its arguments in a file."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+    def made(script: str) -> Path:
+        file = folder / "scontrol"
+        file.write_text(f'#!/bin/sh\necho "$@" >> {folder}/called\n{script}\n')
+        file.chmod(0o755)
+        return folder / "called"
+
+    return made
+
+
+@pytest.mark.parametrize("says", ["runs", "waits"])
+def test_a_lock_that_names_a_job_that_lives(tmp_path: Path, scontrol: Callable[[str], Path], says: str) -> None:
+    # a mount that keeps its locks to itself: we have it, and so has a job on another node
+    called = scontrol(SAYS[says])
+    file = write_owner(tmp_path, host="n7", job="12")
+    before = file.read_bytes()
+    with pytest.raises(Busy) as caught, hold(str(tmp_path), DISK, JOB):
+        pass
+    assert caught.value.job == "12"
+    assert str(caught.value) == (
+        f"the file system {DISK} is being measured by job 12, process 12 of user ann on host n7 (campaign c, results in"
+        " /home/me/results/c, since 2025-01-02T03:04:05+00:00); two at once would falsify each other: wait for it, or"
+        f" stop it with `scancel 12` (its lock is {file})"
+    )
+    assert file.read_bytes() == before  # its owner's still
+    assert called.read_text() == "--oneliner show job 12\n"
+    scontrol(SAYS["over"])
+    with hold(str(tmp_path), DISK, JOB):  # what was refused held nothing back
+        pass
+
+
+@pytest.mark.parametrize(
+    ("says", "job", "host", "enforced", "note"),
+    [
+        ("over", "12", "n7", True, "which is gone; taken over"),
+        ("gone", "12", "n7", True, "which is gone; taken over"),
+        ("runs", "99", "n7", True, "which is gone; taken over"),  # our own job, which Slurm has begun anew
+        ("blind", "12", "n7", False, "and was free from here; taken over"),  # it may live
+        ("blind", "12", None, True, "which is gone; taken over"),  # on this machine a lock is enough
+        ("runs", "12; rm", "n7", False, "and was free from here; taken over"),  # no number: nobody is asked
+        ("runs", "9" * 13, "n7", False, "and was free from here; taken over"),
+    ],
+)
+def test_a_lock_that_names_a_job(
+    tmp_path: Path, scontrol: Callable[[str], Path], says: str, job: str, host: str | None, enforced: bool, note: str
+) -> None:
+    called = scontrol(SAYS[says])
+    file = write_owner(tmp_path, host=host or socket.gethostname(), job=job)
+    with hold(str(tmp_path), DISK, JOB) as found:
+        assert found.enforced is enforced
+        assert str(found.note).endswith(note)
+        assert ("from here its end cannot be seen" in found.evidence) is not enforced
+        assert json.loads(file.read_text())["job"] == "99"
+        with pytest.raises(Busy, match="is being measured by job 99, process ") as caught, hold(
+            str(tmp_path), DISK, OWNER
+        ):  # fmt: skip
+            pass
+        assert caught.value.job == "99"
+    assert called.exists() == (len(job) == 2)
+
+
+def test_a_real_job(slurm: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = slurm.run(["sbatch", "--parsable", "--hold", "--output=/dev/null", "--wrap=true"]).stdout.strip()
+    with slurm.popen([str(shutil.which("scontrol")), "--version"], stdout=subprocess.DEVNULL) as process:
+        inside = process.args
+    assert isinstance(inside, list)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/scontrol").write_text(f'#!/bin/sh\nexec {shlex.join(inside[:-1])} "$@"\n')
+    (tmp_path / "bin/scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    write_owner(tmp_path, host="n7", job=job)
+    with pytest.raises(Busy, match=f"stop it with `scancel {job}`"), hold(str(tmp_path), DISK, JOB):
+        pass
+    slurm.cancel()
+    with hold(str(tmp_path), DISK, JOB) as found:
+        assert found.enforced
+        assert f"was left by job {job}, process 12 of user ann on host n7" in str(found.note)
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF])

@@ -26,6 +26,7 @@ from iosweep.yamlfile import ConfigError, dotted
 WHOLE: dict[str, Any] = {
     "campaign": "c",
     "description": "d",
+    "allocation": "campaign",
     "seed": 1,
     "target": {
         "directory": "/t",
@@ -53,7 +54,7 @@ WHOLE: dict[str, Any] = {
             "phases": ["rand_write", "rand_mixed"],
             "axes": {"nodes": [1], "threads_per_node": [1, 2], "transfer_size": ["4k"]},
             "options": {
-                name: option.default
+                name: False if option.default is None else option.default
                 for name, option in tools()["fio"].options.items()
                 if name not in ("threads_per_node", "transfer_size")
             },
@@ -184,6 +185,7 @@ EVERYWHERE = tuple(leaves(WHOLE))
 STRICT = tuple(place for place in EVERYWHERE if place not in (*TEXT, *PATH, *KIND))
 NAMES: tuple[Place, ...] = (("campaign",), ("sweeps", 0, "name"))
 FLAGS: tuple[Place, ...] = (("sweeps", 0, "options", "o_direct"), ("sweeps", 0, "options", "fsync"))
+FLAGS += (("sweeps", 0, "options", "client_server"),)
 
 
 def wheres(places: tuple[Place, ...]) -> set[str]:

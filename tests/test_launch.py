@@ -1,19 +1,26 @@
 """How a tool's processes start: the exact commands of the launchers, what they lack, and which mpiexec is taken."""
 
+import math
 import os
 import subprocess
 import sys
 import sysconfig
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from iosweep import launch
+from iosweep import launch, plan
 from iosweep.command import needs_mpiexec
-from iosweep.launch import LAUNCHERS, Launcher, Mpiexec
+from iosweep.launch import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, launchers, subset
 from iosweep.plan import Point, Repetitions
-from iosweep.tools import tools
+from iosweep.repetition import places, tool_commands
+from iosweep.tools import FileSet, tools
+from small import document, make
 
 DIRECT, MPIEXEC = LAUNCHERS["direct"], LAUNCHERS["mpiexec"]
 FIO = ["fio", "--name=rand_read", "--directory=/t/a b"]
@@ -52,6 +59,29 @@ def test_the_command(launcher: Launcher, command: list[str], mpi: bool, tasks: i
     assert command == before
 
 
+STEP = ["--overlap", "--overcommit", "--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1"]
+HYDRA_STEP = ["/x/mpiexec", "-launcher", "slurm", "-rmk", "user"]
+
+
+@pytest.mark.parametrize(
+    ("name", "tasks", "hosts", "expected"),
+    [
+        ("srun", 4, ("n1", "n2"),
+         ["srun", *STEP, "--mpi=pmi2", "--nodes=2", "--nodelist=n1,n2", "--ntasks=4", "--ntasks-per-node=2"]),
+        ("srun-pmix", 3, ("b7", "b1", "b9"),
+         ["srun", *STEP, "--mpi=pmix", "--nodes=3", "--nodelist=b7,b1,b9", "--ntasks=3", "--ntasks-per-node=1"]),
+        ("srun", 64, ("n2",),
+         ["srun", *STEP, "--mpi=pmi2", "--nodes=1", "--nodelist=n2", "--ntasks=64", "--ntasks-per-node=64"]),
+        ("mpiexec", 4, ("n1", "n2"), [*HYDRA_STEP, "-hosts", "n1,n2", "-ppn", "2", "-n", "4"]),
+        ("mpiexec", 1, ("n2",), [*HYDRA_STEP, "-hosts", "n2", "-ppn", "1", "-n", "1"]),
+    ],
+)  # fmt: skip
+def test_the_command_over_nodes_of_a_job(name: str, tasks: int, hosts: tuple[str, ...], expected: list[str]) -> None:
+    launcher = SLURM_LAUNCHERS[name]
+    assert launcher.argv(IOR, True, tasks, "/x/mpiexec", hosts) == [*expected, *IOR]
+    assert launcher.argv(FIO, False, tasks, "/x/mpiexec", hosts) == FIO  # once on each node, by the agents
+
+
 def test_without_a_path_it_is_the_name() -> None:
     assert MPIEXEC.argv(IOR, True, 2)[0] == "mpiexec"
 
@@ -81,6 +111,92 @@ def test_what_a_point_needs_and_is_not_there(
     launcher: Launcher, tool: str, nodes: int, threads: int, lacks: tuple[dict[str, int], str] | None
 ) -> None:
     assert launcher.lacks(point(tool, nodes, threads)) == lacks
+
+
+def test_under_slurm_nothing_is_lacking() -> None:
+    assert [launcher.lacks(point("ior", 1000, 64)) for launcher in SLURM_LAUNCHERS.values()] == [None] * 3
+
+
+def test_client_server_mode_needs_nodes_of_a_job() -> None:
+    asked = point("fio")
+    asked = replace(asked, options=asked.options | {"client_server": True})
+    said = "client/server mode needs the nodes of a Slurm job; the launcher direct has none"
+    assert DIRECT.lacks(asked) == ({"nodes": 0}, said)
+    assert SLURM_LAUNCHERS["srun"].lacks(asked) is None
+    assert MPIEXEC.lacks(replace(asked, options=asked.options | {"client_server": None})) is None
+
+
+def test_launchers_of_a_scheduler() -> None:
+    assert (set(launchers(None)), set(launchers("slurm"))) == ({"direct", "mpiexec"}, {"srun", "srun-pmix", "mpiexec"})
+    assert launchers(None)["mpiexec"] != launchers("slurm")["mpiexec"]
+    with pytest.raises(KeyError):
+        launchers("pbs")
+
+
+# On which nodes, and what is started once on each
+
+
+@given(st.integers(1, 12), st.data())
+def test_smaller_points_use_all_nodes_alike(size: int, data: st.DataObject) -> None:
+    nodes = data.draw(st.integers(1, size))
+    hosts = tuple(f"n{k}" for k in data.draw(st.permutations(range(size))))
+    round_ = size // math.gcd(size, nodes)  # repetitions until the first nodes come again
+    first = data.draw(st.integers(1, 50))
+    chosen = [subset(hosts, nodes, first + k) for k in range(round_)]
+    for each in chosen:
+        assert len(set(each)) == nodes
+        assert list(each) == sorted(each, key=hosts.index)  # the allocation's order
+    assert len(set(chosen)) == round_  # no two alike before all nodes had their turn
+    assert set(Counter(host for each in chosen for host in each).values()) == {nodes * round_ // size}
+    assert subset(hosts, nodes, 1)[0] == hosts[0]
+
+
+def test_a_node_with_all_nodes_is_all_of_them() -> None:
+    assert {subset(("n2", "n1"), 2, repetition) for repetition in range(1, 9)} == {("n2", "n1")}
+
+
+@pytest.mark.parametrize(
+    ("files", "nodes", "directories"),
+    [
+        (FileSet("sets/x", "read"), 1, ["sets/x"]),
+        (FileSet("sets/x", "read"), 3, ["sets/x", "sets/x.node1", "sets/x.node2"]),
+        (FileSet("sets/x", "write", of_all_nodes=True), 3, ["sets/x"]),
+        (FileSet("fresh/p-r1", "fresh"), 1, ["fresh/p-r1"]),
+        (FileSet("fresh/p-r1", "fresh"), 2, ["fresh/p-r1/node0", "fresh/p-r1/node1"]),
+    ],
+)
+def test_what_each_node_works_on(files: FileSet, nodes: int, directories: list[str]) -> None:
+    shares = files.shares(nodes)
+    assert [share.directory for share in shares] == directories
+    assert {replace(share, directory="") for share in shares} == {replace(files, directory="")}
+
+
+def test_a_tool_that_is_started_once_on_each_node(tmp_path: Path) -> None:
+    phases = ["rand_read", "seq_write"]
+    made = make(tmp_path, document(axes={"nodes": [1, 3]}, phases=phases, options={"write_mode": "new"}))
+    one, three = sorted(made.points, key=lambda p: p.nodes)
+    read, write = three.steps()
+    commands = tool_commands(made, three, read, 1, "/t/iosweep-quick")
+    # that of the first differs from a single node's in nothing but its seed, so it reads the same files
+    (single,) = tool_commands(made, one, one.steps()[0], 1, "/t/iosweep-quick")
+    assert [w for w in commands[0] if "randseed" not in w] == [w for w in single if "randseed" not in w]
+    directories = [next(w for w in command if w.startswith("--directory=")) for command in commands]
+    assert directories == [f"--directory=/t/iosweep-quick/sets/fio-read-1g-1{k}" for k in ("", ".node1", ".node2")]
+    seeds = [seed for _, seed in places(made, three, read, 1, "/t")]
+    assert len(set(seeds)) == 3
+    assert seeds[0] == plan.seed_of(made.seed, three.id, 1, "rand_read")
+    assert not set(seeds) & {seed for _, seed in places(made, three, read, 2, "/t")}
+    assert [f"--randseed={seed}" in command for command, seed in zip(commands, seeds, strict=True)] == [True] * 3
+    fresh = [directory for directory, _ in places(made, three, write, 2, "/t")]
+    assert fresh == [f"/t/fresh/{three.id}-r2/seq_write/node{k}" for k in range(3)]
+
+
+def test_ranks_of_all_nodes_have_one_command(tmp_path: Path) -> None:
+    made = make(tmp_path, document(tool="ior", axes={"nodes": [3]}))
+    (point_,) = made.points
+    (command,) = tool_commands(made, point_, point_.steps()[0], 1, "/t")
+    assert any(word.startswith("/t/sets/") for word in command)
+    assert len(places(made, point_, point_.steps()[0], 1, "/t")) == 1
 
 
 # Which mpiexec

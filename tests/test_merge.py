@@ -35,7 +35,9 @@ class Campaign:
         self.store = Store(self.results)
         self.store.put("nodes", "n1", NODE)
 
-    def measured(self, index: int = 0, number: int = 1, sample: str = "own_rand_read", **run: Any) -> None:
+    def measured(
+        self, index: int = 0, number: int = 1, sample: str = "own_rand_read", record: Any = None, **run: Any
+    ) -> None:
         """Store a repetition of a point, with the output of a real run."""
         point = self.plan.points[index]
         phases = []
@@ -49,7 +51,7 @@ class Campaign:
                  "load": {"other": 0.0, "steal": 0.0}, "headline": 1.0,
                  "exclusive": {"enforced": True, "evidence": "a lock"}} | run
             )  # fmt: skip
-        record = {
+        made = {
             "started": "2030-01-02T03:04:05+00:00",
             "point": point.id, "repetition": number, "host": "h", "node": "n1", "phases": phases,
             "retry": None, "retried": False,
@@ -61,7 +63,7 @@ class Campaign:
         raw = {
             f"{s.name}.{stream}": data for s in point.steps() for stream, data in (("stdout", output), ("stderr", b""))
         }
-        self.store.commit(point.id, number, record, raw)
+        self.store.commit(point.id, number, made | (record or {}), raw)
 
     def table(self, name: str = "results") -> list[dict[str, Any]]:
         merge.merge(self.plan, self.results)
@@ -305,6 +307,56 @@ def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatc
         merge.merge(campaign.plan, campaign.results)
     assert gc.isenabled()  # as it was before
     assert {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()} == before
+
+
+def several_nodes(campaign: Campaign, number: int, job: str, hosts: list[str], **record: Any) -> None:
+    """Store a repetition that ran on several nodes of a Slurm job. On n3 no process was seen in time."""
+    record |= {"host": hosts[0], "hosts": hosts, "node": f"key-{hosts[0]}"}
+    record |= {"nodes": {host: f"key-{host}" for host in hosts}}
+    record |= {"slurm": {"job": job, "allocation_hosts": ["n1", "n2", "n3"]}, "launcher": {"name": "srun"}}
+    record |= {"ended": f"2030-01-02T03:04:0{5 + number}+00:00"}
+    campaign.measured(0, number, record=record, ran_on={host: 2 for host in hosts if host != "n3"})
+
+
+def test_several_nodes_of_a_slurm_job(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, options=SWEEP["options"] | {"o_direct": False})
+    for host, memory in (("n1", 4 << 30), ("n2", 1 << 20), ("n3", None)):
+        campaign.store.put("nodes", f"key-{host}", NODE | {"host": host, "memory_bytes": memory})
+    several_nodes(campaign, 1, "7", ["n2", "n1"])
+    several_nodes(campaign, 2, "8", ["n3", "n1"], started="2030-01-01T00:00:00+00:00")
+    first, second = campaign.table()[:2]
+    assert [first[name] for name in ("host", "hosts", "node", "slurm_job", "ran_on")] == [
+        "n2", "n2,n1", "key-n2", "7", "n2:2,n1:2",
+    ]  # fmt: skip
+    assert (second["hosts"], second["ran_on"]) == ("n3,n1", "n1:2")
+    # the memory that counts is the largest that is known: it caches most
+    said = {c["repetition"]: c["evidence"] for c in campaign.table("checks") if c["check"] == "client_cache"}
+    assert said[1].endswith("4.0 GiB of memory")
+    assert said[2].endswith("4.0 GiB of memory")
+    assert {node["host"] for node in campaign.table("nodes")} == {"h", "n1", "n2", "n3"}
+    about = json.loads((campaign.results / "campaign.json").read_text())
+    assert about["results_of_nodes"] == {"key-n1": 2, "key-n2": 1, "key-n3": 1}
+    common = {"launcher": "srun", "hosts": ["n1", "n2", "n3"], "node_counts": [1], "points": 1, "repetitions": 1}
+    assert about["jobs"] == [  # in the order of their times
+        common | {"job": "8", "started": "2030-01-01T00:00:00+00:00", "ended": "2030-01-02T03:04:07+00:00"},
+        common | {"job": "7", "started": "2030-01-02T03:04:05+00:00", "ended": "2030-01-02T03:04:06+00:00"},
+    ]
+
+
+def test_one_job_did_several_repetitions(campaign: Campaign) -> None:
+    for number in (1, 2):
+        several_nodes(campaign, number, "7", ["n1", "n2"])
+    campaign.table()
+    (job,) = json.loads((campaign.results / "campaign.json").read_text())["jobs"]
+    assert (job["points"], job["repetitions"]) == (1, 2)
+    assert (job["started"][-8:-6], job["ended"][-8:-6]) == ("05", "07")
+
+
+def test_one_machine_names_its_node_and_no_job(campaign: Campaign) -> None:
+    campaign.measured()
+    row = campaign.table()[0]
+    assert [row[name] for name in ("host", "hosts", "slurm_job", "ran_on")] == ["h", "h", None, None]
+    assert json.loads((campaign.results / "campaign.json").read_text())["jobs"] == []
 
 
 TARGET = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1", "layout": None,

@@ -285,6 +285,17 @@ def test_an_allocation_for_each_node_count(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_one_allocation_for_the_campaign(tmp_path: Path) -> None:
+    text = document(axes={"nodes": [4, 1, 2], "threads_per_node": [1, 8]})
+    apart, together = make(tmp_path, text), make(tmp_path, text | {"allocation": "campaign"})
+    assert [(a.name, a.nodes, len(a.points)) for a in together.allocations] == [("4-nodes", 4, 6)]
+    assert ids(together) == ids(apart)  # what is measured does not change, nor what is stored of it
+    assert {p.nodes for p in together.allocations[0].points} == {1, 2, 4}
+    assert together.allocations[0].digest not in {a.digest for a in apart.allocations}
+    assert make(tmp_path, text | {"allocation": "per_node_count"}).allocations == apart.allocations  # the default
+    assert problems(tmp_path, text | {"allocation": "node"})
+
+
 def test_what_a_manifest_depends_on(tmp_path: Path) -> None:
     def digests(text: Any) -> list[str]:
         return [a.digest for a in make(tmp_path, text).allocations]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from iosweep import progress
-from iosweep.launch import LAUNCHERS, Launcher
+from iosweep.launch import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan import Plan
 from iosweep.progress import Here, left, narrow_enough
 from iosweep.store import Result
@@ -187,6 +187,10 @@ def test_a_second_try_that_was_not_disturbed_is_paid_for_too(plan: Plan) -> None
         # what the launcher lacked when it was recorded: the one of now is asked, and it starts these points
         ({"nodes": 2}, HERE, True),
         ({"ranks": 4}, HERE, True),
+        # srun's way to start MPI, or the library for it, is not there: until another launcher is asked for
+        ({"launcher": "srun"}, replace(HERE, launcher=SLURM_LAUNCHERS["srun"]), False),
+        ({"launcher": "srun"}, replace(HERE, launcher=SLURM_LAUNCHERS["srun-pmix"]), True),
+        ({"launcher": "srun"}, replace(HERE, launcher=None), True),
         ({}, HERE, True),
     ],
 )
@@ -202,6 +206,15 @@ def test_more_nodes_than_there_are_are_never_left(tmp_path: Path) -> None:
     plan = make(tmp_path, document(axes={"nodes": [1, 2, 4]}))
     for reached, names in ((1, ["1-node"]), (2, ["1-node", "2-nodes"]), (None, ["1-node", "2-nodes", "4-nodes"])):
         assert list(left(plan, {}, {}, reaching(reached))) == names
+
+
+def test_one_allocation_for_all_node_counts(tmp_path: Path) -> None:
+    plan = make(tmp_path, document(axes={"nodes": [1, 2, 4]}) | {"allocation": "campaign"})
+    first, second, third = sorted(plan.points, key=lambda p: p.nodes)
+    assert left(plan, {}, {}, reaching(None)) == {"4-nodes": {p.id: [1] for p in (first, second, third)}}
+    # what does not fit this launcher is not left; the rest of the same allocation is
+    assert left(plan, {}, {}, reaching(2)) == {"4-nodes": {p.id: [1] for p in (first, second)}}
+    assert left(plan, stored(result(first.id), result(third.id)), {}, reaching(None)) == {"4-nodes": {second.id: [1]}}
 
 
 @pytest.mark.parametrize(("ranks", "points"), [(1, 1), (3, 1), (4, 2), (None, 2)])

@@ -247,6 +247,29 @@ class TestHeadline:
         ((_, latency),) = [group.entries for group in headline.groups(summarise(rows))]
         assert (latency.label, latency.value, latency.more) == ("Random read latency", "80.0 µs", "p99 240 µs")
 
+    def test_latency_is_that_of_the_fewest_nodes(self) -> None:
+        rows = [row(point=str(n), nodes=n, queue_depth=1, latency_mean_s=80e-6 / n) for n in (1, 4)]
+        ((rate, latency),) = [group.entries for group in headline.groups(summarise(rows))]
+        assert (latency.value, latency.place) == ("80.0 µs", "1 node, QD 1")
+        assert (rate.more, rate.place) == ("", "1 node, QD 1")  # the first of equals
+
+    def test_several_nodes_have_the_figure_of_each(self) -> None:
+        rows = [row(point=str(n), nodes=n, threads_per_node=8, ops_per_s=8e4 * n**0.5) for n in (1, 4)]
+        ((entry,),) = [group.entries for group in headline.groups(summarise(rows))]
+        assert (entry.value, entry.more, entry.place) == ("160 k IOPS", "40.0 k IOPS per node", "4 nodes × 8 threads")
+        ((entry,),) = [group.entries for group in headline.groups(summarise(rows[:1]))]
+        assert (entry.more, entry.place) == ("", "8 threads")  # where there is one node only, it is not told
+
+    @pytest.mark.parametrize("width", [80, 100])
+    def test_several_nodes_fit_a_terminal(self, tmp_path: Path, width: int) -> None:
+        own = factory.nodes(8)
+        sweeps = [*factory.weka(), factory.ior(axes={"nodes": [1, 8]})]
+        text = self.shown(factory.make(tmp_path, sweeps=sweeps, nodes=own, place=factory.in_turn(own)), width)
+        assert max(map(len, text.splitlines())) <= width
+        assert "demo on /mnt/scratch/bench, 8 nodes: node[01-08]" in text
+        assert re.search(r"Sequential read +[\d.]+ GiB/s +8 nodes × 32 threads, 1", text)
+        assert re.search(r"^ +[\d.]+ GiB/s per node  ", text, re.MULTILINE)
+
     @pytest.mark.parametrize("repetitions", [1, 2, 3])
     def test_table_fits_a_terminal(self, tmp_path: Path, repetitions: int) -> None:
         text = self.shown(
@@ -283,8 +306,8 @@ class TestHeadline:
         assert "4 nodes × 128 ranks" in text
         assert "Rename directories" in text
 
-    def shown(self, results: Path) -> str:
-        console = Console(width=100, record=True, file=io.StringIO())
+    def shown(self, results: Path, width: int = 100) -> str:
+        console = Console(width=width, record=True, file=io.StringIO())
         console.print(headline.table(results))
         return console.export_text()
 

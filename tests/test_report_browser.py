@@ -56,9 +56,9 @@ def show(browser: Any) -> Iterator[Open]:
     assert complaints == []
 
 
-def written(place: Path, **options: Any) -> Path:
+def written(directory: Path, **options: Any) -> Path:
     """A results directory with its report."""
-    return report.write(factory.make(place, **options)).parent
+    return report.write(factory.make(directory, **options)).parent
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +140,23 @@ def test_a_row_opens_to_its_repetitions(show: Open, demo: Path) -> None:
     assert "--name=seq_read" in behind.locator("pre").inner_text()
     tab.locator("#table .open").click()
     assert behind.count() == 0
+
+
+def test_several_nodes(show: Open, tmp_path: Path) -> None:
+    own = factory.nodes(8)
+    sweeps = [*factory.weka(nodes=(1, 8))[:1], sweep("scaling", ["seq_read"], {"nodes": [1, 2, 8]})]
+    place = factory.per_node_count({1: own[7:], 2: own[:2], 8: own})
+    tab = show(written(tmp_path, sweeps=sweeps, nodes=own, place=place))
+    assert tab.evaluate("document.documentElement.scrollWidth") == 1280
+    tab.locator("#table .open").nth(1).click()
+    behind = tab.locator("#table tr.behind").inner_text()
+    assert "on node[01-08], 32 processes seen on each, Slurm job 108 (repetition 1, 2, 3)" in behind
+    assert "on its first node; the others have directories and offsets of their own" in behind
+    tab.locator(".chart svg [aria-roledescription='point']").nth(1).hover()
+    tab.wait_for_selector("#tip:not([hidden])")
+    told = tab.locator("#tip").inner_text().splitlines()
+    assert "on node[01-08]" in told
+    assert any(line.endswith("% of 8 × 1 node") for line in told)
 
 
 @pytest.mark.parametrize("script", ["", "delete Navigator.prototype.clipboard"], ids=["clipboard", "without"])
@@ -289,7 +306,7 @@ def test_repetitions_have_the_columns_that_their_tool_has(all_tools: Any) -> Non
         tab.locator("#filter").fill(words)
         tab.locator("#table .open").first.click()
         heads[words] = [text.split("\n")[0] for text in tab.locator(".behind thead th").all_inner_texts()]
-    common = ["checks", "started (UTC)", "host"]
+    common = ["checks", "started (UTC)"]
     assert heads["IOR sequential"] == [
         *("repetition", "verdict", "throughput", "operations", "time", "open", "transfers", "close"), *common,
     ]  # fmt: skip
@@ -300,7 +317,9 @@ def test_repetitions_have_the_columns_that_their_tool_has(all_tools: Any) -> Non
 
 def test_tables_of_weka_and_mdtest(all_tools: Any) -> None:
     weka = all_tools.locator("#weka table")
-    assert weka.locator("thead th").all_inner_texts() == ["test", "1 client", "8 clients", "measured with"]
+    heads = weka.locator("thead tr").all()
+    assert heads[0].locator("th").all_inner_texts() == ["", "Single client", "Aggregated cluster", ""]
+    assert heads[1].locator("th").all_inner_texts() == ["test", "1 client", "8 clients", "measured with"]
     assert weka.locator("tbody th").all_inner_texts()[:2] == ["Read throughput scaled", "Write throughput"]
     texts = [text.split("\n") for text in weka.locator("tbody td:nth-of-type(2)").all_inner_texts()]
     assert [lines[0].split()[-1] for lines in texts] == [

@@ -168,6 +168,43 @@ class TestPlots:
         assert [panel.title for panel in figure.panels] == [words.phase(phase) for phase in factory.MDTEST_PHASES]
         assert figure.subtitle == ("mdtest; 32 threads per node; empty files; own directories; 1000 files per thread")
 
+    def test_a_figure_against_nodes_tells_which(self, tmp_path: Path) -> None:
+        """Each count got nodes of its own; those of the count of 2 are among the largest count's, that of 1 is not."""
+        own = factory.nodes(5)
+        place = factory.per_node_count({1: own[4:], 2: own[1:3], 4: own[:4]})
+        one = sweep("s", ["seq_read"], {"nodes": [1, 2, 4], "transfer_size": [64 * K, M]})
+        throughput, _ = figures_of(tmp_path, sweeps=[one], nodes=own, place=place)
+        assert throughput.notes[1] == (
+            "Diamonds: 2 results of nodes that the largest count did not have (node05), so that a difference may be"
+            " the nodes'."
+        )
+        told = {v["x"]: v for v in throughput.values if v["series"] == "1 MiB"}
+        assert [(x, v["apart"], v["where"]) for x, v in told.items()] == [
+            (1, True, "on node05, not all among the 4 nodes"),
+            (2, False, "on node02, node03, among the 4 nodes"),
+            (4, False, "on node[01-04]"),
+        ]
+        share = told[4]["y"] / told[1]["y"] / 4
+        assert (told[1]["scaling"], told[4]["scaling"]) == ("", f"{100 * share:.0f} % of 4 × 1 node")
+        layers = spec.specification(throughput)["concat"][0]["layer"]
+        assert layers[2]["encoding"]["shape"]["condition"] == {"test": "datum.apart", "value": "diamond"}
+        assert {"scaling", "where"} <= {field["field"] for field in layers[2]["encoding"]["tooltip"]}
+
+    def test_nodes_of_one_allocation_are_the_same(self, tmp_path: Path) -> None:
+        own = factory.nodes(4)
+        one = sweep("s", ["seq_read"], {"nodes": [1, 2, 4]})
+        (figure,) = figures_of(tmp_path, sweeps=[one], nodes=own, place=factory.in_turn(own))
+        assert "Same nodes: smaller counts ran on nodes of the largest one." in figure.notes
+        assert not any(value["apart"] for value in figure.values)
+        assert figure.values[0]["where"] == "on node01, node02, node03 in turn, among the 4 nodes"
+
+    def test_other_figures_tell_no_nodes(self, tmp_path: Path) -> None:
+        own = factory.nodes(2)
+        one = sweep("s", ["seq_read"], {"nodes": [2], "threads_per_node": [1, 2]})
+        (figure,) = figures_of(tmp_path, sweeps=[one], nodes=own, place=factory.in_turn(own))
+        assert "where" not in figure.values[0]
+        assert "shape" not in spec.specification(figure)["concat"][0]["layer"][2]["encoding"]
+
     @pytest.mark.parametrize(("repetitions", "note"), [(1, "none"), (2, "range"), (3, "ci95")])
     def test_error_bars(self, tmp_path: Path, repetitions: int, note: str) -> None:
         (figure,) = figures_of(

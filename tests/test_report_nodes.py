@@ -30,7 +30,7 @@ def nic(**changes: Any) -> dict[str, Any]:
 def shown(*changes: Mapping[str, Any]) -> Nodes:
     """The nodes node01, node02 ..., with these facts instead of NODE's."""
     rows = [{**node, **change} for node, change in zip(factory.nodes(len(changes)), changes, strict=True)]
-    found = report_nodes.of(Campaign((), (), tuple(rows), {}))
+    found = report_nodes.of(Campaign((), (), tuple(rows), {"results_of_nodes": {}}))
     assert found is not None
     return found
 
@@ -106,7 +106,7 @@ class TestNodes:
 
     def test_a_note_does_not_list_hundreds(self) -> None:
         (note,) = shown(*[{"governor": "powersave"}] * 99).notes
-        assert note.endswith(": node01, node02, node03, node04, node05, node06 and 93 more.")
+        assert note.endswith(": node[01-99].")
 
     def test_the_section(self, tmp_path: Path) -> None:
         found = factory.nodes(3)
@@ -276,12 +276,12 @@ class TestUnlikeNodes:
         results = self.campaign(tmp_path)
         campaign = load(results)
         found = summarise(campaign.rows)
-        said = "2 results are means over several nodes (node01, node02), which may differ:"
+        said = "2 results are means over repetitions on different nodes (node01, node02), which may differ:"
         said += " there is no confidence interval."
-        assert node_check.mixed(campaign, found) == said
+        assert node_check.unlike(campaign, found) == [(False, said)]
         assert f"Unlike nodes:</b> {said}" in page.render(results)
         assert said in terminal(results)
-        assert said in list(captions.notes(found, found, "range", "rate"))
+        assert said in list(captions.notes(found, found, "range", "rate", None))
         assert said in list(tables._notes(found))
         (entry,) = headline.groups(found)[0].entries
         assert entry.spread.endswith("(n = 6), 2 nodes")
@@ -292,16 +292,135 @@ class TestUnlikeNodes:
     def test_and_nowhere_else(self, tmp_path: Path) -> None:
         results = self.campaign(tmp_path, count=1)
         found = summarise(load(results).rows)
-        assert words.several_hosts(found) == ""
+        assert list(words.unlike_hosts(found)) == []
         assert "Unlike nodes" not in page.render(results)
         assert "hosts" not in [c["key"] for c in table.payload(found, [])["columns"]]
 
     def test_the_node_check_compares_its_nodes_itself(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path, sweeps=suite(), nodes=factory.nodes(3)))
-        assert node_check.mixed(campaign, summarise(campaign.rows)) == ""
+        assert node_check.unlike(campaign, summarise(campaign.rows)) == []
 
 
-def test_hundreds_of_nodes_keep_the_page_small(tmp_path: Path) -> None:
-    results = factory.make(tmp_path, sweeps=suite(), nodes=factory.nodes(250), repetitions=1)
+class TestNodesInTurn:
+    """`allocation: campaign`: repetitions of smaller counts go round the nodes of one job."""
+
+    def campaign(self, tmp_path: Path, **options: Any) -> Path:
+        own = factory.nodes(4)
+        sweeps = [sweep("scaling", ["seq_read"], {"nodes": [1, 2, 4]}, threads_per_node=8)]
+        return factory.make(tmp_path, sweeps=sweeps, nodes=own, **{"place": factory.in_turn(own)} | options)
+
+    def test_the_interval_is_there_and_what_it_includes_is_said(self, tmp_path: Path) -> None:
+        results = self.campaign(tmp_path)
+        found = summarise(load(results).rows)
+        assert [len(result.hosts) for result in found] == [3, 4, 4]
+        assert [(result.host_sets, result.in_turn) for result in found] == [(3, True), (2, True), (1, False)]
+        assert all(result.headline and result.headline.ci95 is not None for result in found)
+        said = "2 results are means over repetitions on different nodes (node[01-04]), which took turns:"
+        said += " the spread includes what they differ by."
+        assert node_check.unlike(load(results), found) == [(True, said)]
+        assert f"<b>Nodes in turn:</b> {said}" in page.render(results)
+        (entry,) = headline.groups(found[:1])[0].entries
+        assert entry.spread.endswith("% (95 % CI, n = 3), nodes in turn")
+
+    def test_repetitions_of_several_jobs_took_no_turns(self, tmp_path: Path) -> None:
+        """A job went on where another one had ended, on whatever nodes it got."""
+        own = factory.nodes(4)
+
+        def place(count: int, repetition: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
+            first = 0 if repetition < 3 else 4 - count
+            return str(repetition // 3), own[first : first + count]
+
+        found = summarise(load(self.campaign(tmp_path, place=place)).rows)
+        assert [(r.host_sets, r.in_turn, words.over_hosts(r)) for r in found] == [
+            (2, False, "2 nodes"), (2, False, "2 sets of nodes"), (1, False, ""),
+        ]  # fmt: skip
+        assert [result.headline and result.headline.ci95 is None for result in found] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ([], ""),
+        (["n2", "n10", "n1", "n2"], "n1, n2, n10"),
+        (["n9", "n10", "n11", "n8", "login"], "login, n[8-11]"),
+        ([f"node{i:02}" for i in (1, 2, 3, 7, 99, 100, 101)], "node[01-03,07,99-101]"),
+        ([f"c{i}.cluster" for i in range(1, 1001)], "c[1-1000].cluster"),
+        (["a", "b", "c", "d"], "a, b, c, d"),
+        (["r1-n0", "r1-n1", "r2-n0", "r2-n1"], "r1-n[0-1], r2-n[0-1]"),
+        (
+            [f"r{r}n{n}" for r in range(1, 9) for n in range(9)],
+            "r1n[0-8], r2n[0-8], r3n[0-8], r4n[0-8], r5n[0-8], r6n[0-8], ... 72 in all",
+        ),
+        ([f"n{2 * i}" for i in range(500)], "n[0,2,4,6,8,10,12,14,16,18,20,22,... 500 in all]"),
+    ],
+)
+def test_names_of_nodes_are_written_as_slurm_does(names: list[str], text: str) -> None:
+    assert words.hosts(names) == text
+
+
+def test_a_thousand_nodes_stay_readable(tmp_path: Path) -> None:
+    own = factory.nodes(1000)
+    for i, node in enumerate(own):
+        node |= {"load_1_min": i / 100, "kernel": "5.14" if i == 17 else node["kernel"]}
+    one = [sweep("s", ["seq_read"], {"nodes": [1000]})]
+    html = page.render(factory.make(tmp_path, sweeps=one, nodes=own, place=factory.in_turn(own)))
+    text = section(html, "nodes")
+    shown, _, folded = text.partition("<summary>All 1,000 nodes</summary>")
+    assert re.findall(r'<th scope="row">(\w+)</th><td class="number">(\d+)</td>', shown) == [("node18", "3")]
+    assert folded.count('<th scope="row">') == 1000
+    assert "<span>1,000 nodes: node[01-1000]</span>" in html
+    assert len(html.encode()) < 3 * 2**20
+
+
+def test_a_node_check_of_many_shows_who_stands_out(tmp_path: Path) -> None:
+    results = factory.make(tmp_path, sweeps=suite(), nodes=factory.nodes(250), repetitions=1, speed=slow("node77"))
     html = page.render(results)  # 1,000 rows
     assert len(html.encode()) < 3 * 2**20
+    shown, _, folded = section(html, "node-check").partition("<summary>All 250 nodes</summary>")
+    assert re.findall(r'<th scope="row">(node\w+)</th>', shown) == ["node77"]
+    assert folded.count('<th scope="row">node') == 250
+
+
+class TestJobs:
+    def test_which_job_measured_what(self, tmp_path: Path) -> None:
+        own = factory.nodes(8)
+        sweeps = [sweep("scaling", ["seq_read", "rand_read"], {"nodes": [1, 8], "threads_per_node": [1, 2]})]
+        place = factory.per_node_count({1: own[:1], 8: own})
+        text = section(page.render(factory.make(tmp_path, sweeps=sweeps, nodes=own, place=place)), "provenance")
+        table = text[text.index("Slurm jobs") : text.index("Sweeps")]
+        cells = re.findall(r"<td[^>]*>([^<]*)</td>", table)
+        assert sorted([cells[:7], cells[8:15]]) == [
+            ["101", "1", "node01", "srun", "1", "2", "6"],
+            ["108", "8", "node[01-08]", "srun", "8", "2", "6"],
+        ]
+
+    def test_without_slurm_there_is_none(self, tmp_path: Path) -> None:
+        assert "Slurm" not in section(page.render(factory.make(tmp_path)), "provenance")
+
+    def test_what_kept_other_benchmarks_off(self, tmp_path: Path) -> None:
+        checks = [
+            {"check": "exclusive", "outcome": outcome, "evidence": evidence}
+            for outcome, evidence in [("pass", "job 1 has the licence"), ("pass", "job 2 has the licence"),
+                                      ("not checked", "no lock"), ("not applicable", "")]
+        ]  # fmt: skip
+        assert table.exclusion([*checks, {"check": "workers", "outcome": "fail", "evidence": ""}]) == [
+            ("pass", "job 1 has the licence and 1 similar", 2),
+            ("not checked", "no lock", 1),
+        ]
+        text = section(page.render(factory.make(tmp_path)), "provenance")
+        assert "not kept off: exclusion is not enforced on one machine (216 rows)" in text
+
+    @pytest.mark.parametrize(
+        ("ran_on", "text"),
+        [
+            ("n1:32,n2:32,n3:32,n4:32", "on n[1-4], 32 processes seen on each, Slurm job 9"),
+            ("n1:32,n2:31,n3:32", "on n[1-4], processes seen: 32 on n1, n3, 31 on n2, none on n4, Slurm job 9"),
+            (None, "on n[1-4], Slurm job 9"),
+        ],
+    )
+    def test_where_a_repetition_ran(self, ran_on: str | None, text: str) -> None:
+        assert table._where({"hosts": "n1,n2,n3,n4", "ran_on": ran_on, "slurm_job": "9"}) == text
+
+    def test_one_node_in_words(self) -> None:
+        assert table._where({"hosts": "n1", "ran_on": "n1:1", "slurm_job": None}) == "on n1, 1 process seen"
+        assert table._where({"hosts": None, "ran_on": None, "slurm_job": None}) == ""

@@ -139,6 +139,46 @@ class TestWeka:
         assert abouts[7] == "mdtest; 136 ranks, own directories"
         assert by_title(table)["Stats"][0] == Cell("", (), "")  # the suite asks for it on all clients only
 
+    def test_the_two_tables_of_the_source_stand_side_by_side(self, tmp_path: Path) -> None:
+        """Single client: throughput, IOPS, latency. Aggregated cluster: throughput, IOPS, creates, stats, deletes."""
+        campaign = loaded(tmp_path, sweeps=factory.weka(nodes=(1, 4)))
+        (table,) = tables.weka(campaign, summarise(campaign.rows))
+        assert (table.columns, table.groups) == (
+            ("1 client", "4 clients"), (("Single client", 1), ("Aggregated cluster", 1)),
+        )  # fmt: skip
+        single, cluster = zip(*(row.cells for row in table.rows), strict=True)
+        titles = [row.title for row in table.rows]
+        assert [title for title, cell in zip(titles, single, strict=True) if cell.value] == titles[:6]
+        assert all(cell.value for cell in cluster)
+        means = {
+            nodes: fmean(row["bandwidth_bytes_per_s"] for row in campaign.rows
+                         if (row["sweeps"], row["nodes"]) == ("weka.read-throughput", nodes))
+            for nodes in (1, 4)
+        }  # fmt: skip
+        assert cluster[0].lines[0] == (
+            f"{words.number(means[4] / 4 / G)} GiB/s per client, {25 * means[4] / means[1]:.0f} % of one alone"
+        )
+        assert cluster[2].lines[1].endswith(" % of one alone")  # below fio's iops avg
+        assert [cell.lines[0].endswith(" ops/s per client") for cell in cluster[6:]] == [True] * 3  # no one alone
+        lines = [line for cell in (*single, *cluster[4:6]) for line in cell.lines]  # of latencies none
+        assert lines
+        assert not [line for line in lines if "per client" in line]
+
+    @pytest.mark.parametrize(
+        ("nodes", "groups"),
+        [((4,), (("Aggregated cluster", 1),)), ((1,), (("Single client", 1),)),
+         ((1, 2, 4), (("Single client", 1), ("Aggregated cluster", 2)))],
+    )  # fmt: skip
+    def test_what_was_not_measured_has_no_title(
+        self, tmp_path: Path, nodes: tuple[int, ...], groups: tuple[tuple[str, int], ...]
+    ) -> None:
+        results = factory.make(tmp_path, sweeps=factory.weka(nodes=nodes)[:6])
+        campaign = load(results)
+        (table,) = tables.weka(campaign, summarise(campaign.rows))
+        assert table.groups == groups
+        text = page.render(results)
+        assert [f'colspan="{span}" class="number">{title}<' in text for title, span in groups] == [True] * len(groups)
+
     def test_figures_are_those_of_the_page(self, tmp_path: Path) -> None:
         campaign = loaded(tmp_path, sweeps=factory.weka())
         (table,) = tables.weka(campaign, summarise(campaign.rows))
@@ -149,7 +189,7 @@ class TestWeka:
             return [row for row in found if row["phase"] == phase]
 
         throughput = fmean(row["bandwidth_bytes_per_s"] for row in rows("read-throughput", "seq_read"))
-        assert cells["Read throughput"].value == f"{throughput / G:.2f} GiB/s"
+        assert cells["Read throughput"].value == f"{throughput / G:.1f} GiB/s"
         writes = rows("write-iops", "rand_write")
         assert cells["Write IOPS"].value == f"{fmean(row['ops_per_s'] for row in writes):,.0f} ops/s"
         sampled = fmean(row["sampled_ops_per_s"] for row in writes)

@@ -311,7 +311,7 @@ def test_refused_before_anything_is_written(allocation: Allocation, obstacle: An
     assert states(allocation.target) == before
     assert allocation.files() == []
     assert not allocation.manifest.exists()
-    assert allocation.store.documents("refusals") == {"1-node": {"reason": line.removeprefix("iosweep: ")}}
+    assert allocation.store.documents("refusals")["1-node"]["reason"] == line.removeprefix("iosweep: ")
     assert {r["reasons"] for r in allocation.rows()} == {line.removeprefix("iosweep: ")}
 
 
@@ -319,7 +319,7 @@ def test_a_refusal_is_forgotten_when_it_went_on(allocation: Allocation) -> None:
     allocation.store.set_refusal("1-node", "the target was away")
     allocation.store.set_refusal("2-nodes", "another one")
     allocation.measure()
-    assert allocation.store.documents("refusals") == {"2-nodes": {"reason": "another one"}}
+    assert set(allocation.store.documents("refusals")) == {"2-nodes"}
 
 
 def test_a_target_that_fills_up_meanwhile_ends_it(allocation: Allocation) -> None:

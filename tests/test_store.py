@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iosweep import store as store_module
+from iosweep.slurm import Unanswered
 from iosweep.store import Held, Result, Store, unpack
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
@@ -316,10 +318,13 @@ def test_refusals(store: Store) -> None:
     store.set_refusal("1-node", None)  # never was
     store.set_refusal("1-node", "no space")
     store.set_refusal("2-nodes", "no nodes")
-    store.set_refusal("1-node", "still no space")
-    assert store.documents("refusals") == {"1-node": {"reason": "still no space"}, "2-nodes": {"reason": "no nodes"}}
+    store.set_refusal("1-node", "still no space", lasting=True, after="12")
+    nodes = {"reason": "no nodes", "lasting": False, "after": None}
+    assert store.documents("refusals") == {
+        "1-node": {"reason": "still no space", "lasting": True, "after": "12"}, "2-nodes": nodes,
+    }  # fmt: skip
     store.set_refusal("1-node", None)
-    assert store.documents("refusals") == {"2-nodes": {"reason": "no nodes"}}
+    assert store.documents("refusals") == {"2-nodes": nodes}
 
 
 def test_one_runner_at_a_time(store: Store) -> None:
@@ -331,6 +336,52 @@ def test_one_runner_at_a_time(store: Store) -> None:
             pass
     with store.locked():  # it is free again
         assert (store.path / "lock").read_text() == ours
+
+
+@pytest.mark.parametrize(
+    ("left", "lives", "held"),
+    [
+        ("process 7 on n1 (job 12)", {"12"}, True),
+        ("process 7 on n1 (job 12)", set(), False),
+        ("process 7 on n1 (job 99)", {"99"}, False),  # that is us, again: Slurm has begun our job anew
+        ("process 7 on n1", {"7", "12"}, False),
+        ("process 7 on n1 (job 12) or so", {"12"}, False),
+        ("(job x)", {"x"}, False),
+        ("", set(), False),
+    ],
+)
+def test_a_job_that_was_killed_may_live_where_locks_do_not_reach(
+    store: Store, left: str, lives: set[str], held: bool
+) -> None:
+    # not every mount takes its locks to the other nodes: who stands in it is asked for
+    store.path.mkdir(parents=True)
+    (store.path / "lock").write_text(left)
+    if held:
+        with pytest.raises(Held, match=f"^{re.escape(left)}$") as caught, store.locked("99", lives.__contains__):
+            pass
+        assert caught.value.job == "12"
+        assert store.holder() == left
+        return
+    with store.locked("99", lives.__contains__):
+        ours = f"process {os.getpid()} on {socket.gethostname()} (job 99)"
+        assert store.holder() == ours
+        with pytest.raises(Held, match=f"^{re.escape(ours)}$") as caught, Store(store.path).locked("100"):
+            pass
+        assert caught.value.job == "99"
+    assert store.holder() == ""
+
+
+def test_what_cannot_be_seen_holds_it(store: Store) -> None:
+    def blind(job: str) -> bool:
+        raise Unanswered("squeue did not answer")
+
+    store.path.mkdir(parents=True)
+    (store.path / "lock").write_text("process 7 on n1 (job 12)")
+    with pytest.raises(Unanswered), store.locked("99", blind):
+        pass
+    assert store.holder() == "process 7 on n1 (job 12)"  # for the next one, too
+    with store.locked("99", lambda _: False):
+        pass
 
 
 def test_a_runner_that_was_killed_holds_nothing(store: Store) -> None:

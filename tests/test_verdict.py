@@ -1,6 +1,7 @@
 """The validity checks, one by one: what passes, what fails, what cannot be checked and what does not apply."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,7 +53,8 @@ def seen(
     known = {key: part for part in (FIGURES, EVIDENCE, RUN, OPTIONS, TARGET) for key in part} | dict.fromkeys(
         ("not_run", "leftover", "leftover_expected", "left_behind", "flooded"), RUN
     )
-    known |= dict.fromkeys(("tasks", "shift", "clock_s"), EVIDENCE)  # what fio does not say
+    known |= dict.fromkeys(("tasks", "shift", "clock_s", "each_node", "windows", "windows_error_s"), EVIDENCE)
+    known |= dict.fromkeys(("sum_of_rates_bytes_per_s", "sum_of_rates_ops_per_s", "start_skew_s"), FIGURES)
     assert set(changes) <= set(known)
 
     def part(base: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +75,16 @@ def files(**changes: Any) -> dict[str, Any]:
 PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
 BUFFERED: dict[str, Any] = {"phase": "rand_read", "o_direct": False}
 ONE_PASS: dict[str, Any] = {"seconds": None}
+#: The same on two nodes that began 0.1 s apart, with a clock that is right to 50 ms.
+TWO_NODES: dict[str, Any] = {
+    "nodes": 2, "each_node": dict.fromkeys(("n1", "n2"), Parsed("fio-3.33", FIGURES, EVIDENCE)),
+    "windows": {"n1": (5.0, 15.0), "n2": (5.1, 15.1)}, "windows_error_s": 0.05, "start_skew_s": 0.1,
+    "sum_of_rates_bytes_per_s": 4_096_000 * 1.01, "sum_of_rates_ops_per_s": 1010.0,
+}  # fmt: skip
+SHORT: dict[str, Any] = {"each_node": {
+    "n1": Parsed("fio-3.33", FIGURES, EVIDENCE),
+    **dict.fromkeys(("n2", "n3"), Parsed("fio-3.33", FIGURES | {"runtime_s": 9.0}, EVIDENCE | {"errors": ["x"]})),
+}}  # fmt: skip
 CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # check, what is changed, outcome, what the evidence contains
     ("exit_status", {}, PASS, "exit code 0 after 10.40 s"),
@@ -167,6 +179,22 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("overtime", {"runtime_s": None}, UNCHECKED, "no output to look at"),
     ("overtime", {"phase": "create"}, NO, ""),
     ("overtime", {"runtime_s": 1e6} | ONE_PASS, NO, ""),
+    ("common_window", {}, NO, ""),
+    ("common_window", {"nodes": 2, "tool": "ior"}, NO, ""),
+    ("common_window", {"nodes": 2}, UNCHECKED, "no output to look at"),
+    ("common_window", TWO_NODES, PASS, "all began within 0.100 s, which may be 0.050 s off"),
+    ("common_window", TWO_NODES | {"windows": {}}, UNCHECKED, "fio-3.33 does not say when each node began"),
+    ("common_window", TWO_NODES | {"sum_of_rates_bytes_per_s": 4_096_000 * 1.024}, PASS, "0.100 s"),  # 0.5 % are unsure
+    ("common_window", TWO_NODES | {"sum_of_rates_bytes_per_s": 4_096_000 * 1.026}, FAIL,
+     "their rates would add up to 2.6% more than what all did; n2 began last, 0.10 s after the first, and n1 ended"
+     " 0.10 s before the last"),
+    ("common_window", TWO_NODES | {"phase": "create", "sum_of_rates_ops_per_s": 1030.0}, FAIL, "add up to 3.0% more"),
+    ("duration", TWO_NODES, PASS, "n1: 10.00 s of 10.00 s; n2: 10.00 s of 10.00 s"),
+    ("duration", TWO_NODES | SHORT, FAIL, "n2: ran for 9.00 s of 10.00 s; n3: ran for 9.00 s of 10.00 s"),
+    ("duration", TWO_NODES | {"each_node": dict.fromkeys("abcdefg", Parsed())}, UNCHECKED,
+     "d: no output to look at; and 3 more nodes"),
+    ("workers", TWO_NODES, PASS, "n1: 20.0 worker seconds of 20.0; n2"),  # what was asked of each
+    ("volume", TWO_NODES, NO, ""),
     ("queue_depth", {}, PASS, "90 % of the I/O at depth 8 or more"),
     ("queue_depth", {"queue_depth": 16}, FAIL, "queue depth 16 was asked for, but only 0 % of the I/O had it"),
     ("queue_depth", {"queue_depth": 12}, PASS, "90 % of the I/O at depth 8 or more"),  # fio counts in powers of two
@@ -222,7 +250,13 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("incompressible", {"phase": "create"}, NO, ""),
     ("other_reader", {"phase": "rand_read"}, UNCHECKED, "one node reads what it wrote itself"),
     ("other_reader", {"phase": "rand_read", "shift": 2}, UNCHECKED, "one node reads what it wrote itself"),
-    ("other_reader", {"phase": "rand_read", "nodes": 2}, UNCHECKED, "each node reads what it wrote itself"),
+    ("other_reader", {"phase": "rand_read", "nodes": 2}, UNCHECKED, "not known which node wrote"),
+    ("other_reader", {"phase": "rand_read", "nodes": 2, "files": {"own": []}}, PASS, "what another one wrote"),
+    ("other_reader", {"phase": "rand_read", "nodes": 2, "files": {"own": ["n2"]}}, UNCHECKED, "past their caches"),
+    ("other_reader", {"phase": "rand_read", "nodes": 2, "files": {"own": ["n2"]}, "o_direct": False}, FAIL,
+     "n2 read what they had written themselves"),
+    ("other_reader", {"phase": "rand_read", "nodes": 2, "shift": 2, "files": {"own": ["n2"]}}, UNCHECKED,
+     "past their caches"),
     ("other_reader", {"phase": "rand_read", "nodes": 2, "shift": 2}, PASS,
      "each rank reads what the rank 2 after it wrote, on another node"),
     ("other_reader", {"phase": "stat", "nodes": 3, "shift": 2}, PASS, "on another node"),
@@ -261,6 +295,25 @@ def test_a_check(name: str, changes: dict[str, Any], outcome: str, evidence: str
 
 #: Checks that nothing of this machine can fail yet; not one that has a `failed` in it.
 CANNOT_FAIL = {"incompressible", "exclusive"}
+
+
+@pytest.mark.parametrize(
+    ("ran_on", "said"),
+    [
+        (None, None),  # a wrapper, or too short to see
+        ({"n1": 2, "n2": 2}, None),
+        ({"n1": 1, "n2": 2}, None),  # of some only a part was seen
+        ({"n1": 2, "n2": 0}, "2 ranks were asked for on each node, and 0 on n2 were seen"),
+        ({"n2": 4, "n1": 0}, "2 ranks were asked for on each node, and 0 on n1, 4 on n2 were seen"),
+        ({"n1": 3, "n2": 2}, "2 ranks were asked for on each node, and 3 on n1 were seen"),
+    ],
+)
+def test_ranks_were_seen_where_they_were_asked_for(ran_on: dict[str, int] | None, said: str | None) -> None:
+    told = seen(tasks=4, nodes=2, ran_on=2, tool="ior")
+    (finding,) = [f for f in verdict.judge(replace(told, run=told.run | {"ran_on": ran_on})) if f[0].name == "workers"]
+    assert (finding[1].outcome, finding[1].evidence) == (
+        (FAIL, said) if said else (PASS, "4 ranks on 2 nodes, as asked")
+    )
 
 
 def test_every_check_has_its_cases() -> None:

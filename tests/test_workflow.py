@@ -13,7 +13,14 @@ import pytest
 
 from campaign import ROOT, Campaign, wait_for
 
-CONFIGURATIONS = sorted([ROOT / "config/sweep.yaml", *(ROOT / "config/examples").glob("*.yaml")])
+
+def links(place, *names):
+    """A directory for PATH with these programs alone."""
+    directory = place / "links"
+    directory.mkdir()
+    for name in names:
+        (directory / name).symlink_to(shutil.which(name))
+    return directory
 
 
 @pytest.fixture(scope="module")
@@ -193,11 +200,8 @@ def test_an_invalid_point_shows_as_such_everywhere(tmp_path, fio):
 
 def test_a_missing_tool_is_said_and_not_left(tmp_path, fio):
     campaign = Campaign(tmp_path)
-    # everything but fio: links to what a shell and Snakemake need
-    without = tmp_path / "bin"
-    without.mkdir()
-    for name in ("bash", "sh", "env", "uname", "cat", "tee"):
-        (without / name).symlink_to(shutil.which(name))
+    # everything but fio: what a shell and Snakemake need
+    without = links(tmp_path, "bash", "sh", "env", "uname", "cat", "tee", "which")
     environment = campaign.environment | {"PATH": f"{Path(campaign.command()[0]).parent}:{without}"}
     output = campaign.tables(env=environment)
     assert "missing: fio is not on PATH; get it with apt-get install fio" in output
@@ -208,22 +212,21 @@ def test_a_missing_tool_is_said_and_not_left(tmp_path, fio):
     assert "1 node: 2 points, 4 repetitions left" in campaign.left()["1-node"]
 
 
-@pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda f: f.name)
-def test_dry_run_of_every_shipped_configuration_agrees_with_the_plan(file, tmp_path):
-    # without fio, target, results: only what Python and a shell need is on PATH
+@pytest.mark.parametrize("profile", ["local", "slurm"])
+def test_a_dry_run_needs_nothing_and_agrees_with_the_plan(profile, tmp_path):
+    # without fio, Slurm, target, results: only what Python and the executors' import need is on PATH
+    # (test_slurm_profile.py does this with every configuration)
     from iosweep import config, forecast, plan
 
-    made = plan.make(config.read(file))
     campaign = Campaign(tmp_path)
-    campaign.file = file
-    output = campaign.snakemake("-n", env={"PATH": "/nonexistent", "HOME": str(tmp_path), "LANG": "C.UTF-8"})
-    for allocation in made.allocations:
-        todo = {allocation.name: {p.id: p.repetitions.min for p in allocation.points}}
-        cost = forecast.of(made, todo)
-        # shown once by each, and the same but for a word
-        assert f"measure {forecast.sentence(cost, allocation.nodes)}\n" in output
-        shown = campaign.iosweep("plan", str(file), code=None)
-        assert f"\n{forecast.sentence(cost, allocation.nodes, word='')}\n" in shown
+    campaign.file = ROOT / "config/sweep.yaml"
+    [allocation] = (made := plan.make(config.read(campaign.file))).allocations
+    cost = forecast.of(made, {allocation.name: {p.id: p.repetitions.min for p in allocation.points}})
+    environment = {"PATH": str(links(tmp_path, "which")), "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    output = campaign.snakemake("-n", "--profile", str(ROOT / "profiles" / profile), env=environment)
+    # shown once by each, and the same but for a word
+    assert f"measure {forecast.sentence(cost, 1)}" + ("; asks for 1 node for" if profile == "slurm" else "\n") in output
+    assert f"\n{forecast.sentence(cost, 1, word='')}\n" in campaign.iosweep("plan", str(campaign.file), code=None)
     rules = set(re.findall(r"^Job \d+: (\w+)", output, re.MULTILINE))
     assert rules == {"plan", "measure", "merge", "report", "figures", "all"}
     assert "all: everything is in results/" in output

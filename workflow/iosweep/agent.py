@@ -256,7 +256,7 @@ def _serve(connection: socket.socket, parent: int) -> None:
 
 def _told(items: list[tuple[str, Any]]) -> dict[str, Any]:
     """What the runner does not know already."""
-    return {name: value for name, value in items if name not in ("argv", "stdout", "stderr")}
+    return {name: value for name, value in items if name not in ("argv", "ran_on", "stdout", "stderr")}
 
 
 def _receive(connection: socket.socket) -> tuple[list[Any], list[int]] | None:

@@ -33,7 +33,16 @@ _CAUSES = {
 }
 
 
+#: Slurm reads MPI's requests in lines of at most 1,024 bytes, and those of an MPI for PMI-1 may be longer.
+_PMI = "value not properly terminated in client request"
+_PMI_CAUSE = Cause(
+    "Slurm's PMI and this MPI do not fit each other: take the launcher mpiexec, or an MPI built for PMI-2"
+)
+
+
 def cause(text: str) -> Cause | None:
-    """The cause that a text tells: in the C library's words for an error number, or as fio's `err=28/`."""
+    """The cause that a text tells: in the C library's words for an error number, as fio's `err=28/`, or as Slurm's."""
+    if _PMI in text:
+        return _PMI_CAUSE
     numbers = {int(number) for number in re.findall(r"\berr=(\d+)/", text)}
     return next((told for number, told in _CAUSES.items() if number in numbers or os.strerror(number) in text), None)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Any, Literal, NamedTuple
 
 from iosweep.causes import Cause, cause
@@ -89,6 +90,8 @@ SHORTEST, LONGEST, SLACK_S = 0.98, 1.05, 0.1
 LEAST_TICKS, CLOCK_S = 20, 0.001
 #: Signals that others send; those of a crash come again.
 FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
+#: So much may the nodes' own rates add up to above the rate of all.
+WINDOW = 0.02
 #: A scheduler's tick is 1 to 10 ms.
 LEAST_RUNTIME_S = 0.02
 
@@ -101,6 +104,32 @@ def check(severity: Severity, doc: str) -> Callable[[Callable[[Seen], Finding]],
         return look
 
     return register
+
+
+#: Nodes whose evidence is shown.
+SHOWN_NODES = 4
+_WORST_FIRST: tuple[Outcome, ...] = ("fail", "not checked", "pass", "not applicable")
+
+
+def per_node(look: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
+    """Of a tool that was started once on each of several nodes: every node must pass on its own."""
+
+    @wraps(look)
+    def each(s: Seen) -> Finding:
+        nodes: Mapping[str, Parsed] = s.parsed.evidence.get("each_node") or {}
+        if not nodes:
+            return look(s)
+        alone = replace(s.point, nodes=1)
+        found = {host: look(replace(s, point=alone, parsed=parsed)) for host, parsed in nodes.items()}
+        worst: Outcome = min((f.outcome for f in found.values()), key=_WORST_FIRST.index)
+        if worst == "not applicable":
+            return NOT_APPLICABLE
+        same = {host: f for host, f in found.items() if f.outcome == worst}
+        told = [f"{host}: {f.evidence}" for host, f in list(same.items())[:SHOWN_NODES]]
+        more = f"; and {len(same) - SHOWN_NODES} more nodes" if len(same) > SHOWN_NODES else ""
+        return Finding(worst, "; ".join(told) + more, any(f.curable for f in same.values()))
+
+    return each
 
 
 @check("invalid", "The tool ended by itself with exit code 0, within its time.")
@@ -154,6 +183,7 @@ def tool_errors(s: Seen) -> Finding:
 
 
 @check("invalid", "I/O went in the directions that the phase asks for, and no other.")
+@per_node
 def direction(s: Seen) -> Finding:
     seen = s.parsed.evidence
     if s.phase.kind == "metadata" and seen and "silent_directions" not in seen:
@@ -168,6 +198,7 @@ def direction(s: Seen) -> Finding:
 
 
 @check("invalid", "The tool's figures agree with each other: bytes = rate x time = operations x transfer size.")
+@per_node
 def arithmetic(s: Seen) -> Finding:
     seen, figures = s.parsed.evidence, s.parsed.figures
     if s.phase.kind == "metadata" and figures:
@@ -194,6 +225,7 @@ def arithmetic(s: Seen) -> Finding:
 
 
 @check("invalid", "As many ranks and nodes took part as were asked for; every worker ran for the whole time.")
+@per_node
 def workers(s: Seen) -> Finding:
     seen = s.parsed.evidence
     threads = int(s.point.options["threads_per_node"] or 1)
@@ -206,6 +238,10 @@ def workers(s: Seen) -> Finding:
             return failed(f"the tool ran with {human_count(ranks, 'rank')}, {wanted} were asked for: {another}")
         if nodes != s.point.nodes:
             return failed(f"the tool ran on {human_count(nodes, 'node')}, {s.point.nodes} were asked for")
+        ran_on = s.run.get("ran_on") or {}
+        if odd := {host: ranks for host, ranks in ran_on.items() if ranks > threads or (not ranks and threads)}:
+            told = ", ".join(f"{ranks} on {host}" for host, ranks in sorted(odd.items()))
+            return failed(f"{human_count(threads, 'rank')} were asked for on each node, and {told} were seen")
         return passed(f"{human_count(ranks, 'rank')} on {human_count(nodes, 'node')}, as asked")
     if s.phase.kind == "metadata" or s.point.phase_time_s is None:
         return NOT_APPLICABLE
@@ -221,6 +257,7 @@ def workers(s: Seen) -> Finding:
 
 
 @check("invalid", "A phase that is bounded by a volume moved all of it, once.")
+@per_node
 def volume(s: Seen) -> Finding:
     if s.phase.kind == "metadata" or s.point.phase_time_s is not None:
         return NOT_APPLICABLE
@@ -240,6 +277,7 @@ def volume(s: Seen) -> Finding:
     "invalid",
     "A timed phase ran as long as asked; one bounded by a count or a volume ran long enough for the tool's clock.",
 )
+@per_node
 def duration(s: Seen) -> Finding:
     runtime = s.parsed.figures.get("runtime_s")
     if runtime is None:
@@ -260,6 +298,7 @@ def duration(s: Seen) -> Finding:
 
 
 @check("suspect", "A phase that a count or a volume bounds was more than ticks and barriers: it took 20 ms or more.")
+@per_node
 def long_enough(s: Seen) -> Finding:
     runtime = s.parsed.figures.get("runtime_s")
     if s.point.phase_time_s is not None:
@@ -273,6 +312,7 @@ def long_enough(s: Seen) -> Finding:
 
 
 @check("suspect", "A timed phase did not run on long after its time (a slow flush, a worker that hung).")
+@per_node
 def overtime(s: Seen) -> Finding:
     runtime, asked = s.parsed.figures.get("runtime_s"), s.point.phase_time_s
     if asked is None:
@@ -284,7 +324,36 @@ def overtime(s: Seen) -> Finding:
     return passed(f"{runtime:.2f} s of {asked:.2f} s")
 
 
+@check(
+    "suspect",
+    "Nodes that a tool is started on one by one worked at the same time: their own rates add up to what all did, from"
+    " the first I/O of the first to the last of the last, within 2 %.",
+)
+def common_window(s: Seen) -> Finding:
+    if s.point.nodes == 1 or tools()[s.point.tool].mpi:
+        return NOT_APPLICABLE
+    seen, figures = s.parsed.evidence, s.parsed.figures
+    if "each_node" not in seen:
+        return unchecked("no output to look at")
+    if not seen["windows"]:
+        return unchecked(f"{s.parsed.version} does not say when each node began")
+    unit, metric = ("bytes", "bandwidth_bytes_per_s") if s.phase.kind == "data" else ("ops", "ops_per_s")
+    rate, error_s = figures[metric], seen["windows_error_s"]
+    excess = figures[f"sum_of_rates_{unit}_per_s"] / rate - 1 if rate else 0.0
+    unsure = error_s * figures["ops_per_s"] / figures["ops"] if rate else 0.0  # its share of the time that all took
+    if excess > WINDOW + unsure:
+        began, ended = ({host: window[i] for host, window in seen["windows"].items()} for i in (0, 1))
+        return failed(
+            f"the nodes did not work at the same time: their rates would add up to {excess:.1%} more than what all did;"
+            f" {max(began, key=began.__getitem__)} began last, {figures['start_skew_s']:.2f} s after the first, and"
+            f" {min(ended, key=ended.__getitem__)} ended {max(ended.values()) - min(ended.values()):.2f} s before the"
+            " last"
+        )
+    return passed(f"all began within {figures['start_skew_s']:.3f} s, which may be {error_s:.3f} s off")
+
+
 @check("suspect", "The queue depth asked for was reached.")
+@per_node
 def queue_depth(s: Seen) -> Finding:
     depth = int(s.point.options.get("queue_depth") or 1)
     levels = s.parsed.evidence.get("depth_percent")
@@ -332,6 +401,7 @@ def no_holes(s: Seen) -> Finding:
 
 
 @check("suspect", "Files that were to be new stayed new: the phase did not start over on them.")
+@per_node
 def stayed_new(s: Seen) -> Finding:
     if s.phase.kind == "metadata" or not s.phase.writes or s.point.options.get("write_mode") != "new":
         return NOT_APPLICABLE
@@ -412,6 +482,9 @@ def incompressible(s: Seen) -> Finding:
     return unchecked(f"{tools()[s.point.tool].own_data} (data: tool_default)")
 
 
+_OWN = unchecked("nodes read what they had written themselves, past their caches (O_DIRECT)")
+
+
 @check("suspect", "Readers are other nodes than the writers.")
 def other_reader(s: Seen) -> Finding:
     shifts = "shift" in s.parsed.evidence
@@ -419,15 +492,24 @@ def other_reader(s: Seen) -> Finding:
         return NOT_APPLICABLE
     if s.point.nodes == 1:
         return unchecked("one node reads what it wrote itself")
+    own = s.run.get("files", {}).get("own")
+    if own and not s.point.options.get("o_direct"):
+        return failed(f"{', '.join(own)} read what they had written themselves, and not past their caches")
     if not shifts:
-        return unchecked("each node reads what it wrote itself")
+        if own is None:
+            return unchecked("it is not known which node wrote what it reads")
+        return passed("each node reads what another one wrote") if not own else _OWN
+    if own:
+        return _OWN
     shift = s.parsed.evidence["shift"]
     if shift is None:
         return failed("the tool does not say that other nodes read than wrote")
     per_node = int(s.point.options["threads_per_node"] or 1)
     ranks = per_node * s.point.nodes
     if not per_node <= shift % ranks <= ranks - per_node:  # ranks are placed node by node
-        return failed(f"ranks are shifted by {shift}, with {per_node} on each node: some read what their node wrote")
+        why = f"ranks are shifted by {shift}, with {per_node} on each node: some read what their node wrote"
+        two = "; mdtest shifts reads by twice as many nodes as others: take three nodes or more"
+        return failed(why + two * (s.point.tool == "mdtest" and s.phase.name == "read" and s.point.nodes == 2))
     return passed(f"each rank reads what the rank {shift} after it wrote, on another node")
 
 

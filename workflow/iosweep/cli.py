@@ -20,6 +20,7 @@ import iosweep
 
 RESULTS = Path("results")
 CONFIG = Path("config/sweep.yaml")
+PROFILE = Path("profiles/slurm")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -67,11 +68,19 @@ def _parser() -> argparse.ArgumentParser:
     form.add_argument("--json", action="store_true", help="the whole plan and its forecast as JSON")
     form.add_argument("--csv", action="store_true", help="one line per point")
     form.add_argument("--commands", action="store_true", help="the exact command of every phase of every point")
-    sub.add_argument("--launcher", default="mpiexec", choices=("direct", "mpiexec"), help="default: mpiexec")
+    sub.add_argument("--profile", type=Path, metavar="DIR", help="where it will run, for example profiles/slurm")
+    names = ("direct", "mpiexec", "srun", "srun-pmix")
+    sub.add_argument("--launcher", choices=names, help="default: that of the profile, or mpiexec")
     form.add_argument("--write", type=Path, metavar="FILE", help=argparse.SUPPRESS)
 
     named = "its name, or the path of its results"
     command(_show, "the headline table of a campaign").add_argument("campaign", help=named)
+
+    sub = command(_watch, "how far a campaign is, while its jobs wait and run")
+    sub.add_argument("campaign", help=named)
+    form = sub.add_mutually_exclusive_group()
+    form.add_argument("--once", action="store_true", help="print it once, also on a terminal")
+    form.add_argument("--json", action="store_true", help="once, as JSON")
 
     sub = command(_report, "make the tables and the report of a campaign from what is stored")
     sub.add_argument("campaign", help=named)
@@ -83,7 +92,11 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--exit-code", type=int, metavar="N", help="what the tool ended with; 0 alone proves nothing")
 
     sub = command(_rerun, "measure points again; their results are kept as superseded")
-    sub.add_argument("point", nargs="+", help="id of a point; without its hash where that is clear")
+    sub.set_defaults(refuse=sub.error)
+    sub.add_argument("point", nargs="*", help="id of a point; without its hash where that is clear")
+    sub.add_argument(
+        "--missing", action="store_true", help="those that something was lacking for, a tool or a launcher"
+    )
     sub.add_argument("--campaign", help="where to look; default: all in results/")
 
     sub = command(_clean, "show what campaigns have left on the target, and remove it if told; no result is touched")
@@ -92,18 +105,31 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--time", type=_duration, metavar="TIME", help="stop after so long, for example 10min")
     sub.add_argument("--workers", type=_workers, metavar="N", default=8, help="files removed at a time; default: 8")
 
+    sub = command(_doctor, "what would be wrong with a campaign here, before it is begun; nothing is changed")
+    sub.add_argument("--slurm", action="store_true", help="on a cluster: the profile, Slurm, and the nodes")
+    sub.add_argument("--profile", type=Path, metavar="DIR", help=f"default: {PROFILE}")
+    sub.add_argument("--configfile", type=Path, metavar="FILE", help=f"default: {CONFIG}, if it is there")
+    sub.add_argument("--wait", type=_duration, metavar="TIME", help="for free nodes, for example 10min; default: 20s")
+    sub.add_argument("--json", action="store_true", help="the same as JSON")
+
     sub = command(_generate, "the schema and the generated parts of the documentation")
     sub.add_argument("--check", action="store_true", help="change nothing; exit code 1 if something is out of date")
 
     # what the rules call
-    sub = command(_measure, "measure what is left of an allocation", hidden=True)
-    sub.add_argument("plan", type=Path)
-    sub.add_argument("--allocation", required=True)
-    sub.add_argument("--manifest", type=Path, required=True)
-    sub.add_argument("--log", type=Path, required=True)
-    sub.add_argument("--launcher", default="direct")
-    sub.add_argument("--only")
-    sub.add_argument("--works-for", type=int, metavar="PID", help="a process whose end ends the measurement")
+    for measures, doc in ((_measure, "measure what is left of an allocation"), (_collect, "write what it handed over")):
+        sub = command(measures, doc, hidden=True)
+        sub.add_argument("plan", type=Path)
+        sub.add_argument("--allocation", required=True)
+        sub.add_argument("--manifest", type=Path, required=True)
+        sub.add_argument("--log", type=Path, required=True)
+        sub.add_argument("--launcher", default="direct")
+        sub.add_argument("--scheduler", choices=("slurm",))
+        sub.add_argument("--only")
+        sub.add_argument("--works-for", type=int, metavar="PID", help="a process whose end ends the measurement")
+    sub = command(_pending, "look after the Slurm jobs of a run of snakemake", hidden=True)
+    sub.add_argument("results", type=Path)
+    sub.add_argument("--works-for", type=int, required=True, metavar="PID", help="snakemake, our parent")
+    sub.add_argument("--every", type=float, required=True, metavar="SECONDS")
     command(_merge, "store to tables", hidden=True).add_argument("plan", type=Path)
     command(_page, "tables to report", hidden=True).add_argument("results", type=Path)
     command(_figures, "tables to SVG and PNG", hidden=True).add_argument("results", type=Path)
@@ -111,12 +137,17 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from iosweep import config, forecast, plan, show_plan
-    from iosweep.launch import LAUNCHERS
+    from iosweep import config, forecast, plan, profile, show_plan
+    from iosweep.tools import tools
 
     configured = config.read(arguments.config)
     made = plan.make(configured)
     forecast.refuse(made, configured)
+    try:
+        where = show_plan.where(profile.read(arguments.profile) if arguments.profile else None, arguments.launcher)
+    except profile.Unreadable as error:
+        print(error, file=sys.stderr)
+        return 1
     if arguments.write:
         if arguments.write.stem != made.digest:
             print("the configuration changed meanwhile; run snakemake again", file=sys.stderr)
@@ -133,12 +164,16 @@ def _plan(arguments: argparse.Namespace) -> int:
         writer.writeheader()
         writer.writerows(show_plan.csv_rows(made))
     elif arguments.commands:
-        launcher = LAUNCHERS[arguments.launcher]
-        lacks = {point.id: f": missing, {lack[1]}" for point in made.points if (lack := launcher.lacks(point))}
-        for point, repetition, argv in show_plan.commands(made, launcher):
-            print(f"# {point} r{repetition}{lacks.get(point, '')}\n{shlex.join(argv)}")
+        lacks = {point.id: f": {lack}" for point in made.points if (lack := where.lacks(point))}
+        each = {
+            point.id: f" on each of {point.nodes} nodes, with another directory and another seed"
+            for point in made.points
+            if point.nodes > 1 and not tools()[point.tool].mpi
+        }
+        for point, repetition, argv in show_plan.commands(made, where.launcher):
+            print(f"# {point} r{repetition}{lacks.get(point) or each.get(point, '')}\n{shlex.join(argv)}")
     else:
-        return show_plan.table(made, LAUNCHERS[arguments.launcher])
+        return show_plan.table(made, where)
     return 0
 
 
@@ -161,6 +196,15 @@ def _show(arguments: argparse.Namespace) -> int:
     if (results / "report.html").exists():
         console.print(f"report: {results / 'report.html'}", highlight=False, soft_wrap=True)
     return 0
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    from iosweep import watch
+
+    # before the first run there is no plan yet
+    begun = [path for path in (RESULTS / arguments.campaign, Path(arguments.campaign)) if path.is_dir()]
+    results = _campaign(arguments.campaign) or next(iter(begun), None)
+    return watch.watch(results, arguments.once, arguments.json) if results else _no_campaign(arguments.campaign)
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -193,6 +237,13 @@ def _rerun(arguments: argparse.Namespace) -> int:
 
     stores = [Store(f) for f in ([_campaign(arguments.campaign)] if arguments.campaign else _campaigns()) if f]
     status = 0
+    if not arguments.point and not arguments.missing:
+        arguments.refuse("name points, or --missing")
+    if arguments.missing:
+        for store in stores:
+            for point in (found := store.missing()):
+                store.set_missing(point, None)
+            print(f"{store.path}: {len(found)} points that were missing are left again")
     for wanted in arguments.point:
         names = sorted({(str(s.path), p) for s in stores for p in s.results() if p == wanted})
         # up to a dot, or `qd1` would mean `qd16` as well
@@ -231,6 +282,22 @@ def _clean(arguments: argparse.Namespace) -> int:
     return code
 
 
+def _doctor(arguments: argparse.Namespace) -> int:
+    if not arguments.slurm:
+        print("iosweep doctor: say --slurm; a cluster is all that it examines so far", file=sys.stderr)
+        return 2
+    from iosweep import doctor
+
+    # that of the checkout, where the working directory is another one
+    places = (PROFILE, Path(iosweep.__file__).resolve().parents[2] / PROFILE)
+    profile = arguments.profile or next((place for place in places if place.is_dir()), PROFILE)
+    configuration = arguments.configfile or (CONFIG if CONFIG.exists() else None)
+    try:
+        return doctor.doctor(profile, configuration, arguments.wait, arguments.json)
+    except KeyboardInterrupt:
+        return 130
+
+
 def _duration(text: str) -> float:
     from iosweep.units import parse_duration
 
@@ -260,7 +327,7 @@ def _measure(arguments: argparse.Namespace) -> int:
 
     from iosweep import runner
     from iosweep.display import Display, Lasting
-    from iosweep.launch import LAUNCHERS
+    from iosweep.launch import launchers
     from iosweep.plan import from_document
     from iosweep.stopping import Stopped
     from iosweep.store import Store
@@ -281,20 +348,24 @@ def _measure(arguments: argparse.Namespace) -> int:
                 arguments.allocation,
                 results,
                 arguments.manifest,
-                LAUNCHERS[arguments.launcher],
+                launchers(arguments.scheduler)[arguments.launcher],
                 display,
                 arguments.only,
                 works_for,
+                runner.slurm_job() if arguments.scheduler == "slurm" else None,
             )
     except runner.Refusal as error:
         said, code = str(error), error.code
         with contextlib.suppress(OSError):  # the results' disk may be what is full
-            Store(results).set_refusal(arguments.allocation, said)
+            Store(results).set_refusal(arguments.allocation, said, error.lasting, error.after)
     except Stopped as error:
         said, code = (
             f"stopped by {error}; what was measured is stored, the next run goes on from there",
             runner.INTERRUPTED,
         )
+        if arguments.scheduler:  # or nobody would say why the job ended
+            with contextlib.suppress(OSError):
+                Store(results).set_refusal(arguments.allocation, f"its job was {said}")
     except OSError as error:  # of the log, which is with the results
         said, code = runner.cannot_be_written(error), runner.STORE_FAILED
     else:
@@ -303,6 +374,26 @@ def _measure(arguments: argparse.Namespace) -> int:
     with contextlib.suppress(OSError), arguments.log.open("a", encoding="utf-8") as log:
         print(printable(said), file=log)
     return code
+
+
+def _collect(arguments: argparse.Namespace) -> int:
+    if not arguments.scheduler:  # where it was measured: tidies up as well
+        return _measure(arguments)
+    from iosweep import manifest
+    from iosweep.plan import from_document
+    from iosweep.store import Store
+
+    made, store = from_document(arguments.plan.read_bytes()), Store(arguments.plan.parent.parent)
+    allocation = next(a for a in made.allocations if a.name == arguments.allocation)
+    store.set_refusal(allocation.name, None)
+    manifest.write(arguments.manifest, allocation, store)
+    return 0
+
+
+def _pending(arguments: argparse.Namespace) -> int:
+    from iosweep import pending
+
+    return pending.watch(arguments.results, arguments.works_for, arguments.every)
 
 
 class _WithoutPandas:
@@ -316,6 +407,7 @@ class _WithoutPandas:
 
 def _merge(arguments: argparse.Namespace) -> int:
     sys.meta_path.insert(0, _WithoutPandas)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that nobody needs
     from iosweep import merge
     from iosweep.plan import from_document
 

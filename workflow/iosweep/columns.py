@@ -62,6 +62,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("write_mode", "string", "new (files are created) or overwrite (complete files are written over)."),
     Column("data", "string", "What is written: random, or tool_default (the tool's own buffers)."),
     Column("ioengine", "string", "fio's I/O engine."),
+    Column(
+        "client_server", "bool", "fio: in its client/server mode, and not once on each node; null where it is not set."
+    ),
     Column("api", "string", "IOR's interface: POSIX or MPIIO."),
     Column("file_per_process", "bool", "IOR: a file for each rank, or one that all share."),
     Column("collective", "bool", "IOR: MPI-IO with collective calls."),
@@ -79,6 +82,13 @@ COLUMNS: tuple[Column, ...] = (
         "float",
         "fio's `iops avg`: the mean of its samples, which WEKA's page quotes. `ops_per_s` is operations / time.",
     ),
+    Column(
+        "sum_of_rates_bytes_per_s",
+        "float",
+        "Tools that are started once on each node (fio), on several nodes: the nodes' own rates added up."
+        " `bandwidth_bytes_per_s` is all bytes over the time from the first node's start to the last one's end.",
+    ),
+    Column("sum_of_rates_ops_per_s", "float", "The same of operations, beside `ops_per_s`."),
     Column("iterations", "int", "Iterations that a tool's own summary is over (`ops_per_s` is then their mean)."),
     Column("min_ops_per_s", "float", "Lowest of these iterations."),
     Column("max_ops_per_s", "float", "Highest of these iterations."),
@@ -108,6 +118,12 @@ COLUMNS: tuple[Column, ...] = (
     Column("io_s", "float", "IOR: seconds of transfers, which `ops_per_s` is over."),
     Column("close_s", "float", "IOR: seconds of its slowest close."),
     Column("wall_s", "float", "Seconds from the tool's start to its end, start-up included."),
+    Column(
+        "start_skew_s",
+        "float",
+        "Tools that are started once on each node (fio), on several nodes: seconds from the first node's start of I/O"
+        " to the last one's.",
+    ),
     # verdict
     Column(
         "settled_s", "float", "Time that had passed since iosweep last deleted files on the target; null if it had not."
@@ -119,15 +135,26 @@ COLUMNS: tuple[Column, ...] = (
     Column("checks_not_checked", "int", "Checks that could not be made (companion table `checks` says why)."),
     # provenance
     Column("started", "time", "When the phase's command started (UTC)."),
-    Column("host", "string", "Node that ran the phase (the first one)."),
-    Column("node", "string", "Key into the companion table `nodes`: hash of the node's facts."),
+    Column("host", "string", "Node that ran the phase; of several the first."),
+    Column("hosts", "string", "All nodes that ran the phase, joined by commas, the first one first."),
+    Column("node", "string", "Key into the companion table `nodes`: hash of the facts of `host`."),
+    Column(
+        "ran_on",
+        "string",
+        "Processes of the tool that were seen on each node while it ran: `n1:32,n2:32`; null where none was seen.",
+    ),
+    Column("slurm_job", "string", "Slurm job that the phase ran in; null outside Slurm."),
     Column("tool_version", "string", "Version as the tool prints it."),
     Column("tool_sha256", "string", "Hash of the tool's binary."),
     Column("target_directory", "string", "Directory that names the file system under test."),
     Column("target_source", "string", "Mount source of the target, as /proc/self/mountinfo has it."),
     Column("target_fstype", "string", "Type of the target's file system."),
     Column("target_layout", "string", "Striping of the campaign's directory as the file system shows it, or why not."),
-    Column("command", "string", "Command of the phase, quoted for a POSIX shell."),
+    Column(
+        "command",
+        "string",
+        "Command of the phase, quoted for a POSIX shell; of a tool that is started once on each node, the first one's.",
+    ),
     Column("raw_sha256", "string", "Hash of the archive of raw output that the figures come from."),
     Column("raw", "string", "Path of that archive below results/<campaign>/."),
 )

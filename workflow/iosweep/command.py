@@ -1,18 +1,37 @@
-"""Starting a tool's command: through the launcher, in a scratch directory, and what it leaves behind."""
+"""Starting a tool's command: through the launcher, or once on every node, and what it leaves behind."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import orjson
+
+from iosweep import slurm
 from iosweep.agent import Agent
-from iosweep.launch import Launcher, Mpiexec, mpiexec
+from iosweep.crew import Crew, Lost
+from iosweep.launch import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.process import MOST_BYTES, Completed
 from iosweep.programs import Program
-from iosweep.tools import Streams, Tool
+from iosweep.tools import Step, Streams, Tool
+
+#: A file that a rank has written on another node may be seen here only when a cache of names is through (NFS).
+_SEEN_S = 10.0
+#: Slurm's controller may be away for so long; tools that it need not start are not kept from measuring.
+_RESTART_S, _AGAIN_S = 60.0, 5.0
+#: What srun says when it could not start anything.
+_NOT_STARTED = re.compile(
+    "srun: (error: Unable to (confirm allocation|create step|contact slurm controller)"
+    "|error: Task launch for .* failed|Job step creation (still|temporarily) disabled).*"
+)
+#: Ranks of a run that took so long were seen if they were there.
+_LONG_S = 2.5
 
 
 class Scratch(OSError):
@@ -22,34 +41,168 @@ class Scratch(OSError):
 @dataclass(frozen=True)
 class Commands:
     """`scratch` is a directory below the results: tools write their files there by names that need no quoting, and
-    every node sees it."""
+    every node sees it. `job`: the Slurm job that we are in; `crew`: the agents of its nodes, if it has several."""
 
     agent: Agent
     launcher: Launcher
     scratch: Path
     mpiexec: Mpiexec | None
     programs: Mapping[str, Program]
+    job: str | None = None
+    crew: Crew | None = None
 
-    def argv(self, tool: Tool, command: Sequence[str], tasks: int) -> list[str]:
+    def argv(self, tool: Tool, command: Sequence[str], tasks: int, hosts: Sequence[str] = ()) -> list[str]:
         """The command as it is started: the program whose hash is stored, whatever comes to stand before it on PATH."""
         exact = [self.programs[tool.name].path if command[0] == tool.program else command[0], *command[1:]]
-        return self.launcher.argv(exact, tool.mpi, tasks, self.mpiexec.path if self.mpiexec else "mpiexec")
+        return self.launcher.argv(exact, tool.mpi, tasks, self.mpiexec.path if self.mpiexec else "mpiexec", hosts)
 
-    def run(self, tool: Tool, command: Sequence[str], tasks: int, timeout_s: float) -> tuple[Completed, Streams]:
-        """Run to the end, at most `timeout_s` seconds. Raises OSError if it cannot be started, Scratch if the scratch
-        directory cannot be had."""
+    def run(
+        self, tool: Tool, commands: Sequence[Sequence[str]], tasks: int, timeout_s: float, hosts: Sequence[str] = ()
+    ) -> tuple[Completed, Streams]:
+        """Run to the end, at most `timeout_s` seconds: one command over all hosts, or one for each of them.
+
+        Raises OSError if it cannot be started, Scratch if the scratch directory cannot be had.
+        """
+        self._prepare()
+        argvs = [self.argv(tool, command, tasks, hosts) for command in commands]
+        if not tool.mpi and self.crew and tuple(hosts) != self.crew.hosts[:1]:  # else it is this node
+            return self._each(dict(zip(hosts, argvs, strict=True)), self.crew, timeout_s)
+        (argv,) = argvs
+        if tool.mpi and self.launcher.allocated:
+            done = self._launched(argv, self.programs[tool.name].path, tasks, timeout_s, hosts)
+        else:
+            if self.crew:
+                self.crew.call("watch", each={host: [argv[0], 0] for host in hosts})
+            done = self.agent.run(argv, timeout_s, self.scratch)
+            if self.crew:
+                done = replace(done, load=self._seen(self.crew, hosts, done)[1])
+        streams = {"stdout": done.stdout, "stderr": done.stderr}
+        for stream, name in tool.outputs.items():
+            file = self.scratch / name
+            if self.crew and not done.exit_code:
+                _wait_for(file.is_file)
+            if file.is_file() and not file.is_symlink() and file.stat().st_size <= MOST_BYTES:
+                streams[stream] = file.read_bytes()
+        return done, streams
+
+    def _launched(
+        self, argv: Sequence[str], program: str, tasks: int, timeout_s: float, hosts: Sequence[str]
+    ) -> Completed:
+        """Ranks on the nodes of the job. Raises Lost if Slurm starts none: that says nothing about the point."""
+        end = time.monotonic() + _RESTART_S
+        while isinstance(done := self._launched_once(argv, program, tasks, timeout_s, hosts), str):
+            if time.monotonic() > end:
+                raise Lost(f"Slurm starts no ranks: {done}")
+            time.sleep(_AGAIN_S)
+        return done
+
+    def _launched_once(
+        self, argv: Sequence[str], program: str, tasks: int, timeout_s: float, hosts: Sequence[str]
+    ) -> Completed | str:
+        """Ranks, or why none were started. They are counted meanwhile, and ended with their launcher."""
+        assert self.crew and self.job
+        self.crew.call("watch", each={host: [program, tasks // len(hosts)] for host in hosts})
+        done = None
+        try:
+            done = self.agent.run(argv, timeout_s, self.scratch)
+        finally:
+            if done is None or done.exit_code:  # a launcher that is killed leaves its ranks to themselves
+                left = self._end_steps()
+        if done.exit_code:
+            done = replace(done, left_behind=done.left_behind + left)
+        seen, load = self._seen(self.crew, hosts, done)
+        said = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
+        if said and not any(seen.values()):
+            return said[0]
+        # of a short run one node's ranks may have come and gone between two looks
+        told = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
+        return replace(done, ran_on=seen if told else None, load=load)
+
+    def _seen(
+        self, crew: Crew, hosts: Sequence[str], done: Completed
+    ) -> tuple[dict[str, int], Mapping[str, float] | None]:
+        """Ranks at once on each host since they were watched, and the load by others.
+
+        What ran was not our own agent's, which takes it for others'.
+        """
+        told = crew.call("seen", each=dict.fromkeys(hosts, ()))
+        others = [seen["other"] for seen in told.values() if seen["other"] is not None]
+        load = {"other": max(others), "steal": (done.load or {}).get("steal", 0.0)} if others else None
+        return {host: seen["ranks"] for host, seen in told.items()}, load
+
+    def _end_steps(self) -> int:
+        with contextlib.suppress(slurm.Unanswered):
+            return slurm.end_steps(self.job or "", self.crew.step if self.crew else "")
+        return 0
+
+    def _each(self, argvs: Mapping[str, Sequence[str]], crew: Crew, timeout_s: float) -> tuple[Completed, Streams]:
+        """A command for each host, all started at once."""
+        clocks = crew.clocks()
+        crew.call("watch", each={host: [argv[0], 0] for host, argv in argvs.items()})
+        done = crew.run(argvs, timeout_s)
+        streams: dict[str, bytes] = {}
+        told = []
+        for k, (host, (one, started, ended)) in enumerate(done.items()):
+            streams |= {f"stdout@{k}": one.stdout, f"stderr@{k}": one.stderr}
+            clock = clocks[host]
+            told.append(
+                {
+                    "host": host,
+                    "started": started - clock.offset_s,
+                    "ended": ended - clock.offset_s,
+                    "clock_offset_s": clock.offset_s,
+                    "clock_error_s": clock.error_s,
+                    "exit_code": one.exit_code,
+                }
+            )
+        whole = together({host: one for host, (one, _, _) in done.items()})
+        _, load = self._seen(crew, list(argvs), whole)
+        return replace(whole, load=load), streams | {"hosts": orjson.dumps(told)}
+
+    def serve(
+        self, tool: Tool, step: Step, places: Sequence[tuple[str, int]], timeout_s: float, hosts: Sequence[str]
+    ) -> tuple[Completed, Streams, list[list[str]]]:
+        """Run a step by the tool's own client and servers, of which none stays; the client runs here.
+
+        `places`: directory and seed of each host. Returns also the commands: the client's, then those of the servers.
+        Raises OSError where one cannot be started, Scratch.
+        """
+        assert tool.client_server and self.crew
+        crew, program = self.crew, self.programs[tool.name].path
+        addresses = slurm.addresses(hosts)
+        ports = crew.call("free_port", each={host: [addresses[host]] for host in hosts})
+        exact = [
+            [program if word == tool.program else word for word in tool.client_server.server_argv(directory, at, port)]
+            for (directory, _), at, port in zip(places, addresses.values(), ports.values(), strict=True)
+        ]
+        servers = [(addresses[h], ports[h], seed) for h, (_, seed) in zip(hosts, places, strict=True)]
+        command, files = tool.client_server.client_argv(step, servers)
+        self._prepare()
+        for name, text in files.items():
+            (self.scratch / name).write_text(text, encoding="utf-8")
+        clocks = crew.clocks()
+        told = [
+            {"host": h, "address": addresses[h], "port": ports[h], "clock_offset_s": clocks[h].offset_s}
+            | {"clock_error_s": clocks[h].error_s}
+            for h in hosts
+        ]
+        try:
+            crew.call("serve", each={h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)})
+            crew.call("watch", each={host: [program, 0] for host in hosts})
+            done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
+        finally:
+            crew.call("end_servers", each=dict.fromkeys(hosts, ()))
+        streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(told)}
+        _, load = self._seen(crew, hosts, done)
+        done = replace(done, load=load)
+        return done, streams, [[program, *command[1:]], *exact]
+
+    def _prepare(self) -> None:
         try:
             self.clear()
             self.scratch.mkdir()
         except OSError as error:
             raise Scratch(error.errno, f"{self.scratch}: {error.strerror}") from None
-        done = self.agent.run(self.argv(tool, command, tasks), timeout_s, self.scratch)
-        streams = {"stdout": done.stdout, "stderr": done.stderr}
-        for stream, name in tool.outputs.items():
-            file = self.scratch / name
-            if file.is_file() and not file.is_symlink() and file.stat().st_size <= MOST_BYTES:
-                streams[stream] = file.read_bytes()
-        return done, streams
 
     def clear(self) -> None:
         """Remove the scratch directory."""
@@ -63,6 +216,50 @@ class Commands:
             shutil.rmtree(self.scratch)
 
 
+def together(done: Mapping[str, Completed]) -> Completed:
+    """One for the commands that some hosts ran at the same time: the worst of each. Pure.
+
+    What was printed to stderr is put together, each line with its host; stdout is in the streams.
+    """
+    every = list(done.values())
+    failed = next((one for one in every if one.exit_code), every[0])
+    loads = [one.load for one in every if one.load]
+    return Completed(
+        argv=failed.argv,
+        exit_code=failed.exit_code,
+        timed_out=any(one.timed_out for one in every),
+        flooded=any(one.flooded for one in every),
+        wall_s=max(one.wall_s for one in every),
+        load={share: max(load[share] for load in loads) for share in ("other", "steal")} if loads else None,
+        left_behind=sum(one.left_behind for one in every),
+        stderr=b"".join(
+            f"{host}: ".encode() + line for host, one in done.items() for line in one.stderr.splitlines(keepends=True)
+        ),
+    )
+
+
+def _wait_for(there: Callable[[], bool]) -> None:
+    end = time.monotonic() + _SEEN_S
+    while not there() and time.monotonic() < end:
+        time.sleep(0.05)
+
+
 def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool]) -> Mpiexec | str | None:
     """The mpiexec for these tools; None if there is no need of one, or the reason why there is none."""
-    return mpiexec() if launcher.ranks is None and any(tool.mpi for tool in tools) else None
+    if launcher.ranks is not None or launcher.pmi or not any(tool.mpi for tool in tools):
+        return None
+    return mpiexec()
+
+
+def lacking_pmi(launcher: Launcher, tools: Sequence[Tool]) -> str | None:
+    """Why srun cannot start these tools' ranks, or None."""
+    if launcher.pmi is None or not any(tool.mpi for tool in tools):
+        return None
+    try:  # a type that is offered may lack its library
+        slurm.ask(["srun", "--overlap", "--nodes=1", "--ntasks=1", f"--mpi={launcher.pmi}", "true"])
+    except slurm.Unanswered as error:
+        if not re.search("mpi|pmi", str(error).partition("): ")[2], re.IGNORECASE):
+            raise  # too slow, too busy: that says nothing about MPI, and another job may be luckier
+        others = " or ".join(name for name in SLURM_LAUNCHERS if name != launcher.name)
+        return f"srun cannot start MPI with {launcher.pmi} here ({error}); set the launcher to {others} in the profile"
+    return None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
@@ -58,6 +58,7 @@ class Config:
     description: str | None
     target: models.Target
     limits: models.Limits
+    allocation: Literal["per_node_count", "campaign"]
     seed: int
     sweeps: tuple[Sweep, ...]
     documents: tuple[Document, ...]
@@ -102,6 +103,7 @@ def read(file: Path) -> Config:
         model.description,
         model.target,
         model.limits,
+        model.allocation,
         model.seed,
         tuple(sweeps),
         tuple(documents),

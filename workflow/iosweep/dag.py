@@ -6,15 +6,17 @@ Looks at the results only, never at the target, and starts nothing: `snakemake -
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from iosweep import config, forecast, manifest, plan, progress
-from iosweep.launch import LAUNCHERS, Launcher, candidates
+from iosweep import config, forecast, manifest, plan, progress, submission
+from iosweep.launch import Launcher, candidates, launchers
 from iosweep.models import unknown
 from iosweep.programs import builds
 from iosweep.store import Store
-from iosweep.units import human_count
+from iosweep.submission import JOB_RESERVE_S
+from iosweep.units import human_count, human_duration
 from iosweep.yamlfile import ConfigError, Problem
 
 PACKAGE = Path(__file__).parent
@@ -32,29 +34,54 @@ class Dag:
     plan_file: Path
     manifests: dict[str, Path]  # allocation -> the manifest that it is to have
     left: dict[str, str]  # allocation -> what is left, in a sentence; only where something is
+    left_s: dict[str, float]  # the time that it takes
     launcher: Launcher
+    site: submission.Site | None  # without a batch system: None
     merge_code: str
     report_code: str
 
-    def text(self, allocation: str) -> str:
-        """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`"""
-        nodes = next(a.nodes for a in self.plan.allocations if a.name == allocation)
+    def nodes(self, allocation: str) -> int:
+        """How many nodes an allocation has."""
+        return next(a.nodes for a in self.plan.allocations if a.name == allocation)
+
+    def minutes(self, allocation: str, attempt: int = 1) -> int:
+        """The wall time of its job, when it is submitted for the `attempt`-th time."""
+        limit_min = self.site.limit_min if self.site else None
+        return submission.minutes(self.left_s.get(allocation, 0.0), attempt, limit_min)
+
+    @property
+    def retries(self) -> int:
+        """How often the job of an allocation is submitted again."""
+        limit_min = self.site.limit_min if self.site else None
+        return submission.retries(max(self.left_s.values(), default=0.0), limit_min) if self.site else 0
+
+    def text(self, allocation: str, minutes: int | None = None) -> str:
+        """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`
+
+        With the minutes that a job asks for: `...; asks for 2 nodes for 4 h 50 min`.
+        """
+        nodes = self.nodes(allocation)
         name, reached = self.launcher.name, self.launcher.nodes
         if reached is not None and nodes > reached:
             return f"{human_count(nodes, 'node')}: missing, the launcher {name} reaches {reached}"
-        return self.left.get(allocation) or forecast.sentence(forecast.of(self.plan, {}), nodes)
+        if left := self.left.get(allocation):
+            return left if minutes is None else f"{left}; {submission.asks_for(nodes, minutes)}"
+        return forecast.sentence(forecast.of(self.plan, {}), nodes)
 
 
-def load(file: Path, results: Path, launcher: str = "direct", only: str | None = None) -> Dag:
-    """Plan a configuration and ask the store. Raises ConfigError."""
-    if wrong := _working_directory(str(Path.cwd())):
+def load(
+    file: Path, results: Path, launcher: str = "direct", only: str | None = None, site: submission.Site | None = None
+) -> Dag:
+    """Plan a configuration and ask the store. `site`: of the Slurm cluster that measures. Raises ConfigError."""
+    if wrong := _working_directory(str(Path.cwd()), bool(site)):
         raise ConfigError([Problem(str(file), 1, "", wrong)])
     configured = config.read(file)
     made = plan.make(configured)
     forecast.refuse(made, configured)
     problems = []
-    if launcher not in LAUNCHERS:
-        problems.append(Problem("profile", 1, "launcher", unknown("launcher", launcher, LAUNCHERS)))
+    known = launchers("slurm" if site else None)
+    if launcher not in known:
+        problems.append(Problem("profile", 1, "launcher", unknown("launcher", launcher, known)))
     if only and not any(progress.chosen(only, point) for point in made.points):
         sweeps = ", ".join(sweep.name for sweep in configured.sweeps)
         problems.append(Problem(str(file), 1, "only", f"`{only}` is in no point and no sweep (sweeps: {sweeps})"))
@@ -63,8 +90,14 @@ def load(file: Path, results: Path, launcher: str = "direct", only: str | None =
     folder = results / made.campaign
     store = Store(folder)
     stored, missing = store.results(), store.missing()
-    here = progress.Here(builds({p.tool for p in made.points}), LAUNCHERS[launcher], mpiexec=candidates())
-    left = progress.counts(progress.left(made, stored, missing, here, only))
+    here = progress.Here(builds({p.tool for p in made.points}), known[launcher], mpiexec=candidates())
+    if site:  # the nodes' tools are not seen from here: what was lacking there is, until `iosweep rerun`
+        found = progress.left(made, stored, missing, replace(here, tools={}, mpiexec=None), only)
+    else:
+        found = progress.left(made, stored, missing, here, only)
+    if site and site.limit_min and (wrong := _too_long(made, found, site.limit_min)):
+        raise ConfigError([Problem("profile", 1, "default-resources: runtime", wrong)])
+    left = {name: forecast.of(made, {name: points}) for name, points in progress.counts(found).items()}
     return Dag(
         plan=made,
         results=folder,
@@ -73,32 +106,46 @@ def load(file: Path, results: Path, launcher: str = "direct", only: str | None =
             a.name: manifest.path(folder, a, manifest.text(a, stored, missing), a.name in left)
             for a in made.allocations
         },
-        left={
-            a.name: forecast.sentence(forecast.of(made, {a.name: left[a.name]}), a.nodes)
-            for a in made.allocations
-            if a.name in left
-        },
-        launcher=LAUNCHERS[launcher],
+        left={a.name: forecast.sentence(left[a.name], a.nodes) for a in made.allocations if a.name in left},
+        left_s={name: cost.time_s for name, cost in left.items()},
+        launcher=known[launcher],
+        site=site,
         merge_code=_code(_MERGE_CODE),
         report_code=_code(_REPORT_CODE),
     )
 
 
 class Texts:
-    """What a rule's message shows of an allocation: `{TEXT:{wildcards.allocation}}`.
+    """What a rule's message shows of an allocation: `{TEXT:{wildcards.allocation} {resources.runtime}}`.
 
     Formatting records nothing, where a parameter would make the rule run again whenever the text changes.
     """
 
     def __init__(self, dag: Dag):
-        self._dag = dag
+        self.dag = dag
 
     def __format__(self, allocation: str) -> str:
-        return self._dag.text(allocation)
+        name, _, minutes = allocation.partition(" ")
+        return self.dag.text(name, int(minutes) if minutes else None)
 
 
-def _working_directory(path: str) -> str | None:
-    """Why Snakemake cannot work in a directory, or None."""
+def _too_long(made: plan.Plan, left: Mapping[str, Mapping[str, object]], limit_min: int) -> str | None:
+    """Why no job is long enough for some repetition that is left, or None."""
+    wanted = {id for points in left.values() for id in points}
+    costs = ((forecast.repetition_cost(p, made.target["node_bandwidth"]).time_s, p.id) for p in made.points)
+    time_s, id = max((cost for cost in costs if cost[1] in wanted), default=(0.0, ""))
+    if time_s + JOB_RESERVE_S <= limit_min * 60:
+        return None
+    return (
+        f"{human_duration(limit_min * 60)} is too short for one repetition of {id}, which takes"
+        f" {human_duration(time_s)}; raise it, or shorten its phases"
+    )
+
+
+def _working_directory(path: str, submits: bool) -> str | None:
+    """Why Snakemake cannot work in a directory, or None. `submits`: it sends jobs to Slurm."""
+    if submits and (strange := next((c for c in path if c in '$`"\\'), None)):
+        return f"the working directory {path} has the character {strange}, which jobs cannot take; run it in another"
     if "{" in path or "}" in path:
         return f"the working directory {path} has braces, which Snakemake takes for a pattern; run it in another"
     if not path.isprintable():

@@ -35,7 +35,7 @@ class Directory:
         self._campaign = plan.campaign
         self._present = 0  # bytes of ours that stay there
         self._deleted: float | None = None  # when we last deleted something
-        self._uuid = ""
+        self.uuid = ""  # what its marker says, once it is claimed
         self._device, self._file_system = 0, ""
         self.path = target.directory_of(plan.target["directory"], plan.campaign)
         self.layout = ""
@@ -64,9 +64,9 @@ class Directory:
             if wrong := self._agent.call("remove_all", self.path, mine["uuid"])["wrong"]:
                 raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot be removed: {wrong[0]}")
             self._present = 0
-        self._uuid = self._agent.call("claim", self.path, self._owner(mine.get("uuid")))
+        self.uuid = self._agent.call("claim", self.path, self._owner(mine.get("uuid")))
         told = {name: self._target[name] for name in ("layout", "deadline", "lock")}
-        where = {"uuid": self._uuid, "directory": self.path, "file_system": file_system, "tidied": False}
+        where = {"uuid": self.uuid, "directory": self.path, "file_system": file_system, "tidied": False}
         self._store.put("", "target", where | told)
         if self._target["layout"]:
             self._agent.call("set_layout", self.path, fstype, list(self._target["layout"]))
@@ -103,10 +103,10 @@ class Directory:
     def tidy_up(self) -> dict[str, Any]:
         """Remove what target.keep does not keep; returns what removal.remove does."""
         mine = self._known()
-        self._uuid = mine["uuid"]
+        self.uuid = mine["uuid"]
         gone: dict[str, Any]
         if self._target["keep"] == "none" or KEPT not in self._agent.call("parts", self.path):
-            gone = self._agent.call("remove_all", self.path, self._uuid)
+            gone = self._agent.call("remove_all", self.path, self.uuid)
         else:
             self._agent.call("remove", self.path, FRESH)
             gone = self._agent.call("remove", self.path, SETS)
@@ -136,7 +136,7 @@ class Directory:
 
     def state(self) -> str | None:
         """Why it cannot be worked in any more, or None."""
-        why: str | None = self._agent.call("state", self.path, self._uuid)
+        why: str | None = self._agent.call("state", self.path, self.uuid)
         return why
 
     def ensure(self, below: str, empty: bool) -> str:

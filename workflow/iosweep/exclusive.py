@@ -25,6 +25,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from iosweep import slurm
+
 #: Where the locks are if the configuration names no directory.
 DEFAULT = "/tmp"  # noqa: S108 - everybody's on purpose: what somebody plants there is refused
 
@@ -39,7 +41,11 @@ _TRIES = 5
 
 
 class Busy(Exception):
-    """Another campaign measures this file system. The message is for the user."""
+    """Another campaign measures this file system; the message is for the user. `job`: its Slurm job, if it has one."""
+
+    def __init__(self, message: str, job: str | None = None):
+        self.job = job
+        super().__init__(message)
 
 
 class Unusable(Exception):
@@ -68,8 +74,8 @@ def identity(facts: Mapping[str, Any]) -> str:
 def hold(directory: str | None, identity: str, owner: Mapping[str, Any]) -> Iterator[Exclusion]:
     """Keep other campaigns off a file system, and say how far that reaches.
 
-    `directory`: target.lock. `owner`: {campaign, results}; process, user, host and time are added. Raises Busy if
-    another campaign holds the lock, Unusable where there can be none.
+    `directory`: target.lock. `owner`: {campaign, results, and in Slurm job}; process, user, host and time are added.
+    Raises Busy if another campaign holds the lock, Unusable where there can be none.
     """
     place = Path(directory or DEFAULT).absolute()
     if directory is not None and not place.is_dir():
@@ -85,12 +91,30 @@ def hold(directory: str | None, identity: str, owner: Mapping[str, Any]) -> Iter
         return
     try:
         left = _content(handle)
+        job = (_owner(left) or {}).get("job")
+        lives = None if job is None else _lives(job) and job != owner.get("job")
+        if lives:  # not every mount takes its locks to the other nodes
+            raise Busy(
+                f"the file system {identity} is being measured by {_describe(left)}; two at once would falsify each"
+                f" other: wait for it, or stop it with `scancel {job}` (its lock is {file})",
+                job,
+            )
         _write(handle, json.dumps(_self(identity) | dict(owner)).encode())
-        yield _exclusion(file, directory is not None, identity.partition(" ")[0], left)
+        try:
+            yield _exclusion(file, directory is not None, identity.partition(" ")[0], left, ended=lives is False)
+        finally:
+            _write(handle, b"")  # so what is left was left by an owner that was killed
     finally:
-        _write(handle, b"")  # so what is left was left by an owner that was killed
         fcntl.flock(handle, fcntl.LOCK_UN)  # closing is not enough if a forked child has it, too
         os.close(handle)
+
+
+def _lives(job: str) -> bool | None:
+    """Whether a Slurm job lives; None where that cannot be seen, which does not mean that it is dead."""
+    try:
+        return slurm.lives(job)
+    except slurm.Unanswered:
+        return None
 
 
 def _take(file: Path, identity: str) -> int:
@@ -115,9 +139,11 @@ def _lock(handle: int, file: Path, identity: str) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
+        content = _content(handle)
         raise Busy(
-            f"the file system {identity} is being measured by {_describe(_content(handle))}; two at once would falsify"
-            f" each other: wait for it, or stop it (its lock is {file})"
+            f"the file system {identity} is being measured by {_describe(content)}; two at once would falsify"
+            f" each other: wait for it, or stop it (its lock is {file})",
+            (_owner(content) or {}).get("job"),
         ) from None
     try:
         return os.path.samestat(status, file.lstat())
@@ -185,8 +211,9 @@ def _owner(content: bytes) -> dict[str, str] | None:
     """Who wrote that, or None: any user may have written anything."""
     try:
         found = json.loads(content)
-        keys = ("pid", "user", "host", "campaign", "results", "since")
+        keys: tuple[str, ...] = ("pid", "user", "host", "campaign", "results", "since")
         # for a terminal, so nothing that steers one
+        keys = (*keys, "job") if "job" in found and re.fullmatch(r"\d{1,12}", str(found["job"])) else keys
         return {key: "".join(c if c.isprintable() else "?" for c in str(found[key])[:200]) for key in keys}
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
@@ -195,14 +222,15 @@ def _owner(content: bytes) -> dict[str, str] | None:
 def _describe(content: bytes) -> str:
     if not (owner := _owner(content)):  # or it is just being written
         return "another process"
+    job = f"job {owner['job']}, " if "job" in owner else ""
     return (
-        f"process {owner['pid']} of user {owner['user']} on host {owner['host']} (campaign {owner['campaign']},"
+        f"{job}process {owner['pid']} of user {owner['user']} on host {owner['host']} (campaign {owner['campaign']},"
         f" results in {owner['results']}, since {owner['since']})"
     )
 
 
-def _exclusion(file: Path, configured: bool, fstype: str, left: bytes) -> Exclusion:
-    """What a lock that was taken is worth. `left`: what the owner before left in it."""
+def _exclusion(file: Path, configured: bool, fstype: str, left: bytes, ended: bool) -> Exclusion:
+    """What a lock that was taken is worth. `left`: what the owner before left in it; `ended`: Slurm says it has."""
     if configured:
         enforced, evidence = True, f"no other campaign that locks in {file.parent} ({file.name})"
     elif fstype in _LOCAL:
@@ -216,7 +244,7 @@ def _exclusion(file: Path, configured: bool, fstype: str, left: bytes) -> Exclus
         return Exclusion(enforced, evidence)
     note = f"the lock {file} was left by {_describe(left)}, which is gone; taken over"
     owner = _owner(left)
-    if owner and owner["host"] != socket.gethostname():
+    if owner and owner["host"] != socket.gethostname() and not ended:
         # not every mount of a network file system takes its locks to the other nodes (`localflock`, `local_lock`)
         enforced, evidence = False, f"{file} names a campaign on host {owner['host']}; from here its end cannot be seen"
         note = f"the lock {file} was left by {_describe(left)}, and was free from here; taken over"

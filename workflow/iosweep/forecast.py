@@ -68,18 +68,21 @@ def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
     return cost
 
 
-def data_sets(points: Iterable[Point]) -> dict[tuple[int, str], FileSet]:
-    """(node index, directory) -> the largest set asked for there. Points share sets, so each is prepared once."""
-    found: dict[tuple[int, str], FileSet] = {}
+def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
+    """directory -> the largest set asked for there. Points share sets, so each is prepared once."""
+    largest: dict[tuple[str, int], FileSet] = {}  # by node count first: a set has as many shares as there are nodes
     for point in points:
         for step in point.steps():
             files = file_set(point, step)
-            if files.role == "fresh":
-                continue
-            for node in range(1 if files.of_all_nodes else point.nodes):
-                known = found.get((node, files.directory))
-                if known is None or len(known.files) < len(files.files):
-                    found[node, files.directory] = files
+            known = largest.get((files.directory, point.nodes))
+            if files.role != "fresh" and (known is None or len(known.files) < len(files.files)):
+                largest[files.directory, point.nodes] = files
+    found: dict[str, FileSet] = {}
+    for (_, nodes), files in largest.items():
+        for share in files.shares(nodes):
+            known = found.get(share.directory)
+            if known is None or len(known.files) < len(share.files):
+                found[share.directory] = share
     return found
 
 

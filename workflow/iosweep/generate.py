@@ -131,7 +131,9 @@ def _type(option: Option) -> str:
 def _default(option: Option) -> str:
     if option.kind == "size" and isinstance(option.default, int):
         return size_name(option.default)
-    return str(option.default).lower() if isinstance(option.default, bool) else str(option.default)
+    if option.kind == "flag":
+        return str(bool(option.default)).lower()
+    return str(option.default)
 
 
 def _where(option: Option) -> str:

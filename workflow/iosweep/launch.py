@@ -16,17 +16,34 @@ from iosweep.tools import tools
 
 @dataclass(frozen=True)
 class Launcher:
-    """`nodes`: most nodes that it reaches; `ranks`: most MPI ranks that it starts. None: as many as are asked for."""
+    """`nodes`: most nodes that it reaches; `ranks`: most MPI ranks that it starts. None: as many as are asked for.
+
+    `allocated`: it starts ranks on the nodes of a Slurm allocation, else on this machine. `pmi`: how srun and MPI find
+    each other (`srun --mpi`); None where hydra starts the ranks.
+    """
 
     name: str
     nodes: int | None
     ranks: int | None
+    allocated: bool = False
+    pmi: str | None = None
 
-    def argv(self, command: Sequence[str], mpi: bool, tasks: int, mpiexec: str = "mpiexec") -> list[str]:
-        """The command that starts `tasks` ranks of an MPI program, or another program once on every node."""
+    def argv(
+        self, command: Sequence[str], mpi: bool, tasks: int, mpiexec: str = "mpiexec", hosts: Sequence[str] = ()
+    ) -> list[str]:
+        """The command that starts `tasks` ranks of an MPI program, as many on each host; or another program as it is.
+
+        `hosts`: nodes of the allocation, in its order.
+        """
         if not mpi or self.ranks is not None:
             return list(command)
-        return [mpiexec, *_LOCAL, "-n", str(tasks), *command]
+        if not self.allocated:
+            return [mpiexec, *_LOCAL, "-n", str(tasks), *command]
+        per_node, names = str(tasks // len(hosts)), ",".join(hosts)
+        if self.pmi is None:
+            return [mpiexec, *_ALLOCATED, "-hosts", names, "-ppn", per_node, "-n", str(tasks), *command]
+        placed = (f"--nodes={len(hosts)}", f"--nodelist={names}", f"--ntasks={tasks}", f"--ntasks-per-node={per_node}")
+        return ["srun", *_STEP, f"--mpi={self.pmi}", *placed, *command]
 
     def lacks(self, point: Point) -> tuple[dict[str, int], str] | None:
         """What a point needs that this launcher does not have, and the reason in words; None if it can start it."""
@@ -34,6 +51,8 @@ class Launcher:
             return {
                 "nodes": point.nodes
             }, f"{point.nodes} nodes are needed; the launcher {self.name} reaches {self.nodes}"
+        if point.options.get("client_server") and not self.allocated:
+            return {"nodes": 0}, f"client/server mode needs the nodes of a Slurm job; the launcher {self.name} has none"
         if self.ranks is not None and point.tasks > self.ranks and tools()[point.tool].mpi:
             needed = f"{point.tasks} MPI ranks are needed; the launcher {self.name} starts {self.ranks}"
             return {"ranks": point.tasks}, needed
@@ -46,12 +65,42 @@ _LOCAL = (
     *("-launcher", "fork", "-rmk", "user", "-localhost", "127.0.0.1"),
     *("-genv", "UCX_TLS", "shm,self"),
 )
+#: Over an allocation hydra starts its proxies with srun. It is told the hosts: only some of the variables SLURM_* are
+#: there, and it would put all ranks on one node.
+_ALLOCATED = ("-launcher", "slurm", "-rmk", "user")
+#: A step beside that of the agents (--overlap; no -c, which would give it CPUs of its own), with more ranks than CPUs
+#: where that is asked for. Ranks are dealt out node by node, so that the tools' shift of ranks reaches another node.
+_STEP = ("--overlap", "--overcommit", "--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1")
 
-#: `direct` starts tools as they are, on this machine; `mpiexec` those with MPI by MPICH's hydra.
+#: On this machine: `direct` starts tools as they are, `mpiexec` those with MPI by MPICH's hydra.
 LAUNCHERS = {
     launcher.name: launcher
     for launcher in (Launcher("direct", nodes=1, ranks=1), Launcher("mpiexec", nodes=1, ranks=None))
 }
+#: On the nodes of a Slurm job: by srun, with either of the two ways that MPI libraries know, or by hydra.
+SLURM_LAUNCHERS = {
+    launcher.name: launcher
+    for launcher in (
+        Launcher("srun", nodes=None, ranks=None, allocated=True, pmi="pmi2"),
+        Launcher("srun-pmix", nodes=None, ranks=None, allocated=True, pmi="pmix"),
+        Launcher("mpiexec", nodes=None, ranks=None, allocated=True),
+    )
+}
+
+
+def launchers(scheduler: str | None) -> dict[str, Launcher]:
+    """The launchers under a scheduler, `slurm` or None, by name. Raises KeyError for another scheduler."""
+    return {None: LAUNCHERS, "slurm": SLURM_LAUNCHERS}[scheduler]
+
+
+def subset(hosts: Sequence[str], nodes: int, repetition: int) -> tuple[str, ...]:
+    """The nodes of an allocation that a repetition of a point with fewer nodes runs on, in the allocation's order.
+
+    Another subset for each repetition, so that no node's peculiarity is taken for the system's. Pure.
+    """
+    first = (repetition - 1) * nodes % len(hosts)
+    chosen = {(first + k) % len(hosts) for k in range(nodes)}
+    return tuple(hosts[k] for k in sorted(chosen))
 
 
 @dataclass(frozen=True)

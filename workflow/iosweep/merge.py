@@ -9,7 +9,9 @@ import contextlib
 import gc
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
@@ -28,6 +30,7 @@ from iosweep.checks import CHECKS, Check, Finding, Seen
 from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, REASONS, Column, arrow_schema
 from iosweep.plan import Plan, Point
 from iosweep.store import Result, Store
+from iosweep.target import named
 from iosweep.tools import Parsed, tools
 
 #: Rows are written in batches, so that memory does not grow with the campaign.
@@ -61,11 +64,13 @@ def out_of_date(results: Path) -> bool:
 def _write(plan: Plan, results: Path) -> None:
     store = Store(results)
     nodes = store.documents("nodes")
+    memory = {key: facts.get("memory_bytes") for key, facts in nodes.items()}
+    where = _Where()
     with (
         _Table(results / "results.parquet", COLUMNS, results / "results.csv") as rows,
         _Checks(results / "checks.parquet", CHECK_COLUMNS) as checks,
     ):
-        for row, findings in _rows(plan, store, nodes):
+        for row, findings in _rows(plan, store, memory, where):
             rows.add([tuple(map(row.get, rows.names))])
             key = (row["point"], row.get("repetition"), row["phase"])
             checks.find(key, findings)
@@ -83,8 +88,58 @@ def _write(plan: Plan, results: Path) -> None:
         "limits": plan.limits,
         "sweeps": plan.sweeps,
         "configuration": plan.configuration,
+        "jobs": where.jobs(),
+        "results_of_nodes": where.rows,
     }
     _store.write(results / "campaign.json", orjson.dumps(campaign, option=orjson.OPT_INDENT_2))
+
+
+@dataclass
+class _Job:
+    """What a Slurm job measured. Times as the records have them: UTC in one format, so that they compare as text."""
+
+    hosts: Sequence[str]
+    launcher: str
+    started: str
+    ended: str
+    repetitions: int = 0
+    points: dict[str, int] = field(default_factory=dict)  # id -> nodes
+
+
+class _Where:
+    """Which nodes and Slurm jobs the rows come from."""
+
+    def __init__(self) -> None:
+        self.rows: Counter[str] = Counter()  # key of a node's facts -> rows
+        self._jobs: dict[str, _Job] = {}
+
+    def add(self, point: Point, record: Mapping[str, Any]) -> None:
+        """Count a repetition."""
+        for key in _nodes_of(record):
+            self.rows[key] += len(record["phases"])
+        if slurm := record.get("slurm"):
+            started, ended = record["started"], record["ended"]
+            new = _Job(slurm["allocation_hosts"], record["launcher"]["name"], started, ended)
+            job = self._jobs.setdefault(slurm["job"], new)
+            job.started, job.ended = min(job.started, started), max(job.ended, ended)
+            job.repetitions += 1
+            job.points[point.id] = point.nodes
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """The Slurm jobs in the order in which they began to measure, their nodes in Slurm's order."""
+        return [
+            {
+                "job": name,
+                "launcher": job.launcher,
+                "hosts": job.hosts,
+                "node_counts": sorted(set(job.points.values())),
+                "points": len(job.points),
+                "repetitions": job.repetitions,
+                "started": job.started,
+                "ended": job.ended,
+            }
+            for name, job in sorted(self._jobs.items(), key=lambda found: found[1].started)
+        ]
 
 
 class _Table:
@@ -169,20 +224,23 @@ def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[Any]) -> list[Any]
     return [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), fields, strict=True)]
 
 
-def _rows(plan: Plan, store: Store, nodes: Mapping[str, Any]) -> Iterator[tuple[Row, Findings]]:
+def _rows(plan: Plan, store: Store, memory: Mapping[str, int | None], where: _Where) -> Iterator[tuple[Row, Findings]]:
     """Every row of the results with the findings of its checks."""
     refusals = store.documents("refusals")
     directory = _absolute(plan)
+    place = plan.target["directory"], plan.target["layout"]
     for allocation in plan.allocations:
         for point in allocation.points:
-            base = _base(plan, point) | {"target_directory": directory}
+            base = _base(plan, point, directory)
             # one point at a time, so that memory does not grow with the campaign
             found = [f for f in store.records_of(point.id) if f[0].repetition <= point.repetitions.max]
-            newest = max(map(_measured_with, found))[1:] if found else ()
-            for result, record in found:
-                here = all(result.target[key] == plan.target[key] for key in ("directory", "layout"))
-                if here and _measured_with((result, record))[1:] == newest:
-                    yield from _repetition(plan, point, result, record, store.raw(result), nodes, base)
+            measured_with = [_measured_with(f) for f in found]
+            newest = max(measured_with, default=())[1:]
+            for (result, record), own in zip(found, measured_with, strict=True):
+                here = (result.target["directory"], result.target["layout"]) == place
+                if here and own[1:] == newest:
+                    where.add(point, record)
+                    yield from _repetition(plan, point, result, record, store.raw(result), memory, base)
                 else:  # one mean over two builds or two file systems would be neither's
                     other = f"measured with another build of {point.tool}, on another target or with another layout"
                     yield from _missing(point, base | {"repetition": result.repetition}, other)
@@ -198,7 +256,8 @@ def _measured_with(found: tuple[Result, Mapping[str, Any]]) -> tuple[str, str, s
     """(when, build, directory, source, type of the file system)"""
     result, record = found
     target = result.target
-    return str(record.get("started", "")), result.tool_sha256, target["directory"], target["source"], target["fstype"]
+    source = named(target["fstype"], target["source"])
+    return str(record.get("started", "")), result.tool_sha256, target["directory"], source, target["fstype"]
 
 
 def _missing(point: Point, base: Row, reason: str) -> Iterator[tuple[Row, Findings]]:
@@ -213,7 +272,7 @@ def _absolute(plan: Plan) -> str:
     return str(Path(plan.target["directory"]).absolute())
 
 
-def _base(plan: Plan, point: Point) -> Row:
+def _base(plan: Plan, point: Point, directory: str) -> Row:
     options = {_OPTION_COLUMNS.get(name, name): value for name, value in point.options.items()}
     return {
         "campaign": plan.campaign,
@@ -222,6 +281,7 @@ def _base(plan: Plan, point: Point) -> Row:
         "tool": point.tool,
         "nodes": point.nodes,
         "phase_time_s": point.phase_time_s,
+        "target_directory": directory,
         **{name: value for name, value in options.items() if name in _NAMES},
     }
 
@@ -232,7 +292,7 @@ def _repetition(
     result: Result,
     record: Mapping[str, Any],
     archive: bytes | None,
-    nodes: Mapping[str, Any],
+    memory: Mapping[str, int | None],
     base: Row,
 ) -> Iterator[tuple[Row, Findings]]:
     """The rows of a repetition, parsed and judged anew."""
@@ -243,11 +303,14 @@ def _repetition(
     printed = _store.unpack(archive)
     tool = tools()[point.tool]
     steps = {phase.name: (step, phase) for step in point.steps() for phase in step.phases}
-    memory = nodes.get(record["node"], {}).get("memory_bytes")
+    # of several nodes the smallest, as far as it is known
+    memory_bytes = max(filter(None, map(memory.get, _nodes_of(record))), default=None)
     shared = base | {
         "repetition": result.repetition,
         "host": record["host"],
+        "hosts": ",".join(record.get("hosts") or [record["host"]]),
         "node": record["node"],
+        "slurm_job": slurm["job"] if (slurm := record.get("slurm")) else None,
         "tool_version": record["tool"]["version"],
         "tool_sha256": record["tool"]["sha256"],
         "target_source": record["target"]["source"],
@@ -260,29 +323,38 @@ def _repetition(
         step, phase = steps[run["phase"]]
         streams = printed.get(step.name)
         parsed = Parsed() if streams is None else tool.parse(streams, step, phase)
-        findings = verdict.judge(Seen(point, phase, run, parsed, plan.target, memory))
+        findings = verdict.judge(Seen(point, phase, run, parsed, plan.target, memory_bytes))
         outcome, reasons = verdict.verdict(findings)
         outcomes = [f.outcome for _, f in findings]
-        row = (
-            shared
-            | dict(parsed.figures)
-            | _only_for(phase.name, point)
-            | {
-                "phase": phase.name,
-                "kind": phase.kind,
-                "metric": phase.metric,
-                "wall_s": run["wall_s"],
-                "settled_s": run.get("settled_s"),
-                "verdict": outcome,
-                "reasons": REASONS.join(reasons),
-                "checks_passed": outcomes.count("pass"),
-                "checks_failed": outcomes.count("fail"),
-                "checks_not_checked": outcomes.count("not checked"),
-                "started": datetime.fromisoformat(run["started"]),
-                "command": " ".join(map(_quote, run["argv"])),
-            }
-        )
+        row = shared.copy()
+        row.update(parsed.figures)
+        row.update(_only_for(phase.name, point))
+        row |= {
+            "phase": phase.name,
+            "kind": phase.kind,
+            "metric": phase.metric,
+            "wall_s": run["wall_s"],
+            "settled_s": run.get("settled_s"),
+            "verdict": outcome,
+            "reasons": REASONS.join(reasons),
+            "checks_passed": outcomes.count("pass"),
+            "checks_failed": outcomes.count("fail"),
+            "checks_not_checked": outcomes.count("not checked"),
+            "started": datetime.fromisoformat(run["started"]),
+            "ran_on": _ran_on(seen) if (seen := run.get("ran_on")) else None,
+            "command": " ".join(map(_quote, run["argv"])),
+        }
         yield row, findings
+
+
+def _nodes_of(record: Mapping[str, Any]) -> Iterable[str]:
+    """Keys of the facts of all nodes that measured."""
+    of_hosts: Mapping[str, str] | None = record.get("nodes")
+    return of_hosts.values() if of_hosts else (record["node"],)
+
+
+def _ran_on(seen: Mapping[str, int | None]) -> str | None:
+    return ",".join(f"{host}:{count}" for host, count in seen.items() if count is not None) or None
 
 
 #: The same few arguments come again and again.

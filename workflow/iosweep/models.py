@@ -337,7 +337,8 @@ def _help(option: Option) -> str:
     default = (
         units.size_name(option.default) if option.kind == "size" and isinstance(option.default, int) else option.default
     )
-    return f"{option.help} Default: {str(default).lower() if isinstance(default, bool) else default}."
+    shown = str(bool(default)).lower() if option.kind == "flag" else default
+    return f"{option.help} Default: {shown}."
 
 
 def _list_of(option: Option) -> Any:
@@ -452,6 +453,15 @@ def campaign_model() -> type[Strict]:
         "description": (str | None, Field(None, description="A sentence for the report.")),
         "target": (Target, Field(description=Target.__doc__)),
         "limits": (Limits, Field(default_factory=Limits, description=Limits.__doc__)),
+        "allocation": (
+            Literal["per_node_count", "campaign"],
+            Field(
+                "per_node_count",
+                description="Batch jobs: one for each node count, or one for the whole campaign, with as many nodes as"
+                " its largest point; smaller ones then run on a subset of the same nodes, another one for each"
+                " repetition. That makes scaling figures exact, and keeps nodes idle. Default: per_node_count.",
+            ),
+        ),
         "seed": (
             _count(0, 2**31 - 1),
             Field(1, description="Seed of the order of points and of random offsets. Default: 1."),

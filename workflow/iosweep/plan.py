@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -163,7 +163,7 @@ def make(config: Config) -> Plan:
         limits=config.limits.model_dump(),
         seed=config.seed,
         sweeps=tuple(sweeps),
-        allocations=_allocations(points.values(), config),
+        allocations=_allocations(tuple(points.values()), config),
         configuration=tuple({"file": d.file, "text": d.text} for d in config.documents),
     )
 
@@ -234,6 +234,8 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
     told = set()
     for combination in combinations(sweep):
         options = defaults | dict(sweep.options) | combination
+        # off is not being there: ids stay when a tool gets such a flag
+        options |= {name: None for name, value in options.items() if value is False and defaults.get(name, "") is None}
         nodes = int(options.pop("nodes", 1) or 1)
         if wrong := tool.check(options, sweep.phases, phase_time_s):
             if wrong not in told:
@@ -307,10 +309,11 @@ def _sweep_facts(sweep: Sweep, members: list[str]) -> dict[str, Any]:
     }
 
 
-def _allocations(points: Iterable[Point], config: Config) -> tuple[Allocation, ...]:
+def _allocations(points: Sequence[Point], config: Config) -> tuple[Allocation, ...]:
     by_nodes: dict[int, list[Point]] = {}
+    largest = max((point.nodes for point in points), default=1)
     for point in sorted(points, key=lambda p: p.id):
-        by_nodes.setdefault(point.nodes, []).append(point)
+        by_nodes.setdefault(largest if config.allocation == "campaign" else point.nodes, []).append(point)
     made = []
     for nodes, members in sorted(by_nodes.items()):
         content = [
@@ -321,7 +324,8 @@ def _allocations(points: Iterable[Point], config: Config) -> tuple[Allocation, .
             [[p.id, p.repetitions] for p in members],
         ]
         digest = hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]
-        made.append(Allocation(f"{nodes}-node" + ("s" if nodes > 1 else ""), nodes, tuple(members), digest))
+        name = f"{nodes}-node" + ("s" if nodes > 1 else "")
+        made.append(Allocation(name, nodes, tuple(members), digest))
     return tuple(made)
 
 

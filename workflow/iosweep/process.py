@@ -39,6 +39,7 @@ class Completed:
     wall_s: float
     load: Mapping[str, float] | None
     left_behind: int  # processes of it that could not be killed
+    ran_on: Mapping[str, int] | None = None  # node of a Slurm job -> ranks that were seen there at once
     stdout: bytes = b""
     stderr: bytes = b""
 

@@ -40,10 +40,15 @@ def _stamp(path: str) -> tuple[int, ...]:
 def sha256(tool: str) -> str | None:
     """Hash of the binary that PATH finds for a tool, or None. Starts nothing."""
     path = shutil.which(tools()[tool].program)
-    if path is None:
-        return None
+    return None if path is None else hash_of(path)
+
+
+def hash_of(path: str) -> str | None:
+    """Hash of a binary, or None where there is none."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None
     except PermissionError:  # it may be run, but not read: size and time must do
         status = Path(path).stat()
         return f"unreadable, {status.st_size} bytes of {status.st_mtime_ns}"

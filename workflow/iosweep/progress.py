@@ -9,6 +9,7 @@ from typing import Any
 from iosweep.launch import Launcher
 from iosweep.plan import Allocation, Plan, Point
 from iosweep.store import Result
+from iosweep.target import named
 
 #: A repetition whose failure another try can cure is tried once more. How many are is limits.retried, but at least so
 #: many: on a node that is always busy, trying everything twice cures nothing.
@@ -20,12 +21,12 @@ class Here:
     """What this machine offers. An identity that is not known is not compared.
 
     tools: tool -> sha256 of its binary, or None where it is absent. target: facts that identify the file system.
-    mpiexec: paths of what may be MPICH's.
+    mpiexec: paths of what may be MPICH's; None where that cannot be seen from here.
     """
 
     tools: Mapping[str, str | None] = field(default_factory=dict)
     launcher: Launcher | None = None
-    mpiexec: Sequence[str] = ()
+    mpiexec: Sequence[str] | None = ()
     target: Mapping[str, Any] | None = None
 
 
@@ -83,9 +84,11 @@ def lacking(record: Mapping[str, Any] | None, here: Here) -> bool:
     if "tool" in needs:
         # absent, or the same binary that did not run
         return here.tools.get(needs["tool"]) in (None, needs.get("sha256"))
-    if "mpiexec" in needs:
+    if "mpiexec" in needs and here.mpiexec is not None:
         return list(needs["mpiexec"]) == list(here.mpiexec)  # nothing new that could be it
-    return False  # what the launcher lacks, it is asked itself
+    if "launcher" in needs:
+        return bool(here.launcher and here.launcher.name == needs["launcher"])  # it is asked for no other way to start
+    return here.mpiexec is None and "mpiexec" in needs  # what the launcher lacks, it is asked itself
 
 
 def _have(plan: Plan, point: Point, results: Mapping[int, Result], here: Here) -> tuple[dict[int, Result], list[int]]:
@@ -102,7 +105,11 @@ def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
     build = here.tools.get(point.tool)
     if build is not None and result.tool_sha256 != build:
         return False
-    return here.target is None or all(result.target.get(k) == v for k, v in here.target.items())
+    then, now = result.target, here.target
+    return now is None or (
+        then.get("fstype") == now["fstype"]
+        and named(now["fstype"], str(then.get("source"))) == named(now["fstype"], now["source"])
+    )
 
 
 def _still_wanted(point: Point, have: Mapping[int, Result]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from iosweep.command import Commands, Scratch
 from iosweep.directory import FRESH, Directory
 from iosweep.filesets import FileSets
 from iosweep.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
+from iosweep.launch import subset
 from iosweep.plan import Plan, Point, file_set, seed_of
 from iosweep.store import Result, Store
 from iosweep.tools import Parsed, Step, Streams, tools
@@ -50,7 +51,7 @@ class Context:
     sets: FileSets
     commands: Commands
     programs: Mapping[str, programs.Program]
-    node: Mapping[str, Any]
+    nodes: Mapping[str, Mapping[str, Any]]  # host -> its facts; in the allocation's order, the first is where we are
     target: Mapping[str, Any]  # which file system it is
     exclusive: Mapping[str, Any]  # enforced, evidence
 
@@ -66,17 +67,19 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
     runs: list[dict[str, Any]] = []
     raw: dict[str, bytes] = {}
     judged: dict[str, Judged] = {}
+    hosts = subset(tuple(c.nodes), point.nodes, number)
+    memory = [known for host in hosts if (known := c.nodes[host]["memory_bytes"])]
     retry: str | None = None
     fault: Exception | None = None
     program = c.programs[point.tool]
     tool = tools()[point.tool]
     for step in point.steps():
-        run, output = _step(c, point, step, number)
+        run, output = _step(c, point, step, number, hosts)
         raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
         for phase in step.phases:
             try:
                 parsed = tool.parse(output, step, phase) if output else Parsed()
-                findings = verdict.judge(Seen(point, phase, run, parsed, c.plan.target, c.node["memory_bytes"]))
+                findings = verdict.judge(Seen(point, phase, run, parsed, c.plan.target, max(memory, default=None)))
             except (
                 Exception
             ) as error:  # a fault of ours: what was measured is stored all the same, and merge judges anew
@@ -84,7 +87,8 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
             judged[phase.name] = verdict.verdict(findings)
             retry = retry or verdict.retry(findings)
             headline = parsed.figures.get(phase.metric) if judged[phase.name][0] != "invalid" else None
-            runs.append({"phase": phase.name} | run | {"headline": headline})
+            said, reasons = judged[phase.name]  # for who looks on meanwhile; merge judges anew
+            runs.append({"phase": phase.name} | run | {"headline": headline, "verdict": said, "reasons": reasons})
         if run.get("left_behind"):  # whatever comes next would hang as well
             break
     hung = any(run.get("left_behind") for run in runs)
@@ -103,9 +107,12 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
         "campaign": c.plan.campaign,
         "started": started.isoformat(),
         "ended": datetime.now(UTC).isoformat(),
-        "host": c.node["host"],
-        "node": node.key(c.node),
+        "host": hosts[0],
+        "node": node.key(c.nodes[hosts[0]]),
+        "hosts": hosts,
+        "nodes": {host: node.key(c.nodes[host]) for host in hosts},
         "launcher": {"name": c.commands.launcher.name, **(asdict(hydra) if (hydra := c.commands.mpiexec) else {})},
+        "slurm": _job(c),
         "tool": {"path": program.path, "sha256": program.sha256, "version": program.version},
         "target": {**c.target, **c.directory.recorded()},
         "environment": node.environment(),
@@ -140,16 +147,16 @@ def _tidy(c: Context, point: Point, result: Result, failed: bool) -> None:
         c.directory.remove(below)
 
 
-def _step(c: Context, point: Point, step: Step, number: int) -> tuple[dict[str, Any], Streams]:
+def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str]) -> tuple[dict[str, Any], Streams]:
     """Run one step; returns its entry in the record, and its streams."""
     tool = tools()[point.tool]
     files = file_set(point, step, number)
-    path = str(Path(c.directory.path) / files.directory)
-    seed = seed_of(c.plan.seed, point.id, number, step.name)
-    command = tool.argv(step, path, seed)
+    shares = files.shares(len(hosts))
+    commands = tool_commands(c.plan, point, step, number, c.directory.path)
+    argvs = [c.commands.argv(tool, command, step.tasks, hosts) for command in commands]
     run: dict[str, Any] = {
-        "argv": c.commands.argv(tool, command, step.tasks),
-        "seed": seed,
+        "argv": argvs[0],
+        **({"argvs": argvs} if len(argvs) > 1 else {}),
         "started": datetime.now(UTC).isoformat(),
         "exit_code": 0,
         "timed_out": False,
@@ -161,15 +168,24 @@ def _step(c: Context, point: Point, step: Step, number: int) -> tuple[dict[str, 
         c.directory.may_write(fresh_bytes(point, [step]) if files.role == "fresh" else 0, tool.inodes(step))
         if files.role == "fresh":
             c.directory.ensure(files.directory, empty=step.phase.writes and tool.inodes(step) > 0)
+            for share in shares[len(shares) == 1 :]:
+                c.directory.ensure(share.directory, empty=False)
             run["files"] = {"role": "fresh"}
         else:
-            run["files"] = c.sets.ready(files, point.tool)
+            run["files"] = c.sets.ready(files, point.tool, hosts)
             if run["files"]["wrong"]:
                 return run | {"not_run": "not run: " + "; ".join(run["files"]["wrong"])}, {}
         run["settled_s"] = c.directory.settle()
         run["started"] = datetime.now(UTC).isoformat()
         grace_s = c.plan.limits["grace"]
-        done, streams = c.commands.run(tool, command, step.tasks, _timeout(step, tool.work(step), point, grace_s))
+        timeout_s = _timeout(step, tool.work(step), point, grace_s)
+        if tool.client_server and tool.client_server.asked_for(step):
+            done, streams, run["argvs"] = c.commands.serve(
+                tool, step, places(c.plan, point, step, number, c.directory.path), timeout_s, hosts
+            )
+            run["argv"] = run["argvs"][0]
+        else:
+            done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts)
     except Scratch as error:
         raise StoreFailed(f"the results' disk cannot be written to: {error.strerror}") from None
     except OSError as error:  # of the target, or a command could not be started
@@ -182,6 +198,7 @@ def _step(c: Context, point: Point, step: Step, number: int) -> tuple[dict[str, 
         "load": done.load,
         "stderr": done.stderr.decode("utf-8", "replace")[:2000],
         "left_behind": done.left_behind,
+        "ran_on": done.ran_on,
     }
     if any(phase.name.endswith("delete") for phase in step.phases):
         c.directory.deleted()
@@ -192,6 +209,35 @@ def _step(c: Context, point: Point, step: Step, number: int) -> tuple[dict[str, 
             "leftover": c.agent.call("count", c.directory.path, files.directory),
         }
     return run, streams
+
+
+def _job(c: Context) -> dict[str, Any] | None:
+    """The Slurm job that we are in, for the record."""
+    if c.commands.job is None:
+        return None
+    return {"job": c.commands.job, "launcher": c.commands.launcher.name, "allocation_hosts": tuple(c.nodes)}
+
+
+def tool_commands(plan: Plan, point: Point, step: Step, repetition: int, directory: str) -> list[list[str]]:
+    """A step's commands without their launcher: one, or one for each node where the tool knows nothing of others.
+
+    `directory`: the campaign's on the target. Pure.
+    """
+    tool = tools()[point.tool]
+    return [tool.argv(step, path, seed) for path, seed in places(plan, point, step, repetition, directory)]
+
+
+def places(plan: Plan, point: Point, step: Step, repetition: int, directory: str) -> list[tuple[str, int]]:
+    """Absolute directory and seed of each command of a step: another pattern on each node. Pure."""
+    files = file_set(point, step, repetition)
+    shares = [files] if tools()[point.tool].mpi else files.shares(point.nodes)
+    return [
+        (
+            str(Path(directory) / share.directory),
+            seed_of(plan.seed, point.id, repetition, step.name + (f"@{k}" if k else "")),
+        )
+        for k, share in enumerate(shares)
+    ]
 
 
 def _timeout(step: Step, work: int, point: Point, grace_s: float) -> float:

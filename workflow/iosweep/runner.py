@@ -13,37 +13,45 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from iosweep import exclusive, forecast, manifest, node, process, progress, target
+from iosweep import exclusive, forecast, licences, manifest, node, preflight, process, progress, slurm, target
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.causes import cause
-from iosweep.command import Commands, needs_mpiexec
+from iosweep.command import Commands, lacking_pmi, needs_mpiexec
+from iosweep.crew import Crew, Lost
 from iosweep.directory import FRESH, Directory
 from iosweep.filesets import FileSets
 from iosweep.forecast import repetition_cost
 from iosweep.launch import Launcher, Mpiexec, candidates
 from iosweep.plan import Allocation, Plan
-from iosweep.programs import Program, Unusable, find, sha256
+from iosweep.programs import Program, Unusable, find, hash_of, sha256
 from iosweep.repetition import Context, Judged, LeftBehind, Replaced, StoreFailed
 from iosweep.repetition import measure as measure_repetition
 from iosweep.stopping import stoppable
 from iosweep.store import Held, Result, Store
+from iosweep.submission import JOB_RESERVE_S
 from iosweep.tools import tools
 from iosweep.units import human_count, human_duration, human_size
 
-#: Exit codes of `iosweep measure`. 0: every repetition has an outcome, failures included.
-REFUSED, HANGS, STORE_FAILED, OUT_OF_TIME, INTERRUPTED = 3, 4, 5, 6, 130
+#: Exit codes of `iosweep measure`. 0: every repetition has an outcome, failures included. After JOB_OVER and LOST
+#: another job goes on from there.
+REFUSED, HANGS, STORE_FAILED, OUT_OF_TIME, JOB_OVER, LOST, INTERRUPTED = 3, 4, 5, 6, 7, 8, 130
 
 #: So long is removed what a repetition that did not end has written.
 TO_TIDY_S = 10.0
+#: What one node has made another one may see only when a cache of names is through (NFS: 30 s).
+SEEN_S = 35.0
 #: Below the results: where tools are started.
 SCRATCH = "scratch"
 
 
 class Refusal(Exception):
-    """The allocation cannot go on; `code` is the exit code."""
+    """The allocation cannot go on; `code` is the exit code.
 
-    def __init__(self, code: int, message: str):
-        self.code = code
+    `lasting`: nor can another job, until somebody mends it. `after`: the Slurm job that must end first.
+    """
+
+    def __init__(self, code: int, message: str, lasting: bool = False, after: str | None = None):
+        self.code, self.lasting, self.after = code, lasting, after
         super().__init__(message)
 
 
@@ -65,11 +73,12 @@ def measure(
     watcher: Watcher,
     only: str | None,
     works_for: Sequence[int] = (),
+    job: slurm.Job | None = None,
 ) -> None:
     """Measure what is left of an allocation, then write its manifest.
 
-    `works_for`: processes whose end ends the measurement. Raises Refusal where it cannot go on, Stopped after a signal;
-    what was measured until then is stored.
+    `works_for`: processes whose end ends the measurement. `job`: the Slurm job that we are in, on its first node.
+    Raises Refusal where it cannot go on, Stopped after a signal; what was measured until then is stored.
     """
     allocation = next(a for a in plan.allocations if a.name == name)
     store = Store(results)
@@ -77,14 +86,42 @@ def measure(
     node.forget_secrets()
     # Tools are started elsewhere: a relative directory on PATH would be another one there.
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
-    with stoppable(works_for), Agent(plan.target["deadline"]) as agent, _named(plan):
-        with store.locked():
+    with _named(plan), stoppable(works_for), Agent(plan.target["deadline"]) as agent:
+        with store.locked(job.id if job else None, slurm.lives), _crew(plan, allocation, job) as crew:
             try:
-                _measure(plan, allocation, store, agent, launcher, watcher, only)
+                _measure(plan, allocation, store, agent, launcher, watcher, only, job, crew)
             finally:
                 shutil.rmtree(store.path / SCRATCH, ignore_errors=True)
         store.set_refusal(allocation.name, None)
         manifest.write(manifest_file, allocation, store)
+
+
+def slurm_job() -> slurm.Job:
+    """The Slurm job that we are in. Raises Refusal."""
+    id = os.environ.get("SLURM_JOB_ID")
+    if not id:
+        raise Refusal(REFUSED, "this is no Slurm job (SLURM_JOB_ID is not set), as the profile says (scheduler: slurm)")
+    slurm.forget_options()
+    try:
+        found = slurm.job(id)
+    except slurm.Unanswered as error:
+        raise Refusal(REFUSED, str(error)) from None
+    if found is None or not found.hosts:
+        raise Refusal(REFUSED, f"Slurm does not know the nodes of job {id}")
+    return found
+
+
+@contextmanager
+def _crew(plan: Plan, allocation: Allocation, job: slurm.Job | None) -> Iterator[Crew | None]:
+    """The agents of the job's nodes; None without a job."""
+    if job and len(job.hosts) < allocation.nodes:
+        have = human_count(len(job.hosts), "node")
+        raise Refusal(REFUSED, f"job {job.id} has {have}, and {allocation.nodes} are needed", lasting=True)
+    if job is None:
+        yield None
+    else:
+        with Crew(job.id, job.hosts, plan.target["deadline"]) as crew:
+            yield crew
 
 
 @contextmanager
@@ -94,18 +131,26 @@ def _named(plan: Plan) -> Iterator[None]:
         yield
     except Held as error:
         busy = f"campaign {plan.campaign} is being measured by {error}; wait for it or stop it"
-        raise Refusal(REFUSED, busy) from None
+        raise Refusal(REFUSED, busy, after=error.job) from None
     except (TargetHangs, LeftBehind) as error:
         raise Refusal(HANGS, str(error)) from None
     except StoreFailed as error:
-        raise Refusal(STORE_FAILED, str(error)) from None
+        raise Refusal(STORE_FAILED, str(error), lasting=True) from None
+    except Lost as error:
+        raise Refusal(LOST, f"{error}; what was measured is stored, and another job goes on from there") from None
+    except slurm.Unanswered as error:
+        raise Refusal(REFUSED, str(error)) from None
     except TargetError as error:
         why = cause(str(error))
         raise Refusal(REFUSED, f"{why.text}: {error.strerror}" if why else str(error.strerror)) from None
-    except (target.Refused, Replaced, exclusive.Busy, exclusive.Unusable) as error:
+    except exclusive.Busy as error:
+        raise Refusal(REFUSED, str(error), after=error.job) from None
+    except Replaced as error:
         raise Refusal(REFUSED, str(error)) from None
+    except (target.Refused, exclusive.Unusable) as error:
+        raise Refusal(REFUSED, str(error), lasting=True) from None
     except OSError as error:  # not the target's, which are TargetErrors
-        raise Refusal(STORE_FAILED, cannot_be_written(error)) from None
+        raise Refusal(STORE_FAILED, cannot_be_written(error), lasting=True) from None
 
 
 def cannot_be_written(error: OSError) -> str:
@@ -124,13 +169,15 @@ def _measure(
     launcher: Launcher,
     watcher: Watcher,
     only: str | None,
+    job: slurm.Job | None,
+    crew: Crew | None,
 ) -> None:
     found, hydra = _programs(allocation, store, agent, launcher, watcher)
     here = progress.Here({t: p.sha256 for t, p in found.items()}, launcher, mpiexec=candidates())
     done = store.results()
     if not progress.left(plan, done, store.missing(), here, only).get(allocation.name):
         with contextlib.suppress(TargetHangs, TargetError, target.Refused, exclusive.Busy, exclusive.Unusable):
-            _finish(plan, store, agent, here, watcher)  # what is measured already needs no target
+            _finish(plan, store, agent, here, watcher, job)  # what is measured already needs no target
         return
     facts = _identified(agent, "the target", plan.target["directory"])
     # not the fsid: of NFS, and of XFS on a device mapper, it may be another after each mount
@@ -144,13 +191,17 @@ def _measure(
         watcher.say("note: the results are on the file system under test")
     lock, identity = plan.target["lock"], exclusive.identity(facts)
     if lock and exclusive.identity(_identified(agent, "target.lock", lock)) == identity:
-        raise Refusal(REFUSED, f"target.lock {lock} is on the file system under test; name a directory elsewhere")
-    with exclusive.hold(lock, identity, _owner(plan, store)) as exclusion:
+        raise Refusal(
+            REFUSED, f"target.lock {lock} is on the file system under test; name a directory elsewhere", lasting=True
+        )
+    with exclusive.hold(lock, identity, _owner(plan, store, job)) as exclusion:
+        exclusion = licences.exclusion(job.licences, exclusion) if job else exclusion
         for note in (exclusion.note, None if exclusion.enforced else exclusion.evidence):
             if note:
                 watcher.say(f"note: {note}")
-        session = _Session(plan, allocation, store, agent, watcher, only, here, done)
-        session.begin(facts, found, Commands(agent, launcher, store.path / SCRATCH, hydra, found), exclusion)
+        session = _Session(plan, allocation, store, agent, watcher, only, here, done, job)
+        commands = Commands(agent, launcher, store.path / SCRATCH, hydra, found, job.id if job else None, crew)
+        session.begin(facts, found, commands, exclusion)
         session.measure()
 
 
@@ -190,12 +241,15 @@ class _Session:
         only: str | None,
         here: progress.Here,
         done: dict[str, dict[int, Result]],
+        job: slurm.Job | None,
     ):
         self._plan, self._allocation, self._store, self._agent = plan, allocation, store, agent
         self._watcher, self._only, self._here = watcher, only, here
         self._points = {p.id: p for p in allocation.points}
         self._cost_s = {id: repetition_cost(p, plan.target["node_bandwidth"]).time_s for id, p in self._points.items()}
         self._done = done
+        self._job = job
+        self._expected_s = self._took_s = 0.0  # what the repetitions so far were to take, and took
         self._began = time.monotonic()
         self._spent_before_s = float(store.documents("").get("spent", {}).get("spent_s", 0.0))
 
@@ -213,20 +267,22 @@ class _Session:
         )
         directory = Directory(plan, store, self._agent)
         if target.holds(facts, directory.path, store.path):
-            raise Refusal(REFUSED, f"the results {store.path} are inside the campaign's directory {directory.path}")
+            raise Refusal(
+                REFUSED, f"the results {store.path} are inside the campaign's directory {directory.path}", lasting=True
+            )
         for tool in {self._points[p].tool for p in todo}:  # again: a relative one is another directory elsewhere
             if wrong := tools()[tool].check_directory(directory.path):
-                raise Refusal(REFUSED, f"{tool} cannot work in {directory.path}: it {wrong}")
+                raise Refusal(REFUSED, f"{tool} cannot work in {directory.path}: it {wrong}", lasting=True)
+        nodes = self._nodes(facts, found, commands)  # before anything is written
         directory.claim(
             facts["fstype"],
             exclusive.identity(facts),
             forecast.of(plan, {self._allocation.name: {point: len(n) for point, n in todo.items()}}),
         )
-        programs = {name: (program.path, program.version) for name, program in found.items()}
-        if hydra := commands.mpiexec:
-            programs["mpiexec"] = (hydra.path, hydra.version)
-        memory = node.facts(facts, self._agent.call("space", plan.target["directory"]), programs)
-        store.put("nodes", node.key(memory), memory)
+        if commands.crew:
+            _shared(directory, commands.crew)
+        for known in nodes.values():
+            store.put("nodes", node.key(known), known)
         self._context = Context(
             plan,
             store,
@@ -235,10 +291,39 @@ class _Session:
             FileSets(self._agent, directory, store, [self._points[p] for p in todo], commands.run),
             commands,
             found,
-            memory,
+            nodes,
             {k: facts[k] for k in ("source", "fstype", "fsid")},
             {"enforced": exclusion.enforced, "evidence": exclusion.evidence},
         )
+
+    def _nodes(
+        self, facts: Mapping[str, Any], found: Mapping[str, Program], commands: Commands
+    ) -> dict[str, dict[str, Any]]:
+        """host -> what the node is like. Raises Refusal where one does not see what the first one sees."""
+        programs = {name: (program.path, program.version) for name, program in found.items()}
+        if hydra := commands.mpiexec:
+            programs["mpiexec"] = (hydra.path, hydra.version)
+        directory = self._plan.target["directory"]
+        if (crew := commands.crew) is None:
+            known = node.facts(facts, self._agent.call("space", directory), programs)
+            return {known["host"]: known}
+        builds = {name: program.sha256 for name, program in found.items()}
+        try:
+            seen = crew.call("facts", directory, programs)
+        except target.Refused as error:  # on one of them: another job may be given other nodes
+            raise Refusal(REFUSED, str(error)) from None
+        for host, told in seen.items():
+            if wrong := preflight.differs(facts, told["target"], builds, told["builds"]):
+                # another job may be given other nodes
+                raise Refusal(REFUSED, f"{host} is not as {crew.hosts[0]}: {wrong}")
+        ours = str((self._store.path / "plans" / f"{self._plan.digest}.json").absolute())
+        if away := [host for host, theirs in crew.call("hash", ours).items() if theirs != hash_of(ours)]:
+            raise Refusal(
+                REFUSED,
+                f"{', '.join(away)}: the results {self._store.path.absolute()} are not there; every node must see the"
+                " directory that snakemake runs in",
+            )
+        return {host: told["node"] | {"host": host} for host, told in seen.items()}
 
     def measure(self) -> None:
         """All that is left, repetitions outermost, so that a drift of the system spreads over all points."""
@@ -257,7 +342,8 @@ class _Session:
         _tidy_up(self._plan, self._store, self._here, self._context.directory, self._watcher)
 
     def _repetition(self, point: str, number: int) -> None:
-        self._in_time(self._cost_s[point])
+        cost_s, began = self._cost_s[point], time.monotonic() - self._context.sets.prepared_s
+        self._in_time(cost_s)
         try:
             result, judged = measure_repetition(
                 self._context, self._points[point], number, self._disturbed(point, number)
@@ -276,6 +362,7 @@ class _Session:
                     f" `iosweep clean {self._plan.campaign}` removes them"
                 )
             raise
+        self._expected_s, self._took_s = self._expected_s + cost_s, self._took_s + self._since(began)
         self._note_time()
         self._done[point] = self._store.results_of(point)  # a second try does not always count
         self._watcher.finished(result, judged, self._cost_s[point])
@@ -297,8 +384,21 @@ class _Session:
         """Time that the campaign has taken, in all its runs."""
         return self._spent_before_s + time.monotonic() - self._began
 
+    def _since(self, began: float) -> float:
+        """Time that repetitions took; preparing data sets is not theirs, and would spoil the pace."""
+        return time.monotonic() - self._context.sets.prepared_s - began
+
     def _in_time(self, cost_s: float) -> None:
-        """Stop before a repetition that limits.time leaves no time for."""
+        """Stop before a repetition that the job, or limits.time, leaves no time for."""
+        if self._job and self._job.ends is not None:
+            pace = max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0
+            rest_s = self._job.ends - time.time() - JOB_RESERVE_S
+            if rest_s < cost_s * pace:
+                raise Refusal(
+                    JOB_OVER,
+                    f"job {self._job.id} ends in {human_duration(max(0.0, rest_s + JOB_RESERVE_S))}, too soon for the"
+                    f" next repetition ({human_duration(cost_s * pace)}); another job goes on from there",
+                )
         limit = self._plan.limits["time"]
         spent = self._spent_s()
         if limit is not None and spent + cost_s > limit:
@@ -306,22 +406,43 @@ class _Session:
                 OUT_OF_TIME,
                 f"limits.time {human_duration(limit)} is spent: {human_duration(spent)} were measured, and the next"
                 f" repetition takes {human_duration(cost_s)}; raise it, and the next run goes on from there",
+                lasting=True,
             )
 
 
-def _finish(plan: Plan, store: Store, agent: Agent, here: progress.Here, watcher: Watcher) -> None:
+def _shared(directory: Directory, crew: Crew) -> None:
+    """See that every node sees our directory. Each node may have a file system of its own by the same name.
+
+    Raises Refusal.
+    """
+    end = time.monotonic() + SEEN_S
+    while away := [host for host, there in crew.call("ours", directory.path, directory.uuid).items() if not there]:
+        if time.monotonic() > end:
+            raise Refusal(
+                REFUSED,
+                f"{', '.join(away)}: {directory.path} is not there, which {crew.hosts[0]} has made; the target is on a"
+                " file system of the same name there, and not on the same one: is it mounted, and shared by all nodes?",
+                lasting=len(away) == len(crew.hosts) - 1,  # else another job may be given other nodes
+            )
+        time.sleep(0.5)
+
+
+def _finish(
+    plan: Plan, store: Store, agent: Agent, here: progress.Here, watcher: Watcher, job: slurm.Job | None
+) -> None:
     """Tidy up where a run before this one was ended before it could."""
     directory = Directory(plan, store, agent)
     if not directory.left_over:
         return
     facts = agent.call("identify", plan.target["directory"])
-    with exclusive.hold(plan.target["lock"], exclusive.identity(facts), _owner(plan, store)):
+    with exclusive.hold(plan.target["lock"], exclusive.identity(facts), _owner(plan, store, job)):
         _tidy_up(plan, store, here, directory, watcher)
 
 
-def _owner(plan: Plan, store: Store) -> dict[str, str]:
+def _owner(plan: Plan, store: Store, job: slurm.Job | None) -> dict[str, str]:
     """Who measures, as others are told."""
-    return {"campaign": plan.campaign, "results": str(store.path.absolute())}
+    found = {"campaign": plan.campaign, "results": str(store.path.absolute())}
+    return found | {"job": job.id} if job else found
 
 
 def _tidy_up(plan: Plan, store: Store, here: progress.Here, directory: Directory, watcher: Watcher) -> None:
@@ -348,7 +469,8 @@ def _programs(
     """The tools that are here, and what starts their ranks. Points that lack something are recorded as missing."""
     asked = {name: find(tools()[name], agent.run) for name in sorted({p.tool for p in allocation.points})}
     found = {name: program for name, program in asked.items() if isinstance(program, Program)}
-    hydra = needs_mpiexec(launcher, [tools()[name] for name in found])
+    mpi_tools = [tools()[name] for name in found]
+    hydra, pmi = needs_mpiexec(launcher, mpi_tools), lacking_pmi(launcher, mpi_tools)
     said: dict[str, None] = {}
     for point in allocation.points:
         program, reason = asked[point.tool], ""
@@ -362,6 +484,8 @@ def _programs(
             )
         elif isinstance(hydra, str) and tools()[point.tool].mpi:
             needs, reason = {"mpiexec": candidates()}, f"the launcher {launcher.name} cannot be used: {hydra}"
+        elif pmi and tools()[point.tool].mpi:
+            needs, reason = {"launcher": launcher.name}, pmi
         store.set_missing(point.id, needs, reason)
         if needs:
             said[reason] = None

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from iosweep import forecast, layout, plan, quota, room, target
+from iosweep import forecast, layout, plan, profile, quota, room, submission, target
 from iosweep.agent import Agent, TargetError, TargetHangs
-from iosweep.launch import Launcher
+from iosweep.launch import LAUNCHERS, SLURM_LAUNCHERS, Launcher
+from iosweep.models import unknown
 from iosweep.programs import sha256
+from iosweep.repetition import tool_commands
+from iosweep.report import node_check
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_size
+from iosweep.yamlfile import ConfigError, Problem
 
 CSV = (
     "point",
@@ -38,7 +42,38 @@ CSV = (
 DEADLINE_S = 5.0
 
 
-def table(made: plan.Plan, launcher: Launcher) -> int:
+@dataclass(frozen=True)
+class Where:
+    """Where a plan is to run. `site`: of a cluster. `told`: whether a profile or a launcher was named."""
+
+    launcher: Launcher
+    site: submission.Site | None
+    told: bool
+
+    def lacks(self, point: plan.Point) -> str | None:
+        """Why a point will be missing; None if it will not."""
+        if not (lack := self.launcher.lacks(point)):
+            return None
+        if self.told:
+            return f"will be missing: {lack[1]}"
+        what = f"{point.nodes} nodes" if point.nodes > 1 else "client/server mode"
+        return f"{what}: with --profile profiles/slurm only"
+
+
+def where(chosen: profile.Profile | None, name: str | None) -> Where:
+    """By a profile, and the name of a launcher, which counts more. Raises ConfigError."""
+    if chosen is None:
+        return Where((SLURM_LAUNCHERS | LAUNCHERS)[name or "mpiexec"], None, told=name is not None)
+    if chosen.problems:
+        raise ConfigError(list(chosen.problems))
+    known = SLURM_LAUNCHERS if chosen.slurm else LAUNCHERS
+    if (name := name or chosen.launcher) not in known:
+        raise ConfigError([Problem(chosen.file, 1, "launcher", unknown("launcher", name, known))])
+    site = submission.Site(chosen.limit_min, chosen.licence) if chosen.slurm else None
+    return Where(known[name], site, told=True)
+
+
+def table(made: plan.Plan, place: Where) -> int:
     """Print the plan and what it takes; 1 if it cannot fit the target, as far as that can be seen from here."""
     cost = forecast.of(made)
     console = Console()
@@ -59,7 +94,11 @@ def table(made: plan.Plan, launcher: Launcher) -> int:
     console.print()
     for allocation in made.allocations:
         todo = {allocation.name: {p.id: p.repetitions.min for p in allocation.points}}
-        console.print(forecast.sentence(forecast.of(made, todo), allocation.nodes, word=""), highlight=False)
+        takes = forecast.of(made, todo)
+        asks = ""
+        if place.site:
+            asks = f"; asks for {human_duration(60 * submission.minutes(takes.time_s, 1, place.site.limit_min))}"
+        console.print(forecast.sentence(takes, allocation.nodes, word="") + asks, highlight=False)
     facts = Table(box=None, pad_edge=False, show_header=False)
     for name, value in (
         ("points", f"{cost.points:,}"),
@@ -86,26 +125,43 @@ def table(made: plan.Plan, launcher: Launcher) -> int:
         f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
         highlight=False,
     )
-    for reason in _missing(made, launcher):
-        print(f"will be missing: {reason}")
-    return _fits(made, cost)
+    for sentence in [*_missing(made, place), *_checked(made)]:
+        print(sentence)
+    fits, said = room_for(made, cost)
+    print(f"space on the target: {said}" if fits is not False else said, file=sys.stderr if fits is False else None)
+    return int(fits is False)
 
 
-def _missing(made: plan.Plan, launcher: Launcher) -> list[str]:
+def _missing(made: plan.Plan, place: Where) -> list[str]:
     """What points lack on this machine, with this launcher. Starts nothing."""
+    used = map(tools().get, sorted({p.tool for p in made.points}))
+    there = " where nodes lack it, too" if place.site else ""
     absent = [
-        tool for tool in map(tools().get, sorted({p.tool for p in made.points})) if tool and not sha256(tool.name)
+        f"will be missing{there}: {tool.program} is not on PATH here; get it with {tool.get_it}"
+        for tool in used
+        if tool and not sha256(tool.name)
     ]
-    lacks = [lack[1] for point in made.points if (lack := launcher.lacks(point))]
-    return [f"{tool.program} is not on PATH; get it with {tool.get_it}" for tool in absent] + list(dict.fromkeys(lacks))
+    lacks = dict.fromkeys(lack for point in made.points if (lack := place.lacks(point)))
+    return [*absent, *lacks]
+
+
+def _checked(made: plan.Plan) -> list[str]:
+    """How many nodes the node check compares: each repetition is another's turn."""
+    points = {id for sweep in made.sweeps if sweep["suite"] == node_check.SUITE for id in sweep["points"]}
+    turns = [min(a.nodes, p.repetitions.min) for a in made.allocations for p in a.points if p.id in points]
+    if not turns:
+        return []
+    if min(turns) > 1:
+        return [f"node check: compares {min(turns)} nodes"]
+    return ["node check: of one node, compared with none; docs/suites.md says how more are checked"]
 
 
 def _adaptive(made: plan.Plan) -> bool:
     return any(p.repetitions.half_width is not None and p.repetitions.max > p.repetitions.min for p in made.points)
 
 
-def _fits(made: plan.Plan, cost: forecast.Forecast) -> int:
-    """Compare with the target's space, where it can be seen from here."""
+def room_for(made: plan.Plan, cost: forecast.Forecast) -> tuple[bool | None, str]:
+    """Whether a plan fits the target's space, and what was seen or is wrong; None where it cannot be seen from here."""
     try:
         with Agent(DEADLINE_S) as agent:
             facts = agent.call("identify", made.target["directory"])
@@ -114,8 +170,7 @@ def _fits(made: plan.Plan, cost: forecast.Forecast) -> int:
             directory = target.directory_of(made.target["directory"], made.campaign)
             present = agent.call("usage", directory)["bytes"]
     except (target.Refused, TargetError, TargetHangs) as error:
-        print(f"space on the target: not checked ({error})")
-        return 0
+        return None, f"not checked ({error})"
     wrong = room.too_much(space, present, cost.peak_bytes, cost.inodes, made.limits)
     wrong = wrong or quota.too_much(quotas, max(0, cost.peak_bytes - present), cost.inodes)
     if made.target["layout"]:
@@ -123,10 +178,8 @@ def _fits(made: plan.Plan, cost: forecast.Forecast) -> int:
     if not facts["writable"]:
         wrong = f"it cannot be written to by user id {os.getuid()}"
     if wrong:
-        print(f"does not fit {made.target['directory']}: {wrong}", file=sys.stderr)
-        return 1
-    print(f"space on the target: fits ({human_size(space['free_bytes'])} free)")
-    return 0
+        return False, f"does not fit {made.target['directory']}: {wrong}"
+    return True, f"fits ({human_size(space['free_bytes'])} free)"
 
 
 def csv_rows(made: plan.Plan) -> Iterator[dict[str, Any]]:
@@ -153,14 +206,16 @@ def csv_rows(made: plan.Plan) -> Iterator[dict[str, Any]]:
 def commands(made: plan.Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[str]]]:
     """(point, repetition, argv) of every step, as the runner starts it (with the path of the mpiexec that it finds).
 
-    Where the launcher cannot start the point, the tool's own command.
+    Where the launcher cannot start the point, the tool's own command. Of a tool that is started once on every node, the
+    first node's.
     """
-    directory = Path(target.directory_of(made.target["directory"], made.campaign))
+    directory = target.directory_of(made.target["directory"], made.campaign)
+    hosts = [f"NODE{k}" for k in range(1, 1 + max(point.nodes for point in made.points))]  # Slurm says which
     for point in made.points:
         tool, lacks = tools()[point.tool], launcher.lacks(point)
         for repetition in range(1, point.repetitions.min + 1):
             for step in point.steps():
-                files = plan.file_set(point, step, repetition)
-                seed = plan.seed_of(made.seed, point.id, repetition, step.name)
-                argv = tool.argv(step, str(directory / files.directory), seed)
-                yield point.id, repetition, argv if lacks else launcher.argv(argv, tool.mpi, step.tasks)
+                argv = tool_commands(made, point, step, repetition, directory)[0]
+                if not lacks:
+                    argv = launcher.argv(argv, tool.mpi, step.tasks, hosts=hosts[: point.nodes])
+                yield point.id, repetition, argv

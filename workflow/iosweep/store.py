@@ -18,6 +18,7 @@ of a repetition counts, unless it was to cure a disturbed one and has fewer figu
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -27,7 +28,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,6 +41,8 @@ from iosweep import node
 _RESULT = re.compile(r"^r(\d{3,})-(\d+)\.json$")
 #: An archive alone is none: its runner was killed before it committed the result, and the next one writes over it.
 _ANY_TRY = re.compile(r"^r(\d{3,})-(\d+)(\.superseded)?\.json$")
+#: What stands in the lock of a runner in a Slurm job.
+_JOB = re.compile(r"\(job (\d+)\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,12 @@ class Result:
 
 
 class Held(Exception):
-    """Another runner measures this campaign; the message says which."""
+    """Another runner measures this campaign; the message says which. `job`: its Slurm job, if it has one."""
+
+    @property
+    def job(self) -> str | None:
+        match = _JOB.search(str(self))
+        return match[1] if match else None
 
 
 class Store:
@@ -131,9 +139,17 @@ class Store:
         file.parent.mkdir(parents=True, exist_ok=True)
         write(file, orjson.dumps({"needs": needs, "reason": reason}))
 
+    def holder(self) -> str:
+        """Who holds the campaign, or held it when it was killed; empty where nobody does."""
+        return (_read(f"{self.path}/lock") or b"").decode("utf-8", "replace").strip()
+
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the campaign: one runner at a time. Raises Held if another one lives; the kernel frees it with us."""
+    def locked(self, job: str | None = None, lives: Callable[[str], bool] = lambda _: False) -> Iterator[None]:
+        """Hold the campaign: one runner at a time. Raises Held if another one lives; the kernel frees it with us.
+
+        `job`: the Slurm job that we are in; `lives` says of another one whether it does, because not every mount takes
+        its locks to the other nodes.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "lock").open("a+", encoding="utf-8") as file:
             try:
@@ -143,21 +159,30 @@ class Store:
                 raise Held(file.read().strip() or "another process") from None
             except OSError:  # a file system without locks (Lustre without `-o flock`): nobody can be kept out
                 pass
+            file.seek(0)
+            holder = file.read().strip()
+            if (other := _JOB.search(holder)) and other[1] != job and lives(other[1]):
+                raise Held(holder)
             file.truncate(0)
-            file.write(f"process {os.getpid()} on {node.host()}")
+            file.write(f"process {os.getpid()} on {node.host()}" + (f" (job {job})" if job else ""))
             file.flush()
             self._lock = file.fileno()
             try:
                 yield
             finally:
                 self._lock = None
+                with contextlib.suppress(OSError):  # a disk that is lost: why we end is worth more
+                    file.truncate(0)
 
-    def set_refusal(self, allocation: str, reason: str | None) -> None:
-        """Record why an allocation could not go on, or (None) that it did."""
+    def set_refusal(self, allocation: str, reason: str | None, lasting: bool = False, after: str | None = None) -> None:
+        """Record why an allocation could not go on, or (None) that it did.
+
+        `lasting`: another job would not help. `after`: the Slurm job that must end first.
+        """
         if reason is None:
             (self.path / "refusals" / f"{allocation}.json").unlink(missing_ok=True)
         else:
-            self.put("refusals", allocation, {"reason": reason})
+            self.put("refusals", allocation, {"reason": reason, "lasting": lasting, "after": after})
 
     def supersede(self, result: Result) -> Path:
         """Open a repetition again; its result stays under another name."""
@@ -176,6 +201,10 @@ class Store:
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists() or file.read_bytes() != data:
             write(file, data)
+
+    def document(self, folder: str, name: str) -> dict[str, Any] | None:
+        """A JSON document below the campaign; None where there is none that can be read."""
+        return _read_json(f"{self.path}/{folder}/{name}.json")
 
     def documents(self, folder: str) -> dict[str, Any]:
         """All JSON documents of a folder by name; unreadable ones are left out."""
@@ -207,7 +236,7 @@ def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
         position += _MEMBER.size
         step, _, stream = archive[position : position + name_length].decode().rpartition(".")
         position += name_length + extra_length
-        if stream != "stderr":  # its first lines are in the JSON, and nothing is parsed from it
+        if not stream.startswith("stderr"):  # its first lines are in the JSON, and nothing is parsed from it
             data = archive[position : position + size]
             found.setdefault(step, {})[stream] = (
                 zlib.decompress(data, -zlib.MAX_WBITS) if method == zipfile.ZIP_DEFLATED else data

@@ -1,9 +1,12 @@
 # The plan and what the store says is left, asked once.
+import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
-from iosweep import dag
+from iosweep import dag, profile, submission
+from iosweep.store import Store
 from iosweep.yamlfile import ConfigError
 from snakemake.exceptions import WorkflowError
 
@@ -26,25 +29,63 @@ def chosen_points():
     return str(given["only"]) if "only" in given else None
 
 
-def launcher():
+def in_profile(key):
     # A profile's `config:` vanishes under --config; its default-resources do not, and are known here already.
     resources = workflow.resource_settings.default_resources or {}
-    return (
-        str(resources["launcher"].raw).strip("\"'")
-        if "launcher" in resources
-        else "direct"
-    )
+    if key not in resources:
+        return None
+    raw = resources[key].raw
+    return raw.strip("\"'") if isinstance(raw, str) else raw
 
 
-def load_dag():
+def chosen_site():
+    if (scheduler := in_profile("scheduler")) is None:
+        # --default-resources on the command line takes the place of all that the profile has there.
+        if workflow.is_main_process and profile.submits(sys.argv[1:]):
+            raise WorkflowError(
+                'jobs go to Slurm, and default-resources lack scheduler="slurm" and the rest of profiles/slurm;'
+                " change them in the profile. Nothing was run"
+            )
+        return None
+    if scheduler != "slurm":
+        raise WorkflowError(
+            f"profile: scheduler: `{scheduler}` is unknown (known: slurm)"
+        )
+    known = workflow.resource_settings.default_resources
+    # Snakemake adds these without a value.
+    given = {key: in_profile(key) for key in known if known[key].raw is not None}
+    return submission.site(given, partial(profile.place, sys.argv[1:]))
+
+
+def sayable(function, *arguments):
     try:
-        return dag.load(CONFIG, Path("results"), LAUNCHER, ONLY)
+        return function(*arguments)
     except ConfigError as error:
         raise WorkflowError(f"{error}\nnothing was run") from None
 
 
-CONFIG, ONLY, LAUNCHER = chosen_configuration(), chosen_points(), launcher()
-CAMPAIGN = load_dag()
+CONFIG, ONLY, LAUNCHER = (
+    chosen_configuration(),
+    chosen_points(),
+    in_profile("launcher") or "direct",
+)
+RESULTS = Path("results")
+SITE = sayable(chosen_site)  # None on this machine alone
+SCHEDULER = ["--scheduler", "slurm"] if SITE else []
+
+if SITE and workflow.is_main_process:
+
+    include: "slurm.smk"
+
+    wait_for_earlier_jobs()
+
+
+def campaign_now():
+    return sayable(dag.load, CONFIG, RESULTS, LAUNCHER, ONLY, SITE)
+
+
+CAMPAIGN = campaign_now()
+STORE = Store(CAMPAIGN.results)
 TEXT = dag.Texts(CAMPAIGN)
 # Not a parameter: what was measured does not depend on it, and a run without it must not do anything again.
 ONLY_THESE = ["--only", ONLY] if ONLY else []

@@ -16,34 +16,68 @@ rule plan:
         "{params.iosweep:q} plan --write {output:q} -- {params.config:q} 2>&1 | tee {log:q}"
 
 
+# Allocation -> a job, of another campaign on the file system, that its next job waits for.
+AFTER = {}
+# What the job asks Slurm for (submission.py). On this machine nothing is asked for.
+RESOURCES = (
+    {
+        "nodes": lambda wildcards: CAMPAIGN.nodes(wildcards.allocation),
+        "tasks": lambda wildcards: submission.tasks(
+            CAMPAIGN.nodes(wildcards.allocation)
+        ),
+        "mpi": "iosweep",  # any: our command gets the whole allocation, where the executor would give it one CPU
+        "runtime": lambda wildcards, attempt: CAMPAIGN.minutes(
+            wildcards.allocation, attempt
+        ),
+        "slurm_extra": lambda wildcards: submission.options(
+            SITE.licence, AFTER.get(wildcards.allocation)
+        ),
+    }
+    if SITE
+    else {}
+)
+
+
 # Only allocations with something left are submitted. A job on another machine parses this again when part of it is
-# done, and is to do what it was sent for.
+# done, and is to do what it was sent for; its Snakemake must not try again inside of the job. The name of the campaign
+# is a wildcard because Slurm shows the wildcards of a job, and pending.py knows them by it.
 rule measure:
     input:
         CAMPAIGN.plan_file,
     output:
-        CAMPAIGN.results / "manifests" / "{allocation}-{digest}-{generation}.jsonl",
+        RESULTS
+        / "{campaign}"
+        / "manifests"
+        / "{allocation}-{digest}-{generation}.jsonl",
     log:
-        CAMPAIGN.results / "logs" / "{allocation}-{digest}-{generation}.log",
+        RESULTS / "{campaign}" / "logs" / "{allocation}-{digest}-{generation}.log",
     wildcard_constraints:
+        campaign=re.escape(CAMPAIGN.plan.campaign),
         allocation=one_of(
             CAMPAIGN.left if workflow.is_main_process else CAMPAIGN.manifests
         ),
         digest="[0-9a-f]+",
         generation="[0-9]+",
+    retries: CAMPAIGN.retries if workflow.is_main_process else 0
+    resources:
+        **RESOURCES,
     params:
         iosweep=lambda _: IOSWEEP,
         launcher=LAUNCHER,
+        scheduler=SCHEDULER,
     message:
-        "measure {TEXT:{wildcards.allocation}}"
+        "measure {TEXT:{wildcards.allocation}"
+        + (" {resources.runtime}" if SITE else "")
+        + "}"
     shell:
-        "{params.iosweep:q} measure {input:q} --allocation {wildcards.allocation:q} --manifest {output:q}"
-        " --launcher {params.launcher:q} {ONLY_THESE:q} --log {log:q} --works-for $PPID"
+        "{params.iosweep:q} {rule} {input:q} --allocation {wildcards.allocation:q} --manifest {output:q}"
+        " --launcher {params.launcher:q} {params.scheduler:q} {ONLY_THESE:q} --log {log:q} --works-for $PPID"
 
 
-# The manifest of what is measured already: nothing to submit.
+# The manifest of what is measured already: nothing to submit. With the same parameters, or it would count as changed.
 use rule measure as collect with:
     wildcard_constraints:
+        campaign=re.escape(CAMPAIGN.plan.campaign),
         allocation=one_of(set(CAMPAIGN.manifests) - set(CAMPAIGN.left)),
         digest="[0-9a-f]+",
         generation="[0-9]+",

@@ -29,6 +29,7 @@ class Ranks:
     together = True
     outputs: Mapping[str, str] = {"summary": "summary.txt"}
     own_data = ""
+    client_server = None
     options: Mapping[str, Option] = {
         o.name: o
         for o in (

@@ -12,7 +12,7 @@ from iosweep.report.summary import VERDICTS, Result
 #: Parameters that a figure is told by, where they do not vary.
 _PLACE = (
     *("nodes", "threads_per_node", "transfer_size_bytes", "queue_depth", "file_size_bytes"),
-    *("file_per_process", "api", "collective", "unique_directory"),
+    *("file_per_process", "api", "collective", "unique_directory", "client_server"),
 )
 
 #: What a figure of rates shows: the phase's own metric, or one metric of all its phases.
@@ -66,14 +66,29 @@ def subtitle(cut: Slice) -> str:
     return "; ".join(parts)
 
 
-def notes(results: Sequence[Result], drawable: Sequence[Result], bars: str, quantity: str) -> Iterator[str]:
-    """What the error bars are, what is hollow, and what is not drawn, with the reasons."""
+def notes(
+    results: Sequence[Result],
+    drawable: Sequence[Result],
+    bars: str,
+    quantity: str,
+    strangers: Sequence[set[str]] | None,
+) -> Iterator[str]:
+    """What the error bars are, what is hollow, and what is not drawn, with the reasons.
+
+    `strangers`: for each result that ran on nodes which the largest count did not have, those nodes; None where a
+    figure is not against nodes.
+    """
     if drawable:
         yield BARS[bars]
         if quantity == "latency" and bars != "none":
             yield "p99: median of the repetitions' 99th percentiles."
-    if mixed := words.several_hosts(drawable):
-        yield mixed
+    for _, text in words.unlike_hosts(drawable):
+        yield text
+    if strangers:
+        ran = f"Diamonds: {words.plural(len(strangers), 'result')} of nodes that the largest count did not have"
+        yield f"{ran} ({words.hosts(set().union(*strangers))}), so that a difference may be the nodes'."
+    elif strangers is not None and len({result.parameters["nodes"] for result in drawable}) > 1:
+        yield "Same nodes: smaller counts ran on nodes of the largest one."
     hollow = [result for result in drawable if result.verdict != "valid"]
     if hollow:
         yield f"Hollow: {len(hollow)} not valid ({words.reasons(hollow)})."

@@ -26,7 +26,7 @@ class Entry:
 
     label: str
     value: str  # with its unit
-    more: str  # a second figure, such as the 99th percentile; else ""
+    more: str  # a second figure, such as the 99th percentile or that of each node; else ""
     spread: str
     place: str  # the point's parameters in brief
     verdict: str
@@ -50,8 +50,13 @@ def groups(results: Sequence[Result]) -> list[Group]:
         for key in dict.fromkeys((conditions[r.point], files.get(r.point)) for r in of_kind):
             own = [r for r in of_kind if (conditions[r.point], files.get(r.point)) == key]
             title = words.describe(key[0], kind) + (f", {key[1]}" if key[1] else "")
-            found.append(Group(title, tuple(_entries(own))))
+            found.append(Group(title, tuple(_entries(own, _over_nodes(results)))))
     return found
+
+
+def _over_nodes(results: Sequence[Result]) -> bool:
+    """Whether something was measured on several nodes at once."""
+    return any((result.parameters["nodes"] or 1) > 1 for result in results)
 
 
 def _files(results: Sequence[Result]) -> dict[str, str]:
@@ -64,17 +69,18 @@ def _files(results: Sequence[Result]) -> dict[str, str]:
     return {point: f"files of {words.size(size)}" if size else "empty files" for point, size in sizes.items()}
 
 
-def _entries(results: Sequence[Result]) -> Iterator[Entry]:
+def _entries(results: Sequence[Result], one: bool) -> Iterator[Entry]:
+    """`one`: whether to tell that a figure is of one node."""
     phases = sorted({result.phase for result in results}, key=phase_order)
     for phase in phases:
-        yield _rate([result for result in results if result.phase == phase])
+        yield _rate([result for result in results if result.phase == phase], one)
     for phase in phases:
         found = [r for r in results if r.phase == phase and "latency_mean_s" in r.statistics]
         if phase in _LATENCY_PHASES and found:
-            yield _latency(found)
+            yield _latency(found, one)
 
 
-def _rate(results: Sequence[Result]) -> Entry:
+def _rate(results: Sequence[Result], one: bool) -> Entry:
     phase = results[0].phase
     measured = [result for result in results if result.headline]
     if not measured:
@@ -82,17 +88,24 @@ def _rate(results: Sequence[Result]) -> Entry:
         return Entry(words.phase(phase), "", "", "", reason, results[0].verdict, results[0].point)
     best = _best(measured, lambda result: _mean(result, result.metric))
     units = words.units_of(best.metric, best.kind)
-    return _entry(words.phase(phase), best, best.metric, units, "")
+    nodes = best.parameters["nodes"] or 1
+    each = f"{words.quantity(_mean(best, best.metric) / nodes, units)} per node" if nodes > 1 else ""
+    return _entry(words.phase(phase), best, best.metric, units, each, one)
 
 
-def _latency(results: Sequence[Result]) -> Entry:
-    """The lowest mean latency at the lowest queue depth: what one I/O costs when nothing is in its way."""
-    depth = min(result.parameters["queue_depth"] or 1 for result in results)
-    shallow = [result for result in results if (result.parameters["queue_depth"] or 1) == depth]
+def _latency(results: Sequence[Result], one: bool) -> Entry:
+    """The lowest mean latency at the lowest queue depth, on the fewest nodes: what one I/O costs when nothing is in its
+    way."""
+
+    def load(result: Result) -> tuple[int, int]:
+        return result.parameters["queue_depth"] or 1, result.parameters["nodes"] or 1
+
+    least = min(map(load, results))
+    shallow = [result for result in results if load(result) == least]
     best = _best(shallow, lambda result: -_mean(result, "latency_mean_s"))
     tail = best.typical("latency_p99_s")
     more = "" if tail is None else f"p99 {words.quantity(tail, words.LATENCY)}"
-    return _entry(f"{words.phase(best.phase)} latency", best, "latency_mean_s", words.LATENCY, more)
+    return _entry(f"{words.phase(best.phase)} latency", best, "latency_mean_s", words.LATENCY, more, one)
 
 
 def _best(results: Sequence[Result], score: Callable[[Result], float]) -> Result:
@@ -104,14 +117,14 @@ def _mean(result: Result, column: str) -> float:
     return result.statistics[column].mean
 
 
-def _entry(label: str, result: Result, column: str, units: Sequence[words.Unit], more: str) -> Entry:
+def _entry(label: str, result: Result, column: str, units: Sequence[words.Unit], more: str, one: bool) -> Entry:
     statistics = result.statistics[column]
     return Entry(
         label=label,
         value=words.quantity(statistics.mean, units),
         more=more,
-        spread=words.spread(statistics, units) + (f", {len(result.hosts)} nodes" if len(result.hosts) > 1 else ""),
-        place=words.brief(result),
+        spread=", ".join(filter(None, (words.spread(statistics, units), words.over_hosts(result)))),
+        place=words.brief(result, one=one),
         verdict=result.verdict,
         point=result.point,
     )
@@ -129,23 +142,23 @@ def table(results: Path) -> RenderableType:
 
     campaign = load(results)
     summary = summarise(campaign.rows)
-    parts: list[RenderableType] = [_title(campaign), _verdicts(campaign, summary)]
+    parts: list[RenderableType] = [_title(campaign, summary), _verdicts(campaign, summary)]
     parts += [Text(text, style="yellow") for text in scaled(campaign.about["sweeps"])]
     if checked := node_check.of(campaign, summary):
         parts.append(Text(f"Node check: {checked.sentence}", style="yellow" if checked.odd else ""))
-    if mixed := node_check.mixed(campaign, summary):
-        parts.append(Text(mixed, style="yellow"))
+    for in_turn, text in node_check.unlike(campaign, summary):
+        parts.append(Text(text, style="" if in_turn else "yellow"))
+    stacked = _over_nodes(summary)  # places are longer then, and most figures have a second line anyway
     for group in groups(summary):
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
         grid.add_column(no_wrap=True)
-        grid.add_column(justify="right")
-        for _ in ("spread", "place", "verdict"):
-            grid.add_column()
+        grid.add_column(justify="right", no_wrap=stacked)
         for entry in group.entries:
             value = Text(entry.value or "no figure", style="bold" if entry.value else "")
             if entry.more:
                 value.append(f"\n{entry.more}", style="not bold")
-            grid.add_row(entry.label, value, Text(entry.spread), Text(entry.place), _verdict(entry.verdict))
+            told = [f"{entry.place}\n{entry.spread}".rstrip()] if stacked else [entry.spread, entry.place]
+            grid.add_row(entry.label, value, *(Text(text) for text in told), _verdict(entry.verdict))
         parts += [Text(f"\n{group.title}", style="italic"), Padding(grid, (0, 0, 0, 2))]
     return Lines(*parts)
 
@@ -167,11 +180,12 @@ def scaled(sweeps: Sequence[Mapping[str, Any]]) -> list[str]:
     return texts
 
 
-def _title(campaign: Campaign) -> Text:
+def _title(campaign: Campaign, results: Sequence[Result]) -> Text:
     from rich.text import Text
 
-    about = campaign.about
-    return Text.assemble((about["campaign"], "bold"), " on ", (about["target"]["directory"], "bold"))
+    about, hosts = campaign.about, {host for result in results for host in result.hosts}
+    from_nodes = f", {len(hosts):,} nodes: {words.hosts(hosts)}" if len(hosts) > 1 else ""
+    return Text.assemble((about["campaign"], "bold"), " on ", (about["target"]["directory"], "bold"), from_nodes)
 
 
 def _verdicts(campaign: Campaign, results: Sequence[Result]) -> Text:

@@ -71,10 +71,11 @@ def of(campaign: Campaign, results: Sequence[Result]) -> NodeCheck | None:
     )
 
 
-def mixed(campaign: Campaign, results: Sequence[Result]) -> str:
-    """What is to know of means over several nodes; those of the node check are compared node by node."""
+def unlike(campaign: Campaign, results: Sequence[Result]) -> list[tuple[bool, str]]:
+    """What is to know of means over other nodes each, and whether it is as it was meant to be. Those of the node check
+    are compared node by node."""
     points = _points(campaign)
-    return words.several_hosts(result for result in results if result.point not in points)
+    return list(words.unlike_hosts(result for result in results if result.point not in points))
 
 
 def _points(campaign: Campaign) -> set[str]:

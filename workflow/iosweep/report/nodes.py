@@ -41,13 +41,23 @@ class Nodes:
     rows: tuple[Node, ...]
     notes: tuple[str, ...]  # what may spoil figures: a note, no verdict
 
+    @property
+    def many(self) -> bool:
+        """Too many to read them all."""
+        return len(self.rows) > 20
+
+    @property
+    def odd(self) -> tuple[Node, ...]:
+        """Those with a fact that most others do not have."""
+        return tuple(node for node in self.rows if any(cell.odd for cell in node.cells))
+
 
 def of(campaign: Campaign) -> Nodes | None:
     """The nodes of a campaign, or None where none has measured."""
     nodes = sorted(campaign.nodes, key=lambda node: (words.natural(node["host"]), node["node"]))
     if not nodes:
         return None
-    counts = Counter(row["node"] for row in campaign.rows)
+    counts = campaign.about["results_of_nodes"]
     found = {title: [tell(node) for node in nodes] for title, tell in (_STABLE | _CHANGING).items()}
     differing = [title for title, values in found.items() if len(set(values)) > 1]
     odd = {title: _odd(found[title]) if title in _STABLE else [False] * len(nodes) for title in differing}
@@ -57,7 +67,7 @@ def of(campaign: Campaign) -> Nodes | None:
         rows=tuple(
             Node(
                 node["host"],
-                counts[node["node"]],
+                counts.get(node["node"], 0),
                 tuple(Cell(found[title][i], odd[title][i]) for title in differing),
             )
             for i, node in enumerate(nodes)
@@ -78,7 +88,7 @@ def _notes(nodes: Sequence[Row]) -> Iterator[str]:
         for text in _problems(node):
             found.setdefault(text, {})[node["host"]] = None
     for text, hosts in found.items():
-        yield f"{text}: {words.some(list(hosts))}." if len({n["host"] for n in nodes}) > 1 else f"{text}."
+        yield f"{text}: {words.hosts(hosts)}." if len({n["host"] for n in nodes}) > 1 else f"{text}."
 
 
 def _problems(node: Row) -> Iterator[str]:

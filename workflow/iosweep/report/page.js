@@ -134,15 +134,18 @@ function behind({row, details: found}) {
       element("tbody", {}, ...found.repetitions.map((values) =>
         element("tr", {}, ...used.map((column) => cell(values[column.i], column)))))));
   }
-  const open = new Map();
-  for (const [repetition, checks] of Object.entries(found.checks)) {
-    for (const text of checks) open.set(text, [...(open.get(text) ?? []), repetition]);
+  for (const told of [found.where, found.checks]) {
+    const open = new Map(); // text -> its repetitions
+    for (const [repetition, texts] of Object.entries(told)) {
+      for (const text of texts) open.set(text, [...(open.get(text) ?? []), repetition]);
+    }
+    if (open.size) {
+      parts.push(element("ul", {class: "muted"}, ...[...open].map(([text, repetitions]) =>
+        element("li", {}, `${report.table.texts[text]} (repetition ${repetitions.join(", ")})`))));
+    }
   }
-  if (open.size) {
-    parts.push(element("ul", {class: "muted"}, ...[...open].map(([text, repetitions]) =>
-      element("li", {}, `${report.table.texts[text]} (repetition ${repetitions.join(", ")})`))));
-  }
-  if (found.command) parts.push(element("p", {class: "muted"}, "Command of the first repetition:"), element("pre", {}, found.command), copyButton(found.command));
+  const on = found.each ? ", on its first node; the others have directories and offsets of their own" : "";
+  if (found.command) parts.push(element("p", {class: "muted"}, `Command of the first repetition${on}:`), element("pre", {}, found.command), copyButton(found.command));
   return element("tr", {class: "behind"}, element("td", {colspan: columns.length + 2}, element("div", {}, ...parts)));
 }
 

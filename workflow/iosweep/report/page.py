@@ -83,7 +83,7 @@ def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
     return {
         "about": campaign.about,
         "measured": _span(row["started"] for row in campaign.rows if row["started"]),
-        "hosts": _distinct(campaign.rows, "host"),
+        "hosts": _hosts(results),
         "targets": _distinct(campaign.rows, "target_fstype", "target_source"),
         "tools": _versions(campaign.rows),
         "counts": counts,
@@ -98,7 +98,7 @@ def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
         "scaled": headline.scaled(campaign.about["sweeps"]),
         "node_check": node_check.of(campaign, results),
         "lacking": words.lacking(results),
-        "mixed": node_check.mixed(campaign, results),
+        "unlike": node_check.unlike(campaign, results),
         "headline": headline.groups(results),
         "latencies": any("latency_mean_s" in result.statistics for result in results),
     }
@@ -124,6 +124,25 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "checks": table.summarise_checks(campaign.checks),
         "nodes": nodes.of(campaign),
         "binaries": _distinct(campaign.rows, "tool", "tool_version", "tool_sha256"),
+        "jobs": [_job(job) for job in campaign.about["jobs"]],
+        "exclusion": table.exclusion(campaign.checks),
+    }
+
+
+def _hosts(results: Sequence[Result]) -> str:
+    """All nodes that measured; "" where none has."""
+    names = {host for result in results for host in result.hosts}
+    return f"{len(names):,} nodes: {words.hosts(names)}" if len(names) > 3 else words.hosts(names)
+
+
+def _job(job: Mapping[str, Any]) -> dict[str, Any]:
+    """A Slurm job in words."""
+    return {
+        **job,
+        "hosts": words.hosts(job["hosts"]),
+        "count": len(job["hosts"]),
+        "node_counts": ", ".join(map(str, job["node_counts"])),
+        "measured": _span(datetime.fromisoformat(job[key]) for key in ("started", "ended")),
     }
 
 

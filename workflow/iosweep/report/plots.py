@@ -51,8 +51,9 @@ class Figure:
     x_values: tuple[float, ...]
     series_title: str  # "" if there is one line
     series: tuple[str, ...]  # names of the lines, in order; [""] if there is one
+    nodes_told: bool  # whether values say on which nodes, and whether these are apart from the largest count's
     measures: tuple[str, ...]  # lines that are told apart by their dashes: mean, p99; [""] if there is one
-    values: tuple[Mapping[str, Any], ...]  # panel, x, series, measure, verdict, y, low, high; words to point at
+    values: tuple[Mapping[str, Any], ...]  # panel, x, series, measure, verdict, y, low, high, apart; words to point at
     notes: tuple[str, ...]
 
 
@@ -88,6 +89,8 @@ def _figure(cut: Slice, quantity: str, phase: str | None) -> Figure | None:
     if quantity in ("latency", "iops") and not drawable:
         return None  # the figure before it says why
     bars = _bars(drawable, quantity)
+    ends = _ends(cut, drawable) if cut.x == "nodes" else None
+    strangers = None if ends is None else [s for r in drawable if (s := _strangers(r, ends[_line(r, cut)][1]))]
     panels: list[Panel] = []
     marks: list[dict[str, Any]] = []
     for title, inside in _panels(cut, results, phase):
@@ -95,7 +98,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None) -> Figure | None:
             # Panels of one phase share unit and axis, so that they compare at a glance.
             panel, unit = _panel(title, results if phase else inside, quantity, lines, bars)
             for result in inside:
-                marks += _marks(result, cut, lines, bars, unit, len(panels))
+                marks += _marks(result, cut, lines, bars, unit, len(panels), ends)
             panels.append(panel)
     return Figure(
         name=captions.name(cut, quantity, phase),
@@ -108,10 +111,50 @@ def _figure(cut: Slice, quantity: str, phase: str | None) -> Figure | None:
         x_values=tuple(values(results, cut.x)),
         series_title=words.PARAMETER_TITLES[cut.colour] if cut.colour else "",
         series=_series_names(results, cut.colour),
+        nodes_told=ends is not None,
         measures=tuple(lines),
         values=tuple(marks),
-        notes=tuple(captions.notes(results, drawable, bars, quantity)),
+        notes=tuple(captions.notes(results, drawable, bars, quantity, strangers)),
     )
+
+
+#: A line of a figure against nodes -> its results of the fewest and of the most nodes.
+Ends = Mapping[tuple[Any, ...], tuple[Result, Result]]
+
+
+def _line(result: Result, cut: Slice) -> tuple[Any, ...]:
+    return result.phase, *(result.parameters[axis] for axis in (cut.colour, cut.facet) if axis)
+
+
+def _ends(cut: Slice, drawable: Sequence[Result]) -> Ends:
+    found: dict[tuple[Any, ...], tuple[Result, Result]] = {}
+    for result in sorted(drawable, key=lambda result: result.parameters["nodes"]):
+        line = _line(result, cut)
+        found[line] = (found.get(line, (result, result))[0], result)
+    return found
+
+
+def _strangers(result: Result, largest: Result) -> set[str]:
+    """Its nodes that the largest count did not have."""
+    return set(result.hosts) - set(largest.hosts)
+
+
+def _nodes_told(result: Result, ends: tuple[Result, Result], column: str) -> dict[str, Any]:
+    """What a figure against nodes tells of a result: where it ran, and how it scales.
+
+    `on node02, among the 4 nodes`, `on node[01-04]`; `92 % of 4 × 1 node`.
+    """
+    smallest, largest = ends
+    fewest, most = (words.named("nodes", end.parameters["nodes"]) for end in ends)
+    strangers = _strangers(result, largest)
+    where = f"on {words.hosts(result.hosts)}" + (" in turn" if result.in_turn else "")
+    if result is not largest:
+        where += f", {'not all among' if strangers else 'among'} the {most}"
+    times = result.parameters["nodes"] / smallest.parameters["nodes"]
+    expected = times * smallest.statistics[column].mean
+    share = result.statistics[column].mean / expected if expected else 0
+    scaling = f"{100 * share:.0f} % of {times:g} × {fewest}" if share and result is not smallest else ""
+    return {"where": where, "scaling": scaling, "apart": bool(strangers)}
 
 
 def _panels(cut: Slice, results: Sequence[Result], phase: str | None) -> Iterator[tuple[str, list[Result]]]:
@@ -138,7 +181,7 @@ def _panel(
 
 
 def _marks(
-    result: Result, cut: Slice, lines: Mapping[str, str], bars: str, unit: Unit, panel: int
+    result: Result, cut: Slice, lines: Mapping[str, str], bars: str, unit: Unit, panel: int, ends: Ends | None
 ) -> Iterator[dict[str, Any]]:
     """The marks of one result; without a figure, a mark without height, at which the line breaks."""
     place = {
@@ -155,8 +198,11 @@ def _marks(
     for measure, statistics in found:
         low, high = interval(statistics, bars)
         y = statistics.median if measure == "p99" else statistics.mean
+        column = lines[measure] or result.metric
+        more = {} if ends is None else _nodes_told(result, ends[_line(result, cut)], column)
         yield {
             **place,
+            **more,
             "measure": measure,
             "y": y / unit.size,
             "low": max(low, 0) / unit.size,

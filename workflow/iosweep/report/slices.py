@@ -27,7 +27,16 @@ _X_ALONE = ("transfer_size_bytes", "file_size_bytes", "files_per_thread")
 #: Order in which the other axes become colour, panels, slices.
 _OTHERS = (
     *("transfer_size_bytes", "queue_depth", "threads_per_node", "nodes", "file_per_process", "api", "collective"),
-    *("unique_directory", "file_size_bytes", "files_per_thread", "read_percent", "ioengine", "fsync", "phase_time_s"),
+    *(
+        "unique_directory",
+        "file_size_bytes",
+        "files_per_thread",
+        "read_percent",
+        "ioengine",
+        "client_server",
+        "fsync",
+        "phase_time_s",
+    ),
 )
 
 

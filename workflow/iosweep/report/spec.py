@@ -86,10 +86,16 @@ def _panel(figure: Figure, panel: Panel, number: int) -> dict[str, Any]:
     bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=1.4)
     # A mark without height stays in the line's data, so that the line breaks there.
     lines = base.mark_line(strokeWidth=2, invalid="break-paths-show-domains").encode(y=y)
-    points = base.transform_filter("isValid(datum.y)").encode(y=y, tooltip=_tooltip())
+    points = base.transform_filter("isValid(datum.y)").encode(y=y, tooltip=_tooltip(figure))
     if len(figure.measures) > 1:
         lines = lines.encode(strokeDash=alt.StrokeDash("measure:N", title=None, scale=_told(figure, _DASHES)))
         points = points.encode(shape=alt.Shape("measure:N", title=None, scale=_told(figure, _SHAPES)))
+    elif figure.nodes_told:
+        # of the same size, a diamond looks smaller
+        points = points.encode(
+            shape=alt.condition("datum.apart", alt.value("diamond"), alt.value("circle")),
+            size=alt.condition("datum.apart", alt.value(110), alt.value(48)),
+        )
     full = points.mark_point(filled=True, size=48, opacity=1)
     hollow = points.mark_point(filled=False, size=48, opacity=1, fill="white", strokeWidth=1.8)
     layers = (
@@ -158,10 +164,11 @@ def _x_axis(figure: Figure) -> alt.Axis:
     return alt.Axis(values=list(figure.x_values), labelExpr=f"({labels})[datum.value]", grid=False)
 
 
-def _tooltip() -> list[alt.Tooltip]:
+def _tooltip(figure: Figure) -> list[alt.Tooltip]:
     import altair as alt
 
-    fields = ("value", "spread", "measure", "what", "verdict", "point")
+    fields = ["value", "spread", "measure", "what", "verdict", "point"]
+    fields += ["scaling", "where"] if figure.nodes_told else []
     return [alt.Tooltip(f"{field}:N") for field in fields]
 
 

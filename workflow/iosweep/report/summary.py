@@ -44,6 +44,7 @@ PARAMETERS = (
     "write_mode",
     "data",
     "ioengine",
+    "client_server",
     "phase_time_s",
 )
 
@@ -70,7 +71,7 @@ class Statistics:
     low: float
     high: float
     sd: float | None  # of the sample; None for one repetition
-    ci95: float | None  # half width of Student's 95 % confidence interval; None for one repetition or several nodes
+    ci95: float | None  # half width of Student's 95 % confidence interval; None for one repetition or unlike nodes
 
     @property
     def telling(self) -> bool:
@@ -116,8 +117,18 @@ class Result:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Nodes (of several that took part, the first) whose repetitions enter the figures, in order of appearance."""
-        return _hosts(self.rows)
+        """Nodes whose repetitions enter the figures, in order of appearance."""
+        return tuple(dict.fromkeys(host for row in _placed(self.rows) for host in hosts_of(row)))
+
+    @property
+    def host_sets(self) -> int:
+        """On how many sets of nodes its repetitions ran, of those that enter the figures."""
+        return len(_host_sets(self.rows))
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether its repetitions went round the nodes of an allocation."""
+        return _in_turn(self.rows)
 
     def typical(self, column: str) -> float | None:
         """The figure to show for a column: mean of the repetitions, for a percentile their median."""
@@ -140,7 +151,7 @@ def summarise(rows: Iterable[Row]) -> list[Result]:
 def _result(rows: Sequence[Row]) -> Result:
     first = rows[0]
     counted = [row for row in rows if row["verdict"] in COUNTED]
-    alike = len(_hosts(rows)) < 2
+    alike = len(_host_sets(rows)) < 2 or _in_turn(rows)
     values = {column: [row[column] for row in counted if _is_number(row[column])] for column in FIGURES}
     return Result(
         point=first["point"],
@@ -156,14 +167,35 @@ def _result(rows: Sequence[Row]) -> Result:
     )
 
 
-def _hosts(rows: Iterable[Row]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(row["host"] for row in rows if row["verdict"] in COUNTED and row["host"]))
+def hosts_of(row: Row) -> tuple[str, ...]:
+    """Nodes that measured a row, the first one first; none where nothing was measured."""
+    return tuple(row["hosts"].split(",")) if row["hosts"] else ()
+
+
+def _placed(rows: Iterable[Row]) -> list[Row]:
+    """Rows that count, one for each way in which their nodes are written."""
+    return list({(row["hosts"], row["slurm_job"]): row for row in rows if row["verdict"] in COUNTED}.values())
+
+
+def _host_sets(rows: Iterable[Row]) -> set[frozenset[str]]:
+    return {frozenset(hosts) for row in _placed(rows) if (hosts := hosts_of(row))}
+
+
+def _in_turn(rows: Iterable[Row]) -> bool:
+    """Whether a job ran repetitions on more than one set of nodes: it then deals them out by their number, so that they
+    are draws of the same thing. Repetitions that other jobs did are on whatever nodes those got."""
+    found: dict[str, set[frozenset[str]]] = {}
+    for row in _placed(rows):
+        if row["slurm_job"]:
+            found.setdefault(row["slurm_job"], set()).add(frozenset(hosts_of(row)))
+    return any(len(sets) > 1 for sets in found.values())
 
 
 def statistics(values: Sequence[float], alike: bool = True) -> Statistics:
     """Statistics of at least one value.
 
-    `alike`: all are of one node. Else they are not independent draws of one thing, which is what an interval is for.
+    `alike`: all are of the same nodes, or of nodes that took turns. Else they are not independent draws of one thing,
+    which is what an interval is for.
     """
     n = len(values)
     sd = stdev(values) if n > 1 else None

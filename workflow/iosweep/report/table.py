@@ -10,7 +10,7 @@ from typing import Any
 from iosweep.report import words
 from iosweep.report.data import Row
 from iosweep.report.slices import of_points
-from iosweep.report.summary import PARAMETERS, Result, phase_order
+from iosweep.report.summary import PARAMETERS, Result, hosts_of, phase_order
 
 #: Parameters that always have a column; the others have one only where they vary.
 _ALWAYS = ("threads_per_node", "transfer_size_bytes", "queue_depth")
@@ -18,7 +18,7 @@ _ALWAYS = ("threads_per_node", "transfer_size_bytes", "queue_depth")
 #: Parameters whose values are words.
 _WORDS = (
     *("file_per_process", "api", "collective", "unique_directory"),
-    *("o_direct", "fsync", "write_mode", "data", "ioengine"),
+    *("o_direct", "fsync", "write_mode", "data", "ioengine", "client_server"),
 )
 
 #: Figures: column -> (title, unit, size of the unit). One unit per column, so that it can be read down and copied.
@@ -37,6 +37,7 @@ _ONE_REPETITION = {
     "open_s": ("open", "s", 1.0),
     "io_s": ("transfers", "s", 1.0),
     "close_s": ("close", "s", 1.0),
+    "start_skew_s": ("start skew", "ms", 1e-3),
 }
 
 
@@ -78,7 +79,7 @@ def payload(results: Sequence[Result], checks: Iterable[Row]) -> dict[str, Any]:
         "columns": columns,
         "rows": [[_cell(result, column["key"]) for column in columns] for result in results],
         "repetition_columns": _repetition_columns(),
-        "details": [_details(result, open_checks) for result in results],
+        "details": [_details(result, open_checks, texts) for result in results],
         "texts": list(texts),
     }
 
@@ -144,6 +145,13 @@ def not_checked(checks: Sequence[Row]) -> tuple[int, int]:
     return outcomes["not checked"], len(checks) - outcomes["not applicable"]
 
 
+def exclusion(checks: Iterable[Row]) -> list[tuple[str, str, int]]:
+    """What kept other benchmarks off, or why nothing did: outcome, evidence, on how many rows."""
+    own = [row for row in checks if row["check"] == "exclusive" and row["outcome"] != "not applicable"]
+    outcomes = dict.fromkeys(row["outcome"] for row in own)
+    return [(o, *found) for o in outcomes for found in words.commonest(r["evidence"] for r in own if r["outcome"] == o)]
+
+
 def _commonest(rows: Iterable[Row], outcome: str) -> tuple[tuple[str, int], ...]:
     return tuple(words.commonest(row["evidence"] or "" for row in rows if row["outcome"] == outcome)[:3])
 
@@ -160,7 +168,7 @@ def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
         kind = "size" if name.endswith("_bytes") else "text" if name in _WORDS else "count"
         columns.append({"key": name, "title": words.PARAMETER_TITLES[name], "type": kind, "parameter": True})
     columns.append({"key": "n", "title": "n", "type": "count"})
-    if any(len(result.hosts) > 1 for result in results):
+    if any(result.host_sets > 1 for result in results):
         columns.append({"key": "hosts", "title": "hosts", "type": "count"})
     for name, (title, unit, _) in _FIGURES.items():
         if any(name in result.statistics for result in results):
@@ -192,19 +200,29 @@ def _cell(result: Result, key: str) -> Any:
     }[key]
 
 
-def _details(result: Result, open_checks: Mapping[tuple[Any, ...], list[int]]) -> dict[str, Any]:
+def _details(result: Result, open_checks: Mapping[tuple[Any, ...], list[int]], texts: dict[str, int]) -> dict[str, Any]:
     first = result.rows[0]
     return {
         "sweeps": first["sweeps"],
         "command": first["command"],
+        "each": _each(result),
         "reasons": list(result.reasons),
         "repetitions": [_repetition(row) for row in result.rows if row["repetition"] is not None],
+        "where": {
+            row["repetition"]: [texts.setdefault(where, len(texts))] for row in result.rows if (where := _where(row))
+        },
         "checks": {
             row["repetition"]: found
             for row in result.rows
             if (found := open_checks.get((row["point"], row["phase"], row["repetition"])))
         },
     }
+
+
+def _each(result: Result) -> bool:
+    """Whether its command is that of the first of several nodes, on each of which the tool was started by itself."""
+    several = (result.parameters["nodes"] or 1) > 1
+    return several and not words.is_mpi(result.tool) and "--client=" not in (result.rows[0]["command"] or "")
 
 
 def _repetition_columns() -> list[dict[str, Any]]:
@@ -215,7 +233,6 @@ def _repetition_columns() -> list[dict[str, Any]]:
         *figures,
         {"title": "checks", "unit": "pass, fail, not checked", "type": "text"},
         {"title": "started (UTC)", "type": "text"},
-        {"title": "host", "type": "text"},
         {"title": "reasons", "type": "text"},
     ]
 
@@ -227,16 +244,39 @@ def _repetition(row: Row) -> list[Any]:
         *(_scaled(row[name], unit) for name, (_, _, unit) in _ONE_REPETITION.items()),
         f"{row['checks_passed']}, {row['checks_failed']}, {row['checks_not_checked']}",
         row["started"].strftime("%Y-%m-%d %H:%M:%S") if row["started"] else None,
-        row["host"],
         row["reasons"],
     ]
 
 
+def _where(row: Row) -> str:
+    """`on node[01-04], 32 processes seen on each, Slurm job 104`; "" for what was not measured."""
+    hosts, seen = words.hosts(hosts_of(row)), _processes(row)
+    parts = [f"on {hosts}" if hosts else "", seen, f"Slurm job {row['slurm_job']}" if row["slurm_job"] else ""]
+    return ", ".join(part for part in parts if part)
+
+
+def _processes(row: Row) -> str:
+    """`32 processes seen on each`, or which nodes had how many: `processes seen: 32 on n[1-3], 31 on n4`; "" where none
+    was seen."""
+    seen: dict[str, list[str]] = {}
+    for host, _, count in (part.rpartition(":") for part in (row["ran_on"] or "").split(",") if part):
+        seen.setdefault(count, []).append(host)
+    if not seen:
+        return ""
+    lacking = sorted(set(hosts_of(row)) - {host for found in seen.values() for host in found}, key=words.natural)
+    if len(seen) == 1 and not lacking:
+        ((count, found),) = seen.items()
+        return f"{words.plural(int(count), 'process', 'processes')} seen" + (" on each" if len(found) > 1 else "")
+    parts = [f"{count} on {words.hosts(found)}" for count, found in seen.items()]
+    return "processes seen: " + ", ".join([*parts, *([f"none on {words.hosts(lacking)}"] if lacking else [])])
+
+
 def _open_checks(checks: Iterable[Row], texts: dict[str, int]) -> dict[tuple[Any, ...], list[int]]:
-    """(point, phase, repetition) -> checks that failed or could not be made. Passes are counted, not carried."""
+    """(point, phase, repetition) -> checks that failed or could not be made, and what kept others off. Other passes are
+    counted, not carried."""
     found: dict[tuple[Any, ...], list[int]] = {}
     for row in checks:
-        if row["outcome"] in ("fail", "not checked"):
+        if row["outcome"] in ("fail", "not checked") or (row["check"], row["outcome"]) == ("exclusive", "pass"):
             key = (row["point"], row["phase"], row["repetition"])
             evidence = f", {row['evidence']}" if row["evidence"] else ""
             text = f"{row['check']}: {row['outcome']}{evidence}"

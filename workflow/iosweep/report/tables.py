@@ -39,6 +39,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
     notes: tuple[str, ...]  # what is marked or absent, with the reasons
+    groups: tuple[tuple[str, int], ...] = ()  # titles above the columns, with how many they span
 
     @property
     def scaled(self) -> bool:
@@ -184,6 +185,8 @@ def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | 
         for condition in dict.fromkeys(conditions[result.point] for result in own):
             alike = [result for result in own if conditions[result.point] == condition]
             rows.append(_test(title, told, scaled, alike, nodes))
+    alone = nodes.count(1)
+    groups = (("Single client", alone), ("Aggregated cluster", len(nodes) - alone))
     return Table(
         sources=(suite,),
         title="",
@@ -191,6 +194,7 @@ def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | 
         columns=tuple(words.plural(count, "client") for count in nodes),
         rows=tuple(rows),
         notes=tuple(_notes(everything)),
+        groups=tuple(group for group in groups if group[1]),
     )
 
 
@@ -198,27 +202,38 @@ def _test(title: str, told: str, scaled: bool, results: Sequence[Result], nodes:
     """A row of what was measured in one way; where points differ in more than their nodes, each cell names its own."""
     condition = words.conditions(results)[results[0].point]
     places = dict.fromkeys(words.brief(result, nodes=False) for result in results)
+    column = {"throughput": "bandwidth_bytes_per_s", "latency": "latency_mean_s"}.get(told, "ops_per_s")
+    found = {count: [result for result in results if result.parameters["nodes"] == count] for count in nodes}
+    best = {count: _best(told, column, here) for count, here in found.items()}
     cells = []
-    for count in nodes:
-        here = [result for result in results if result.parameters["nodes"] == count]
-        cells.append(_best(told, here, named=len(places) > 1))
+    for count, here in found.items():
+        if (shown := best[count]) is None:
+            cells.append(Cell("", (), here[0].verdict) if here else _NOTHING)
+            continue
+        value, *lines = _TOLD[told](shown, shown.statistics[column])
+        if count > 1 and told != "latency":
+            lines.insert(-1, _per_client(shown, best.get(1), column))
+        if len(places) > 1:
+            of = f"best of {len(here)}: " if len(here) > 1 else ""
+            lines.append(of + words.brief(shown, nodes=False))
+        cells.append(Cell(value, tuple(lines), shown.verdict))
     about = words.describe(condition, results[0].kind)
     return TableRow(title, tuple(cells), about if len(places) > 1 else f"{about}; {next(iter(places))}", scaled)
 
 
-def _best(told: str, results: Sequence[Result], named: bool) -> Cell:
+def _best(told: str, column: str, results: Sequence[Result]) -> Result | None:
     """The best valid result; the best of the others only where none is valid."""
-    column = {"throughput": "bandwidth_bytes_per_s", "latency": "latency_mean_s"}.get(told, "ops_per_s")
     sign = -1 if told == "latency" else 1
     measured = [result for result in results if column in result.statistics]
-    if not measured:
-        return Cell("", (), results[0].verdict) if results else _NOTHING
-    best = max(measured, key=lambda r: (r.verdict == "valid", sign * r.statistics[column].mean))
-    value, *lines = _TOLD[told](best, best.statistics[column])
-    if named:
-        of = f"best of {len(results)}: " if len(results) > 1 else ""
-        lines.append(of + words.brief(best, nodes=False))
-    return Cell(value, tuple(lines), best.verdict)
+    return max(measured, key=lambda r: (r.verdict == "valid", sign * r.statistics[column].mean), default=None)
+
+
+def _per_client(result: Result, alone: Result | None, column: str) -> str:
+    """`9.70 GiB/s per client, 91 % of one alone`: the share is the scaling efficiency."""
+    each = result.statistics[column].mean / result.parameters["nodes"]
+    unit, size = ("GiB/s", _GIB) if column == "bandwidth_bytes_per_s" else ("ops/s", 1)
+    share = f", {100 * each / alone.statistics[column].mean:.0f} % of one alone" if alone else ""
+    return f"{words.number(each / size)} {unit} per client{share}"
 
 
 def _throughput(_: Result, found: Statistics) -> tuple[str, ...]:
@@ -260,8 +275,8 @@ def _at(result: Result, column: str, value: Any) -> bool:
 
 def _notes(results: Sequence[Result]) -> Iterator[str]:
     """What is not valid, and why; and what is a mean over unlike things."""
-    if mixed := words.several_hosts(results):
-        yield mixed
+    for _, text in words.unlike_hosts(results):
+        yield text
     for verdict in ("suspect", "invalid", "missing"):
         own = [result for result in results if result.verdict == verdict]
         if own:

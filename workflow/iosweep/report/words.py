@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,7 @@ PARAMETER_TITLES = {
     "write_mode": "write mode",
     "data": "data",
     "ioengine": "I/O engine",
+    "client_server": "fio's start",
     "phase_time_s": "phase time",
 }
 
@@ -85,6 +86,7 @@ _SPEAKING: dict[str, dict[Any, str]] = {
     "api": {"MPIIO": "MPI-IO"},
     "collective": {True: "collective calls", False: "independent calls"},
     "unique_directory": {True: "own directories", False: "shared directory"},
+    "client_server": {True: "client/server mode", False: "on each node"},
 }
 
 _COUNTS = {
@@ -169,23 +171,24 @@ def named(column: str, value: Any) -> str:
     return f"{PARAMETER_TITLES.get(column, column)} {text}"
 
 
-def brief(result: Result, nodes: bool = True) -> str:
+def brief(result: Result, nodes: bool = True, one: bool = False) -> str:
     """Where a figure was measured, as storage engineers say it: `2 nodes × 8 threads, 1 MiB, QD 4`.
 
-    It names whatever the best of several may differ in: `4 ranks, 1 MiB, shared file, MPI-IO`.
+    It names whatever the best of several may differ in: `4 ranks, 1 MiB, shared file, MPI-IO`. `nodes`: with their
+    number; `one`: where that is 1, too.
     """
     parameters, parts = result.parameters, []
     if parameters["threads_per_node"] is not None:
-        parts.append(plural(parameters["threads_per_node"], "rank" if result.tool in _MPI else "thread"))
-    if nodes and (parameters["nodes"] or 1) > 1:
-        parts = [" × ".join([f"{parameters['nodes']} nodes", *parts])]
+        parts.append(plural(parameters["threads_per_node"], "rank" if is_mpi(result.tool) else "thread"))
+    if nodes and (parameters["nodes"] or 1) > (0 if one else 1):
+        parts = [" × ".join([named("nodes", parameters["nodes"] or 1), *parts])]
     if parameters["transfer_size_bytes"] is not None:
         parts.append(size(parameters["transfer_size_bytes"]))
     if parameters["queue_depth"] is not None:
         parts.append(f"QD {parameters['queue_depth']}")
     if result.kind == "metadata" and parameters["file_size_bytes"] is not None:
         parts.append(f"{size(parameters['file_size_bytes'])} files" if parameters["file_size_bytes"] else "empty files")
-    for column in ("file_per_process", "api", "collective", "unique_directory"):
+    for column in ("file_per_process", "api", "collective", "unique_directory", "client_server"):
         if parameters[column] is not None and applies(column, parameters):
             parts.append(parameter(column, parameters[column]))
     return ", ".join(parts)
@@ -194,6 +197,11 @@ def brief(result: Result, nodes: bool = True) -> str:
 def applies(column: str, parameters: Mapping[str, Any]) -> bool:
     """Whether a parameter that has a value also has an effect: only MPI-IO knows collective calls."""
     return column != "collective" or parameters["api"] == "MPIIO"
+
+
+def is_mpi(tool: str) -> bool:
+    """Whether its threads are MPI ranks."""
+    return tool in _MPI
 
 
 def phase(name: str) -> str:
@@ -255,9 +263,9 @@ def spread(statistics: Statistics, units: Sequence[Unit], interval: bool = True)
     return f"{low} to {high} {unit.name} (n = {statistics.n})"
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 point`, `2 points`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """`1 point`, `2 points`; `nouns` where it is not with an s."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {nouns or noun + 's'}"
 
 
 def some(names: Sequence[str], most: int = 6) -> str:
@@ -271,14 +279,60 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def several_hosts(results: Iterable[Result]) -> str:
-    """What is to know of means over repetitions of more than one node; "" where there are none."""
-    mixed = [result for result in results if len(result.hosts) > 1]
-    if not mixed:
+def hosts(names: Iterable[str]) -> str:
+    """Names of nodes in natural order, more than three as Slurm writes them: `login, node[01-04,07]`."""
+    ordered = sorted(set(names), key=natural)
+    if len(ordered) <= 3:
+        return ", ".join(ordered)
+    parts = [re.fullmatch(r"(.*?)(\d+)(\D*)", name) or name for name in ordered]
+    alike: dict[tuple[str, str, int], list[int]] = {}  # before the number, after it, digits at least -> numbers
+    for part in parts:
+        if isinstance(part, str):
+            alike[part, "", 0] = []
+        else:
+            known = [digits for before, after, digits in alike if (before, after) == (part[1], part[3])]
+            fitting = (digits for digits in known if f"{int(part[2]):0{digits}}" == part[2])
+            digits = next(fitting, len(part[2]) if part[2].startswith("0") else 0)
+            alike.setdefault((part[1], part[3], digits), []).append(int(part[2]))
+    texts = [f"{before}{_ranges(numbers, digits)}{after}" for (before, after, digits), numbers in alike.items()]
+    return ", ".join(texts if len(texts) <= 6 else [*texts[:6], f"... {len(ordered):,} in all"])
+
+
+def _ranges(numbers: Sequence[int], digits: int, most: int = 12) -> str:
+    """1, 2, 3, 7 -> `[1-3,7]`; of too many in disorder the first ones, and how many there are."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    texts = ["-".join(f"{number:0{digits}}" for number in run) for run in runs[:most]]
+    more = f",... {len(numbers):,} in all" if len(runs) > most else ""
+    return "".join(texts) if len(numbers) < 2 else f"[{','.join(texts)}{more}]"
+
+
+def unlike_hosts(results: Iterable[Result]) -> Iterator[tuple[bool, str]]:
+    """What is to know of means over repetitions on other nodes each, and whether these took turns."""
+    mixed = [result for result in results if result.host_sets > 1]
+    for in_turn in (False, True):
+        own = [result for result in mixed if result.in_turn == in_turn]
+        if own:
+            are = "1 result is a mean" if len(own) == 1 else f"{len(own):,} results are means"
+            names = hosts(host for result in own for host in result.hosts)
+            over = f"{are} over repetitions on different nodes ({names})"
+            if in_turn:
+                yield True, f"{over}, which took turns: the spread includes what they differ by."
+            else:
+                yield False, f"{over}, which may differ: there is no confidence interval."
+
+
+def over_hosts(result: Result) -> str:
+    """On which kind of nodes the repetitions ran, where not all on the same: `2 nodes`, `nodes in turn`."""
+    if result.host_sets < 2:
         return ""
-    hosts = sorted({host for result in mixed for host in result.hosts}, key=natural)
-    are = "1 result is a mean" if len(mixed) == 1 else f"{len(mixed):,} results are means"
-    return f"{are} over several nodes ({some(hosts)}), which may differ: there is no confidence interval."
+    if result.in_turn:
+        return "nodes in turn"
+    return f"{len(result.hosts)} nodes" if result.parameters["nodes"] == 1 else f"{result.host_sets} sets of nodes"
 
 
 def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, Protocol
 
@@ -85,7 +85,10 @@ class Step:
         return value if isinstance(value, int) else 1
 
 
-#: What a command left: `stdout`, `stderr`, and the files that `Tool.outputs` names.
+#: What a command left: `stdout`, `stderr`, and the files that `Tool.outputs` names. Of a tool that was started once on
+#: each of several nodes `stdout@0`, `stdout@1` ... by the node's index, and `hosts`: JSON, for each node {host,
+#: started, ended (of its process, in seconds on one clock), clock_offset_s (its own minus that), clock_error_s,
+#: exit_code}.
 Streams = Mapping[str, bytes]
 
 
@@ -106,6 +109,14 @@ class FileSet:
     prepare: Callable[[str], list[str]] | None = field(default=None, compare=False)  # absolute directory -> argv
     prepare_tasks: int = 1  # ranks that this command wants, for a tool with MPI
     prepared: Callable[[Streams], str | None] = field(default=lambda _: None, compare=False)  # output -> what is wrong
+
+    def shares(self, nodes: int) -> list[FileSet]:
+        """What each of some nodes works on: the same, or files of its own. The first shares data sets with one node."""
+        if self.of_all_nodes or nodes == 1:
+            return [self]
+        if self.role == "fresh":
+            return [replace(self, directory=f"{self.directory}/node{k}") for k in range(nodes)]
+        return [self, *(replace(self, directory=f"{self.directory}.node{k}") for k in range(1, nodes))]
 
     @property
     def size_bytes(self) -> int:
@@ -130,6 +141,9 @@ class Parsed:
     | depth_percent | fio's iodepth_level |
     | shift | by how many ranks reading ranks are away from those that wrote |
     | repeats | why random data holds duplicates all the same |
+    | each_node | host -> Parsed of that node, of a tool that was started once on each |
+    | windows | host -> (first I/O, last I/O) in seconds on one clock, or None |
+    | windows_error_s | by how much their difference may be wrong |
     | messages | lines beside the figures |
     """
 
@@ -152,6 +166,20 @@ class Reading:
     problems: Sequence[str]
 
 
+class ClientServer(Protocol):
+    """A tool's own way to measure on several nodes: a server on each, and a client that tells them what to do."""
+
+    def asked_for(self, step: Step) -> bool:
+        """Whether a step is measured so."""
+
+    def server_argv(self, directory: str, address: str, port: int) -> list[str]:
+        """A node's server, in the absolute `directory` of its files, on one address and port."""
+
+    def client_argv(self, step: Step, servers: Sequence[tuple[str, int, int]]) -> tuple[list[str], dict[str, str]]:
+        """The client's command for servers (address, port, seed), and the files (name -> text) that it reads where it
+        is started."""
+
+
 class Tool(Protocol):
     """What a tool folder offers as `TOOL`."""
 
@@ -164,6 +192,7 @@ class Tool(Protocol):
     together: bool  # one command measures all phases of a point
     outputs: Mapping[str, str]  # stream -> name of the file that the command writes where it is started
     own_data: str  # what `data: tool_default` writes; empty where there is no such option
+    client_server: ClientServer | None
     options: Mapping[str, Option]
     phases: Mapping[str, Phase]
 

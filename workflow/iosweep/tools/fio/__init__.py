@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from iosweep.tools import FileSet, Parsed, Phase, Reading, Step, Streams, Value
+from iosweep.tools import ClientServer, FileSet, Parsed, Phase, Reading, Step, Streams, Value
 from iosweep.tools.fio import argv as _argv
-from iosweep.tools.fio import parse as _parse
+from iosweep.tools.fio import client_server as _client_server
+from iosweep.tools.fio import nodes as _nodes
 from iosweep.tools.fio.options import OPTIONS, PHASES
 
 
@@ -23,6 +24,7 @@ class Fio:
     together = False
     outputs: Mapping[str, str] = {}
     own_data = "fio's own buffers compress 1.09 times within 1 MiB, 8 to 13 times over long windows"
+    client_server: ClientServer | None = _client_server
     options = OPTIONS
     phases = PHASES
 
@@ -40,13 +42,15 @@ class Fio:
         return None
 
     def file_set(self, step: Step, fresh: str) -> FileSet:
+        """Those of one node; each has its own."""
         return _argv.file_set(step, fresh)
 
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
+        """The command of one node, with that node's directory and seed."""
         return _argv.command(step, directory, seed)
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
-        return _parse.parse(streams["stdout"], phase)
+        return _nodes.parse(streams, step, phase)
 
     def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
         from iosweep.tools.fio import read as _read  # late: campaigns do without
@@ -54,15 +58,18 @@ class Fio:
         return _read.read(files, exit_code)
 
     def leftover(self, step: Step) -> int | None:
+        """Of all nodes together: each has a directory of its own, whose files add up to it."""
         if step.phase.kind == "data":
             return None
         return 0 if step.name == "delete" else self.work(step)
 
     def inodes(self, step: Step) -> int:
+        """On all nodes together."""
         creates = step.name == "create" or (step.phase.writes and step.options.get("write_mode") == "new")
         return step.tasks * step.number("files_per_thread") if creates else 0
 
     def work(self, step: Step) -> int:
+        """Of all nodes together, which share it evenly and work at the same time."""
         return step.tasks * step.number("files_per_thread") if step.phase.kind == "metadata" else 0
 
 

@@ -62,6 +62,14 @@ OPTIONS: dict[str, Option] = {
             kinds=_DATA,
             choices=("libaio", "io_uring", "posixaio", "psync", "sync"),
         ),
+        Option(
+            "client_server",
+            "flag",
+            None,  # and not False: ids of points from before it was there stay
+            "Start fio in its client/server mode, as WEKA's documentation does, and not once on each node. Its port"
+            " has no password: whoever can reach it can run commands as you while a phase runs.",
+            kinds=_DATA,
+        ),
     )
 }
 

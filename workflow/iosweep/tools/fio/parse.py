@@ -19,6 +19,9 @@ PERCENTILES = {
     "p99_9": "99.900000",
 }
 
+#: Direction (`read`, `write`) -> fio's block of it; only those that the phase asks for.
+Parts = dict[str, dict[str, Any]]
+
 
 def parse(stdout: bytes, phase: Phase) -> Parsed:
     """Figures of one local run with group_reporting (one entry in `jobs`).
@@ -27,19 +30,37 @@ def parse(stdout: bytes, phase: Phase) -> Parsed:
     Latency is fio's clat in seconds; percentiles are those of fio's own histogram, or, for a mixed phase, of the two
     histograms added up.
     """
-    before, document, problem = _document(stdout)
+    return parsed_parts(stdout, phase)[0]
+
+
+def parsed_parts(stdout: bytes, phase: Phase) -> tuple[Parsed, Parts]:
+    """What `parse` gives, and fio's blocks that it comes from; none where there is a problem."""
+    before, found, problem = document(stdout)
     messages = [line for line in before.splitlines() if line.strip()][:20]
-    if document is None:
-        return Parsed(evidence={"messages": messages}, problems=[problem, *messages[:3]])
-    version = str(document.get("fio version", "")) or None
+    if found is None:
+        return Parsed(evidence={"messages": messages}, problems=[problem, *messages[:3]]), {}
+    version, jobs = version_of(found), found.get("jobs")
+    if not isinstance(jobs, list) or len(jobs) != 1:
+        count = len(jobs) if isinstance(jobs, list) else 0
+        wrong = f"expected one group of jobs in fio's JSON, found {count}"
+        return Parsed(version, {}, {"messages": messages}, [wrong]), {}
+    return entry(jobs[0], version, phase, messages)
+
+
+def entry(job: dict[str, Any], version: str | None, phase: Phase, messages: list[str]) -> tuple[Parsed, Parts]:
+    """An entry of `jobs` or `client_stats`: a group of workers on one node."""
     try:
-        figures, evidence, problems = _figures(document, phase, messages)
+        figures, evidence, parts = _figures(job, phase, messages)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        return Parsed(version, {}, {"messages": messages}, [f"fio's JSON lacks what is expected: {error!r}"])
-    return Parsed(version, figures, {**evidence, "messages": messages}, problems)
+        return Parsed(version, {}, {"messages": messages}, [f"fio's JSON lacks what is expected: {error!r}"]), {}
+    return Parsed(version, figures, {**evidence, "messages": messages}, []), parts
 
 
-def _document(stdout: bytes) -> tuple[str, dict[str, Any] | None, str]:
+def version_of(found: dict[str, Any]) -> str | None:
+    return str(found.get("fio version", "")) or None
+
+
+def document(stdout: bytes) -> tuple[str, dict[str, Any] | None, str]:
     """(text before, the one JSON document or None, what is wrong)"""
     match = re.search(rb"^\{[ \t]*\r?$", stdout, re.MULTILINE)
     if not match:
@@ -47,35 +68,29 @@ def _document(stdout: bytes) -> tuple[str, dict[str, Any] | None, str]:
         return text, None, "no JSON in fio's output" if stdout.strip() else "fio printed nothing"
     before = stdout[: match.start()].decode("utf-8", "replace")
     try:
-        document = orjson.loads(stdout[match.start() :])
+        found = orjson.loads(stdout[match.start() :])
     except orjson.JSONDecodeError:
         try:  # something follows the document, or it is cut
             text = stdout[match.start() :].decode("utf-8", "replace")
-            document, end = json.JSONDecoder().raw_decode(text)
+            found, end = json.JSONDecoder().raw_decode(text)
         except (ValueError, RecursionError):
             return before, None, "fio's JSON is cut or damaged"
         if re.search(r"^\{", text[end:], re.MULTILINE):
             return before, None, "more than one JSON document in fio's output"
         before += text[end:]
-    if not isinstance(document, dict):
+    if not isinstance(found, dict):
         return before, None, "fio's JSON is not an object"
-    return before, document, ""
+    return before, found, ""
 
 
-def _figures(
-    document: dict[str, Any], phase: Phase, messages: list[str]
-) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-    jobs = document.get("jobs")
-    if not isinstance(jobs, list) or len(jobs) != 1:
-        found = len(jobs) if isinstance(jobs, list) else 0
-        return {}, {}, [f"expected one group of jobs in fio's JSON, found {found}"]
-    job = jobs[0]
+def _figures(job: dict[str, Any], phase: Phase, messages: list[str]) -> tuple[dict[str, Any], dict[str, Any], Parts]:
     # fio counts its file engines' work as reads
     directions = {
         "read": phase.reads or phase.kind == "metadata",
         "write": phase.writes and phase.kind == "data",
     }
-    asked = [job[name] for name, wanted in directions.items() if wanted]
+    parts = {name: _counted(job[name]) for name, wanted in directions.items() if wanted}
+    asked = list(parts.values())
     runtime_s = max(part["runtime"] for part in asked) / 1000
     evidence: dict[str, Any] = {
         "errors": _errors(job, asked, messages),
@@ -86,6 +101,8 @@ def _figures(
         "rate_times_runtime_bytes": sum(part["bw_bytes"] * part["runtime"] / 1000 for part in asked),
         "transferred_bytes": sum(part["io_bytes"] for part in asked),
     }
+    if job.get("job_start"):  # from 3.36 on; ms, on the node's own clock
+        evidence["began_s"] = job["job_start"] / 1000
     ops = sum(part["total_ios"] for part in asked)
     figures: dict[str, Any] = {
         "ops": ops,
@@ -95,25 +112,27 @@ def _figures(
     sampled = sum(part.get("iops_mean", 0.0) for part in asked)
     if abs(sampled - figures["ops_per_s"]) <= 0.1 * figures["ops_per_s"]:  # of some groups it is that of one worker
         figures["sampled_ops_per_s"] = sampled
-    # before 3.18 there is no N; every I/O is timed
-    clat = {n: {"N": job[n]["total_ios"]} | job[n]["clat_ns"] for n, wanted in directions.items() if wanted}
-    latencies = {name: latency(part) for name, part in clat.items()}
+    latencies = {name: latency(part["clat_ns"]) for name, part in parts.items()}
     if phase.kind == "data":
         figures["bandwidth_bytes_per_s"] = float(sum(part["bw_bytes"] for part in asked))
-        for name, times in latencies.items():
-            part = job[name]
+        for name, part in parts.items():
             figures[f"{name}_bandwidth_bytes_per_s"] = float(part["bw_bytes"])
             figures[f"{name}_ops_per_s"] = part["iops"]
             figures["bytes_read" if name == "read" else "bytes_written"] = part["io_bytes"]
-            for key in ("mean", "p99"):
-                if f"latency_{key}_s" in times:
-                    figures[f"{name}_latency_{key}_s"] = times[f"latency_{key}_s"]
-    if len(asked) == 1:
-        (only,) = latencies.values()
-        figures |= only
-    else:
-        figures |= added_up(list(clat.values()))
-    return figures, evidence, []
+            figures |= of_direction(name, latencies[name])
+    figures |= next(iter(latencies.values())) if len(parts) == 1 else added_up([p["clat_ns"] for p in asked])
+    return figures, evidence, parts
+
+
+def _counted(part: dict[str, Any]) -> dict[str, Any]:
+    """With the number of its latencies, which fio tells from 3.18 on; every I/O is timed."""
+    clat = part["clat_ns"]
+    return part if "N" in clat else part | {"clat_ns": clat | {"N": part["total_ios"]}}
+
+
+def of_direction(name: str, times: dict[str, float]) -> dict[str, float]:
+    """The columns for one direction of its latency_* columns."""
+    return {f"{name}_{key}": times[key] for key in ("latency_mean_s", "latency_p99_s") if key in times}
 
 
 def _errors(job: dict[str, Any], asked: list[dict[str, Any]], messages: list[str]) -> list[str]:

@@ -22,6 +22,7 @@ class Ior:
     together = False
     outputs: Mapping[str, str] = {"summary": _argv.SUMMARY}
     own_data = "IOR's own buffers are one block again and again: 94 % duplicates, 5.3 times compressible"
+    client_server = None
     options = OPTIONS
     phases = PHASES
 

@@ -22,6 +22,7 @@ class Mdtest:
     together = True
     outputs: Mapping[str, str] = {}
     own_data = ""
+    client_server = None
     options = OPTIONS
     phases = PHASES
 

@@ -1,0 +1,57 @@
+"""What Snakemake makes of configurations with profiles, as JSON on stdout: a dry run of each in one process.
+
+    profile_jobs.py SNAKEFILE PROFILE... -- CONFIGURATION...
+
+The jobs of each pair: rule, message, resources; for Slurm also the command that the executor's own functions give.
+"""
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+
+from snakemake.api import SnakemakeApi
+from snakemake.cli import parse_args
+from snakemake.settings.types import ConfigSettings, OutputSettings, Quietness, ResourceSettings
+from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
+
+def jobs(snakefile: str, profile: str, configuration: str) -> list[dict]:
+    _, asked = parse_args(["--profile", profile, "--dry-run"])
+    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
+        found = api.workflow(
+            ResourceSettings(cores=asked.cores, nodes=asked.jobs, default_resources=asked.default_resources),
+            ConfigSettings(configfiles=[Path(configuration)]),
+            snakefile=Path(snakefile),
+        )
+        found.dag().execute_workflow(executor=asked.executor, pseudo_executor="dryrun")
+        workflow = found._workflow
+        workflow.executor_settings = ExecutorPluginRegistry().get_plugin(asked.executor).get_settings(asked)
+        sbatch = workflow.globals["sbatch"] if asked.executor == "slurm" else None
+        return [
+            {
+                "rule": job.rule.name,
+                "message": job.message,
+                "retries": job.restart_times,
+                "resources": {key: value for key, value in job.resources.items() if not key.startswith("_")},
+                "command": sbatch(job, partition(job)) if sbatch and job.rule.name == "measure" else None,
+            }
+            for job in workflow.dag.jobs
+        ]
+
+
+def partition(job) -> str:
+    """The option as the executor gives it; without a partition it would ask sinfo for the default one."""
+    name = job.resources.get("slurm_partition")
+    return f" -p {name}" if name else ""
+
+
+if __name__ == "__main__":
+    snakefile, *rest = sys.argv[1:]
+    cut = rest.index("--")
+    with contextlib.redirect_stdout(sys.stderr):
+        made = {c: {p: jobs(snakefile, p, c) for p in rest[:cut]} for c in rest[cut + 1 :]}
+    print(json.dumps(made, default=str))
+    sys.stdout.flush()
+    os._exit(0)

@@ -1,0 +1,538 @@
+"""The agents of a job's nodes, on a real cluster: what they answer, what happens when one of them or srun ends."""
+
+import contextlib
+import ctypes
+import os
+import pickle
+import random
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from campaign import wait_for
+from iosweep import crew as agents
+from iosweep import crew_member as member
+from iosweep import process
+from iosweep import slurm as slurm_commands
+from iosweep.agent import TargetError, TargetHangs
+from iosweep.crew import Crew, Lost
+from iosweep.programs import hash_of
+from slurm import Cluster, Inside
+
+
+class Child:
+    """A function that runs in another process, on a node. `handle`: a pidfd; `answer`: where its answer comes."""
+
+    def __init__(self, parent: int, handle: int, answer: int) -> None:
+        self._parent, self._handle, self._answer = parent, handle, answer
+
+    def result(self, timeout: float = 60) -> Any:
+        """What it returns; raises what it raises, EOFError if it was killed. Once."""
+        data = bytearray()
+        end = time.monotonic() + timeout
+        try:
+            while True:
+                if not select.select([self._answer], [], [], max(0.0, end - time.monotonic()))[0]:
+                    raise TimeoutError(f"not done after {timeout:g} s")
+                if not (part := os.read(self._answer, 1 << 20)):
+                    break
+                data += part
+        finally:
+            self.signal(signal.SIGKILL)
+            os.waitpid(self._parent, 0)
+            os.close(self._answer)
+            os.close(self._handle)
+            self._handle = -1
+        if not data:
+            raise EOFError("it was killed")
+        value, error = pickle.loads(data)  # noqa: S301 - our own
+        if error is not None:
+            raise error
+        return value
+
+    def signal(self, number: int) -> None:
+        """Send it a signal, or nothing if it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            if self._handle >= 0:
+                signal.pidfd_send_signal(self._handle, number)
+
+
+class Held:
+    """n1 and n2, held by a job without a step. What runs `inside` is on n1, and has of Slurm what a job of Snakemake
+    has: the number of the job."""
+
+    hosts = ("n1", "n2")
+
+    def __init__(self, cluster: Cluster, *options: str) -> None:
+        self.cluster = cluster
+        self.started: list[Child] = []
+        said = cluster.run(["salloc", "--no-shell", "--nodes=2", "--exclusive", *options]).stderr
+        self.job = re.findall(r"Granted job allocation (\d+)", said)[0]
+        self._there: dict[str, Inside] = {node: cluster.popen(["sleep", "infinity"], on=node) for node in self.hosts}
+
+    def end(self) -> None:
+        for process_ in self._there.values():
+            process_.kill()
+            process_.wait()
+        self.cluster.cancel()
+        self.cluster.idle()
+
+    def start(self, act: Callable[..., Any], *arguments: Any, on: str = "n1") -> Child:
+        """Run a function there, in a process of its own."""
+        (answer, ours), (wait, go) = os.pipe(), os.pipe()
+        spaces = Path(f"/proc/{self._there[on].real}/ns")
+        entries = [os.open(spaces / kind, os.O_RDONLY) for kind in ("uts", "ipc", "net", "pid", "mnt")]
+        libc = ctypes.CDLL(None, use_errno=True)
+        if not (parent := os.fork()):
+            try:
+                libc.prctl(1, signal.SIGKILL)
+                for entry in entries:
+                    if libc.setns(entry, 0):
+                        os._exit(70)
+                os.close(answer)
+                os.close(go)
+                if child := os.fork():
+                    os.write(ours, child.to_bytes(4, "little"))
+                    os.close(ours)
+                    os.read(wait, 1)
+                    os.waitpid(child, 0)
+                    os._exit(0)
+                _act(ours, {"SLURM_JOB_ID": self.job} | dict(self.cluster.environment), act, arguments)
+            finally:
+                os._exit(71)
+        for each in (ours, wait, *entries):
+            os.close(each)
+        # it lives: its parent waits for us
+        handle = os.pidfd_open(int.from_bytes(os.read(answer, 4), "little"))
+        os.close(go)
+        self.started.append(Child(parent, handle, answer))
+        return self.started[-1]
+
+    def inside(self, act: Callable[..., Any], *arguments: Any, on: str = "n1") -> Any:
+        return self.start(act, *arguments, on=on).result()
+
+    def alive(self, words: str, node: str) -> list[int]:
+        """Processes on a node whose command line has these words."""
+        said = self.cluster.on(node, ["pgrep", "-f", words], check=False).stdout
+        return [int(pid) for pid in said.split()]
+
+
+def _act(answer: int, variables: dict[str, str], act: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    os.setsid()
+    path = f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}:/usr/sbin:/sbin"
+    for name in [name for name in os.environ if name.startswith("SLURM_")]:
+        del os.environ[name]
+    os.environ.update(variables | {"PATH": path})
+    process.adopt_orphans()
+    try:
+        said = pickle.dumps((act(*arguments), None))
+    except BaseException as error:
+        said = pickle.dumps((None, error))
+    with open(answer, "wb") as file:
+        file.write(said)
+    os._exit(0)
+
+
+@pytest.fixture(scope="module")
+def held(slurm_session: Cluster) -> Iterator[Held]:
+    made = Held(slurm_session)
+    yield made
+    made.end()
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After every test on the cluster no agent is left, no srun of theirs, and nothing that they were told to run."""
+    yield
+    if "held" in request.fixturenames:
+        held: Held = request.getfixturevalue("held")
+        while held.started:
+            held.started.pop().signal(signal.SIGKILL)  # of a test that failed
+        wait_for(lambda: not any(held.alive("iosweep.crew|sleep 4321", node) for node in held.hosts), 5)
+
+
+def crew(job: str, deadline_s: float = 30.0) -> Crew:
+    return Crew(job, Held.hosts, deadline_s)
+
+
+# Questions and answers
+
+
+def talk(job: str) -> dict[str, Any]:
+    with crew(job) as agents:
+        step = agents.step
+        return {
+            "step": step, "steps": slurm_commands._steps(job), "hello": agents.call("hello"),
+            "one": agents.call("free_port", each={"n2": ["10.77.0.12"]}),
+            "hash": agents.call("hash", sys.executable), "none": agents.call("hash", "/nonexistent"),
+            "clocks": agents.clocks(),
+        }  # fmt: skip
+
+
+def test_every_node_answers(held: Held) -> None:
+    seen = held.inside(talk, held.job)
+    assert seen["step"].startswith(f"{held.job}.")
+    assert seen["steps"] == [seen["step"]]
+    assert set(seen["hello"].values()) == {seen["step"].partition(".")[2]}
+    assert [*seen["hello"]] == ["n1", "n2"]
+    assert set(seen["one"]) == {"n2"}
+    assert 1024 < seen["one"]["n2"] < 65536
+    assert seen["hash"] == dict.fromkeys(held.hosts, hash_of(sys.executable))
+    assert seen["none"] == {"n1": None, "n2": None}
+    for clock in seen["clocks"].values():  # it is one machine, so the truth is zero
+        assert abs(clock.offset_s) <= clock.error_s < 0.5
+    assert held.inside(slurm_commands._steps, held.job) == []
+
+
+def errors(job: str, target_: str) -> list[str]:
+    said = []
+    with crew(job) as agents:
+        for call in (
+            lambda: agents.call("facts", target_, {}),
+            lambda: agents.call("free_port", each={"n1": ["10.77.0.11"], "n2": ["10.77.0.11"]}),
+            lambda: agents.run({"n1": ["/bin/true"], "n2": ["/nonexistent/tool"]}, 5),
+        ):
+            try:
+                call()
+            except Exception as error:
+                said.append(f"{type(error).__name__}: {getattr(error, 'strerror', None) or error}")
+        assert agents.call("hello")  # none of that ends them
+    return said
+
+
+def test_an_error_says_on_which_node(held: Held, tmp_path: Path) -> None:
+    assert held.inside(errors, held.job, f"{tmp_path}/none") == [
+        f"Refused: on n1: the target {tmp_path}/none does not exist; is the file system mounted?",
+        "TargetError: on n2: Cannot assign requested address: free_port",
+        "TargetError: on n2: No such file or directory: /nonexistent/tool",
+    ]
+
+
+#: Prints a megabyte that no compression makes smaller, another one on each node and stream.
+NOISE = [
+    sys.executable, "-c",
+    "import random, socket, sys\n"
+    "for name in ('stdout', 'stderr'):\n"
+    "    getattr(sys, name).buffer.write(random.Random(socket.gethostname() + name).randbytes(1 << 20))\n",
+]  # fmt: skip
+
+
+def run_all(job: str, commands: dict[str, list[str]], timeout_s: float) -> dict[str, Any]:
+    with crew(job) as agents:
+        return agents.run(commands, timeout_s)
+
+
+def test_long_answers_come_whole_and_are_not_mixed(held: Held) -> None:
+    done = held.inside(run_all, held.job, dict.fromkeys(held.hosts, NOISE), 60)
+    for host in held.hosts:
+        for stream in ("stdout", "stderr"):
+            expected = random.Random(host + stream).randbytes(1 << 20)
+            assert getattr(done[host][0], stream) == expected
+
+
+def test_what_each_node_ran(held: Held) -> None:
+    short, long = "echo here; hostname; exit 7", "(setsid sleep 4321.1 &); sleep 4321.2"
+    done = held.inside(run_all, held.job, {"n1": ["sh", "-c", short], "n2": ["sh", "-c", long]}, 0.6)
+    (one, one_began, _), (two, two_began, two_ended) = done["n1"], done["n2"]
+    assert (one.exit_code, one.timed_out, one.stdout, one.left_behind) == (7, False, b"here\nn1\n", 0)
+    assert (two.exit_code, two.timed_out, two.stdout, two.left_behind) == (-signal.SIGTERM, True, b"", 0)
+    assert two.argv == ("sh", "-c", long)
+    assert abs(two_began - one_began) < 0.5
+    assert two_ended - two_began >= 0.6
+
+
+def test_a_node_that_is_flooded(held: Held) -> None:
+    done = held.inside(run_all, held.job, {"n1": ["echo", "x"], "n2": ["yes"]}, 60)
+    assert [done[host][0].flooded for host in held.hosts] == [False, True]
+    assert done["n2"][0].stdout == b"y\n" * (process.MOST_BYTES // 2)
+
+
+def with_words(job: str) -> dict[str, Any]:
+    words = "echo Welcome; echo '1 n1 0/1 x' | tr 1 7; printf 'to this site'; echo warning >&2"
+    Crew.argv = ("sh", "-c", f'{words}; exec "$@"', "sh", *Crew.argv)
+    with crew(job) as agents:
+        return agents.call("hello")
+
+
+def test_a_sites_own_words_are_no_answers(held: Held) -> None:
+    assert set(held.inside(with_words, held.job)) == {"n1", "n2"}
+
+
+# Ends
+
+
+def end_of(job: str, place: Path, commands: dict[str, list[str]] | None, deadline_s: float) -> tuple[str, float]:
+    """What the runner is told when something happens while commands run, or (None) before it asks for the time."""
+    with crew(job, deadline_s) as agents:
+        (place / "ready").write_text(str(agents._srun.pid))
+        if commands is None:
+            wait_for((place / "go").exists)
+        began = time.monotonic()
+        try:
+            agents.run(commands, 60) if commands else agents.call("clock")
+        except (Lost, TargetHangs) as error:
+            return f"{type(error).__name__}: {error}", time.monotonic() - began
+    return "", 0.0
+
+
+SLEEP = ["sh", "-c", "setsid sleep 4321.3 & sleep 4321.4"]
+
+
+def while_sleeping(held: Held, place: Path) -> Child:
+    """Both nodes run SLEEP."""
+    child = held.start(end_of, held.job, place, dict.fromkeys(held.hosts, SLEEP), 30.0)
+    for node in held.hosts:
+        wait_for(lambda node=node: len(held.alive("^sleep 4321", node)) == 2)
+    return child
+
+
+def test_an_agent_that_is_killed(held: Held, tmp_path: Path) -> None:
+    child = while_sleeping(held, tmp_path)
+    held.cluster.on("n2", ["pkill", "-KILL", "-f", "iosweep.crew"])
+    said, took_s = child.result()
+    assert said.startswith("Lost: the agents on n1, n2 ended: srun: error: n2: task 1: Killed")
+    assert took_s < 10  # not at the deadline
+    assert [held.alive("^sleep 4321", node) for node in held.hosts] == [[], []]
+
+
+def test_srun_is_killed(held: Held, tmp_path: Path) -> None:
+    child = while_sleeping(held, tmp_path)
+    held.cluster.on("n1", ["kill", "-KILL", (tmp_path / "ready").read_text()])
+    said, _ = child.result()
+    assert said == "Lost: the agents on n1, n2 ended: srun says nothing"
+    assert [held.alive("^sleep 4321", node) for node in held.hosts] == [[], []]
+
+
+def test_the_runner_is_killed(held: Held, tmp_path: Path) -> None:
+    child = while_sleeping(held, tmp_path)
+    child.signal(signal.SIGKILL)
+    with pytest.raises(EOFError):
+        child.result()
+    for node in held.hosts:
+        wait_for(lambda node=node: not held.alive("^sleep 4321|iosweep.crew", node), 5)
+    wait_for(lambda: held.inside(slurm_commands._steps, held.job) == [], 5)
+
+
+def test_a_node_that_does_not_answer(held: Held, tmp_path: Path) -> None:
+    child = held.start(end_of, held.job, tmp_path, None, 0.4)
+    wait_for((tmp_path / "ready").exists)
+    held.cluster.on("n2", ["pkill", "-STOP", "-f", "iosweep.crew"])
+    (tmp_path / "go").touch()
+    said, took_s = child.result()
+    assert said == "TargetHangs: the agent on n2 does not answer: nothing for 0.4 s (clock)"
+    assert took_s < 3
+    assert held.alive("iosweep.crew", "n2") == []  # even so it is ended
+
+
+# Ranks, and who else takes time
+
+
+def watched(job: str, program: str, expected: int, words: list[str]) -> dict[str, Any]:
+    with crew(job) as agents:
+        agents.call("watch", each=dict.fromkeys(Held.hosts, (program, expected)))
+        agents.call("watch", each=dict.fromkeys(Held.hosts, (program, expected)))  # one that came to nothing
+        ranks = ("--nodes=2", "--ntasks=4", "--ntasks-per-node=2")
+        subprocess.run(["srun", "--overlap", "--overcommit", *ranks, "--cpu-bind=none", program, *words], check=True)
+        return agents.call("seen")
+
+
+def test_the_ranks_of_this_job_are_counted(held: Held, tmp_path: Path) -> None:
+    program = tmp_path / "a b"
+    shutil.copy("/usr/bin/sleep", program)
+    (tmp_path / "link").symlink_to(program)
+    foreign = held.cluster.popen([program, "60"], on="n1", env={"SLURM_JOB_ID": held.job + "0"})
+    busy = held.cluster.popen(["sh", "-c", f"timeout 20 {sys.executable} -c 'while True: pass'; :"], on="n2")
+    try:
+        seen = held.inside(watched, held.job, str(tmp_path / "link"), 3, ["0.4"])
+    finally:
+        for each in (foreign, busy):
+            each.signal_group(signal.SIGKILL)
+            each.wait()
+    assert {host: told["ranks"] for host, told in seen.items()} == {"n1": 2, "n2": 2}
+    assert seen["n2"]["other"] > max(0.05, 2 * seen["n1"]["other"])
+
+
+def test_a_rank_that_forks_is_one(held: Held, tmp_path: Path) -> None:
+    program = tmp_path / "ranks"
+    shutil.copy("/bin/dash", program)
+    seen = held.inside(watched, held.job, str(program), 9, ["-c", "(sleep 0.3; :) & wait"])
+    assert {host: told["ranks"] for host, told in seen.items()} == {"n1": 2, "n2": 2}
+
+
+# Servers
+
+
+SERVER = (
+    "import socket, sys, subprocess; s = socket.create_server((sys.argv[1], int(sys.argv[2])));"
+    " subprocess.Popen(['setsid', 'sleep', '4321.5'], pass_fds=[s.fileno()]); s.accept(); s.accept()"
+)
+
+
+def listening(held: Held, node: str) -> set[str]:
+    """Where somebody listens on a node, `address:port` in hexadecimal."""
+    lines = held.cluster.on(node, ["cat", "/proc/net/tcp", "/proc/net/tcp6"]).stdout.splitlines()
+    return {words[1] for words in map(str.split, lines) if words[3] == "0A"}
+
+
+def serve(job: str, place: Path, fail: bool) -> tuple[dict[str, int], str]:
+    said = ""
+    with crew(job) as agents:
+        addresses = slurm_commands.addresses(Held.hosts)
+        ports = agents.call("free_port", each={h: [a] for h, a in addresses.items()})
+        commands = {h: [sys.executable, "-c", SERVER, a, str(ports[h])] for h, a in addresses.items()}
+        if fail:
+            commands["n2"] = ["sh", "-c", "echo no licence >&2; exit 3"]
+        try:
+            agents.call("serve", each={h: [commands[h], a, ports[h]] for h, a in addresses.items()})
+        except TargetError as error:
+            said = str(error.strerror)
+        (place / "ready").touch()
+        wait_for((place / "go").exists)
+        if not fail:
+            agents.call("end_servers")
+            (place / "ended").touch()
+            wait_for((place / "go on").exists)
+    return ports, said
+
+
+@pytest.mark.parametrize("fail", [False, True])
+def test_servers_are_ended(held: Held, tmp_path: Path, fail: bool) -> None:
+    before = [listening(held, node) for node in held.hosts]
+    child = held.start(serve, held.job, tmp_path, fail)
+    wait_for((tmp_path / "ready").exists)
+    during = [listening(held, node) for node in held.hosts]
+    (tmp_path / "go").touch()
+    if not fail:
+        wait_for((tmp_path / "ended").exists)
+        ended = [listening(held, node) for node in held.hosts]
+        assert [held.alive("4321.5", node) for node in held.hosts] == [[], []]
+        (tmp_path / "go on").touch()
+    ports, said = child.result()
+    # on one address each: 10.77.0.11 and .12; what else there is are srun's own, on the first node
+    ours = {"n1": f"0B004D0A:{ports['n1']:04X}", "n2": f"0C004D0A:{ports['n2']:04X}"}
+    assert [place for place in during[0] if place.endswith(ours["n1"][-5:])] == [ours["n1"]]
+    assert during[1] - before[1] == (set() if fail else {ours["n2"]})
+    assert fail or (ours["n1"] not in ended[0] and ended[1] == before[1])
+    assert said == ("on n2: no licence: sh" if fail else "")
+    assert [listening(held, node) for node in held.hosts] == before  # of what had begun to serve, too
+
+
+@pytest.mark.parametrize("argv", [["sleep", "4321.6"], ["sh", "-c", "exit 0"]])
+def test_a_server_that_does_not_listen(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> None:
+    monkeypatch.setattr(member, "_SERVER_S", 0.1)
+    port = member._free_port("127.0.0.1")
+    try:
+        why = "does not listen after 0.1 s" if argv[0] == "sleep" else "it ended"
+        with pytest.raises(OSError, match=why) as caught:
+            member._serve(argv, "127.0.0.1", port)
+        assert caught.value.filename == argv[0]
+    finally:
+        (server,) = member._servers
+        server.kill()
+        server.wait()
+        member._servers.clear()
+
+
+# An srun of our own: what a real one does only now and then
+
+
+@pytest.fixture
+def srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts a Python program on PATH as srun. `read()` gives a request; `say(host, answer, number=...)` answers."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(agents, "_START_S", 5.0)
+    monkeypatch.setattr(slurm_commands, "ask", lambda *_: "")
+
+    def made(script: str) -> None:
+        file = tmp_path / "srun"
+        file.write_text(
+            f"#!{sys.executable}\nimport base64, json, os, random, sys, time\n"
+            "def read():\n    line = sys.stdin.readline()\n    return json.loads(line) if line else sys.exit(0)\n"
+            "everybody = next(w for w in sys.argv if '--nodelist' in w).partition('=')[2].split(',')\n"
+            "def who(request):\n    return request.get('each') or everybody\n"
+            "def pieces(host, value, number, size=9):\n"
+            "    text = base64.b64encode(json.dumps({'value': value}).encode()).decode()\n"
+            "    parts = [text[i:i + size] for i in range(0, len(text), size)]\n"
+            "    return [f'{number} {host} {i}/{len(parts)} {p}' for i, p in enumerate(parts)]\n"
+            "def say(*lines):\n    print(*lines, sep='\\n', flush=True)\n"
+            f"{script}\n"
+        )
+        file.chmod(0o755)
+
+    return made
+
+
+def test_the_command(srun: Callable[[str], None]) -> None:
+    srun("r = read(); [say(*pieces(h, '3', r['number'], 900)) for h in who(r)]; read()")
+    with Crew("12", ("n1", "n7"), 5.0) as made:
+        assert made.step == "12.3"
+        argv = made._srun.args
+    assert isinstance(argv, list)
+    assert argv == [
+        "srun", "--overlap", "--mpi=none", "--cpu-bind=none", "--job-name=agents", "--nodes=2", "--ntasks=2",
+        "--ntasks-per-node=1", "--nodelist=n1,n7", "--kill-on-bad-exit=1", sys.executable, "-P", "-X", "utf8", "-m",
+        "iosweep.crew_member",
+    ]  # fmt: skip
+
+
+def test_answers_in_any_order(srun: Callable[[str], None]) -> None:
+    srun(
+        "r = read(); [say(*pieces(h, '0', r['number'])) for h in who(r)]\n"
+        "for seed in range(20):\n"
+        "    r = read(); n = r['number']\n"
+        "    lines = [l for h in who(r) for l in pieces(h, [h, seed, 'x' * 100 * seed], n)]\n"
+        "    lines += [l for h in who(r) for l in pieces(h, 'late', n - 1)] + ['', 'srun: words', '1 2', f'{n} n1']\n"
+        "    random.Random(seed).shuffle(lines)\n"
+        "    text = '\\n'.join(lines) + '\\n'; half = random.Random(seed).randrange(len(text))\n"
+        "    print(text[:half], end='', flush=True); time.sleep(0.002); print(text[half:], end='', flush=True)\n"
+        "read()"
+    )
+    with Crew("12", ("n1", "n2"), 5.0) as made:
+        for seed in range(20):
+            assert made.call("clock") == {h: [h, seed, "x" * 100 * seed] for h in ("n1", "n2")}
+
+
+def test_a_clock_that_is_ahead(srun: Callable[[str], None]) -> None:
+    srun(
+        "r = read(); [say(*pieces(h, '0', r['number'])) for h in who(r)]\n"
+        "ahead = {'n1': 100.0, 'n2': -7.5}\n"
+        "for k in range(5):\n"
+        "    r = read(); time.sleep(0.2 * (k < 4))\n"
+        "    [say(*pieces(h, time.time() + ahead[h], r['number'])) for h in who(r)]\n"
+        "read()"
+    )
+    with Crew("12", ("n1", "n2"), 5.0) as made:
+        clocks = made.clocks()
+    for host, ahead_s in {"n1": 100.0, "n2": -7.5}.items():
+        assert abs(clocks[host].offset_s - ahead_s) <= clocks[host].error_s
+        assert clocks[host].error_s < 0.09  # that of the quickest answer, which was the last
+
+
+def test_srun_fails(srun: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    srun("print('\\nsrun: error: Unable to create step', file=sys.stderr, flush=True); time.sleep(0.1); sys.exit(1)")
+    six = [f"n{k}" for k in range(1, 7)]
+    with pytest.raises(Lost, match=r"^the agents on n1, n2, n3, n4 and 2 others ended: srun: error: Unable"):
+        Crew("1", six, 5.0).__enter__()
+    monkeypatch.setenv("PATH", f"{tmp_path}/none")
+    with pytest.raises(Lost, match=r"^srun cannot be run: No such file or directory$"):
+        Crew("12", ["n1"], 5.0).__enter__()
+
+
+def test_an_srun_that_reads_nothing(srun: Callable[[str], None]) -> None:
+    srun("r = read(); say(*pieces('n1', '0', 1)); time.sleep(1)")
+    with Crew("12", ["n1"], 0.3) as made:
+        began = time.monotonic()
+        with pytest.raises(TargetHangs):
+            made.call("run", ["x" * 1_000_000], 1)
+        assert time.monotonic() - began < 0.9

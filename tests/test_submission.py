@@ -1,0 +1,198 @@
+"""What an allocation asks Slurm for, and what is made of what Slurm says."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import snakemake_executor_plugin_slurm
+
+from iosweep import dag, slurm, submission
+from iosweep.submission import Partition, Site
+from iosweep.yamlfile import ConfigError
+from small import document, read
+
+JOB = slurm.Job(
+    id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/work/dir",
+    comment="rule_measure_wildcards_weka_1.x_2-nodes_0f3a91c2d4e5_0", nodes=2, hosts=(),
+    starts=None, ends=None, licences="",
+)  # fmt: skip
+#: Without these a profile is wrong.
+LEAST: dict[str, object] = {"scheduler": "slurm", "launcher": "srun"}
+SMALL = Partition("small", "UP", 8, 4, 60)
+
+
+def test_the_profile_says_what_the_site_is_like() -> None:
+    assert submission.site(LEAST | {"runtime": 1440, "licenses": "pfs"}) == Site(1440, "pfs")
+    assert submission.site(LEAST | {"runtime": None, "licenses": None, "constraint": "ib", "tmpdir": "x"}) == Site()
+    for licence in ("pfs:2", "pfs,matlab:10", "pfs@server:1"):
+        assert submission.site(LEAST | {"licenses": licence}).licence == licence
+
+
+@pytest.mark.parametrize(
+    ("resources", "wrong"),
+    [
+        *(
+            ({"runtime": bad}, f"runtime: `{bad}` is no time; write minutes, or for example runtime=12h")
+            for bad in ("soon", 0)
+        ),
+        ({"runtime": "01:00:00"}, "runtime: `01:00:00` is no time; write runtime=1h"),
+        ({"runtime": "1-00:30:00"}, "runtime: `1-00:30:00` is no time; write runtime=1470m"),
+        *(
+            ({"licenses": bad}, f"licenses: `{bad}` is no licence; write a name that `scontrol show licenses` has")
+            for bad in ("pfs;touch x", "pfs 2", "$(id)", "pfs:", "a,,b", "")
+        ),
+        ({"mem_mb": "64G"}, "mem_mb: `64G` is no number of MB; write for example mem_mb=64000, or mem=64G"),
+        ({"slurm_account": "a b"}, "slurm_account: `a b` is no account"),
+        ({"launcher": None}, "launcher: there is none (known: srun, srun-pmix, mpiexec)"),
+        *(
+            ({"launcher": bad}, f"launcher: unknown launcher `{bad}`; did you mean `{meant}`? (known: srun, srun-pmix,")
+            for bad, meant in {"mpirun": "mpiexec", "srum": "srun", "srun-pmi": "srun-pmix"}.items()
+        ),
+        ({"scheduler": None}, 'scheduler: write scheduler="slurm"; the workflow would take the cluster for one'),
+        *(
+            ({bad: "x"}, f"{bad}: unknown; did you mean `{meant}`?")
+            for bad, meant in {
+                "partition": "slurm_partition", "account": "slurm_account",
+                "license": "licenses", "licence": "licenses", "time": "runtime", "mem_gb": "mem_mb",
+            }.items()
+        ),
+        ({"xyzzy": 1}, "xyzzy: unknown (known: slurm_partition, "),
+        ({"nodes": 4}, "nodes: the workflow sets it itself; leave it out"),
+        ({"slurm_extra": "-w n1"}, "slurm_extra: the workflow sets it itself; leave it out"),
+        ({"reservation": "night"}, "reservation: no resource; write slurm-reservation, as a key of the profile of its"),
+    ],
+)  # fmt: skip
+def test_what_a_profile_may_not_say(resources: dict[str, object], wrong: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        submission.site(LEAST | resources)
+    [problem] = caught.value.problems
+    assert str(problem).startswith(f"profile:1: default-resources.{wrong}")
+    with pytest.raises(ConfigError) as caught:
+        submission.site(LEAST | resources, lambda name: (f"p/{name}", 7))
+    [name] = resources
+    assert str(caught.value).startswith(f"p/{name}:7: default-resources.{name}: ")
+
+
+def test_every_resource_of_the_executor_is_known() -> None:
+    # what it reads that is not here would be refused in a profile
+    source = "".join(file.read_text() for file in Path(snakemake_executor_plugin_slurm.__file__).parent.glob("*.py"))
+    read = set(re.findall(r"""resources(?:\.get\(|\[)\s*["'](\w+)["']""", source))
+    assert {"slurm_partition", "constraint", "gres"} <= read
+    known = {name for name in read if "unknown" not in submission.wrong(LEAST | {name: 1}).get(name, "")}
+    assert read - known == {"threads"}  # of rules, not of sites
+
+
+def test_wall_time_counted_by_hand() -> None:
+    assert submission.minutes(0, 1, None) == 5
+    assert submission.minutes(1, 1, None) == 6  # whole minutes
+    assert submission.minutes(1200, 1, None) == 35  # 20 min, half as much again, and 5
+    assert [submission.minutes(1200, attempt, None) for attempt in (2, 3)] == [70, 105]
+    assert [submission.minutes(1200, attempt, 60) for attempt in (1, 2, 3)] == [35, 60, 60]
+
+
+def test_retries_let_a_campaign_end_that_is_longer_than_a_job() -> None:
+    assert submission.retries(1200, None) == submission.retries(1200, 35) == 3
+    assert submission.retries(10 * 3600, 60) == 15 - 1 + 1 + 3  # 15 h and 5 min in jobs of an hour
+    for hours in (0.1, 1, 7.9, 100):
+        jobs = 1 + submission.retries(hours * 3600, 60)
+        assert jobs * 60 >= hours * 60 * submission.MARGIN
+
+
+def test_options_that_the_executor_has_no_resource_for() -> None:
+    assert submission.options(None) == "--exclusive --overcommit --dependency=singleton"
+    assert submission.options("pfs:1").endswith("--dependency=singleton --licenses=pfs:1")
+    assert submission.options("pfs", "77").endswith(" --dependency=singleton,afterany:77 --licenses=pfs")
+    assert submission.options(None, "1;id") == submission.options(None)
+    assert [submission.tasks(nodes) for nodes in (1, 2, 64)] == [2, 2, 64]
+
+
+def test_accounts() -> None:
+    assert submission.account(None) == submission.account("") == ""
+    assert submission.account("p-1.x") == " -A p-1.x"
+    assert submission.account(4711) == " -A 4711"
+    for bad in ("a b", "a;b", "$A", "a\n"):
+        with pytest.raises(ConfigError, match="slurm_account"):
+            submission.account(bad)
+
+
+def test_a_job_is_known_by_its_comment_and_directory() -> None:
+    assert submission.allocation(JOB, "weka_1.x", "/work/dir") == "2-nodes"
+    assert submission.allocation(JOB, "weka_1", "/work/dir") is None  # the beginning of another name
+    assert submission.allocation(JOB, "weka_1.x", "/work") is None
+    for comment in ("", "rule_measure_wildcards_weka_1.x_2-nodes", "rule_all_wildcards_weka_1.x_2-nodes_0f_0"):
+        assert submission.allocation(replace(JOB, comment=comment), "weka_1.x", "/work/dir") is None
+
+
+def test_a_partition_as_scontrol_shows_it() -> None:
+    line = (
+        "PartitionName=small AllowGroups=ALL AllowAccounts=ALL Default=YES QoS=N/A DefaultTime=NONE"
+        " MaxNodes=4 MaxTime=1-02:30:00 MinNodes=0 Nodes=n[1-8] State=UP TotalCPUs=16 TotalNodes=8\n"
+    )
+    assert submission.partition(line) == Partition("small", "UP", 8, 4, 26 * 60 + 30)
+    unlimited = submission.partition("PartitionName=x MaxNodes=UNLIMITED MaxTime=UNLIMITED State=DOWN TotalNodes=2")
+    assert unlimited == Partition("x", "DOWN", 2, None, None)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "minutes", "limits", "wrong"),
+    [
+        (4, 60, SMALL, None),
+        (5, 60, SMALL, "the partition small gives a job 4 nodes at most; ask for fewer nodes"),
+        (9, 60, replace(SMALL, most_nodes=None), "the partition small gives a job 8 nodes at most"),
+        (4, 61, SMALL, "the partition small allows 1 h at most; set runtime=1h in the profile; what"),
+        (4, 9999, replace(SMALL, limit_min=None), None),
+        (1, 1, replace(SMALL, state="DOWN"), "the partition small is down; take another slurm_partition"),
+    ],
+)
+def test_what_a_partition_would_let_wait(nodes: int, minutes: int, limits: Partition, wrong: str | None) -> None:
+    found = submission.beyond(nodes, minutes, limits)
+    assert found is None if wrong is None else str(found).startswith(wrong)
+
+
+def test_nodes_that_are_down_are_waited_for() -> None:
+    states = "1|down*\n2|allocated\n1|idle\n3|drained\n1|mixed\n"
+    assert submission.usable(states) == (4, "1 down*, 3 drained")
+    assert submission.for_now(4, SMALL, states) is None  # enough: it is something else
+    assert submission.for_now(9, SMALL, states) is None  # there never were so many
+    found = submission.for_now(3, SMALL, "6|drained\n2|idle\n")
+    assert found == (
+        "of the 3 nodes that are asked for, the partition small has 2 that can be used (6 drained);"
+        " the job waits for the others"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [
+        ("allocation failure: Requested node configuration is not available", "axes: nodes"),
+        ("allocation failure: Node count specification invalid", "axes: nodes"),
+        ("allocation failure: Invalid account or account/partition combination specified", "slurm_account"),
+        ("allocation failure: Requested time limit is invalid (missing or exceeds some limit)", "runtime"),
+        ("sbatch: error: invalid partition specified: x", "slurm_partition"),
+        ("allocation failure: Required partition not available (inactive or drain)", "slurm_partition"),
+        ("allocation failure: Requested reservation is invalid", "slurm-reservation"),
+        ("allocation failure: Invalid license specification", "licenses in the profile"),
+        ("sbatch: error: Memory specification can not be satisfied", "mem_mb"),
+        ("allocation failure: Invalid qos specification", "slurm-qos"),
+        ("allocation failure: Unable to contact slurm controller (connect failure)", "scontrol ping"),
+        ("something new", "the people who run the cluster"),
+    ],
+)
+def test_what_to_do_when_sbatch_refuses(said: str, key: str) -> None:
+    assert key in submission.meaning(said)
+    by_memory = submission.meaning(said, 64000)
+    assert by_memory.startswith("mem_mb=64000 in the profile may be more") == ("node configuration" in said)
+
+
+def test_the_campaign_as_slurm_is_asked_for_it(tmp_path: Path) -> None:
+    read(tmp_path, document(axes={"nodes": [1, 3], "queue_depth": [1, 16]}, phase_time="10min"))
+    found = dag.load(tmp_path / "x.yaml", tmp_path / "results", "srun", site=Site(limit_min=30))
+    assert set(found.left) == {"1-node", "3-nodes"}  # srun reaches them all
+    # 2 points of 10 min: 30 min and 5 are more than the limit, so one job more than usual
+    assert (found.minutes("3-nodes"), found.retries) == (30, 4)
+    assert found.text("3-nodes", 30).endswith(" written; asks for 3 nodes for 30 min")
+    assert f"{dag.Texts(found):3-nodes 30}" == found.text("3-nodes", 30)
+    assert found.nodes("3-nodes") == 3
+    with pytest.raises(ConfigError, match=re.escape("unknown launcher `direct` (known: srun, srun-pmix, mpiexec)")):
+        dag.load(tmp_path / "x.yaml", tmp_path / "results", "direct", site=Site())

@@ -1,0 +1,520 @@
+"""`iosweep watch`: how far a campaign is, from its store, squeue and locks; nothing is changed by looking."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from struct import pack
+from typing import Any
+
+import orjson
+import pytest
+from rich.console import Console, Group
+
+from allocation import SWEEP, Allocation
+from iosweep import cli, live, store, watch
+from iosweep.pace import Pace, Ran, ran
+from iosweep.plan import Plan, Point
+from iosweep.store import Store
+from iosweep.watching import Campaign, Seen, Snapshot
+from slurm import Cluster
+from small import METADATA, document, make
+
+#: When the made campaigns began, in seconds since the epoch.
+BEGAN = 1_800_000_000.0
+
+
+class Made:
+    """A campaign whose results are written by the tests, one after the other, on a clock of its own."""
+
+    def __init__(self, place: Path, plan: Plan):
+        self.plan, self.results = plan, place / "results" / plan.campaign
+        self.store, self.clock = Store(self.results), BEGAN
+        file = self.results / "plans" / f"{plan.digest}.json"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(plan.document())
+
+    def record(self, point: Point, took_s: float, before_s: float = 0.0, **more: Any) -> dict[str, Any]:
+        """A record as the runner makes it; each phase takes its share of `took_s`."""
+        began, each = self.clock, took_s / len(point.phases)
+        self.clock += before_s + took_s
+        return {
+            "point": point.id, "repetition": 1, "started": iso(began), "ended": iso(self.clock),
+            "tool": {"sha256": "a"}, "retry": None, "retried": False,
+            "target": {"directory": self.plan.target["directory"], "layout": None, "source": "s", "fstype": "nfs"},
+            "phases": [
+                {"phase": phase, "started": iso(began + before_s + n * each), "wall_s": each, "headline": 5.0e6,
+                 "verdict": "valid", "reasons": []}
+                for n, phase in enumerate(point.phases)
+            ],
+        } | more  # fmt: skip
+
+    def measure(self, point: Point, number: int = 1, took_s: float = 1.4, before_s: float = 0.0, **more: Any) -> None:
+        record = self.record(point, took_s, before_s, **more) | {"repetition": number}
+        self.store.commit(point.id, number, record, {"x.stdout": b"y"})
+
+    def look(self) -> Snapshot:
+        return Campaign(self.results).look()
+
+
+def iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+@pytest.fixture(autouse=True)
+def no_slurm(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """squeue is there on a machine that tests, without a cluster behind it."""
+    if "slurm" not in request.fixturenames:
+        monkeypatch.setattr(live.shutil, "which", lambda _: None)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    return Made(tmp_path, make(tmp_path))
+
+
+def shown(snapshot: Snapshot, width: int = 80, bars: bool = False) -> str:
+    console = Console(width=width, file=open(os.devnull, "w"), record=True, highlight=False)  # noqa: PTH123, SIM115
+    console.print(Group(*watch.draw(snapshot, bars)))
+    return console.export_text()
+
+
+def words(snapshot: Snapshot) -> str:
+    """The same on one line."""
+    return " ".join(shown(snapshot, 1000).split())
+
+
+# --- how long it will take
+
+
+def steady(plan: Plan, seconds: dict[str, float]) -> float:
+    """What is said of the rest after three points, as a ratio to what it will take."""
+    pace, runs, at = Pace(plan), [], BEGAN
+    first, rest = plan.points[:3], plan.points[3:]
+    for point in first:
+        runs.append(Ran(point.id, at, at + seconds[point.id]))
+        at += seconds[point.id] + 0.02  # what is between two of them
+    pace.learn(runs)
+    return pace.to_go_s({p.id: 1 for p in rest}, {"made": {}}) / sum(seconds[p.id] + 0.02 for p in rest)
+
+
+@pytest.mark.parametrize("more_s", [0.2, 0.9, 3.0])
+def test_the_rest_of_a_steady_campaign(tmp_path: Path, more_s: float) -> None:
+    plan = make(tmp_path)
+    assert steady(plan, {p.id: 1 + more_s for p in plan.points}) == pytest.approx(1, rel=0.05)
+
+
+def test_what_is_counted_may_be_far_from_the_forecast(tmp_path: Path) -> None:
+    plan = make(tmp_path, document(**METADATA | {"axes": {"threads_per_node": [1, 2, 3, 4, 5]}}))
+    real = {p.id: 1.4 + 40 * int(p.options["threads_per_node"] or 0) for p in plan.points}
+    assert steady(plan, real) == pytest.approx(1, rel=0.3)
+
+
+def test_long_phases_are_not_blamed_for_the_start_of_short_ones(tmp_path: Path) -> None:
+    sweeps = [document(name=name, phase_time=time, options={"file_size": "1m"}, **axes)["sweeps"][0]
+              for name, time, axes in (("short", "1s", {"axes": {"queue_depth": [1, 2, 3]}}),
+                                       ("long", "60s", {"axes": {"queue_depth": [1, 2]}}))]  # fmt: skip
+    plan = make(tmp_path, document() | {"sweeps": sweeps})
+    pace = Pace(plan)
+    # 1 s of 3 s were not the phase: three times the forecast would be wrong for the long ones
+    short = [p for p in plan.points if p.phase_time_s == 1]
+    pace.learn([Ran(p.id, BEGAN + 3 * n, BEGAN + 3 * n + 3) for n, p in enumerate(short)])
+    for point in (p for p in plan.points if p.phase_time_s == 60):
+        assert pace.repetition_s(point.id) == pytest.approx(62, abs=0.5)
+
+
+def test_data_sets_are_prepared_once(made: Made) -> None:
+    point = made.plan.points[0]
+    sets = {"sets.fio-read-16m-1": {"wall_s": 20.0, "files": 1, "file_size_bytes": 16 << 20}}
+    first = ran(point, made.record(point, 1.4, before_s=20.5), sets)
+    assert (first.ended - first.began, first.prepared_s) == (pytest.approx(21.9), 20.0)
+    assert ran(point, made.record(point, 1.4, before_s=0.5), sets).prepared_s == 0
+    pace = Pace(made.plan)
+    pace.learn([first])
+    assert pace.repetition_s(point.id) == pytest.approx(1.9)
+    two = next(p for p in made.plan.points if p.options["threads_per_node"] == 2)
+    # the set of two workers is still to be written, as fast as the first one was
+    assert pace.to_go_s({two.id: 1}, sets) == pytest.approx(1.9 + 40, rel=0.1)
+
+
+def test_a_pause_between_two_runs_is_not_pace(made: Made) -> None:
+    a, b = made.plan.points[:2]
+    pace = Pace(made.plan)
+    pace.learn([Ran(a.id, BEGAN, BEGAN + 2), Ran(b.id, BEGAN + 7200, BEGAN + 7202)])
+    assert pace.repetition_s(b.id) == 2
+    pace.learn([Ran(a.id, BEGAN, BEGAN + 2, by="n1 4"), Ran(b.id, BEGAN + 10, BEGAN + 12, by="n1 5")])
+    assert pace.repetition_s(b.id) == 2
+    pace.learn([Ran(a.id, BEGAN, BEGAN + 2, by="n1 4"), Ran(b.id, BEGAN + 10, BEGAN + 12, by="n1 4")])
+    assert pace.repetition_s(b.id) == 10  # so long was tidied up
+
+
+# --- what the store says
+
+
+def test_before_anything_was_measured(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    [allocation] = made.look().allocations
+    assert (allocation.state, allocation.repetitions_done, allocation.repetitions_left) == ("not begun", 0, 12)
+    assert "0 of 12 repetitions, 0 of 12 points, about 17 s to go" in shown(made.look())
+    shutil.rmtree(made.results / "plans")
+    assert watch.watch(made.results, once=True) == 0
+    assert "nothing is planned in" in capsys.readouterr().out
+    assert cli.main(["watch", str(tmp_path / "none")]) == 1
+
+
+def test_half_of_it(made: Made) -> None:
+    points = made.plan.points
+    for point in points[:6]:
+        made.measure(point)
+    busy = {"verdict": "suspect", "reasons": ["other processes used 40% of the CPU time"]}
+    ran = {"phase": "rand_read", "started": iso(made.clock), "wall_s": 1.4, "headline": 5.0e6}
+    made.measure(points[6], phases=[ran | busy])
+    made.measure(points[7], phases=[ran | {"headline": None, "verdict": "invalid", "reasons": ["x"]}])
+    made.store.set_missing(points[8].id, {"tool": "fio"}, "fio is not on PATH")
+    made.store.put("", "spent", {"spent_s": 75.0})
+    found = made.look()
+    [a] = found.allocations
+    assert (a.repetitions_done, a.repetitions_left, a.points_done, a.points_missing) == (8, 3, 8, 1)
+    assert a.to_go_s == pytest.approx(3 * 1.4, rel=0.1)
+    assert found.verdicts == {"valid": 6, "suspect": 1, "invalid": 1, "missing": 1}
+    assert found.reasons == {"other processes used 40% of the CPU time": 1, "x": 1}
+    assert found.missing == {"fio is not on PATH": 1}
+    assert [f.point for f in found.newest] == [p.id for p in points[7:2:-1]]
+    assert not found.over
+    text = shown(found)
+    for said in ("8 of 11 repetitions, 8 of 12 points (1 missing)", "6 valid, 1 suspect, 1 invalid",
+                 "1 point missing: fio is not on PATH", "1 min 15 s", "no figure", "5,000,000/s"):  # fmt: skip
+        assert said in text
+
+
+def test_a_result_from_before_verdicts_were_stored(made: Made) -> None:
+    record = made.record(made.plan.points[0], 1.4)
+    old = {k: v for k, v in record["phases"][0].items() if k not in ("verdict", "reasons")}
+    made.measure(made.plan.points[0], phases=[old])
+    made.measure(made.plan.points[1], phases=[old | {"headline": None}])
+    assert made.look().verdicts == {"valid": 0, "suspect": 0, "invalid": 1, "missing": 0, "": 1}
+
+
+def test_what_is_tried_again_is_not_done(made: Made) -> None:
+    made.measure(made.plan.points[0], retry="other processes used 40% of the CPU time")
+    [a] = made.look().allocations
+    assert (a.repetitions_done, a.repetitions_left) == (0, 12)
+
+
+def test_results_of_another_build_do_not_count(made: Made) -> None:
+    made.measure(made.plan.points[0], tool={"sha256": "old"})
+    made.measure(made.plan.points[1])
+    assert made.look().allocations[0].repetitions_done == 1
+
+
+def test_a_damaged_store(made: Made) -> None:
+    for point in made.plan.points[:5]:
+        made.measure(point)
+    folders = [made.store.point(p.id) for p in made.plan.points]
+    (folders[0] / "r001-1.zip").unlink()
+    (folders[1] / "r001-1.json").write_text("{")
+    (folders[2] / "r001-1.json").write_bytes(orjson.dumps({"point": folders[2].name, "raw": {}, "phases": 3}))
+    record = orjson.loads((folders[3] / "r001-1.json").read_bytes())
+    (folders[3] / "r001-1.json").write_bytes(orjson.dumps(record | {"started": "yesterday", "target": {}}))
+    folders[6].mkdir(parents=True)
+    folders[7].parent.joinpath(folders[7].name).write_text("a file")
+    found = made.look()
+    assert found.allocations[0].repetitions_done == 1
+    assert found.damaged == 1
+    assert "1 stored result is damaged, and will be measured again" in shown(found)
+    (made.results / "plans" / f"{made.plan.digest}.json").write_text("{}")
+    [wrong] = made.look().wrong
+    assert "cannot be read" in wrong
+    assert "cannot be read" in words(made.look())
+
+
+def test_only_what_is_new_is_read(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    for point in made.plan.points[:10]:
+        made.measure(point)
+    for n, folder in enumerate((made.results / "points").iterdir()):
+        os.utime(folder, (BEGAN - 10**9 + 60 * n, BEGAN - 10**9 + 60 * n))
+    campaign, opened = Campaign(made.results), []
+    for _ in range(2):
+        campaign.look()
+    read = store._read_json
+    monkeypatch.setattr(store, "_read_json", lambda file: opened.append(Path(file)) or read(file))
+
+    def results() -> set[str]:
+        found = {file.parent.name for file in opened if file.parent.parent.name == "points"}
+        opened.clear()
+        return found
+
+    assert campaign.look().allocations[0].repetitions_done == 10
+    assert results() == set()
+    made.measure(made.plan.points[10])
+    assert campaign.look().allocations[0].repetitions_done == 11
+    assert results() == {made.plan.points[10].id}
+    campaign.look()  # once more, for a second file may have come in the same tick of the file system's clock
+    assert results() == {made.plan.points[10].id}
+    campaign.look()
+    assert results() == set()
+    made.store.supersede(made.store.results_of(made.plan.points[0].id)[1])
+    assert campaign.look().allocations[0].repetitions_done == 10
+
+
+def test_a_large_store_is_shown_while_it_is_read(made: Made) -> None:
+    for point in made.plan.points:
+        made.measure(point)
+    campaign = Campaign(made.results)
+    found = campaign.look(patience_s=0)
+    assert found.unread == 12
+    assert not found.over
+    assert "reading the store: 12 points to go" in shown(found)
+    while (found := campaign.look(patience_s=0.001)).unread:
+        pass
+    assert found.allocations[0].state == "done"
+    assert found.over
+
+
+def test_while_it_is_written_and_taken_away(made: Made) -> None:
+    for point in made.plan.points:
+        made.measure(point)
+    campaign = Campaign(made.results)
+    campaign.look()
+    shutil.rmtree(made.store.point(made.plan.points[0].id))
+    assert campaign.look().allocations[0].repetitions_done == 11
+    shutil.rmtree(made.results)
+    assert campaign.look().plan is None
+
+
+def test_the_plan_that_is_measured(tmp_path: Path, made: Made) -> None:
+    other = make(tmp_path, document(axes={"threads_per_node": [3]}))
+    file = made.results / "plans" / f"{other.digest}.json"
+    file.write_bytes(other.document())
+    os.utime(file, (BEGAN, BEGAN))
+    campaign = Campaign(made.results)
+    assert campaign.look().plan == other.digest  # the newest
+    (made.results / "logs").mkdir()
+    log = made.results / "logs" / f"1-node-{made.plan.allocations[0].digest}-3.log"
+    log.touch()
+    os.utime(log, (BEGAN + 1, BEGAN + 1))
+    assert campaign.look().plan == made.plan.digest  # an older one that was taken up again
+
+
+def test_why_it_ended(made: Made) -> None:
+    made.measure(made.plan.points[0])
+    assert made.look().allocations[0].state == "stopped"
+    (made.results / "logs").mkdir()
+    log = made.results / "logs" / f"1-node-{made.plan.allocations[0].digest}-0.log"
+    log.write_text("2027-01-15 09:00:00+0100    1/12 a r1\nstopped by Ctrl-C; what was measured is stored\n")
+    assert "stopped: stopped by Ctrl-C; what was" in shown(made.look())
+    made.store.set_refusal("1-node", "the target /mnt does not exist\x1b[2J")
+    assert "refused: the target /mnt does not exist\\x1b[2J" in shown(made.look())
+
+
+# --- who is at it
+
+
+def test_who_holds_the_lock_is_seen_without_trying_it(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    holding = "import sys; from pathlib import Path; from iosweep.store import Store\n"
+    holding += "with Store(Path(sys.argv[1])).locked(): print('held', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", holding, str(made.results), "--allocation", "1-node"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "held\n"
+        monkeypatch.setattr(fcntl, "flock", lambda *_: pytest.fail("the lock was tried"))
+        [a] = made.look().allocations
+        assert a.state == "measuring"
+        assert f"measuring by process {holder.pid} on " in shown(made.look())
+        holder.communicate("")
+    assert made.look().allocations[0].state == "not begun"
+
+
+def test_a_lock_that_cannot_be_seen_from_here(made: Made) -> None:
+    (made.results / "lock").write_text("process 12 on node17")
+    assert made.look().allocations[0].state == "unseen"
+    assert "unseen: process 12 on node17" in shown(made.look())
+    (made.results / "lock").write_text(f"process 12 on {os.uname().nodename}")  # killed: it would be in /proc/locks
+    assert made.look().allocations[0].state == "not begun"
+
+
+def job(cluster: Cluster, made: Made, place: Path, *options: str) -> str:
+    """A job like that of the rule; returns its number."""
+    allocation = made.plan.allocations[0]
+    comment = f"rule_measure_wildcards_quick_{allocation.name}_{allocation.digest}_0"
+    command = ["sbatch", "--parsable", f"--comment={comment}", "--exclusive", "-o", "/dev/null", "-D", str(place)]
+    return cluster.run([*command, *options, "--wrap", "sleep 60"]).stdout.strip()
+
+
+def test_jobs(slurm: Cluster, made: Made, tmp_path: Path) -> None:
+    def seen() -> dict[str, Any]:
+        command = [sys.executable, "-m", "iosweep.cli", "watch", "--json", str(made.results)]
+        found: dict[str, Any] = json.loads(slurm.run(command).stdout)["allocations"][0]
+        return found
+
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    job(slurm, made, other, "-N1", "-w", "n1", "-t1")  # of the same campaign in another directory
+    assert seen()["state"] == "not begun"
+    number = job(slurm, made, tmp_path, "-N1", "-w", "n1", "-t5")
+    found = seen()
+    assert (found["state"], found["job"]) == ("waiting", number)
+    assert found["why"]
+    running = job(slurm, made, tmp_path, "-N1", "-w", "n2", "-t5")
+    while (found := seen())["state"] != "measuring":
+        time.sleep(0.1)
+    assert (found["job"], found["hosts"]) == (running, ["n2"])
+    assert found["ends"] - found["since"] == pytest.approx(300)
+    assert abs(found["since"] - time.time()) < 60
+    slurm.cancel()
+    assert seen()["state"] == "not begun"
+
+
+def test_squeue_that_does_not_answer(made: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.undo()
+    squeue = tmp_path / "bin" / "squeue"
+    squeue.parent.mkdir()
+    squeue.write_text("#!/bin/sh\necho 'squeue: error: Unable to contact slurm controller' >&2; exit 1\n")
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", str(squeue.parent), prepend=os.pathsep)
+    assert "Unable to contact slurm controller" in words(made.look())
+    squeue.write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(live, "FIRST_ANSWER_S", 0.2)
+    campaign = Campaign(made.results)
+    began = time.monotonic()
+    assert campaign.look().wrong == ("squeue has not answered yet",)
+    campaign.look()
+    assert time.monotonic() - began < 2
+    for point in made.plan.points:
+        made.measure(point)
+    assert campaign.look().wrong == ()  # nobody needs to know any more
+
+
+# --- what a person sees
+
+WAITING = Seen("2-nodes", 2, "waiting", "nodes are busy (Resources)", "12", since=BEGAN - 60, starts=BEGAN + 3600,
+               repetitions_left=12, points=4, to_go_s=120)  # fmt: skip
+RUNNING = Seen("1-node", 1, "measuring", "", "11", ("n1",), BEGAN - 600, None, BEGAN + 60, 3, 9, 4, 1, 0, 90)
+
+
+def test_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    snapshot = Snapshot("c", "results/c", BEGAN, "/mnt/fs", "abc", (RUNNING, WAITING), limit_s=7200, spent_s=600)
+    text = shown(snapshot, 200, bars=True)
+    assert "1 node: 3 of 12 repetitions, 1 of 4 points, about 1 min 30 s to go" in text
+    assert (
+        "measuring on n1 since 07:50, until 08:01 at the latest (job 11); it will not be done by then, another job"
+        " goes on" in text
+    )
+    assert "waiting since 07:59: nodes are busy (Resources); Slurm expects it to begin at 09:00 (job 12)" in text
+    assert "in all       about 3 min 30 s to go, without the time that jobs wait" in text
+    assert "limits.time  10 min of 2 h spent" in text
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_any_width(made: Made, width: int) -> None:
+    for point in made.plan.points[:3]:
+        made.measure(point)
+    assert max(len(line.rstrip()) for line in shown(made.look(), width, bars=True).splitlines()) <= width
+
+
+def test_json_has_the_keys_that_are_documented(made: Made, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made.measure(made.plan.points[0])
+    assert watch.watch(made.results, as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)
+    text = (root / "docs/watching.md").read_text()
+    for key in {*found, *found["allocations"][0], *found["newest"][0]}:
+        assert f"`{key}`" in text, key
+
+
+def test_on_a_terminal(made: Made) -> None:
+    """Redrawn in place, a quiet end with Ctrl-C, an end of its own when all is done."""
+    for point in made.plan.points[:-1]:
+        made.measure(point)
+    with Terminal(["watch", str(made.results)]) as terminal:
+        assert "11 of 12 repetitions" in terminal.until("about 1 s to go")
+        terminal.type("\x03")
+        said, code = terminal.end()
+        assert (code, "Traceback" in said) == (0, False)
+    with Terminal(["watch", str(made.results)]) as terminal:
+        terminal.until("11 of 12")
+        made.measure(made.plan.points[-1])
+        said, code = terminal.end()
+        assert "12 of 12 repetitions, 12 of 12 points" in said
+        assert code == 0
+        assert re.search(r"\x1b\[\d*A", said), "not redrawn in place"
+
+
+class Terminal:
+    """The command on a terminal of 80 columns."""
+
+    def __init__(self, arguments: list[str]):
+        self._said = ""
+        environment = os.environ | {"TERM": "xterm", "PATH": "/nonexistent"}  # without squeue
+        environment.pop("COLUMNS", None)
+        main, side = pty.openpty()
+        fcntl.ioctl(side, termios.TIOCSWINSZ, pack("HHHH", 24, 80, 0, 0))
+        command = [sys.executable, "-m", "iosweep.cli", *arguments]
+
+        def own_terminal() -> None:
+            os.setsid()
+            fcntl.ioctl(side, termios.TIOCSCTTY, 0)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+        self._process = subprocess.Popen(
+            command, stdin=side, stdout=side, stderr=side, env=environment, preexec_fn=own_terminal, close_fds=True
+        )
+        os.close(side)
+        self._main = main
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._main)
+
+    def until(self, text: str) -> str:
+        while text not in self._said:
+            assert self._read(), f"{text!r} did not come: {self._said}"
+        return self._said
+
+    def type(self, text: str) -> None:
+        os.write(self._main, text.encode())
+
+    def end(self) -> tuple[str, int]:
+        while self._read():
+            pass
+        return self._said, self._process.wait(10)
+
+    def _read(self) -> bool:
+        if not select.select([self._main], [], [], 10)[0]:
+            return False
+        try:
+            data = os.read(self._main, 1 << 16)
+        except OSError:  # the other end is closed
+            return False
+        self._said += data.decode("utf-8", "replace")
+        return bool(data)
+
+
+def test_a_real_campaign(tmp_path: Path, fio: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    allocation = Allocation(tmp_path, SWEEP | {"axes": {}})
+    allocation.measure()
+    before = {f: f.stat().st_mtime_ns for f in allocation.results.rglob("*")}
+    assert watch.watch(allocation.results, as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)
+    [a] = found["allocations"]
+    assert (a["state"], a["repetitions_done"], a["repetitions_left"]) == ("done", 1, 0)
+    assert found["over"]
+    assert sum(found["verdicts"].values()) == 2
+    assert {f["phase"] for f in found["newest"]} == {"seq_write", "rand_read"}
+    assert {f: f.stat().st_mtime_ns for f in allocation.results.rglob("*")} == before

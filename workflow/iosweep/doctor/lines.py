@@ -1,0 +1,70 @@
+"""A finding of the doctor: what was looked at, what was seen, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.table import Table
+from rich.text import Text
+
+from iosweep.units import printable
+
+Outcome = Literal["ok", "warning", "wrong", "not checked"]
+_STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red", "not checked": "bright_black"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """`change`: what would be right; "" where nothing is to be done."""
+
+    check: str
+    outcome: Outcome
+    seen: str
+    change: str = ""
+
+
+def ok(check: str, seen: str) -> Line:
+    """As it must be."""
+    return Line(check, "ok", printable(seen))
+
+
+def warning(check: str, seen: str, change: str) -> Line:
+    """It will run; what it measures, or how long it takes, may not be what is wanted."""
+    return Line(check, "warning", printable(seen), printable(change))
+
+
+def wrong(check: str, seen: str, change: str) -> Line:
+    """It cannot run so."""
+    return Line(check, "wrong", printable(seen), printable(change))
+
+
+def unchecked(check: str, why: str, change: str = "") -> Line:
+    """Nobody knows."""
+    return Line(check, "not checked", printable(why), printable(change))
+
+
+def table(lines: Sequence[Line]) -> Table:
+    """All lines for a person, on any width of terminal."""
+    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for line in lines:
+        seen = Text(line.seen)
+        if line.change:
+            seen.append(f"\n-> {line.change}", style="" if line.outcome == "ok" else _STYLES[line.outcome])
+        grid.add_row(Text(line.outcome, style=_STYLES[line.outcome]), line.check, seen)
+    return grid
+
+
+def summary(lines: Sequence[Line]) -> str:
+    """The last line: how many of each, but those that are fine."""
+    counts = {
+        outcome: sum(line.outcome == outcome for line in lines) for outcome in ("wrong", "warning", "not checked")
+    }
+    told = [
+        f"{count} {name}{'s' if name == 'warning' and count > 1 else ''}" for name, count in counts.items() if count
+    ]
+    return ", ".join(told) if told else "all is well"

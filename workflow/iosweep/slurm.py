@@ -1,0 +1,209 @@
+"""What Slurm says: about a job and its allocation, and about what waits and runs. Its commands, with a deadline each.
+
+The variables SLURM_* do not reach a job that Snakemake submits, except the job's number; the rest is asked of scontrol.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+#: A controller under load may take some seconds.
+DEADLINE_S = 30.0
+#: States of a job that has not ended.
+ALIVE = frozenset(
+    {
+        *("PENDING", "RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "STAGE_OUT", "SIGNALING"),
+        *("REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESIZING", "SPECIAL_EXIT", "RESV_DEL_HOLD"),
+    }
+)
+#: Variables without which Slurm's commands do not find the job, the cluster, or who we are.
+_KEPT = ("SLURM_JOB_ID", "SLURM_CLUSTER_NAME", "SLURM_CONF", "SLURM_JWT")
+
+
+class Unanswered(Exception):
+    """Slurm cannot be asked, or does not know; the message is for the user."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as squeue and scontrol tell it. `hosts` are empty while it waits.
+
+    `starts`: when it began, or is expected to, in seconds since the epoch; None where Slurm does not say. `ends`: when
+    its time is up; None while it waits, or without a limit.
+    `directory`: its working directory. `licences`: as asked for, `pfs:1,other:2`.
+    """
+
+    id: str
+    name: str
+    state: str
+    reason: str
+    user: str
+    comment: str
+    directory: str
+    nodes: int
+    hosts: tuple[str, ...]
+    starts: float | None
+    ends: float | None
+    licences: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether it waits, runs or is about to end."""
+        return self.state in ALIVE
+
+
+def forget_options() -> None:
+    """Take what steers srun out of our environment, whoever set it: what is asked for stands in the command."""
+    for name in [name for name in os.environ if name.startswith("SLURM_") and name not in _KEPT]:
+        del os.environ[name]
+
+
+def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, both: bool = False) -> str:
+    """What one of Slurm's commands prints; `both`: on stderr, too. Raises Unanswered."""
+    # times in seconds: the local zone of a login node need not be that of the nodes
+    environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=deadline_s,
+            check=False,
+            env=environment,
+        )
+    except OSError as error:
+        raise Unanswered(f"{argv[0]} cannot be run: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise Unanswered(f"{argv[0]} did not answer within {deadline_s:g} s") from None
+    if done.returncode:
+        said = next((line.strip() for line in done.stderr.splitlines() if line.strip()), "it says nothing")
+        raise Unanswered(f"{' '.join(argv[:3])} failed (exit code {done.returncode}): {said}")
+    return done.stdout + done.stderr * both
+
+
+def job(id: str) -> Job | None:
+    """A job by its number; None where Slurm does not know it (any more). Raises Unanswered."""
+    try:
+        said = ask(["scontrol", "--oneliner", "show", "job", id])
+    except Unanswered as error:
+        if "Invalid job id" in str(error):
+            return None
+        raise
+    found = fields(said)
+    return Job(
+        id=found.get("JobId", id),
+        name=found.get("JobName", ""),
+        state=found.get("JobState", ""),
+        reason=found.get("Reason", ""),
+        user=found.get("UserId", "").partition("(")[0],
+        comment=found.get("Comment", ""),
+        directory=found.get("WorkDir", ""),
+        nodes=int(re.match(r"\d*", found.get("NumNodes", ""))[0] or 0),  # type: ignore[index]  # it always matches
+        hosts=hostnames(found.get("NodeList", "")),
+        starts=_time(found.get("StartTime", "")),
+        ends=_time(found.get("EndTime", "")),
+        licences=_given(found.get("Licenses", "")),
+    )
+
+
+def lives(id: str) -> bool:
+    """Whether a job has not ended. Raises Unanswered."""
+    found = job(id)
+    return found is not None and found.alive
+
+
+def jobs() -> list[Job]:
+    """All jobs of this user that squeue knows. Raises Unanswered."""
+    # what a user may write freely comes last
+    said = ask(["squeue", "--me", "--noheader", "--format=%A|%T|%u|%D|%N|%S|%e|%W|%r|%j|%Z|%k"])
+    found = []
+    for line in said.splitlines():
+        if len(parts := line.strip().split("|", 10)) < 11 or "|" not in parts[-1]:
+            continue
+        id, state, user, nodes, hosts, starts, ends, licences, reason, name, rest = parts
+        directory, _, comment = rest.rpartition("|")  # a directory may have any character
+        end = _time(ends)
+        found.append(
+            Job(
+                *(id, name, state, reason, user, _given(comment), directory),
+                int(nodes) if nodes.isdigit() else 0,
+                hostnames(hosts),
+                _time(starts),
+                end if state != "PENDING" else None,
+                _given(licences),
+            )
+        )
+    return found
+
+
+def addresses(hosts: Sequence[str]) -> dict[str, str]:
+    """host -> the IP address by which the other nodes reach it. Raises Unanswered."""
+    said = ask(["scontrol", "--oneliner", "show", "node", ",".join(hosts)])
+    names = {known["NodeName"]: known.get("NodeAddr", "") for line in said.splitlines() if (known := fields(line))}
+    found = {}
+    for host in hosts:
+        try:
+            found[host] = str(socket.getaddrinfo(names.get(host) or host, None, type=socket.SOCK_STREAM)[0][4][0])
+        except OSError as error:
+            raise Unanswered(
+                f"the address {names.get(host)} of node {host} is not known here: {error.strerror}"
+            ) from None
+    return found
+
+
+def end_steps(job: str, spare: str, deadline_s: float = 10.0) -> int:
+    """Kill all steps of a job but one; returns how many are still there after the deadline. Raises Unanswered.
+
+    A step outlives an srun that is killed.
+    """
+    end = time.monotonic() + deadline_s
+    while there := [step for step in _steps(job) if step != spare]:
+        if time.monotonic() > end:
+            return len(there)
+        for step in there:
+            with contextlib.suppress(Unanswered):  # it has just ended
+                ask(["scancel", "--signal=KILL", step])
+        time.sleep(0.1)
+    return 0
+
+
+def _steps(job: str) -> list[str]:
+    """The steps of a job that were started with srun: `12.0`."""
+    said = ask(["squeue", "--steps", f"--jobs={job}", "--noheader", "--format=%i"])
+    return [step for step in said.split() if step.rpartition(".")[2].isdigit()]
+
+
+def fields(line: str) -> dict[str, str]:
+    """`A=1 B=two words C=3`, as scontrol prints it, as a mapping. A value with ` X=` in it is cut there."""
+    parts = re.split(r"(?:^|\s)([A-Z][A-Za-z/:_]*)=", line.strip())
+    return dict(zip(parts[1::2], (value.strip() for value in parts[2::2]), strict=True))
+
+
+def hostnames(nodes: str) -> tuple[str, ...]:
+    """`n[1-2],b7` -> n1, n2, b7, in Slurm's order."""
+    if not (nodes := _given(nodes)):
+        return ()
+    if "[" not in nodes:
+        return tuple(nodes.split(","))
+    return tuple(ask(["scontrol", "show", "hostnames", nodes]).split())
+
+
+def _given(text: str) -> str:
+    text = text.strip()
+    return "" if text in ("(null)", "None", "N/A") else text
+
+
+def _time(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:  # Unknown, N/A, NONE
+        return None

@@ -1,0 +1,92 @@
+"""fio's own client/server mode, as WEKA's documentation uses it: one fio sends a job to a server on each node.
+
+On request only: a server's port knows no password, and a job can run commands. A server is bound to its node's address
+and ends with the step. fio's exit code is 0 where a host refused, and its row "All clients" adds up whatever came: what
+counts here is one report of each node that was asked.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from iosweep.tools import Parsed, Phase, Step
+from iosweep.tools.fio import parse as _parse
+from iosweep.tools.fio.argv import command
+from iosweep.tools.fio.parse import Parts
+
+#: What a server prints beside notes on its jobs comes with the client's lines; these are worth a look.
+_TOLD = re.compile(r"fio: |\berror\b|err=|^client", re.IGNORECASE)
+#: fio's sum over everything that was reported.
+_ALL = "All clients"
+#: Options of the client, not of a job; and where a server works, which is where it was started.
+_NOT_IN_JOBS = ("--eta=", "--output-format=", "--name=", "--directory=")
+
+
+def asked_for(step: Step) -> bool:
+    """Whether this step runs in client/server mode."""
+    return step.phase.kind == "data" and bool(step.options.get("client_server"))
+
+
+def server_argv(directory: str, address: str, port: int) -> list[str]:
+    """A node's server, which listens on one address of the node only.
+
+    It works in the absolute `directory` of the node's files because job files cannot name every directory: fio cuts
+    their lines at ; and #, and replaces ${...} and $ncpus. With a `directory` it would also put the node's address
+    before the names of files, and not find those that were prepared. env changes the directory after the start: where
+    the file system hangs, nothing but the server hangs.
+    """
+    return ["env", f"--chdir={directory}", "fio", f"--server={_place(address, port)}"]
+
+
+def client_argv(step: Step, servers: Sequence[tuple[str, int, int]]) -> tuple[list[str], dict[str, str]]:
+    """The client's command for servers (address, port, seed), and the job files (name -> text) that it reads from the
+    directory where it is started."""
+    argv, files = ["fio", "--eta=never", "--output-format=json+"], {}
+    for k, (address, port, seed) in enumerate(servers):
+        files[f"job{k}.fio"] = _job(step, seed)
+        argv += [f"--client={_place(address, port)}", f"job{k}.fio"]
+    return argv, files
+
+
+def _place(address: str, port: int) -> str:
+    return f"{'ip6' if ipaddress.ip_address(address).version == 6 else 'ip'}:{address},{port}"
+
+
+def _job(step: Step, seed: int) -> str:
+    """What `command` asks for, as a job file."""
+    lines = [a.removeprefix("--") for a in command(step, ".", seed)[1:] if not a.startswith(_NOT_IN_JOBS)]
+    return "\n".join([f"[{step.phase.name}]", *lines]) + "\n"
+
+
+def reported(
+    stdout: bytes, hosts: Sequence[Mapping[str, Any]], phase: Phase
+) -> tuple[str | None, dict[str, tuple[Parsed, Parts]], list[str]]:
+    """(version, node -> its report, problems) of a client's output. `hosts` have an `address` and a `port`."""
+    before, found, problem = _parse.document(stdout)
+    told = [line.strip() for line in before.splitlines() if _TOLD.search(line)][:20]
+    if found is None:
+        return None, {}, [problem, *told[:3]]
+    version, entries = _parse.version_of(found), found.get("client_stats")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        return version, {}, ["fio's JSON has no client_stats"]
+    names = {(str(host.get("address")), str(host.get("port"))): host["host"] for host in hosts}
+    nodes: dict[str, tuple[Parsed, Parts]] = {}
+    problems = []
+    for entry in entries:
+        place = str(entry.get("hostname")), str(entry.get("port"))
+        if entry.get("jobname") == _ALL:
+            continue
+        name = names.get(place)
+        if name is None or name in nodes or entry.get("jobname") != phase.name:
+            problems.append(f"a report that was not asked for: {entry.get('jobname')} of {place[0]}, port {place[1]}")
+            continue
+        nodes[name] = _parse.entry(entry, version, phase, [])
+        problems += [f"{name}: {wrong}" for wrong in nodes[name][0].problems]
+    for (address, port), name in names.items():
+        if name not in nodes:
+            problems.append(f"{name} ({address}, port {port}) did not report")
+    nodes = {name: nodes[name] for name in names.values() if name in nodes}  # they come as they end
+    return version, nodes, [*problems, *told[:3]] if problems else []
