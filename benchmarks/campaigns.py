@@ -12,14 +12,19 @@ from typing import Any
 
 import orjson
 
+import iosweep.tools
 from iosweep import config, plan, runner, store
 from iosweep.launch import LAUNCHERS
 from iosweep.plan import Allocation, Plan, Point
 from iosweep.store import Result, Store
 from measure import CannotRun
 
+#: For a child that is to know the tools in benchmarks/tools, as we do. The others plan and check as always.
+WITH_OURS = {"PYTHONPATH": str(Path(__file__).resolve().parent / "site")}
+iosweep.tools.__path__.append(str(Path(__file__).resolve().parent / "tools"))
+
 #: More than one file of a gigabyte is never needed, so a full disk is no reason to refuse.
-_HEAD = "campaign: {name}\ntarget: {{directory: {target}, keep: {keep}}}\nlimits: {limits}\nsweeps:\n"
+_HEAD = "campaign: {name}\ntarget: {target}\nlimits: {limits}\nsweeps:\n"
 _LIMITS = "{fill: 99%, share_of_free: 90%, bytes_written: 1000p}"
 
 #: A sweep as the configuration writes it, in flow style (which is JSON).
@@ -35,20 +40,20 @@ class Silent:
     def more(self, repetitions: int, cost_s: float) -> None: ...
 
 
-def write(work: Path, name: str, sweeps: Sequence[Sweep], keep: str = "all") -> Path:
-    """The configuration of a campaign whose target is `work`/target."""
-    target = work / "target"
-    target.mkdir(exist_ok=True)
-    text = _HEAD.format(name=name, target=orjson.dumps(str(target)).decode(), limits=_LIMITS, keep=keep)
+def write(work: Path, name: str, sweeps: Sequence[Sweep], **target: str) -> Path:
+    """The configuration of a campaign whose target is `work`/target. `target`: more of what stands there."""
+    (work / "target").mkdir(exist_ok=True)
+    known = {"directory": str(work / "target"), "keep": "all", **target}
+    text = _HEAD.format(name=name, target=orjson.dumps(known).decode(), limits=_LIMITS)
     text += "".join(f"  - {orjson.dumps({'name': f's{n}', **s}).decode()}\n" for n, s in enumerate(sweeps))
     file = work / f"{name}.yaml"
     file.write_text(text, encoding="utf-8")
     return file
 
 
-def planned(work: Path, name: str, sweeps: Sequence[Sweep]) -> Plan:
+def planned(work: Path, name: str, sweeps: Sequence[Sweep], **target: str) -> Plan:
     """The plan of such a campaign."""
-    return plan.make(config.read(write(work, name, sweeps)))
+    return plan.make(config.read(write(work, name, sweeps, **target)))
 
 
 def written(made: Plan, work: Path, results: str) -> Path:

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-import orjson
 
 import campaigns
 from iosweep import show_plan
@@ -21,15 +18,17 @@ from measure import IOSWEEP, CannotRun, Row, Size, Took, child, in_turn, median,
 
 CPU_S, WALL_S = 0.010, 0.050
 RATIO = 1.1
-_WITH_NOOP = (sys.executable, Path(__file__).resolve().parent / "iosweep_with_noop.py")
 _ALLOCATION = "1-node"
 
 
 def idle(size: Size, work: Path) -> Iterator[Row]:
     """Points whose command is `true`."""
-    plan_file, results = _idle_plan(work, size.idle_points)
+    sweep = {"tool": "noop", "phases": ["idle"], "axes": {"number": list(range(1, size.idle_points + 1))},
+             "phase_time": "1s", "repetitions": 1}  # fmt: skip
+    plan_file = campaigns.written(campaigns.planned(work, "idle", [sweep], keep="none"), work, "idle")
+    results = plan_file.parent.parent
     loop = _loop(work, "idle", [[shutil.which("true") or "true"]] * size.idle_points)
-    plain, ours = in_turn(size.rounds, lambda: child(loop, work), lambda: _measure(_WITH_NOOP, plan_file, results))
+    plain, ours = in_turn(size.rounds, lambda: child(loop, work), lambda: _measure(plan_file, results))
     shown = f"{size.idle_points:,} points, {size.rounds}×"
     for name, figure, budget in (("CPU", "cpu_s", CPU_S), ("wall", "wall_s", WALL_S)):
         each, beside = (median(took, figure) / size.idle_points for took in (ours, plain))
@@ -57,7 +56,7 @@ def real(size: Size, work: Path) -> Iterator[Row]:
     again: list[int] = []
 
     def through() -> Took:
-        took = _measure(IOSWEEP, plan_file, results)
+        took = _measure(plan_file, results)
         again.append(len(list(results.glob("points/*/r001-2.json"))))
         return took
 
@@ -73,23 +72,12 @@ def real(size: Size, work: Path) -> Iterator[Row]:
     yield _disk("real", results)
 
 
-def _idle_plan(work: Path, points: int) -> tuple[Path, Path]:
-    sweep = {"tool": "noop", "phases": ["idle"], "axes": {"number": list(range(1, points + 1))},
-             "phase_time": "1s", "repetitions": 1}  # fmt: skip
-    config = campaigns.write(work, "idle", [sweep], keep="none")
-    # The tool is known to that child only: the others plan, check and document as they always do.
-    child([*_WITH_NOOP, "plan", "--json", config], work)
-    plan_file = work / "results" / "idle" / "plans" / "plan.json"
-    plan_file.parent.mkdir(parents=True, exist_ok=True)
-    plan_file.write_bytes(orjson.dumps(orjson.loads((work / "child.log").read_bytes())["plan"]))
-    return plan_file, plan_file.parent.parent
-
-
-def _measure(iosweep: Sequence[str | Path], plan_file: Path, results: Path) -> Took:
+def _measure(plan_file: Path, results: Path) -> Took:
     """Measure a plan whose points have no result yet."""
     shutil.rmtree(results / "points", ignore_errors=True)
-    command = [*iosweep, "measure", plan_file, "--allocation", _ALLOCATION]
-    return child([*command, "--manifest", results / "m.jsonl", "--log", results / "m.log"], plan_file.parent)
+    command = [*IOSWEEP, "measure", plan_file, "--allocation", _ALLOCATION]
+    command += ["--manifest", results / "m.jsonl", "--log", results / "m.log"]
+    return child(command, plan_file.parent, campaigns.WITH_OURS)
 
 
 def _loop(work: Path, name: str, commands: Sequence[Sequence[str]]) -> list[str | Path]:

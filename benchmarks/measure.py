@@ -32,16 +32,21 @@ class Size:
     merged_results: int
     merged_in_full: int  # 0: left out
     report_rows: int
+    slurm_rounds: int
+    slurm_points: int
+    slurm_jobs: int  # where a point takes many seconds; 0: no whole times
+    forecast_points: int
+    forecast_mixes: int
     judged: bool = True  # False: too small to say whether a budget is met
 
 
 SIZES = {
     size.name: size
     for size in (
-        Size("default", 50, 1000, 8, 3, 10_000, 10_000, 0, 1000),
-        Size("full", 100, 1000, 8, 5, 10_000, 10_000, 100_000, 1000),
-        Size("quick", 2, 100, 2, 1, 1000, 1000, 0, 200, judged=False),
-        Size("tiny", 2, 3, 1, 1, 10, 10, 20, 50, judged=False),
+        Size("default", 50, 1000, 8, 3, 10_000, 10_000, 0, 1000, 4, 50, 5, 20, 3),
+        Size("full", 100, 1000, 8, 5, 10_000, 10_000, 100_000, 1000, 10, 50, 10, 20, 3),
+        Size("quick", 2, 100, 2, 1, 1000, 1000, 0, 200, 2, 5, 2, 10, 3, judged=False),
+        Size("tiny", 2, 3, 1, 1, 10, 10, 20, 50, 1, 2, 0, 5, 1, judged=False),
     )
 }
 
@@ -112,15 +117,22 @@ def median(took: Iterable[Took], figure: str = "wall_s") -> float:
     return statistics.median(getattr(one, figure) for one in took)
 
 
-def interval(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """Geometric mean of ratios and its 95 % confidence interval (Student's t on the logarithms)."""
+def mean(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean and its 95 % confidence interval (Student's t), which one value leaves open."""
+    middle = statistics.fmean(values)
+    if len(values) < 2:
+        return middle, -math.inf, math.inf
     # In a child: Linux counts the memory of a process that starts another as the other's, and SciPy takes 60 MB.
-    code = f"from scipy import stats; print(stats.t.ppf(0.975, {len(ratios) - 1}))"
+    code = f"from scipy import stats; print(stats.t.ppf(0.975, {len(values) - 1}))"
     quantile = float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
-    logs = [math.log(ratio) for ratio in ratios]
-    mean = statistics.fmean(logs)
-    half = quantile * statistics.stdev(logs) / math.sqrt(len(logs))
-    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+    half = quantile * statistics.stdev(values) / math.sqrt(len(values))
+    return middle, middle - half, middle + half
+
+
+def interval(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """Geometric mean of ratios and its 95 % confidence interval (that of `mean` on the logarithms)."""
+    middle, low, high = map(math.exp, mean([math.log(ratio) for ratio in ratios]))
+    return middle, low, high
 
 
 def seconds(value: float) -> str:

@@ -17,22 +17,25 @@ _FOUR = ["seq_write", "seq_read", "rand_write", "rand_read"]
 def run(size: Size, work: Path) -> Iterator[Row]:
     """One row per command; only the whole `snakemake -n` has a budget."""
     sweep = campaigns.fio_sweep(campaigns.grid(size.planned_points), repetitions=3)
+    # as many points, in four allocations
+    on_nodes = campaigns.grid(size.planned_points // 4) | {"nodes": [1, 4, 16, 64]}
     made = campaigns.planned(work, "large", [sweep])
     configs = {
         "smallest": campaigns.write(work, "small", [campaigns.fio_sweep({})]),
         "large": work / "large.yaml",
+        "nodes": campaigns.write(work, "nodes", [campaigns.fio_sweep(on_nodes, repetitions=3)]),
         "four": campaigns.write(work, "four", [{**sweep, "phases": _FOUR}]),
     }
 
-    def dry_run(name: str) -> Took:
+    def dry_run(name: str, profile: str = "local") -> Took:
         return child(
-            [sys.executable, "-m", "snakemake", "-n", "--profile", ROOT / "profiles" / "local",
+            [sys.executable, "-m", "snakemake", "-n", "--profile", ROOT / "profiles" / profile,
              "--snakefile", ROOT / "Snakefile", "--configfile", configs[name]], work,
         )  # fmt: skip
 
-    smallest, large, four, plan = in_turn(
+    smallest, large, four, nodes, plan = in_turn(
         size.rounds, lambda: dry_run("smallest"), lambda: dry_run("large"), lambda: dry_run("four"),
-        lambda: child([*IOSWEEP, "plan", "--csv", configs["large"]], work),
+        lambda: dry_run("nodes", "slurm"), lambda: child([*IOSWEEP, "plan", "--csv", configs["large"]], work),
     )  # fmt: skip
     points = f"{len(made.points):,} points"
     base = median(smallest)
@@ -47,6 +50,7 @@ def run(size: Size, work: Path) -> Iterator[Row]:
 
     yield from rows("snakemake -n", large, points)
     yield from rows("snakemake -n, 4 phases", four, points)
+    yield from rows("snakemake -n, profiles/slurm", nodes, f"{points}, 4 allocations")
     yield from rows("iosweep plan alone", plan, points, judged=False)
     if shutil.which("fio"):
         campaigns.fill(

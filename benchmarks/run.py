@@ -16,7 +16,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import cluster
 import fidelity
+import forecasting
 import harness
 import measure
 import merging
@@ -31,6 +33,8 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "plan": planning.run,
     "merge": merging.run,
     "report": reporting.run,
+    "slurm": cluster.run,
+    "forecast": forecasting.run,
 }
 COLUMNS = ("benchmark", "what", "size", "measured", "beside it", "ratio", "budget", "met")
 
@@ -70,8 +74,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--directory", type=Path, default=measure.ROOT, help="where to work; default: the checkout")
     sizes = parser.add_mutually_exclusive_group()
     for name, doc in (
-        ("quick", "less than a minute, too small to judge"),
-        ("full", "also merges 100,000 results (about 10 minutes)"),
+        ("quick", "about two minutes, too small to judge"),
+        ("full", "longer, and 100,000 results merged (about 20 minutes)"),
         ("tiny", argparse.SUPPRESS),
     ):
         sizes.add_argument(f"--{name}", dest="size", action="store_const", const=name, default="default", help=doc)

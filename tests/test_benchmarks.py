@@ -8,23 +8,29 @@ from pathlib import Path
 
 import pytest
 
+import slurm as clusters
+
 COLUMNS = ["benchmark", "what", "size", "measured", "beside it", "ratio", "budget", "met"]
-#: benchmark -> (what its rows are at least about, whether it needs fio)
+#: benchmark -> (what its rows are at least about, what it needs)
 PROMISED = {
-    "fidelity": (["IOPS through iosweep / by hand", "by hand / by hand (the machine's noise)"], True),
-    "idle": (["CPU per point that does nothing", "wall per point that does nothing", "on disk per repetition"], False),
-    "real": (["wall of 1 s points of fio, data ready", "on disk per repetition"], True),
-    "plan": (["snakemake -n", "snakemake -n, memory", "snakemake -n, 4 phases", "iosweep plan alone"], False),
-    "merge": (["CPU", "wall", "memory", "memory, ten times as many"], True),
-    "report": (["HTML", "HTML, size", "SVG and PNG"], False),
+    "fidelity": (["IOPS through iosweep / by hand", "by hand / by hand (the machine's noise)"], "fio"),
+    "idle": (["CPU per point that does nothing", "wall per point that does nothing", "on disk per repetition"], ""),
+    "real": (["wall of 1 s points of fio, data ready", "on disk per repetition"], "fio"),
+    "plan": (["snakemake -n", "snakemake -n, memory", "snakemake -n, 4 phases", "snakemake -n, profiles/slurm"], ""),
+    "merge": (["CPU", "wall", "memory", "memory, ten times as many"], "fio"),
+    "report": (["HTML", "HTML, size", "SVG and PNG"], ""),
+    "slurm": (["sleep of 0.1 s on 2 nodes, beyond srun", "of it start and end, once"], "slurm"),
+    "forecast": (["counts and times", "counts and times: in other orders"], "slurm"),
 }
 
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_gives_its_rows(name: str, root: Path, tmp_path: Path) -> None:
-    promised, needs_fio = PROMISED[name]
-    if needs_fio and shutil.which("fio") is None:
+    promised, needs = PROMISED[name]
+    if needs and shutil.which("fio") is None:
         pytest.skip("fio: not on PATH (Debian package fio)")
+    if needs == "slurm" and (reason := clusters.missing()):
+        pytest.skip(reason)
     done = run(root, tmp_path, "--tiny", "--markdown", "--directory", str(tmp_path), name)
     assert done.returncode == 0, done.stderr
     header, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines())

@@ -39,6 +39,7 @@ class Noop:
     together = False
     outputs: Mapping[str, str] = {}
     own_data = ""
+    client_server = None
     options: Mapping[str, Option] = {
         o.name: o
         for o in (
