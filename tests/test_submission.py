@@ -13,7 +13,7 @@ from iosweep.yamlfile import ConfigError
 from small import document, read
 
 JOB = slurm.Job(
-    id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/work/dir",
+    id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/home/me/dir",
     comment="rule_measure_wildcards_weka_1.x_2-nodes_0f3a91c2d4e5_0", nodes=2, hosts=(),
     starts=None, ends=None, licences="",
 )  # fmt: skip
@@ -117,11 +117,11 @@ def test_accounts() -> None:
 
 
 def test_a_job_is_known_by_its_comment_and_directory() -> None:
-    assert submission.allocation(JOB, "weka_1.x", "/work/dir") == "2-nodes"
-    assert submission.allocation(JOB, "weka_1", "/work/dir") is None  # the beginning of another name
+    assert submission.allocation(JOB, "weka_1.x", "/home/me/dir") == "2-nodes"
+    assert submission.allocation(JOB, "weka_1", "/home/me/dir") is None  # the beginning of another name
     assert submission.allocation(JOB, "weka_1.x", "/work") is None
     for comment in ("", "rule_measure_wildcards_weka_1.x_2-nodes", "rule_all_wildcards_weka_1.x_2-nodes_0f_0"):
-        assert submission.allocation(replace(JOB, comment=comment), "weka_1.x", "/work/dir") is None
+        assert submission.allocation(replace(JOB, comment=comment), "weka_1.x", "/home/me/dir") is None
 
 
 def test_a_partition_as_scontrol_shows_it() -> None:
