@@ -319,14 +319,16 @@ class SlurmCampaign(Campaign, Marked, Stored):
         document = {
             "campaign": self.name,
             "target": {"directory": str(self.target), "lock": str(self.place / "locks")},
-            "limits": LIMITS | {"grace": "20s"},
+            "limits": LIMITS | {"grace": "2min"},
             "sweeps": self._sweeps,
         }
         self.file.write_text(yaml.safe_dump(document))
 
     def slow(self) -> None:
-        """Let fio do next to nothing while it measures: the machine is for others, too."""
-        lines = 'case "$*" in *time_based*) exec $real "$@" --rate_iops=50;; esac'
+        """Let fio do next to nothing while it measures: the machine is for others, too. While the file `hold` is there
+        it does not begin."""
+        wait = f"while [ -e {self.place}/hold ]; do sleep 0.1; done"
+        lines = f'case "$*" in *time_based*) {wait}; exec $real "$@" --rate_iops=50;; esac'
         self.path = script(self.place / "bin", "fio", lines, self.path)
 
     @property

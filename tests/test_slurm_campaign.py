@@ -87,7 +87,7 @@ def job_out_of_time(stage: Stage) -> None:
 @story("run/interrupted", "run/snakemake-killed")
 def interrupted(stage: Stage) -> None:
     """Ctrl-C, and then SIGKILL; its job lives on, and the run after it waits for that."""
-    campaign = SlurmCampaign(stage, [MANY | {"repetitions": 14}])
+    campaign = SlurmCampaign(stage, [MANY | {"repetitions": 8}])
     campaign.slow()
     with mounted(stage.cluster, campaign.target):
         run = campaign.start("--until", "merge")
@@ -100,6 +100,7 @@ def interrupted(stage: Stage) -> None:
 
         run = campaign.start("--until", "merge")
         campaign.wait_for_records(len(campaign.records()) + 2)
+        (stage.place / "hold").touch()
         run.process.kill()
         run.end()
         until(lambda: not campaign.processes("pending"))
@@ -107,6 +108,8 @@ def interrupted(stage: Stage) -> None:
         assert job.state == "RUNNING"
         campaign.snakemake("--unlock")
         run = campaign.start("--until", "merge")
+        run.says("jobs of an earlier run")
+        (stage.place / "hold").unlink()
         holds("run/snakemake-killed", run.end(), run.said(), campaign)
     campaign.once()
     campaign.nothing_lives()
