@@ -42,7 +42,7 @@ test-tools:
 	@scripts/make-venv --apt test
 
 .PHONY: test
-test: test-tools ## all tests, within 15 minutes
+test: test-tools ## all tests, some 20 minutes
 	@$(PYTEST)
 
 .PHONY: soak
