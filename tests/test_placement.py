@@ -1,0 +1,269 @@
+"""Which CPUs the ranks of a node get: worked by hand on small machines, and what must hold on any."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iosweep.cpus import NO_CPUS, CpuSet, Topology, listed, parse
+from iosweep.placement import Binding, Policy, Width, common, place, usable
+from topologies import (
+    AWS_192,
+    FAR_MEMORY,
+    FAST_AND_SLOW,
+    HYPER_96,
+    INTERLEAVED_64,
+    INTERLEAVED_CACHES,
+    ONE_NODE,
+    WEKA_56,
+    Machine,
+    machine,
+)
+
+repeatable = settings(derandomize=True)
+#: Two sockets of two NUMA nodes of two cores: 0-1, 2-3 | 4-5, 6-7; second threads 8-15.
+SMALL = machine(2, 2, 2, threads=2)
+#: NUMA nodes that are numbered the other way round.
+TURNED = replace(machine(1, 2, 2), numa={0: range(2, 4), 1: range(2)})
+
+
+def placed(made: Machine, ranks: int, policy: Policy, without: str = "", width: Width = "cpu", near: str = "") -> str:
+    """The CPUs of the ranks in words: `0 2 4+12`."""
+    topology = made.topology
+    free = usable(made.cpus, topology.with_siblings(parse(without)))
+    binding = place(ranks, free, topology, policy, width, parse(near))
+    return " ".join("+".join(map(str, sorted(cpus))) for cpus in binding.ranks)
+
+
+# By hand
+
+
+@pytest.mark.parametrize(
+    ("made", "policy", "ranks", "without", "expected"),
+    [
+        # spread: sockets in turn, then their NUMA nodes; siblings when every core has a rank
+        (SMALL, "spread", 4, "", "0 4 2 6"),
+        (SMALL, "spread", 8, "", "0 4 2 6 1 5 3 7"),
+        (SMALL, "spread", 10, "", "0 4 2 6 1 5 3 7 8 12"),
+        (SMALL, "spread", 17, "", "0 4 2 6 1 5 3 7 8 12 10 14 9 13 11 15 0"),
+        # a node with one core less drops out, and its siblings wait as all do
+        (SMALL, "spread", 9, "0", "1 4 2 6 5 3 7 9 12"),
+        (SMALL, "spread", 4, "0-3", "4 6 5 7"),
+        # pack: a NUMA node to its last sibling, then the next
+        (SMALL, "pack", 6, "", "0 1 8 9 2 3"),
+        (SMALL, "pack", 4, "0,8", "1 9 2 3"),
+        (SMALL, "pack", 17, "", "0 1 8 9 2 3 10 11 4 5 12 13 6 7 14 15 0"),
+        # the documentation's: WEKA on the last four of NUMA node 1
+        (WEKA_56, "spread", 6, "24-27", "0 28 14 42 1 29"),
+        (WEKA_56, "pack", 3, "24-27", "0 1 2"),
+        (INTERLEAVED_64, "spread", 4, "56-63", "0 1 2 3"),
+        (INTERLEAVED_64, "pack", 4, "56-63", "0 2 4 6"),
+        (HYPER_96, "spread", 3, "47", "0 24 1"),
+        (AWS_192, "pack", 49, "191", " ".join(map(str, range(48))) + " 96"),
+        (FAST_AND_SLOW, "spread", 13, "", "0 2 4 6 8 9 10 11 12 13 14 15 1"),
+        (INTERLEAVED_CACHES, "pack", 4, "", "0 4 8 12"),
+        # one NUMA node over two sockets: the sockets in turn all the same
+        (ONE_NODE, "spread", 4, "", "0 4 1 5"),
+        (ONE_NODE, "pack", 10, "", "0 1 2 3 8 9 10 11 4 5"),
+        (TURNED, "pack", 4, "", "0 1 2 3"),
+        (FAR_MEMORY, "spread", 4, "", "0 4 1 5"),
+    ],
+)
+def test_by_hand(made: Machine, policy: Policy, ranks: int, without: str, expected: str) -> None:
+    assert placed(made, ranks, policy, without) == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "ranks", "without", "expected"),
+    [
+        ("spread", 4, "", "0+8 4+12 2+10 6+14"),
+        ("pack", 3, "", "0+8 1+9 2+10"),
+        ("spread", 9, "", "0+8 4+12 2+10 6+14 1+9 5+13 3+11 7+15 0+8"),
+        ("pack", 2, "0", "1+9 2+10"),
+    ],
+)
+def test_a_core_for_each_rank(policy: Policy, ranks: int, without: str, expected: str) -> None:
+    assert placed(SMALL, ranks, policy, without, "core") == expected
+
+
+def test_a_core_of_which_the_job_has_one_thread() -> None:
+    binding = place(3, frozenset({0, 1, 9}), SMALL.topology, "pack", "core")
+    assert binding.ranks == ({0}, {1, 9}, {0})
+
+
+@pytest.mark.parametrize(
+    ("near", "without", "ranks", "expected"),
+    [
+        ("4-7,12-15", "", 6, "4 5 12 13 6 7"),
+        ("2-3,10-11", "", 6, "2 3 10 11 0 1"),  # its siblings before a far core
+        ("2-3,10-11", "2", 4, "3 11 0 1"),
+        ("2-3,10-11", "2-3", 2, "0 1"),  # all that is near is reserved
+        ("", "", 2, "0 1"),  # not known: as pack
+        ("100-103", "", 2, "0 1"),
+    ],
+)
+def test_near_a_nic(near: str, without: str, ranks: int, expected: str) -> None:
+    assert placed(SMALL, ranks, "near_nic", without, near=near) == expected
+
+
+def test_near_the_nic_of_the_documentation() -> None:
+    """Its NIC is in NUMA node 1, where WEKA has 24-27: ten ranks beside these, the others elsewhere."""
+    assert placed(WEKA_56, 12, "near_nic", "24-27", near="14-27") == "14 15 16 17 18 19 20 21 22 23 0 1"
+
+
+@pytest.mark.parametrize("policy", get_args(Policy))
+def test_where_sys_says_nothing(policy: Policy) -> None:
+    nothing = Topology((), (), {})
+    assert [listed(cpus) for cpus in place(3, frozenset({5, 3}), nothing, policy).ranks] == ["3", "5", "3"]
+    assert [listed(cpus) for cpus in place(2, frozenset({5, 3}), nothing, policy, "core").ranks] == ["3", "5"]
+
+
+@pytest.mark.parametrize("policy", get_args(Policy))
+def test_no_usable_cpu(policy: Policy) -> None:
+    with pytest.raises(ValueError, match="no usable CPU"):
+        place(1, usable({0, 1}, {0, 1, 2}), SMALL.topology, policy)
+
+
+def test_what_several_nodes_have_in_common() -> None:
+    shared, beyond = common({"n1": parse("0-7"), "n2": parse("0-5"), "n3": parse("0-5,9")})
+    assert (listed(shared), {host: listed(cpus) for host, cpus in beyond.items()}) == ("0-5", {"n1": "6-7", "n3": "9"})
+    assert common({"n1": parse("1-3")}) == (parse("1-3"), {})
+    assert common({"n1": parse("0-1"), "n2": parse("2")}) == (NO_CPUS, {"n1": parse("0-1"), "n2": parse("2")})
+
+
+# On any machine
+
+
+@st.composite
+def cases(draw: st.DrawFn, policies: tuple[Any, ...] = get_args(Policy)) -> tuple[Topology, CpuSet, Policy, CpuSet]:
+    """A machine, what may be used of it and is not reserved, a policy, CPUs near a NIC. Its numbers are dealt out
+    anyhow, cores and nodes are of any size: more than there is in the field, and than any rule by numbers stands."""
+    sizes = draw(
+        st.lists(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=4), max_size=3), min_size=1, max_size=3)
+    )
+    numbers = iter(draw(st.permutations(range(sum(sum(map(sum, socket)) for socket in sizes) or 1))))
+    made = [[[frozenset(next(numbers) for _ in range(core)) for core in node] for node in socket] for socket in sizes]
+    nodes = [node for socket in made for node in socket]
+    numa = {k: NO_CPUS.union(*node) for k, node in enumerate(nodes)} if draw(st.booleans()) else {}
+    cores = tuple(core for node in nodes for core in node)
+    sockets = tuple(filter(None, (NO_CPUS.union(*(core for node in socket for core in node)) for socket in made)))
+    known = sorted(NO_CPUS.union(*cores)) or [0]
+    some = st.frozensets(st.sampled_from(known), min_size=1)
+    free = draw(st.one_of(st.just(frozenset(known)), some, some.map(lambda cpus: cpus | {900, 901})))
+    near = draw(some) if draw(st.booleans()) else NO_CPUS
+    return Topology(cores, sockets, numa), free, draw(st.sampled_from(policies)), near
+
+
+widths = st.sampled_from(get_args(Width))
+ranks = st.integers(1, 120)
+
+
+@repeatable
+@given(cases(), widths, ranks, st.data())
+def test_what_is_reserved_is_never_touched(case: Any, width: Width, count: int, data: st.DataObject) -> None:
+    topology, allowed, policy, near = case
+    reserved = topology.with_siblings(data.draw(st.frozensets(st.sampled_from(sorted(allowed)))))
+    free = usable(allowed, reserved)
+    if not free:
+        with pytest.raises(ValueError, match="no usable CPU"):
+            place(count, free, topology, policy, width, near)
+        return
+    binding = place(count, free, topology, policy, width, near)
+    assert not binding.union & reserved
+    assert binding.union <= allowed
+    assert binding.usable == free
+    assert all(binding.ranks)
+    assert len(binding.ranks) == count
+
+
+@repeatable
+@given(cases(), widths, ranks)
+def test_none_is_taken_twice_before_all_are_taken(case: Any, width: Width, count: int) -> None:
+    topology, free, policy, near = case
+    whole = [core & free for core in topology.cores if core & free] + [{c} for c in free - topology.cpus]
+    places = {frozenset(cpus) for cpus in (whole if width == "core" else [{cpu} for cpu in free])}
+    taken = Counter(place(count, free, topology, policy, width, near).ranks)
+    assert set(taken) <= places
+    assert max(taken.values()) - min(taken[one] for one in places) <= 1
+
+
+@repeatable
+@given(cases(), widths, ranks)
+def test_one_rank_more_moves_no_other(case: Any, width: Width, count: int) -> None:
+    topology, free, policy, near = case
+    more = place(count + 1, free, topology, policy, width, near)
+    assert more.ranks[:-1] == place(count, free, topology, policy, width, near).ranks
+    assert isinstance(more, Binding)
+
+
+def rows(topology: Topology, free: CpuSet) -> dict[int, int]:
+    """CPU -> how many CPUs of its core come before it: 0 for one of each core."""
+    return {cpu: k for core in topology.cores for k, cpu in enumerate(sorted(core & free))}
+
+
+def groups(topology: Topology) -> list[CpuSet]:
+    """NUMA nodes; sockets where none is known."""
+    return list(topology.numa.values()) or list(topology.sockets)
+
+
+@repeatable
+@given(cases(policies=("spread",)), ranks)
+def test_spread_uses_a_core_of_every_node_before_a_sibling(case: Any, count: int) -> None:
+    topology, free, policy, _ = case
+    free &= topology.cpus
+    if not free:
+        return
+    row, nodes = rows(topology, free), groups(topology)
+    order = [cpu for (cpu,) in place(min(count, len(free)), free, topology, policy).ranks]
+    assert [row[cpu] for cpu in order] == sorted(row[cpu] for cpu in order)
+    for n in range(1, len(order) + 1):
+        level = row[order[n - 1]]
+        used = {cpu for cpu in order[:n] if row[cpu] == level}
+        left = {cpu for cpu in free - used if row[cpu] == level}
+        open_ones = [len(node & used) for node in nodes if node & left]
+        most = max(len(node & used) for node in nodes)
+        assert all(most - count <= 1 for count in open_ones), "balanced, but for nodes that have none left"
+
+
+@repeatable
+@given(cases(policies=("pack",)), ranks)
+def test_pack_fills_one_node_after_another(case: Any, count: int) -> None:
+    topology, free, policy, _ = case
+    free &= topology.cpus
+    if not free:
+        return
+    row, nodes = rows(topology, free), groups(topology)
+    order = [cpu for (cpu,) in place(min(count, len(free)), free, topology, policy).ranks]
+    of = {cpu: k for k, node in enumerate(nodes) for cpu in node}
+    begun = [k for k, _ in pairwise([*(of[cpu] for cpu in order), -1])]
+    assert len(set(begun)) == 1 + sum(a != b for a, b in pairwise(begun)), "no node is left and begun again"
+    for k in set(begun[:-1]) - {begun[-1]}:
+        assert nodes[k] & free <= set(order)
+    for k in set(begun):
+        inside = [row[cpu] for cpu in order if of[cpu] == k]
+        assert inside == sorted(inside), "one of each core first"
+
+
+@repeatable
+@given(cases(policies=("near_nic",)), ranks)
+def test_near_cpus_come_first(case: Any, count: int) -> None:
+    topology, free, policy, near = case
+    order = [cpu for (cpu,) in place(min(count, len(free)), free, topology, policy, "cpu", near).ranks]
+    assert all(cpu in near for cpu in order[: len(free & near)])
+
+
+def test_ranks_that_share_a_core_are_crowded() -> None:
+    cores = tuple(parse(f"{cpu},{cpu + 4}") for cpu in range(4))
+    node = Topology(cores, (parse("0-7"),), {0: parse("0-7")})
+    usable = parse("1-7")
+    for width in ("cpu", "core"):
+        assert [place(ranks, usable, node, "spread", width).crowded for ranks in (1, 4, 5, 8)] == [
+            False,
+            False,
+            True,
+            True,
+        ]
