@@ -125,10 +125,26 @@ class Campaign:
         return {(p, n) for p, n in self.stored() if re.fullmatch(r"r\d+-\d+\.json", n)}
 
 
-def wait_for(condition, seconds=60):
-    """Wait until something is so; fails after a long while."""
+def wait_for(condition, seconds=60, over=lambda: None, pause_s=0.02):
+    """Wait until something is so, and return it; fails after a long while. `over`: what has ended says, or None while
+    it lives: then there is nothing more to wait for."""
     end = time.monotonic() + seconds
-    while not (value := condition()):
+    while True:
+        last = over()  # first: it may do what is waited for, and end
+        if value := condition():
+            return value
+        assert last is None, f"what was waited for has ended: {last}"
         assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
-    return value
+        time.sleep(pause_s)
+
+
+def over(process):
+    """For `wait_for`: what a process says (if we read it), once it has ended."""
+
+    def last():
+        if process.poll() is None:
+            return None
+        said = [part for part in (process.communicate() if process.stdout or process.stderr else ()) if part]
+        return f"exit code {process.returncode} {said}"
+
+    return last

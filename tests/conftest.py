@@ -5,23 +5,37 @@ with `--require=fio,chromium` only one whose reason starts with such a name and 
 fixtures here do.
 """
 
+import ctypes
 import gc
 import os
 import shutil
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 import slurm as clusters
 import standins
+from iosweep import launch, programs
 
 # Shared machines are slow at times, and a deadline per example would then fail a test that is right.
 settings.register_profile("iosweep", deadline=None)
 settings.register_profile("soak", deadline=None, max_examples=2000)
+
+
+_CLONE_NEWNS = 0x00020000  # os.unshare is there since Python 3.12
+#: The stories of both are told beside each other (slurm_campaign.py), so one worker waits for them all.
+STORIES = ("test_slurm_campaign.py", "test_slurm_faults.py")
+#: What takes a minute or so.
+LONGEST = (
+    "stories", "test_workflow.py", "test_faults.py", "test_demo.py", "test_runner.py", "test_benchmarks.py",
+    "test_report_browser.py", "test_kills.py", "test_mpi_campaign.py", "test_slurm_profile.py",
+)  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,9 +45,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A job in the background of a script ignores Ctrl-C, and so would everything that the tests start and interrupt.
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("soak" if config.getoption("soak") else "iosweep")
     if config.getoption("require"):
         # A module that is refused its skip must not keep all the others from running.
@@ -46,6 +57,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("soak")]
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """`-n`: a worker takes whole files, which have fixtures in common, and those that last longest first."""
+    from xdist.scheduler import LoadScopeScheduling  # not every environment has it
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0].rpartition("/")[2]
+            return "stories" if file in STORIES else file
+
+        def _assign_work_unit(self, node: Any) -> None:
+            lasts = {file: n for n, file in enumerate(LONGEST)}
+            first = min(self.workqueue, key=lambda file: lasts.get(file, len(lasts)))
+            self.workqueue.move_to_end(first, last=False)
+            super()._assign_work_unit(node)
+
+    return ByFile(config, log)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -93,6 +123,31 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("NOT TESTED HERE", yellow=True, bold=True)
         for reason, count in sorted(reasons.items()):
             terminalreporter.write_line(f"{count} skipped: {reason}", yellow=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals() -> None:
+    """A job in the background of a script ignores Ctrl-C, and all under nohup the end of the terminal; so would
+    everything that the tests start and send these signals to. What has a handler here starts with none there."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_mounts() -> None:
+    """What root mounts here is seen here only. A cluster of another worker would keep it, and with it a file system
+    that was unmounted and is to be mounted anew."""
+    if os.geteuid() == 0 and ctypes.CDLL(None).unshare(_CLONE_NEWNS) == 0:
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> Iterator[None]:
+    """The programs that a test found on its PATH are not those of the next."""
+    yield
+    for known in (programs.sha256, launch.mpiexec):
+        known.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ import yaml
 
 import slurm as clusters
 from allocation import Allocation
-from campaign import ROOT, Campaign
+from campaign import ROOT, Campaign, wait_for
 from conftest import tidy
 from slurm import Cluster, Inside
 
@@ -54,13 +54,9 @@ LANES = 4
 LIMITS = {"retried": "0%", "fill": "100%", "share_of_free": "100%"}
 
 
-def until(condition: Callable[[], Any]) -> Any:
-    """Wait until something is so, and return it. It looks seldom: what is waited for needs the CPUs."""
-    end = time.monotonic() + PATIENCE_S
-    while not (value := condition()):
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.2)
-    return value
+def until(condition: Callable[[], Any], over: Callable[[], str | None] = lambda: None) -> Any:
+    """`wait_for` that looks seldom: what is waited for needs the CPUs."""
+    return wait_for(condition, PATIENCE_S, over, pause_s=0.2)
 
 
 @dataclass(frozen=True)
@@ -181,15 +177,37 @@ class Marked:
                         found.append(process)
         return found
 
+    def over(self) -> str | None:
+        """What the last that was started of it said, if that has ended."""
+        raise NotImplementedError
+
     def tool(self, word: str, node: str) -> list[psutil.Process]:
         """Wait until it runs there, and a moment longer."""
-        found: list[psutil.Process] = until(lambda: self.processes(word, node))
+        found: list[psutil.Process] = until(lambda: self.processes(word, node), self.over)
         time.sleep(0.3)
         return found
 
     def nothing_lives(self) -> None:
         """Wait until that is so."""
-        until(lambda: not self.processes())
+        seen: list[psutil.Process] = []
+
+        def gone() -> bool:
+            seen[:] = self.processes()
+            return not seen
+
+        try:
+            until(gone)
+        except AssertionError:
+            raise AssertionError("\n".join(["these live:", *map(_described, seen)])) from None
+
+
+def _described(process: psutil.Process) -> str:
+    """What it is, what it does, and below what it is."""
+    try:
+        kernel = Path(f"/proc/{process.pid}/wchan").read_text()
+        return f"{process.as_dict(['pid', 'ppid', 'status', 'cmdline'])} in {kernel}, below {process.parents()}"
+    except (OSError, psutil.Error) as error:
+        return str(error)
 
 
 class Stored:
@@ -226,9 +244,13 @@ class Job:
     def state(self) -> str:
         return told(self.cluster, self.id)["JobState"]
 
+    @property
+    def over(self) -> bool:
+        return self.state not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
+
     def end(self) -> int | str:
         """Wait for it: its exit code, or the state in which Slurm ended it."""
-        until(lambda: self.state not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"))
+        until(lambda: self.over)
         code, _, sig = told(self.cluster, self.id)["ExitCode"].partition(":")
         if self.state not in ("COMPLETED", "FAILED"):
             return self.state
@@ -256,6 +278,7 @@ class Case(Allocation, Marked, Stored):
         #: what the job has in its environment
         self.more: dict[str, str] = {}
         self.launcher = "srun"
+        self._job: Job | None = None
         self.locks = stage.place / "locks"
         self.locks.mkdir(exist_ok=True)
         super().__init__(stage.place)
@@ -279,7 +302,11 @@ class Case(Allocation, Marked, Stored):
         environment = {"PATH": self.path, "COLUMNS": "300", **self.mark, **self.more}
         script = '#!/bin/sh\nexec "$@"\n'
         done = self.cluster.run([*sbatch, *command], cwd=self.place, env=environment, input=script)
-        return Job(self.cluster, done.stdout.strip(), output)
+        self._job = Job(self.cluster, done.stdout.strip(), output)
+        return self._job
+
+    def over(self) -> str | None:
+        return f"{self._job.state}: {self._job.said()}" if self._job and self._job.over else None
 
     def script(self, program: str, lines: str) -> None:
         """Have a program run these shell lines first, until `more` is cleared; $real is the program itself."""
@@ -312,6 +339,7 @@ class SlurmCampaign(Campaign, Marked, Stored):
         Marked.__init__(self)
         self.cluster, self._sweeps, self._resources = stage.cluster, list(sweeps), RESOURCES | resources
         self.path, self._runs = stage.path, stage.runs
+        self._run: Run | None = None
         (stage.place / "locks").mkdir()
         super().__init__(stage.place)
 
@@ -344,9 +372,9 @@ class SlurmCampaign(Campaign, Marked, Stored):
         ]  # fmt: skip
 
     def start(self, *arguments: str) -> "Run":
-        run = Run(self, arguments)
-        self._runs.append(run)
-        return run
+        self._run = Run(self, arguments)
+        self._runs.append(self._run)
+        return self._run
 
     def snakemake(self, *arguments: str, env: Mapping[str, str] | None = None, code: int | None = 0) -> str:
         run = self.start(*arguments)
@@ -354,7 +382,10 @@ class SlurmCampaign(Campaign, Marked, Stored):
         return run.said()
 
     def wait_for_records(self, count: int) -> None:
-        until(lambda: len(self.records()) >= count)
+        until(lambda: len(self.records()) >= count, self.over)
+
+    def over(self) -> str | None:
+        return self._run.said() if self._run and self._run.process.poll() is not None else None
 
     def once(self) -> None:
         """See that every repetition was measured once."""

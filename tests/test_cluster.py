@@ -1,5 +1,6 @@
 """The test cluster is what other tests take it for: several machines that leave no trace on this one."""
 
+import contextlib
 import os
 import pty
 import shutil
@@ -29,24 +30,32 @@ def until(reached, seconds=10):
 
 
 def seen_outside():
-    """Slurm's files on this machine, and the networks that daemons of our clusters can listen on."""
-    ours = psutil.Process().children(recursive=True)
-    daemons = [process for process in ours if process.name() in ("munged", "slurmctld", "slurmd")]
-    files = [*Path("/etc/slurm").iterdir(), *Path("/run/munge").glob("*")]
-    return sorted(files), {str(Path(f"/proc/{daemon.pid}/ns/net").readlink()) for daemon in daemons}
+    """Slurm's files on this machine."""
+    return sorted([*Path("/etc/slurm").iterdir(), *Path("/run/munge").glob("*")])
+
+
+def networks(cluster):
+    """What the daemons of a cluster can listen on. Others' may come and go beside it."""
+    found = set()
+    for member in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error, OSError):
+            if str(cluster.state) in member.cmdline():
+                below = [p for p in member.children(recursive=True) if p.name() in ("munged", "slurmctld", "slurmd")]
+                found |= {str(Path(f"/proc/{daemon.pid}/ns/net").readlink()) for daemon in below}
+    return found
 
 
 def test_it_leaves_this_machine_as_it_is(slurm):
-    files, networks = seen_outside()
-    assert len(networks) == 1 + len(NODES)
+    files, first, here = seen_outside(), networks(slurm), str(Path("/proc/self/ns/net").readlink())
+    assert len(first - {here}) == 1 + len(NODES)
     with Cluster().up() as second:  # beside the session's
-        assert seen_outside()[0] == files
-        assert len(seen_outside()[1] - {str(Path("/proc/self/ns/net").readlink())}) == 2 * (1 + len(NODES))
+        assert seen_outside() == files
+        assert len(networks(second) - first - {here}) == 1 + len(NODES)
         assert str(second.state) not in Path("/proc/self/mountinfo").read_text()
         for cluster in (slurm, second):
             said = cluster.run(["srun", "--nodes=2", "--label", "hostname"]).stdout
             assert sorted(said.split()) == ["0:", "1:", "n1", "n2"]
-    assert seen_outside()[0] == files
+    assert seen_outside() == files
     assert not second.state.exists()
 
 
@@ -241,7 +250,8 @@ def make_cluster(slurm_session, tmp_path):
     for name in ("make-venv", "debian-packages"):
         (tmp_path / "scripts" / name).write_text("#!/bin/sh\n")
         (tmp_path / "scripts" / name).chmod(0o755)
-    return ["make", "--no-print-directory", f"--directory={tmp_path}", "cluster"]
+    ours = ["env", "--unset=MAKEFLAGS", "--unset=ARGS"]  # we may be below a `make test ARGS=...`
+    return [*ours, "make", "--no-print-directory", f"--directory={tmp_path}", "cluster"]
 
 
 def test_make_cluster_runs_a_command(make_cluster):
@@ -264,7 +274,10 @@ def test_make_cluster_gives_a_shell(make_cluster, tmp_path):
     def read_until(text):
         nonlocal said
         while text.encode() not in said:
-            said += os.read(ours, 4096)
+            try:
+                said += os.read(ours, 4096)
+            except OSError:
+                pytest.fail(f"it has ended with {shell.wait()}: {said.decode()}")
         before, _, said = said.partition(text.encode())
         return before.decode()
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from allocation import SWEEP, Allocation, said
-from campaign import wait_for
+from campaign import over, wait_for
 from iosweep.report import page
 
 pytestmark = pytest.mark.usefixtures("fio")
@@ -139,6 +139,17 @@ def test_sixty_points_and_a_runner_that_is_killed(killed: Killed, rounds: Callab
 SIX: dict[str, Any] = SIXTY | {"axes": {"transfer_size": ["4k", "8k", "16k"], "threads_per_node": [1, 2]}}
 
 
+def all_stopped(runner: psutil.Process) -> set[psutil.Process]:
+    """A runner and all below it, stopped, so that none starts another that would not be killed."""
+    found: set[psutil.Process] = set()
+    while new := {runner, *runner.children(recursive=True)} - found:
+        for process in new:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.suspend()
+        found |= new
+    return found
+
+
 def test_all_processes_are_killed(killed: Killed, rounds: Callable[[int, int], int]) -> None:
     """As when memory is out, or a node is rebooted."""
     killed.configure(SIX | {"repetitions": rounds(2, 20)})
@@ -148,7 +159,7 @@ def test_all_processes_are_killed(killed: Killed, rounds: Callable[[int, int], i
         runner = killed.start()
         time.sleep(moments.uniform(0.3, 1.3))
         assert runner.poll() is None, "it was done before it was killed: more repetitions are needed"
-        for process in [*psutil.Process(runner.pid).children(recursive=True), runner]:
+        for process in all_stopped(psutil.Process(runner.pid)):
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         runner.wait()
@@ -170,7 +181,7 @@ def agent_of(runner: subprocess.Popen[bytes]) -> psutil.Process | None:
 
 def test_agents_are_killed(killed: Killed, rounds: Callable[[int, int], int]) -> None:
     """The runner goes on with another one, and tries again what was in flight; or it ends in good order."""
-    killed.configure(SIX | {"repetitions": rounds(2, 30)}, limits={"retried": "100%", "fill": "100%"})
+    killed.configure(SIX | {"repetitions": rounds(4, 40)}, limits={"retried": "100%", "fill": "100%"})
     moments = random.Random(3)
     runner = killed.start()
     kills = 0
@@ -214,7 +225,7 @@ def test_killed_while_it_tidies_up(killed: Killed, rounds: Callable[[int, int], 
     moments = random.Random(4)
     for n in range(rounds(4, 40)):
         runner = killed.start()
-        wait_for(lambda: len(killed.stored()) == 4, 30)
+        wait_for(lambda: len(killed.stored()) == 4, 30, over(runner))
         # when it is started again it goes on where it was killed, and takes a while to get there
         time.sleep(moments.uniform(0.2, 0.6) if n else moments.uniform(0, 0.1))
         os.kill(runner.pid, signal.SIGKILL)

@@ -201,7 +201,8 @@ def test_what_prints_without_end_is_ended() -> None:
 
 
 def test_what_starts_others_all_the_time_is_ended(tmp_path: Path) -> None:
-    script = "while :; do setsid sleep 4321.5 & setsid sh -c 'sleep 4321.5 & sleep 4321.5' & done"
+    ours = f"4321.{os.getpid()}"  # no other test's, nor that of tests beside these
+    script = f"while :; do setsid sleep {ours} & setsid sh -c 'sleep {ours} & sleep {ours}' & done"
     found = run(
         """
         done = [go(["sh", "-c", sys.argv[1]], 0.1) for _ in range(3)]
@@ -210,7 +211,7 @@ def test_what_starts_others_all_the_time_is_ended(tmp_path: Path) -> None:
         script,
     )
     assert found == [[True, 0]] * 3 + [[]]
-    assert ended([p.pid for p in psutil.process_iter(["cmdline"]) if "4321.5" in " ".join(p.info["cmdline"] or [])])
+    assert ended([p.pid for p in psutil.process_iter(["cmdline"]) if ours in " ".join(p.info["cmdline"] or [])])
 
 
 def test_output_until_the_time_limit_is_kept() -> None:

@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
@@ -19,9 +21,18 @@ except Stopped as stopped:
 """
 
 
-def started(*works_for: int, setup: str = "") -> subprocess.Popen[str]:
-    argv = [sys.executable, "-c", setup + PROGRAM, *map(str, works_for)]
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+@contextmanager
+def running(*argv: str) -> Iterator[subprocess.Popen[str]]:
+    """It is not waited for where a test fails."""
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def started(*works_for: int, setup: str = "") -> AbstractContextManager[subprocess.Popen[str]]:
+    return running(sys.executable, "-c", setup + PROGRAM, *map(str, works_for))
 
 
 def on(process: subprocess.Popen[str]) -> None:
@@ -43,7 +54,7 @@ def test_a_second_signal_changes_nothing() -> None:
         "        try: print('on', flush=True); time.sleep(600)\n"
         "        finally: print('ending', flush=True); time.sleep(0.3)",
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+    with running(sys.executable, "-c", program) as process:
         on(process)
         process.send_signal(signal.SIGTERM)
         assert process.stdout
@@ -64,14 +75,11 @@ def test_what_is_ignored_stays_ignored() -> None:
 
 @pytest.mark.parametrize("first", [False, True])
 def test_the_end_of_whoever_it_works_for(first: bool) -> None:
-    with subprocess.Popen(["sleep", "600"]) as one, subprocess.Popen(["sleep", "600"]) as other:
-        with started(one.pid, other.pid) as process:
-            on(process)
-            ended = one if first else other
-            ended.kill()
-            assert process.communicate(timeout=30)[0] == f"the end of process {ended.pid}, which had started it\n"
-        one.kill()
-        other.kill()
+    with running("sleep", "600") as one, running("sleep", "600") as other, started(one.pid, other.pid) as process:
+        on(process)
+        ended = one if first else other
+        ended.kill()
+        assert process.communicate(timeout=30)[0] == f"the end of process {ended.pid}, which had started it\n"
 
 
 def test_whoever_it_works_for_is_gone_already() -> None:

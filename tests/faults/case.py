@@ -65,6 +65,10 @@ class Run:
     def said(self) -> str:
         return self._said.read_text(errors="replace")
 
+    def over(self) -> str | None:
+        """What it said, if it has ended. For `wait_for`."""
+        return None if self.process.poll() is None else self.said()
+
     def processes(self) -> list[psutil.Process]:
         """What lives of it, daemons included."""
         found = []
@@ -86,7 +90,7 @@ class Run:
                         found.append(process)
             return found if len(found) > 1 else []
 
-        wait_for(running, PATIENCE_S)
+        wait_for(running, PATIENCE_S, self.over)
         time.sleep(0.1)
         return running()
 

@@ -75,5 +75,5 @@ def quota_too_small(case: Case) -> Happening:
 @fault(on=mounts.btrfs)
 def quota_while_it_writes(case: Case) -> Happening:
     limit = "btrfs qgroup limit"
-    case.at_call(f'{limit} 1m {case.mount}; "$fio" "$@"; code=$?; {limit} none {case.mount}; exit $code')
+    case.at_call(f'{limit} 1m {case.mount}; "$fio" "$@" --runtime=60s; code=$?; {limit} none {case.mount}; exit $code')
     yield None

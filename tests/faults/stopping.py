@@ -62,7 +62,7 @@ def stopped_while_a_set_is_written(case: Case) -> Happening:
     case.at_call(f'"$fio" "$@"; truncate -s 4k {file}; sleep 600', nth=1, call=PREPARING)
 
     def stop(run: Run) -> None:
-        wait_for(lambda: file.exists() and file.stat().st_size == 4096)
+        wait_for(lambda: file.exists() and file.stat().st_size == 4096, over=run.over)
         run.process.send_signal(signal.SIGINT)
 
     yield stop
@@ -80,7 +80,7 @@ def stopped_while_it_hangs(case: Case) -> Happening:
     case.at_call(f'"$fio" "$@"; code=$?; kill -STOP {server.pid}; exit $code', nth=1)
 
     def stop(run: Run) -> None:
-        wait_for(lambda: server.status() == psutil.STATUS_STOPPED)
+        wait_for(lambda: server.status() == psutil.STATUS_STOPPED, over=run.over)
         time.sleep(0.3)
         run.process.send_signal(signal.SIGINT)
 

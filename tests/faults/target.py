@@ -16,6 +16,8 @@ from faults.registry import Happening, fault
 #: What the runner waits for a look at the target.
 IMPATIENT = {"deadline": "1s"}
 QUICKLY = {"grace": "700ms"}
+#: For the run that goes on from there.
+PATIENTLY = {"target": {"deadline": "20s"}, "limits": {"grace": "1min"}}
 
 
 # at the start
@@ -236,6 +238,7 @@ def target_hangs_under_a_tool(case: Case) -> Happening:
     case.at_call(f"kill -STOP {mounts.server(case.mount)}")
     yield None
     os.kill(mounts.server(case.mount), signal.SIGCONT)
+    case.reset(**PATIENTLY)
 
 
 @fault(sweep=ONE, target=IMPATIENT, still=False)
@@ -251,3 +254,4 @@ def writers_that_cannot_be_killed(case: Case) -> Happening:
     case.at_call(f"fsfreeze -f {case.mount}")
     yield None
     mounts.run("fsfreeze", "-u", str(case.mount))
+    case.reset(**PATIENTLY)

@@ -7,6 +7,8 @@ from faults.registry import Happening, fault
 
 #: Short enough for a test, long enough for a busy machine.
 QUICKLY = {"grace": "700ms"}
+#: For the run that goes on from there.
+PATIENTLY = {"grace": "1min"}
 #: One point of two ranks.
 RANKS: dict[str, Any] = {
     "name": "s", "tool": "mdtest", "phases": ["create"], "repetitions": 1,
@@ -91,6 +93,7 @@ def endless_output(case: Case) -> Happening:
 def tool_hangs(case: Case) -> Happening:
     case.at_call("exec sleep 600")
     yield None
+    case.reset(limits=PATIENTLY)
 
 
 @fault(limits=QUICKLY)
@@ -98,6 +101,7 @@ def tool_that_will_not_end(case: Case) -> Happening:
     """It ignores SIGTERM; a worker has a session of its own, a daemon has no parent any more."""
     case.at_call("trap '' TERM; setsid sleep 600 & (setsid setsid sleep 600 &); while :; do sleep 600; done")
     yield None
+    case.reset(limits=PATIENTLY)
 
 
 @fault()
