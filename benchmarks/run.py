@@ -24,10 +24,12 @@ import measure
 import merging
 import planning
 import reporting
+import sampling
 from measure import CannotRun, Row, Size
 
 BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "fidelity": fidelity.run,
+    "sampling": sampling.run,
     "idle": harness.idle,
     "real": harness.real,
     "plan": planning.run,
@@ -75,7 +77,7 @@ def _arguments() -> argparse.Namespace:
     sizes = parser.add_mutually_exclusive_group()
     for name, doc in (
         ("quick", "about two minutes, too small to judge"),
-        ("full", "longer, and 100,000 results merged (about 20 minutes)"),
+        ("full", "longer, and 100,000 results merged (about 35 minutes)"),
         ("tiny", argparse.SUPPRESS),
     ):
         sizes.add_argument(f"--{name}", dest="size", action="store_const", const=name, default="default", help=doc)

@@ -48,6 +48,7 @@ _MDTEST = {
 
 _CONFIGURATION = "campaign: {}\ntarget: {{directory: /mnt/scratch/bench}}\nsweeps:\n  - name: threads\n    tool: fio\n"
 
+NEAR = {"cpus": "0-63", "numa_node": 0}
 NODE = {
     "node": "5f2c9a1e77d04b36",
     "host": "node01",
@@ -59,13 +60,18 @@ NODE = {
     "threads_per_core": 2,
     "cpus_allowed": "0-63",
     "numa": [{"node": 0, "cpus": "0-63", "memory_bytes": 256 * G}],
+    "cores": " ".join(f"{core},{core + 32}" for core in range(32)),
+    "socket_cpus": "0-63",
+    "reserved_cpus": "",
+    "reserved_sources": [],
+    "used_cpus": "0-7",
     "governor": "performance",
     "clocksource": "tsc",
     "transparent_hugepages": "madvise",
     "memory_bytes": 256 * G,
     "nics": [
-        {"name": "ens1f0np0", "state": "up", "speed_bits_per_s": 10**11, "driver": "mlx5_core"},
-        {"name": "ens1f1np1", "state": "off", "speed_bits_per_s": None, "driver": "mlx5_core"},
+        {"name": "ens1f0np0", "state": "up", "speed_bits_per_s": 10**11, "driver": "mlx5_core"} | NEAR,
+        {"name": "ens1f1np1", "state": "off", "speed_bits_per_s": None, "driver": "mlx5_core"} | NEAR,
     ],
     "fstype": "ext4",
     "mount": "29 1 259:2 / /mnt/scratch rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=remount-ro",
@@ -79,6 +85,7 @@ NODE = {
     "target_inodes": 268_435_456,
     "target_free_inodes": 268_001_112,
     "tools": [{"name": "fio", "path": "/usr/bin/fio", "version": "fio-3.33"}],
+    "cpu_findings": [],
 }
 
 Sweep = dict[str, Any]
@@ -99,7 +106,7 @@ CHECKS = {
     "duration": ("suspect", "1.003 s of 1 s"),
     "queue_depth_reached": ("suspect", "99.8 % of the I/Os at the depth asked for"),
     "data_complete": ("invalid", "no holes"),
-    "cpus": ("invalid", "masks inside the usable CPUs"),
+    "pinned": ("invalid", "each on the CPUs planned for it"),
     "client_cache": ("suspect", "O_DIRECT"),
     "server_cache": ("suspect", ""),
     "exclusive": ("suspect", ""),
@@ -334,6 +341,7 @@ def _rows(
         job, on = place(row["nodes"], repetition)
         hosts = [node["host"] for node in on]
         row |= {"host": hosts[0], "hosts": ",".join(hosts), "node": on[0]["node"], "slurm_job": job}
+        row |= {"pinning": "enforce", "placement": "spread", "cpus": "0-7", "reserved_cpus": "", "cpu_looks": 12}
         if job:
             row["ran_on"] = ",".join(f"{host}:{row['threads_per_node']}" for host in hosts)
         factor = speed(row)

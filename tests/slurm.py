@@ -125,13 +125,17 @@ class Inside(subprocess.Popen[str]):
 class Cluster:
     """A cluster: `up` and `down`, or a context that does both.
 
-    `environment`: variables of every command in it, beside those of this process.
+    `environment`: variables of every command in it, beside those of this process. `node_options`: what is added to
+    lines of slurm.conf: NodeName as it stands there -> such as CpuSpecList=1.
     """
 
     nodes = NODES
 
-    def __init__(self, environment: Mapping[str, str] = MPI_ENVIRONMENT) -> None:
+    def __init__(
+        self, environment: Mapping[str, str] = MPI_ENVIRONMENT, node_options: Mapping[str, str] | None = None
+    ) -> None:
         self.environment = environment
+        self._node_options = node_options or {}
         self._members: dict[str, Inside | subprocess.Popen[str]] = {}
         #: Process 1 of each member, as it is outside.
         self._first: dict[str, int] = {}
@@ -291,6 +295,11 @@ class Cluster:
             file = self.state / name
             file.write_text(Template((RECIPE / file.name).read_text()).substitute(words))
             file.chmod(mode)
+        conf = self.state / "etc/slurm.conf"
+        for name, options in self._node_options.items():
+            before, line, after = conf.read_text().partition(f"NodeName={name} ")
+            assert line, f"slurm.conf has no line NodeName={name}"
+            conf.write_text(f"{before}{line}{options} {after}")
         hosts = "".join(f"{address} {name}\n" for name, address in ADDRESSES.items())
         (self.state / "hosts").write_text(f"127.0.0.1 localhost\n{hosts}")
         (self.state / "net").touch()

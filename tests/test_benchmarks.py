@@ -14,6 +14,7 @@ COLUMNS = ["benchmark", "what", "size", "measured", "beside it", "ratio", "budge
 #: benchmark -> (what its rows are at least about, what it needs)
 PROMISED = {
     "fidelity": (["IOPS through iosweep / by hand", "by hand / by hand (the machine's noise)"], "fio"),
+    "sampling": (["IOPS looked at / not", "CPU of the agent that looks, 2 workers"], "fio"),
     "idle": (["CPU per point that does nothing", "wall per point that does nothing", "on disk per repetition"], ""),
     "real": (["wall of 1 s points of fio, data ready", "on disk per repetition"], "fio"),
     "plan": (["snakemake -n", "snakemake -n, memory", "snakemake -n, 4 phases", "snakemake -n, profiles/slurm"], ""),

@@ -33,7 +33,8 @@ def run(*arguments: str) -> int:
     return cli.main(list(arguments))
 
 
-def test_plan_for_a_person(capsys: Capture, place: Path) -> None:
+def test_plan_for_a_person(capsys: Capture, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     assert run("plan", "x.yaml") == 0
     output = capsys.readouterr().out
     words = " ".join(output.split())

@@ -242,20 +242,21 @@ class Agents:
     def clocks(self) -> dict[str, Clock]:
         return {"n1": Clock(0.0, 0.001), "n2": Clock(5.0, 0.002), "n3": Clock(-2.0, 0.003)}
 
-    def run(self, commands: dict[str, list[str]], timeout_s: float) -> dict[str, Any]:
-        self.asked = commands, timeout_s
+    def run(self, commands: dict[str, list[str]], timeout_s: float, cpus: frozenset[int] | None) -> dict[str, Any]:
+        self.asked = commands, timeout_s, cpus
         return {host: (completed(argv=tuple(argv)), 105.0, 107.0) for host, argv in commands.items()}
 
     def call(self, operation: str, *, each: dict[str, Any]) -> dict[str, Any]:
         self.watched = each
-        return {host: {"ranks": 0, "other": other} for host, other in zip(each, (0.25, None), strict=True)}
+        told = {"ranks": 0, "cpus": None}
+        return {host: told | {"other": other} for host, other in zip(each, (0.25, None), strict=True)}
 
 
 def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -> None:
     crew: Any = Agents()
     commands = Commands(agent, SLURM_LAUNCHERS["srun"], tmp_path / "scratch", None, program("/y/sh"), "12", crew)
     done, streams = commands.run(tool(), [["sh", "a"], ["sh", "b"]], 1, 9.0, ("n2", "n3"))
-    assert crew.asked == ({"n2": ["/y/sh", "a"], "n3": ["/y/sh", "b"]}, 9.0)
+    assert crew.asked == ({"n2": ["/y/sh", "a"], "n3": ["/y/sh", "b"]}, 9.0, None)
     common = {"exit_code": 0}
     assert orjson.loads(streams["hosts"]) == [
         {"host": "n2", "started": 100.0, "ended": 102.0, "clock_offset_s": 5.0, "clock_error_s": 0.002, **common},
@@ -513,7 +514,7 @@ def data(tmp_path: Path) -> Path:
 
 def test_client_and_servers(held: Held, fio: Path, tmp_path: Path, data: Path) -> None:
     child = held.start(fio_mode, held.job, tmp_path / "scratch", str(fio), str(data), "")
-    wait_for(lambda: len(held.alive("fio --eta=never", "n1")) == 1)  # the client
+    wait_for(lambda: len(held.alive("fio --eta=never", "n1")) == 1, over=child.over)  # the client
     during = [listening(held, node) for node in held.hosts]
     done, streams, argvs, parsed, left = child.result()
     assert (done.exit_code, done.left_behind, parsed.problems) == (0, 0, []), done

@@ -14,6 +14,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,12 @@ import pytest
 from campaign import wait_for
 from iosweep import crew as agents
 from iosweep import crew_member as member
-from iosweep import process
+from iosweep import launch, process, programs
 from iosweep import slurm as slurm_commands
 from iosweep.agent import TargetError, TargetHangs
 from iosweep.crew import Crew, Lost
 from iosweep.programs import hash_of
+from iosweep.sampling import Wanted
 from slurm import Cluster, Inside
 
 
@@ -60,6 +62,15 @@ class Child:
             raise error
         return value
 
+    def over(self) -> str | None:
+        """What came of it, if it has ended; then there is no result any more. For `wait_for`."""
+        if not select.select([self._answer], [], [], 0)[0]:
+            return None
+        try:
+            return f"it returned {self.result()!r}"
+        except Exception as error:
+            return f"it raised {error!r}"
+
     def signal(self, number: int) -> None:
         """Send it a signal, or nothing if it has ended."""
         with contextlib.suppress(ProcessLookupError):
@@ -71,12 +82,12 @@ class Held:
     """n1 and n2, held by a job without a step. What runs `inside` is on n1, and has of Slurm what a job of Snakemake
     has: the number of the job."""
 
-    hosts = ("n1", "n2")
+    hosts: tuple[str, ...] = ("n1", "n2")
 
-    def __init__(self, cluster: Cluster, *options: str) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: Cluster, *options: str, hosts: tuple[str, ...] = hosts) -> None:
+        self.cluster, self.hosts = cluster, hosts
         self.started: list[Child] = []
-        said = cluster.run(["salloc", "--no-shell", "--nodes=2", "--exclusive", *options]).stderr
+        said = cluster.run(["salloc", "--no-shell", f"--nodes={len(hosts)}", "--exclusive", *options]).stderr
         self.job = re.findall(r"Granted job allocation (\d+)", said)[0]
         self._there: dict[str, Inside] = {node: cluster.popen(["sleep", "infinity"], on=node) for node in self.hosts}
 
@@ -87,10 +98,10 @@ class Held:
         self.cluster.cancel()
         self.cluster.idle()
 
-    def start(self, act: Callable[..., Any], *arguments: Any, on: str = "n1") -> Child:
+    def start(self, act: Callable[..., Any], *arguments: Any, on: str = "") -> Child:
         """Run a function there, in a process of its own."""
         (answer, ours), (wait, go) = os.pipe(), os.pipe()
-        spaces = Path(f"/proc/{self._there[on].real}/ns")
+        spaces = Path(f"/proc/{self._there[on or self.hosts[0]].real}/ns")
         entries = [os.open(spaces / kind, os.O_RDONLY) for kind in ("uts", "ipc", "net", "pid", "mnt")]
         libc = ctypes.CDLL(None, use_errno=True)
         if not (parent := os.fork()):
@@ -118,7 +129,7 @@ class Held:
         self.started.append(Child(parent, handle, answer))
         return self.started[-1]
 
-    def inside(self, act: Callable[..., Any], *arguments: Any, on: str = "n1") -> Any:
+    def inside(self, act: Callable[..., Any], *arguments: Any, on: str = "") -> Any:
         return self.start(act, *arguments, on=on).result()
 
     def alive(self, words: str, node: str) -> list[int]:
@@ -134,6 +145,8 @@ def _act(answer: int, variables: dict[str, str], act: Callable[..., Any], argume
     for name in [name for name in os.environ if name.startswith("SLURM_")]:
         del os.environ[name]
     os.environ.update(variables | {"PATH": path})
+    for known in (programs.sha256, launch.mpiexec):  # what the tests before us found on theirs
+        known.cache_clear()
     process.adopt_orphans()
     try:
         said = pickle.dumps((act(*arguments), None))
@@ -293,7 +306,7 @@ def while_sleeping(held: Held, place: Path) -> Child:
     """Both nodes run SLEEP."""
     child = held.start(end_of, held.job, place, dict.fromkeys(held.hosts, SLEEP), 30.0)
     for node in held.hosts:
-        wait_for(lambda node=node: len(held.alive("^sleep 4321", node)) == 2)
+        wait_for(lambda node=node: len(held.alive("^sleep 4321", node)) == 2, over=child.over)
     return child
 
 
@@ -326,7 +339,7 @@ def test_the_runner_is_killed(held: Held, tmp_path: Path) -> None:
 
 def test_a_node_that_does_not_answer(held: Held, tmp_path: Path) -> None:
     child = held.start(end_of, held.job, tmp_path, None, 0.4)
-    wait_for((tmp_path / "ready").exists)
+    wait_for((tmp_path / "ready").exists, over=child.over)
     held.cluster.on("n2", ["pkill", "-STOP", "-f", "iosweep.crew"])
     (tmp_path / "go").touch()
     said, took_s = child.result()
@@ -340,8 +353,9 @@ def test_a_node_that_does_not_answer(held: Held, tmp_path: Path) -> None:
 
 def watched(job: str, program: str, expected: int, words: list[str]) -> dict[str, Any]:
     with crew(job) as agents:
-        agents.call("watch", each=dict.fromkeys(Held.hosts, (program, expected)))
-        agents.call("watch", each=dict.fromkeys(Held.hosts, (program, expected)))  # one that came to nothing
+        wanted = asdict(Wanted(program, expected, ranks=True, masks=False))
+        agents.call("watch", each=dict.fromkeys(Held.hosts, (wanted,)))
+        agents.call("watch", each=dict.fromkeys(Held.hosts, (wanted,)))  # one that came to nothing
         ranks = ("--nodes=2", "--ntasks=4", "--ntasks-per-node=2")
         subprocess.run(["srun", "--overlap", "--overcommit", *ranks, "--cpu-bind=none", program, *words], check=True)
         return agents.call("seen")
@@ -410,11 +424,11 @@ def serve(job: str, place: Path, fail: bool) -> tuple[dict[str, int], str]:
 def test_servers_are_ended(held: Held, tmp_path: Path, fail: bool) -> None:
     before = [listening(held, node) for node in held.hosts]
     child = held.start(serve, held.job, tmp_path, fail)
-    wait_for((tmp_path / "ready").exists)
+    wait_for((tmp_path / "ready").exists, over=child.over)
     during = [listening(held, node) for node in held.hosts]
     (tmp_path / "go").touch()
     if not fail:
-        wait_for((tmp_path / "ended").exists)
+        wait_for((tmp_path / "ended").exists, over=child.over)
         ended = [listening(held, node) for node in held.hosts]
         assert [held.alive("4321.5", node) for node in held.hosts] == [[], []]
         (tmp_path / "go on").touch()
@@ -457,12 +471,12 @@ def srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
     def made(script: str) -> None:
         file = tmp_path / "srun"
         file.write_text(
-            f"#!{sys.executable}\nimport base64, json, os, random, sys, time\n"
+            f"#!{sys.executable}\nimport base64, json, zlib, os, random, sys, time\n"
             "def read():\n    line = sys.stdin.readline()\n    return json.loads(line) if line else sys.exit(0)\n"
             "everybody = next(w for w in sys.argv if '--nodelist' in w).partition('=')[2].split(',')\n"
             "def who(request):\n    return request.get('each') or everybody\n"
             "def pieces(host, value, number, size=9):\n"
-            "    text = base64.b64encode(json.dumps({'value': value}).encode()).decode()\n"
+            "    text = base64.b64encode(zlib.compress(json.dumps({'value': value}).encode())).decode()\n"
             "    parts = [text[i:i + size] for i in range(0, len(text), size)]\n"
             "    return [f'{number} {host} {i}/{len(parts)} {p}' for i, p in enumerate(parts)]\n"
             "def say(*lines):\n    print(*lines, sep='\\n', flush=True)\n"

@@ -28,7 +28,7 @@ def lines(tmp_path: Path, *finished: tuple[Result, dict[str, Judged]]) -> list[s
 
 
 def result(number: int, retried: bool = False) -> Result:
-    return Result("fio.rand_read.1n.1t.4k.qd1.a7067cebd59e", number, 1, True, {}, "t", {}, None, retried,
+    return Result("fio.rand_read.1n.1t.4k.qd1.a7067cebd59e", number, 1, True, {}, "t", {}, None, None, retried,
                   (("rand_read", 5000.0),))  # fmt: skip
 
 

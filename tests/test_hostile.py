@@ -46,6 +46,8 @@ WHOLE: dict[str, Any] = {
         "retried": "10%",
         "fill": "80%",
     },
+    "pinning": "verify",
+    "cpus": {"reserved": "3", "placement": "near_nic", "nic": "ib0", "width": "core", "oversubscribe": False},
     "sweeps": [
         {
             "name": "s",
@@ -183,9 +185,9 @@ def shown(text: str) -> bool:
 EVERYWHERE = tuple(leaves(WHOLE))
 #: Values of these are numbers, sizes, times, shares, words that are known, and names.
 STRICT = tuple(place for place in EVERYWHERE if place not in (*TEXT, *PATH, *KIND))
-NAMES: tuple[Place, ...] = (("campaign",), ("sweeps", 0, "name"))
+NAMES: tuple[Place, ...] = (("campaign",), ("cpus", "nic"), ("sweeps", 0, "name"))
 FLAGS: tuple[Place, ...] = (("sweeps", 0, "options", "o_direct"), ("sweeps", 0, "options", "fsync"))
-FLAGS += (("sweeps", 0, "options", "client_server"),)
+FLAGS += (("sweeps", 0, "options", "client_server"), ("cpus", "oversubscribe"))
 
 
 def wheres(places: tuple[Place, ...]) -> set[str]:
@@ -201,6 +203,7 @@ def test_every_key_is_tried(tmp_path: Path) -> None:
         (WHOLE, models.campaign_model()),
         (WHOLE["target"], models.Target),
         (WHOLE["limits"], models.Limits),
+        (WHOLE["cpus"], models.Cpus),
         (WHOLE["sweeps"][0], sweep),
         (WHOLE["sweeps"][0]["repetitions"], models.Repetitions),
         (WHOLE["sweeps"][1], models.SuiteEntry),
@@ -359,7 +362,7 @@ def listing(directory: Path) -> dict[bytes, tuple[int, int, int]]:
     "place", [ANY, "\U0001f600" * 63, "/".join(["y" * 250] * 15)], ids=["everything", "252 bytes", "nearly 4096 bytes"]
 )
 def test_a_path_is_only_a_path(tmp_path: Path, fio: Path, place: str) -> None:
-    where = tmp_path / place
+    where = Path(str(tmp_path / place)[:3820])  # with names of 255 bytes below the target of it
     where.mkdir(parents=True)
     allocation = Allocation(where, ONE)
     for name in FOREIGN:

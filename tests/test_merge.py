@@ -380,10 +380,71 @@ def test_two_builds_or_targets_share_no_mean(campaign: Campaign, other: dict[str
     campaign.store.commit(first.point, 1, record | other | {"started": "2000-01-01"}, {})
     rows = [r for r in campaign.table() if r["repetition"] is not None]
     assert [(r["repetition"], r["verdict"]) for r in rows] == [(1, "missing"), (2, "valid")]
-    assert "another build of fio, on another target or with another layout" in rows[0]["reasons"]
+    assert "another build of fio, on another target, or with another layout or placement" in rows[0]["reasons"]
 
 
 def test_repetitions_that_are_no_longer_asked_for_are_left_out(campaign: Campaign) -> None:
     for number in (1, 2, 3):
         campaign.measured(0, number)
     assert [r["repetition"] for r in campaign.table() if r["repetition"]] == [1, 2]
+
+
+def seen(hosts: list[str], masks: list[list[str]], **changes: Any) -> dict[str, Any]:
+    """What was seen of the CPUs of some nodes: workers with these masks, and others that do not measure."""
+    roles = [("worker", own) for own in masks] + [("helper", ["0-7"]), ("agent", ["0-7"])]
+    processes = [{"role": r, "count": 1, "threads": 2, "masks": m, "thread_masks": m, "ran_on": "0"} for r, m in roles]
+    found = {"hosts": hosts, "usable": "0-3", "reserved": "6-7", "by": ["weka"], "problems": [], "expected": 2,
+             "seen": 2, "looks": 9, "gap_s": 0.2, "cost_s": 0.01, "wall_s": 2.1, "processes": processes}  # fmt: skip
+    return found | changes
+
+
+def pinned(*nodes: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    found = {"pinning": "enforce", "placement": "pack", "width": "cpu", "planned": {"0": 1, "1": 1}}
+    return found | {"nodes": list(nodes)} | changes
+
+
+CPU_COLUMNS = ("pinning", "placement", "cpus", "reserved_cpus", "cpu_looks")
+
+
+def test_cpus_that_were_seen(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    hosts = {"n1": "key-n1", "n2": "key-n2", "n3": "key-n3"}
+    for host, key in hosts.items():
+        campaign.store.put("nodes", key, NODE | {"host": host})
+    record = {"host": "n2", "hosts": ["n2", "n1"], "node": "key-n2", "nodes": {h: hosts[h] for h in ("n2", "n1")}}
+    both = pinned(seen(["n1"], [["0"], ["1"]], looks=4), seen(["n2"], [["2"], ["1", "3"]], reserved=""))
+    campaign.measured(0, 1, record=record, cpus=both)
+    alone = {"host": "n1", "hosts": ["n1"], "node": "key-n1", "nodes": {"n1": "key-n1"}}
+    verified = pinned(seen(["n1"], [["0-5"]], reserved=None), pinning="verify", planned=None)
+    campaign.measured(0, 2, record=alone, cpus=verified)
+    first, second = campaign.table()[:2]
+    assert [first[name] for name in CPU_COLUMNS] == ["enforce", "pack", "1-3", "", 4]
+    assert [second[name] for name in CPU_COLUMNS] == ["verify", None, "0-5", None, 9]
+    used = {node["host"]: node["used_cpus"] for node in campaign.table("nodes")}
+    assert used == {"h": None, "n1": "0-5", "n2": "1-3", "n3": None}
+
+
+def test_threads_beside_their_process_are_seen_and_nobody_at_all(campaign: Campaign) -> None:
+    strayed = seen(["h"], [["0"]])
+    strayed["processes"][0]["thread_masks"] = ["0", "7"]
+    campaign.measured(0, 1, cpus=pinned(strayed))
+    campaign.measured(0, 2, cpus=pinned(seen(["h"], [], looks=0)))
+    first, second = campaign.table()[:2]
+    assert (first["cpus"], second["cpus"], second["cpu_looks"]) == ("0,7", None, 0)
+    assert campaign.table("nodes")[0]["used_cpus"] == "0,7"
+
+
+@pytest.mark.parametrize("run", [{}, {"cpus": None}])
+def test_nobody_looked_at_cpus(campaign: Campaign, run: dict[str, Any]) -> None:
+    campaign.measured(0, 1, **run)
+    assert {campaign.table()[0][name] for name in CPU_COLUMNS} == {None}
+    assert campaign.table("nodes")[0]["used_cpus"] is None
+
+
+def test_facts_of_a_nodes_cpus(campaign: Campaign) -> None:
+    facts = {"cores": "0 1", "socket_cpus": "0-1", "reserved_cpus": None,
+             "reserved_sources": [{"source": "/proc/mounts", "cpus": None, "says": "num_cores=1"}],
+             "cpu_findings": [{"check": "siblings", "outcome": "ok", "seen": "none", "change": None}]}  # fmt: skip
+    campaign.store.put("nodes", "n1", NODE | facts)
+    (node,) = campaign.table("nodes")
+    assert {name: node[name] for name in facts} == facts

@@ -30,6 +30,10 @@ SERVER = {
     "proc/loadavg": "0.50 1.25 2.00 1/111 10569\n",
     "sys/devices/system/cpu/online": "0-7\n",
     **{f"sys/devices/system/cpu/cpu{n}/topology/physical_package_id": f"{n % 4 // 2}\n" for n in range(8)},
+    **{
+        f"sys/devices/system/cpu/cpu{n}/topology/core_siblings_list": "2-3,6-7\n" if n % 4 // 2 else "0-1,4-5\n"
+        for n in range(8)
+    },
     **{f"sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list": f"{n % 4},{n % 4 + 4}\n" for n in range(8)},
     **{f"sys/devices/system/cpu/cpufreq/policy{n}/scaling_governor": "performance\n" for n in range(8)},
     "sys/devices/system/node/online": "0-1\n",
@@ -45,6 +49,9 @@ SERVER = {
     "sys/class/net/ens1/flags": "0x1003\n",
     "sys/class/net/ens1/operstate": "up\n",
     "sys/class/net/ens1/speed": "100000\n",
+    "sys/class/net/ens1/device/numa_node": "1\n",
+    "sys/class/net/ens1/device/local_cpulist": "2-3,6-7\n",
+    "sys/class/net/ens2/device/numa_node": "-1\n",
     "sys/class/net/ens2/device/driver": "-> ../../../bus/pci/drivers/ice",
     "sys/class/net/ens2/flags": "0x1003\n",
     "sys/class/net/ens2/operstate": "down\n",
@@ -89,6 +96,8 @@ def test_facts_of_a_server(tmp_path: Path) -> None:
     found = server(tmp_path)
     assert datetime.fromisoformat(found.pop("read_at")).utcoffset() is not None
     up = {"speed_bits_per_s": 100_000_000_000, "driver": "ice"}
+    nowhere = {"numa_node": None, "cpus": None}
+    assert isinstance(found.pop("cpu_findings"), list)  # test_cores_doctor.py
     assert found == {
         "host": "node01",
         "kernel": "5.14.0-503.el9.x86_64",
@@ -98,6 +107,10 @@ def test_facts_of_a_server(tmp_path: Path) -> None:
         "sockets": 2,
         "threads_per_core": 2,
         "cpus_allowed": "0-7",
+        "cores": "0,4 1,5 2,6 3,7",
+        "socket_cpus": "0-1,4-5 2-3,6-7",
+        "reserved_cpus": "",
+        "reserved_sources": [],
         "numa": [
             {"node": 0, "cpus": "0-1,4-5", "memory_bytes": 132_000_000 * 1024},
             {"node": 1, "cpus": "2-3,6-7", "memory_bytes": 132_000_000 * 1024},
@@ -107,11 +120,11 @@ def test_facts_of_a_server(tmp_path: Path) -> None:
         "transparent_hugepages": "madvise",
         "memory_bytes": 264_000_000 * 1024,
         "nics": [
-            {"name": "ens1", "state": "up", **up},
-            {"name": "ens2", "state": "down", "speed_bits_per_s": None, "driver": "ice"},
-            {"name": "ens3", "state": "off", "speed_bits_per_s": None, "driver": None},
-            {"name": "mlx5_0/1", "state": "up", "speed_bits_per_s": 200_000_000_000, "driver": "mlx5_core"},
-            {"name": "mlx5_0/2", "state": "off", "speed_bits_per_s": 2_500_000_000, "driver": "mlx5_core"},
+            {"name": "ens1", "state": "up", **up, "numa_node": 1, "cpus": "2-3,6-7"},
+            {"name": "ens2", "state": "down", "speed_bits_per_s": None, "driver": "ice", **nowhere},
+            {"name": "ens3", "state": "off", "speed_bits_per_s": None, "driver": None, **nowhere},
+            {"name": "mlx5_0/1", "state": "up", "speed_bits_per_s": 200_000_000_000, "driver": "mlx5_core", **nowhere},
+            {"name": "mlx5_0/2", "state": "off", "speed_bits_per_s": 2_500_000_000, "driver": "mlx5_core", **nowhere},
         ],
         "fstype": "ext4",
         "mount": "/dev/x on /t type ext4 (rw)",
@@ -129,9 +142,10 @@ def test_facts_of_a_server(tmp_path: Path) -> None:
 
 def test_the_columns_hold_the_facts_as_they_are(tmp_path: Path) -> None:
     found = server(tmp_path)
-    assert {c.name for c in columns.NODE_COLUMNS[1:]} == set(found)
-    stored = pa.Table.from_pylist([{"node": "n", **found}], columns.arrow_schema(columns.NODE_COLUMNS))
-    assert stored.to_pylist() == [{"node": "n", **found}]
+    assert {c.name for c in columns.NODE_COLUMNS} == {"node", "used_cpus", *found}  # those two are merge's
+    row = {"node": "n", "used_cpus": "0-3", **found}
+    stored = pa.Table.from_pylist([row], columns.arrow_schema(columns.NODE_COLUMNS))
+    assert stored.to_pylist() == [row]
     assert {*node.VOLATILE} < set(found)
 
 
@@ -152,7 +166,7 @@ def test_this_machine() -> None:
 def test_what_cannot_be_read_is_not_recorded(tmp_path: Path) -> None:
     found = node.facts(TARGET, root=tmp_path)
     known = {"host", "cpu_model", "fstype", "mount", "read_at"}
-    assert {name for name, value in found.items() if value not in (None, [])} == known
+    assert {n for n, value in found.items() if value not in (None, [], "")} - {"cpu_findings"} == known
     assert found["host"] == os.uname().nodename  # never without a name
 
 

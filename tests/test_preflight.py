@@ -259,8 +259,8 @@ def test_the_job_ends_too_soon(job: Job) -> None:
     finally:
         job.held.cluster.run([*control, "TimeLimit=50"])
     assert re.fullmatch(
-        rf"job {job.held.job} ends in \d+ s, too soon for the next repetition \(1 min \d+ s\); another job goes on from"
-        " there",
+        rf"job {job.held.job} ends in \d+ s, too soon for the next repetition \(\d+ min \d+ s\); another job goes on"
+        " from there",
         said,
     )
     assert [file.rpartition("/")[2] for file in job.made.files()] == ["r001-1.json", "r001-1.zip"]
@@ -281,7 +281,7 @@ def test_ranks_end_with_the_runner(job: Job, stand_ins: Path, number: int, launc
     ior = f"^{job.place}/bin/ior"
     child = job.start("--launcher", launcher)
     for node in job.held.hosts:
-        wait_for(lambda node=node: len(job.held.alive(ior, node)) == 2)
+        wait_for(lambda node=node: len(job.held.alive(ior, node)) == 2, over=child.over)
     began = time.monotonic()
     child.signal(number)
     if number == signal.SIGTERM:

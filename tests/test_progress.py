@@ -26,6 +26,9 @@ def reaching(nodes: int | None) -> Here:
     return replace(HERE, launcher=Launcher("made-up", nodes=nodes, ranks=None))
 
 
+CPUS = {"pinning": None, "reserved": None, "placement": "spread", "nic": None, "width": "cpu", "oversubscribe": False}
+
+
 def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any) -> Result:
     made = Result(
         point,
@@ -35,6 +38,7 @@ def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any
         raw={},
         tool_sha256="build",
         target=MOUNT | {"directory": "/scratch/me", "layout": None, "fsid": "01"},
+        bound=None,
         retry=None,
         retried=False,
         headlines=(("rand_read", value),),
@@ -191,6 +195,9 @@ def test_a_second_try_that_was_not_disturbed_is_paid_for_too(plan: Plan) -> None
         ({"launcher": "srun"}, replace(HERE, launcher=SLURM_LAUNCHERS["srun"]), False),
         ({"launcher": "srun"}, replace(HERE, launcher=SLURM_LAUNCHERS["srun-pmix"]), True),
         ({"launcher": "srun"}, replace(HERE, launcher=None), True),
+        # more ranks than a node has CPUs: until something else is asked for
+        ({"cpus": CPUS}, HERE, False),
+        ({"cpus": CPUS | {"oversubscribe": True}}, HERE, True),
         ({}, HERE, True),
     ],
 )
@@ -200,6 +207,39 @@ def test_what_is_missing_is_not_left_while_it_is_absent(
     first, second = (p.id for p in plan.points)
     found = left(plan, {}, {first: {"needs": needs, "reason": "r"}}, here)["1-node"]
     assert set(found) == ({first, second} if wanted else {second})
+
+
+@pytest.mark.parametrize(
+    ("cpus", "bound", "counts"),
+    [
+        ({}, "spread/cpu", True),
+        ({}, None, False),
+        ({"pinning": "enforce"}, "spread/cpu", True),
+        ({"pinning": "enforce", "cpus": {"placement": "pack"}}, "spread/cpu", False),
+        ({"pinning": "enforce", "cpus": {"placement": "pack", "width": "core"}}, "pack/cpu", True),  # fio: by CPU
+        ({"pinning": "enforce", "cpus": {"placement": "near_nic", "nic": "ib0"}}, "near_nic/cpu/ib0", True),
+        ({"pinning": "enforce", "cpus": {"oversubscribe": True}}, "spread/cpu", True),
+        ({"pinning": "enforce", "cpus": {"reserved": "3"}}, "spread/cpu", False),
+        ({"pinning": "enforce", "cpus": {"reserved": "3"}}, "spread/cpu/reserved 3", True),
+        ({"pinning": "verify", "cpus": {"reserved": ""}}, "reserved none", True),
+        ({"pinning": "verify", "cpus": {"reserved": ""}}, None, False),
+        ({"pinning": "off", "cpus": {"reserved": "3"}}, None, True),
+        ({"pinning": "verify"}, None, True),
+        ({"pinning": "off"}, None, True),
+        ({"pinning": "verify"}, "spread/cpu", False),
+    ],
+)
+def test_what_was_bound_in_another_way_is_left(
+    tmp_path: Path, cpus: dict[str, Any], bound: str | None, counts: bool
+) -> None:
+    plan = make(tmp_path, document(axes={}) | cpus)
+    (point,) = plan.points
+    slurm = replace(HERE, launcher=SLURM_LAUNCHERS["srun"])
+    assert (left(plan, stored(result(point.id, bound=bound)), {}, slurm) == {}) == counts
+    # where no launcher is known nothing is compared
+    assert left(plan, stored(result(point.id, bound=bound)), {}, replace(HERE, launcher=None)) == {}
+    if "pinning" not in cpus:  # on one machine they are only looked at
+        assert (left(plan, stored(result(point.id, bound=bound)), {}, HERE) == {}) == (bound is None)
 
 
 def test_more_nodes_than_there_are_are_never_left(tmp_path: Path) -> None:

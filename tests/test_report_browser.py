@@ -9,6 +9,7 @@ import pytest
 import results_factory as factory
 from iosweep.report import page as report
 from results_factory import DATA_PHASES, K, M, sweep
+from test_report_cpus import HUGE, ONE, node, nodes
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright: not installed")
 
@@ -208,6 +209,24 @@ def test_hostile_names_are_inert(show: Open, tmp_path: Path) -> None:
     tab.locator(".chart svg path[aria-roledescription='point']").first.hover(force=True)
     assert tab.locator("img, iframe, object").count() == 0
     assert tab.locator("script").count() == 4  # the data and three of ours
+
+
+def test_256_cpus_are_readable_on_screen_and_on_paper(show: Open, tmp_path: Path) -> None:
+    tab = show(written(tmp_path, sweeps=ONE, nodes=nodes(node(HUGE, used_cpus="0-63"))))
+    for width, medium in ((1280, "screen"), (700, "screen"), (718, "print")):
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.emulate_media(media=medium)
+        cells = tab.evaluate(
+            """() => [...document.querySelectorAll(".cores b")].map(b => {
+              const box = b.getBoundingClientRect(), frame = b.closest("figure").getBoundingClientRect();
+              return [b.scrollWidth <= b.clientWidth, box.right < frame.right, box.bottom < frame.bottom,
+                parseFloat(getComputedStyle(b).fontSize) >= 10];
+            })"""
+        )
+        assert cells == [[True] * 4] * 256
+        picture = tab.locator(".cpus").bounding_box()
+        assert picture["height"] < 1000  # a page, or little more than a screen
+    assert tab.locator("[role=img] b.used").first.get_attribute("title") == "P#0, L#0: used by ranks and workers"
 
 
 def no_fio(_: Mapping[str, Any]) -> tuple[str, str]:

@@ -24,7 +24,8 @@ GIGABIT = 10**9
 
 
 def nic(**changes: Any) -> dict[str, Any]:
-    return {"name": "ib0", "state": "up", "speed_bits_per_s": 100 * GIGABIT, "driver": "mlx5_core"} | changes
+    usual = {"name": "ib0", "state": "up", "speed_bits_per_s": 100 * GIGABIT, "driver": "mlx5_core", "numa_node": None}
+    return usual | changes
 
 
 def shown(*changes: Mapping[str, Any]) -> Nodes:
@@ -50,12 +51,16 @@ class TestNodes:
             "CPU": ("AMD EPYC 7543P 32-Core Processor",),
             "CPUs": ("64 CPUs, 1 socket, 2 threads per core",),
             "allowed CPUs": ("0-63",),
+            "reserved CPUs": ("none",),
             "NUMA nodes": ("0: CPUs 0-63, 256 GiB",),
             "frequency governor": ("performance",),
             "clock": ("tsc",),
             "transparent huge pages": ("madvise",),
             "memory": ("256 GiB",),
-            "network": ("ens1f0np0 up 100 Gbit/s (mlx5_core)", "ens1f1np1 off (mlx5_core)"),
+            "network": (
+                "ens1f0np0 up 100 Gbit/s (mlx5_core), NUMA node 0",
+                "ens1f1np1 off (mlx5_core), NUMA node 0",
+            ),
             "mount of the target": (NODE["mount"],),
             "memory available": ("250 GiB (98 %)",),
             "load over 1, 5, 15 min": ("0.15, 0.08, 0.01",),
@@ -75,6 +80,17 @@ class TestNodes:
         assert [odd for _, odd in column(found, "kernel")] == [False, True, False, False]
         assert column(found, "network")[3] == (("ib0 up 25 Gbit/s (mlx5_core)",), True)
         assert "kernel" not in dict(found.alike)
+
+    @pytest.mark.parametrize(
+        ("change", "lines"),
+        [
+            ({"reserved_cpus": "24-27"}, ("24-27",)),
+            ({"reserved_cpus": None}, ("not known which",)),
+            ({"reserved_cpus": None, "reserved_sources": None}, ()),
+        ],
+    )
+    def test_reserved_cpus(self, change: dict[str, Any], lines: tuple[str, ...]) -> None:
+        assert dict(shown(change).alike)["reserved CPUs"] == lines
 
     def test_of_two_that_differ_none_is_most(self) -> None:
         assert [odd for _, odd in column(shown({}, {"kernel": "5.14"}), "kernel")] == [False, False]

@@ -6,7 +6,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 
 import iosweep.tools
 from allocation import METADATA, SWEEP, Allocation, said
+from campaign import over, wait_for
 from iosweep import models, node, progress
 from iosweep.launch import LAUNCHERS, Mpiexec, mpiexec
 from iosweep.plan import seed_of
@@ -264,9 +264,10 @@ exec "$fio" "$@" """)
 
 def test_workers_that_outlive_their_parent_are_ended(allocation: Allocation) -> None:
     allocation.configure(SWEEP | {"axes": {}, "phases": ["rand_read"]})
-    allocation.fake('"$fio" "$@"; code=$?; setsid sleep 1234.5 > /dev/null 2>&1 & exit $code')
+    sleep = ["sleep", f"1234.{os.getpid()}"]  # no other test's, nor that of tests beside these
+    allocation.fake(f'"$fio" "$@"; code=$?; setsid {" ".join(sleep)} > /dev/null 2>&1 & exit $code')
     allocation.measure()
-    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "1234.5"]]
+    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == sleep]
     assert [said(r) for r in allocation.rows()] == [""]
 
 
@@ -383,17 +384,15 @@ def in_its_middle(allocation: Allocation) -> tuple[subprocess.Popen[str], list[p
         start_new_session=True,
     )  # fmt: skip
     process = psutil.Process(running.pid)
-    end = time.monotonic() + 60
-    while not [c for c in process.children(recursive=True) if "--name=rand_read" in command_of(c)]:
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    time.sleep(0.2)  # its workers
+    wait_for(
+        lambda: len([c for c in process.children(recursive=True) if "--name=rand_read" in command_of(c)]) > 1,
+        over=over(running),
+    )  # fio and its worker
     return running, process.children(recursive=True)
 
 
 def test_one_at_a_time_and_nothing_is_left_of_one_that_is_killed(allocation: Allocation) -> None:
     running, below = in_its_middle(allocation)
-    assert len([c for c in below if "--name=rand_read" in command_of(c)]) >= 2  # fio and its worker
     output = allocation.measure(code=3)
     busy = f"campaign c is being measured by process {running.pid} on {socket.gethostname()}; wait for it or stop it"
     assert output == f"iosweep: {busy}\n"

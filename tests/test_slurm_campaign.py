@@ -135,7 +135,7 @@ def job_lost(stage: Stage) -> None:
         before = campaign.committed()
         campaign.wait_for_records(len(campaign.records()) + 1)
         cluster.kill_node("n2", noticed=True)
-        until(lambda: [job.state for job in cluster.squeue()] == ["PENDING"])
+        until(lambda: [job.state for job in cluster.squeue()] == ["PENDING"], campaign.over)
         assert before.items() <= campaign.committed().items()
         cluster.start_node("n2")
         code = run.end()
@@ -154,7 +154,7 @@ def campaign(stage: Stage) -> None:
     with mounted(cluster, campaign.target):
         before_us = cluster.run(["sbatch", "--parsable", "--nodes=2", "--output=/dev/null", "--wrap=sleep 600"]).stdout
         run = campaign.start("--until", "merge")
-        until(lambda: len(cluster.squeue()) == 3)
+        until(lambda: len(cluster.squeue()) == 3, campaign.over)
         cluster.run(["scontrol", "update", "partition=small", "maxnodes=1"])
         cluster.run(["scancel", before_us.strip()])
         holds("run/waits-for-ever", run.end(), run.said(), campaign)

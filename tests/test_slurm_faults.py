@@ -199,7 +199,7 @@ def runner_killed(case: Case) -> Happening:
 @fault(RANKS | {"repetitions": 3})
 def controller_restarts(case: Case) -> Happening:
     def restart(job: Job) -> None:
-        until(case.records)
+        until(case.records, case.over)
         case.cluster.run(["kill", (case.cluster.state / "slurmctld.pid").read_text().strip()])
         time.sleep(3)
         case.cluster.run(["slurmctld"], stdout=None, stderr=None)

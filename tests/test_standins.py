@@ -158,6 +158,8 @@ def shape(line: str, timed: bool) -> str:
 def shapes(text: str, directory: str, timed: bool) -> tuple[list[str], list[str]]:
     """Lines that one rank prints, in order, and the others, sorted."""
     text = text.replace(directory, "DIR")
+    # hydra cuts what a rank prints where it likes, and another's line may come between
+    text = re.sub(r"(?m)^(.+)(WARNING: Read bytes .*\n)", r"\2\1", text)
     text = re.sub(r"(WARNING: task .*\n)\n", r"\1", text)  # goes with its line, wherever that stands
     if "Synopsis" in text:
         text = re.sub(r"(Synopsis \w+\n)(?s:.*)", r"\1", text)  # the help

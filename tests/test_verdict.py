@@ -23,11 +23,19 @@ EVIDENCE: dict[str, Any] = {
     "worker_seconds": 20.0, "depth_percent": {"1": 1.0, "2": 2.0, "4": 7.0, "8": 90.0, "16": 0.0, ">=64": 0.0},
     "rate_times_runtime_bytes": 40_960_000.0, "transferred_bytes": 40_960_000,
 }  # fmt: skip
+#: What was seen of a node whose CPU 2 WEKA keeps.
+CPUS: dict[str, Any] = {
+    "hosts": ["n1"], "usable": "0-1", "reserved": "2", "by": ["weka", "/proc/mounts"], "problems": [], "expected": 2,
+    "seen": 2, "looks": 6, "gap_s": 0.1, "cost_s": 0.001, "wall_s": 10.4,
+    "processes": [{"role": "worker", "count": 1, "threads": 1, "masks": [c], "thread_masks": [c], "early": "0-1",
+                   "ran_on": c} for c in "01"],
+}  # fmt: skip
 RUN: dict[str, Any] = {
     "exit_code": 0, "timed_out": False, "wall_s": 10.4, "stderr": "", "load": {"other": 0.01, "steal": 0.0},
     "files": {"role": "write", "files": 2, "file_size_bytes": 4 * GIB, "set_bytes": 8 * GIB, "wrong": [],
               "holes": "none"},
     "exclusive": {"enforced": True, "evidence": "no other campaign on this machine (lock /tmp/x)"},
+    "cpus": {"pinning": "enforce", "placement": "spread", "width": "cpu", "planned": {"0": 1, "1": 1}, "nodes": [CPUS]},
 }  # fmt: skip
 OPTIONS: dict[str, Any] = {
     "threads_per_node": 2, "transfer_size": 4096, "queue_depth": 8, "file_size": 4 * GIB, "files_per_thread": 1,
@@ -72,6 +80,10 @@ def files(**changes: Any) -> dict[str, Any]:
     return RUN["files"] | changes
 
 
+def cpus(planned: dict[str, int] | None = RUN["cpus"]["planned"], **changes: Any) -> dict[str, Any]:
+    return RUN["cpus"] | {"planned": planned, "nodes": [CPUS | changes]}
+
+
 PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
 BUFFERED: dict[str, Any] = {"phase": "rand_read", "o_direct": False}
 ONE_PASS: dict[str, Any] = {"seconds": None}
@@ -87,6 +99,15 @@ SHORT: dict[str, Any] = {"each_node": {
 }}  # fmt: skip
 CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # check, what is changed, outcome, what the evidence contains
+    # the rest is in test_cpu_checks.py
+    ("pinned", {}, PASS, "2 workers on 1 node looked at 6 times or more, each on the CPUs planned for it: one of CPUs"),
+    ("pinned", {"cpus": cpus({"0": 2})}, FAIL, "n1: 1 worker could run on CPU 1, CPU 0 was planned"),
+    ("pinned", {"cpus": cpus(looks=2)}, UNCHECKED, "n1: looked at 2 times only"),
+    ("reserved_cpus", {}, PASS, "none of them allowed on CPU 2 (weka, /proc/mounts)"),
+    ("reserved_cpus", {"cpus": cpus(reserved="1")}, FAIL, "n1: 1 worker could run on CPU 1, and did; it is reserved"),
+    ("reserved_cpus", {"cpus": cpus(reserved="")}, NO, ""),
+    ("reserved_agree", {}, PASS, "as weka and /proc/mounts have it"),
+    ("reserved_agree", {"cpus": cpus(problems=["weka says 2, and /proc/mounts 3"])}, FAIL, "n1: weka says 2, and"),
     ("exit_status", {}, PASS, "exit code 0 after 10.40 s"),
     ("exit_status", {"exit_code": 1, "stderr": "\n no space\nmore"}, FAIL, "the tool ended with exit code 1: no space"),
     ("exit_status", {"exit_code": -9}, FAIL, "the tool was killed by signal 9"),

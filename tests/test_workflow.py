@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from campaign import ROOT, Campaign, wait_for
+from campaign import ROOT, Campaign, over, wait_for
 
 
 def links(place, *names):
@@ -297,7 +297,7 @@ def started(campaign):
         campaign.command("--until", "merge"), env=campaign.environment, cwd=campaign.place,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
-    wait_for(lambda: len(campaign.repetitions()) >= before + 2)
+    wait_for(lambda: len(campaign.repetitions()) >= before + 2, over=over(process))
     return process
 
 

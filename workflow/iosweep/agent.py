@@ -21,12 +21,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from iosweep import layout, process, pulse, quota, removal, target, trees
+from iosweep import layout, process, procfs, pulse, quota, removal, target, trees
+from iosweep.sampling import Sampler, Wanted
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **target.OPERATIONS,
@@ -34,6 +35,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **removal.OPERATIONS,
     **layout.OPERATIONS,
     **quota.OPERATIONS,
+    "keep_to": process.keep_to,
 }
 
 #: What operations do, for a sentence.
@@ -103,11 +105,19 @@ class Agent:
         """Wait no longer than a few seconds from now on: somebody wants us to end."""
         self._deadline_s = min(self._deadline_s, _HURRY_S)
 
-    def run(self, argv: Sequence[str], timeout_s: float, directory: Path | None = None) -> process.Completed:
-        """`process.run` in the child. Raises TargetError if the command cannot be started. Whatever is raised
-        meanwhile (a signal of ours), no process of the command stays."""
+    def run(
+        self,
+        argv: Sequence[str],
+        timeout_s: float,
+        directory: Path | None = None,
+        cpus: Collection[int] | None = None,
+        wanted: Wanted | None = None,
+    ) -> process.Completed:
+        """`process.run` in the child, which looks on (`wanted`). Raises TargetError if the command cannot be started.
+        Whatever is raised meanwhile (a signal of ours), no process of the command stays."""
         with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
             request = ["run", list(argv), timeout_s, str(directory) if directory else None]
+            request += [None if cpus is None else sorted(cpus), asdict(wanted) if wanted else None]
             done = self._ask(request, timeout_s + _SLACK_S, (stdout.fileno(), stderr.fileno()))
             stdout.seek(0)
             stderr.seek(0)
@@ -229,10 +239,7 @@ def _serve(connection: socket.socket, parent: int) -> None:
         try:
             if operation == "run":
                 when_orphaned(signal.SIGTERM)  # there is something to end
-                argv, timeout_s, directory = arguments
-                stdout, stderr = descriptors
-                done = process.run(argv, timeout_s, directory, stdout, stderr, connection.fileno())
-                answer = {"value": asdict(done, dict_factory=_told)}
+                answer = {"value": _run(arguments, descriptors, connection.fileno())}
             else:
                 answer = {"value": OPERATIONS[operation](*arguments)}
         except process.Abandoned:
@@ -254,9 +261,20 @@ def _serve(connection: socket.socket, parent: int) -> None:
             return
 
 
+def _run(arguments: list[Any], printed: Sequence[int], asker: int) -> dict[str, Any]:
+    """process.Completed, as far as the runner does not know it already."""
+    argv, timeout_s, directory, cpus, wanted = arguments
+    stdout, stderr = printed
+    sampler = Sampler(Wanted(**wanted), lambda: procfs.below(str(os.getpid()))) if wanted else None
+    try:
+        done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus)
+    finally:
+        seen = sampler.end() if sampler else None
+    return asdict(done, dict_factory=_told) | {"cpus": seen}
+
+
 def _told(items: list[tuple[str, Any]]) -> dict[str, Any]:
-    """What the runner does not know already."""
-    return {name: value for name, value in items if name not in ("argv", "ran_on", "stdout", "stderr")}
+    return {name: value for name, value in items if name not in ("argv", "ran_on", "cpus", "stdout", "stderr")}
 
 
 def _receive(connection: socket.socket) -> tuple[list[Any], list[int]] | None:

@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.set_defaults(refuse=sub.error)
     sub.add_argument("point", nargs="*", help="id of a point; without its hash where that is clear")
     sub.add_argument(
-        "--missing", action="store_true", help="those that something was lacking for, a tool or a launcher"
+        "--missing", action="store_true", help="those that something was lacking for: a tool, a launcher, CPUs"
     )
     sub.add_argument("--campaign", help="where to look; default: all in results/")
 
@@ -105,11 +105,14 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--time", type=_duration, metavar="TIME", help="stop after so long, for example 10min")
     sub.add_argument("--workers", type=_workers, metavar="N", default=8, help="files removed at a time; default: 8")
 
-    sub = command(_doctor, "what would be wrong with a campaign here, before it is begun; nothing is changed")
-    sub.add_argument("--slurm", action="store_true", help="on a cluster: the profile, Slurm, and the nodes")
-    sub.add_argument("--profile", type=Path, metavar="DIR", help=f"default: {PROFILE}")
+    doc = "what would be wrong here: with the CPUs of this node, or of an allocation; with a cluster (--slurm)"
+    sub = command(_doctor, doc)
+    sub.set_defaults(refuse=sub.error)
+    sub.add_argument("--slurm", action="store_true", help="from a login node: the profile, Slurm, and the nodes")
+    sub.add_argument("--profile", type=Path, metavar="DIR", help=f"with --slurm; default: {PROFILE}")
     sub.add_argument("--configfile", type=Path, metavar="FILE", help=f"default: {CONFIG}, if it is there")
-    sub.add_argument("--wait", type=_duration, metavar="TIME", help="for free nodes, for example 10min; default: 20s")
+    wait = "with --slurm: for free nodes, for example 10min; default: 20s"
+    sub.add_argument("--wait", type=_duration, metavar="TIME", help=wait)
     sub.add_argument("--json", action="store_true", help="the same as JSON")
 
     sub = command(_generate, "the schema and the generated parts of the documentation")
@@ -137,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from iosweep import config, forecast, plan, profile, show_plan
+    from iosweep import config, forecast, pinning, plan, profile, show_plan
     from iosweep.tools import tools
 
     configured = config.read(arguments.config)
@@ -170,6 +173,10 @@ def _plan(arguments: argparse.Namespace) -> int:
             for point in made.points
             if point.nodes > 1 and not tools()[point.tool].mpi
         }
+        if pinning.mode(made.cpus, where.launcher.allocated) == "enforce":
+            print(
+                "# what binds ranks and workers to CPUs is added on the nodes, whose usable CPUs are not seen from here"
+            )
         for point, repetition, argv in show_plan.commands(made, where.launcher):
             print(f"# {point} r{repetition}{lacks.get(point) or each.get(point, '')}\n{shlex.join(argv)}")
     else:
@@ -283,17 +290,21 @@ def _clean(arguments: argparse.Namespace) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    if not arguments.slurm:
-        print("iosweep doctor: say --slurm; a cluster is all that it examines so far", file=sys.stderr)
-        return 2
-    from iosweep import doctor
-
-    # that of the checkout, where the working directory is another one
-    places = (PROFILE, Path(iosweep.__file__).resolve().parents[2] / PROFILE)
-    profile = arguments.profile or next((place for place in places if place.is_dir()), PROFILE)
     configuration = arguments.configfile or (CONFIG if CONFIG.exists() else None)
     try:
-        return doctor.doctor(profile, configuration, arguments.wait, arguments.json)
+        if not arguments.slurm:
+            for name in ("profile", "wait"):
+                if getattr(arguments, name) is not None:
+                    arguments.refuse(f"--{name} goes with --slurm")
+            from iosweep.doctor import here
+
+            return here.doctor(configuration, arguments.json)
+        from iosweep.doctor import cluster
+
+        # that of the checkout, where the working directory is another one
+        places = (PROFILE, Path(iosweep.__file__).resolve().parents[2] / PROFILE)
+        profile = arguments.profile or next((place for place in places if place.is_dir()), PROFILE)
+        return cluster.doctor(profile, configuration, arguments.wait, arguments.json)
     except KeyboardInterrupt:
         return 130
 

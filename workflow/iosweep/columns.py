@@ -143,6 +143,23 @@ COLUMNS: tuple[Column, ...] = (
         "string",
         "Processes of the tool that were seen on each node while it ran: `n1:32,n2:32`; null where none was seen.",
     ),
+    Column(
+        "pinning",
+        "string",
+        "enforce: ranks and workers were to be bound; verify: looked at, not bound; off. Null where the record does not"
+        " say (docs/pinning.md).",
+    ),
+    Column("placement", "string", "How they were placed: spread, pack, near_nic. Null where nothing was bound."),
+    Column(
+        "cpus", "string", "CPUs that ranks and workers were allowed on when they were looked at (`0-3,8`), on `host`."
+    ),
+    Column(
+        "reserved_cpus",
+        "string",
+        "CPUs that the file system keeps for itself on `host`, siblings included; empty where it keeps none, null where"
+        " it is not known.",
+    ),
+    Column("cpu_looks", "int", "How often processes and threads were looked at on each node, or more often."),
     Column("slurm_job", "string", "Slurm job that the phase ran in; null outside Slurm."),
     Column("tool_version", "string", "Version as the tool prints it."),
     Column("tool_sha256", "string", "Hash of the tool's binary."),
@@ -193,6 +210,31 @@ NODE_COLUMNS: tuple[Column, ...] = (
             Column("memory_bytes", "int", "Its memory."),
         ),
     ),
+    Column(
+        "cores", "string", "CPUs of each core, siblings together (`0,28 1,29`), in the order in which Slurm counts."
+    ),
+    Column("socket_cpus", "string", "CPUs of each socket (`0-27 28-55`)."),
+    Column(
+        "reserved_cpus",
+        "string",
+        "CPUs that the file system keeps for itself, siblings included; empty where it keeps none. Null with"
+        " `reserved_sources`: there are some, but it is not known which.",
+    ),
+    Column(
+        "reserved_sources",
+        "list",
+        "What was read of reserved CPUs, and said something. Null where nobody looked.",
+        (
+            Column("source", "string", "Command, file or key of the configuration."),
+            Column("cpus", "string", "CPUs that it names; null where it does not name them."),
+            Column("says", "string", "In words."),
+        ),
+    ),
+    Column(
+        "used_cpus",
+        "string",
+        "CPUs that ranks and workers of its results were allowed on when they were looked at. Null where none was.",
+    ),
     Column("governor", "string", "Governor of the CPUs' frequency; several joined by commas."),
     Column("clocksource", "string", "The kernel's clock."),
     Column("transparent_hugepages", "string", "always, madvise or never."),
@@ -206,6 +248,8 @@ NODE_COLUMNS: tuple[Column, ...] = (
             Column("state", "string", "up, down (on, but without a link), off, or another word of the kernel's."),
             Column("speed_bits_per_s", "int", "Speed of the link."),
             Column("driver", "string", "Driver."),
+            Column("cpus", "string", "CPUs that are near it, as the kernel says."),
+            Column("numa_node", "int", "NUMA node that it is on; null where the machine does not say."),
         ),
     ),
     Column("fstype", "string", "Type of the target's file system."),
@@ -228,6 +272,17 @@ NODE_COLUMNS: tuple[Column, ...] = (
             Column("name", "string", "Tool, or mpiexec."),
             Column("path", "string", "Where it was found."),
             Column("version", "string", "Version as it prints it."),
+        ),
+    ),
+    Column(
+        "cpu_findings",
+        "list",
+        f"What `iosweep doctor` says of the node's CPUs (docs/doctor.md). {_NEWEST}",
+        (
+            Column("check", "string", "What was looked at."),
+            Column("outcome", "string", "ok, warning, wrong, not checked or not applicable."),
+            Column("seen", "string", "What was seen."),
+            Column("change", "string", "What would be right."),
         ),
     ),
 )

@@ -8,17 +8,22 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from iosweep import slurm
 from iosweep.agent import Agent
+from iosweep.cpus import CpuSet
 from iosweep.crew import Crew, Lost
 from iosweep.launch import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
+from iosweep.pinning import Pinning
+from iosweep.placement import Binding
 from iosweep.process import MOST_BYTES, Completed
 from iosweep.programs import Program
+from iosweep.sampling import Wanted
 from iosweep.tools import Step, Streams, Tool
 
 #: A file that a rank has written on another node may be seen here only when a cache of names is through (NFS).
@@ -50,32 +55,59 @@ class Commands:
     programs: Mapping[str, Program]
     job: str | None = None
     crew: Crew | None = None
+    pinning: Pinning | None = None
 
-    def argv(self, tool: Tool, command: Sequence[str], tasks: int, hosts: Sequence[str] = ()) -> list[str]:
+    def argv(
+        self,
+        tool: Tool,
+        command: Sequence[str],
+        tasks: int,
+        hosts: Sequence[str] = (),
+        binding: Binding | None = None,
+    ) -> list[str]:
         """The command as it is started: the program whose hash is stored, whatever comes to stand before it on PATH."""
         exact = [self.programs[tool.name].path if command[0] == tool.program else command[0], *command[1:]]
-        return self.launcher.argv(exact, tool.mpi, tasks, self.mpiexec.path if self.mpiexec else "mpiexec", hosts)
+        if binding:
+            exact += tool.bound(binding.ranks)
+        hydra = self.mpiexec.path if self.mpiexec else "mpiexec"
+        return self.launcher.argv(exact, tool.mpi, tasks, hydra, hosts, binding)
+
+    def binding(self, tool: Tool, tasks: int, hosts: Sequence[str]) -> Binding | None:
+        """The CPUs of the ranks, or workers, of each node; None where nothing is bound."""
+        return self.pinning.binding(tasks // max(1, len(hosts)), tool.mpi) if self.pinning else None
 
     def run(
-        self, tool: Tool, commands: Sequence[Sequence[str]], tasks: int, timeout_s: float, hosts: Sequence[str] = ()
+        self,
+        tool: Tool,
+        commands: Sequence[Sequence[str]],
+        tasks: int,
+        timeout_s: float,
+        hosts: Sequence[str] = (),
+        step: Step | None = None,
     ) -> tuple[Completed, Streams]:
         """Run to the end, at most `timeout_s` seconds: one command over all hosts, or one for each of them.
 
-        Raises OSError if it cannot be started, Scratch if the scratch directory cannot be had.
+        `step`: what is measured; None for what only prepares it. Raises OSError if it cannot be started, Scratch if the
+        scratch directory cannot be had.
         """
         self._prepare()
-        argvs = [self.argv(tool, command, tasks, hosts) for command in commands]
+        # what only prepares need not have CPUs of its own, and keeps to the usable ones because we do
+        binding = self.binding(tool, tasks, hosts) if step or tool.mpi else None
+        argvs = [self.argv(tool, command, tasks, hosts, binding) for command in commands]
+        wanted, cpus = self._wanted(tool, tasks, hosts, step), binding.union if binding else None
         if not tool.mpi and self.crew and tuple(hosts) != self.crew.hosts[:1]:  # else it is this node
-            return self._each(dict(zip(hosts, argvs, strict=True)), self.crew, timeout_s)
+            return self._each(dict(zip(hosts, argvs, strict=True)), self.crew, timeout_s, wanted, cpus)
         (argv,) = argvs
         if tool.mpi and self.launcher.allocated:
-            done = self._launched(argv, self.programs[tool.name].path, tasks, timeout_s, hosts)
+            done = self._launched(argv, wanted, timeout_s, hosts)
+        elif self.crew:
+            self._watch(self.crew, hosts, wanted)
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus)
+            _, load, seen = self._seen(self.crew, hosts, done)
+            done = replace(done, load=load, cpus=seen)
         else:
-            if self.crew:
-                self.crew.call("watch", each={host: [argv[0], 0] for host in hosts})
-            done = self.agent.run(argv, timeout_s, self.scratch)
-            if self.crew:
-                done = replace(done, load=self._seen(self.crew, hosts, done)[1])
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus, wanted if wanted and wanted.masks else None)
+            done = replace(done, cpus={hosts[0]: done.cpus} if done.cpus and hosts else None)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         for stream, name in tool.outputs.items():
             file = self.scratch / name
@@ -85,23 +117,40 @@ class Commands:
                 streams[stream] = file.read_bytes()
         return done, streams
 
+    def _wanted(self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None) -> Wanted | None:
+        """What each node is to look for; None where there is nothing to be seen."""
+        masks = step is not None and self.pinning is not None and self.pinning.mode != "off"
+        if not masks and not (tool.mpi and self.launcher.allocated):
+            return None
+        alone = step is not None and len(step.phases) == 1
+        time_s = step.time_s if step and alone else None
+        return Wanted(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s, masks)
+
+    @staticmethod
+    def _watch(crew: Crew, hosts: Sequence[str], wanted: Wanted | None) -> None:
+        told = asdict(wanted) if wanted else None
+        if tuple(hosts) == crew.hosts:  # said once, however many there are
+            crew.call("watch", told)
+        else:
+            crew.call("watch", each={host: [told] for host in hosts})
+
     def _launched(
-        self, argv: Sequence[str], program: str, tasks: int, timeout_s: float, hosts: Sequence[str]
+        self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]
     ) -> Completed:
         """Ranks on the nodes of the job. Raises Lost if Slurm starts none: that says nothing about the point."""
         end = time.monotonic() + _RESTART_S
-        while isinstance(done := self._launched_once(argv, program, tasks, timeout_s, hosts), str):
+        while isinstance(done := self._launched_once(argv, wanted, timeout_s, hosts), str):
             if time.monotonic() > end:
                 raise Lost(f"Slurm starts no ranks: {done}")
             time.sleep(_AGAIN_S)
         return done
 
     def _launched_once(
-        self, argv: Sequence[str], program: str, tasks: int, timeout_s: float, hosts: Sequence[str]
+        self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]
     ) -> Completed | str:
         """Ranks, or why none were started. They are counted meanwhile, and ended with their launcher."""
         assert self.crew and self.job
-        self.crew.call("watch", each={host: [program, tasks // len(hosts)] for host in hosts})
+        self._watch(self.crew, hosts, wanted)
         done = None
         try:
             done = self.agent.run(argv, timeout_s, self.scratch)
@@ -110,36 +159,44 @@ class Commands:
                 left = self._end_steps()
         if done.exit_code:
             done = replace(done, left_behind=done.left_behind + left)
-        seen, load = self._seen(self.crew, hosts, done)
+        seen, load, cpus = self._seen(self.crew, hosts, done)
         said = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
         if said and not any(seen.values()):
             return said[0]
         # of a short run one node's ranks may have come and gone between two looks
         told = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
-        return replace(done, ran_on=seen if told else None, load=load)
+        return replace(done, ran_on=seen if told else None, load=load, cpus=cpus)
 
     def _seen(
         self, crew: Crew, hosts: Sequence[str], done: Completed
-    ) -> tuple[dict[str, int], Mapping[str, float] | None]:
-        """Ranks at once on each host since they were watched, and the load by others.
+    ) -> tuple[dict[str, int], Mapping[str, float] | None, dict[str, Any] | None]:
+        """Ranks at once on each host since they were watched, the load by others, and what sampling saw.
 
         What ran was not our own agent's, which takes it for others'.
         """
-        told = crew.call("seen", each=dict.fromkeys(hosts, ()))
+        told = crew.call("seen", each=None if tuple(hosts) == crew.hosts else dict.fromkeys(hosts, ()))
         others = [seen["other"] for seen in told.values() if seen["other"] is not None]
         load = {"other": max(others), "steal": (done.load or {}).get("steal", 0.0)} if others else None
-        return {host: seen["ranks"] for host, seen in told.items()}, load
+        cpus = {host: seen["cpus"] for host, seen in told.items() if seen["cpus"]}
+        return {host: seen["ranks"] for host, seen in told.items()}, load, cpus or None
 
     def _end_steps(self) -> int:
         with contextlib.suppress(slurm.Unanswered):
             return slurm.end_steps(self.job or "", self.crew.step if self.crew else "")
         return 0
 
-    def _each(self, argvs: Mapping[str, Sequence[str]], crew: Crew, timeout_s: float) -> tuple[Completed, Streams]:
+    def _each(
+        self,
+        argvs: Mapping[str, Sequence[str]],
+        crew: Crew,
+        timeout_s: float,
+        wanted: Wanted | None,
+        cpus: CpuSet | None,
+    ) -> tuple[Completed, Streams]:
         """A command for each host, all started at once."""
         clocks = crew.clocks()
-        crew.call("watch", each={host: [argv[0], 0] for host, argv in argvs.items()})
-        done = crew.run(argvs, timeout_s)
+        self._watch(crew, list(argvs), wanted)
+        done = crew.run(argvs, timeout_s, cpus)
         streams: dict[str, bytes] = {}
         told = []
         for k, (host, (one, started, ended)) in enumerate(done.items()):
@@ -156,8 +213,8 @@ class Commands:
                 }
             )
         whole = together({host: one for host, (one, _, _) in done.items()})
-        _, load = self._seen(crew, list(argvs), whole)
-        return replace(whole, load=load), streams | {"hosts": orjson.dumps(told)}
+        _, load, seen = self._seen(crew, list(argvs), whole)
+        return replace(whole, load=load, cpus=seen), streams | {"hosts": orjson.dumps(told)}
 
     def serve(
         self, tool: Tool, step: Step, places: Sequence[tuple[str, int]], timeout_s: float, hosts: Sequence[str]
@@ -176,7 +233,8 @@ class Commands:
             for (directory, _), at, port in zip(places, addresses.values(), ports.values(), strict=True)
         ]
         servers = [(addresses[h], ports[h], seed) for h, (_, seed) in zip(hosts, places, strict=True)]
-        command, files = tool.client_server.client_argv(step, servers)
+        binding = self.binding(tool, step.tasks, hosts)
+        command, files = tool.client_server.client_argv(step, servers, binding.ranks if binding else ())
         self._prepare()
         for name, text in files.items():
             (self.scratch / name).write_text(text, encoding="utf-8")
@@ -188,13 +246,13 @@ class Commands:
         ]
         try:
             crew.call("serve", each={h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)})
-            crew.call("watch", each={host: [program, 0] for host in hosts})
+            self._watch(crew, hosts, self._wanted(tool, step.tasks, hosts, step))
             done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
         finally:
             crew.call("end_servers", each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(told)}
-        _, load = self._seen(crew, hosts, done)
-        done = replace(done, load=load)
+        _, load, seen = self._seen(crew, hosts, done)
+        done = replace(done, load=load, cpus=seen)
         return done, streams, [[program, *command[1:]], *exact]
 
     def _prepare(self) -> None:

@@ -58,6 +58,8 @@ class Config:
     description: str | None
     target: models.Target
     limits: models.Limits
+    pinning: Literal["off", "verify", "enforce"] | None
+    cpus: models.Cpus
     allocation: Literal["per_node_count", "campaign"]
     seed: int
     sweeps: tuple[Sweep, ...]
@@ -103,6 +105,8 @@ def read(file: Path) -> Config:
         model.description,
         model.target,
         model.limits,
+        model.pinning,
+        model.cpus,
         model.allocation,
         model.seed,
         tuple(sweeps),

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -135,13 +135,14 @@ class Crew:
         return best
 
     def run(
-        self, commands: Mapping[str, Sequence[str]], timeout_s: float
+        self, commands: Mapping[str, Sequence[str]], timeout_s: float, cpus: Collection[int] | None = None
     ) -> dict[str, tuple[process.Completed, float, float]]:
         """Run a command on each of some nodes, all started at once, as `process.run` does.
 
         Returns host -> what it did, and when it was started and had ended on its node's clock, in seconds.
         """
-        self.call("stage", each={host: [list(argv)] for host, argv in commands.items()})
+        places = None if cpus is None else sorted(cpus)
+        self.call("stage", each={host: [list(argv), places] for host, argv in commands.items()})
         each = None if len(commands) == len(self.hosts) else dict.fromkeys(commands, (timeout_s,))
         told = self.call("run", timeout_s, each=each, deadline_s=timeout_s + _SLACK_S)
         return {
@@ -194,7 +195,7 @@ class Crew:
                 pieces.setdefault(host, {})[int(match[3])] = match[5]
                 if len(pieces[host]) == int(match[4]):
                     text = b"".join(piece for _, piece in sorted(pieces[host].items()))
-                    whole[host] = json.loads(base64.b64decode(text))
+                    whole[host] = json.loads(_unpacked(text))
         return whole
 
     def _lost(self) -> Lost:
@@ -227,5 +228,5 @@ def _some(hosts: Sequence[str]) -> str:
     return ", ".join(hosts[:4]) + (f" and {len(hosts) - 4} others" if len(hosts) > 4 else "")
 
 
-def _unpacked(text: str) -> bytes:
+def _unpacked(text: str | bytes) -> bytes:
     return zlib.decompress(base64.b64decode(text))

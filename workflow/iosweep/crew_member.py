@@ -15,15 +15,15 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from iosweep import node, process, target
+from iosweep import node, process, procfs, target
 from iosweep.programs import hash_of
+from iosweep.sampling import Sampler, Wanted
 
 #: Characters of a piece of an answer; srun's messages hold 1,024 bytes.
 PIECE = 700
@@ -33,85 +33,29 @@ _SERVER_S = 10.0
 _LEAST_S = 0.2
 
 
-#: Until a rank is seen it may come and go between two looks; where none is seen for so long, none will be: the program
-#: may be a script, and to look on would take CPU time from what is measured.
-_SOON_S, _SEARCHED_S = 0.05, 3.0
-
-
 class _Watch:
-    """Looks on while a launcher's ranks run: how many there are at once, and what CPU time others take.
+    """Looks on while a command runs on this node: its ranks or workers (sampling.py), and what CPU time others take.
 
     The ranks are Slurm's children and not ours, so the kernel does not add up their time for us.
     """
 
-    def __init__(self, path: str, expected: int):
-        self._most, self._path, self._expected = 0, os.path.realpath(path), expected
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+    def __init__(self, wanted: Wanted | None):
         self._before, self._began = _foreign(), time.monotonic()
-        self._thread.start()
-
-    def _look(self) -> None:
-        wait_s, there = _SOON_S, {pid for pid, _ in self._before}
-        while self._most < self._expected:  # then there is nothing more to learn
-            new = [pid for pid in _processes() if pid not in there]
-            ranks = {pid for pid in new if _program(pid) == self._path and _is_of_job(pid)}
-            # one that a rank has just forked is none
-            self._most = max(self._most, sum(_parent(pid) not in ranks for pid in ranks))
-            if self._stop.wait(wait_s):
-                return
-            if self._most or time.monotonic() - self._began > _SEARCHED_S:
-                wait_s = min(2 * wait_s, 1.0)
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
+        there = set(procfs.pids())
+        self._sampler = Sampler(wanted, lambda: _new(there)) if wanted else None
 
     def end(self) -> dict[str, Any]:
-        self.stop()
+        seen = self._sampler.end() if self._sampler else None
         ticks = sum(now - self._before.get(key, 0) for key, now in _foreign().items())
         took_s = time.monotonic() - self._began
         other = ticks / os.sysconf("SC_CLK_TCK") / took_s / (os.cpu_count() or 1)
-        return {"ranks": self._most, "other": round(other, 3) if took_s >= _LEAST_S else None}
+        ranks = self._sampler.most if self._sampler else 0
+        return {"ranks": ranks, "other": round(other, 3) if took_s >= _LEAST_S else None, "cpus": seen}
 
 
-def _processes() -> list[str]:
-    """Process ids, as they stand in /proc. There may be thousands, so no Path is made of them."""
-    return [name for name in os.listdir("/proc") if name.isdigit()]
-
-
-def _of_job() -> Iterator[str]:
-    """Processes of this Slurm job."""
-    return (pid for pid in _processes() if _is_of_job(pid))
-
-
-def _is_of_job(pid: str) -> bool:
-    return _has(pid, f"SLURM_JOB_ID={os.environ.get('SLURM_JOB_ID')}")
-
-
-def _has(pid: str, variable: str) -> bool:
-    """Whether a process has this in its environment, `NAME=value`."""
-    return f"\0{variable}\0".encode() in b"\0" + _read(pid, "environ")
-
-
-def _read(pid: str, name: str) -> bytes:
-    """A file of a process; empty if that is another user's, or gone."""
-    try:
-        with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
-def _program(pid: str) -> str | None:
-    try:
-        return os.readlink(f"/proc/{pid}/exe")
-    except OSError:
-        return None
-
-
-def _parent(pid: str) -> str:
-    return (_read(pid, "stat").rpartition(b")")[2].split() or [b"", b""])[1].decode()
+def _new(there: set[str]) -> Iterator[str]:
+    """Processes of this job that were not there before."""
+    return (pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid))
 
 
 #: Processes that were not this job's when they were looked at last: to read that again takes longer than all else.
@@ -123,11 +67,11 @@ def _foreign() -> dict[tuple[str, bytes], int]:
     everybody.) Not while something is being started: a process becomes a rank only when it executes its program."""
     global _strangers
     found = {}
-    for pid in _processes():
-        stat = _read(pid, "stat").rpartition(b")")[2].split()
+    for pid in procfs.pids():
+        stat = procfs.stat(pid)
         if not stat or (stat[1] in (b"0", b"2") and pid != "1"):  # gone, or a thread of the kernel, by its parent
             continue
-        if (key := (pid, stat[19])) in _strangers or not _is_of_job(pid):
+        if (key := (pid, stat[19])) in _strangers or not procfs.is_of_job(pid):
             found[key] = int(stat[11]) + int(stat[12])
     _strangers = frozenset(found)
     return found
@@ -136,16 +80,19 @@ def _foreign() -> dict[tuple[str, bytes], int]:
 _watch: _Watch | None = None
 
 
-def _look_on(path: str, expected: int) -> None:
+def _look_on(wanted: dict[str, Any] | None) -> None:
+    """`wanted`: a sampling.Wanted, None where only the load of others is."""
     global _watch
     if _watch:
-        _watch.stop()
-    _watch = _Watch(path, expected)
+        _watch.end()
+    _watch = _Watch(Wanted(**wanted) if wanted else None)
 
 
 def _seen() -> dict[str, Any]:
+    global _watch
     assert _watch
-    return _watch.end()
+    ended, _watch = _watch, None
+    return ended.end()
 
 
 _servers: list[subprocess.Popen[bytes]] = []
@@ -182,32 +129,34 @@ def _end_servers() -> None:
     process.end_descendants()  # their jobs
 
 
-def _facts(directory: str, programs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _facts(directory: str, programs: Mapping[str, Sequence[str]], reserved_cpus: str | None = None) -> dict[str, Any]:
     """What node.facts says of this node, and target.identify of the target from here."""
     seen = target.OPERATIONS["identify"](directory)
     space = target.OPERATIONS["space"](directory)
     tools = {name: (path, version) for name, (path, version) in programs.items()}
     builds = {name: hash_of(path) for name, (path, _) in programs.items()}
-    return {"target": seen, "builds": builds, "node": node.facts(seen, space, tools)}
+    return {"target": seen, "builds": builds, "node": node.facts(seen, space, tools, reserved_cpus=reserved_cpus)}
 
 
 def _packed(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, 1)).decode()
 
 
-_staged: list[str] = []
+_staged: tuple[list[str], list[int] | None] = [], None
 
 
-def _stage(argv: list[str]) -> None:
-    """What to run when it is told. The request to run, which goes to all nodes at once, is then a short one."""
-    _staged[:] = argv
+def _stage(argv: list[str], cpus: list[int] | None) -> None:
+    """What to run when it is told, and where. The request to run, which goes to all nodes at once, is then a short
+    one."""
+    global _staged
+    _staged = argv, cpus
 
 
 def _run(timeout_s: float) -> dict[str, Any]:
-    argv = _staged
+    argv, cpus = _staged
     with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
         started = time.time()
-        done = process.run(argv, timeout_s, None, stdout.fileno(), stderr.fileno(), asker=0)
+        done = process.run(argv, timeout_s, None, stdout.fileno(), stderr.fileno(), asker=0, cpus=cpus)
         ended = time.time()
         printed = []
         for stream in (stdout, stderr):
@@ -230,13 +179,14 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "run": _run,
     "watch": _look_on,
     "seen": _seen,
+    "keep_to": process.keep_to,
 }
 
 
 def _sweep(step: str) -> None:
     """Kill what is left of a step of this job on this node."""
-    for each in _of_job():
-        if _has(each, f"SLURM_STEP_ID={step}"):
+    for each in procfs.of_job():
+        if procfs.has(each, f"SLURM_STEP_ID={step}"):
             with contextlib.suppress(OSError):
                 os.kill(int(each), signal.SIGKILL)
 
@@ -272,7 +222,7 @@ def _done(operation: str, arguments: list[Any]) -> dict[str, Any]:
 
 
 def _answer(number: int, name: str, answer: Mapping[str, Any]) -> None:
-    text = base64.b64encode(json.dumps(answer).encode()).decode()
+    text = _packed(json.dumps(answer).encode())
     pieces = [text[i : i + PIECE] for i in range(0, len(text), PIECE)]
     # from a new line: a site's words may stand before it without an end
     lines = "\n" + "".join(f"{number} {name} {i}/{len(pieces)} {piece}\n" for i, piece in enumerate(pieces))

@@ -87,6 +87,7 @@ def _keys() -> str:
         ("The file", models.campaign_model()),
         ("`target`", models.Target),
         ("`limits`", models.Limits),
+        ("`cpus`", models.Cpus),
         *((f"`sweeps`: a sweep with {t.name}", models.sweep_model(t)) for t in tools().values()),
         ("`repetitions`, as a mapping", models.Repetitions),
         ("`sweeps`: a suite", models.SuiteEntry),

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from iosweep.cpus import CpuSet, listed, mask
+from iosweep.placement import Binding
 from iosweep.plan import Point
 from iosweep.tools import tools
 
@@ -29,21 +31,32 @@ class Launcher:
     pmi: str | None = None
 
     def argv(
-        self, command: Sequence[str], mpi: bool, tasks: int, mpiexec: str = "mpiexec", hosts: Sequence[str] = ()
+        self,
+        command: Sequence[str],
+        mpi: bool,
+        tasks: int,
+        mpiexec: str = "mpiexec",
+        hosts: Sequence[str] = (),
+        binding: Binding | None = None,
     ) -> list[str]:
         """The command that starts `tasks` ranks of an MPI program, as many on each host; or another program as it is.
 
-        `hosts`: nodes of the allocation, in its order.
+        `hosts`: nodes of the allocation, in its order. `binding`: a node's ranks are bound so; without it srun binds
+        nothing. What is started without a launcher is bound by who starts it.
         """
         if not mpi or self.ranks is not None:
             return list(command)
-        if not self.allocated:
-            return [mpiexec, *_LOCAL, "-n", str(tasks), *command]
-        per_node, names = str(tasks // len(hosts)), ",".join(hosts)
+        per_node = tasks // max(1, len(hosts))
+        if binding and len(binding.ranks) != per_node:  # a list that is too short leaves the others unbound, silently
+            raise ValueError(f"{per_node} ranks on a node, and CPUs for {len(binding.ranks)}")
         if self.pmi is None:
-            return [mpiexec, *_ALLOCATED, "-hosts", names, "-ppn", per_node, "-n", str(tasks), *command]
-        placed = (f"--nodes={len(hosts)}", f"--nodelist={names}", f"--ntasks={tasks}", f"--ntasks-per-node={per_node}")
-        return ["srun", *_STEP, f"--mpi={self.pmi}", *placed, *command]
+            bound = ["-bind-to", "user:" + ",".join(map(_hydra, binding.ranks))] if binding else []
+            if not self.allocated:
+                return [mpiexec, *_LOCAL, *bound, "-n", str(tasks), *command]
+            over = ("-hosts", ",".join(hosts), "-ppn", str(per_node))
+            return [mpiexec, *_ALLOCATED, *bound, *over, "-n", str(tasks), *command]
+        placed = (f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", f"--ntasks={tasks}")
+        return ["srun", *_step(binding), f"--mpi={self.pmi}", *placed, f"--ntasks-per-node={per_node}", *command]
 
     def lacks(self, point: Point) -> tuple[dict[str, int], str] | None:
         """What a point needs that this launcher does not have, and the reason in words; None if it can start it."""
@@ -68,9 +81,30 @@ _LOCAL = (
 #: Over an allocation hydra starts its proxies with srun. It is told the hosts: only some of the variables SLURM_* are
 #: there, and it would put all ranks on one node.
 _ALLOCATED = ("-launcher", "slurm", "-rmk", "user")
-#: A step beside that of the agents (--overlap; no -c, which would give it CPUs of its own), with more ranks than CPUs
-#: where that is asked for. Ranks are dealt out node by node, so that the tools' shift of ranks reaches another node.
-_STEP = ("--overlap", "--overcommit", "--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1")
+
+
+def _step(binding: Binding | None) -> list[str]:
+    """A step of srun's beside that of the agents (--overlap; no -c, which would give it CPUs of its own), with a node's
+    ranks bound by the kernel's numbers, alike on every node.
+
+    More ranks than cores (--overcommit: many sites count these) only where the placement has them share. Ranks are
+    dealt out node by node, so that the tools' shift of ranks reaches another node.
+    """
+    if binding is None:
+        bound = "none"
+    elif all(len(cpus) == 1 for cpus in binding.ranks):
+        bound = f"map_cpu:{','.join(map(listed, binding.ranks))}"
+    else:
+        bound = f"mask_cpu:{','.join(map(mask, binding.ranks))}"
+    more = binding is None or binding.crowded
+    beside = ["--overlap", *(["--overcommit"] if more else [])]
+    return [*beside, "--distribution=block", f"--cpu-bind={bound}", "--kill-on-bad-exit=1"]
+
+
+def _hydra(cpus: CpuSet) -> str:
+    """The CPUs of one rank in hydra's list."""
+    return "+".join(map(str, sorted(cpus)))
+
 
 #: On this machine: `direct` starts tools as they are, `mpiexec` those with MPI by MPICH's hydra.
 LAUNCHERS = {

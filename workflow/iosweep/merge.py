@@ -10,7 +10,7 @@ import gc
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, lru_cache
@@ -28,6 +28,7 @@ from iosweep import store as _store
 from iosweep import verdict
 from iosweep.checks import CHECKS, Check, Finding, Seen
 from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, REASONS, Column, arrow_schema
+from iosweep.cpus import listed, parse
 from iosweep.plan import Plan, Point
 from iosweep.store import Result, Store
 from iosweep.target import named
@@ -76,7 +77,8 @@ def _write(plan: Plan, results: Path) -> None:
             checks.find(key, findings)
     with _Table(results / "nodes.parquet", NODE_COLUMNS) as table:
         for name, facts in nodes.items():
-            table.add([(name, *map(facts.get, table.names[1:]))])
+            known = {**facts, "used_cpus": where.used(name)}
+            table.add([(name, *map(known.get, table.names[1:]))])
     campaign = {
         "campaign": plan.campaign,
         "description": plan.description,
@@ -86,6 +88,7 @@ def _write(plan: Plan, results: Path) -> None:
         "seed": plan.seed,
         "target": {**plan.target, "directory": _absolute(plan)},
         "limits": plan.limits,
+        "cpus": plan.cpus,
         "sweeps": plan.sweeps,
         "configuration": plan.configuration,
         "jobs": where.jobs(),
@@ -107,16 +110,23 @@ class _Job:
 
 
 class _Where:
-    """Which nodes and Slurm jobs the rows come from."""
+    """Which nodes and Slurm jobs the rows come from, and which CPUs of the nodes."""
 
     def __init__(self) -> None:
         self.rows: Counter[str] = Counter()  # key of a node's facts -> rows
+        self._masks: dict[str, set[str]] = {}  # key of a node's facts -> CPUs of ranks and workers, as texts
         self._jobs: dict[str, _Job] = {}
 
     def add(self, point: Point, record: Mapping[str, Any]) -> None:
         """Count a repetition."""
-        for key in _nodes_of(record):
+        keys = _nodes_of(record)
+        for key in keys.values():
             self.rows[key] += len(record["phases"])
+        for run in record["phases"]:
+            for nodes in (run.get("cpus") or _NOT_SEEN)["nodes"]:
+                masks = _masks(nodes)
+                for host in nodes["hosts"]:
+                    self._masks.setdefault(keys.get(host, ""), set()).update(masks)
         if slurm := record.get("slurm"):
             started, ended = record["started"], record["ended"]
             new = _Job(slurm["allocation_hosts"], record["launcher"]["name"], started, ended)
@@ -124,6 +134,10 @@ class _Where:
             job.started, job.ended = min(job.started, started), max(job.ended, ended)
             job.repetitions += 1
             job.points[point.id] = point.nodes
+
+    def used(self, key: str) -> str | None:
+        """CPUs that ranks and workers had on a node, or None where none was looked at."""
+        return _union(frozenset(self._masks.get(key, ())))
 
     def jobs(self) -> list[dict[str, Any]]:
         """The Slurm jobs in the order in which they began to measure, their nodes in Slurm's order."""
@@ -242,7 +256,8 @@ def _rows(plan: Plan, store: Store, memory: Mapping[str, int | None], where: _Wh
                     where.add(point, record)
                     yield from _repetition(plan, point, result, record, store.raw(result), memory, base)
                 else:  # one mean over two builds or two file systems would be neither's
-                    other = f"measured with another build of {point.tool}, on another target or with another layout"
+                    other = f"measured with another build of {point.tool}, on another target, or with another layout"
+                    other += " or placement"
                     yield from _missing(point, base | {"repetition": result.repetition}, other)
             there = {result.repetition for result, _ in found}
             lacking = [number for number in range(1, point.repetitions.min + 1) if number not in there]
@@ -252,12 +267,13 @@ def _rows(plan: Plan, store: Store, memory: Mapping[str, int | None], where: _Wh
                     yield from _missing(point, base | {"repetition": number}, reason["reason"])
 
 
-def _measured_with(found: tuple[Result, Mapping[str, Any]]) -> tuple[str, str, str, str, str]:
-    """(when, build, directory, source, type of the file system)"""
+def _measured_with(found: tuple[Result, Mapping[str, Any]]) -> tuple[str, ...]:
+    """(when, build, directory, source, type of the file system, how ranks were bound)"""
     result, record = found
     target = result.target
     source = named(target["fstype"], target["source"])
-    return str(record.get("started", "")), result.tool_sha256, target["directory"], source, target["fstype"]
+    started, bound = str(record.get("started", "")), result.bound or ""
+    return started, result.tool_sha256, target["directory"], source, target["fstype"], bound
 
 
 def _missing(point: Point, base: Row, reason: str) -> Iterator[tuple[Row, Findings]]:
@@ -304,7 +320,7 @@ def _repetition(
     tool = tools()[point.tool]
     steps = {phase.name: (step, phase) for step in point.steps() for phase in step.phases}
     # of several nodes the smallest, as far as it is known
-    memory_bytes = max(filter(None, map(memory.get, _nodes_of(record))), default=None)
+    memory_bytes = max(filter(None, map(memory.get, _nodes_of(record).values())), default=None)
     shared = base | {
         "repetition": result.repetition,
         "host": record["host"],
@@ -342,19 +358,49 @@ def _repetition(
             "checks_not_checked": outcomes.count("not checked"),
             "started": datetime.fromisoformat(run["started"]),
             "ran_on": _ran_on(seen) if (seen := run.get("ran_on")) else None,
+            **_cpus(run.get("cpus"), record["host"]),
             "command": " ".join(map(_quote, run["argv"])),
         }
         yield row, findings
 
 
-def _nodes_of(record: Mapping[str, Any]) -> Iterable[str]:
-    """Keys of the facts of all nodes that measured."""
-    of_hosts: Mapping[str, str] | None = record.get("nodes")
-    return of_hosts.values() if of_hosts else (record["node"],)
+def _nodes_of(record: Mapping[str, Any]) -> Mapping[str, str]:
+    """Nodes that measured -> keys of their facts."""
+    return record.get("nodes") or {record["host"]: record["node"]}
 
 
 def _ran_on(seen: Mapping[str, int | None]) -> str | None:
     return ",".join(f"{host}:{count}" for host, count in seen.items() if count is not None) or None
+
+
+#: Of a phase whose CPUs nobody looked at.
+_NOT_SEEN: Mapping[str, Any] = {"nodes": ()}
+
+
+def _cpus(seen: Mapping[str, Any] | None, host: str) -> Row:
+    """What was seen of the CPUs; `host` is the first node."""
+    if not seen:
+        return {}
+    nodes = seen["nodes"]
+    first: Mapping[str, Any] = next((own for own in nodes if host in own["hosts"]), {})
+    return {
+        "pinning": seen["pinning"],
+        "placement": seen["placement"] if seen["planned"] else None,
+        "cpus": _union(_masks(first)),
+        "reserved_cpus": first.get("reserved"),
+        "cpu_looks": min((own["looks"] for own in nodes), default=None),
+    }
+
+
+def _masks(node: Mapping[str, Any]) -> frozenset[str]:
+    """CPUs that ranks and workers of a node, and their threads, were allowed on."""
+    own = (p for p in node.get("processes", ()) if p["role"] in ("rank", "worker"))
+    return frozenset(mask for p in own for mask in (*p["masks"], *p["thread_masks"]))
+
+
+@lru_cache(10_000)
+def _union(masks: frozenset[str]) -> str | None:
+    return listed(parse(",".join(masks))) or None
 
 
 #: The same few arguments come again and again.

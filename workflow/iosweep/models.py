@@ -20,11 +20,13 @@ from pydantic import (
     Field,
     StrictBool,
     Tag,
+    ValidationInfo,
     WithJsonSchema,
     create_model,
+    field_validator,
 )
 
-from iosweep import layout, units
+from iosweep import cpus, layout, units
 from iosweep.tools import Option, Tool, tools
 
 #: Suites that come with the project.
@@ -111,6 +113,17 @@ def _time_of_a_phase(value: object) -> float:
     if seconds < 0.01:
         raise ValueError("shorter than 10ms")
     return seconds
+
+
+def _cpus(value: object) -> str:
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    try:
+        found = cpus.parse(text) if isinstance(text, str) else None
+    except ValueError as error:
+        raise ValueError(f"not a list of CPUs: {error}") from None
+    if found is None:
+        raise ValueError('not a list of CPUs; write it as text, such as "24-27" or "0,8-11"')
+    return cpus.listed(found)
 
 
 def _deadline(value: object) -> float:
@@ -234,6 +247,45 @@ class Limits(Strict):
     )
     fill: Share = Field(
         0.80, description="How full the target may get, in space and in inodes, as df counts. Default: 80%."
+    )
+
+
+class Cpus(Strict):
+    """Which CPUs of a node measure (docs/pinning.md)."""
+
+    reserved: (
+        Annotated[str, BeforeValidator(_cpus), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]})]
+        | None
+    ) = Field(
+        None,
+        description="CPUs that the file system's client keeps for itself, as the kernel numbers them (`24-27`). It"
+        " takes the place of what the nodes say, and is checked against it; siblings of the same core are added."
+        " Default: what WEKA says on each node.",
+    )
+    placement: Literal["spread", "pack", "near_nic"] = Field(
+        "spread",
+        description="`spread`: over NUMA nodes in turn, one per core before siblings; `pack`: NUMA node after NUMA"
+        " node; `near_nic`: the NUMA node of the network interface first. Default: spread.",
+    )
+    nic: Annotated[str, BeforeValidator(_name)] | None = Field(
+        None,
+        description="The interface for near_nic, such as ib0. Default: that of WEKA's mount, or the fastest one up.",
+    )
+
+    @field_validator("nic")
+    @classmethod
+    def _of_near_nic(cls, nic: str | None, info: ValidationInfo) -> str | None:
+        if nic is not None and info.data.get("placement", "near_nic") != "near_nic":
+            raise ValueError("without effect; it is for `placement: near_nic`")
+        return nic
+
+    width: Literal["cpu", "core"] = Field(
+        "cpu", description="A rank gets one CPU, or all usable ones of a core. Default: cpu."
+    )
+    oversubscribe: StrictBool = Field(
+        False,
+        description="Whether a node may run more MPI ranks than it has usable CPUs. Without it such points are missing."
+        " (fio's workers may always share CPUs.) Default: false.",
     )
 
 
@@ -453,6 +505,16 @@ def campaign_model() -> type[Strict]:
         "description": (str | None, Field(None, description="A sentence for the report.")),
         "target": (Target, Field(description=Target.__doc__)),
         "limits": (Limits, Field(default_factory=Limits, description=Limits.__doc__)),
+        "pinning": (
+            Literal["off", "verify", "enforce"] | None,
+            Field(
+                None,
+                description="`enforce`: ranks and workers are bound to CPUs that are not reserved, and looked at while"
+                " they run; `verify`: they are only looked at; `off`: neither. Default: enforce under Slurm, verify on"
+                " one machine.",
+            ),
+        ),
+        "cpus": (Cpus, Field(default_factory=Cpus, description=Cpus.__doc__)),
         "allocation": (
             Literal["per_node_count", "campaign"],
             Field(

@@ -6,12 +6,15 @@ machine) is None: not recorded.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
 import platform
 import re
+import shutil
 import socket
+import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -19,13 +22,16 @@ from typing import Any
 
 import orjson
 
+from iosweep import reserved
+from iosweep.cpus import Topology, parse
+from iosweep.doctor import cores
 from iosweep.units import printable
 
 #: Variables that may change what a tool does, MPI's choice of network and MPI-IO's hints among them. Nothing else is
 #: stored, and nothing by its prefix: an environment holds secrets.
 ENVIRONMENT = (
     *("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LD_PRELOAD", "OMP_NUM_THREADS", "TZ"),
-    *("FI_PROVIDER", "HYDRA_IFACE", "UCX_NET_DEVICES", "UCX_TLS"),
+    *("HWLOC_COMPONENTS", "FI_PROVIDER", "HYDRA_IFACE", "UCX_NET_DEVICES", "UCX_TLS"),
     *("MPICH_MPIIO_HINTS", "ROMIO_FSTYPE_FORCE", "ROMIO_HINTS"),
 )
 
@@ -35,7 +41,7 @@ _SECRET = re.compile("SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|ACCESS_?KEY|API_?KEY
 #: Facts that may be others in each run on the same node. The rest tells one node from another.
 VOLATILE = (
     *("memory_available_bytes", "load_1_min", "load_5_min", "load_15_min", "read_at"),
-    *("target_bytes", "target_free_bytes", "target_inodes", "target_free_inodes", "tools"),
+    *("target_bytes", "target_free_bytes", "target_inodes", "target_free_inodes", "tools", "cpu_findings"),
 )
 
 
@@ -44,11 +50,15 @@ def facts(
     space: Mapping[str, int] | None = None,
     tools: Mapping[str, tuple[str, str]] | None = None,
     root: Path = Path("/"),
+    reserved_cpus: str | None = None,
 ) -> dict[str, Any]:
     """Keys as columns.NODE_COLUMNS, without the key `node`. None is what cannot be read.
 
-    target, space: what target.identify and target.space say. tools: name -> (path, version).
+    target, space: what target.identify and target.space say. tools: name -> (path, version). reserved_cpus: what the
+    configuration says of them (cpus.reserved).
     """
+    topology = topology_of(root)
+    kept = reserved.find(topology, reserved_cpus, root)
     memory, load = _memory(root), (_text(root / "proc/loadavg") or "").split()
     return {
         "host": printable(_text(root / "proc/sys/kernel/hostname") or "") or host(),
@@ -56,7 +66,9 @@ def facts(
         "os": _os_name(root),
         "cpu_model": _cpu_model(root),
         **_cpus(root),
-        "cpus_allowed": _field(root / "proc/self/status", "Cpus_allowed_list"),
+        "cpus_allowed": (allowed := _field(root / "proc/self/status", "Cpus_allowed_list")),
+        **topology.facts(),
+        **kept.facts(),
         "numa": _numa(root),
         "governor": _governors(root),
         "clocksource": _text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"),
@@ -70,6 +82,7 @@ def facts(
         **{f"load_{minutes}_min": _number(load[i]) if i < len(load) else None for i, minutes in enumerate((1, 5, 15))},
         "read_at": datetime.now().astimezone().isoformat(timespec="seconds"),
         **_space(space),
+        "cpu_findings": cores.look(topology, kept, parse(allowed or ""), root),
         "tools": [
             {"name": name, "path": printable(path), "version": version}
             for name, (path, version) in sorted((tools or {}).items())
@@ -100,6 +113,12 @@ def forget_secrets() -> None:
     """Take them out of our environment: what a tool does not have it cannot print, and what it prints is stored."""
     for name in [name for name in os.environ if _SECRET.search(name)]:
         del os.environ[name]
+
+
+def keep_hwloc_still() -> None:
+    """Have MPI libraries learn what the CPUs are like without binding themselves to one after the other, as hwloc does
+    while MPI starts: to those, too, that a file system keeps for itself. What the site has set stays."""
+    os.environ.setdefault("HWLOC_COMPONENTS", "-x86")
 
 
 def _space(space: Mapping[str, int] | None) -> dict[str, int | None]:
@@ -142,6 +161,18 @@ def _cpus(root: Path) -> dict[str, int | None]:
     }
 
 
+def topology_of(root: Path) -> Topology:
+    """As hwloc has it, where it is installed, for Slurm goes by that; else as the kernel has it."""
+    if root == Path("/") and (lstopo := shutil.which("lstopo-no-graphics")):
+        with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
+            argv = [lstopo, "--of", "xml", "--disallowed"]
+            said = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10, check=True
+            )
+            return Topology.of_hwloc(said.stdout)
+    return Topology.read(root)
+
+
 def _numa(root: Path) -> list[dict[str, Any]]:
     """NUMA nodes: {node, cpus, memory_bytes}."""
     places = [(int(p.name[4:]), p) for p in _entries(root / "sys/devices/system/node") if p.name[4:].isdecimal()]
@@ -173,6 +204,7 @@ def _interfaces(root: Path) -> Iterator[dict[str, Any]]:
                 "state": "off" if flags[-1:] in tuple("02468ace") else _text(place / "operstate"),
                 "speed_bits_per_s": round(speed * 10**6) if speed and speed > 0 else None,
                 "driver": _driver(place),
+                **_near(place),
             }
 
 
@@ -188,7 +220,15 @@ def _infiniband(root: Path) -> Iterator[dict[str, Any]]:
                 "state": "off" if off else {"active": "up", "": None}.get(state, state),
                 "speed_bits_per_s": round(speed * 10**9) if speed else None,
                 "driver": _driver(place),
+                **_near(place),
             }
+
+
+def _near(place: Path) -> dict[str, Any]:
+    """The NUMA node and the CPUs that a device is near to; None where it does not matter, or is not known."""
+    numa = _text(place / "device/numa_node")
+    near = numa is not None and numa.isdecimal()  # -1: unknown
+    return {"numa_node": int(numa or 0) if near else None, "cpus": _text(place / "device/local_cpulist")}
 
 
 def _driver(place: Path) -> str | None:

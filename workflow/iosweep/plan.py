@@ -94,6 +94,7 @@ class Plan:
     description: str | None
     target: Mapping[str, Any]
     limits: Mapping[str, Any]
+    cpus: Mapping[str, Any]  # `pinning`, which may be None, and the keys below `cpus`
     seed: int
     sweeps: tuple[Mapping[str, Any], ...]  # for the report: name, axes, suite, scaled, points ...
     allocations: tuple[Allocation, ...]
@@ -161,11 +162,16 @@ def make(config: Config) -> Plan:
         description=config.description,
         target=config.target.model_dump(),
         limits=config.limits.model_dump(),
+        cpus=_cpus(config),
         seed=config.seed,
         sweeps=tuple(sweeps),
         allocations=_allocations(tuple(points.values()), config),
         configuration=tuple({"file": d.file, "text": d.text} for d in config.documents),
     )
+
+
+def _cpus(config: Config) -> dict[str, Any]:
+    return {"pinning": config.pinning, **config.cpus.model_dump()}
 
 
 def _directory(tool: str, directory: str) -> str | None:
@@ -319,6 +325,7 @@ def _allocations(points: Sequence[Point], config: Config) -> tuple[Allocation, .
         content = [
             config.campaign,
             config.target.model_dump(),
+            _cpus(config),
             config.seed,
             nodes,
             [[p.id, p.repetitions] for p in members],

@@ -18,7 +18,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 #: What a command may print, or leave in a file that is read. More is a fault, and would fill our memory.
 MOST_BYTES = 64 << 20
@@ -40,6 +40,7 @@ class Completed:
     load: Mapping[str, float] | None
     left_behind: int  # processes of it that could not be killed
     ran_on: Mapping[str, int] | None = None  # node of a Slurm job -> ranks that were seen there at once
+    cpus: Mapping[str, Any] | None = None  # node -> what sampling.Sampler.end saw there
     stdout: bytes = b""
     stderr: bytes = b""
 
@@ -60,19 +61,32 @@ def adopt_orphans() -> None:
 
 
 def run(
-    argv: Sequence[str], timeout_s: float, directory: str | None, stdout: int, stderr: int, asker: int
+    argv: Sequence[str],
+    timeout_s: float,
+    directory: str | None,
+    stdout: int,
+    stderr: int,
+    asker: int,
+    cpus: Collection[int] | None = None,
 ) -> Completed:
     """Run a command to its end, at most `timeout_s` seconds; then it and all its descendants are killed.
 
-    It is started in `directory`, ours if there is none given, and prints to two descriptors. Raises OSError if it
+    It is started in `directory`, ours if there is none given, on `cpus`, which what it starts inherits, and prints to
+    two descriptors. Raises OSError if it
     cannot be started, Abandoned once there is something to read from the descriptor `asker`: nothing is said on it
     meanwhile, but its end. Whatever is raised, no process of the command stays.
     """
     before, ours, began = _cpu_ticks(), _cpu_seconds(), time.monotonic()
     try:
-        process = subprocess.Popen(
-            list(argv), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True, cwd=directory
-        )
+        with _on(cpus):
+            process = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                cwd=directory,
+            )
         why = _wait(process, timeout_s, (stdout, stderr), asker)
         wall_s = time.monotonic() - began
         if why:
@@ -94,6 +108,27 @@ def run(
         _load(before, _cpu_ticks(), _cpu_seconds() - ours),
         left_behind,
     )
+
+
+@contextlib.contextmanager
+def _on(cpus: Collection[int] | None) -> Iterator[None]:
+    """On some CPUs: this thread alone, and what it starts. Raises OSError for CPUs that are not ours."""
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def keep_to(cpus: Collection[int]) -> None:
+    """Use these CPUs only, from now on, and so does what is started from here. Raises OSError."""
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread.name), cpus)
 
 
 #: So often is looked at how much a command has printed.

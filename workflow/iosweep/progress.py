@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iosweep.launch import Launcher
+from iosweep.pinning import bound
 from iosweep.plan import Allocation, Plan, Point
 from iosweep.store import Result
 from iosweep.target import named
+from iosweep.tools import tools
 
 #: A repetition whose failure another try can cure is tried once more. How many are is limits.retried, but at least so
 #: many: on a node that is always busy, trying everything twice cures nothing.
@@ -49,7 +51,7 @@ def left(
         for point in allocation.points:
             if only and not chosen(only, point):
                 continue
-            if lacking(missing.get(point.id), here) or (here.launcher and here.launcher.lacks(point)):
+            if lacking(missing.get(point.id), here, plan) or (here.launcher and here.launcher.lacks(point)):
                 continue
             have, curable = _have(plan, point, results.get(point.id, {}), here)
             for number in curable[: max(0, budget)]:
@@ -78,9 +80,11 @@ def counts(found: Mapping[str, Mapping[str, list[int]]]) -> dict[str, dict[str, 
     return {allocation: {point: len(n) for point, n in points.items()} for allocation, points in found.items()}
 
 
-def lacking(record: Mapping[str, Any] | None, here: Here) -> bool:
+def lacking(record: Mapping[str, Any] | None, here: Here, plan: Plan) -> bool:
     """Whether what a missing point needs is still absent."""
     needs = (record or {}).get("needs", {})
+    if "cpus" in needs:  # what the nodes have is not seen from here: as long as the same is asked of them
+        return bool(needs["cpus"] == plan.cpus)
     if "tool" in needs:
         # absent, or the same binary that did not run
         return here.tools.get(needs["tool"]) in (None, needs.get("sha256"))
@@ -98,12 +102,14 @@ def _have(plan: Plan, point: Point, results: Mapping[int, Result], here: Here) -
 
 
 def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
-    """Whether a result is whole, and of this target and tool build."""
+    """Whether a result is whole, of this target and tool build, and its ranks were bound as they would be now."""
     asked = {key: plan.target[key] for key in ("directory", "layout")}
     if not result.intact or any(result.target[key] != value for key, value in asked.items()):
         return False
     build = here.tools.get(point.tool)
     if build is not None and result.tool_sha256 != build:
+        return False
+    if here.launcher and result.bound != bound(plan.cpus, here.launcher.allocated, tools()[point.tool].mpi):
         return False
     then, now = result.target, here.target
     return now is None or (

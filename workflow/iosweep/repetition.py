@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import iosweep
-from iosweep import node, programs, target, verdict
+from iosweep import node, pinning, programs, target, verdict
 from iosweep.agent import Agent
 from iosweep.checks import Seen
 from iosweep.command import Commands, Scratch
@@ -54,6 +54,7 @@ class Context:
     nodes: Mapping[str, Mapping[str, Any]]  # host -> its facts; in the allocation's order, the first is where we are
     target: Mapping[str, Any]  # which file system it is
     exclusive: Mapping[str, Any]  # enforced, evidence
+    pinning: pinning.Pinning
 
 
 def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Result, dict[str, Judged]]:
@@ -113,6 +114,7 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
         "nodes": {host: node.key(c.nodes[host]) for host in hosts},
         "launcher": {"name": c.commands.launcher.name, **(asdict(hydra) if (hydra := c.commands.mpiexec) else {})},
         "slurm": _job(c),
+        "bound": pinning.bound(c.plan.cpus, c.commands.launcher.allocated, tool.mpi),
         "tool": {"path": program.path, "sha256": program.sha256, "version": program.version},
         "target": {**c.target, **c.directory.recorded()},
         "environment": node.environment(),
@@ -153,7 +155,8 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
     files = file_set(point, step, number)
     shares = files.shares(len(hosts))
     commands = tool_commands(c.plan, point, step, number, c.directory.path)
-    argvs = [c.commands.argv(tool, command, step.tasks, hosts) for command in commands]
+    binding = c.commands.binding(tool, step.tasks, hosts)
+    argvs = [c.commands.argv(tool, command, step.tasks, hosts, binding) for command in commands]
     run: dict[str, Any] = {
         "argv": argvs[0],
         **({"argvs": argvs} if len(argvs) > 1 else {}),
@@ -185,7 +188,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
             )
             run["argv"] = run["argvs"][0]
         else:
-            done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts)
+            done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
     except Scratch as error:
         raise StoreFailed(f"the results' disk cannot be written to: {error.strerror}") from None
     except OSError as error:  # of the target, or a command could not be started
@@ -199,6 +202,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         "stderr": done.stderr.decode("utf-8", "replace")[:2000],
         "left_behind": done.left_behind,
         "ran_on": done.ran_on,
+        "cpus": c.pinning.record(binding, done.cpus, tool.mpi),
     }
     if any(phase.name.endswith("delete") for phase in step.phases):
         c.directory.deleted()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from iosweep import exclusive, forecast, licences, manifest, node, preflight, process, progress, slurm, target
+from iosweep import exclusive, forecast, licences, manifest, node, pinning, preflight, process, progress, slurm, target
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.causes import cause
 from iosweep.command import Commands, lacking_pmi, needs_mpiexec
@@ -84,6 +84,7 @@ def measure(
     store = Store(results)
     process.adopt_orphans()
     node.forget_secrets()
+    node.keep_hwloc_still()
     # Tools are started elsewhere: a relative directory on PATH would be another one there.
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
     with _named(plan), stoppable(works_for), Agent(plan.target["deadline"]) as agent:
@@ -261,7 +262,11 @@ class _Session:
         exclusion: exclusive.Exclusion,
     ) -> None:
         """Make the campaign's directory ours, and note what the node is like."""
-        plan, store, todo = self._plan, self._store, self._left()
+        plan, store = self._plan, self._store
+        nodes = self._nodes(facts, found, commands)  # before anything is written
+        pinned = self._pinned(nodes, commands.crew)
+        commands = replace(commands, pinning=pinned)
+        todo = self._left()
         self._watcher.begin(
             self._allocation, sum(map(len, todo.values())), sum(self._cost_s[p] * len(n) for p, n in todo.items())
         )
@@ -273,7 +278,6 @@ class _Session:
         for tool in {self._points[p].tool for p in todo}:  # again: a relative one is another directory elsewhere
             if wrong := tools()[tool].check_directory(directory.path):
                 raise Refusal(REFUSED, f"{tool} cannot work in {directory.path}: it {wrong}", lasting=True)
-        nodes = self._nodes(facts, found, commands)  # before anything is written
         directory.claim(
             facts["fstype"],
             exclusive.identity(facts),
@@ -294,7 +298,38 @@ class _Session:
             nodes,
             {k: facts[k] for k in ("source", "fstype", "fsid")},
             {"enforced": exclusion.enforced, "evidence": exclusion.evidence},
+            pinned,
         )
+
+    def _pinned(self, nodes: Mapping[str, Mapping[str, Any]], crew: Crew | None) -> pinning.Pinning:
+        """Which CPUs ranks are bound to; we keep to the usable ones ourselves. Points with more ranks are missing.
+
+        Raises Refusal.
+        """
+        settings = self._plan.cpus
+        try:
+            decided = pinning.decide(settings, nodes, slurm=crew is not None)
+        except pinning.Conflict as error:
+            raise Refusal(REFUSED, f"pinning: {error}", lasting=error.lasting) from None
+        for note in decided.notes:
+            self._watcher.say(note)
+        if decided.mode == "enforce":
+            if crew:
+                if len(set(decided.usable_of.values())) == 1:  # said once, however many there are
+                    crew.call("keep_to", sorted(decided.usable))
+                else:
+                    crew.call("keep_to", each={host: [sorted(cpus)] for host, cpus in decided.usable_of.items()})
+            here = sorted(next(iter(decided.usable_of.values())))
+            self._agent.call("keep_to", here)
+            process.keep_to(here)
+        said: dict[str, None] = {}
+        for point in (p for p in self._points.values() if tools()[p.tool].mpi):
+            if reason := decided.lacks(point.tasks // point.nodes):
+                self._store.set_missing(point.id, {"cpus": settings}, reason)
+                said[reason] = None
+        for reason in said:
+            self._watcher.say(f"missing: {reason}")
+        return decided
 
     def _nodes(
         self, facts: Mapping[str, Any], found: Mapping[str, Program], commands: Commands
@@ -305,11 +340,13 @@ class _Session:
             programs["mpiexec"] = (hydra.path, hydra.version)
         directory = self._plan.target["directory"]
         if (crew := commands.crew) is None:
-            known = node.facts(facts, self._agent.call("space", directory), programs)
+            known = node.facts(
+                facts, self._agent.call("space", directory), programs, reserved_cpus=self._plan.cpus["reserved"]
+            )
             return {known["host"]: known}
         builds = {name: program.sha256 for name, program in found.items()}
         try:
-            seen = crew.call("facts", directory, programs)
+            seen = crew.call("facts", directory, programs, self._plan.cpus["reserved"])
         except target.Refused as error:  # on one of them: another job may be given other nodes
             raise Refusal(REFUSED, str(error)) from None
         for host, told in seen.items():

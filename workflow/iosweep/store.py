@@ -59,6 +59,7 @@ class Result:
     raw: Mapping[str, Any]  # name, sha256, bytes
     tool_sha256: str
     target: Mapping[str, Any]  # directory, source, fstype, fsid
+    bound: str | None  # how its ranks were bound (pinning.bound)
     retry: str | None  # why another try may help
     retried: bool  # it is that other try
     headlines: tuple[tuple[str, float | None], ...]
@@ -349,6 +350,7 @@ def _result(point: str, repetition: int, attempt: int, record: Mapping[str, Any]
         raw=record["raw"],
         tool_sha256=record["tool"]["sha256"],
         target=record["target"],
+        bound=record.get("bound"),
         retry=record["retry"],
         retried=record["retried"],
         headlines=tuple((run["phase"], run["headline"]) for run in record["phases"]),

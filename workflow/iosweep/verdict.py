@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from iosweep import cpu_checks  # noqa: F401 - registers its checks
 from iosweep.checks import CHECKS, NOT_APPLICABLE, Check, Finding, Seen, exit_status
 
 Verdict = Literal["valid", "suspect", "invalid", "missing"]

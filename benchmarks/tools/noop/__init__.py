@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from iosweep.cpus import CpuSet
 from iosweep.tools import FileSet, Option, Parsed, Phase, Reading, Step, Streams, Value
 
 _FIGURES = {
@@ -68,6 +69,9 @@ class Noop:
 
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         return ["true"]
+
+    def bound(self, workers: Sequence[CpuSet]) -> list[str]:
+        return []
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         return Parsed("noop", _FIGURES, _EVIDENCE)

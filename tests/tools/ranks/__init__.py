@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from iosweep.cpus import CpuSet
 from iosweep.tools import FileSet, Option, Parsed, Phase, Reading, Step, Streams, Value
 
 #: $1: the directory on the target; $2: how many files.
@@ -59,6 +60,9 @@ class Ranks:
 
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         return ["sh", "-c", _SCRIPT, "ranks", directory, str(step.number("files_per_thread"))]
+
+    def bound(self, workers: Sequence[CpuSet]) -> list[str]:
+        return []
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         if "summary" not in streams:

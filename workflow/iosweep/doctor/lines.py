@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
 
-from rich.table import Table
-from rich.text import Text
+import orjson
 
 from iosweep.units import printable
 
-Outcome = Literal["ok", "warning", "wrong", "not checked"]
-_STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red", "not checked": "bright_black"}
+if TYPE_CHECKING:  # not where a node is looked at while it measures
+    from rich.table import Table
+
+Outcome = Literal["ok", "warning", "wrong", "not checked", "not applicable"]
+_STYLES = {
+    **{"ok": "green", "warning": "yellow", "wrong": "bold red"},
+    **{"not checked": "bright_black", "not applicable": "bright_black"},
+}
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,33 @@ def unchecked(check: str, why: str, change: str = "") -> Line:
     return Line(check, "not checked", printable(why), printable(change))
 
 
+def inapplicable(check: str, why: str) -> Line:
+    """There is nothing here that it is about."""
+    return Line(check, "not applicable", printable(why))
+
+
+def show(lines: Sequence[Line], as_json: bool) -> int:
+    """Print them; 0 if nothing is wrong, else 1."""
+    bad = any(line.outcome == "wrong" for line in lines)
+    if as_json:
+        document = {"wrong": bad, "lines": [asdict(line) for line in lines]}
+        sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
+        return int(bad)
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    with console.capture() as captured:
+        console.print(table(lines))
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    print(f"\n{summary(lines)}")
+    return int(bad)
+
+
 def table(lines: Sequence[Line]) -> Table:
     """All lines for a person, on any width of terminal."""
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)

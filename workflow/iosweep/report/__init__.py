@@ -10,6 +10,7 @@
 | table.py | results -> the table of results and of checks (pure) |
 | tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
 | nodes.py | nodes -> what they share and what they differ by (pure) |
+| cpus.py | nodes and results -> pictures of their CPUs, what is wrong with them, what was proven (pure) |
 | node_check.py | the suite node-check -> nodes side by side, and which stands out (pure) |
 | headline.py | results -> the answer in a few lines; the same for a terminal |
 | spec.py, figures.py | a figure -> Vega-Lite -> SVG and PNG |

@@ -125,6 +125,12 @@ def _cpus(node: Row) -> Lines:
     return (", ".join(parts),) if parts else ()
 
 
+def _reserved(node: Row) -> Lines:
+    if node["reserved_sources"] is None:
+        return ()
+    return ("not known which" if node["reserved_cpus"] is None else node["reserved_cpus"] or "none",)
+
+
 def _numa(node: Row) -> Lines:
     return tuple(
         f"{one['node']}: CPUs {one['cpus'] or 'none'}"
@@ -142,7 +148,8 @@ def _network(node: Row) -> Lines:
     for nic in node["nics"] or ():
         speed = nic["state"] == "up" and nic["speed_bits_per_s"]
         parts = [nic["name"], nic["state"], f"{speed / 1e9:g} Gbit/s" if speed else ""]
-        lines.append(" ".join(part for part in parts if part) + (f" ({nic['driver']})" if nic["driver"] else ""))
+        line = " ".join(part for part in parts if part) + (f" ({nic['driver']})" if nic["driver"] else "")
+        lines.append(line if nic["numa_node"] is None else f"{line}, NUMA node {nic['numa_node']}")
     return tuple(lines)
 
 
@@ -179,6 +186,7 @@ _STABLE: dict[str, Callable[[Row], Lines]] = {
     "CPU": _one("cpu_model"),
     "CPUs": _cpus,
     "allowed CPUs": _one("cpus_allowed"),
+    "reserved CPUs": _reserved,
     "NUMA nodes": _numa,
     "frequency governor": _one("governor"),
     "clock": _one("clocksource"),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep import store
-from iosweep.report import headline, node_check, nodes, spec, table, tables, words
+from iosweep.report import cpus, headline, node_check, nodes, spec, table, tables, words
 from iosweep.report.data import Campaign, load
 from iosweep.report.plots import Figure, figures
 from iosweep.report.summary import VERDICTS, Result, count_points, count_results, summarise
@@ -122,6 +122,7 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "columns_of": spec.columns,
         "constant": table.constant(results),
         "checks": table.summarise_checks(campaign.checks),
+        "cpus": cpus.of(campaign),
         "nodes": nodes.of(campaign),
         "binaries": _distinct(campaign.rows, "tool", "tool_version", "tool_sha256"),
         "jobs": [_job(job) for job in campaign.about["jobs"]],

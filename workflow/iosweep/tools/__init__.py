@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, Protocol
 
+from iosweep.cpus import CpuSet
+
 Kind = Literal["data", "metadata"]
 OptionKind = Literal["size", "count", "flag", "choice"]
 Value = int | bool | str | None
@@ -175,9 +177,11 @@ class ClientServer(Protocol):
     def server_argv(self, directory: str, address: str, port: int) -> list[str]:
         """A node's server, in the absolute `directory` of its files, on one address and port."""
 
-    def client_argv(self, step: Step, servers: Sequence[tuple[str, int, int]]) -> tuple[list[str], dict[str, str]]:
+    def client_argv(
+        self, step: Step, servers: Sequence[tuple[str, int, int]], workers: Sequence[CpuSet] = ()
+    ) -> tuple[list[str], dict[str, str]]:
         """The client's command for servers (address, port, seed), and the files (name -> text) that it reads where it
-        is started."""
+        is started. `workers`: as in Tool.bound; none where nothing is bound."""
 
 
 class Tool(Protocol):
@@ -215,6 +219,9 @@ class Tool(Protocol):
 
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         """The exact command of a step, without its launcher. `directory` is the absolute path of its file set."""
+
+    def bound(self, workers: Sequence[CpuSet]) -> list[str]:
+        """What to add to a command so that its workers keep to these CPUs; nothing where the launcher does that."""
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         """Figures and problems of one phase of a run. Never raises for what a tool may print."""

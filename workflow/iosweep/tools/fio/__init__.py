@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from iosweep.cpus import CpuSet
 from iosweep.tools import ClientServer, FileSet, Parsed, Phase, Reading, Step, Streams, Value
 from iosweep.tools.fio import argv as _argv
 from iosweep.tools.fio import client_server as _client_server
@@ -48,6 +49,9 @@ class Fio:
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         """The command of one node, with that node's directory and seed."""
         return _argv.command(step, directory, seed)
+
+    def bound(self, workers: Sequence[CpuSet]) -> list[str]:
+        return _argv.bound(workers)
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         return _nodes.parse(streams, step, phase)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
+from iosweep.cpus import CpuSet, listed
 from iosweep.tools import FileSet, Step, Streams, Value
 from iosweep.tools.fio import parse as _parse
 from iosweep.tools.fio.options import ENGINE, PHASES, RW
@@ -155,6 +156,12 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
         if phase.reads or options["write_mode"] == "overwrite":
             argv.append("--allow_file_create=0")  # fio silently creates or extends what is missing
     return [*argv, *_QUICK, *_OUTPUT]
+
+
+def bound(workers: Sequence[CpuSet]) -> list[str]:
+    """Each worker to a CPU of its own (fio deals them out in order), or all to the same."""
+    policy = "split" if len(set(workers)) == len(workers) else "shared"
+    return [f"--cpus_allowed={listed(frozenset().union(*workers))}", f"--cpus_allowed_policy={policy}"]
 
 
 def _int(options: Mapping[str, Value], name: str) -> int:

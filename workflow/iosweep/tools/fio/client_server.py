@@ -12,9 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from iosweep.cpus import CpuSet
 from iosweep.tools import Parsed, Phase, Step
 from iosweep.tools.fio import parse as _parse
-from iosweep.tools.fio.argv import command
+from iosweep.tools.fio.argv import bound, command
 from iosweep.tools.fio.parse import Parts
 
 #: What a server prints beside notes on its jobs comes with the client's lines; these are worth a look.
@@ -41,12 +42,14 @@ def server_argv(directory: str, address: str, port: int) -> list[str]:
     return ["env", f"--chdir={directory}", "fio", f"--server={_place(address, port)}"]
 
 
-def client_argv(step: Step, servers: Sequence[tuple[str, int, int]]) -> tuple[list[str], dict[str, str]]:
+def client_argv(
+    step: Step, servers: Sequence[tuple[str, int, int]], workers: Sequence[CpuSet] = ()
+) -> tuple[list[str], dict[str, str]]:
     """The client's command for servers (address, port, seed), and the job files (name -> text) that it reads from the
     directory where it is started."""
     argv, files = ["fio", "--eta=never", "--output-format=json+"], {}
     for k, (address, port, seed) in enumerate(servers):
-        files[f"job{k}.fio"] = _job(step, seed)
+        files[f"job{k}.fio"] = _job(step, seed, workers)
         argv += [f"--client={_place(address, port)}", f"job{k}.fio"]
     return argv, files
 
@@ -55,9 +58,10 @@ def _place(address: str, port: int) -> str:
     return f"{'ip6' if ipaddress.ip_address(address).version == 6 else 'ip'}:{address},{port}"
 
 
-def _job(step: Step, seed: int) -> str:
+def _job(step: Step, seed: int, workers: Sequence[CpuSet]) -> str:
     """What `command` asks for, as a job file."""
-    lines = [a.removeprefix("--") for a in command(step, ".", seed)[1:] if not a.startswith(_NOT_IN_JOBS)]
+    argv = [*command(step, ".", seed)[1:], *(bound(workers) if workers else [])]
+    lines = [a.removeprefix("--") for a in argv if not a.startswith(_NOT_IN_JOBS)]
     return "\n".join([f"[{step.phase.name}]", *lines]) + "\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from iosweep.cpus import CpuSet
 from iosweep.tools import FileSet, Parsed, Phase, Reading, Step, Streams, Value
 from iosweep.tools.ior import argv as _argv
 from iosweep.tools.ior.options import OPTIONS, PHASES
@@ -45,6 +46,9 @@ class Ior:
 
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         return _argv.command(step, directory, seed)
+
+    def bound(self, workers: Sequence[CpuSet]) -> list[str]:
+        return []
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         from iosweep.tools.ior import parse as _parse

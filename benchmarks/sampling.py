@@ -1,0 +1,130 @@
+"""What does it cost to look at masks while a tool runs?
+
+The same command of fio runs through the runner's own parts (command.py, agent.py), `pinning: verify` and `off`,
+two runs to a pair, whose order alternates. And the CPU time that the agent says it has taken for looking, at more
+processes than this machine could run: they sleep.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import campaigns
+from fidelity import BAND, SWEEP
+from iosweep import node, pinning, show_plan
+from iosweep.agent import Agent
+from iosweep.command import Commands
+from iosweep.launch import LAUNCHERS
+from iosweep.plan import Plan
+from iosweep.process import Completed
+from iosweep.programs import Program
+from iosweep.sampling import Wanted
+from iosweep.tools import tools
+from measure import Row, Size, interval
+
+#: One I/O after the other: there is no queue that would hide it if a worker had to wait for its CPU.
+OPTIONS = {**SWEEP["options"], "ioengine": "psync"}
+SHARE = 0.01
+#: Workers, and seconds that they sleep. The fewer the seconds, the dearer are the three looks that there must be.
+SLEEPERS = ((2, 1), (16, 1), (16, 5), (192, 1), (192, 5))
+#: Without a budget: so many workers for so short a time measure nothing.
+_TOO_MANY = (192, 1)
+
+
+#: Children that wait until all end at once.
+_SLEEP = """
+import os, sys, time
+waiting, ends = os.pipe()
+for _ in range(int(sys.argv[1])):
+    if not os.fork():
+        os.close(ends)
+        os.read(waiting, 1)
+        os._exit(0)
+time.sleep(float(sys.argv[2]))
+"""
+
+
+def run(size: Size, work: Path) -> Iterator[Row]:
+    """A row for each length of phase, and for each number of workers."""
+    for phase_time, pairs in (("1s", 2 * size.fidelity_rounds), ("5s", size.long_pairs)):
+        if pairs:
+            yield _pairs(work, phase_time, pairs)
+    with Agent() as agent:
+        for count, time_s in SLEEPERS[: size.sleepers]:
+            yield _share(agent, count, time_s, size.rounds)
+
+
+def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
+    sweep = {**SWEEP, "axes": {"queue_depth": [1]}, "options": OPTIONS, "phase_time": phase_time, "repetitions": pairs}
+    made = campaigns.planned(work, f"sampling-{phase_time}", [sweep])
+    once = campaigns.planned(work, made.campaign, [{**sweep, "repetitions": 1}])
+    campaigns.measure(once, work / "results" / made.campaign, campaigns.Silent())  # prepares the files
+    ratios, costs, looks = [], [], []
+    with Agent() as agent:
+        plain, looked = _commands(made, agent, work)
+        for _, number, argv in show_plan.commands(made, LAUNCHERS["direct"]):
+            found = {}
+            for commands in (plain, looked) if number % 2 else (looked, plain):
+                done = _run(commands, made, argv)
+                found[commands is looked] = json.loads(done.stdout)["jobs"][0]["read"]["iops"]
+                if done.cpus:
+                    (seen,) = done.cpus.values()
+                    costs.append(seen["cost_s"] / seen["wall_s"])
+                    looks.append(seen["looks"])
+            ratios.append(found[True] / found[False])
+    assert len(costs) == pairs, "one of each pair is looked at"
+    ratio, low, high = interval(ratios)
+    return Row(
+        "sampling", "IOPS looked at / not", f"{pairs} pairs of {phase_time}, at least {min(looks)} looks",
+        f"95 % CI {low:.3f} to {high:.3f}; {max(costs):.2%} of a CPU at most", ratio=f"{ratio:.3f}",
+        budget=f"{BAND[0]} to {BAND[1]}", met=BAND[0] <= low and high <= BAND[1],
+    )  # fmt: skip
+
+
+def _commands(made: Plan, agent: Agent, work: Path) -> tuple[Commands, Commands]:
+    """What starts commands without a look at masks, and with."""
+    directory = made.target["directory"]
+    facts = node.facts(agent.call("identify", directory), agent.call("space", directory), {})
+    fio = Program(shutil.which("fio") or "fio", "", "", ())
+    started = Commands(agent, LAUNCHERS["direct"], work / "scratch", None, {"fio": fio})
+
+    def pinned(mode: str) -> Commands:
+        settings = {**made.cpus, "pinning": mode}
+        return replace(started, pinning=pinning.decide(settings, {facts["host"]: facts}, slurm=False))
+
+    return pinned("off"), pinned("verify")
+
+
+def _run(commands: Commands, made: Plan, argv: list[str]) -> Completed:
+    assert commands.pinning
+    (point,) = made.points
+    (step,) = point.steps()
+    done, _ = commands.run(tools()["fio"], [argv], step.tasks, 60, tuple(commands.pinning.nodes), step)
+    if done.exit_code:
+        raise RuntimeError(f"exit code {done.exit_code} of {' '.join(argv)}\n{done.stderr.decode()}")
+    return done
+
+
+def _share(agent: Agent, count: int, time_s: int, rounds: int) -> Row:
+    """What the agent takes to look at so many processes."""
+    argv = [sys.executable, "-c", _SLEEP, str(count), str(time_s)]
+    wanted = Wanted(sys.executable, count, ranks=False, time_s=float(time_s))
+    seen: list[dict[str, Any]] = []
+    for _ in range(rounds):
+        done = agent.run(argv, 60 + time_s, wanted=wanted)
+        assert done.cpus
+        seen.append(dict(done.cpus))
+    shares = sorted(one["cost_s"] / one["wall_s"] for one in seen)
+    middle = shares[len(shares) // 2]
+    judged = (count, time_s) != _TOO_MANY
+    return Row(
+        "sampling", f"CPU of the agent that looks, {count} workers", f"{time_s} s, {rounds}×",
+        f"{middle:.2%} of a CPU, {min(one['looks'] for one in seen)} looks",
+        budget=f"≤ {SHARE:.0%}" if judged else "", met=middle <= SHARE if judged else None,
+    )  # fmt: skip

@@ -1,0 +1,335 @@
+"""The checks on CPUs: for every reason a record that gives it, and that none of them passes without evidence."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iosweep.checks import Finding, Seen
+from iosweep.config import Repetitions
+from iosweep.cpu_checks import LOOKS, pinned, reserved_agree, reserved_cpus
+from iosweep.plan import Point
+from iosweep.tools import Parsed, tools
+from iosweep.verdict import judge, verdict
+
+PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
+WEKA = "weka local resources -C client0"
+CHECKS = {"pinned": pinned, "reserved_cpus": reserved_cpus, "reserved_agree": reserved_agree}
+
+Record = dict[str, Any]
+
+
+def process(
+    role: str, masks: list[str], count: int = 1, threads: list[str] | None = None, ran: str = "", early: str = ""
+) -> Record:
+    own = masks if threads is None else threads
+    return {"role": role, "count": count, "threads": count * len(own), "masks": masks, "thread_masks": own,
+            "early": early, "ran_on": ran}  # fmt: skip
+
+
+AGENT = process("agent", ["0-3"])
+RANKS = [process("rank", [cpu]) for cpu in "0123"]
+
+
+def node(host: str = "n1", processes: list[Record] | None = None, **changes: Any) -> Record:
+    """Four ranks on CPUs 0-3 of six, of which WEKA keeps the others."""
+    whole: Record = {
+        "hosts": [host], "usable": "0-3", "reserved": "4-5", "by": [WEKA], "problems": [], "expected": 4, "seen": 4,
+        "looks": 6, "gap_s": 0.2, "cost_s": 0.001, "wall_s": 1.1,
+        "processes": [*RANKS, AGENT] if processes is None else processes,
+    }  # fmt: skip
+    assert set(changes) <= set(whole)
+    return whole | changes
+
+
+def record(*nodes: Record, planned: Mapping[str, int] | None = None, pinning: str = "enforce") -> Record:
+    bound = dict.fromkeys("0123", 1) if planned is None else planned
+    return {"pinning": pinning, "placement": "spread", "width": "cpu", "nodes": list(nodes) or [node()],
+            "planned": bound if pinning == "enforce" else None}  # fmt: skip
+
+
+def seen(cpus: Record | None, tool: str = "fio", runtime_s: float | None = 1.0) -> Seen:
+    phase = next(iter(tools()[tool].phases.values()))
+    point = Point("p", tool, (phase.name,), 1, {"threads_per_node": 4}, 1.0, Repetitions(1, 1), ())
+    run = {"exit_code": 0, "timed_out": False, "wall_s": 1.1, "stderr": "", "cpus": cpus}  # fmt: skip
+    return Seen(point, phase, run, Parsed("x", {} if runtime_s is None else {"runtime_s": runtime_s}), {}, None)
+
+
+def found(check: str, cpus: Record | None, **more: Any) -> Finding:
+    return CHECKS[check](seen(cpus, **more))
+
+
+def with_rank(*masks: str, threads: list[str] | None = None) -> Record:
+    """The second rank is another."""
+    ranks = [RANKS[0], process("rank", list(masks), 1, threads), *RANKS[2:], AGENT]
+    return record(node(processes=ranks))
+
+
+# Reason by reason
+
+
+def test_all_is_well() -> None:
+    assert [found(name, record()).outcome for name in CHECKS] == [PASS, PASS, NO]
+    told = found("pinned", record(node("n1"), node("n2"))).evidence
+    assert "8 ranks on 2 nodes" in told
+    assert "CPUs 0-3" in told
+    kept = found("reserved_cpus", record()).evidence
+    assert "CPUs 4-5" in kept
+    assert WEKA in kept
+
+
+NOT_AS_PLANNED = {
+    "silently not bound": (with_rank("0-5"), "1 rank could run on CPUs 0-5"),
+    "mask widened to all usable": (with_rank("0-3"), "CPUs 0-3"),
+    "another CPU": (with_rank("5"), "something else"),
+    "changed on the way": (with_rank("1", "0-5"), "1 then 0-5"),
+    "list too short": (record(node(processes=[process("rank", ["0"], 2), *RANKS[2:], AGENT])), "2 ranks"),
+    "a thread beyond": (with_rank("1", threads=["1", "0-5"]), "threads of 1 rank"),
+    "a tool that rebinds a thread": (with_rank("1", threads=["1", "5"]), "CPU 5"),
+    "a helper": (record(node(processes=[*RANKS, process("helper", ["0-5"]), AGENT])), "1 helper could run on CPUs 0-5"),
+    "a helper's thread": (
+        record(node(processes=[*RANKS, process("helper", ["0"], 1, ["0", "5"]), AGENT])),
+        "1 helper could run on CPUs 0,5",
+    ),
+    "our agent": (record(node(processes=[*RANKS, process("agent", ["0-5"])])), "our agent could run on CPUs 0-5"),
+    "the agent of another node": (
+        record(node("n1"), node("n2", [*RANKS, process("agent", ["4"])])),
+        "n2: our agent could run on CPU 4",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_AS_PLANNED)
+def test_not_as_planned(case: str) -> None:
+    cpus, said = NOT_AS_PLANNED[case]
+    finding = found("pinned", cpus)
+    assert finding.outcome == FAIL
+    assert said in finding.evidence
+    assert not finding.curable, "another try would not help"
+
+
+def test_a_mask_that_a_cpuset_has_narrowed() -> None:
+    narrow = [process("rank", [mask]) for mask in ("0", "2-3")]
+    finding = found("pinned", record(node(processes=narrow, expected=2, seen=2), planned={"0-1": 1, "2-3": 1}))
+    assert finding.outcome == FAIL
+    assert "narrowed" in finding.evidence
+
+
+def test_what_is_wrong_is_told_even_where_little_was_seen() -> None:
+    """What was seen once is proof that something is wrong."""
+    cpus = with_rank("0-5")
+    cpus["nodes"][0] |= {"looks": 1, "seen": 2}
+    assert found("pinned", cpus).outcome == FAIL
+    assert found("reserved_cpus", cpus).outcome == FAIL
+
+
+def test_processes_that_are_as_planned_in_other_ways() -> None:
+    """Cores for ranks, workers that share, a helper on a usable CPU, threads that keep to a part of their rank's."""
+    cores = [process("rank", ["0-1"], 1, ["0-1", "0"]), process("rank", ["2-3"])]
+    helpers = [process("helper", ["3"]), process("helper", [], 2, [])]
+    both = record(node(processes=[*cores, *helpers, AGENT], expected=2, seen=2), planned={"0-1": 1, "2-3": 1})
+    assert found("pinned", both).outcome == PASS
+    shared = record(node(processes=[process("worker", ["0-3"], 192), AGENT], expected=192, seen=192),
+                    planned={"0-3": 192})  # fmt: skip
+    assert found("pinned", shared).outcome == PASS
+    assert "CPUs 0-3" in found("pinned", shared).evidence
+
+
+NOT_CHECKED: dict[str, tuple[Record | None, str, dict[str, Any]]] = {
+    "old results": (None, "not looked at", {}),
+    "verify": (record(pinning="verify"), "verify", {}),
+    "none was seen": (record(node(seen=0, looks=0, processes=[AGENT])), "0 of 4", {}),
+    "fewer than expected": (record(node("n1"), node("n2", seen=3)), "n2: 3 of 4", {}),
+    "two looks": (record(node(looks=2)), "2 times", {}),
+    "long gaps between several phases": (record(node(gap_s=0.5)), "0.5 s", {"tool": "mdtest", "runtime_s": 1.0}),
+    "phases of no known length": (record(), "0.2 s", {"tool": "mdtest", "runtime_s": None}),
+}
+
+
+@pytest.mark.parametrize("case", NOT_CHECKED)
+def test_not_checked(case: str) -> None:
+    cpus, said, more = NOT_CHECKED[case]
+    finding = found("pinned", cpus, **more)
+    assert finding.outcome == UNCHECKED
+    assert said in finding.evidence
+
+
+def test_short_gaps_between_several_phases_are_enough() -> None:
+    assert found("pinned", record(node(gap_s=0.3)), tool="mdtest", runtime_s=1.0).outcome == PASS
+    assert found("pinned", record(node(gap_s=0.5)), runtime_s=1.0).outcome == PASS, "of one phase looks are counted"
+
+
+@pytest.mark.parametrize("pinning", ["enforce", "verify"])
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (process("rank", ["0-5"], ran="5"), "1 rank could run on CPUs 4-5"),
+        (process("worker", ["0"], 2, ["0", "4"]), "2 workers could run on CPU 4"),
+        (process("helper", ["4"]), "1 helper"),
+        (process("agent", ["0-5"]), "our agent could run on CPUs 4-5"),
+    ],
+)
+def test_on_reserved_cpus(pinning: str, one: Record, said: str) -> None:
+    finding = found("reserved_cpus", record(node(processes=[*RANKS, one]), pinning=pinning))
+    assert finding.outcome == FAIL
+    assert said in finding.evidence
+    assert WEKA in finding.evidence
+
+
+def test_helpers_that_come_and_go_on_reserved_cpus() -> None:
+    """They never settle; where it is one it may just have been started, and ranks are still being bound then."""
+
+    def outcomes(one: Record) -> list[str]:
+        return [
+            found(name, record(node(processes=[*RANKS, one, AGENT]))).outcome for name in ("pinned", "reserved_cpus")
+        ]
+
+    assert outcomes(process("helper", [], LOOKS, [], early="0-5")) == [FAIL, FAIL]
+    assert outcomes(process("helper", [], LOOKS, [], early="0-3")) == [PASS, PASS]
+    assert outcomes(process("helper", [], LOOKS - 1, [], early="0-5")) == [PASS, PASS]
+    assert outcomes(process("helper", ["0"], LOOKS, ["0"], early="0-5")) == [PASS, PASS]
+    assert outcomes(process("rank", [], LOOKS, [], early="0-5")) == [PASS, PASS]
+
+
+def test_whether_it_ran_there_is_told() -> None:
+    ran, might = (
+        found("reserved_cpus", record(node(processes=[*RANKS, process("rank", ["0-5"], ran=ran)]))).evidence
+        for ran in ("0,5", "0")
+    )
+    assert ran != might
+    assert "did" in ran
+
+
+def test_reserved_cpus_otherwise() -> None:
+    assert found("reserved_cpus", None).outcome == UNCHECKED
+    assert found("reserved_cpus", record(pinning="verify")).outcome == PASS
+    assert found("reserved_cpus", record(node(reserved="", by=[]))).outcome == NO
+    unknown = found("reserved_cpus", record(node("n1"), node("n2", reserved=None, by=["/proc/mounts /w"])))
+    assert unknown.outcome == UNCHECKED
+    assert "n2" in unknown.evidence
+    assert "/proc/mounts /w" in unknown.evidence
+    for little in (node(looks=2), node(seen=3)):
+        assert found("reserved_cpus", record(node("n0"), little)).outcome == UNCHECKED
+
+
+def test_sources_that_do_not_agree() -> None:
+    told = "the configuration (cpus.reserved) says CPU 5, and weka local says CPUs 4-5"
+    finding = found("reserved_agree", record(node("n1"), node("n2", problems=[told])))
+    assert finding.outcome == FAIL
+    assert finding.evidence == f"n2: {told}"
+    assert found("reserved_agree", record(node(by=[WEKA, "/proc/mounts /w"]))).outcome == PASS
+    assert found("reserved_agree", None).outcome == UNCHECKED
+
+
+def test_many_nodes_are_told_in_few_words() -> None:
+    wrong = [node(f"n{k}", [process("rank", ["0-5"], 4)]) for k in range(40)]
+    for name in ("pinned", "reserved_cpus"):
+        assert len(found(name, record(*wrong)).evidence) <= 500
+    together = node(processes=[process("rank", ["0-5"], 4)], hosts=[f"n{k}" for k in range(40)])
+    assert "n3 and 36 more nodes" in found("pinned", record(together)).evidence
+
+
+# Verdicts
+
+
+def of(cpus: Record) -> tuple[str, set[str]]:
+    """The verdict that these checks alone give, and which of them fail."""
+    judged = [(check, finding) for check, finding in judge(seen(cpus)) if check.name in CHECKS]
+    assert len(judged) == len(CHECKS)
+    return verdict(judged)[0], {check.name for check, finding in judged if finding.outcome == FAIL}
+
+
+def test_verdicts() -> None:
+    assert of(record()) == ("valid", set())
+    assert of(with_rank("0-3")) == ("invalid", {"pinned"})
+    assert of(with_rank("0-5")) == ("invalid", {"pinned", "reserved_cpus"})
+    assert of(record(node(processes=[process("rank", ["4"], 4)]), pinning="verify")) == ("invalid", {"reserved_cpus"})
+    assert of(record(node(problems=["they differ"]))) == ("suspect", {"reserved_agree"})
+    assert of(record(node(looks=1))) == ("valid", set()), "not checked is neither"
+    assert of(record(node(reserved=None))) == ("valid", set())
+
+
+# Not without evidence
+
+cpu_lists = st.sampled_from(["0", "1", "0-1", "0-3", "0-5", "4", "5", "3"])
+processes = st.builds(
+    lambda role, masks, count, more, ran: process(role, masks, count, [*masks, *more] if masks else [], ran),
+    st.sampled_from(["rank", "worker", "helper", "agent"]),
+    st.lists(cpu_lists, max_size=2, unique=True),
+    st.integers(1, 2),
+    st.lists(cpu_lists, max_size=1),
+    cpu_lists,
+)
+nodes = st.builds(
+    lambda host, found, looks, count, gap: node(host, found, looks=looks, seen=count, gap_s=gap),
+    st.sampled_from(["n1", "n2"]), st.lists(processes, max_size=6), st.integers(0, 9), st.integers(0, 5),
+    st.floats(0, 2),
+)  # fmt: skip
+#: Nodes that prove nothing: too few looks, or not all were there at once.
+poor = st.one_of(
+    st.builds(lambda n, looks: n | {"looks": looks}, nodes, st.integers(0, LOOKS - 1)),
+    st.builds(lambda n, count: n | {"seen": count}, nodes, st.integers(0, 3)),
+)
+repeatable = settings(derandomize=True, max_examples=300)
+
+
+@repeatable
+@given(st.lists(nodes, max_size=2), poor, st.sampled_from(["enforce", "verify"]))
+def test_cannot_pass_without_evidence(rich: list[Record], one: Record, pinning: str) -> None:
+    cpus = record(*rich, one, pinning=pinning)
+    assert found("pinned", cpus).outcome in (FAIL, UNCHECKED)
+    assert found("reserved_cpus", cpus).outcome in (FAIL, UNCHECKED)
+
+
+@repeatable
+@given(nodes, st.floats(0, 3))
+def test_cannot_pass_with_gaps_as_long_as_a_phase(one: Record, runtime_s: float) -> None:
+    one |= {"gap_s": runtime_s / LOOKS + 1e-6}
+    for name in ("pinned", "reserved_cpus"):
+        assert found(name, record(one), tool="mdtest", runtime_s=runtime_s).outcome != PASS
+
+
+def without_proof(one: Record) -> bool:
+    """Fewer ranks and workers of which a mask was read than there are to be."""
+    return sum(p["count"] for p in one["processes"] if p["role"] in ("rank", "worker") and p["masks"]) < one["expected"]
+
+
+@repeatable
+@given(st.lists(nodes.filter(without_proof), min_size=1, max_size=2), st.sampled_from(["enforce", "verify"]))
+def test_cannot_pass_without_a_mask_of_every_rank(some: list[Record], pinning: str) -> None:
+    for one in some:
+        one |= {"looks": 9, "seen": 4, "gap_s": 0.0}
+    cpus = record(*some, pinning=pinning)
+    assert found("pinned", cpus).outcome != PASS
+    assert found("reserved_cpus", cpus).outcome != PASS
+
+
+def test_a_list_too_short_where_threads_differ() -> None:
+    """Two ranks share a CPU, and one of them has a thread that keeps to a part."""
+    pair = [process("rank", ["0-1"]), process("rank", ["0-1"], 1, ["0-1", "0"])]
+    short = record(node(processes=[*pair, AGENT], expected=2, seen=2), planned={"0-1": 1, "2-3": 1})
+    assert found("pinned", short).outcome == FAIL
+
+
+@repeatable
+@given(st.lists(nodes, min_size=1, max_size=3))
+def test_what_passes_is_as_planned(some: list[Record]) -> None:
+    """Said once more in other words: CPU by CPU."""
+    for one in some:
+        one |= {"looks": 9, "seen": 4, "gap_s": 0.0}
+    cpus = record(*some)
+    if found("pinned", cpus).outcome != PASS:
+        return
+    for one in some:
+        bound: list[str] = []
+        for p in one["processes"]:
+            if p["role"] in ("helper", "agent"):
+                assert not {"0-5", "4", "5"} & {*p["masks"], *p["thread_masks"]}
+            elif p["masks"]:
+                assert len(p["masks"]) == 1
+                assert set(p["thread_masks"]) <= set(p["masks"])
+                bound += p["masks"] * p["count"]
+        assert all(bound.count(cpu) <= 1 for cpu in bound), "one rank to a CPU"
+    assert found("reserved_cpus", cpus).outcome == PASS

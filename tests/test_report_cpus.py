@@ -1,0 +1,316 @@
+"""CPUs in the report: what each is coloured as, which nodes share a picture, what is wrong, and what was proven."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import results_factory as factory
+from iosweep.cpus import Topology, listed
+from iosweep.report import cpus, page
+from iosweep.report.cpus import Cpus, Picture
+from iosweep.report.data import Campaign
+from iosweep.reserved import CONFIGURATION
+
+
+def topology(
+    cores: Iterable[Collection[int]], sockets: Iterable[Collection[int]], numa: Iterable[Collection[int]]
+) -> Topology:
+    own = {number: frozenset(one) for number, one in enumerate(numa)}
+    return Topology(tuple(map(frozenset, cores)), tuple(map(frozenset, sockets)), own)
+
+
+def singly(numbers: Iterable[int]) -> list[list[int]]:
+    return [[number] for number in numbers]
+
+
+TWO = topology(singly(range(2)), [range(2)], [range(2)])
+#: The machines of WEKA's documentation.
+WEKA_56 = topology(singly(range(56)), [range(28), range(28, 56)], [range(14 * k, 14 * k + 14) for k in range(4)])
+EVEN, ODD = range(0, 64, 2), range(1, 64, 2)
+INTERLEAVED = topology(singly([*EVEN, *ODD]), [EVEN, ODD], [EVEN, ODD])
+FIRST, SECOND = [*range(48), *range(96, 144)], [*range(48, 96), *range(144, 192)]
+HYPER = topology([[c, c + 96] for c in range(96)], [FIRST, SECOND], [FIRST, SECOND])
+HUGE = topology(
+    [[c, c + 128] for c in range(128)],
+    [[*range(64), *range(128, 192)], [*range(64, 128), *range(192, 256)]],
+    [[*range(16 * k, 16 * k + 16), *range(128 + 16 * k, 144 + 16 * k)] for k in range(8)],
+)
+WEKA = {"source": "weka local resources -C client0", "cpus": "24-27", "says": "4 FRONTEND cores, dedicated"}
+UDP = {"source": "weka local resources -C client1", "cpus": "", "says": "UDP: reserves none"}
+
+
+def node(of: Topology, **more: Any) -> dict[str, Any]:
+    numa = [{"node": n, "cpus": listed(own), "memory_bytes": None} for n, own in of.numa.items()]
+    facts: dict[str, Any] = {"cpus_allowed": listed(of.cpus), "reserved_cpus": "", "reserved_sources": [], "numa": numa}
+    return factory.NODE | {"nics": [], "used_cpus": None} | of.facts() | facts | more
+
+
+def weka_56(**more: Any) -> dict[str, Any]:
+    kept = {"reserved_cpus": "24-27", "reserved_sources": [WEKA], "cpus_allowed": "0-23,28-55"}
+    return node(WEKA_56, **kept | {"used_cpus": "0-11"} | more)
+
+
+def nodes(*rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{**row, "host": f"n{k}", "node": f"key{k}"} for k, row in enumerate(rows, 1)]
+
+
+def shown(*rows: Mapping[str, Any]) -> Cpus:
+    found = cpus.of(Campaign((), (), tuple(nodes(*rows)), {}))
+    assert found
+    return found
+
+
+def picture(row: Mapping[str, Any]) -> Picture:
+    (found,) = shown(row).pictures
+    return found
+
+
+def states(found: Picture) -> dict[str, str]:
+    return {state: which for state, _, _, which in found.legend}
+
+
+class TestPicture:
+    def test_weka_on_the_last_cores_of_the_second_numa_node(self) -> None:
+        automatic = {**WEKA, "cpus": None, "says": "1 COMPUTE core, dedicated, which WEKA chooses itself (automatic)"}
+        assert "(weka local resources -C client0)" in picture(
+            weka_56(reserved_sources=[WEKA, automatic])
+        ).sockets[0].numas[1].cores[-1][0].title  # fmt: skip
+        found = picture(weka_56(nics=[{"name": "ib0", "state": "up", "numa_node": 1}]))
+        assert found.about == "56 CPUs: 2 sockets, 4 NUMA nodes, 56 cores"
+        assert [[numa.title for numa in socket.numas] for socket in found.sockets] == [
+            ["NUMA node 0", "NUMA node 1 (ib0)"],
+            ["NUMA node 2", "NUMA node 3"],
+        ]
+        assert [core[0].number for core in found.sockets[0].numas[1].cores] == list(range(14, 28))
+        assert found.legend == (
+            ("used", "used by ranks and workers", 12, "0-11"),
+            ("free", "usable, not used", 40, "12-23,28-55"),
+            ("reserved", "reserved", 4, "24-27"),
+        )
+        assert found.reserved == ("CPUs 24-27: weka local resources -C client0 (4 FRONTEND cores, dedicated)",)
+        assert not found.wrong
+        last = found.sockets[0].numas[1].cores[-1][0]
+        assert last.title == "P#27, L#27: reserved (weka local resources -C client0), not in the allocation"
+
+    def test_the_overlap_of_a_list_in_the_wrong_numbering(self) -> None:
+        """CpuSpecList=56-63 where 28-31,60-63 is right: Slurm hands out the even ones of WEKA's."""
+        given = "0-48,50,52,54,56,58,60,62"
+        sources = [{**WEKA, "cpus": "56-63"}]
+        found = picture(
+            node(INTERLEAVED, reserved_cpus="56-63", reserved_sources=sources, cpus_allowed=given, used_cpus=given)
+        )
+        assert found.wrong
+        assert states(found) == {
+            "conflict": "56,58,60,62",
+            "used": "0-48,50,52,54",
+            "reserved": "57,59,61,63",
+            "outside": "49,51,53,55",
+        }
+        assert [core[0].number for core in found.sockets[0].numas[0].cores] == list(EVEN)
+        assert found.sockets[0].numas[0].cores[28][0].title.startswith("P#56, L#28: reserved, and used all the same")
+
+    def test_siblings_stand_together(self) -> None:
+        sources = [{"source": "/proc/mounts", "cpus": "95", "says": "core=95"}]
+        found = picture(node(HYPER, reserved_cpus="95,191", reserved_sources=sources))
+        assert [[cpu.number for cpu in core] for core in found.sockets[1].numas[0].cores][-1] == [95, 191]
+        assert states(found) == {"free": "0-94,96-190", "reserved": "95,191"}
+        titles = [cpu.title for cpu in found.sockets[1].numas[0].cores[-1]]
+        assert titles == ["P#95, L#190: reserved (/proc/mounts)", "P#191, L#191: reserved (sibling of a reserved CPU)"]
+
+    def test_what_escaped_from_the_allocation(self) -> None:
+        found = picture(node(TWO, cpus_allowed="1", used_cpus="0-1"))
+        assert states(found) == {"stray": "0", "used": "1"}
+        assert found.wrong
+
+    @pytest.mark.parametrize(
+        ("facts", "lines"),
+        [
+            ({}, ["No CPU is reserved."]),
+            ({"reserved_sources": [UDP]}, ["No CPU is reserved.", f"{UDP['source']} (UDP: reserves none)"]),
+            ({"reserved_sources": None, "reserved_cpus": None}, ["Nobody looked for reserved CPUs."]),
+            (
+                {"reserved_sources": [{"source": CONFIGURATION, "cpus": "1", "says": ""}], "reserved_cpus": ""},
+                ["No CPU is reserved.", f"CPU 1: {CONFIGURATION}"],
+            ),
+            (
+                {"reserved_sources": [{**WEKA, "cpus": None, "says": "num_cores=4"}], "reserved_cpus": None},
+                ["CPUs are reserved, but it is not known which.", f"{WEKA['source']} (num_cores=4)"],
+            ),
+        ],
+    )
+    def test_nothing_or_nobody_knows(self, facts: dict[str, Any], lines: list[str]) -> None:
+        found = picture(node(TWO, **facts))
+        assert list(found.reserved) == lines
+        assert states(found) == {"free": "0-1"}
+
+    def test_a_numa_node_over_two_sockets_and_cpus_of_none(self) -> None:
+        found = picture(node(topology(singly(range(5)), [[0, 1], [2, 3], [4]], [range(4)])))
+        assert [[(n.title, len(n.cores)) for n in socket.numas] for socket in found.sockets] == [
+            [("NUMA node 0", 2)],
+            [("NUMA node 0", 2)],
+            [("no NUMA node", 1)],
+        ]
+        bare = picture(node(topology(singly(range(2)), [range(2)], [])))
+        assert (bare.sockets[0].numas[0].title, bare.about) == ("", "2 CPUs: 1 socket, 2 cores")
+
+    def test_nodes_that_look_the_same_share_one(self) -> None:
+        found = shown(weka_56(), weka_56(), weka_56(used_cpus="0-24"), weka_56(kernel="other", cpu_model=None))
+        assert [one.hosts for one in found.pictures] == ["n3", "n1, n2, n4"]  # first those where something is wrong
+        assert states(found.pictures[0])["conflict"] == "24"
+
+    def test_many_that_differ_are_told_in_words(self) -> None:
+        found = shown(*(node(WEKA_56, used_cpus=str(k)) for k in range(20)))
+        assert len(found.pictures) + len(found.others) == 20
+        assert len(found.pictures) == cpus.MOST
+
+    def test_nobody_looked(self) -> None:
+        old = tuple(nodes(dict.fromkeys(node(TWO)) | {"host": "n1"}))
+        assert cpus.of(Campaign((), (), old, {})) is None
+
+
+def finding(outcome: str, seen: str = "seen", change: str | None = None) -> dict[str, Any]:
+    return {"check": "CpuSpecList", "outcome": outcome, "seen": seen, "change": change}
+
+
+def test_problems_are_named_once_with_their_nodes_the_wrong_ones_first() -> None:
+    wrong = finding("wrong", "CPUs 24-27 are not kept off", "CpuSpecList=24-27")
+    doubt = [finding("warning", "core 0 is WEKA's"), finding("ok"), finding("not applicable")]
+    rows = nodes(weka_56(cpu_findings=[wrong]), weka_56(cpu_findings=doubt), weka_56(cpu_findings=[wrong]))
+    said = check("reserved_agree", "fail", "n1: the configuration reserves CPU 1, and weka says CPU 2")
+    again = check("reserved_agree", "fail", "n2: core 0 is WEKA's")
+    found = cpus.of(Campaign((), (said, again), tuple(rows), {}))
+    assert found
+    assert [(one.outcome, one.seen, one.change, one.hosts) for one in found.problems] == [
+        ("wrong", "CPUs 24-27 are not kept off", "CpuSpecList=24-27", "n1, n3"),
+        ("warning", "core 0 is WEKA's", "", "n2"),
+        ("warning", f"{said['evidence']} (1 row)", "", ""),
+    ]
+
+
+def check(name: str, outcome: str, evidence: str = "", repetition: int = 1) -> dict[str, Any]:
+    return {"point": "p", "repetition": repetition, "phase": "x", "check": name, "outcome": outcome,
+            "evidence": evidence}  # fmt: skip
+
+
+BOUND = {"pinning": "enforce", "placement": "spread", "cpu_looks": 12}
+VERIFIED = {"pinning": "verify", "placement": None, "cpu_looks": 5}
+UNSEEN = dict.fromkeys(BOUND)
+ENFORCED = ("", "Ranks and workers were bound (pinning: enforce, placement: spread).")
+
+
+def told(*rows: tuple[Mapping[str, Any], Mapping[str, str]], pinning: str | None = None) -> list[tuple[str, str]]:
+    """Of rows with these columns, and outcomes of these checks, each with its evidence after a colon."""
+    made, checks = [], []
+    for repetition, (row, outcomes) in enumerate(rows, 1):
+        made.append({"point": "p", "repetition": repetition, "phase": "x", "wall_s": 1.0, **row})
+        for name, text in outcomes.items():
+            outcome, _, evidence = text.partition(": ")
+            checks.append(check(name, outcome, evidence, repetition))
+    return list(cpus._told(Campaign(tuple(made), tuple(checks), (), {"cpus": {"pinning": pinning}})))
+
+
+class TestProven:
+    def test_every_row_was_looked_at_and_kept_off(self) -> None:
+        good = {"reserved_cpus": "pass", "pinned": "pass"}
+        assert told((BOUND, good), (BOUND | {"cpu_looks": 4}, good)) == [
+            ENFORCED,
+            ("valid", "Every rank and worker was looked at 4 times or more per phase; none was allowed on a reserved"
+             " CPU; each had the CPUs planned for it."),
+        ]  # fmt: skip
+
+    def test_nothing_is_said_of_reserved_cpus_where_there_are_none(self) -> None:
+        (_, (good, text)) = told((BOUND, {"reserved_cpus": "not applicable", "pinned": "pass"}))
+        assert (good, "reserved" in text) == ("valid", False)
+
+    def test_what_failed_and_what_was_not_checked_is_counted(self) -> None:
+        assert told(
+            (BOUND, {"reserved_cpus": "pass", "pinned": "pass"}),
+            (BOUND, {"reserved_cpus": "fail: n1: 1 rank could run on CPU 24", "pinned": "fail: n1: not bound"}),
+            (BOUND | {"cpu_looks": 2}, {"reserved_cpus": "not checked: n1: 2 looks", "pinned": "not checked: 2 looks"}),
+        ) == [
+            ENFORCED,
+            ("valid", "In 1 of 3 rows every rank and worker was looked at 12 times or more per phase; none was allowed"
+             " on a reserved CPU; each had the CPUs planned for it."),
+            ("invalid", "In 1 of 3 rows something could run on reserved CPUs: n1: 1 rank could run on CPU 24."),
+            ("suspect", "In 1 of 3 rows not checked (reserved_cpus): n1: 2 looks."),
+            ("invalid", "In 1 of 3 rows processes did not have the CPUs planned for them: n1: not bound."),
+            ("suspect", "In 1 of 3 rows not checked (pinned): 2 looks."),
+        ]  # fmt: skip
+
+    def test_many_reasons_are_one_and_a_number(self) -> None:
+        found = told((BOUND, {"pinned": "fail: a"}), (BOUND, {"pinned": "fail: b"}), (BOUND, {"pinned": "fail: b"}))
+        assert found[1:] == [("invalid", "Processes did not have the CPUs planned for them: b; and 1 other finding.")]
+
+    def test_verify_says_that_nothing_was_bound(self) -> None:
+        unbound = "not checked: nothing was bound"
+        assert told((VERIFIED, {"reserved_cpus": "pass", "pinned": unbound})) == [
+            ("", "Nothing was bound (pinning: verify): ranks and workers ran where the system put them."),
+            ("valid", "Every rank and worker was looked at 5 times or more per phase; none was allowed on a reserved"
+             " CPU."),
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("pinning", "text"),
+        [
+            ("off", "Nothing was bound, and nobody looked (pinning: off)."),
+            (None, "Nobody looked on which CPUs ranks and workers ran."),
+        ],
+    )
+    def test_nobody_looked(self, pinning: str | None, text: str) -> None:
+        unseen = "not checked: masks were not looked at"
+        assert told((UNSEEN, {"pinned": unseen, "reserved_cpus": unseen}), pinning=pinning) == [("", text)]
+
+    def test_rows_that_were_pinned_in_several_ways(self) -> None:
+        found = told((BOUND, {}), (BOUND, {}), (VERIFIED, {}), (BOUND | {"wall_s": None}, {}))
+        assert [text.partition(" (pinning")[0] for _, text in found] == [
+            "In 2 of 3 rows ranks and workers were bound",
+            "In 1 of 3 rows nothing was bound",
+        ]
+
+
+def section(html: str) -> str:
+    found = re.search(r'<section id="cpus">.*?</section>', html, re.DOTALL)
+    assert found
+    return found[0]
+
+
+#: Without a figure, which is what takes the time.
+ONE = [factory.sweep("one", ["rand_read"], {"threads_per_node": [1]})]
+
+
+class TestPage:
+    def test_every_cpu_is_there_once_with_both_its_numbers(self, tmp_path: Path) -> None:
+        own = nodes(node(HUGE, used_cpus="0-63"))
+        text = section(page.render(factory.make(tmp_path, ONE, nodes=own)))
+        cells = re.findall(r'<b class="(\w+)" title="P#(\d+), L#(\d+): [^"]+">(\d+)</b>', text)
+        assert sorted(int(number) for _, number, _, _ in cells) == list(range(256))
+        assert all(number == shown for _, number, _, shown in cells)
+        assert [int(logical) for *_, logical, _ in cells] == list(range(256))  # they stand in Slurm's order
+        assert not re.search("invalid|conflict|stray|suspect", text)
+        assert 'role="img" aria-label="Picture of the CPUs of n1: 256 CPUs: 2 sockets' in text
+        assert "Every rank and worker was looked at 12 times or more per phase; each had the CPUs planned" in text
+
+    def test_names_are_text(self, tmp_path: Path) -> None:
+        evil = '<img src=x onerror=alert(1)>"'
+        sources = [{"source": evil, "cpus": "24-27", "says": evil}]
+        own = nodes(weka_56(reserved_sources=sources, cpu_findings=[finding("wrong", evil, evil)]))
+        text = section(page.render(factory.make(tmp_path, ONE, nodes=own)))
+        assert "<img" not in text
+        assert text.count("&lt;img src=x onerror=alert(1)&gt;&#34;") > 4
+
+    def test_no_section_where_nobody_looked(self, tmp_path: Path) -> None:
+        def missing(_: object) -> tuple[str, str]:
+            return "missing", "fio is not installed"
+
+        own = [factory.NODE | {"cores": None}]
+        assert 'href="#cpus"' not in page.render(factory.make(tmp_path, ONE, nodes=own, spoil=missing))
+
+    def test_hundreds_that_differ_do_not_swell_the_page(self, tmp_path: Path) -> None:
+        rows = nodes(*(node(HUGE, used_cpus=str(k)) for k in range(200)))
+        one = [factory.sweep("s", ["seq_read"], {"nodes": [200]})]
+        html = page.render(factory.make(tmp_path, sweeps=one, nodes=rows, place=factory.in_turn(rows)))
+        assert "192 other kinds of nodes, in words" in html
+        assert len(html.encode()) < 3 * 2**20

@@ -1,0 +1,229 @@
+"""What a node says of its CPUs, of WEKA's and of Slurm's part in them -> facts for cores.py. It only reads.
+
+As a program it prints these facts, for here.py: lines of less than 1,000 characters, for srun mixes longer ones of
+several nodes: `<task> <piece>` of a JSON document.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from iosweep import reserved, slurm
+from iosweep.cpus import NO_CPUS, CpuSet, Topology, listed, parse
+
+Facts = dict[str, Any]
+Ask = Callable[[Sequence[str], float], str]
+#: So long is Slurm's answer waited for on each node.
+ANSWER_S = 5.0
+_SAMPLE_S = 0.5
+_PIECE = 700
+_ALLOWED = r"^Cpus_allowed_list:\s*(\S+)$"
+SERVICE = "/etc/wekaio/service.conf"
+_CONFIG = ("TaskPlugin", "ProctrackType", "SelectType", "ConstrainCores", "SchedulerParameters",
+           "AllowSpecResourcesUsage", "SLURM_CONF")  # fmt: skip
+_NODE = ("CPUTot", "CPUEfctv", "CoreSpecCount", "CPUSpecList", "Sockets", "CoresPerSocket", "ThreadsPerCore")
+
+
+def gather(
+    topology: Topology,
+    found: reserved.Reserved,
+    allowed: CpuSet,
+    root: Path = Path("/"),
+    ask: Ask | None = None,
+    sample_s: float = 0.0,
+) -> Facts:
+    """`allowed`: the CPUs that this process may use, in a job the job's. `ask`: runs one of Slurm's commands; None: it
+    is not asked. `sample_s`: so long is looked at how busy the CPUs are; not at all if 0."""
+    mounted = _read(root / "proc/mounts") or ""
+    return {
+        "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+        **topology.facts(),
+        "numa": [{"node": number, "cpus": listed(cpus)} for number, cpus in sorted(topology.numa.items())],
+        **found.facts(),
+        "cpus_allowed": listed(allowed),
+        "in_job": "SLURM_JOB_ID" in os.environ,
+        "isolate_cpusets": isolate_cpusets(_read(root / SERVICE[1:])),
+        "nics": list(_nics(root)),
+        "nets": reserved.net_of_mounts(mounted),
+        "cgroups": list(_cgroups(root)),
+        "slurm": _slurm(root, ask) if ask else None,
+        "busy": _busy(root, sample_s) if sample_s else None,
+    }
+
+
+def isolate_cpusets(text: str | None) -> str | None:
+    """The value in WEKA's service.conf (spaces or not); "" without one, None without the file."""
+    if text is None:
+        return None
+    values = re.findall(r"^\s*isolate_cpusets\s*[=:]\s*(\S*)", text, re.MULTILINE)
+    return values[-1].strip("\"'").lower() if values else ""
+
+
+def _nics(root: Path) -> Iterator[Facts]:
+    """Interfaces with a device behind them, and which CPUs are near it."""
+    for place in sorted((root / "sys/class/net").glob("*")):
+        if (near := _read(place / "device/local_cpulist")) is not None:
+            yield {
+                "name": place.name,
+                "up": (_read(place / "operstate") or "").strip() == "up",
+                "mbit_per_s": _int(_read(place / "speed")),
+                "numa_node": _int(_read(place / "device/numa_node")),
+                "cpus": near.strip(),
+            }
+
+
+def _cgroups(root: Path) -> Iterator[Facts]:
+    """The cpusets of Slurm's jobs, and of slurmd (cgroup v1: slurm/system), of either version."""
+    top = root / "sys/fs/cgroup"
+    patterns = (
+        *("cpuset/slurm*/system", "cpuset/slurm*/uid_*/job_*", "cpuset/slurm/system/*"),
+        *("system.slice/*slurmstepd.scope/job_*", "unified/system.slice/*slurmstepd.scope/job_*"),
+        *("system.slice/slurmd.service", "system.slice/*slurmstepd.scope/system"),
+    )
+    for group in (group for pattern in patterns for group in sorted(top.glob(pattern))):
+        own = _read(group / "cpuset.cpus")
+        if own is not None and not own.strip():
+            continue  # it has no set of its own
+        for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"):
+            if text := (_read(group / name) or "").strip():
+                yield {"path": f"/{group.relative_to(root)}", "job": group.name.startswith("job_"), "cpus": text}
+                break
+
+
+def _slurm(root: Path, ask: Ask) -> Facts | None:
+    """What Slurm says of itself and of this node, or why it does not; None where its commands have no cluster."""
+    name = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
+    try:
+        said = ask(["scontrol", "show", "config"], ANSWER_S)
+        config = {m[1]: m[2].strip() for m in re.finditer(r"^(\S+)\s*= ?(.*)$", said, re.MULTILINE)}
+    except slurm.Unanswered as error:
+        return None if re.search("resolve_ctls_from_dns|configuration source", str(error)) else {"error": str(error)}
+    found: Facts = {"name": name, "config": {k: config[k] for k in _CONFIG if k in config}, "node": None, "line": None}
+    found["slurmd"] = _slurmd(root, config.get("SlurmdPidFile", ""), name)
+    try:
+        node = slurm.fields(ask(["scontrol", "--oneliner", "show", "node", name], ANSWER_S))
+        found["node"] = {key: node[key] for key in _NODE if key in node} if "NodeName" in node else None
+    except slurm.Unanswered as error:
+        found["error"] = str(error)
+    file = config.get("SLURM_CONF", "/etc/slurm/slurm.conf")
+    if text := _read(root / file.lstrip("/")):
+        found["line"] = node_line(text, name)
+    found["file"] = file
+    return found
+
+
+def _slurmd(root: Path, pid_file: str, name: str) -> str | None:
+    """The CPUs that slurmd itself may use: scontrol of 22.05 does not show SlurmdOffSpec, though it has effect."""
+    file = pid_file.replace("%n", name).replace("%h", name).lstrip("/")
+    pid = (_read(root / file) or "").strip() if file else ""
+    allowed = re.search(_ALLOWED, (_read(root / "proc" / pid / "status") or "") if pid else "", re.MULTILINE)
+    return allowed[1] if allowed else None
+
+
+def node_line(text: str, name: str) -> Facts | None:
+    """What slurm.conf says of a node: {NodeName: as written, CpuSpecList, CoreSpecCount}, without what it does not."""
+    defaults: Facts = {}
+    for line in re.sub(r"\\\n", " ", text).splitlines():
+        fields = dict(re.findall(r"(?i)\b(NodeName|CpuSpecList|CoreSpecCount)\s*=\s*(\S+)", line.partition("#")[0]))
+        said = {key: value for wanted in ("NodeName", "CpuSpecList", "CoreSpecCount")
+                for key, value in ((wanted, v) for k, v in fields.items() if k.lower() == wanted.lower())}  # fmt: skip
+        if not re.match(r"(?i)\s*NodeName\s*=", line):
+            continue
+        if said["NodeName"].upper() == "DEFAULT":
+            defaults |= said
+        elif covers(said["NodeName"], name):
+            return defaults | said
+    return None
+
+
+def covers(hosts: str, name: str) -> bool:
+    """Whether `n[1-2,07],m` names a node."""
+    return any(_covers(one, name) for one in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", hosts))
+
+
+def _covers(pattern: str, name: str) -> bool:
+    parts = re.split(r"\[([^\]]*)\]", pattern)
+    wanted = "".join(re.escape(part) if k % 2 == 0 else r"(\d+)" for k, part in enumerate(parts))
+    match = re.fullmatch(wanted, name)
+    return match is not None and all(map(_within, parts[1::2], match.groups()))
+
+
+def _within(ranges: str, digits: str) -> bool:
+    for first, _, last in (part.partition("-") for part in ranges.split(",")):
+        if len(digits) >= len(first) and int(first) <= int(digits) <= int(last or first):
+            # as wide as it is written: n[01-10] has no n1
+            return len(digits) == len(first) or (not first.startswith("0") and not digits.startswith("0"))
+    return False
+
+
+def _busy(root: Path, seconds: float) -> dict[str, float]:
+    before = _ticks(root)
+    time.sleep(seconds)
+    return shares(before, _ticks(root))
+
+
+def shares(before: Mapping[int, tuple[int, int]], after: Mapping[int, tuple[int, int]]) -> dict[str, float]:
+    """CPU -> share of the time that it was not idle."""
+    found = {}
+    for cpu, (idle, total) in after.items():
+        idle_before, total_before = before.get(cpu, (idle, total))
+        if total > total_before:
+            found[str(cpu)] = round(1 - (idle - idle_before) / (total - total_before), 3)
+    return found
+
+
+def _ticks(root: Path) -> dict[int, tuple[int, int]]:
+    """CPU -> ticks that it was idle, and all."""
+    found = {}
+    for m in re.finditer(r"^cpu(\d+) (.*)$", _read(root / "proc/stat") or "", re.MULTILINE):
+        ticks = [int(value) for value in m[2].split()[:8]]
+        found[int(m[1])] = (ticks[3] + ticks[4], sum(ticks))
+    return found
+
+
+def _int(text: str | None) -> int | None:
+    try:
+        return int((text or "").strip())
+    except ValueError:
+        return None
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def here(configured: str | None) -> Facts:
+    """The facts of the node that we are on; where CPUs are reserved it takes _SAMPLE_S."""
+    from iosweep.node import topology_of  # it imports cores.py
+
+    topology = topology_of(Path("/"))
+    found = reserved.find(topology, configured)
+    allowed = re.search(_ALLOWED, _read(Path("/proc/self/status")) or "", re.MULTILINE)
+    sample_s = 0.0 if found.cpus == NO_CPUS else _SAMPLE_S
+    ask = slurm.ask if shutil.which("scontrol") else None
+    return gather(topology, found, parse(allowed[1]) if allowed else topology.cpus, ask=ask, sample_s=sample_s)
+
+
+def main() -> None:
+    """argv[1]: `cpus.reserved` as JSON."""
+    task = os.environ.get("SLURM_PROCID", "0")
+    text = json.dumps(here(json.loads(sys.argv[1])))
+    for start in range(0, len(text), _PIECE):
+        print(task, text[start : start + _PIECE])
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

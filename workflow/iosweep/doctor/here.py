@@ -1,0 +1,97 @@
+"""`iosweep doctor`: the CPUs of this node, or of all nodes of the allocation that it is called in."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from iosweep import slurm
+from iosweep.doctor import cores, cores_probe
+from iosweep.doctor.lines import Line, Outcome, ok, show, unchecked, wrong
+
+#: So long have the nodes of an allocation to answer.
+_ANSWER_S = 60.0
+_WORST_FIRST: tuple[Outcome, ...] = ("wrong", "warning", "not checked", "ok", "not applicable")
+
+
+def doctor(configuration: Path | None, as_json: bool) -> int:
+    """Print what was found; 0 if nothing is wrong, else 1."""
+    configured, lines = _configured(configuration)
+    try:
+        found, told = _ask(hosts, configured) if (hosts := _hosts()) else ([cores_probe.here(configured)], [])
+        lines += told
+    except slurm.Unanswered as error:
+        # on a node of the job this one can be looked at all the same
+        found = [cores_probe.here(configured)] if "SLURMD_NODENAME" in os.environ else []
+        seen = "".join([str(error), *(f"; so only {facts['host']} was looked at" for facts in found)])
+        lines.append(wrong("nodes", seen, "call it on the nodes, one by one"))
+    lines += cores.of_nodes({facts["host"]: cores.judge(facts) for facts in found})
+    return show(sorted(lines, key=lambda line: _WORST_FIRST.index(line.outcome)), as_json)
+
+
+def _configured(configuration: Path | None) -> tuple[str | None, list[Line]]:
+    """The key `cpus.reserved`."""
+    if configuration is None:
+        return None, []
+    from iosweep import config
+    from iosweep.yamlfile import ConfigError
+
+    try:
+        return config.read(configuration).cpus.reserved, []
+    except ConfigError as error:
+        return None, [unchecked("configuration", str(error.problems[0]), f"`iosweep plan {configuration}` shows all")]
+
+
+def _hosts() -> tuple[str, ...]:
+    """The nodes of the allocation; none where there is none, or this node is all of it. Raises slurm.Unanswered."""
+    id = os.environ.get("SLURM_JOB_ID")
+    job = slurm.job(id) if id else None
+    ours = {os.environ.get("SLURMD_NODENAME"), socket.gethostname(), socket.gethostname().partition(".")[0]}
+    return job.hosts if job and not set(job.hosts) <= ours else ()
+
+
+def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[dict[str, Any]], list[Line]]:
+    """The facts of each node, and a line on who answered. Raises slurm.Unanswered if none did."""
+    count = str(len(hosts))
+    # beside what else runs there, and bound to nothing, so that it may use what the job may
+    argv = [
+        *("srun", "--overlap", "--overcommit", "--mpi=none", "--cpu-bind=none", "--kill-on-bad-exit=0"),
+        *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--nodelist={','.join(hosts)}"),
+        *(sys.executable, "-m", "iosweep.doctor.cores_probe", orjson.dumps(configured).decode()),
+    ]
+    slurm.forget_options()
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_ANSWER_S,
+            check=False,
+        )  # fmt: skip
+        said, why = done.stdout, done.stderr.strip().splitlines()
+    except OSError as error:
+        raise slurm.Unanswered(f"srun cannot be run: {error.strerror}") from None
+    except subprocess.TimeoutExpired as error:
+        said = os.fsdecode(error.stdout or b"")
+        why = [f"srun did not end within {_ANSWER_S:g} s"]
+    pieces: dict[str, str] = {}
+    for task, _, piece in (line.partition(" ") for line in said.split("\n")):
+        pieces[task] = pieces.get(task, "") + piece
+    found = []
+    for text in pieces.values():
+        try:
+            found.append(orjson.loads(text))
+        except orjson.JSONDecodeError:
+            continue
+    if not found:
+        raise slurm.Unanswered(f"no node answered: {why[0] if why else 'srun says nothing'}")
+    found.sort(key=lambda facts: hosts.index(facts["host"]) if facts["host"] in hosts else len(hosts))
+    names = ", ".join(facts["host"] for facts in found)
+    if len(found) < len(hosts):
+        seen = f"{len(found)} of {count} answered ({names}){': ' + why[0] if why else ''}"
+        return found, [wrong("nodes", seen, "see what is wrong with the others")]
+    return found, [ok("nodes", f"{names}: all of the allocation")]

@@ -1,0 +1,289 @@
+"""The CPUs of the nodes: a picture for all that are alike, what is wrong with them, and what was proven. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iosweep.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
+from iosweep.report import words
+from iosweep.report.data import Campaign, Row
+from iosweep.reserved import CONFIGURATION
+
+#: Pictures that are shown; those of other nodes are told in words.
+MOST = 8
+
+#: State of a CPU -> what the legend calls it, in the order of the legend.
+STATES = {
+    "conflict": "reserved, and used all the same",
+    "stray": "used, though not in the allocation",
+    "used": "used by ranks and workers",
+    "free": "usable, not used",
+    "reserved": "reserved",
+    "outside": "not in the allocation",
+}
+
+
+@dataclass(frozen=True)
+class Cpu:
+    number: int  # the kernel's, P#
+    state: str  # of STATES
+    title: str
+
+
+@dataclass(frozen=True)
+class Numa:
+    """The CPUs of a NUMA node, on one socket."""
+
+    title: str
+    cores: tuple[tuple[Cpu, ...], ...]  # siblings together
+
+
+@dataclass(frozen=True)
+class Socket:
+    title: str
+    numas: tuple[Numa, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Of nodes that look the same."""
+
+    hosts: str
+    about: str  # how many CPUs, and how they hang together
+    legend: tuple[tuple[str, str, int, str], ...]  # state, what it means, how many CPUs, which
+    reserved: tuple[str, ...]  # what said which CPUs are reserved
+    sockets: tuple[Socket, ...]
+
+    @property
+    def wrong(self) -> bool:
+        """Whether something runs where it must not."""
+        return any(state in ("conflict", "stray") for state, *_ in self.legend)
+
+
+@dataclass(frozen=True)
+class Problem:
+    outcome: str  # wrong or warning
+    check: str
+    seen: str
+    change: str
+    hosts: str
+
+
+@dataclass(frozen=True)
+class Cpus:
+    told: tuple[tuple[str, str], ...]  # what was bound and proven: valid, suspect, invalid or "", and a sentence
+    problems: tuple[Problem, ...]
+    pictures: tuple[Picture, ...]  # those that are shown
+    others: tuple[Picture, ...]
+
+
+def of(campaign: Campaign) -> Cpus | None:
+    """The CPUs of a campaign's nodes; None where nobody looked at any."""
+    told = tuple(_told(campaign))
+    alike: dict[tuple[Any, ...], list[Row]] = {}
+    for node in sorted(campaign.nodes, key=lambda node: words.natural(node["host"])):
+        if node["cores"]:
+            alike.setdefault(_looks(node), []).append(node)
+    pictures = sorted(map(_picture, alike.values()), key=lambda picture: not picture.wrong)
+    if not pictures and not any(row["pinning"] for row in campaign.rows):
+        return None
+    return Cpus(told, tuple(_problems(campaign)), tuple(pictures[:MOST]), tuple(pictures[MOST:]))
+
+
+# pictures
+
+
+def _looks(node: Row) -> tuple[Any, ...]:
+    """What a node's picture is made of."""
+    numa = tuple((one["node"], one["cpus"]) for one in node["numa"] or ())
+    names = ("cores", "socket_cpus", "cpus_allowed", "reserved_cpus", "used_cpus")
+    return (*(node[name] for name in names), numa, tuple(_near(node).items()), tuple(_reserved(node)))
+
+
+def _picture(nodes: Sequence[Row]) -> Picture:
+    node = nodes[0]
+    topology = Topology.of_facts(node)
+    allowed, reserved, used = (parse(node[name] or "") for name in ("cpus_allowed", "reserved_cpus", "used_cpus"))
+    if node["cpus_allowed"] is None:
+        allowed = topology.cpus
+    states = {cpu: _state(cpu in allowed, cpu in reserved, cpu in used) for cpu in topology.logical}
+    owners = _owners(node)
+    cpus = {
+        cpu: Cpu(cpu, states[cpu], f"P#{cpu}, L#{place}: {_says(cpu, states[cpu], allowed, reserved, owners)}")
+        for place, cpu in enumerate(topology.logical)
+    }
+    return Picture(
+        hosts=words.hosts(node["host"] for node in nodes),
+        about=_about(topology),
+        legend=tuple(
+            (state, title, len(own), listed(own))
+            for state, title in STATES.items()
+            if (own := [cpu for cpu in topology.logical if states[cpu] == state])
+        ),
+        reserved=tuple(_reserved(node)),
+        sockets=tuple(_sockets(topology, cpus, _near(node))),
+    )
+
+
+def _state(allowed: bool, reserved: bool, used: bool) -> str:
+    if used:
+        return "conflict" if reserved else "used" if allowed else "stray"
+    return "reserved" if reserved else "free" if allowed else "outside"
+
+
+def _says(cpu: int, state: str, allowed: CpuSet, reserved: CpuSet, owners: Mapping[str, CpuSet]) -> str:
+    text = STATES[state]
+    if cpu in reserved:
+        whose = [source for source, cpus in owners.items() if cpu in cpus]
+        text += f" ({', '.join(whose) or 'sibling of a reserved CPU'})"
+        text += "" if cpu in allowed else ", not in the allocation"
+    return text
+
+
+def _owners(node: Row) -> dict[str, CpuSet]:
+    """Source -> CPUs that it names. A source may have said several things."""
+    found: dict[str, CpuSet] = {}
+    for one in node["reserved_sources"] or ():
+        found[one["source"]] = found.get(one["source"], NO_CPUS) | parse(one["cpus"] or "")
+    return found
+
+
+def _reserved(node: Row) -> Iterator[str]:
+    """Which CPUs are reserved, and what said so."""
+    sources = node["reserved_sources"]
+    if sources is None:
+        yield "Nobody looked for reserved CPUs."
+        return
+    if node["reserved_cpus"] is None:
+        yield "CPUs are reserved, but it is not known which."
+    elif not node["reserved_cpus"]:
+        yield "No CPU is reserved."
+    for one in sources:
+        which = f"{named(parse(one['cpus']))}: " if one["cpus"] else ""
+        says = "" if one["source"] == CONFIGURATION else f" ({one['says']})"
+        yield f"{which}{one['source']}{says}"
+
+
+def _near(node: Row) -> dict[int, str]:
+    """NUMA node -> network interfaces there that are up."""
+    found: dict[int, str] = {}
+    for nic in node["nics"] or ():
+        if nic["state"] == "up" and nic["numa_node"] is not None:
+            found[nic["numa_node"]] = ", ".join(filter(None, [found.get(nic["numa_node"]), nic["name"]]))
+    return found
+
+
+def _about(topology: Topology) -> str:
+    """64 CPUs: 2 sockets, 4 NUMA nodes, 32 cores, whose siblings stand in one frame"""
+    parts = [words.plural(len(topology.sockets), "socket")]
+    parts += [words.plural(len(topology.numa), "NUMA node")] if topology.numa else []
+    parts += [words.plural(len(topology.cores), "core")]
+    parts += ["whose siblings stand in one frame"] if len(topology.cores) < len(topology.cpus) else []
+    return f"{words.plural(len(topology.cpus), 'CPU')}: {', '.join(parts)}"
+
+
+def _sockets(topology: Topology, cpus: Mapping[int, Cpu], near: Mapping[int, str]) -> Iterator[Socket]:
+    """The sockets with their NUMA nodes. A NUMA node over several sockets (virtual machines) is on each of them."""
+    known = NO_CPUS.union(*topology.numa.values())
+    places = [(_title(number, near), own) for number, own in sorted(topology.numa.items())]
+    places.append(("no NUMA node" if topology.numa else "", topology.cpus - known))
+    for number, socket in enumerate(topology.sockets):
+        numas = tuple(
+            Numa(title, tuple(tuple(cpus[cpu] for cpu in sorted(core)) for core in topology.cores if core <= own))
+            for title, node in places
+            if (own := node & socket)
+        )
+        yield Socket(f"socket {number}", numas)
+
+
+def _title(number: int, near: Mapping[int, str]) -> str:
+    return f"NUMA node {number}" + (f" ({near[number]})" if number in near else "")
+
+
+# problems
+
+
+def _problems(campaign: Campaign) -> Iterator[Problem]:
+    """What the doctor found wrong or doubtful on the nodes, and sources that do not agree; the wrong ones first."""
+    found: dict[tuple[str, str, str, str], dict[str, None]] = {}
+    for node in campaign.nodes:
+        for one in node["cpu_findings"] or ():
+            if one["outcome"] in ("wrong", "warning"):
+                key = (one["outcome"], one["check"], one["seen"] or "", one["change"] or "")
+                found.setdefault(key, {})[node["host"]] = None
+    for key, hosts in sorted(found.items(), key=lambda pair: pair[0][0] != "wrong"):
+        yield Problem(*key, words.hosts(hosts))
+    disagree = (
+        c["evidence"] or "" for c in campaign.checks if (c["check"], c["outcome"]) == ("reserved_agree", "fail")
+    )
+    for evidence, count in words.commonest(disagree):
+        if any(seen and seen in evidence for _, _, seen, _ in found):
+            continue  # the doctor said so
+        yield Problem("warning", "sources that do not agree", f"{evidence} ({words.plural(count, 'row')})", "", "")
+
+
+# what was proven
+
+#: Check -> what a fail of it means, and what a pass of it proves.
+_CHECKS = {
+    "reserved_cpus": ("something could run on reserved CPUs", "none was allowed on a reserved CPU"),
+    "pinned": ("processes did not have the CPUs planned for them", "each had the CPUs planned for it"),
+}
+
+
+def _told(campaign: Campaign) -> Iterator[tuple[str, str]]:
+    """How the rows were pinned, and what the checks prove."""
+    rows = [row for row in campaign.rows if row["wall_s"]]  # those that ran
+    if not rows:
+        return
+    off = campaign.about.get("cpus", {}).get("pinning") == "off"
+    modes = Counter(_mode(row, off) for row in rows)
+    for text, count in modes.most_common():
+        yield "", f"{_share(count, len(rows), text)}."
+    outcomes = {(c["check"], *_key(c)): c for c in campaign.checks if c["check"] in _CHECKS}
+    passed: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        names = tuple(name for name in _CHECKS if _outcome(outcomes, name, row) == "pass")
+        passed.setdefault(names, []).append(row)
+    for names, own in passed.items():
+        if names:
+            least = words.plural(min(row["cpu_looks"] or 0 for row in own), "time")
+            parts = [f"every rank and worker was looked at {least} or more per phase", *(_CHECKS[n][1] for n in names)]
+            yield "valid", f"{_share(len(own), len(rows), '; '.join(parts))}."
+    for name, (fails, _) in _CHECKS.items():
+        # of what was not bound or not looked at, the first sentence says so
+        looked = [row for row in rows if row["placement" if name == "pinned" else "pinning"]]
+        for outcome, good, what in (("fail", "invalid", fails), ("not checked", "suspect", f"not checked ({name})")):
+            why = [outcomes[name, *_key(r)]["evidence"] or "" for r in looked if _outcome(outcomes, name, r) == outcome]
+            if why:
+                (told, _), *others = words.commonest(why)
+                more = f"; and {words.plural(len(others), 'other finding')}" if others else ""
+                yield good, f"{_share(len(why), len(rows), what)}: {told}{more}."
+
+
+def _mode(row: Row, off: bool) -> str:
+    pinning, placement = row["pinning"], row["placement"]
+    if placement:
+        return f"ranks and workers were bound (pinning: {pinning}, placement: {placement})"
+    if pinning:
+        return f"nothing was bound (pinning: {pinning}): ranks and workers ran where the system put them"
+    if off:
+        return "nothing was bound, and nobody looked (pinning: off)"
+    return "nobody looked on which CPUs ranks and workers ran"
+
+
+def _outcome(outcomes: Mapping[tuple[Any, ...], Row], name: str, row: Row) -> str | None:
+    found = outcomes.get((name, *_key(row)))
+    return found["outcome"] if found else None
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return row["point"], row["repetition"], row["phase"]
+
+
+def _share(count: int, of: int, text: str) -> str:
+    """Text as the beginning of a sentence, with how many rows it is of where not all."""
+    return f"In {count:,} of {words.plural(of, 'row')} {text}" if count < of else text[:1].upper() + text[1:]
