@@ -1,6 +1,6 @@
 """`pinning`: which CPUs the ranks and workers of an allocation are bound to, and what is stored of it. Pure.
 
-What the nodes are like comes from node.facts, what was seen while a command ran from sampling.py, and checks.py
+What the nodes are like comes from node.facts, what was seen while a command ran from sampling.py, and cpu_checks.py
 compares the two.
 """
 
