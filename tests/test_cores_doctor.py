@@ -20,7 +20,8 @@ import test_pinning_cluster
 from campaign import over, wait_for
 from iosweep import cli, reserved, slurm
 from iosweep.cpus import Topology, listed, named, parse
-from iosweep.doctor import cores, cores_probe
+from iosweep.doctor import cores, cores_probe, numbering
+from iosweep.doctor import node_cpus as steps
 from iosweep.doctor.cores_probe import covers, isolate_cpusets, node_line
 from iosweep.doctor.lines import Line
 from slurm import Cluster
@@ -114,14 +115,14 @@ def weka_56(tmp_path: Path) -> Node:
 def test_a_node_as_the_documentation_wants_it(weka_56: Node) -> None:
     found = weka_56.see(job=but(WEKA_56, "24-27"), busy={str(cpu): float(24 <= cpu <= 27) for cpu in range(56)})
     assert outcomes(found) == {
-        cores.AGENT: ["ok"], cores.CPUS: ["ok"], cores.NIC: ["ok"], cores.RESERVED: ["ok"], cores.SLURM: ["ok"],
-        cores.CPUSETS: ["ok"], cores.SIBLINGS: ["not applicable"], cores.NUMBERING: ["ok"], cores.POLLING: ["ok"],
+        steps.AGENT: ["ok"], steps.CPUS: ["ok"], steps.NIC: ["ok"], steps.RESERVED: ["ok"], steps.SLURM: ["ok"],
+        steps.CPUSETS: ["ok"], steps.SIBLINGS: ["not applicable"], steps.NUMBERING: ["ok"], steps.POLLING: ["ok"],
     }  # fmt: skip
-    assert found[cores.CPUS][0].seen == (
+    assert found[steps.CPUS][0].seen == (
         "56 CPUs, 2 sockets, no hyper-threading, NUMA nodes 0: 0-13; 1: 14-27; 2: 28-41; 3: 42-55"
     )
-    assert found[cores.NIC][0].seen == "ib0 is near CPUs 14-27 (NUMA node 1)"
-    assert found[cores.SLURM][0].seen == (
+    assert found[steps.NIC][0].seen == "ib0 is near CPUs 14-27 (NUMA node 1)"
+    assert found[steps.SLURM][0].seen == (
         "CPUSpecList=24-27 is CPUs 24-27; this job may use CPUs 0-23,28-55, and none of it"
     )
 
@@ -132,21 +133,21 @@ def test_nothing_is_kept_from_jobs(weka_56: Node) -> None:
     weka_56.write("slurm.conf", f"NodeName={os.uname().nodename.partition('.')[0]},x[1-9] CPUs=56 # CpuSpecList=1\n")
     for job in (None, "0-55"):
         found = weka_56.see(job)
-        [line] = found[cores.SLURM]
+        [line] = found[steps.SLURM]
         assert (line.outcome, line.seen) == ("wrong", "Slurm keeps no CPU from jobs, and CPUs 24-27 are reserved")
         name = f"{os.uname().nodename.partition('.')[0]},x[1-9]"
         assert line.change == (
             f"CpuSpecList=24-27 on the line NodeName={name} of slurm.conf (Slurm's numbers; the kernel's are 24-27);"
             " then restart slurmctld and slurmd"
         )
-        assert outcomes(found)[cores.CPUSETS] == ["wrong" if job else "not checked"]
-    assert found[cores.CPUSETS][0].seen == "this job (Cpus_allowed_list) has CPUs 24-27, which are reserved"
+        assert outcomes(found)[steps.CPUSETS] == ["wrong" if job else "not checked"]
+    assert found[steps.CPUSETS][0].seen == "this job (Cpus_allowed_list) has CPUs 24-27, which are reserved"
     # ranks of a campaign that names them are kept off by their masks
     weka_56.configured = "24-27"
-    assert outcomes(weka_56.see("0-55"))[cores.SLURM] == ["warning"]
-    assert outcomes(weka_56.see("0-55"))[cores.CPUSETS] == ["warning"]
+    assert outcomes(weka_56.see("0-55"))[steps.SLURM] == ["warning"]
+    assert outcomes(weka_56.see("0-55"))[steps.CPUSETS] == ["warning"]
     weka_56.configured = "24-26"
-    assert outcomes(weka_56.see("0-55"))[cores.CPUSETS] == ["wrong"]
+    assert outcomes(weka_56.see("0-55"))[steps.CPUSETS] == ["wrong"]
 
 
 @pytest.fixture
@@ -161,51 +162,51 @@ def test_the_documentations_overlap(interleaved: Node) -> None:
     job = but(INTERLEAVED_64, "49,51,53,55,57,59,61,63")
     assert job == "0-48,50,52,54,56,58,60,62"
     found = interleaved.see(job)
-    assert found[cores.NUMBERING][0].seen == (
+    assert found[steps.NUMBERING][0].seen == (
         "CPUSpecList=56-63 is in Slurm's numbers (this job's CPUs): CPUs 49,51,53,55,57,59,61,63 of the kernel's"
     )
-    assert found[cores.SLURM][0].outcome == found[cores.CPUSETS][0].outcome == "wrong"
-    assert found[cores.SLURM][0].seen == (
+    assert found[steps.SLURM][0].outcome == found[steps.CPUSETS][0].outcome == "wrong"
+    assert found[steps.SLURM][0].seen == (
         "CPUSpecList=56-63 is CPUs 49,51,53,55,57,59,61,63: jobs may use CPUs 56,58,60,62, which are reserved"
     )
-    assert found[cores.SLURM][0].change.startswith("CpuSpecList=28-31,60-63 on the line NodeName=")
-    assert "has CPUs 56,58,60,62" in found[cores.CPUSETS][0].seen
+    assert found[steps.SLURM][0].change.startswith("CpuSpecList=28-31,60-63 on the line NodeName=")
+    assert "has CPUs 56,58,60,62" in found[steps.CPUSETS][0].seen
 
 
 @pytest.mark.parametrize("printed", ["28-31,60-63", "56-63"])
 def test_the_right_list_in_either_numbering(interleaved: Node, printed: str) -> None:
     interleaved.slurm["CPUSpecList"] = printed
     found = interleaved.see(job=but(INTERLEAVED_64, "56-63"))
-    assert outcomes(found)[cores.SLURM] == outcomes(found)[cores.CPUSETS] == outcomes(found)[cores.NUMBERING] == ["ok"]
+    assert outcomes(found)[steps.SLURM] == outcomes(found)[steps.CPUSETS] == outcomes(found)[steps.NUMBERING] == ["ok"]
     numbers = "Slurm's" if printed == "28-31,60-63" else "the kernel's"
-    assert f"is in {numbers} numbers (this job's CPUs): CPUs 56-63" in found[cores.NUMBERING][0].seen
+    assert f"is in {numbers} numbers (this job's CPUs): CPUs 56-63" in found[steps.NUMBERING][0].seen
 
 
 def test_the_list_alone_does_not_tell(interleaved: Node) -> None:
     """Without a job, and without slurm.conf, 56-63 may be either: then it is not guessed."""
     found = interleaved.see()
-    assert outcomes(found)[cores.NUMBERING] == outcomes(found)[cores.SLURM] == ["not checked"]
-    assert found[cores.NUMBERING][0].seen == (
+    assert outcomes(found)[steps.NUMBERING] == outcomes(found)[steps.SLURM] == ["not checked"]
+    assert found[steps.NUMBERING][0].seen == (
         "CPUSpecList=56-63 can be read both ways: as Slurm's numbers CPUs 49,51,53,55,57,59,61,63 of the kernel's, as"
         " the kernel's CPUs 56-63"
     )
-    assert "CpuSpecList=28-31,60-63" in found[cores.SLURM][0].change
+    assert "CpuSpecList=28-31,60-63" in found[steps.SLURM][0].change
     # a job that is bound to one CPU says no more, slurm.conf does
-    assert outcomes(interleaved.see(job="0"))[cores.NUMBERING] == ["not checked"]
+    assert outcomes(interleaved.see(job="0"))[steps.NUMBERING] == ["not checked"]
     name = os.uname().nodename.partition(".")[0]
     interleaved.write("slurm.conf", f"NodeName={name} CpuSpecList=28-31,60-63\n")
     found = interleaved.see(job="0")
-    assert found[cores.NUMBERING][0].seen.startswith("CPUSpecList=56-63 is in the kernel's numbers (/slurm.conf): ")
-    assert outcomes(found)[cores.SLURM] == ["ok"]
+    assert found[steps.NUMBERING][0].seen.startswith("CPUSpecList=56-63 is in the kernel's numbers (/slurm.conf): ")
+    assert outcomes(found)[steps.SLURM] == ["ok"]
     interleaved.write("slurm.conf", f"NodeName={name} CpuSpecList=56-63\n")
-    assert "is in Slurm's numbers (/slurm.conf)" in interleaved.see(job="0")[cores.NUMBERING][0].seen
+    assert "is in Slurm's numbers (/slurm.conf)" in interleaved.see(job="0")[steps.NUMBERING][0].seen
 
 
 def test_a_list_that_has_no_effect(interleaved: Node) -> None:
     found = interleaved.see(job="0-63")
-    assert outcomes(found)[cores.SLURM][0] == outcomes(found)[cores.NUMBERING][0] == "wrong"
-    assert "CPUSpecList=56-63 has no effect: this job may use CPUs 0-63" in found[cores.SLURM][0].seen
-    assert "ConstrainCores=yes" in found[cores.SLURM][0].change
+    assert outcomes(found)[steps.SLURM][0] == outcomes(found)[steps.NUMBERING][0] == "wrong"
+    assert "CPUSpecList=56-63 has no effect: this job may use CPUs 0-63" in found[steps.SLURM][0].seen
+    assert "ConstrainCores=yes" in found[steps.SLURM][0].change
 
 
 @pytest.mark.parametrize(("model", "core", "whole", "right"), [
@@ -216,22 +217,22 @@ def test_hyper_threading(model: Machine, core: str, whole: str, right: str, tmp_
     node = Node(tmp_path, model, weka=core)
     node.slurm = node.shaped(CPUSpecList=right)
     found = node.see(job=but(model, whole))
-    assert outcomes(found)[cores.SLURM] == outcomes(found)[cores.SIBLINGS] == outcomes(found)[cores.CPUSETS] == ["ok"]
+    assert outcomes(found)[steps.SLURM] == outcomes(found)[steps.SIBLINGS] == outcomes(found)[steps.CPUSETS] == ["ok"]
     sibling = whole.partition(",")[2]
-    assert found[cores.SIBLINGS][0].seen == f"CPU {sibling} shares a core with what is named, and is reserved too"
+    assert found[steps.SIBLINGS][0].seen == f"CPU {sibling} shares a core with what is named, and is reserved too"
     # printed in the kernel's numbers, which only so are one core
     node.slurm |= {"CPUSpecList": whole, "CoreSpecCount": "1"}
     found = node.see()
-    assert "is in the kernel's numbers (only so are they CoreSpecCount=1 cores)" in found[cores.NUMBERING][0].seen
-    assert outcomes(found)[cores.SLURM] == ["ok"]
+    assert "is in the kernel's numbers (only so are they CoreSpecCount=1 cores)" in found[steps.NUMBERING][0].seen
+    assert outcomes(found)[steps.SLURM] == ["ok"]
     del node.slurm["CoreSpecCount"]
-    assert outcomes(node.see())[cores.NUMBERING] == ["not checked"]
+    assert outcomes(node.see())[steps.NUMBERING] == ["not checked"]
     # the sibling alone is left to jobs
     node.slurm = node.shaped()
     found = node.see(job=but(model, core))
-    assert f"jobs may use CPU {sibling}" in found[cores.SIBLINGS][0].seen
-    assert found[cores.SIBLINGS][0].change == f"see {cores.SLURM}"
-    assert found[cores.SLURM][0].change.startswith(f"CpuSpecList={right} on the line")
+    assert f"jobs may use CPU {sibling}" in found[steps.SIBLINGS][0].seen
+    assert found[steps.SIBLINGS][0].change == f"see {steps.SLURM}"
+    assert found[steps.SLURM][0].change.startswith(f"CpuSpecList={right} on the line")
 
 
 def test_a_list_that_fits_the_kernels_numbers_only(tmp_path: Path) -> None:
@@ -239,7 +240,7 @@ def test_a_list_that_fits_the_kernels_numbers_only(tmp_path: Path) -> None:
     node = Node(tmp_path, machine(2, 1, 32, threads=2))
     said = "CPUEfctv=114 CPUTot=128 CoreSpecCount=7 CPUSpecList=0-1,20-24,64-65,84-88"
     node.slurm = node.shaped(**dict(word.split("=") for word in said.split()))
-    [line] = node.see()[cores.NUMBERING]
+    [line] = node.see()[steps.NUMBERING]
     assert line.seen == (
         "CPUSpecList=0-1,20-24,64-65,84-88 is in the kernel's numbers (only so are they CoreSpecCount=7 cores):"
         " CPUs 0-1,20-24,64-65,84-88 of the kernel's"
@@ -257,11 +258,11 @@ def test_what_a_real_slurmd_keeps(model: Machine, given: str, kept: str, tmp_pat
     node = Node(tmp_path, model)
     node.configured = kept
     node.slurm = node.shaped()
-    [line] = node.see()[cores.SLURM]
+    [line] = node.see()[steps.SLURM]
     right = listed(topology.to_slurm(parse(kept)))
     assert line.change.startswith(f"CpuSpecList={right} on the line NodeName=")
     node.slurm = node.shaped(CPUSpecList=right)
-    assert outcomes(node.see(job=but(model, kept)))[cores.SLURM] == ["ok"]
+    assert outcomes(node.see(job=but(model, kept)))[steps.SLURM] == ["ok"]
 
 
 #: What slurm.conf says of 96 CPUs on 48 cores -> what `scontrol show node` prints of its shape.
@@ -281,17 +282,17 @@ def test_the_line_goes_by_what_slurm_was_told(
     """What slurmctld and slurmd 22.05.8 make of `right` and `given` on nodes that are described so."""
     node = Node(tmp_path, HYPER_96, weka="47")
     node.slurm = dict(shape)
-    [line] = node.see()[cores.SLURM]
+    [line] = node.see()[steps.SLURM]
     assert line.change.startswith(f"CpuSpecList={right} on the line NodeName=")
     count = len(parse(right)) if shape is not TRUE else 1
     node.slurm |= {"CPUSpecList": right, "CoreSpecCount": str(count)}
     found = node.see()
-    assert outcomes(found)[cores.SLURM] == outcomes(found)[cores.NUMBERING] == ["ok"]
-    assert "is CPUs 47,95" in found[cores.SLURM][0].seen
+    assert outcomes(found)[steps.SLURM] == outcomes(found)[steps.NUMBERING] == ["ok"]
+    assert "is CPUs 47,95" in found[steps.SLURM][0].seen
     node.slurm |= {"CPUSpecList": given, "CoreSpecCount": "2"}
     found = node.see(job=but(HYPER_96, kept))
-    assert f"CPUs {kept} of the kernel's" in found[cores.NUMBERING][0].seen or shape is BY_CORES
-    assert f"CPUSpecList={given} is CPUs {kept}" in found[cores.SLURM][0].seen
+    assert f"CPUs {kept} of the kernel's" in found[steps.NUMBERING][0].seen or shape is BY_CORES
+    assert f"CPUSpecList={given} is CPUs {kept}" in found[steps.SLURM][0].seen
 
 
 @pytest.mark.parametrize(("model", "whole", "made", "kept"), [
@@ -304,10 +305,10 @@ def test_the_documentations_lists_are_the_kernels(
     node = Node(tmp_path, model, weka=whole)
     node.slurm = node.shaped()
     does = f"with CpuSpecList={whole}, the kernel's numbers, it would keep its {made}, CPUs {kept} of the kernel's"
-    assert node.see()[cores.NUMBERING][0].seen == f"Slurm has no CPUSpecList for this node; {does}"
+    assert node.see()[steps.NUMBERING][0].seen == f"Slurm has no CPUSpecList for this node; {does}"
     node.slurm = node.shaped(CPUSpecList=made, CoreSpecCount="2")  # what scontrol prints then
     node.write("slurm.conf", f"NodeName={os.uname().nodename.partition('.')[0]} CpuSpecList={whole}\n")
-    [line] = node.see(job=but(model, kept))[cores.SLURM]
+    [line] = node.see(job=but(model, kept))[steps.SLURM]
     assert (line.outcome, line.seen) == (
         "warning", f"CpuSpecList={whole} of slurm.conf is in the kernel's numbers, and Slurm takes it in its own: it"
         f" keeps CPUs {kept}, {kept.split(',')[0]},{kept.split(',')[2]} for nothing",
@@ -316,8 +317,8 @@ def test_the_documentations_lists_are_the_kernels(
     # by cores such numbers are too high: nothing is kept, and only logs say so
     node.slurm = node.shaped(CPUTot=str(len(node.topology.cores)))
     found = node.see()
-    assert f"ignored CpuSpecList={whole} of slurm.conf" in found[cores.SLURM][0].seen
-    assert found[cores.NUMBERING][0].seen.endswith("it would ignore the list, for it counts cores here")
+    assert f"ignored CpuSpecList={whole} of slurm.conf" in found[steps.SLURM][0].seen
+    assert found[steps.NUMBERING][0].seen.endswith("it would ignore the list, for it counts cores here")
 
 
 def test_hyper_threading_that_is_hidden_from_slurm(tmp_path: Path) -> None:
@@ -326,7 +327,7 @@ def test_hyper_threading_that_is_hidden_from_slurm(tmp_path: Path) -> None:
     for given in ({}, {"CPUSpecList": "47", "CoreSpecCount": "1"}):
         node.slurm = HIDDEN | given
         found = node.see()
-        [line] = found[cores.SLURM]
+        [line] = found[steps.SLURM]
         assert (line.outcome, line.seen) == (
             "wrong", "Slurm has ThreadsPerCore=1 here, and a core has 2 threads: no CpuSpecList names all of them"
         )  # fmt: skip
@@ -345,26 +346,26 @@ def test_nodes_that_slurm_counts_in_its_own_way(model: Machine, why: str, tmp_pa
     for given in ({}, {"CPUSpecList": "4"}):
         node.slurm = node.shaped() | given
         found = node.see()
-        [line] = found[cores.SLURM]
+        [line] = found[steps.SLURM]
         assert line.outcome == "not checked"
         assert line.seen == f"Slurm does not number CPUs as hwloc does where {why}, so no CpuSpecList can be told"
         assert "salloc --exclusive" in line.change
         # a job that lacks them may do so by chance, unless Slurm keeps some
-        assert outcomes(node.see(job=but(model, kept)))[cores.SLURM] == ["ok" if given else "not checked"]
+        assert outcomes(node.see(job=but(model, kept)))[steps.SLURM] == ["ok" if given else "not checked"]
         found = node.see(job=but(model))
-        assert outcomes(found)[cores.SLURM] == outcomes(found)[cores.CPUSETS] == ["wrong"]
+        assert outcomes(found)[steps.SLURM] == outcomes(found)[steps.CPUSETS] == ["wrong"]
         assert not any("CpuSpecList=" in line.change for of in found.values() for line in of)
 
 
 def test_core_spec_count_takes_other_cores(tmp_path: Path) -> None:
     node = Node(tmp_path, machine(4, 1, 14), weka="24-27")
-    assert listed(cores.core_spec(4, node.topology)) == "13,27,41,55"
-    assert listed(cores.core_spec(5, node.topology)) == "13,27,41,54-55"
-    assert listed(cores.core_spec(5, node.topology, lowest_first=True)) == "0-1,14,28,42"
-    assert listed(cores.core_spec(1, HYPER_96.topology)) == "47,95"
+    assert listed(numbering.core_spec(4, node.topology)) == "13,27,41,55"
+    assert listed(numbering.core_spec(5, node.topology)) == "13,27,41,54-55"
+    assert listed(numbering.core_spec(5, node.topology, lowest_first=True)) == "0-1,14,28,42"
+    assert listed(numbering.core_spec(1, HYPER_96.topology)) == "47,95"
     for printed in ({}, {"CPUSpecList": "13,27,41,55"}, {"CPUSpecList": "(null)"}):
         node.slurm = node.shaped(CoreSpecCount="4", **printed)
-        [line] = [line for line in node.see()[cores.SLURM] if line.outcome == "wrong"]
+        [line] = [line for line in node.see()[steps.SLURM] if line.outcome == "wrong"]
         assert "jobs may use CPUs 24-26, which are reserved" in line.seen
         assert "CpuSpecList=24-27 on the line" in line.change
     assert "CoreSpecCount=4 is CPUs 13,27,41,55, for it picks the highest core of each socket" in line.seen
@@ -388,7 +389,7 @@ def test_service_conf(text: str | None, value: str | None, weka_56: Node) -> Non
     (weka_56.root / "etc/wekaio/service.conf").unlink()
     if text is not None:
         weka_56.write("etc/wekaio/service.conf", text)
-    [line] = weka_56.see()[cores.AGENT]
+    [line] = weka_56.see()[steps.AGENT]
     assert line.outcome == {"false": "ok", None: "not checked"}.get(value, "wrong")
     assert line.outcome != "wrong" or "write `isolate_cpusets = false` in /etc/wekaio/service.conf" in line.change
 
@@ -397,7 +398,7 @@ def test_weka_on_core_0_or_far_from_its_interface(weka_56: Node) -> None:
     def mounted(*cpus: int) -> Line:
         options = ",".join(f"core={cpu}" for cpu in cpus)
         weka_56.write("proc/mounts", f"b/d /mnt/weka wekafs rw,{options},net=ib0 0 0\n")
-        return weka_56.see()[cores.RESERVED][0]
+        return weka_56.see()[steps.RESERVED][0]
 
     better = "mount it with other cores, such as -o core=26,core=27,net=ib0"
     zero = mounted(0, 24)
@@ -426,19 +427,19 @@ def test_settings(config: dict[str, str], outcome: str, said: str, weka_56: Node
     weka_56.config |= config
     weka_56.write(f"run/slurmd-{os.uname().nodename.partition('.')[0]}.pid", "70\n")
     weka_56.write("proc/70/status", "Name:\tslurmd\nCpus_allowed_list:\t26-55\n")
-    [line] = weka_56.see()[cores.SLURM]
+    [line] = weka_56.see()[steps.SLURM]
     assert line.outcome == outcome
     assert said in line.seen
     assert line.change
     # a job that is kept off shows that it works, however
-    of_job = weka_56.see(job=but(WEKA_56, "24-27"))[cores.SLURM]
+    of_job = weka_56.see(job=but(WEKA_56, "24-27"))[steps.SLURM]
     assert (of_job[0].outcome == "ok") == ("masks" in said or "effect" in said)
 
 
 def test_both_set_by_hand(weka_56: Node) -> None:
     name = os.uname().nodename.partition(".")[0]
     weka_56.write("slurm.conf", f"NodeName=DEFAULT CoreSpecCount=4\nnodename={name} \\\n  CPUs=56 cpuspeclist=24-27\n")
-    [line] = weka_56.see()[cores.SLURM]
+    [line] = weka_56.see()[steps.SLURM]
     assert (line.outcome, line.change) == ("wrong", "remove CoreSpecCount=4; it takes other cores")
 
 
@@ -449,12 +450,12 @@ def test_slurm_has_other_cpus_than_the_kernel(weka_56: Node) -> None:
     )
     for job, seen in (("0-55", f"jobs may use CPUs 24-27, which are reserved. {why}"), (None, why)):
         found = weka_56.see(job)
-        [line] = found[cores.SLURM]
+        [line] = found[steps.SLURM]
         assert (line.outcome, line.seen) == ("wrong", seen)
         assert line.change.endswith(" of slurm.conf what `slurmd -C` prints there")
-        assert outcomes(found)[cores.NUMBERING] == ["not checked"]
+        assert outcomes(found)[steps.NUMBERING] == ["not checked"]
         assert not any("CpuSpecList=" in line.change for of in found.values() for line in of)
-    assert outcomes(weka_56.see(but(WEKA_56, "24-27")))[cores.SLURM] == ["ok"]
+    assert outcomes(weka_56.see(but(WEKA_56, "24-27")))[steps.SLURM] == ["ok"]
 
 
 @pytest.mark.parametrize("group", [
@@ -464,10 +465,10 @@ def test_slurm_has_other_cpus_than_the_kernel(weka_56: Node) -> None:
 @pytest.mark.parametrize("name", ["cpuset.cpus", "cpuset.effective_cpus", "cpuset.cpus.effective"])
 def test_cpusets_of_both_versions(group: str, name: str, weka_56: Node) -> None:
     weka_56.write(f"sys/fs/cgroup/{group}/{name}", "0-23,28-55\n")
-    [line] = weka_56.see()[cores.CPUSETS]
+    [line] = weka_56.see()[steps.CPUSETS]
     assert (line.outcome, line.seen) == ("ok", f"/sys/fs/cgroup/{group}: CPUs 0-23,28-55, nothing of CPUs 24-27")
     weka_56.write(f"sys/fs/cgroup/{group}/{name}", "0-25\n")
-    [line] = weka_56.see()[cores.CPUSETS]
+    [line] = weka_56.see()[steps.CPUSETS]
     assert line.outcome == "wrong"
     assert line.seen == f"/sys/fs/cgroup/{group} has CPUs 24-25, which are reserved"
 
@@ -475,24 +476,24 @@ def test_cpusets_of_both_versions(group: str, name: str, weka_56: Node) -> None:
 def test_what_polls(weka_56: Node) -> None:
     rest = {str(cpu): 0.02 for cpu in range(56)}
     polled = rest | {str(cpu): 0.99 for cpu in range(24, 28)}
-    assert outcomes(weka_56.see(busy=polled))[cores.POLLING] == ["ok"]
-    [one] = weka_56.see(busy=polled | {"27": 0.03})[cores.POLLING]
+    assert outcomes(weka_56.see(busy=polled))[steps.POLLING] == ["ok"]
+    [one] = weka_56.see(busy=polled | {"27": 0.03})[steps.POLLING]
     assert one.outcome == "warning"
     assert one.seen.startswith("CPU 27 is reserved and less than 90 % busy")
-    [other] = weka_56.see(job=but(WEKA_56, "24-27"), busy=polled | {"30": 1.0})[cores.POLLING]
+    [other] = weka_56.see(job=but(WEKA_56, "24-27"), busy=polled | {"30": 1.0})[steps.POLLING]
     assert (other.outcome, other.seen) == ("warning", "CPU 30 is near 100 % busy, and not reserved")
     weka_56.write("proc/mounts", "b/d /mnt/weka wekafs rw,num_cores=4 0 0\n")
     found = weka_56.see(busy=polled)
-    assert found[cores.POLLING][0].seen == "CPUs 24-27 are near 100 % busy and may be the ones"
+    assert found[steps.POLLING][0].seen == "CPUs 24-27 are near 100 % busy and may be the ones"
     assert {check for check, of in outcomes(found).items() if of == ["not checked"]} == {
-        cores.RESERVED, cores.SLURM, cores.CPUSETS, cores.POLLING}  # fmt: skip
+        steps.RESERVED, steps.SLURM, steps.CPUSETS, steps.POLLING}  # fmt: skip
 
 
 def test_a_polled_cores_sibling_rests(tmp_path: Path) -> None:
     node = Node(tmp_path, HYPER_96, weka="47")
     busy = {str(cpu): float(cpu == 47) for cpu in range(96)}
-    assert outcomes(node.see(busy=busy))[cores.POLLING] == ["ok"]
-    assert outcomes(node.see(busy=busy | {"47": 0.0}))[cores.POLLING] == ["warning"]
+    assert outcomes(node.see(busy=busy))[steps.POLLING] == ["ok"]
+    assert outcomes(node.see(busy=busy | {"47": 0.0}))[steps.POLLING] == ["warning"]
 
 
 def test_cpus_are_sampled(tmp_path: Path) -> None:
@@ -509,8 +510,8 @@ def test_cpus_are_sampled(tmp_path: Path) -> None:
 
 def test_no_weka_and_no_slurm(tmp_path: Path) -> None:
     found = Node(tmp_path, machine(1, 1, 4, threads=2)).see()
-    assert outcomes(found) == {cores.CPUS: ["ok"]} | {
-        check: ["not applicable"] for check in found if check != cores.CPUS
+    assert outcomes(found) == {steps.CPUS: ["ok"]} | {
+        check: ["not applicable"] for check in found if check != steps.CPUS
     }
     assert len(found) == 8
 
@@ -520,18 +521,18 @@ def test_weka_that_owns_no_core(options: str, tmp_path: Path) -> None:
     node = Node(tmp_path, mounts=options)
     node.slurm = node.shaped()
     found = node.see(job="0-55")
-    assert found[cores.RESERVED][0].seen == f"none (/proc/mounts /mnt/weka: {options}: reserves none)"
+    assert found[steps.RESERVED][0].seen == f"none (/proc/mounts /mnt/weka: {options}: reserves none)"
     assert {line.outcome for lines in found.values() for line in lines} <= {"ok", "not applicable", "not checked"}
 
 
 def test_weka_that_cannot_be_asked(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.weka = silent_weka
-    [line] = node.see()[cores.RESERVED]
+    [line] = node.see()[steps.RESERVED]
     assert line.outcome == "not checked"
     assert line.seen.startswith("nothing here says that CPUs are reserved, but weka local ps: cannot be asked: exit")
     node.configured = ""
-    assert outcomes(node.see())[cores.RESERVED] == ["ok"]
+    assert outcomes(node.see())[steps.RESERVED] == ["ok"]
 
 
 def test_another_file_systems_cores(tmp_path: Path) -> None:
@@ -539,8 +540,8 @@ def test_another_file_systems_cores(tmp_path: Path) -> None:
     node.configured = "0-1"
     node.slurm = node.shaped(CPUSpecList="0-1")
     found = node.see(job="2-55")
-    assert outcomes(found)[cores.AGENT] == ["not applicable"]
-    assert outcomes(found)[cores.RESERVED] == outcomes(found)[cores.SLURM] == outcomes(found)[cores.CPUSETS] == ["ok"]
+    assert outcomes(found)[steps.AGENT] == ["not applicable"]
+    assert outcomes(found)[steps.RESERVED] == outcomes(found)[steps.SLURM] == outcomes(found)[steps.CPUSETS] == ["ok"]
 
 
 def test_slurm_that_does_not_answer(weka_56: Node) -> None:
@@ -548,7 +549,7 @@ def test_slurm_that_does_not_answer(weka_56: Node) -> None:
         raise slurm.Unanswered("scontrol did not answer within 5 s")
 
     weka_56.ask = silent  # type: ignore[method-assign]
-    assert weka_56.see()[cores.SLURM][0] == Line(cores.SLURM, "not checked", "scontrol did not answer within 5 s")
+    assert weka_56.see()[steps.SLURM][0] == Line(steps.SLURM, "not checked", "scontrol did not answer within 5 s")
 
 
 def test_it_is_quick_and_needs_no_rich(tmp_path: Path) -> None:
@@ -611,7 +612,7 @@ def test_on_this_machine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert cli.main(["doctor", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [line["check"] for line in document["lines"]] == [  # the worst first
-        cores.CPUS, cores.AGENT, cores.NIC, cores.RESERVED, cores.SLURM, cores.CPUSETS, cores.SIBLINGS, cores.NUMBERING
+        steps.CPUS, steps.AGENT, steps.NIC, steps.RESERVED, steps.SLURM, steps.CPUSETS, steps.SIBLINGS, steps.NUMBERING
     ]  # fmt: skip
     assert document["wrong"] is False
     assert cli.main(["doctor"]) == 0
@@ -645,7 +646,7 @@ def test_slurm_does_not_answer_for_the_job(
     assert lines[0] == Line(
         "nodes", "wrong", f"{seen}; so only n7 was looked at" if node else seen, "call it on the nodes, one by one"
     )
-    assert (Line(cores.SLURM, "not checked", seen) in lines) == bool(node)
+    assert (Line(steps.SLURM, "not checked", seen) in lines) == bool(node)
     assert len(lines) == (9 if node else 1)
 
 
@@ -686,17 +687,17 @@ def doctor(slurm: Cluster, tmp_path: Path) -> Doctor:
 def test_over_an_allocation(doctor: Doctor) -> None:
     found = doctor("salloc", "--quiet", "-N2", "--exclusive", core="1", code=1)
     assert found["nodes"] == [Line("nodes", "ok", "n1, n2: all of the allocation")]
-    assert outcomes(found)[cores.CPUS] == ["ok"]  # both are this machine, so it is said once
-    assert found[cores.SLURM][0].seen == "Slurm keeps no CPU from jobs, and CPU 1 is reserved"
+    assert outcomes(found)[steps.CPUS] == ["ok"]  # both are this machine, so it is said once
+    assert found[steps.SLURM][0].seen == "Slurm keeps no CPU from jobs, and CPU 1 is reserved"
     change = "CpuSpecList=1 on the line NodeName=n[1-2] of slurm.conf (Slurm's numbers; the kernel's are 1); "
-    assert found[cores.SLURM][0].change.startswith(change)
-    assert found[cores.CPUSETS][0].outcome == "wrong"
+    assert found[steps.SLURM][0].change.startswith(change)
+    assert found[steps.CPUSETS][0].outcome == "wrong"
 
 
 def test_a_node_that_keeps_a_cpu_from_jobs(doctor: Doctor) -> None:
     """n3 has CpuSpecList=0, and its mask shows it, though TaskPlugin is task/affinity alone."""
-    assert doctor("srun", "--exclusive", "--cpu-bind=none", "--partition=spec")[cores.SLURM] == [
-        Line(cores.SLURM, "ok", "CPUSpecList=0 is CPU 0; this job may use CPU 1, and none of it")
+    assert doctor("srun", "--exclusive", "--cpu-bind=none", "--partition=spec")[steps.SLURM] == [
+        Line(steps.SLURM, "ok", "CPUSpecList=0 is CPU 0; this job may use CPU 1, and none of it")
     ]
 
 
@@ -718,7 +719,7 @@ def test_a_real_slurmd_keeps_what_the_line_says(slurm: Cluster, tmp_path: Path) 
     for told, (model, weka, shape, given, kept) in LINES.items():
         node = Node(tmp_path / "node", model, weka=weka)
         node.slurm = node.shaped() | shape
-        said = re.match(r"CpuSpecList=(\S+) on the line", node.see()[cores.SLURM][0].change)
+        said = re.match(r"CpuSpecList=(\S+) on the line", node.see()[steps.SLURM][0].change)
         assert (said is None) == (shape is HIDDEN)
         right = listed(node.topology.with_siblings(parse(weka)))
         for numbers, cpus in [(given, kept), *([(said[1], right)] if said else [])]:
@@ -744,7 +745,7 @@ def test_a_real_slurmd_keeps_what_the_line_says(slurm: Cluster, tmp_path: Path) 
 def test_the_line_that_is_said_does_what_it_must(core: str, doctor: Doctor, tmp_path: Path, fio: Path) -> None:
     """Written into slurm.conf as it stands there, it leaves jobs the other CPUs, and `pinning: enforce`, which without
     it is refused, runs."""
-    [line] = doctor(*ALONE, core=core, code=1)[cores.SLURM]
+    [line] = doctor(*ALONE, core=core, code=1)[steps.SLURM]
     said = re.match(r"(CpuSpecList=\S+) on the line NodeName=(\S+) of slurm\.conf ", line.change)
     assert said, line
     kept = Topology.read().with_siblings({int(core)})
@@ -757,18 +758,18 @@ def test_the_line_that_is_said_does_what_it_must(core: str, doctor: Doctor, tmp_
         lines = doctor(*ALONE, core=core, code=int(0 in kept), cluster=cluster)
         weka.kill()
         weka.wait()
-        [polling] = lines.pop(cores.POLLING)
+        [polling] = lines.pop(steps.POLLING)
         # by who else is on this machine
         assert core == "0" or polling.seen.startswith(("the cores of", f"{named(others)} is near 100 % busy"))
         bad = {check for check, of in outcomes(lines).items() if {"wrong", "warning"} & {*of}}
-        assert bad == ({cores.RESERVED} if 0 in kept else set()), lines  # core 0 is the operating system's
-        assert lines[cores.SLURM][0].seen.endswith(f"this job may use {named(others)}, and none of it")
+        assert bad == ({steps.RESERVED} if 0 in kept else set()), lines  # core 0 is the operating system's
+        assert lines[steps.SLURM][0].seen.endswith(f"this job may use {named(others)}, and none of it")
         if core == "1":
             (tmp_path / "c").mkdir()
             held = Held(cluster, "--licenses=pfs:1")
             job = Job(held, tmp_path / "c", fio)
             shutil.copy(tmp_path / "bin/weka", job.place / "bin")
-            job.made.configure(TWO | {"phase_time": "1s"})
+            job.made.configure(TWO | {"phase_time": "3s"})
             ended, text = job.start("--launcher", "srun", WEKA_CORE=core).result()
             assert ended == 0, text
             for check in ("pinned", "reserved_cpus"):

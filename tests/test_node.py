@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iosweep import columns, node, target
+from iosweep.cpus import parse
 
 TARGET = {"source": "/dev/x", "fstype": "ext4", "mount": "/dev/x on /t type ext4 (rw)", "fsid": "1", "device": 1}
 SPACE = {"used_bytes": 300, "free_bytes": 700, "used_inodes": 5, "free_inodes": 95}
@@ -156,7 +157,7 @@ def test_this_machine() -> None:
     assert found["kernel"] == os.uname().release
     assert found["memory_bytes"] == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert 0 < found["memory_available_bytes"] <= found["memory_bytes"]
-    assert len(node._numbers(found["cpus_allowed"])) == len(os.sched_getaffinity(0))
+    assert len(parse(found["cpus_allowed"])) == len(os.sched_getaffinity(0))
     assert found["cpu_model"]
     assert found["fstype"] in found["mount"]
     assert 0 < found["target_free_bytes"] <= found["target_bytes"]

@@ -38,6 +38,14 @@ def parse(text: str) -> CpuSet:
     return frozenset(found)
 
 
+def parsed(text: str | None) -> CpuSet:
+    """The same of what a kernel or a program says; the empty set where that is no list."""
+    try:
+        return parse(text or "")
+    except ValueError:
+        return NO_CPUS
+
+
 def listed(cpus: Iterable[int]) -> str:
     """The set -> `0-3,8`, as the kernel writes it."""
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in _runs(sorted(set(cpus))))
@@ -133,11 +141,11 @@ class Topology:
     def read(root: Path = Path("/")) -> Topology:
         """From the kernel's files. What they do not say (containers): every CPU a core of its own, on one socket."""
         place = root / "sys/devices/system"
-        online = _cpus(place / "cpu/online") or _of_stat(_text(root / "proc/stat"))
+        online = parsed(_text(place / "cpu/online")) or _of_stat(_text(root / "proc/stat"))
         numa = {
             int(node.name[4:]): cpus
             for node in (place / "node").glob("node[0-9]*")
-            if (cpus := _cpus(node / "cpulist") & online)
+            if (cpus := parsed(_text(node / "cpulist")) & online)
         }
 
         def together(*names: str) -> dict[int, CpuSet]:
@@ -145,7 +153,7 @@ class Topology:
             of: dict[int, CpuSet] = {}
             for cpu in sorted(online):
                 if cpu not in of:
-                    sets = (_cpus(place / f"cpu/cpu{cpu}" / name) for name in names)
+                    sets = (parsed(_text(place / f"cpu/cpu{cpu}" / name)) for name in names)
                     found = next(filter(None, sets), NO_CPUS) & online
                     of.update(dict.fromkeys(found, found))
             return of
@@ -209,14 +217,6 @@ def _of_bits(text: str) -> CpuSet:
 def _of_stat(text: str) -> CpuSet:
     """The CPUs of which /proc/stat counts the time: those online."""
     return frozenset(int(number) for number in re.findall(r"^cpu(\d+) ", text, re.MULTILINE))
-
-
-def _cpus(file: Path) -> CpuSet:
-    """The set that a file of the kernel's holds; none where it holds something else."""
-    try:
-        return parse(_text(file))
-    except ValueError:
-        return NO_CPUS
 
 
 def _text(file: Path) -> str:

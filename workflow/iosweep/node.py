@@ -23,7 +23,7 @@ from typing import Any
 import orjson
 
 from iosweep import reserved
-from iosweep.cpus import Topology, parse
+from iosweep.cpus import Topology, parsed
 from iosweep.doctor import cores
 from iosweep.units import printable
 
@@ -82,7 +82,7 @@ def facts(
         **{f"load_{minutes}_min": _number(load[i]) if i < len(load) else None for i, minutes in enumerate((1, 5, 15))},
         "read_at": datetime.now().astimezone().isoformat(timespec="seconds"),
         **_space(space),
-        "cpu_findings": cores.look(topology, kept, parse(allowed or ""), root),
+        "cpu_findings": cores.look(topology, kept, parsed(allowed), root),
         "tools": [
             {"name": name, "path": printable(path), "version": version}
             for name, (path, version) in sorted((tools or {}).items())
@@ -151,9 +151,9 @@ def _cpu_model(root: Path) -> str | None:
 def _cpus(root: Path) -> dict[str, int | None]:
     """CPUs that are online, and how they hang together."""
     cpus = root / "sys/devices/system/cpu"
-    online = _numbers(_text(cpus / "online"))
+    online = parsed(_text(cpus / "online"))
     packages = {_text(cpus / f"cpu{n}/topology/physical_package_id") for n in online} - {None}
-    siblings = [len(_numbers(_text(cpus / f"cpu{n}/topology/thread_siblings_list"))) for n in online]
+    siblings = [len(parsed(_text(cpus / f"cpu{n}/topology/thread_siblings_list"))) for n in online]
     return {
         "cpus": len(online) or None,
         "sockets": len(packages) or None,
@@ -255,16 +255,6 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
-
-
-def _numbers(text: str | None) -> list[int]:
-    """0-2,5 -> [0, 1, 2, 5]"""
-    found: list[int] = []
-    for part in (text or "").split(","):
-        first, _, last = part.partition("-")
-        if first.isdecimal() and (last or first).isdecimal():
-            found += range(int(first), int(last or first) + 1)
-    return found
 
 
 def _field(path: Path, *names: str) -> str | None:

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from iosweep import procfs
+
 #: What a command may print, or leave in a file that is read. More is a fault, and would fill our memory.
 MOST_BYTES = 64 << 20
 
@@ -208,7 +210,7 @@ def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s:
 
 def children() -> set[int]:
     """Process ids of our children."""
-    return set(_children(os.getpid()))
+    return _children(os.getpid())
 
 
 def _below(spare: Collection[int], stop: bool) -> set[int]:
@@ -237,17 +239,8 @@ def _signal_all(pids: Iterable[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def _children(pid: int) -> list[int]:
-    try:
-        tasks = [task / "children" for task in Path(f"/proc/{pid}/task").iterdir()]
-        return [int(child) for children in tasks for child in children.read_text().split()]
-    except OSError:  # it is gone, or a kernel without CONFIG_PROC_CHILDREN
-        import psutil
-
-        try:
-            return [child.pid for child in psutil.Process(pid).children()]
-        except psutil.NoSuchProcess:
-            return []
+def _children(pid: int) -> set[int]:
+    return set(map(int, procfs.children(str(pid))))
 
 
 def _cpu_seconds() -> float:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+
+#: Not on a kernel without CONFIG_PROC_CHILDREN.
+_TELLS_CHILDREN = Path("/proc/thread-self/children").exists()
 
 
 def pids() -> list[str]:
@@ -81,12 +85,20 @@ def threads(pid: str) -> list[str]:
 def below(pid: str) -> list[str]:
     """All descendants of a process that live."""
     found: list[str] = []
-    new = _children(pid)
+    new = children(pid)
     while new:
         found += new
-        new = [child for one in new for child in _children(one)]
+        new = [child for one in new for child in children(one)]
     return found
 
 
-def _children(pid: str) -> list[str]:
-    return [child.decode() for thread in threads(pid) for child in read(pid, f"task/{thread}/children").split()]
+def children(pid: str) -> list[str]:
+    """The children of a process that live; none if it tells nothing."""
+    if _TELLS_CHILDREN:
+        return [child.decode() for thread in threads(pid) for child in read(pid, f"task/{thread}/children").split()]
+    import psutil  # which asks each process for its parent
+
+    try:
+        return [str(child.pid) for child in psutil.Process(int(pid)).children()]
+    except psutil.NoSuchProcess:
+        return []
