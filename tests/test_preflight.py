@@ -244,13 +244,21 @@ def test_the_campaign_is_held_by_another_job(job: Job) -> None:
     assert code == 0, said
 
 
-def test_the_job_ends_too_soon(job: Job) -> None:
-    long = TWO | {"name": "long", "phase_time": "100s"}
-    for seed in range(100):  # one that has the short one first
-        job.made.configure(sweeps=[TWO, long], seed=seed)
+@pytest.mark.parametrize(
+    ("what", "long"),
+    [
+        ("repetition", {"phase_time": "100s"}),
+        ("data set", {"options": {"file_size": "1m", "transfer_size": "4k"}}),
+    ],
+)
+def test_the_job_ends_too_soon(job: Job, what: str, long: dict[str, Any]) -> None:
+    for seed in range(100):  # one that has the short one first; its set is written, as if it took a minute
+        sweeps = [TWO, TWO | {"name": "long"} | long]
+        job.made.configure(sweeps=sweeps, seed=seed, target={"node_bandwidth": "4k"})
+        (short,) = (p for p in job.made.plan.points if (p.phase_time_s, p.options["file_size"]) == (0.1, 256 << 10))
         order = sorted(point.id for point in job.made.plan.points)
         random.Random(f"{seed}:1").shuffle(order)
-        if next(point for point in job.made.plan.points if point.id == order[0]).phase_time_s != 100:
+        if order[0] == short.id:
             break
     control = ["scontrol", "update", f"JobId={job.held.job}"]
     job.held.cluster.run([*control, "TimeLimit=1"])
@@ -259,11 +267,11 @@ def test_the_job_ends_too_soon(job: Job) -> None:
     finally:
         job.held.cluster.run([*control, "TimeLimit=50"])
     assert re.fullmatch(
-        rf"job {job.held.job} ends in \d+ s, too soon for the next repetition \(\d+ min \d+ s\); another job goes on"
+        rf"job {job.held.job} ends in \d+ s, too soon for the next {what} \(\d+ min \d+ s\); another job goes on"
         " from there",
         said,
     )
-    assert [file.rpartition("/")[2] for file in job.made.files()] == ["r001-1.json", "r001-1.zip"]
+    assert job.made.files() == [f"{short.id}/r001-1.{kind}" for kind in ("json", "zip")]
     assert not job.made.manifest.exists()
     assert job.made.ours.exists()  # its data is for the next one
 
@@ -293,5 +301,5 @@ def test_ranks_end_with_the_runner(job: Job, stand_ins: Path, number: int, launc
             child.result()
         assert job.made.store.holder().endswith(f" on n1 (job {job.held.job})")
     for node in job.held.hosts:
-        wait_for(lambda node=node: not job.held.alive(f"{ior}|iosweep.(crew|agent)", node), 10)
+        wait_for(lambda node=node: not job.held.alive(f"{ior}|iosweep.(crew|agent)", node))
     assert job.made.files() == []

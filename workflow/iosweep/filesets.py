@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from iosweep.units import human_count
 
 #: Starts commands of a tool: one over all hosts or one for each, with so many ranks and a time limit in seconds.
 Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]
+#: Told how large a set is that is about to be written; raises what ends the allocation if there is no time for it.
+InTime = Callable[[int], None]
 
 
 @dataclass
@@ -31,9 +34,12 @@ class _Known:
 class FileSets:
     """The sets of one allocation. Sizes are those of the most demanding of its points."""
 
-    def __init__(self, agent: Agent, directory: Directory, store: Store, points: Iterable[Point], run: Run):
+    def __init__(
+        self, agent: Agent, directory: Directory, store: Store, points: Iterable[Point], run: Run, in_time: InTime
+    ):
         self._agent = agent
         self._run = run
+        self._in_time = in_time
         self._directory = directory
         self._store = store
         self._wanted: dict[str, tuple[FileSet, str]] = {}
@@ -49,13 +55,16 @@ class FileSets:
         """See that a set, or that of each host, is complete; prepare it if not.
 
         Returns the evidence for the verdict: {wrong: [..], holes: "none" | "found" | why not looked at, ...}. Raises
-        target.Refused if so much must not be written.
+        target.Refused if so much must not be written, and what in_time raises.
         """
         shares = files.shares(len(hosts))
         looked = [self._share(share, tool) for share in shares]
         if lacking := [share for share, seen in zip(shares, looked, strict=True) if seen is None]:
+            writers = self._writers(shares, lacking, hosts)
+            largest = max(self._wanted[share.directory][0].size_bytes for share in lacking)
+            self._in_time(largest)
             began = time.monotonic()
-            trouble = self._prepare(lacking, tool, self._writers(shares, lacking, hosts))
+            trouble = self._prepare(lacking, tool, writers)
             self.prepared_s += time.monotonic() - began
             looked = [
                 seen or self._prepared(share, trouble.get(share.directory))
@@ -191,9 +200,15 @@ def _trouble(files: FileSet, tool: str, done: process.Completed, streams: Stream
         return f"preparing {human_count(len(files.files), 'file')}{ranks} was not done within {limit_s:.0f} s"
     trouble = files.prepared(streams)
     if done.exit_code:
-        said = _line(streams["stderr"]) or trouble or _line(streams["stdout"])
+        said = _cause(streams["stderr"]) or trouble or _line(streams["stdout"])
         return f"preparing them failed (exit code {done.exit_code}): {said}"
     return f"preparing them: {trouble}" if trouble else None
+
+
+def _cause(text: bytes) -> str:
+    """The first line; where MPICH prints the stack of an error, its last line."""
+    stack = [line for line in text.splitlines() if re.match(rb"\w+\(\d+\)\.*: \S", line)]
+    return _line(stack[-1] if stack else text)
 
 
 def _line(text: bytes) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from iosweep.plan import Plan, Point, file_set
+from iosweep.plan import Plan, Point
 from iosweep.tools import FileSet, Step, tools
 from iosweep.units import human_count, human_duration, human_size
 from iosweep.yamlfile import ConfigError
@@ -72,8 +72,7 @@ def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
     """directory -> the largest set asked for there. Points share sets, so each is prepared once."""
     largest: dict[tuple[str, int], FileSet] = {}  # by node count first: a set has as many shares as there are nodes
     for point in points:
-        for step in point.steps():
-            files = file_set(point, step)
+        for files in point.file_sets():
             known = largest.get((files.directory, point.nodes))
             if files.role != "fresh" and (known is None or len(known.files) < len(files.files)):
                 largest[files.directory, point.nodes] = files
@@ -117,7 +116,7 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
             continue
         cost = sum((repetition_cost(p, node_bandwidth).times(todo[p.id]) for p in members), Cost())
         size = sum(s.size_bytes for s in data_sets(members).values())
-        settled = sum(todo[p.id] for p in members if any(file_set(p, step).role == "fresh" for step in p.steps()))
+        settled = sum(todo[p.id] for p in members if any(files.role == "fresh" for files in p.file_sets()))
         cost += Cost(plan.target["settle"] * settled)
         cost += Cost(size / allocation.nodes / min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH), size)
         total += cost

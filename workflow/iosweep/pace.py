@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from iosweep.forecast import PREPARE_BANDWIDTH, START_UP_S, data_sets, repetition_cost
-from iosweep.plan import Plan, Point, file_set
+from iosweep.plan import Plan, Point
 
 #: So many of the newest repetitions of a kind, and of one point, tell the pace: a system may change in hours.
 OF_A_KIND, OF_A_POINT = 30, 3
@@ -34,10 +34,10 @@ def ran(point: Point, record: Mapping[str, Any], sets: Mapping[str, Mapping[str,
     began, ended = _seconds(record["started"]), _seconds(record["ended"])
     runs = {run["phase"]: run for run in record["phases"]}
     prepared_s, at = 0.0, began
-    for step in point.steps():
+    for step, files in zip(point.steps(), point.file_sets(), strict=True):
         if (run := runs.get(step.name)) is None:
             break
-        name = file_set(point, step).directory.replace("/", ".")
+        name = files.directory.replace("/", ".")
         took_s = float(sets.get(name, {}).get("wall_s", 0.0))
         start = _seconds(run["started"])
         if start - at >= took_s:  # long enough: this is the one that prepared it
@@ -63,9 +63,9 @@ class Pace:
             cost_s = repetition_cost(point, bandwidth).time_s
             self._fixed_s[point.id] = cost_s if _timed(point) else START_UP_S * len(point.steps())
             self._work_s[point.id] = cost_s - self._fixed_s[point.id]
-            if any(file_set(point, step).role == "fresh" for step in point.steps()):
+            if any(files.role == "fresh" for files in point.file_sets()):
                 self._fixed_s[point.id] += settle
-        self._rate: float = min(bandwidth or PREPARE_BANDWIDTH, PREPARE_BANDWIDTH)
+        self._bandwidth = bandwidth
 
     def learn(self, runs: Iterable[Ran]) -> None:
         """Take the pace from what ran; what was learnt before is forgotten."""
@@ -100,16 +100,24 @@ class Pace:
 
     def to_go_s(self, left: Mapping[str, int], sets: Mapping[str, Mapping[str, Any]]) -> float:
         """Seconds that so many repetitions of points of one allocation will take, with data sets still to be made."""
-        made_bytes: float = sum(s.get("files", 0) * s.get("file_size_bytes", 0) for s in sets.values())
-        made_s: float = sum(s.get("wall_s", 0.0) for s in sets.values())
-        rate = made_bytes / made_s if made_bytes and made_s > 1 else self._rate
         wanted = data_sets([self._points[point] for point in left])
         lacking = {
             directory: files.size_bytes
             for directory, files in wanted.items()
             if sets.get(directory.replace("/", "."), {}).get("files", 0) < len(files.files)
         }
-        return sum(self.repetition_s(p) * n for p, n in left.items()) + sum(lacking.values()) / rate
+        return sum(self.repetition_s(p) * n for p, n in left.items()) + sum(lacking.values()) / set_rate(
+            sets, self._bandwidth
+        )
+
+
+def set_rate(sets: Mapping[str, Mapping[str, Any]], node_bandwidth: int | None) -> float:
+    """Bytes/s that a data set is written with: as those in the store were, else as forecast."""
+    made_bytes: float = sum(s.get("files", 0) * s.get("file_size_bytes", 0) for s in sets.values())
+    made_s: float = sum(s.get("wall_s", 0.0) for s in sets.values())
+    if made_bytes and made_s > 1:
+        return made_bytes / made_s
+    return min(node_bandwidth or PREPARE_BANDWIDTH, PREPARE_BANDWIDTH)
 
 
 def _timed(point: Point) -> bool:

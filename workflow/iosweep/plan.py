@@ -59,6 +59,14 @@ class Point:
         groups = [tuple(phases)] if tool.together else [(phase,) for phase in phases]
         return [Step(self.options, group, self.nodes, self.phase_time_s) for group in groups]
 
+    @cached_property
+    def _file_sets(self) -> list[FileSet]:
+        return [file_set(self, step) for step in self.steps()]
+
+    def file_sets(self) -> list[FileSet]:
+        """The files that each step works on, those of the first repetition where each has its own."""
+        return self._file_sets
+
     @property
     def tasks(self) -> int:
         """Ranks or workers on all nodes together."""

@@ -22,6 +22,7 @@ from iosweep.directory import FRESH, Directory
 from iosweep.filesets import FileSets
 from iosweep.forecast import repetition_cost
 from iosweep.launch import Launcher, Mpiexec, candidates
+from iosweep.pace import set_rate
 from iosweep.plan import Allocation, Plan
 from iosweep.programs import Program, Unusable, find, hash_of, sha256
 from iosweep.repetition import Context, Judged, LeftBehind, Replaced, StoreFailed
@@ -292,7 +293,7 @@ class _Session:
             store,
             self._agent,
             directory,
-            FileSets(self._agent, directory, store, [self._points[p] for p in todo], commands.run),
+            FileSets(self._agent, directory, store, [self._points[p] for p in todo], commands.run, self._time_for_set),
             commands,
             found,
             nodes,
@@ -425,17 +426,30 @@ class _Session:
         """Time that repetitions took; preparing data sets is not theirs, and would spoil the pace."""
         return time.monotonic() - self._context.sets.prepared_s - began
 
-    def _in_time(self, cost_s: float) -> None:
-        """Stop before a repetition that the job, or limits.time, leaves no time for."""
+    def _job_lasts(self, what: str, time_s: float) -> None:
+        """Stop before something that the job leaves no time for."""
         if self._job and self._job.ends is not None:
-            pace = max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0
-            rest_s = self._job.ends - time.time() - JOB_RESERVE_S
-            if rest_s < cost_s * pace:
+            rest_s = self._job.ends - time.time()
+            if rest_s - JOB_RESERVE_S < time_s:
                 raise Refusal(
                     JOB_OVER,
-                    f"job {self._job.id} ends in {human_duration(max(0.0, rest_s + JOB_RESERVE_S))}, too soon for the"
-                    f" next repetition ({human_duration(cost_s * pace)}); another job goes on from there",
+                    f"job {self._job.id} ends in {human_duration(max(0.0, rest_s))}, too soon for the {what}"
+                    f" ({human_duration(time_s)}); another job goes on from there",
                 )
+
+    def _time_for_set(self, size: int) -> None:
+        """Leave a data set to the next job where this one would be over before it is written: it would be written anew.
+
+        A job that has done nothing yet writes it: the next one may have no more time.
+        """
+        if self._took_s or self._context.sets.prepared_s:
+            rate = set_rate(self._store.documents("sets"), self._plan.target["node_bandwidth"])
+            self._job_lasts("next data set", size / rate)
+
+    def _in_time(self, cost_s: float) -> None:
+        """Stop before a repetition that the job, or limits.time, leaves no time for."""
+        pace = max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0
+        self._job_lasts("next repetition", cost_s * pace)
         limit = self._plan.limits["time"]
         spent = self._spent_s()
         if limit is not None and spent + cost_s > limit:
