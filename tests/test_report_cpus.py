@@ -201,15 +201,19 @@ UNSEEN = dict.fromkeys(BOUND)
 ENFORCED = ("", "Ranks and workers were bound (pinning: enforce, placement: spread).")
 
 
-def told(*rows: tuple[Mapping[str, Any], Mapping[str, str]], pinning: str | None = None) -> list[tuple[str, str]]:
-    """Of rows with these columns, and outcomes of these checks, each with its evidence after a colon."""
+def campaign(*rows: tuple[Mapping[str, Any], Mapping[str, str]], pinning: str | None = None) -> Campaign:
+    """Rows with these columns, and outcomes of these checks, each with its evidence after a colon."""
     made, checks = [], []
     for repetition, (row, outcomes) in enumerate(rows, 1):
         made.append({"point": "p", "repetition": repetition, "phase": "x", "wall_s": 1.0, **row})
         for name, text in outcomes.items():
             outcome, _, evidence = text.partition(": ")
             checks.append(check(name, outcome, evidence, repetition))
-    return list(cpus._told(Campaign(tuple(made), tuple(checks), (), {"cpus": {"pinning": pinning}})))
+    return Campaign(tuple(made), tuple(checks), (), {"cpus": {"pinning": pinning}})
+
+
+def told(*rows: tuple[Mapping[str, Any], Mapping[str, str]], pinning: str | None = None) -> list[tuple[str, str]]:
+    return list(cpus._told(campaign(*rows, pinning=pinning)))
 
 
 class TestProven:
@@ -269,6 +273,30 @@ class TestProven:
             "In 2 of 3 rows ranks and workers were bound",
             "In 1 of 3 rows nothing was bound",
         ]
+
+
+GOOD = (BOUND, {"reserved_cpus": "pass", "pinned": "pass"})
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([GOOD, GOOD], (False, "Ranks and workers were looked at: none was allowed on a reserved CPU, and each had the"
+                        " CPUs planned for it.")),
+        ([GOOD, (BOUND, {"reserved_cpus": "not checked: 2 looks", "pinned": "not checked: 2 looks"})],
+         (False, "In 1 of 2 rows ranks and workers were looked at: none was allowed on a reserved CPU, and each had the"
+          " CPUs planned for it; 1 row not checked.")),
+        ([(BOUND, {"reserved_cpus": "not applicable", "pinned": "pass"})],
+         (False, "Ranks and workers were looked at: each had the CPUs planned for it.")),
+        ([GOOD, (BOUND, {"reserved_cpus": "fail: a", "pinned": "fail: b"})],
+         (True, "In 1 of 2 rows something could run on reserved CPUs. In 1 of 2 rows processes did not have the CPUs"
+          " planned for them.")),
+        ([(VERIFIED, {"reserved_cpus": "not applicable", "pinned": "not checked: nothing was bound"})], None),
+        ([(BOUND | {"wall_s": None}, {"pinned": "fail: a"})], None),
+    ],
+)  # fmt: skip
+def test_the_first_screen_says_it_in_a_sentence(rows: list[Any], said: tuple[bool, str] | None) -> None:
+    assert cpus.in_brief(campaign(*rows)) == said
 
 
 def section(html: str) -> str:

@@ -234,6 +234,26 @@ _CHECKS = {
 }
 
 
+def in_brief(campaign: Campaign) -> tuple[bool, str] | None:
+    """Whether something is wrong, and what was proven or found, in a sentence; None where nothing had to be."""
+    rows = {_key(row) for row in campaign.rows if row["wall_s"]}
+    counts = {name: Counter[str]() for name in _CHECKS}
+    for check in campaign.checks:
+        if check["check"] in counts and _key(check) in rows:
+            counts[check["check"]][check["outcome"]] += 1
+    failed = [_share(n, len(rows), text) for name, (text, _) in _CHECKS.items() if (n := counts[name]["fail"])]
+    if failed:
+        return True, f"{'. '.join(failed)}."
+    proven = {name: n for name in _CHECKS if (n := counts[name]["pass"])}
+    if not proven:
+        return None
+    text = f"ranks and workers were looked at: {', and '.join(_CHECKS[name][1] for name in proven)}"
+    least = min(proven.values())
+    open_ = max(counts[name]["not checked"] for name in proven)
+    more = f"; {words.plural(open_, 'row')} not checked" if open_ else ""
+    return False, f"{_share(least, len(rows), text)}{more}."
+
+
 def _told(campaign: Campaign) -> Iterator[tuple[str, str]]:
     """How the rows were pinned, and what the checks prove."""
     rows = [row for row in campaign.rows if row["wall_s"]]  # those that ran

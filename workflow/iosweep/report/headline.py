@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iosweep.report import node_check, words
+from iosweep.report import cpus, node_check, words
 from iosweep.report.data import Campaign, load
 from iosweep.report.summary import Result, count_points, count_results, phase_order, summarise
 from iosweep.report.table import not_checked
@@ -146,6 +146,8 @@ def table(results: Path) -> RenderableType:
     parts += [Text(text, style="yellow") for text in scaled(campaign.about["sweeps"])]
     if checked := node_check.of(campaign, summary):
         parts.append(Text(f"Node check: {checked.sentence}", style="yellow" if checked.odd else ""))
+    if pinned := cpus.in_brief(campaign):
+        parts.append(Text(f"CPUs: {pinned[1]}", style="red" if pinned[0] else ""))
     for in_turn, text in node_check.unlike(campaign, summary):
         parts.append(Text(text, style="" if in_turn else "yellow"))
     stacked = _over_nodes(summary)  # places are longer then, and most figures have a second line anyway

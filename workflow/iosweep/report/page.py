@@ -97,6 +97,7 @@ def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
         "not_checked": table.not_checked(campaign.checks),
         "scaled": headline.scaled(campaign.about["sweeps"]),
         "node_check": node_check.of(campaign, results),
+        "pinned": cpus.in_brief(campaign),
         "lacking": words.lacking(results),
         "unlike": node_check.unlike(campaign, results),
         "headline": headline.groups(results),
