@@ -2,8 +2,12 @@
 
 import csv
 import gc
+import itertools
 import json
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,8 @@ import orjson
 import pyarrow.parquet
 import pytest
 
-from iosweep import columns, merge
+import mounts
+from iosweep import cli, columns, merge
 from iosweep.plan import Plan
 from iosweep.store import Store
 from iosweep.tools import Parsed, fio, tools
@@ -307,6 +312,49 @@ def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatc
         merge.merge(campaign.plan, campaign.results)
     assert gc.isenabled()  # as it was before
     assert {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()} == before
+
+
+def test_a_full_disk_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reason := mounts.missing():
+        pytest.skip(reason)
+    ignored: list[Any] = []  # what a writer that nobody closed says when it is forgotten
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    with mounts.tmpfs(tmp_path / "disk", "1m"):
+        campaign = Campaign(tmp_path / "disk")
+        campaign.measured()
+        results, plan = campaign.results, campaign.results / "plans/p.json"
+        plan.parent.mkdir()
+        plan.write_bytes(campaign.plan.document())
+        stored = set(results.rglob("*"))
+
+        def said(what: str, why: str = "No space left on device", then: str = ": make room, then") -> str:
+            told = f"iosweep: the {what} of {results} cannot be made: {why}; what was measured is stored{then}"
+            return f"{told} `iosweep report {results}` makes all\n"
+
+        told, full = "", tmp_path / "disk/full"
+        for room in itertools.count(0, 1 << 12):  # it ends at every place where something is written
+            space = os.statvfs(results)
+            full.write_bytes(bytes(space.f_bavail * space.f_frsize - room))
+            if not room:
+                command = [sys.executable, "-m", "iosweep.cli", "merge", str(plan)]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                assert (done.returncode, done.stderr) == (1, said("tables"))
+            assert cli.main(["report", str(results)]) == 1
+            told = capsys.readouterr().err
+            assert not [file for file in results.iterdir() if file.name.startswith(".")]
+            assert stored <= set(results.rglob("*"))
+            if (results / "results.parquet").exists():
+                break
+            assert told == said("tables")
+            full.unlink()
+        assert (told, room > 1 << 14) == (said("report"), True)
+        (results / "results.parquet").unlink()
+        assert cli.main(["page", str(results)]) == 1
+        assert capsys.readouterr().err == said("report", "there is no results.parquet", ", and")
+        gc.collect()
+    assert ignored == []
 
 
 def several_nodes(campaign: Campaign, number: int, job: str, hosts: list[str], **record: Any) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import errno
 import io
 import os
 import shlex
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,10 @@ import iosweep
 RESULTS = Path("results")
 CONFIG = Path("config/sweep.yaml")
 PROFILE = Path("profiles/slurm")
+
+
+class _Unmade(Exception):
+    """Tables, a report or figures cannot be made; the message is for the user."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -36,6 +42,9 @@ def main(argv: list[str] | None = None) -> int:
             f"{len(error.problems)} problem{'s' if len(error.problems) > 1 else ''}; nothing was run",
             file=sys.stderr,
         )
+        return 1
+    except _Unmade as error:
+        print(f"iosweep: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # a pager was left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -226,11 +235,32 @@ def _report(arguments: argparse.Namespace) -> int:
     with contextlib.suppress(OSError, ValueError, KeyError):  # the plan of the tables, not the one written last
         digest = orjson.loads((results / "campaign.json").read_bytes())["plan_digest"]
         plans = [f for f in plans if f.stem == digest] or plans
-    merge.merge(from_document(plans[-1].read_bytes()), results)
-    print(f"report: {page.write(results)}")
-    figures.export(results)
-    (results / "figures.done").touch()  # or snakemake would make them again
+    with _making("tables", results):
+        merge.merge(from_document(plans[-1].read_bytes()), results)
+    with _making("report", results):
+        report = page.write(results)
+    print(f"report: {report}")
+    with _making("figures", results):
+        figures.export(results)
+        (results / "figures.done").touch()  # or snakemake would make them again
     return 0
+
+
+@contextlib.contextmanager
+def _making(what: str, results: Path) -> Iterator[None]:
+    """Say in one sentence why something cannot be made from the store. Raises _Unmade."""
+    try:
+        yield
+    except OSError as error:
+        why, then = os.strerror(error.errno) if error.errno else str(error), ": mend that, then"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            then = ": make room, then"
+        elif isinstance(error, FileNotFoundError) and what != "tables":  # pyarrow gives the file alone
+            why, then = f"there is no {Path(str(error.filename or error)).name}", ", and"
+        raise _Unmade(
+            f"the {what} of {results} cannot be made: {why}; what was measured is stored{then}"
+            f" `iosweep report {results}` makes all"
+        ) from None
 
 
 def _parse(arguments: argparse.Namespace) -> int:
@@ -422,21 +452,25 @@ def _merge(arguments: argparse.Namespace) -> int:
     from iosweep import merge
     from iosweep.plan import from_document
 
-    merge.merge(from_document(arguments.plan.read_bytes()), arguments.plan.parent.parent)
+    results = arguments.plan.parent.parent
+    with _making("tables", results):
+        merge.merge(from_document(arguments.plan.read_bytes()), results)
     return 0
 
 
 def _page(arguments: argparse.Namespace) -> int:
     from iosweep.report import page
 
-    page.write(arguments.results)
+    with _making("report", arguments.results):
+        page.write(arguments.results)
     return 0
 
 
 def _figures(arguments: argparse.Namespace) -> int:
     from iosweep.report import figures
 
-    figures.export(arguments.results)
+    with _making("figures", arguments.results):
+        figures.export(arguments.results)
     return 0
 
 

@@ -67,19 +67,25 @@ def _write(plan: Plan, results: Path) -> None:
     nodes = store.documents("nodes")
     memory = {key: facts.get("memory_bytes") for key, facts in nodes.items()}
     where = _Where()
-    with (
+    with (  # the first to be begun is the last to be there: what has it has all
         _Table(results / "results.parquet", COLUMNS, results / "results.csv") as rows,
         _Checks(results / "checks.parquet", CHECK_COLUMNS) as checks,
+        _Table(results / "nodes.parquet", NODE_COLUMNS) as table,
     ):
         for row, findings in _rows(plan, store, memory, where):
             rows.add([tuple(map(row.get, rows.names))])
             key = (row["point"], row.get("repetition"), row["phase"])
             checks.find(key, findings)
-    with _Table(results / "nodes.parquet", NODE_COLUMNS) as table:
         for name, facts in nodes.items():
             known = {**facts, "used_cpus": where.used(name)}
             table.add([(name, *map(known.get, table.names[1:]))])
-    campaign = {
+        about = orjson.dumps(_about(plan, where), option=orjson.OPT_INDENT_2)
+        _store.write(results / "campaign.json", about)
+
+
+def _about(plan: Plan, where: _Where) -> dict[str, Any]:
+    """What campaign.json says."""
+    return {
         "campaign": plan.campaign,
         "description": plan.description,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -94,7 +100,6 @@ def _write(plan: Plan, results: Path) -> None:
         "jobs": where.jobs(),
         "results_of_nodes": where.rows,
     }
-    _store.write(results / "campaign.json", orjson.dumps(campaign, option=orjson.OPT_INDENT_2))
 
 
 @dataclass
@@ -167,8 +172,14 @@ class _Table:
         self.names = [column.name for column in columns]
 
     def __enter__(self) -> Self:
-        self._parquet = pa.parquet.ParquetWriter(self._temporary[0], self._schema)
-        self._csv = pa.csv.CSVWriter(self._temporary[1], self._schema) if len(self._files) > 1 else None
+        self._writers: list[Any] = []
+        makers = (pa.parquet.ParquetWriter, pa.csv.CSVWriter)
+        try:
+            for maker, temporary in zip(makers, self._temporary, strict=False):
+                self._writers.append(maker(temporary, self._schema))
+        except OSError as error:
+            self.__exit__(type(error))
+            raise
         return self
 
     def add(self, rows: list[tuple[Any, ...]]) -> None:
@@ -185,20 +196,22 @@ class _Table:
 
     def _write(self, arrays: list[Any]) -> None:
         table = pa.Table.from_arrays(arrays, schema=self._schema)
-        self._parquet.write_table(table)
-        if self._csv:
-            self._csv.write_table(table)
+        for writer in self._writers:
+            writer.write_table(table)
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self._flush()
-        self._parquet.close()
-        if self._csv:
-            self._csv.close()
-        for temporary, file in zip(self._temporary, self._files, strict=True):
+        try:
             if kind is None:
+                self._flush()
+            for writer in self._writers:
+                writer.close()
+            for temporary, file in zip(self._temporary, self._files, strict=True) if kind is None else ():
                 temporary.replace(file)
-            else:
+        except OSError:
+            if kind is None:  # else what went wrong first is raised
+                raise
+        finally:
+            for temporary in self._temporary:
                 temporary.unlink(missing_ok=True)
 
 
