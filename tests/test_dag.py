@@ -84,3 +84,19 @@ def test_what_is_refused(tmp_path: Path, arguments: dict[str, str], wrong: str) 
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, **arguments)
     assert [str(p) for p in caught.value.problems] == [wrong.format(file=tmp_path / "x.yaml")]
+
+
+def test_a_job_goes_by_the_plan_that_it_was_sent_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the configuration says by now; and so does the Snakemake that its own one starts."""
+    monkeypatch.setenv("IOSWEEP_PLAN", "")
+    was, awaited = load(tmp_path), [".snakemake/tmp", str(tmp_path / "results/quick/plans")]
+    awaited.append(str(was.plan_file))
+    assert dag.sent_plan(awaited) is None  # Snakemake waits for it
+    was.plan_file.parent.mkdir(parents=True)
+    was.plan_file.write_bytes(was.plan.document())
+    (tmp_path / "x.yaml").write_text("campaign: another")
+    for files in (awaited, []):
+        sent = dag.sent_plan(files)
+        assert sent == was.plan_file
+        found = dag.sent(sent, tmp_path / "results", "direct")
+        assert (found.plan_file, found.manifests, found.left) == (was.plan_file, was.manifests, was.left)

@@ -1,6 +1,7 @@
 """Campaigns on a real Slurm with profiles/slurm, to the report; and docs/failures.md, "In a run on a cluster"."""
 
 import contextlib
+import re
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -67,17 +68,51 @@ def holds(key: str, ended: int, said: str, campaign: SlurmCampaign | None = None
         assert {r["verdict"] for r in hit} == ({row.verdict} if row.verdict else set()), [r["reasons"] for r in hit]
 
 
+@story("run/controller-down", "run/configuration-changed")
+def out_of_sight(stage: Stage) -> None:
+    """The configuration is prepared for the next campaign while its job waits; the job ends while the controller is
+    down."""
+    cluster = stage.cluster
+    campaign = SlurmCampaign(stage, [MANY | {"axes": {"nodes": [1]}, "repetitions": 2}], slurm_partition='"spec"')
+    campaign.slow()
+    campaign.allow(1)
+    with mounted(cluster, campaign.target):
+        hold = ["sbatch", "--parsable", "--partition=spec", "--exclusive", "--output=/dev/null", "--wrap=sleep 600"]
+        before_us = cluster.run(hold).stdout.strip()
+        run = campaign.start("--until", "merge")
+        until(lambda: len(cluster.squeue()) == 2, campaign.over)
+        written = campaign.file.read_text()
+        campaign.file.write_text("campaign: another\nsweeps: soon\n")
+        cluster.run(["scancel", before_us])
+        campaign.wait_for_records(1)
+        number = (cluster.state / "slurmctld.pid").read_text().strip()
+        cluster.run(["kill", number])
+        until(lambda: cluster.run(["kill", "-0", number], check=False).returncode)
+        campaign.allow(None)
+        campaign.wait_for_records(2)
+        run.says("it is asked again")
+        until(lambda: not campaign.processes("measure"), campaign.over)
+        cluster.run(["slurmctld"], stdout=None, stderr=None)
+        code = run.end()
+        for key in SHOWN["out_of_sight"]:
+            holds(key, code, run.said(), campaign)
+        campaign.file.write_text(written)
+    campaign.once()
+    campaign.nothing_lives()
+    assert campaign.settled()
+
+
 @story("run/job-out-of-time")
 def job_out_of_time(stage: Stage) -> None:
     """90 s of points as the forecast says, in jobs of a minute."""
-    sweep = MANY | {"phase_time": "500ms", "axes": {"nodes": [1], "queue_depth": [1, 2]}, "repetitions": 48}
+    sweep = MANY | {"axes": {"nodes": [1], "queue_depth": [1, 2]}, "repetitions": 32}  # never in less than 64 s
     campaign = SlurmCampaign(stage, [sweep], runtime="1", slurm_partition='"spec"')
     campaign.slow()
     with mounted(stage.cluster, campaign.target):
         run = campaign.start("--until", "merge")
         holds("run/job-out-of-time", run.end(), run.said(), campaign)
     campaign.once()
-    assert len(campaign.records()) == 96
+    assert len(campaign.records()) == 64
     jobs = sorted({record["slurm"]["job"] for record in campaign.records()}, key=int)
     assert len(jobs) > 1
     states = [told(stage.cluster, job)["JobState"] for job in jobs]
@@ -89,6 +124,7 @@ def interrupted(stage: Stage) -> None:
     """Ctrl-C, and then SIGKILL; its job lives on, and the run after it waits for that."""
     campaign = SlurmCampaign(stage, [MANY | {"repetitions": 8}])
     campaign.slow()
+    campaign.allow(2)
     with mounted(stage.cluster, campaign.target):
         run = campaign.start("--until", "merge")
         campaign.wait_for_records(2)
@@ -98,9 +134,9 @@ def interrupted(stage: Stage) -> None:
         until(lambda: not stage.cluster.squeue())
         first = campaign.committed()
 
+        campaign.allow(2)
         run = campaign.start("--until", "merge")
         campaign.wait_for_records(len(campaign.records()) + 2)
-        (stage.place / "hold").touch()
         run.process.kill()
         run.end()
         until(lambda: not campaign.processes("pending"))
@@ -109,7 +145,7 @@ def interrupted(stage: Stage) -> None:
         campaign.snakemake("--unlock")
         run = campaign.start("--until", "merge")
         run.says("jobs of an earlier run")
-        (stage.place / "hold").unlink()
+        campaign.allow(None)
         holds("run/snakemake-killed", run.end(), run.said(), campaign)
     campaign.once()
     campaign.nothing_lives()
@@ -127,16 +163,19 @@ def job_lost(stage: Stage) -> None:
         cluster = stage.cluster
         campaign = SlurmCampaign(stage, [MANY | {"repetitions": 6}])
         campaign.slow()
+        campaign.allow(1)
         ours.enter_context(mounted(cluster, campaign.target))
         run = campaign.start("--until", "merge")
         campaign.wait_for_records(1)
         [job] = cluster.squeue()
         cluster.run(["scancel", str(job.id)])
         before = campaign.committed()
+        campaign.allow(1)
         campaign.wait_for_records(len(campaign.records()) + 1)
         cluster.kill_node("n2", noticed=True)
         until(lambda: [job.state for job in cluster.squeue()] == ["PENDING"], campaign.over)
         assert before.items() <= campaign.committed().items()
+        campaign.allow(None)
         cluster.start_node("n2")
         code = run.end()
         for key in SHOWN["job_lost"]:
@@ -144,6 +183,26 @@ def job_lost(stage: Stage) -> None:
         campaign.once()
         campaign.nothing_lives()
         assert len({record["slurm"]["job"] for record in campaign.records()}) == 3
+
+
+@story("run/runner-killed")
+def job_that_says_nothing(stage: Stage) -> None:
+    """What it has measured counts all the same: the next job asks for no more time than it did."""
+    campaign = SlurmCampaign(stage, [MANY | {"repetitions": 3}])
+    campaign.slow()
+    campaign.allow(1)
+    with mounted(stage.cluster, campaign.target):
+        run = campaign.start("--until", "merge")
+        campaign.wait_for_records(1)
+        [runner] = [process for process in campaign.processes("measure") if "iosweep.cli" in process.cmdline()]
+        runner.kill()
+        campaign.allow(None)
+        holds("run/runner-killed", run.end(), run.said(), campaign)
+    campaign.once()
+    campaign.nothing_lives()
+    asked = re.findall(r"(\d) repetitions left, .*; asks for 2 nodes for (\d+ min)", run.said())
+    assert [count for count, _ in asked] == ["3", "2"]
+    assert len({time for _, time in asked}) == 1
 
 
 @story("run/waits-for-ever")

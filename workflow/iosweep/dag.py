@@ -6,7 +6,8 @@ Looks at the results only, never at the target, and starts nothing: `snakemake -
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +24,8 @@ PACKAGE = Path(__file__).parent
 #: What the tables, and what the report, are made by: a change of them makes these again, and nothing else.
 _MERGE_CODE = ("columns.py", "checks.py", "merge.py", "verdict.py", "tools/**/*.py")
 _REPORT_CODE = ("report/**/*",)
+#: Variable that says which plan a job was sent with.
+_SENT = "IOSWEEP_PLAN"
 
 
 @dataclass(frozen=True)
@@ -87,10 +90,33 @@ def load(
         problems.append(Problem(str(file), 1, "only", f"`{only}` is in no point and no sweep (sweeps: {sweeps})"))
     if problems:
         raise ConfigError(problems)
+    return _of(made, results, known[launcher], only, site)
+
+
+def sent_plan(awaited: Iterable[str]) -> Path | None:
+    """The plan that the job we are in was sent with, of the files that its Snakemake awaits; None where none is there.
+
+    The Snakemake that this one starts in turn awaits nothing, and is told by our environment.
+    """
+    for file in map(Path, awaited):
+        if file.match("plans/*.json") and file.exists():
+            os.environ[_SENT] = str(file)
+    return Path(told) if (told := os.environ.get(_SENT)) else None
+
+
+def sent(
+    plan_file: Path, results: Path, launcher: str, only: str | None = None, site: submission.Site | None = None
+) -> Dag:
+    """The same for a job on a node, by the plan that it was sent with. Raises ConfigError."""
+    made = plan.from_document(plan_file.read_bytes())
+    return _of(made, results, launchers("slurm" if site else None)[launcher], only, site)
+
+
+def _of(made: plan.Plan, results: Path, launcher: Launcher, only: str | None, site: submission.Site | None) -> Dag:
     folder = results / made.campaign
     store = Store(folder)
     stored, missing = store.results(), store.missing()
-    here = progress.Here(builds({p.tool for p in made.points}), known[launcher], mpiexec=candidates())
+    here = progress.Here(builds({p.tool for p in made.points}), launcher, mpiexec=candidates())
     if site:  # the nodes' tools are not seen from here: what was lacking there is, until `iosweep rerun`
         found = progress.left(made, stored, missing, replace(here, tools={}, mpiexec=None), only)
     else:
@@ -108,7 +134,7 @@ def load(
         },
         left={a.name: forecast.sentence(left[a.name], a.nodes) for a in made.allocations if a.name in left},
         left_s={name: cost.time_s for name, cost in left.items()},
-        launcher=known[launcher],
+        launcher=launcher,
         site=site,
         merge_code=_code(_MERGE_CODE),
         report_code=_code(_REPORT_CODE),

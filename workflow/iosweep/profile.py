@@ -36,13 +36,13 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 KEYS = frozenset(
     (
         *("executor", "default-resources", "jobs", "local-cores", "keep-going", "latency-wait", "rerun-incomplete"),
-        *("rerun-triggers", "quiet", "slurm-reservation", "slurm-qos", "slurm-status-command", "slurm-no-requeue"),
+        *("rerun-triggers", "quiet", "slurm-reservation", "slurm-qos", "slurm-no-requeue"),
         *("slurm-init-seconds-before-status-checks", "slurm-pass-command-as-script", "slurm-keep-successful-logs"),
         "slurm-jobname-prefix",
     )
 )
-#: The executor looks at the state of a job no less often, in seconds.
-LONGEST_POLL_S = 180
+#: The state of a job is looked at no less often, in seconds, with the profile as it is shipped.
+LONGEST_POLL_S = 60
 
 
 class Unreadable(Exception):
@@ -66,7 +66,6 @@ class Profile:
     launcher: str = "direct"
     slurm: bool = True
     requeues: bool = True
-    squeue: bool = True
     keys: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
 
@@ -107,7 +106,6 @@ def read(directory: Path) -> Profile:
         launcher=str(resources.get("launcher") or "direct"),
         slurm=slurm,
         requeues=not found.get("slurm-no-requeue"),
-        squeue=found.get("slurm-status-command", "squeue") == "squeue",
         keys=frozenset(map(str, found)),
         problems=tuple(
             Problem(str(file), line, f"default-resources.{name}", why)

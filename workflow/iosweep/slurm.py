@@ -145,6 +145,13 @@ def jobs() -> list[Job]:
     return found
 
 
+def states(name: str) -> dict[str, str]:
+    """Job id -> state of this user's jobs of that name; those that ended, too, as long as Slurm remembers them. Raises
+    Unanswered."""
+    said = ask(["squeue", "--me", "--states=all", "--noheader", f"--name={name}", "--format=%A|%T"])
+    return {id: state for id, _, state in (line.strip().partition("|") for line in said.splitlines()) if state}
+
+
 def addresses(hosts: Sequence[str]) -> dict[str, str]:
     """host -> the IP address by which the other nodes reach it. Raises Unanswered."""
     said = ask(["scontrol", "--oneliner", "show", "node", ",".join(hosts)])

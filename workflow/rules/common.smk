@@ -64,6 +64,14 @@ def sayable(function, *arguments):
         raise WorkflowError(f"{error}\nnothing was run") from None
 
 
+def asked():
+    # While a Snakefile is read, only the command line's function knows what is asked for.
+    frame = sys._getframe()
+    while frame and frame.f_code.co_name != "args_to_api":
+        frame = frame.f_back
+    return frame.f_locals.get("args") if frame else None
+
+
 CONFIG, ONLY, LAUNCHER = (
     chosen_configuration(),
     chosen_points(),
@@ -81,6 +89,10 @@ if SITE and workflow.is_main_process:
 
 
 def campaign_now():
+    if not workflow.is_main_process:
+        # On a node: what the job was sent with, for the configuration may be another one by now.
+        if plan_file := dag.sent_plan(getattr(asked(), "wait_for_files", None) or ()):
+            return sayable(dag.sent, plan_file, RESULTS, LAUNCHER, ONLY, SITE)
     return sayable(dag.load, CONFIG, RESULTS, LAUNCHER, ONLY, SITE)
 
 
@@ -101,8 +113,10 @@ def one_of(allocations):
 def report_what_is_there():
     # Without the figures: after Ctrl-C nobody wants to wait for them.
     for step in (["merge", CAMPAIGN.plan_file], ["page", CAMPAIGN.results]):
-        if CAMPAIGN.plan_file.exists():
-            subprocess.run([*IOSWEEP, *step], check=False)
+        if not CAMPAIGN.plan_file.exists():
+            break
+        if subprocess.run([*IOSWEEP, *step], check=False).returncode:
+            return
     show_headline()
 
 

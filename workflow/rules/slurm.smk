@@ -24,12 +24,8 @@ NO_RUN = """dryrun touch unlock lint list_rules list_target_rules print_compilat
 
 
 def runs():
-    # While a Snakefile is read, only the command line's function knows what is asked for.
-    frame = sys._getframe()
-    while frame and frame.f_code.co_name != "args_to_api":
-        frame = frame.f_back
-    asked = frame.f_locals.get("args") if frame else None
-    return asked and not any(getattr(asked, key, None) for key in NO_RUN)
+    args = asked()
+    return args and not any(getattr(args, key, None) for key in NO_RUN)
 
 
 def wait_for_earlier_jobs():
@@ -82,6 +78,8 @@ WAITED, ENDED = {}, {}
 class Executor(SlurmExecutor):
     """The executor of the plugin, with less looking up and waiting."""
 
+    silent = False  # whether Slurm did not answer at the last look
+
     def get_account_arg(self, job):
         yield account_of(job)
 
@@ -95,32 +93,53 @@ class Executor(SlurmExecutor):
     def _failed_nodes(self, nodes):
         pass
 
-    async def sleep(self):
-        # Between two looks at the jobs' states. Left to itself it sleeps for up to 180 s, which is longer than some sites
-        # remember a job that ended (three times the first look's time it insists on, or it asks sacct), and sleeps on
-        # when all is over or Ctrl-C was pressed.
+    async def check_active_jobs(self, active_jobs):
+        # The executor's own forgets all jobs when Slurm does not answer, and Snakemake waits for them for ever; or it
+        # asks sacct, whether there is accounting or not, and does not see that a job was cancelled.
+        states, ended, was_silent = {}, False, self.silent
+        try:
+            states = slurm.states(self.run_uuid) if active_jobs else {}
+            self.silent = False
+        except slurm.Unanswered as error:
+            self.silent = True
+            if not was_silent:
+                pending.say(f"{error}; it is asked again, jobs go on meanwhile")
+        for info in active_jobs:
+            state = states.get(info.external_jobid)
+            if self.silent or state in slurm.ALIVE:
+                yield info
+                continue
+            ended = True
+            # Slurm may have forgotten it by now: the manifest says that all was well.
+            there = all(Path(file).exists() for file in info.job.output)
+            if state == "COMPLETED" or (state is None and there):
+                self.report_job_success(info)
+            else:
+                if state != "FAILED":  # that has reasons of its own
+                    ENDED[info.job] = (
+                        f"job {info.external_jobid}: {state or 'unknown to Slurm'}"
+                    )
+                log = info.aux.get("slurm_logfile")
+                self.report_job_error(info, aux_logs=[str(log)] if log else [])
         first_s = workflow.executor_settings.init_seconds_before_status_checks
-        sleeps_s = min(self.next_seconds_between_status_checks, 3 * first_s)
-        end = time.monotonic() + sleeps_s
+        every_s = min(self.next_seconds_between_status_checks + 10, 3 * first_s)
+        again_s = every_s if active_jobs and not ended else first_s
+        self.next_seconds_between_status_checks = again_s
+
+    async def sleep(self):
+        # Between two looks at the jobs' states: not on when all is over, or Ctrl-C was pressed.
+        end = time.monotonic() + self.next_seconds_between_status_checks
         while self.wait and (left_s := end - time.monotonic()) > 0:
             await asyncio.sleep(min(left_s, 0.3))
-
-    def report_job_error(self, job_info, msg=None, **kwargs):
-        # What it says is a page, of which this is what counts: TIMEOUT, CANCELLED, NODE_FAIL.
-        found = re.search(r"status is: '(\w+)'", msg or "")
-        if found and found[1] != "FAILED":
-            ENDED[job_info.job] = f" (job {job_info.external_jobid}: {found[1]})"
-        super().report_job_error(job_info, msg, **kwargs)
 
     def handle_job_error(self, job):
         # Snakemake decides next whether to try it again.
         super().handle_job_error(job)
-        if not (refusal := refusal_of(job)):
-            return
-        allocation = job.wildcards.allocation
-        if not pending.told(refusal["reason"]):
-            why = refusal["reason"] + ENDED.pop(job, "")
-            pending.say(f"{submission.spoken(allocation)}: {why}")
+        allocation, refusal = job.wildcards.allocation, refusal_of(job) or {}
+        why, how = refusal.get("reason", ""), ENDED.pop(job, "")
+        if (why or how) and not pending.told(why):
+            both = f"{why} ({how})" if why and how else why or how
+            pending.say(f"{submission.spoken(allocation)}: {both}")
         if refusal.get("lasting"):
             job.attempt = job.restart_times + 1
         elif job.attempt <= job.restart_times:
@@ -168,15 +187,18 @@ def prepare(jobs):
         raise WorkflowError(pending.waiting(left, CAMPAIGN.plan.campaign))
     # Ctrl-C before its first look: its thread sleeps on, and Snakemake would wait for it. It is a daemon, and ends with us.
     executor.wait_thread.join = partial(executor.wait_thread.join, 1)
-    wrong = []
+    wrong = {}
     for job in jobs.values():
         partition = executor.get_partition_arg(job)
         asked = job.resources.nodes, job.resources.runtime
         if why := pending.refused(sbatch(job, partition), *asked, partition):
-            job_asks = submission.asks_for(*asked)
-            wrong.append(f"Slurm would not run the job that {job_asks}: {why}")
+            wrong.setdefault(why, []).append(submission.asks_for(*asked))
     if wrong:
-        raise WorkflowError("\n".join([*wrong, "nothing was submitted"]))
+        lines = [
+            f"Slurm would not run the job that {' or the one that '.join(asks)}: {why}"
+            for why, asks in wrong.items()
+        ]
+        raise WorkflowError("\n".join([*lines, "nothing was submitted"]))
     for allocation in jobs:
         STORE.set_refusal(allocation, None)  # of a run before this one
     by_id = {workflow.dag.jobid(job): job for job in jobs.values()}
@@ -189,7 +211,8 @@ def prepare(jobs):
 
 
 def worth_telling(jobs, record):
-    # That no memory is asked for is on purpose, and a job that said why it failed needs no page on that.
+    # That no memory is asked for is on purpose, and a job of which it is said why it failed needs no page on that.
     if getattr(record, "event", None) == LogEvent.JOB_ERROR:
-        return record.jobid not in jobs or not refusal_of(jobs[record.jobid])
+        job = jobs.get(record.jobid)
+        return not job or not (refusal_of(job) or job in ENDED)
     return not str(record.msg).startswith("No job memory information")

@@ -22,7 +22,7 @@ from pathlib import Path
 from rich.console import Console
 
 import iosweep
-from iosweep import slurm, submission
+from iosweep import pinning, slurm, submission
 from iosweep.doctor import look, nodes, site
 from iosweep.doctor.lines import Line, ok, show, unchecked, wrong
 from iosweep.launch import SLURM_LAUNCHERS
@@ -65,7 +65,8 @@ def _examine(
         return [*lines, unchecked("the rest", "the controller does not answer")]
     if chosen is None:
         return [*lines, unchecked("the rest", "without a profile it is not known what a job asks for")]
-    lines += site.keys(chosen, _options() if chosen.keys - KEYS else KEYS)
+    if unknown := site.keys(chosen, _options() if chosen.keys - KEYS else KEYS):
+        lines = [*(line for line in lines if (line.check, line.outcome) != ("profile", "ok")), *unknown]
     count = max((a.nodes for a in made.allocations), default=None) if made else None
     settings = site.config(_ask(["scontrol", "show", "config"]) or "")
     partitions = (_ask(["scontrol", "--oneliner", "show", "partition"]) or "").splitlines()
@@ -241,6 +242,8 @@ def _nodes(
         programs={t.program: t.get_it for t in (tools()[p.tool] for p in made.points)} if made else {},
         uid=os.getuid(),
         version=iosweep.__version__,
+        pinned=made is not None and pinning.mode(made.cpus, allocated=True) == "enforce",
+        reserved=made.cpus["reserved"] if made else None,
     )
     needs_mpi = made is not None and _needs_mpi(made)
     if later or any(line.outcome == "wrong" for line in lines if line.check in ("partition", "account", "reservation")):

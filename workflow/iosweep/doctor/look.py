@@ -54,7 +54,8 @@ def look(a: Asked, options: Sequence[str], wait_s: float) -> Answers:
     name, began = f"iosweep-doctor-{uuid.uuid4().hex[:8]}", time.monotonic()
     token = uuid.uuid4().hex
     with _ended_by_signals(), _places(a, token) as (places, lock):
-        told = {"places": places, "token": token, "lock": lock, "target": a.target, "programs": _names(a)}
+        told = {"places": places, "token": token, "lock": lock, "target": a.target, "programs": _names(a),
+                "pinned": a.pinned, "reserved": a.reserved}  # fmt: skip
         talk = _Talk(command(a, options, name, wait_s, json.dumps(told)), a.nodes)
         try:
             talk.listen(wait_s + ANSWER_S)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from iosweep.cpus import NO_CPUS, CpuSet
 from iosweep.doctor.lines import Line, ok, unchecked, warning, wrong
+from iosweep.doctor.node_cpus import Node
+from iosweep.reserved import conflict
 from iosweep.units import human_duration, human_size
 
 #: A runner goes by the end of its job as Slurm tells it, so a clock may be off by this; those of nodes may differ by
@@ -29,7 +33,7 @@ class Clock:
 @dataclass(frozen=True)
 class Asked:
     """What was asked of the nodes. `places`: directories in which something was to be found. `lock`: a file that was
-    locked meanwhile."""
+    locked meanwhile. `pinned`: ranks are to keep off reserved CPUs; `reserved`: the key `cpus.reserved`."""
 
     nodes: int
     places: Sequence[str]
@@ -39,6 +43,8 @@ class Asked:
     programs: Mapping[str, str] = field(default_factory=dict)  # that the configuration needs -> how to get it
     uid: int = 0
     version: str = ""
+    pinned: bool = False
+    reserved: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,7 @@ def judge(a: Asked, answers: Answers) -> list[Line]:
     lines = [_came(a, answers, by_node), *_shared(a, answers, by_node), _package(a, by_node)]
     if a.target:
         lines.append(_target(by_node))
+    lines += [_cpus(a, by_node)] if a.pinned else []
     lines += [_tools(a, by_node), _users(a, by_node), _limits(by_node), _room(by_node)]
     lines += [_clocks(answers.clocks), _processes(by_node)]
     return lines
@@ -136,6 +143,33 @@ def _target(by_node: Mapping[str, Facts]) -> Line:
     if bad := {n: "not writable by you" for n, t in found.items() if not t["writable"]}:
         return wrong("target", _each(bad), "have a directory made that you may write to: target.directory")
     return ok("target", f"{next(iter(identities.values()))} on {_all(by_node)}, writable")
+
+
+#: Where the sentence on a conflict begins to say what to do.
+_CHANGE = re.compile(r"; (?=give |name )|(?<=\))\. ")
+
+
+def _cpus(a: Asked, by_node: Mapping[str, Facts]) -> Line:
+    """Whether a job would refuse to bind ranks, because of what is reserved on the nodes."""
+    if blind := [n for n, f in by_node.items() if not f.get("cpus")]:
+        return unchecked("CPUs", f"{_some(blind)}: what is reserved cannot be looked at")
+    found = {n: Node.of(f["cpus"]) for n, f in by_node.items()}
+    said = {
+        n: told.removeprefix(f"{n}: ")
+        for n, node in found.items()
+        if (told := conflict(n, _allowed(node), node.reserved, a.reserved))
+    }
+    if said:
+        change = next(iter(_CHANGE.split(next(iter(said.values())), 1)[1:]), "correct cpus.reserved")
+        return wrong("CPUs", _each({n: _CHANGE.split(told, 1)[0] for n, told in said.items()}), change)
+    have = {n: f"{len(_allowed(node) - node.keeps)} of {len(node.topology.cpus)} usable" for n, node in found.items()}
+    return ok("CPUs", _each(have))
+
+
+def _allowed(node: Node) -> CpuSet:
+    """What a job with all of the node may use; where that cannot be told, all but what the node itself reserves."""
+    kept = node.reserved.found if node.spec.cpus is None else node.spec.cpus
+    return node.topology.cpus - (NO_CPUS if node.spec.numbers == "neither" else kept)
 
 
 def _tools(a: Asked, by_node: Mapping[str, Facts]) -> Line:

@@ -97,6 +97,16 @@ def programs(names: list[str]) -> dict[str, Any]:
     return found
 
 
+def cpus(configured: "str | None") -> "dict[str, Any] | None":
+    """This node's CPUs, and what is reserved of them; None without the package. `configured`: cpus.reserved."""
+    try:
+        from iosweep.doctor.cores_probe import here
+
+        return here(configured)
+    except Exception:
+        return None
+
+
 def processes(ours: set[int]) -> list[str]:
     """Of this user: what a campaign runs, or has left behind."""
     found = []
@@ -142,6 +152,7 @@ def facts(wanted: dict[str, Any]) -> dict[str, Any]:
         "target": target(wanted["target"]) if wanted["target"] else None,
         "lock_on": target(str(Path(wanted["lock"]).parent)) if wanted["lock"] else None,
         "programs": programs(wanted["programs"]),
+        "cpus": cpus(wanted["reserved"]) if wanted["pinned"] else None,
         "limits": {name: None if soft == resource.RLIM_INFINITY else soft for name, (soft, _) in limits.items()},
         "infiniband": INFINIBAND.is_dir() and any(INFINIBAND.iterdir()),
         "memory": memory(),

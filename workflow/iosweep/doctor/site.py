@@ -165,8 +165,7 @@ def account(p: Profile, settings: Mapping[str, str], associations: str | None) -
     kind = settings.get("AccountingStorageType", "")
     asked = f"slurm_account {p.account}" if p.account else "the default one"
     if not kind or kind.endswith("/none"):
-        seen = f"no accounting database, so any account is taken ({asked}); status is asked of squeue"
-        return ok("account", seen) if p.squeue else _no_squeue("there is no accounting database")
+        return ok("account", f"no accounting database, so any account is taken ({asked})")
     if associations is None:
         return unchecked("account", f"{asked}; sacctmgr does not answer")
     enforced = "associations" in settings.get("AccountingStorageEnforce", "")
@@ -191,12 +190,6 @@ def account(p: Profile, settings: Mapping[str, str], associations: str | None) -
     change = f"set slurm_account {_PROFILE} to one of yours"
     return (
         wrong("account", seen, change) if enforced else warning("account", f"{seen}; it is taken all the same", change)
-    )
-
-
-def _no_squeue(why: str) -> Line:
-    return wrong(
-        "account", f"{why}, and the profile asks sacct for the status of jobs", "set slurm-status-command: squeue"
     )
 
 
@@ -354,11 +347,9 @@ def settings(p: Profile, s: Mapping[str, str]) -> list[Line]:
     if track == "proctrack/pgid":
         seen = f"ProctrackType={track}: what leaves its process group outlives a job"
         lines.append(warning("processes", seen, "ask for proctrack/cgroup; fio's workers leave theirs"))
-    if age is not None and age < LONGEST_POLL_S and p.squeue:
-        seen = f"MinJobAge={age} s: squeue forgets a job before it is looked at ({LONGEST_POLL_S} s)"
-        lines.append(
-            warning("status", seen, "ask for MinJobAge=300, or use slurm-status-command: sacct with accounting")
-        )
+    if age is not None and age < LONGEST_POLL_S:
+        seen = f"MinJobAge={age} s: Slurm forgets a job before it is looked at ({LONGEST_POLL_S} s)"
+        lines.append(warning("status", seen, "ask for MinJobAge=300; why a job failed is not told else"))
     if kill is not None and kill < LEAST_KILL_WAIT_S:
         seen = f"KillWait={kill} s: after scancel there is no more time to tidy up on the target"
         lines.append(warning("job's end", seen, "nothing measured is lost; the next run removes what stays"))
