@@ -31,7 +31,7 @@ METADATA: dict[str, Any] = {
     "name": "s",
     "tool": "fio",
     "phases": ["create", "stat", "delete"],
-    "options": {"files_per_thread": 20_000},
+    "options": {"files_per_thread": 50_000},
     "repetitions": 1,
 }
 
@@ -84,7 +84,7 @@ class Allocation:
         """Run to the end; returns what was said."""
         done = subprocess.run(
             self.command(*arguments), env=self.environment, cwd=self.place, text=True, stderr=subprocess.PIPE,
-            timeout=120, check=False,
+            timeout=600, check=False,
         )  # fmt: skip
         assert done.returncode == code, done.stderr
         return done.stderr

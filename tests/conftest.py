@@ -17,15 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import slurm as clusters
 import standins
 from iosweep import launch, programs
 
-# Shared machines are slow at times, and a deadline per example would then fail a test that is right.
-settings.register_profile("iosweep", deadline=None)
-settings.register_profile("soak", deadline=None, max_examples=2000)
+# Shared machines are slow at times: a deadline per example, or for making them, would then fail a test that is right.
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("iosweep", _PATIENT)
+settings.register_profile("soak", _PATIENT, max_examples=2000)
 
 
 _CLONE_NEWNS = 0x00020000  # os.unshare is there since Python 3.12

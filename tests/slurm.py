@@ -202,7 +202,7 @@ class Cluster:
 
     def run(
         self, argv: Sequence[str | os.PathLike[str]], *, on: str = "head", cwd: str | os.PathLike[str] = ".",
-        env: Mapping[str, str | None] | None = None, timeout: float | None = 60, check: bool = True,
+        env: Mapping[str, str | None] | None = None, timeout: float | None = 300, check: bool = True,
         input: str | None = None, **popen: Any,
     ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run a command on the head (or another member) to its end, and take what it says.
@@ -267,7 +267,7 @@ class Cluster:
             self.run(["scancel", *(str(job.id) for job in jobs)], check=False)  # one may be gone meanwhile
             self._until(lambda: not self.squeue())
 
-    def idle(self, timeout: float = 30) -> None:
+    def idle(self, timeout: float = 180) -> None:
         """Wait until all nodes are idle and no job is left. ClusterError after `timeout` seconds."""
         self._until(lambda: set(self._states().values()) == {"idle"} and not self.squeue(), timeout)
 
@@ -351,7 +351,7 @@ class Cluster:
             time.sleep(0.2)
             return self.run(command).stdout.splitlines()
 
-    def _until(self, reached: Callable[[], bool], timeout: float = 30) -> None:
+    def _until(self, reached: Callable[[], bool], timeout: float = 180) -> None:
         until = time.monotonic() + timeout
         while not reached():
             if time.monotonic() > until:

@@ -48,7 +48,7 @@ RANKS: dict[str, Any] = {
     "repetitions": 1,
 }  # fmt: skip
 #: Nothing of ours takes longer, on a machine that is busy with all the stories.
-PATIENCE_S = 300
+PATIENCE_S = 600
 #: Stories at a time.
 LANES = 4
 LIMITS = {"retried": "0%", "fill": "100%", "share_of_free": "100%"}
@@ -272,7 +272,7 @@ def told(cluster: Cluster, job: str) -> dict[str, str]:
 class Case(Allocation, Marked, Stored):
     """One allocation on the cluster; the target is on a file system of its own that all nodes see."""
 
-    def __init__(self, stage: Stage, sweeps: Sequence[dict[str, Any]], grace: str = "1min", deadline: str = "10s"):
+    def __init__(self, stage: Stage, sweeps: Sequence[dict[str, Any]], grace: str = "5min", deadline: str = "30s"):
         Marked.__init__(self)
         self.cluster, self._sweeps, self._grace, self._deadline = stage.cluster, list(sweeps), grace, deadline
         #: what the job has in its environment
@@ -347,17 +347,27 @@ class SlurmCampaign(Campaign, Marked, Stored):
         document = {
             "campaign": self.name,
             "target": {"directory": str(self.target), "lock": str(self.place / "locks")},
-            "limits": LIMITS | {"grace": "2min"},
+            "limits": LIMITS | {"grace": "5min"},
             "sweeps": self._sweeps,
         }
         self.file.write_text(yaml.safe_dump(document))
 
     def slow(self) -> None:
-        """Let fio do next to nothing while it measures: the machine is for others, too. While the file `hold` is there
-        it does not begin."""
-        wait = f"while [ -e {self.place}/hold ]; do sleep 0.1; done"
-        lines = f'case "$*" in *time_based*) {wait}; exec $real "$@" --rate_iops=50;; esac'
+        """Let fio do next to nothing while it measures: the machine is for others, too. `allow` says how often."""
+        calls, allowed = f"{self.place}/calls.$SLURMD_NODENAME", f"{self.place}/allowed"
+        turn = f"echo >>{calls}; mine=$(wc -l <{calls})"
+        wait = f"while [ -e {allowed} ] && [ $mine -gt $(cat {allowed}) ]; do sleep 0.1; done"
+        lines = f'case "$*" in *time_based*) {turn}; {wait}; exec $real "$@" --rate_iops=50;; esac'
         self.path = script(self.place / "bin", "fio", lines, self.path)
+
+    def allow(self, times: int | None) -> None:
+        """Have fio measure so often from now on, and wait when it is to do so once more; None: never."""
+        if times is None:
+            (self.place / "allowed").unlink()
+            return
+        so_far = max((file.read_text().count("\n") for file in self.place.glob("calls.*")), default=0)
+        (self.place / "soon").write_text(str(so_far + times))
+        (self.place / "soon").rename(self.place / "allowed")
 
     @property
     def environment(self) -> dict[str, str]:

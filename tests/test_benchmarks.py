@@ -53,4 +53,4 @@ def test_unknown_name_names_the_known(root: Path, tmp_path: Path) -> None:
 
 def run(root: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(root / "benchmarks" / "run.py"), *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=900, check=False)

@@ -36,7 +36,7 @@ class Left:
             (Path(trees.ensure(self.directory, file.rpartition("/")[0])) / Path(file).name).write_bytes(bytes(1 << 20))
 
     def know(self, **changed: Any) -> None:
-        known = {"directory": self.directory, "deadline": 5.0, "layout": None, "lock": None} | changed
+        known = {"directory": self.directory, "deadline": 60.0, "layout": None, "lock": None} | changed
         (self.results / "target.json").write_bytes(orjson.dumps(known))
 
     def stored(self) -> dict[str, bytes]:
@@ -270,13 +270,13 @@ def test_ctrl_c_and_again(left: Left, tmp_path: Path) -> None:
         f"agent.Agent.argv = (sys.executable, {str(tmp_path / 'slowly.py')!r})\n"
         "sys.exit(cli.main(['clean', '--yes', '--workers=1', 'c']))"
     )
-    for number in range(50):
+    for number in range(1000):
         (Path(left.directory) / "sets" / str(number)).touch()
     with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True) as running:
-        while len(names(Path(left.directory) / "sets")) > 40:
+        while len(names(Path(left.directory) / "sets")) > 990:
             assert running.poll() is None
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=300)
     assert running.returncode == 130
     assert len(names(Path(left.directory) / "sets")) > 0
     assert said == f"stopped; what is left in {left.directory} goes when it is run again\n"

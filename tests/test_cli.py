@@ -307,7 +307,7 @@ def test_a_pager_that_is_left_is_no_error(place: Path) -> None:
     assert running.stdout
     running.stdout.readline()
     running.stdout.close()
-    _, errors = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=300)
     assert (running.returncode, errors) == (0, b"")
 
 

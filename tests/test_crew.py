@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from campaign import wait_for
+from campaign import PATIENCE_S, wait_for
 from iosweep import crew as agents
 from iosweep import crew_member as member
 from iosweep import launch, process, programs
@@ -38,7 +38,7 @@ class Child:
     def __init__(self, parent: int, handle: int, answer: int) -> None:
         self._parent, self._handle, self._answer = parent, handle, answer
 
-    def result(self, timeout: float = 60) -> Any:
+    def result(self, timeout: float = PATIENCE_S) -> Any:
         """What it returns; raises what it raises, EOFError if it was killed. Once."""
         data = bytearray()
         end = time.monotonic() + timeout
@@ -172,10 +172,10 @@ def nothing_stays(request: pytest.FixtureRequest) -> Iterator[None]:
         held: Held = request.getfixturevalue("held")
         while held.started:
             held.started.pop().signal(signal.SIGKILL)  # of a test that failed
-        wait_for(lambda: not any(held.alive("iosweep.crew|sleep 4321", node) for node in held.hosts), 5)
+        wait_for(lambda: not any(held.alive("iosweep.crew|sleep 4321", node) for node in held.hosts))
 
 
-def crew(job: str, deadline_s: float = 30.0) -> Crew:
+def crew(job: str, deadline_s: float = PATIENCE_S) -> Crew:
     return Crew(job, Held.hosts, deadline_s)
 
 
@@ -204,7 +204,7 @@ def test_every_node_answers(held: Held) -> None:
     assert seen["hash"] == dict.fromkeys(held.hosts, hash_of(sys.executable))
     assert seen["none"] == {"n1": None, "n2": None}
     for clock in seen["clocks"].values():  # it is one machine, so the truth is zero
-        assert abs(clock.offset_s) <= clock.error_s < 0.5
+        assert abs(clock.offset_s) <= clock.error_s < 10
     assert held.inside(slurm_commands._steps, held.job) == []
 
 
@@ -256,13 +256,16 @@ def test_long_answers_come_whole_and_are_not_mixed(held: Held) -> None:
 
 def test_what_each_node_ran(held: Held) -> None:
     short, long = "echo here; hostname; exit 7", "(setsid sleep 4321.1 &); sleep 4321.2"
-    done = held.inside(run_all, held.job, {"n1": ["sh", "-c", short], "n2": ["sh", "-c", long]}, 0.6)
+    for limit_s in (0.6, 6, 60):  # until it is long enough for the short one
+        done = held.inside(run_all, held.job, {"n1": ["sh", "-c", short], "n2": ["sh", "-c", long]}, limit_s)
+        if not done["n1"][0].timed_out:
+            break
     (one, one_began, _), (two, two_began, two_ended) = done["n1"], done["n2"]
     assert (one.exit_code, one.timed_out, one.stdout, one.left_behind) == (7, False, b"here\nn1\n", 0)
     assert (two.exit_code, two.timed_out, two.stdout, two.left_behind) == (-signal.SIGTERM, True, b"", 0)
     assert two.argv == ("sh", "-c", long)
-    assert abs(two_began - one_began) < 0.5
-    assert two_ended - two_began >= 0.6
+    assert abs(two_began - one_began) < limit_s  # none waited for the other
+    assert two_ended - two_began >= limit_s
 
 
 def test_a_node_that_is_flooded(held: Held) -> None:
@@ -293,7 +296,7 @@ def end_of(job: str, place: Path, commands: dict[str, list[str]] | None, deadlin
             wait_for((place / "go").exists)
         began = time.monotonic()
         try:
-            agents.run(commands, 60) if commands else agents.call("clock")
+            agents.run(commands, PATIENCE_S) if commands else agents.call("clock")
         except (Lost, TargetHangs) as error:
             return f"{type(error).__name__}: {error}", time.monotonic() - began
     return "", 0.0
@@ -304,7 +307,7 @@ SLEEP = ["sh", "-c", "setsid sleep 4321.3 & sleep 4321.4"]
 
 def while_sleeping(held: Held, place: Path) -> Child:
     """Both nodes run SLEEP."""
-    child = held.start(end_of, held.job, place, dict.fromkeys(held.hosts, SLEEP), 30.0)
+    child = held.start(end_of, held.job, place, dict.fromkeys(held.hosts, SLEEP), PATIENCE_S)
     for node in held.hosts:
         wait_for(lambda node=node: len(held.alive("^sleep 4321", node)) == 2, over=child.over)
     return child
@@ -315,7 +318,7 @@ def test_an_agent_that_is_killed(held: Held, tmp_path: Path) -> None:
     held.cluster.on("n2", ["pkill", "-KILL", "-f", "iosweep.crew"])
     said, took_s = child.result()
     assert said.startswith("Lost: the agents on n1, n2 ended: srun: error: n2: task 1: Killed")
-    assert took_s < 10  # not at the deadline
+    assert took_s < PATIENCE_S / 2  # not at the deadline
     assert [held.alive("^sleep 4321", node) for node in held.hosts] == [[], []]
 
 
@@ -333,22 +336,26 @@ def test_the_runner_is_killed(held: Held, tmp_path: Path) -> None:
     with pytest.raises(EOFError):
         child.result()
     for node in held.hosts:
-        wait_for(lambda node=node: not held.alive("^sleep 4321|iosweep.crew", node), 5)
-    wait_for(lambda: held.inside(slurm_commands._steps, held.job) == [], 5)
+        wait_for(lambda node=node: not held.alive("^sleep 4321|iosweep.crew", node))
+    wait_for(lambda: held.inside(slurm_commands._steps, held.job) == [])
 
 
 def test_a_node_that_does_not_answer(held: Held, tmp_path: Path) -> None:
-    child = held.start(end_of, held.job, tmp_path, None, 0.4)
+    child = held.start(end_of, held.job, tmp_path, None, 2.0)
     wait_for((tmp_path / "ready").exists, over=child.over)
     held.cluster.on("n2", ["pkill", "-STOP", "-f", "iosweep.crew"])
     (tmp_path / "go").touch()
     said, took_s = child.result()
-    assert said == "TargetHangs: the agent on n2 does not answer: nothing for 0.4 s (clock)"
-    assert took_s < 3
+    assert said == "TargetHangs: the agent on n2 does not answer: nothing for 2 s (clock)"
+    assert took_s < PATIENCE_S / 2
     assert held.alive("iosweep.crew", "n2") == []  # even so it is ended
 
 
 # Ranks, and who else takes time
+
+
+#: What is not there soon is looked for once in a second.
+LONG_ENOUGH_S = "1.5"
 
 
 def watched(job: str, program: str, expected: int, words: list[str]) -> dict[str, Any]:
@@ -365,10 +372,11 @@ def test_the_ranks_of_this_job_are_counted(held: Held, tmp_path: Path) -> None:
     program = tmp_path / "a b"
     shutil.copy("/usr/bin/sleep", program)
     (tmp_path / "link").symlink_to(program)
-    foreign = held.cluster.popen([program, "60"], on="n1", env={"SLURM_JOB_ID": held.job + "0"})
-    busy = held.cluster.popen(["sh", "-c", f"timeout 20 {sys.executable} -c 'while True: pass'; :"], on="n2")
+    foreign = held.cluster.popen([program, "600"], on="n1", env={"SLURM_JOB_ID": held.job + "0"})
+    hog = f"timeout 600 {sys.executable} -c 'while True: pass'"
+    busy = held.cluster.popen(["sh", "-c", f"{hog} & {hog}; :"], on="n2")
     try:
-        seen = held.inside(watched, held.job, str(tmp_path / "link"), 3, ["0.4"])
+        seen = held.inside(watched, held.job, str(tmp_path / "link"), 3, [LONG_ENOUGH_S])
     finally:
         for each in (foreign, busy):
             each.signal_group(signal.SIGKILL)
@@ -380,7 +388,7 @@ def test_the_ranks_of_this_job_are_counted(held: Held, tmp_path: Path) -> None:
 def test_a_rank_that_forks_is_one(held: Held, tmp_path: Path) -> None:
     program = tmp_path / "ranks"
     shutil.copy("/bin/dash", program)
-    seen = held.inside(watched, held.job, str(program), 9, ["-c", "(sleep 0.3; :) & wait"])
+    seen = held.inside(watched, held.job, str(program), 9, ["-c", f"(sleep {LONG_ENOUGH_S}; :) & wait"])
     assert {host: told["ranks"] for host, told in seen.items()} == {"n1": 2, "n2": 2}
 
 
@@ -444,7 +452,7 @@ def test_servers_are_ended(held: Held, tmp_path: Path, fail: bool) -> None:
 
 @pytest.mark.parametrize("argv", [["sleep", "4321.6"], ["sh", "-c", "exit 0"]])
 def test_a_server_that_does_not_listen(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> None:
-    monkeypatch.setattr(member, "_SERVER_S", 0.1)
+    monkeypatch.setattr(member, "_SERVER_S", 0.1 if argv[0] == "sleep" else PATIENCE_S)
     port = member._free_port("127.0.0.1")
     try:
         why = "does not listen after 0.1 s" if argv[0] == "sleep" else "it ended"
@@ -465,7 +473,7 @@ def test_a_server_that_does_not_listen(monkeypatch: pytest.MonkeyPatch, argv: li
 def srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Puts a Python program on PATH as srun. `read()` gives a request; `say(host, answer, number=...)` answers."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(agents, "_START_S", 5.0)
+    monkeypatch.setattr(agents, "_START_S", PATIENCE_S)
     monkeypatch.setattr(slurm_commands, "ask", lambda *_: "")
 
     def made(script: str) -> None:
@@ -489,7 +497,7 @@ def srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
 
 def test_the_command(srun: Callable[[str], None]) -> None:
     srun("r = read(); [say(*pieces(h, '3', r['number'], 900)) for h in who(r)]; read()")
-    with Crew("12", ("n1", "n7"), 5.0) as made:
+    with Crew("12", ("n1", "n7"), PATIENCE_S) as made:
         assert made.step == "12.3"
         argv = made._srun.args
     assert isinstance(argv, list)
@@ -512,7 +520,7 @@ def test_answers_in_any_order(srun: Callable[[str], None]) -> None:
         "    print(text[:half], end='', flush=True); time.sleep(0.002); print(text[half:], end='', flush=True)\n"
         "read()"
     )
-    with Crew("12", ("n1", "n2"), 5.0) as made:
+    with Crew("12", ("n1", "n2"), PATIENCE_S) as made:
         for seed in range(20):
             assert made.call("clock") == {h: [h, seed, "x" * 100 * seed] for h in ("n1", "n2")}
 
@@ -522,31 +530,31 @@ def test_a_clock_that_is_ahead(srun: Callable[[str], None]) -> None:
         "r = read(); [say(*pieces(h, '0', r['number'])) for h in who(r)]\n"
         "ahead = {'n1': 100.0, 'n2': -7.5}\n"
         "for k in range(5):\n"
-        "    r = read(); time.sleep(0.2 * (k < 4))\n"
+        "    r = read(); time.sleep(0.8 * (k in (0, 4)))\n"
         "    [say(*pieces(h, time.time() + ahead[h], r['number'])) for h in who(r)]\n"
         "read()"
     )
-    with Crew("12", ("n1", "n2"), 5.0) as made:
+    with Crew("12", ("n1", "n2"), PATIENCE_S) as made:
         clocks = made.clocks()
     for host, ahead_s in {"n1": 100.0, "n2": -7.5}.items():
         assert abs(clocks[host].offset_s - ahead_s) <= clocks[host].error_s
-        assert clocks[host].error_s < 0.09  # that of the quickest answer, which was the last
+        assert clocks[host].error_s < 0.4  # that of one that came quickly, neither the first nor the last
 
 
 def test_srun_fails(srun: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     srun("print('\\nsrun: error: Unable to create step', file=sys.stderr, flush=True); time.sleep(0.1); sys.exit(1)")
     six = [f"n{k}" for k in range(1, 7)]
     with pytest.raises(Lost, match=r"^the agents on n1, n2, n3, n4 and 2 others ended: srun: error: Unable"):
-        Crew("1", six, 5.0).__enter__()
+        Crew("1", six, PATIENCE_S).__enter__()
     monkeypatch.setenv("PATH", f"{tmp_path}/none")
     with pytest.raises(Lost, match=r"^srun cannot be run: No such file or directory$"):
-        Crew("12", ["n1"], 5.0).__enter__()
+        Crew("12", ["n1"], PATIENCE_S).__enter__()
 
 
 def test_an_srun_that_reads_nothing(srun: Callable[[str], None]) -> None:
-    srun("r = read(); say(*pieces('n1', '0', 1)); time.sleep(1)")
+    srun("import select; r = read(); say(*pieces('n1', '0', 1)); end = select.poll(); end.register(0, 0); end.poll()")
     with Crew("12", ["n1"], 0.3) as made:
         began = time.monotonic()
         with pytest.raises(TargetHangs):
             made.call("run", ["x" * 1_000_000], 1)
-        assert time.monotonic() - began < 0.9
+        assert time.monotonic() - began < PATIENCE_S / 2  # not until it reads

@@ -10,7 +10,7 @@ import pytest
 
 from campaign import ROOT, Campaign
 
-LOAD = "other processes used|the hypervisor withheld"
+LOAD = r"other processes used|the hypervisor withheld|ran for \S+ s where"
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +22,8 @@ def demo(tmp_path_factory, fio, soak):
     # its target is the directory that it is run in
     text = (ROOT / "config/examples/demo.yaml").read_text()
     assert text.count("phase_time: 1s") == 2
+    # whoever else measures this disk now has a lock of his own, too
+    text = text.replace("target:\n", f"target:\n  lock: {campaign.lock}\n")
     campaign.file.write_text(text if soak else text.replace("phase_time: 1s", "phase_time: 250ms"))
     campaign.output = campaign.snakemake()
     return campaign

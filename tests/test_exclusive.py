@@ -58,7 +58,7 @@ class Other:
         return self.process.stdout.readline().strip()
 
     def end(self) -> None:
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=300)
 
 
 @pytest.fixture

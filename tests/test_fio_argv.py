@@ -225,7 +225,7 @@ def test_fio_takes_every_name(fio: Path, tmp_path: Path, name: str) -> None:
     options = DATA | {"files_per_thread": 1, "file_size": 4096}
     files = FIO.file_set(step("seq_read", options), "fresh")
     assert files.prepare
-    done = subprocess.run(files.prepare(str(directory)), capture_output=True, timeout=60, check=False)
+    done = subprocess.run(files.prepare(str(directory)), capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     if "\n" not in name:  # which fio prints into its JSON as it is; a configuration has no such directory
         assert files.prepared({"stdout": done.stdout, "stderr": done.stderr}) is None

@@ -282,13 +282,13 @@ def directories(fio: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Pat
         directory.mkdir()
         prepare = FIO.file_set(step("rand_read"), "fresh").prepare
         assert prepare
-        subprocess.run(prepare(str(directory)), check=True, capture_output=True, timeout=60)
+        subprocess.run(prepare(str(directory)), check=True, capture_output=True, timeout=300)
     return made
 
 
 def test_two_runs_with_a_known_skew(directories: list[Path]) -> None:
-    # both move 2 MiB in about a second, the second begins some 0.8 s later, or more where the machine is busy
-    once, skew_s = step("seq_read", time_s=None), 0.8
+    # both move 2 MiB in about two seconds, the second begins some 1.5 s later, or more where the machine is busy
+    once, skew_s = step("seq_read", time_s=None), 1.5
     runs = []
     for k, directory in enumerate(directories):
         time.sleep(skew_s * k)
@@ -296,14 +296,16 @@ def test_two_runs_with_a_known_skew(directories: list[Path]) -> None:
         runs.append((time.time(), subprocess.Popen(argv, stdout=subprocess.PIPE)))
     told, kept = [], {}
     for k, (started, run) in enumerate(runs):
-        kept[f"stdout@{k}"] = run.communicate(timeout=60)[0]
+        kept[f"stdout@{k}"] = run.communicate(timeout=300)[0]
         told.append({"host": f"n{k}", "started": started, "ended": time.time(), "exit_code": run.returncode})
     parsed = parse(kept | {"hosts": json.dumps(told).encode()}, once)
-    figures, runtime_s = parsed.figures, parsed.figures["runtime_s"]
+    figures = parsed.figures
+    first_s, second_s = (json.loads(kept[f"stdout@{k}"])["jobs"][0]["read"]["runtime"] / 1000 for k in range(2))
+    window_s = max(first_s, figures["start_skew_s"] + second_s)
     assert figures["bytes_read"] == 4 * MIB
-    assert 0.5 < figures["start_skew_s"] < 2  # the machine is busy at times
-    assert figures["bandwidth_bytes_per_s"] == pytest.approx(4 * MIB / (runtime_s + figures["start_skew_s"]), rel=0.02)
-    assert figures["sum_of_rates_bytes_per_s"] == pytest.approx(2 * 2 * MIB / runtime_s, rel=0.1)
+    assert 0.5 < figures["start_skew_s"] < 60  # the machine is busy at times
+    assert figures["bandwidth_bytes_per_s"] == pytest.approx(4 * MIB / window_s, rel=0.02)
+    assert figures["sum_of_rates_bytes_per_s"] == pytest.approx(2 * MIB / first_s + 2 * MIB / second_s, rel=0.02)
     outcome, reasons = judged(parsed, once)
     assert outcome == "suspect" and any("the nodes did not work at the same time" in reason for reason in reasons)
     # percentiles by another way: all latencies one by one
@@ -332,11 +334,11 @@ def servers(directories: list[Path]) -> Iterator[list[tuple[str, int]]]:
     finally:
         for server in running:
             os.killpg(server.pid, signal.SIGKILL)
-            server.wait(10)
+            server.wait(300)
 
 
 def _wait_for(place: tuple[str, int]) -> None:
-    for _ in range(100):
+    for _ in range(6000):
         with contextlib.suppress(ConnectionRefusedError):
             socket.create_connection(place, 5).close()
             return
@@ -348,7 +350,7 @@ def run_client(places: list[tuple[str, int]], directory: Path) -> tuple[int, dic
     argv, files = client_server.client_argv(CLIENTS, [(*place, k + 1) for k, place in enumerate(places)])
     for name, text in files.items():
         (directory / name).write_text(text)
-    done = subprocess.run(argv, cwd=directory, stdout=subprocess.PIPE, timeout=60, check=False)
+    done = subprocess.run(argv, cwd=directory, stdout=subprocess.PIPE, timeout=300, check=False)
     told = [{"host": f"n{k + 1}", "address": a, "port": p} for k, (a, p) in enumerate(places)]
     return done.returncode, {"stdout": done.stdout, "hosts": json.dumps(told).encode()}
 
@@ -436,7 +438,7 @@ def test_a_job_asks_for_what_a_command_asks_for(fio: Path, tmp_path: Path, phase
     assert section == f"[{phase}]"
     assert [f"--{line}" for line in lines] == [argument for argument in command if argument not in left_out]
     (tmp_path / "job1.fio").write_text(files["job1.fio"])
-    subprocess.run(["fio", "--parse-only", "job1.fio"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    subprocess.run(["fio", "--parse-only", "job1.fio"], cwd=tmp_path, check=True, capture_output=True, timeout=300)
 
 
 def test_a_server_works_where_its_files_are() -> None:

@@ -611,9 +611,10 @@ def test_time_grows_with_the_length(content: str) -> None:
         return best
 
     short = 5_000
-    while (once := seconds(short)) < 0.004:  # long enough to be measured
+    while seconds(short) < 0.004:  # long enough to be measured
         short *= 2
-    assert seconds(4 * short) / once < 8
+    # the machine may be busy with other things
+    assert any(seconds(4 * short) / seconds(short) < 8 for _ in range(3))
 
 
 PIECES = st.sampled_from(

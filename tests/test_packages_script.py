@@ -5,10 +5,12 @@ stand-ins for the rest, and IOSWEEP_ROOT puts every path it touches below the te
 here needs root or a Debian.
 """
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
+import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -111,7 +113,7 @@ class Machine:
 
     def run(self, *names: str, **environment: str) -> tuple[int, str, str]:
         with self.start(*names, **environment) as process:
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=300)
             return process.returncode, out, err
 
     def calls(self) -> list[str]:
@@ -257,7 +259,7 @@ def held_install(machine: Machine) -> Iterator[subprocess.Popen[str]]:
     """The script, while its apt-get is in the middle of an install. Nothing of it outlives the block."""
     os.mkfifo(machine.state / "hold")
     with machine.start("fio") as process:
-        patience = time.monotonic() + 20
+        patience = time.monotonic() + 300
         while not machine.installs():
             assert process.poll() is None, "ended early"
             assert time.monotonic() < patience
@@ -270,7 +272,10 @@ def let_go(machine: Machine) -> None:
     end = os.open(machine.state / "hold", os.O_RDWR)
     try:
         os.write(end, b"go\n")
-        time.sleep(0.2)  # the line is lost with the last open end
+        patience = time.monotonic() + 300
+        while fcntl.ioctl(end, termios.FIONREAD, bytes(4)) != bytes(4):  # the line is lost with the last open end
+            assert time.monotonic() < patience
+            time.sleep(0.01)
     finally:
         os.close(end)
 
@@ -284,7 +289,7 @@ def test_a_signal_waits_for_apt_and_then_cleans_up(machine: Machine, number: sig
         assert process.poll() is None
         assert machine.policy.read_text() != OWN, "services could start while packages are being configured"
         let_go(machine)
-        assert process.wait(timeout=20) == 128 + number
+        assert process.wait(timeout=300) == 128 + number
     assert_own_policy(machine)
 
 
@@ -292,7 +297,7 @@ def test_interrupt_from_the_keyboard(machine: Machine) -> None:
     own_policy(machine)
     with held_install(machine) as process:
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(timeout=20) == 130
+        assert process.wait(timeout=300) == 130
     assert_own_policy(machine)
 
 
@@ -300,7 +305,7 @@ def test_the_run_after_a_kill_puts_the_policy_back(machine: Machine) -> None:
     own_policy(machine)
     with held_install(machine) as process:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(timeout=20)
+        process.wait(timeout=300)
     assert machine.saved.read_text() == OWN
     (machine.state / "hold").unlink()
     assert machine.run("fio")[0] == 0
@@ -313,8 +318,8 @@ def test_two_runs_take_turns(machine: Machine) -> None:
         time.sleep(0.3)
         assert len(machine.installs()) == 1, "the second did not wait"
         let_go(machine)
-        assert first.wait(timeout=20) == 0
+        assert first.wait(timeout=300) == 0
         let_go(machine)
-        assert second.wait(timeout=20) == 0
+        assert second.wait(timeout=300) == 0
     assert [call.split()[0] for call in machine.installs()] == ["policy=101", "policy=101"]
     assert_own_policy(machine)

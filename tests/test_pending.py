@@ -136,7 +136,7 @@ def test_sentences() -> None:
 
 def submit(slurm: clusters.Cluster, place: Path, *options: str, comment: str = COMMENT) -> str:
     script = ["--parsable", f"--comment={comment}", f"--chdir={place}", "--output=/dev/null", *options]
-    return slurm.run(["sbatch", *script, "--wrap", "sleep 60"]).stdout.strip()
+    return slurm.run(["sbatch", *script, "--wrap", "sleep 600"]).stdout.strip()
 
 
 def python(slurm: clusters.Cluster, place: Path, code: str, *arguments: object) -> Any:
@@ -212,12 +212,12 @@ def test_the_watcher_of_a_run(slurm, tmp_path):
     assert second.startswith(f"iosweep: {why}")
     refusal = json.loads((tmp_path / "results/weka/refusals/1-node.json").read_text())
     assert (refusal["lasting"], refusal["reason"].startswith(why)) == (True, True)
-    wait_for(lambda: {str(job.id) for job in slurm.squeue()} == {other, waits, busy}, 30)
+    wait_for(lambda: {str(job.id) for job in slurm.squeue()} == {other, waits, busy})
     slurm.run(["scancel", busy])
     runs = next(lines)
     assert runs.startswith(f"iosweep: 2 nodes: job {waits} runs on n1,n2, until ")
     assert runs.endswith("; `iosweep watch weka` shows how far it is\n")
-    assert watching.communicate("\n", timeout=10)[1] == ""  # and it ends with its parent
+    assert watching.communicate("\n", timeout=300)[1] == ""  # and it ends with its parent
     slurm.cancel()
 
 
@@ -239,5 +239,5 @@ def test_jobs_of_an_earlier_run_are_waited_for(slurm, tmp_path):
     assert f"`scancel {job}` ends them. This run goes on when they are over" in said
     assert waiting.poll() is None
     slurm.run(["scancel", job])
-    assert waiting.wait(30) == 0
+    assert waiting.wait(300) == 0
     slurm.cancel()

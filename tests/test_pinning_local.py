@@ -3,6 +3,7 @@
 import os
 import subprocess
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def masks(running: subprocess.Popen[str]) -> set[tuple[str, tuple[int, ...]]]:
     seen = set()
     runner = psutil.Process(running.pid)
     while running.poll() is None:
+        time.sleep(0.01)
         try:
             for each in runner.children(recursive=True):
                 if each.name() in ("ior", "fio") and any("/iosweep-c/" in word for word in each.cmdline()):

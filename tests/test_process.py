@@ -51,7 +51,7 @@ def go(argv, timeout_s=60):
 def run(body: str, *arguments: str) -> dict[str, Any]:
     """Run Python code that calls process.run, in a process of its own; its last value as JSON."""
     program = PROLOGUE + textwrap.dedent(body)
-    done = subprocess.run([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, timeout=300, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -102,7 +102,7 @@ def test_what_cannot_be_started(program: str) -> None:
 
 def ended(pids: list[int]) -> bool:
     """Whether processes are gone; a moment is granted to those that are killed already."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 300
     while time.monotonic() < end:
         if not [p for p in pids if psutil.pid_exists(p) and psutil.Process(p).status() != psutil.STATUS_ZOMBIE]:
             return True
@@ -113,7 +113,9 @@ def ended(pids: list[int]) -> bool:
 def test_a_time_limit_ends_the_whole_tree(tmp_path: Path) -> None:
     found = run(
         """
-        d = go([sys.executable, "-c", sys.argv[1], sys.argv[2]], 1.0)
+        for limit_s in (1, 10, 100):  # until it is long enough for the tree to be there
+            d = go([sys.executable, "-c", sys.argv[1], sys.argv[2]], limit_s)
+            if os.path.exists(sys.argv[2]): break
         print(json.dumps([d.timed_out, d.exit_code, d.left_behind, list(process.children())]))
         """,
         STUBBORN + "time.sleep(600)",
@@ -142,7 +144,7 @@ def test_what_holds_the_output_is_not_waited_for() -> None:
     done = simply(["sh", "-c", "echo out; echo err >&2; setsid sleep 600 & exit 3"], 300)
     assert (done["exit_code"], done["timed_out"], done["left_behind"]) == (3, False, 0)
     assert (done["stdout"], done["stderr"]) == ("out\n", "err\n")
-    assert done["wall_s"] < 30
+    assert done["wall_s"] < 250
 
 
 def test_what_whoever_started_us_has_left() -> None:
@@ -156,7 +158,7 @@ def test_what_whoever_started_us_has_left() -> None:
         "import signal\n"
         "print(json.dumps([go(['sh', '-c', 'exit 7']).exit_code, len(signal.pthread_sigmask(signal.SIG_BLOCK, ()))]))"
     )
-    done = subprocess.run([sys.executable, "-c", program, body], stdout=subprocess.PIPE, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", program, body], stdout=subprocess.PIPE, timeout=300, check=True)
     assert json.loads(done.stdout) == [7, 0]
 
 
@@ -215,8 +217,11 @@ def test_what_starts_others_all_the_time_is_ended(tmp_path: Path) -> None:
 
 
 def test_output_until_the_time_limit_is_kept() -> None:
-    done = simply(["sh", "-c", "echo first; sleep 600"], 1.0)
-    assert done["timed_out"]
+    for limit_s in (1, 10, 100):  # until it is long enough for a shell to begin
+        done = simply(["sh", "-c", "echo first; sleep 600"], limit_s)
+        assert done["timed_out"]
+        if done["stdout"]:
+            break
     assert done["stdout"] == "first\n"
 
 
@@ -227,12 +232,12 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     )
     argv = [sys.executable, "-c", program, STUBBORN + "time.sleep(600)", str(tmp_path / "pids")]
     running = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 300
     while not (tmp_path / "pids").exists():
         assert time.monotonic() < end
         time.sleep(0.01)
     os.kill(running.pid, signal.SIGINT)
-    output, _ = running.communicate(timeout=30)
+    output, _ = running.communicate(timeout=300)
     assert output == "interrupted []\n"
     assert ended([int(p) for p in (tmp_path / "pids").read_text().split() if int(p) > 1])
 

@@ -17,6 +17,8 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
+#: A browser takes its time where the machine is busy.
+PATIENCE_MS = 300_000
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&"
 
 #: results directory, options of the browser's context -> the page, drawn
@@ -26,7 +28,7 @@ Open = Callable[..., Any]
 @pytest.fixture(scope="module")
 def browser(chromium: Path) -> Iterator[Any]:
     with playwright.sync_playwright() as session:
-        opened = session.chromium.launch(executable_path=str(chromium), args=list(FLAGS))
+        opened = session.chromium.launch(executable_path=str(chromium), args=list(FLAGS), timeout=PATIENCE_MS)
         yield opened
         opened.close()
 
@@ -39,6 +41,7 @@ def show(browser: Any) -> Iterator[Open]:
     def opened(results: Path, script: str = "", **options: Any) -> Any:
         context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
         context.set_offline(True)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         tab = context.new_page()
         tab.add_init_script(script)
@@ -191,6 +194,7 @@ def test_saves_a_figure(show: Open, demo: Path) -> None:
 def test_tooltip_gives_the_exact_figure(show: Open, demo: Path) -> None:
     tab = show(demo)
     tab.locator(".chart svg path[aria-roledescription='point']").first.hover(force=True)
+    tab.wait_for_selector("#tip:not([hidden])")
     lines = tab.locator("#tip").inner_text().splitlines()
     assert lines[0].endswith("GiB/s") or lines[0].endswith("MiB/s")
     assert lines[1].endswith("% (95 % CI, n = 3)")
@@ -272,8 +276,9 @@ def test_shapes_of_campaigns(show: Open, tmp_path: Path, options: dict[str, Any]
     tab = show(written(tmp_path, **options))
     for width in (1280, 400):
         if width != 1280:
+            tab.evaluate("delete document.documentElement.dataset.drawn")
             tab.set_viewport_size({"width": width, "height": 900})
-            tab.wait_for_timeout(600)  # figures are drawn anew
+            tab.wait_for_selector("html[data-drawn]", state="attached")  # figures are drawn anew
         assert tab.locator(".chart svg").count() == charts
         assert tab.evaluate("document.documentElement.scrollWidth") == width
         assert tab.locator("#table > tbody > tr").count() > 0

@@ -179,7 +179,7 @@ def test_metadata_phases(allocation: Allocation) -> None:
     allocation.configure(METADATA)
     allocation.measure()
     rows = allocation.rows()
-    assert [(r["phase"], r["ops"]) for r in rows] == [("create", 20_000), ("stat", 20_000), ("delete", 20_000)]
+    assert [(r["phase"], r["ops"]) for r in rows] == [("create", 50_000), ("stat", 50_000), ("delete", 50_000)]
     assert [said(r) for r in rows] == ["", "", ""]
     assert not allocation.ours.exists()
 
@@ -194,7 +194,7 @@ exit $code""")
     allocation.measure()
     rows = {r["phase"]: r for r in allocation.rows()}
     assert rows["create"]["verdict"] == "invalid"
-    assert said(rows["create"]) == "19,999 files are there after create, not 20,000"
+    assert said(rows["create"]) == "49,999 files are there after create, not 50,000"
     assert rows["delete"]["verdict"] == "invalid"  # fio stops at the one that is not there
     assert not allocation.ours.exists()
 
@@ -336,7 +336,7 @@ def test_a_target_that_fills_up_meanwhile_ends_it(allocation: Allocation) -> Non
     )
     done = subprocess.run(
         [sys.executable, "-c", program, *allocation.command()[3:]], env=allocation.environment, cwd=allocation.place,
-        text=True, stderr=subprocess.PIPE, timeout=120, check=False,
+        text=True, stderr=subprocess.PIPE, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 3
     assert done.stderr.splitlines()[-1] == "iosweep: it is full"
@@ -399,7 +399,7 @@ def test_one_at_a_time_and_nothing_is_left_of_one_that_is_killed(allocation: All
     assert all(c.is_running() for c in below)
     running.kill()
     running.communicate()
-    _, left = psutil.wait_procs(below, timeout=30)
+    _, left = psutil.wait_procs(below, timeout=300)
     assert left == []
     allocation.configure(SWEEP | {"axes": {}, "phases": ["rand_read"]})
     allocation.measure()
@@ -458,7 +458,7 @@ def test_a_relative_target(allocation: Allocation) -> None:
     allocation.configure(target={"directory": "target", "keep": "all"})
     command = [argument.removeprefix(f"{allocation.place}/") for argument in allocation.command()]
     assert command != allocation.command()  # results, manifest and log as Snakemake names them
-    subprocess.run(command, env=allocation.environment, cwd=allocation.place, check=True, timeout=120)
+    subprocess.run(command, env=allocation.environment, cwd=allocation.place, check=True, timeout=600)
     rows = allocation.rows()
     assert [said(r) for r in rows] == [""] * 4
     assert {r["command"].split(" --directory=")[1].split("/sets/")[0] for r in rows} == {str(allocation.ours)}
@@ -559,7 +559,7 @@ def without_mpiexec(allocation: Allocation, code: int) -> str:
     program = WITHOUT + "sys.exit(cli.main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, *allocation.command("--launcher", "mpiexec")[3:]]
     done = subprocess.run(
-        command, env=allocation.environment, cwd=allocation.place, text=True, stderr=subprocess.PIPE, timeout=120,
+        command, env=allocation.environment, cwd=allocation.place, text=True, stderr=subprocess.PIPE, timeout=600,
         check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
@@ -635,7 +635,7 @@ def measure_ranks(allocation: Allocation, launcher: str, code: int = 0, before: 
     )
     command = [sys.executable, "-c", program, *allocation.command("--launcher", launcher)[3:]]
     done = subprocess.run(
-        command, env=allocation.environment, cwd=allocation.place, text=True, stderr=subprocess.PIPE, timeout=120,
+        command, env=allocation.environment, cwd=allocation.place, text=True, stderr=subprocess.PIPE, timeout=600,
         check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stderr

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -122,7 +123,7 @@ class Watched:
 
 
 def wait_for(there: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while not there():
         assert time.monotonic() < end, "it does not come about"
         time.sleep(0.01)
@@ -178,8 +179,8 @@ A, B = (str(cpu) for cpu in (*CPUS, *CPUS)[:2])
 
 def test_a_thread_that_binds_itself(actor: Path) -> None:
     with watched([actor, f"m{bits(CPUS[0])}", f"t{bits(CPUS[1])}", f"t{bits(CPUS[0])}"], actor, 1, ranks=True) as seen:
+        wait_for(lambda: allowed(str(seen.process.pid)) == sorted([A, A, B]))
         seen.look()
-        assert allowed(str(seen.process.pid)) == sorted([A, A, B])
     (rank,) = seen.of("rank")
     assert (rank["count"], rank["threads"], rank["masks"], rank["thread_masks"]) == (1, 3, [A], sorted([A, B]))
     assert parse(rank["ran_on"]) <= set(CPUS)
@@ -190,11 +191,11 @@ def test_a_thread_that_binds_itself(actor: Path) -> None:
 
 def test_workers_of_fio_split_over_two_cpus(fio: Path, actor: Path) -> None:
     words = ["--name=a", "--numjobs=4", "--ioengine=null", "--size=1g", "--rw=randread", "--thinktime=50000"]
-    words += ["--time_based", "--runtime=60", f"--cpus_allowed={A},{B}", "--cpus_allowed_policy=split"]
+    words += ["--time_based", "--runtime=600", f"--cpus_allowed={A},{B}", "--cpus_allowed_policy=split"]
     with watched([fio, *words, "--output=/dev/null"], fio, 4, ranks=False, there=5) as seen:
+        below = partial(procfs.below, str(seen.process.pid))
+        wait_for(lambda: Counter(mask for pid in below() for mask in allowed(pid)) == {A: 2, B: 2})
         seen.look()
-        workers = procfs.below(str(seen.process.pid))
-        assert Counter(mask for pid in workers for mask in allowed(pid)) == {A: 2, B: 2}
         main = allowed(str(seen.process.pid))
     assert seen.masks("worker") == {(A,): 2, (B,): 2}
     assert [one["thread_masks"] for one in seen.of("helper")] == [sorted(set(main))]
@@ -220,8 +221,8 @@ def test_helpers_of_a_rank(actor: Path, tmp_path: Path) -> None:
     other.chmod(0o755)
     argv = [actor, f"m{bits(CPUS[0])}", "c", f"m{bits(CPUS[1])}", f"x{other}", f"m{bits(CPUS[0])}"]
     with watched(argv, actor, 1, ranks=True, there=3) as seen:
+        wait_for(lambda: sorted(mask for pid in seen.pids for mask in allowed(pid)) == sorted([A, A, B]))
         seen.look()
-        assert sorted(mask for pid in seen.pids for mask in allowed(pid)) == sorted([A, A, B])
     assert seen.masks("helper") == {(A,): 1, (B,): 1}
     assert sum(seen.masks("rank").values()) == 1
     assert seen.record["seen"] == 1

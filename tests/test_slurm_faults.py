@@ -42,8 +42,8 @@ class Fault:
 
     happen: Callable[[Case], Happening]
     sweeps: tuple[dict[str, Any], ...]
-    grace: str = "1min"
-    deadline: str = "10s"
+    grace: str = "5min"
+    deadline: str = "30s"
     options: tuple[str, ...] = ()
     again: bool = True
     leaves: tuple[str, ...] = ()
@@ -72,13 +72,13 @@ AGENT = "iosweep.crew_member"
 #: They go on when there is a file ior.on beside the script.
 WAITING_RANKS = 'case "$*" in *-w*) "$real" "$@"; code=$?; until [ -e "$0.on" ]; do sleep 0.1; done; exit $code;; esac'
 HANGING_RANKS = 'case "$*" in *-w*) export STANDIN_FAULT=hang;; esac'
-#: fio measures for a minute
-FOR_LONG = 'case "$*" in *seq_write*) exec "$real" "$@" --runtime=60;; esac'
+#: fio measures for some minutes, if it is let
+FOR_LONG = 'case "$*" in *seq_write*) exec "$real" "$@" --runtime=240;; esac'
 
 
 @fault(RANKS, WRITES)
 def rank_killed(case: Case) -> Happening:
-    case.script("ior", 'case "$*" in *-w*) exec "$real" "$@" -D 60 -O minTimeDuration=60;; esac')
+    case.script("ior", 'case "$*" in *-w*) exec "$real" "$@" -D 240 -O minTimeDuration=240;; esac')
     yield lambda job: case.tool("ior", "n2")[0].kill()
 
 
@@ -145,7 +145,7 @@ def agent_killed_beside_its_tool(case: Case) -> Happening:
     yield kill
 
 
-@fault(WRITES, RANKS, deadline="3s")
+@fault(WRITES, RANKS, deadline="10s")
 def node_that_does_not_answer(case: Case) -> Happening:
     case.script(
         "ior", 'case "$*" in *-w*) "$real" "$@"; code=$?; until [ -e "$0.on" ]; do sleep 0.1; done; exit $code;; esac'
@@ -200,7 +200,9 @@ def runner_killed(case: Case) -> Happening:
 def controller_restarts(case: Case) -> Happening:
     def restart(job: Job) -> None:
         until(case.records, case.over)
-        case.cluster.run(["kill", (case.cluster.state / "slurmctld.pid").read_text().strip()])
+        number = (case.cluster.state / "slurmctld.pid").read_text().strip()
+        case.cluster.run(["kill", number])
+        until(lambda: case.cluster.run(["kill", "-0", number], check=False).returncode)
         time.sleep(3)
         case.cluster.run(["slurmctld"], stdout=None, stderr=None)
 
@@ -312,7 +314,7 @@ def tell(key: str, stage: Stage) -> None:
             assert all(tells(row.said, r["reasons"]) for r in hit), [r["reasons"] for r in hit]
         if fault.again:
             case.more = {}
-            case.configure(grace="1min")
+            case.configure(grace="5min")
             again(case, {r["point"] for r in hit if r["verdict"] == "invalid"})
         else:
             assert case.committed() == {}

@@ -290,9 +290,21 @@ def test_a_report_made_by_hand_is_no_reason_to_make_it_again(again):
     assert "Nothing to be done" in again.dry()
 
 
+#: Before the real fio: of what it measures it does as much as the file `allowed` says, and then waits.
+IN_TURN = """#!/bin/sh
+case "$*" in *--name=rand_write*)
+    echo >> {place}/calls; mine=$(wc -l < {place}/calls)
+    while [ "$mine" -gt "$(cat {place}/allowed)" ]; do sleep 0.05; done;;
+esac
+exec {fio} "$@"
+"""
+
+
 def started(campaign):
-    """`snakemake` in a session of its own, as a terminal has it, with two repetitions more than there were."""
-    before = len(campaign.repetitions())
+    """`snakemake` in a session of its own, as a terminal has it, in the middle of the third repetition that it does."""
+    before, calls = len(campaign.repetitions()), campaign.place / "calls"
+    done = calls.read_text().count("\n") if calls.exists() else 0
+    (campaign.place / "allowed").write_text(str(done + 2))
     process = subprocess.Popen(
         campaign.command("--until", "merge"), env=campaign.environment, cwd=campaign.place,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
@@ -301,12 +313,17 @@ def started(campaign):
     return process
 
 
-def test_an_interrupt_and_a_sigkill_keep_what_is_measured(tmp_path, fio):
+def test_an_interrupt_and_a_sigkill_keep_what_is_measured(tmp_path, fio, monkeypatch):
+    wrapper = tmp_path / "bin" / "fio"
+    wrapper.parent.mkdir()
+    wrapper.write_text(IN_TURN.format(place=tmp_path, fio=fio))
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", str(wrapper.parent), prepend=os.pathsep)
     sizes = ["4k", "8k", "16k", "32k"]
     campaign = Campaign(tmp_path, phases=["rand_write"], axes={"transfer_size": sizes}, repetitions=4)
     process = started(campaign)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: snakemake and everything below it
-    output = process.communicate(timeout=120)[0]
+    output = process.communicate(timeout=600)[0]
     assert process.returncode != 0
     assert "stopped by SIGINT; what was measured is stored" in output
     interrupted = campaign.stored()
@@ -318,13 +335,14 @@ def test_an_interrupt_and_a_sigkill_keep_what_is_measured(tmp_path, fio):
     below = psutil.Process(process.pid).children(recursive=True)
     process.kill()  # Snakemake alone: what it had started ends with it, in good order
     process.communicate()
-    assert psutil.wait_procs(below, timeout=30)[1] == []
+    assert psutil.wait_procs(below, timeout=300)[1] == []
     stopped = re.search(rf"stopped by the end of process {process.pid}", "".join(
         log.read_text() for log in (campaign.results / "logs").glob("1-node-*")))  # fmt: skip
     assert stopped
     killed = campaign.stored()
     assert {k: killed[k] for k in interrupted} == interrupted
 
+    (tmp_path / "allowed").write_text("1000")
     campaign.snakemake("--unlock")
     campaign.tables()
     assert campaign.settled()

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 #: Seconds that a daemon has until it answers, on a machine that is busy.
-PATIENCE = 30.0
+PATIENCE = 180.0
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ READS = SWEEP | {"phases": ["rand_read"], "options": {"file_size": "256k", "tran
 #: What fio is told of the phase.
 WRITING, READING, PREPARING = "--name=seq_write", "--name=rand_read", "--name=prepare"
 #: Nothing of ours takes longer.
-PATIENCE_S = 25
+PATIENCE_S = 300
 _TESTS = Path(__file__).resolve().parent.parent
 _STORED = re.compile(r"r\d{3,}-\d+(\.superseded)?\.(json|zip)|missing\.json")
 
@@ -239,7 +239,7 @@ exec "$fio" "$@" """)
         return committed
 
 
-def ended(run: Run, seconds: float = 10) -> bool:
+def ended(run: Run, seconds: float = 120) -> bool:
     """Whether nothing is left of a run, sooner or later."""
     end = time.monotonic() + seconds
     while run.processes():

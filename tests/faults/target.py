@@ -13,11 +13,11 @@ import mounts
 from faults.case import ONE, READING, READS, Case
 from faults.registry import Happening, fault
 
-#: What the runner waits for a look at the target.
-IMPATIENT = {"deadline": "1s"}
-QUICKLY = {"grace": "700ms"}
+#: What the runner waits for a look at the target: short enough for a test, long enough for a busy machine.
+IMPATIENT = {"deadline": "3s"}
+QUICKLY = {"grace": "2s"}
 #: For the run that goes on from there.
-PATIENTLY = {"target": {"deadline": "20s"}, "limits": {"grace": "1min"}}
+PATIENTLY = {"target": {"deadline": "2min"}, "limits": {"grace": "1min"}}
 
 
 # at the start
@@ -224,6 +224,7 @@ def target_hangs(case: Case) -> Happening:
     os.kill(mounts.server(case.mount), signal.SIGSTOP)
     yield None
     os.kill(mounts.server(case.mount), signal.SIGCONT)
+    case.reset(**PATIENTLY)
 
 
 @fault(on=mounts.fuse, target=IMPATIENT, still=False)
@@ -231,6 +232,7 @@ def target_hangs_between(case: Case) -> Happening:
     case.at_call(f'"$fio" "$@"; code=$?; kill -STOP {mounts.server(case.mount)}; exit $code', nth=1)
     yield None
     os.kill(mounts.server(case.mount), signal.SIGCONT)
+    case.reset(**PATIENTLY)
 
 
 @fault(on=mounts.fuse, target=IMPATIENT, limits=QUICKLY, still=False)
@@ -246,6 +248,7 @@ def frozen(case: Case) -> Happening:
     mounts.run("fsfreeze", "-f", str(case.mount))
     yield None
     mounts.run("fsfreeze", "-u", str(case.mount))
+    case.reset(**PATIENTLY)
 
 
 @fault(target=IMPATIENT, limits=QUICKLY, still=False)

@@ -6,7 +6,7 @@ from faults.case import ONE, Case
 from faults.registry import Happening, fault
 
 #: Short enough for a test, long enough for a busy machine.
-QUICKLY = {"grace": "700ms"}
+QUICKLY = {"grace": "2s"}
 #: For the run that goes on from there.
 PATIENTLY = {"grace": "1min"}
 #: One point of two ranks.
