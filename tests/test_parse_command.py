@@ -129,7 +129,7 @@ def test_an_editors_mark_does_not_matter(tmp_path: Path, tool: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"), [(gzip.compress(b"x"), "is compressed (gzip)"), ("ab".encode("utf-16"), "is UTF-16")]
+    ("data", "said"), [(gzip.compress(b"x", mtime=0), "is compressed (gzip)"), ("ab".encode("utf-16"), "is UTF-16")]
 )
 def test_what_is_no_text_is_named(tmp_path: Path, data: bytes, said: str) -> None:
     (tmp_path / "x").write_bytes(data)
