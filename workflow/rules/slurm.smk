@@ -45,12 +45,14 @@ def wait_for_earlier_jobs():
 
 
 def submitted():
-    """Jobs for Slurm, by allocation."""
-    return {
+    """Jobs for Slurm, by allocation; as the plan has them, for Snakemake's are a set."""
+    jobs = {
         job.wildcards.allocation: job
         for job in workflow.dag.needrun_jobs()
         if job.rule.name == "measure"
     }
+    names = [allocation.name for allocation in CAMPAIGN.plan.allocations]
+    return {name: jobs[name] for name in names if name in jobs}
 
 
 def account_of(job):
