@@ -47,7 +47,8 @@ class Campaign:
         document = {
             "campaign": self.name,
             "target": {"directory": str(self.target), "lock": self.lock},
-            "limits": {"retried": "0%"},  # a busy machine must not add to what the tests count
+            # a busy machine must not add to what the tests count, nor a full disk take away
+            "limits": {"retried": "0%", "fill": "100%"},
             "sweeps": [SMALL | sweep],
         }
         self.file.write_text(yaml.safe_dump(document))

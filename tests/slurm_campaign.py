@@ -177,6 +177,18 @@ class Marked:
                         found.append(process)
         return found
 
+    def runner(self) -> psutil.Process:
+        """The runner; a child of it has its command and variables, too, until it is another program."""
+
+        def alone() -> list[psutil.Process]:
+            with contextlib.suppress(psutil.Error):
+                found = [process for process in self.processes("measure") if "iosweep.cli" in process.cmdline()]
+                return [process for process in found if process.ppid() not in {each.pid for each in found}]
+            return []
+
+        [process] = until(alone, self.over)
+        return process
+
     def over(self) -> str | None:
         """What the last that was started of it said, if that has ended."""
         raise NotImplementedError

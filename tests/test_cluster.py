@@ -221,7 +221,11 @@ def test_it_dies_with_who_brought_it_up(slurm):
     with owner:
         state = Path(owner.stdout.readline().strip())
         members = psutil.Process(owner.pid).children(recursive=True)
-        assert len([member for member in members if member.name() == "slurmd"]) == len(NODES)
+        names = []
+        for member in members:
+            with contextlib.suppress(psutil.Error):  # a child that was there for a moment
+                names.append(member.name())
+        assert names.count("slurmd") == len(NODES)
         owner.kill()
     _, alive = psutil.wait_procs(members, PATIENCE_S)
     assert alive == []

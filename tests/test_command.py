@@ -359,7 +359,6 @@ def test_a_command_for_each_node(held: Held, tmp_path: Path) -> None:
     for host in hosts:
         assert host["started"] < host["ended"] < host["started"] + 30
         assert abs(host["clock_offset_s"]) <= host["clock_error_s"]
-    assert abs(hosts[0]["started"] - hosts[1]["started"]) < 0.5
     # another node than the first is asked by the agents, too; the first is where we are
     assert (second.exit_code, on_second["stdout@0"].splitlines()[0]) == (0, b"n2 a b")
     assert [host["host"] for host in orjson.loads(on_second["hosts"])] == ["n2"]

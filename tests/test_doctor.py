@@ -533,9 +533,9 @@ def outcomes(found: dict[str, list[Line]]) -> dict[str, str]:
 def test_a_cluster_that_is_well(here: Site, fio: Path) -> None:
     found = here.doctor()
     # the lock is on the target's file system on this machine, and the cluster gives no time to tidy up
-    # (and what its limits are, and its room in /tmp, is not for us to say)
-    assert outcomes(found).items() - {("limits", "warning"), ("memory, /tmp", "warning"), ("space", "wrong")} == {
-        ("exclusion", "wrong"), ("job's end", "warning")}  # fmt: skip
+    # (and what its limits are, its room in /tmp, and how busy it is, is not for us to say)
+    machine = {("limits", "warning"), ("memory, /tmp", "warning"), ("space", "wrong"), ("controller", "warning")}
+    assert outcomes(found).items() - machine == {("exclusion", "wrong"), ("job's end", "warning")}
     assert re.fullmatch(r"n1, n2 answered within \d+ s", found["nodes"][0].seen)
     assert found["space"][0].seen.startswith("the campaign ")
     assert found["tools"][0].seen == "fio on both nodes, the same binary"
@@ -550,7 +550,7 @@ def test_for_a_person(here: Site) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert len(done.stdout.splitlines()) < 45
     assert "not checked  configuration" in done.stdout
-    assert done.stdout.splitlines()[-1].endswith("warnings, 1 not checked")
+    assert re.search(r"warnings?, \d+ not checked$", done.stdout.splitlines()[-1])
 
 
 def test_wrong_keys(here: Site) -> None:

@@ -303,7 +303,7 @@ def test_two_runs_with_a_known_skew(directories: list[Path]) -> None:
     first_s, second_s = (json.loads(kept[f"stdout@{k}"])["jobs"][0]["read"]["runtime"] / 1000 for k in range(2))
     window_s = max(first_s, figures["start_skew_s"] + second_s)
     assert figures["bytes_read"] == 4 * MIB
-    assert 0.5 < figures["start_skew_s"] < 60  # the machine is busy at times
+    assert 0.1 < figures["start_skew_s"] < 60  # the machine is busy at times
     assert figures["bandwidth_bytes_per_s"] == pytest.approx(4 * MIB / window_s, rel=0.02)
     assert figures["sum_of_rates_bytes_per_s"] == pytest.approx(2 * MIB / first_s + 2 * MIB / second_s, rel=0.02)
     outcome, reasons = judged(parsed, once)

@@ -1,6 +1,7 @@
 """Running a command: its end, its time limit, and that nothing of it stays. In a process of its own, since whatever
 else is a child of the runner's is ended with the command."""
 
+import contextlib
 import json
 import os
 import signal
@@ -102,9 +103,15 @@ def test_what_cannot_be_started(program: str) -> None:
 
 def ended(pids: list[int]) -> bool:
     """Whether processes are gone; a moment is granted to those that are killed already."""
+
+    def lives(pid: int) -> bool:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return False
+
     end = time.monotonic() + 300
     while time.monotonic() < end:
-        if not [p for p in pids if psutil.pid_exists(p) and psutil.Process(p).status() != psutil.STATUS_ZOMBIE]:
+        if not any(map(lives, pids)):
             return True
         time.sleep(0.01)
     return False

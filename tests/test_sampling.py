@@ -134,7 +134,7 @@ def watched(
     argv: list[str | Path], program: Path, count: int, ranks: bool, there: int = 1, **wanted: Any
 ) -> Iterator[Watched]:
     """Looked at from before it is there until the block ends; then `record` is there, and no thread of the sampler."""
-    before = threading.active_count()
+    before = set(threading.enumerate())
     one: list[Watched] = []
 
     def among() -> list[str]:
@@ -151,14 +151,14 @@ def watched(
         yield one[0]
     finally:
         one[0].record = sampler.end()
-        after = threading.active_count()
+        began = set(threading.enumerate()) - before
         left = one[0].pids
         assert process.stdin
         process.stdin.close()
         for pid in reversed(left):
             subprocess.run(["kill", "-KILL", pid], capture_output=True, check=False)
         process.wait()
-    assert after == before
+    assert not began
 
 
 def allowed(pid: str) -> list[str]:

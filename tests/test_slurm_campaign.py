@@ -194,8 +194,7 @@ def job_that_says_nothing(stage: Stage) -> None:
     with mounted(stage.cluster, campaign.target):
         run = campaign.start("--until", "merge")
         campaign.wait_for_records(1)
-        [runner] = [process for process in campaign.processes("measure") if "iosweep.cli" in process.cmdline()]
-        runner.kill()
+        campaign.runner().kill()
         campaign.allow(None)
         holds("run/runner-killed", run.end(), run.said(), campaign)
     campaign.once()

@@ -190,8 +190,7 @@ def runner_killed(case: Case) -> Happening:
 
     def kill(job: Job) -> None:
         case.tool("ior", "n2")
-        [runner] = [process for process in case.processes("iosweep.cli") if "measure" in process.cmdline()]
-        runner.kill()
+        case.runner().kill()
 
     yield kill
 

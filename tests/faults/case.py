@@ -96,7 +96,13 @@ class Run:
 
     def agent(self) -> psutil.Process:
         """Its child that touches the target."""
-        [found] = [p for p in self.processes() if "iosweep.agent" in p.cmdline()]
+
+        def alone() -> list[psutil.Process]:
+            with contextlib.suppress(psutil.Error):
+                return [process for process in self.processes() if "iosweep.agent" in process.cmdline()]
+            return []
+
+        [found] = wait_for(alone, PATIENCE_S, self.over)
         return found
 
     def kill(self) -> None:

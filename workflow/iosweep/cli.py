@@ -229,7 +229,7 @@ def _report(arguments: argparse.Namespace) -> int:
     from iosweep.report import figures, page
 
     results = _campaign(arguments.campaign)
-    plans = sorted((results / "plans").glob("*.json"), key=lambda f: f.stat().st_mtime) if results else []
+    plans = sorted((results / "plans").glob("*.json"), key=lambda f: (f.stat().st_mtime, f.name)) if results else []
     if results is None or not plans:
         return _no_campaign(arguments.campaign)
     with contextlib.suppress(OSError, ValueError, KeyError):  # the plan of the tables, not the one written last

@@ -276,7 +276,8 @@ class _Session:
             raise Refusal(
                 REFUSED, f"the results {store.path} are inside the campaign's directory {directory.path}", lasting=True
             )
-        for tool in {self._points[p].tool for p in todo}:  # again: a relative one is another directory elsewhere
+        # again: a relative one is another directory elsewhere
+        for tool in sorted({self._points[p].tool for p in todo}):
             if wrong := tools()[tool].check_directory(directory.path):
                 raise Refusal(REFUSED, f"{tool} cannot work in {directory.path}: it {wrong}", lasting=True)
         directory.claim(

@@ -243,7 +243,7 @@ class Sampler:
             one["threads"] += process.threads
             one["early"] |= process.early
             one["ran_on"] |= process.ran_on
-        found = sorted(groups.values(), key=lambda g: (g["role"], g["masks"]))
+        found = sorted(groups.values(), key=lambda g: (g["role"], g["masks"], g["thread_masks"]))
         return [g | {"early": listed(g["early"]), "ran_on": listed(g["ran_on"])} for g in found]
 
     def _role(self, pid: str, process: _Process) -> str:

@@ -336,7 +336,7 @@ def _last_words(results: Path, allocation: Allocation) -> str | None:
     logs = list((results / "logs").glob(f"{allocation.name}-{allocation.digest}-*.log"))
     if not logs:
         return None
-    logs.sort(key=lambda file: _changed(file) or 0)
+    logs.sort(key=lambda file: (_changed(file) or 0, file.name))
     try:
         with logs[-1].open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 2000))

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from iosweep import config as configuration
@@ -81,6 +82,14 @@ class Executor(SlurmExecutor):
     """The executor of the plugin, with less looking up and waiting."""
 
     silent = False  # whether Slurm did not answer at the last look
+
+    def __post_init__(self, test_mode=False):
+        super().__post_init__(test_mode)
+        self._job_submission_executor = ThreadPoolExecutor(1)  # one after the other
+
+    def run_jobs(self, jobs):
+        # Slurm measures them in the order in which they come; Snakemake's are a set.
+        super().run_jobs(sorted(jobs, key=lambda job: job.resources.nodes))
 
     def get_account_arg(self, job):
         yield account_of(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,10 +89,8 @@ def _came(a: Asked, answers: Answers, by_node: Mapping[str, Facts]) -> Line:
     if len(answers.facts) < a.nodes:
         seen = f"{len(answers.facts)} of {a.nodes} answered ({names})" + "".join(f"; {s}" for s in answers.said[:2])
         return wrong("nodes", seen, "see what is wrong with the others before a campaign runs on them")
-    twice = [
-        host for host in {f["host"] for f in by_node.values()} if sum(f["host"] == host for f in by_node.values()) > 1
-    ]
-    if twice:
+    called = Counter(f["host"] for f in by_node.values())
+    if twice := [host for host, nodes in called.items() if nodes > 1]:
         return wrong("nodes", f"several nodes call themselves {_some(twice)}", "give each a hostname of its own")
     return ok("nodes", f"{names} answered within {human_duration(max(1, answers.took_s))}")
 
