@@ -213,6 +213,8 @@ def campaign(stage: Stage) -> None:
         before_us = cluster.run(["sbatch", "--parsable", "--nodes=2", "--output=/dev/null", "--wrap=sleep 600"]).stdout
         run = campaign.start("--until", "merge")
         until(lambda: len(cluster.squeue()) == 3, campaign.over)
+        waiting = cluster.run(["squeue", "--noheader", "--sort=i", "--format=%D"]).stdout.split()
+        assert waiting[1:] == ["1", "2"]  # as the plan has them, whatever the order of Snakemake's sets
         cluster.run(["scontrol", "update", "partition=small", "maxnodes=1"])
         cluster.run(["scancel", before_us.strip()])
         holds("run/waits-for-ever", run.end(), run.said(), campaign)
