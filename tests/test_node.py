@@ -179,6 +179,15 @@ def test_rubbish_is_no_exception(tmp_path_factory: pytest.TempPathFactory, texts
     orjson.dumps(node.facts(TARGET, SPACE, root=root))
 
 
+@pytest.mark.parametrize("number", ["1E100", "9" * 30, "-1e300", "nan", "inf"])
+def test_a_number_that_nothing_has(tmp_path: Path, number: str) -> None:
+    found = node.facts(
+        TARGET, root=tree(tmp_path, {"proc/meminfo": f"MemTotal: {number} kB\nMemAvailable: {number} kB\n"})
+    )
+    assert (found["memory_bytes"], found["memory_available_bytes"]) == (None, None)
+    orjson.dumps(found)
+
+
 def test_files_that_are_directories_or_not_text(tmp_path: Path) -> None:
     (tmp_path / "proc/meminfo").mkdir(parents=True)
     (tmp_path / "sys/class").mkdir(parents=True)

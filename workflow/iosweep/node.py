@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import os
 import platform
 import re
@@ -249,12 +248,16 @@ def _kib(text: str | None) -> int | None:
     return None if number is None else round(number * 1024)
 
 
+#: No count of anything here, and with kilobytes made bytes of it still an integer for JSON.
+_MOST = 2.0**52
+
+
 def _number(text: str | None) -> float | None:
     try:
         number = float(text or "")
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) < _MOST else None  # also of what is not finite
 
 
 def _field(path: Path, *names: str) -> str | None:
