@@ -2,6 +2,7 @@
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/tools.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/report.smk"
 
@@ -25,12 +26,14 @@ onstart:
 
 # A report although an allocation failed, with those points missing. Also after Ctrl-C.
 onerror:
-    report_what_is_there()
-    print(
-        "iosweep: what was measured is stored; the same command goes on from there",
-        file=sys.stderr,
-    )
+    if not BUILDS_ONLY:
+        report_what_is_there()
+        print(
+            "iosweep: what was measured is stored; the same command goes on from there",
+            file=sys.stderr,
+        )
 
 
 onsuccess:
-    show_headline()
+    if not BUILDS_ONLY:
+        show_headline()

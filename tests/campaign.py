@@ -49,6 +49,7 @@ class Campaign:
             "target": {"directory": str(self.target), "lock": self.lock},
             # a busy machine must not add to what the tests count, nor a full disk take away
             "limits": {"retried": "0%", "fill": "100%"},
+            "tools": {"provider": "path"},
             "sweeps": [SMALL | sweep],
         }
         self.file.write_text(yaml.safe_dump(document))

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from iosweep import columns
+from iosweep import builds, columns
 
 K, M, G = 2**10, 2**20, 2**30
 DATA_PHASES = ["seq_write", "seq_read", "rand_write", "rand_read"]
@@ -86,6 +86,57 @@ NODE = {
     "target_free_inodes": 268_001_112,
     "tools": [{"name": "fio", "path": "/usr/bin/fio", "version": "fio-3.33"}],
     "cpu_findings": [],
+}
+
+#: Build documents: what a machine's PATH has, and what Spack made.
+PATH = {
+    "provider": "path",
+    "tools": {
+        name: {"path": f"/usr/bin/{name}", "sha256": hashlib.sha256(name.encode()).hexdigest(), "version": version}
+        | {"package": package}
+        for name, version, package in (
+            ("fio", "fio-3.33", "fio 3.33-3 (dpkg)"),
+            ("ior", "4.0.0", None),
+            ("mdtest", "4.0.0", None),
+        )
+    },
+    "mpi": {"path": "/usr/bin/mpiexec", "version": "4.0.2", "package": "mpich 4.0.2-3 (dpkg)"},
+}
+SPACK = {
+    "provider": "spack",
+    "tools": {
+        name: {"path": f"/sw/tools/store/{spec}/bin/{name}", "sha256": hashlib.sha256(spec.encode()).hexdigest()}
+        | {"version": version, "package": spec}
+        for name, version, spec in (
+            ("fio", "fio-3.37", "fio@3.37+libaio/bcvzxup"),
+            ("ior", "4.0.0", "ior@4.0.0~hdf5~lustre~ncmpi/ngnuwql"),
+            ("mdtest", "4.0.0", "ior@4.0.0~hdf5~lustre~ncmpi/ngnuwql"),
+        )
+    },
+    "mpi": {"path": "/sw/tools/store/mpich/bin/mpiexec", "version": "5.0.1", "external": None, "ranks": 2}
+    | {"package": "mpich@5.0.1 device=ch4 netmod=ofi pmi=pmi2/pq4zhix"},
+    "path": ["/sw/tools/store/ior/bin"],
+    "environment": {"file": "spack.yaml", "digest": "0123456789ab", "lock_sha256": "ef" * 32},
+    "spack": {"version": "1.1.0", "commit": "2e90" * 10, "path": "/sw/tools/spack", "changed": False},
+    "repository": {
+        "pin": "v2026.06.0",
+        "commit": "c0de" * 10,
+        "path": "/sw/tools/packages/v2026.06.0",
+        "changed": False,
+    },
+    "compiler": "gcc@12.2.0",
+    "target": "x86_64_v2",
+    "os": "debian12",
+    "packages": [
+        {"name": name, "version": version, "hash": hashlib.sha256(name.encode()).hexdigest()[:32], "external": external}
+        for name, version, external in (
+            ("fio", "3.37", None),
+            ("gcc", "12.2.0", "/usr"),
+            ("ior", "4.0.0", None),
+            ("libaio", "0.3.113", None),
+            ("mpich", "5.0.1", None),
+        )
+    ],
 }
 
 Sweep = dict[str, Any]
@@ -222,6 +273,7 @@ def make(
     nodes: Sequence[Row] = (NODE,),
     speed: Speed = lambda row: 1.0,
     place: Place | None = None,
+    build: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda row: PATH,
 ) -> Path:
     """Write a results directory and return it. With several nodes, each of them measures every repetition by itself,
     unless `place` says which ones do."""
@@ -240,10 +292,12 @@ def make(
                     row["sweeps"] += f",{one['name']}"
             else:
                 made = _rows(one, point, parameters, numbers, draw, place, speed)
-                rows[point] = [row for one_row in made if (row := _spoilt(one_row, spoil))]
+                built = (row | _built(row, build(row)) for row in made)
+                rows[point] = [row for one_row in built if (row := _spoilt(one_row, spoil))]
         described.append(_describe(one, points, repetitions))
     flat = [row | {"campaign": campaign} for of_point in rows.values() for row in of_point]
     checks = [check for row in flat for check in _checks(row)]
+    documents = {builds.key(own): own for row in flat if row["build"] for own in [build(row)]}
     keys = {node["host"]: node["node"] for node in nodes}
     directory.mkdir(parents=True, exist_ok=True)
     _write(directory / "results.parquet", flat, columns.COLUMNS)
@@ -261,6 +315,10 @@ def make(
         "sweeps": described,
         "jobs": _jobs(flat),
         "results_of_nodes": Counter(keys[host] for row in flat for host in (row["hosts"] or "").split(",") if host),
+        "builds": {
+            key: documents[key] | {"results": count}
+            for key, count in Counter(row["build"] for row in flat if row["build"]).items()
+        },
         "configuration": [{"file": "config/sweep.yaml", "text": _CONFIGURATION.format(json.dumps(campaign))}],
     }
     (directory / "campaign.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
@@ -441,14 +499,17 @@ def _provenance(row: Row) -> Row:
         command = _fio(row, size)
     return {
         "started": start,
-        "tool_version": {"ior": "4.0.0", "mdtest": "4.0.0"}.get(tool, "fio-3.33"),
-        "tool_sha256": hashlib.sha256(tool.encode()).hexdigest(),
         "target_source": "/dev/nvme0n1p2",
         "target_fstype": "ext4",
         "command": " ".join(command),
         "raw_sha256": hashlib.sha256(row["point"].encode()).hexdigest(),
         "raw": f"points/{row['point']}/{row['repetition']}.raw.tar.gz",
     }
+
+
+def _built(row: Row, document: Mapping[str, Any]) -> Row:
+    program = document["tools"].get(row["tool"], PATH["tools"]["fio"])
+    return {"build": builds.key(document), "tool_version": program["version"], "tool_sha256": program["sha256"]}
 
 
 def _fio(row: Row, size: int | None) -> list[str]:

@@ -347,6 +347,9 @@ RESOURCES: dict[str, str] = dict(each.split("=", 1) for each in _PROFILE["defaul
 class SlurmCampaign(Campaign, Marked, Stored):
     """A campaign through Snakemake with profiles/slurm. `resources`: what a site writes into the profile."""
 
+    #: of the configuration, when it is written next
+    tools: Mapping[str, str] = {"provider": "path"}
+
     def __init__(self, stage: Stage, sweeps: Sequence[dict[str, Any]], **resources: str):
         Marked.__init__(self)
         self.cluster, self._sweeps, self._resources = stage.cluster, list(sweeps), RESOURCES | resources
@@ -360,6 +363,7 @@ class SlurmCampaign(Campaign, Marked, Stored):
             "campaign": self.name,
             "target": {"directory": str(self.target), "lock": str(self.place / "locks")},
             "limits": LIMITS | {"grace": "5min"},
+            "tools": dict(self.tools),
             "sweeps": self._sweeps,
         }
         self.file.write_text(yaml.safe_dump(document))

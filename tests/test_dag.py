@@ -1,15 +1,23 @@
 """What the Snakefile asks: what is left, in which words, and what it refuses before anything runs."""
 
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from iosweep import dag
+from iosweep import config, dag
+from iosweep.spack import asked, environment
+from iosweep.spack.asked import SHIPPED
 from iosweep.store import Store
-from iosweep.submission import Site
+from iosweep.submission import Site as Slurm
 from iosweep.yamlfile import ConfigError
 from small import document, read
+from spack import spack_yaml
 
 
 def load(directory: Path, *, nodes: tuple[int, ...] = (1,), **arguments: Any) -> dag.Dag:
@@ -53,7 +61,7 @@ def test_only_of_another_node_count(tmp_path: Path) -> None:
 
 
 def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster: dict[str, Any] = {"launcher": "srun", "site": Site()}
+    cluster: dict[str, Any] = {"launcher": "srun", "site": Slurm()}
     point = load(tmp_path, **cluster).plan.points[0].id
     store = Store(tmp_path / "results" / "quick")
     store.set_missing(point, {"tool": "fio", "sha256": None}, "fio is not on PATH")
@@ -88,15 +96,312 @@ def test_what_is_refused(tmp_path: Path, arguments: dict[str, str], wrong: str) 
 
 def test_a_job_goes_by_the_plan_that_it_was_sent_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the configuration says by now; and so does the Snakemake that its own one starts."""
-    monkeypatch.setenv("IOSWEEP_PLAN", "")
+    for name in ("IOSWEEP_PLAN", "IOSWEEP_TOOLS"):
+        monkeypatch.setenv(name, "")
     was, awaited = load(tmp_path), [".snakemake/tmp", str(tmp_path / "results/quick/plans")]
     awaited.append(str(was.plan_file))
-    assert dag.sent_plan(awaited) is None  # Snakemake waits for it
+    assert dag.sent_files(awaited) == (None, None)  # Snakemake waits for it
     was.plan_file.parent.mkdir(parents=True)
     was.plan_file.write_bytes(was.plan.document())
     (tmp_path / "x.yaml").write_text("campaign: another")
     for files in (awaited, []):
-        sent = dag.sent_plan(files)
-        assert sent == was.plan_file
+        sent, tools = dag.sent_files(files)
+        assert (sent, tools) == (was.plan_file, None)
         found = dag.sent(sent, tmp_path / "results", "direct")
         assert (found.plan_file, found.manifests, found.left) == (was.plan_file, was.manifests, was.left)
+
+
+# --- tools of Spack ---------------------------------------------------------------------------------------------------
+
+
+class Site:
+    """A working directory whose tools Spack builds, or would build."""
+
+    def __init__(self, place: Path):
+        self.place = place
+        self.own = place / "spack.yaml"
+        self.own.write_text(spack_yaml())
+
+    def configure(self, **tools: Any) -> None:
+        sweep = document(axes={"nodes": [1], "queue_depth": [1, 16]})
+        (self.place / "x.yaml").write_text(yaml.safe_dump(sweep | ({"tools": tools} if tools else {}), sort_keys=False))
+
+    def load(self, provider: str = "spack", **arguments: Any) -> dag.Dag:
+        return dag.load(Path("x.yaml"), Path("results"), provider=provider, **arguments)
+
+    def left(self, **arguments: Any) -> int:
+        """How many points are left."""
+        [left] = list(self.load(**arguments).left.values()) or ["1 node: 0 points"]
+        return int(left.removeprefix("1 node: ").partition(" ")[0])
+
+    def build(self, **hashes: str) -> Path:
+        """Write what the rule does; the binary of a tool is one that is there."""
+        file = Path("tools", environment.read(self.own).digest, "tools.json")
+        (self.place / "tools/store").mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        tools = {name: {"path": "/bin/true", "sha256": digest} for name, digest in hashes.items()}
+        digest = file.parent.name
+        built = {"tools": tools, "mpi": None, "path": ["/nosuch/bin"], "store": str(self.place / "tools/store")}
+        built["environment"] = {"digest": digest}
+        file.write_text(json.dumps(built))
+        return file
+
+    def measure(self, sha256: str) -> None:
+        """Have a result of every point, of this build."""
+        made = self.load().plan
+        for point in made.points:
+            record = {
+                "point": point.id,
+                "repetition": 1,
+                "tool": {"path": "x", "sha256": sha256, "version": "x"},
+                "target": {key: made.target[key] for key in ("directory", "layout")},
+                "bound": None,
+                "retry": None,
+                "retried": False,
+                "phases": [{"phase": "rand_read", "headline": 5.0}],
+            }
+            Store(Path("results/quick")).commit(point.id, 1, record, {})
+
+
+def carried(made: dag.Dag) -> Path:
+    """Do what the rule `used` does: a job awaits the copy, for it may not see where the tools are."""
+    assert made.tools
+    assert made.tools_file
+    made.tools_file.parent.mkdir(parents=True)
+    shutil.copy(made.tools.file, made.tools_file)
+    return made.tools_file
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """Where nothing is started: `snakemake -n` calls no Spack."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("something was started"))
+    made = Site(tmp_path)
+    made.configure()
+    return made
+
+
+def test_tools_that_are_not_built_yet(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nosuch")  # what is on PATH is not asked
+    found = site.load()
+    digest = environment.read(site.own).digest
+    assert found.tools == environment.Place(Path("tools"), digest)
+    assert found.tools.file == Path("tools", digest, "tools.json")
+    assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, ")
+    assert not Path("tools").exists()
+    site.measure("0f3a")
+    assert site.left() == 2  # no result is of what is not built
+
+
+def test_results_of_the_build_that_is_there(site: Site) -> None:
+    site.build(fio="0f3a")
+    assert site.left() == 2
+    site.measure("0f3a")
+    assert site.left() == 0
+    site.build(fio="77b1", ior="0f3a")  # another build: its results are stale
+    assert site.left() == 2
+    site.build(fio="0f3a")
+    site.own.write_text(f"# more\n{spack_yaml()}")  # the same
+    assert site.left() == 0
+    site.own.write_text(spack_yaml(specs=("fio@3.36",)))  # which is not built yet
+    assert site.left() == 2
+
+
+def test_results_on_nodes_are_held_to_the_build(site: Site) -> None:
+    """What Spack has built is the same everywhere, where what is on the PATH of nodes is not known."""
+    cluster: dict[str, Any] = {"launcher": "srun", "site": Slurm()}
+    site.configure(provider="spack")
+    site.build(fio="0f3a")
+    made = site.load(**cluster).plan
+    site.measure("0f3a")
+    point = made.points[0].id
+    bound = dag.progress.bound(made.cpus, True, False)
+    for id in (p.id for p in made.points):
+        file = next(Path("results/quick").glob(f"**/{id}/*.json"))
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"bound": bound}))
+    assert site.left(**cluster) == 0
+    site.build(fio="77b1")
+    assert site.left(**cluster) == 2
+    # a point that waits for an mpiexec: what the nodes have is not seen from here
+    Store(Path("results/quick")).set_missing(point, {"mpiexec": ["/other/mpiexec"]}, "there is none")
+    assert site.left(**cluster) == 1
+
+
+def test_a_job_knows_what_is_built(site: Site) -> None:
+    """By the file that it is sent with: what is left for it is what was left when it was submitted."""
+    site.build(fio="0f3a")
+    site.measure("0f3a")
+    was = site.load()
+    assert not was.left
+    was.plan_file.parent.mkdir(parents=True)
+    was.plan_file.write_bytes(was.plan.document())
+    copy = carried(was)
+    sent = dag.sent(was.plan_file, Path("results"), "direct", tools=copy)
+    assert (sent.tools, sent.left, sent.manifests) == (was.tools, {}, was.manifests)
+    copy.write_text("{}")  # the runner says that, where its reason is kept
+    assert dag.sent(was.plan_file, Path("results"), "direct", tools=copy).left
+
+
+def test_a_tool_that_is_not_among_the_specs(site: Site) -> None:
+    site.build(ior="0f3a")
+    point = site.load().plan.points[0].id
+    assert site.left() == 2  # the runner finds out, and says it
+    Store(Path("results/quick")).set_missing(point, {"tool": "fio", "sha256": None}, "fio is not among the tools")
+    assert site.left() == 1
+    site.build(fio="77b1")
+    assert site.left() == 2  # now it is
+    Store(Path("results/quick")).set_missing(point, {"tool": "fio", "sha256": "77b1"}, "it does not run")
+    assert site.left() == 1
+    site.build(fio="77b2")
+    assert site.left() == 2
+
+
+def test_an_mpiexec_that_is_not_among_the_tools(site: Site, tmp_path: Path) -> None:
+    file = site.build(fio="0f3a")
+    point = site.load().plan.points[0].id
+    Store(Path("results/quick")).set_missing(point, {"mpiexec": []}, "there is no mpiexec of MPICH with the tools")
+    assert site.left() == 1
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/mpiexec").symlink_to("/bin/true")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"path": [str(tmp_path / "bin")]}))
+    assert site.left() == 2
+
+
+@pytest.mark.parametrize(
+    ("configured", "profile", "built"),
+    [(None, "spack", True), (None, "path", False), ("path", "spack", False), ("spack", "path", True)],
+)
+def test_who_says_where_tools_come_from(site: Site, configured: str | None, profile: str, built: bool) -> None:
+    site.configure(**({"provider": configured} if configured else {}))
+    found = site.load(provider=profile)
+    assert (found.tools is not None) == built
+    plain = dag.load(Path("x.yaml"), Path("results"))  # without a profile
+    assert (plain.tools is not None) == (configured == "spack")
+    assert found.plan.document() == plain.plan.document()  # it is no part of what is measured
+
+
+def test_where_tools_are_built(site: Site, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    site.configure(directory=str(shared))
+    assert site.load().tools == environment.Place(shared, environment.read(site.own).digest)
+    (tmp_path / "other.yaml").write_text(spack_yaml(specs=("fio",)))
+    site.configure(environment="other.yaml")
+    assert site.load().tools == environment.Place(Path("tools"), environment.read(Path("other.yaml")).digest)
+    site.configure()
+    site.own.unlink()  # the one that comes with it
+    assert site.load().tools == environment.Place(Path("tools"), environment.read(SHIPPED).digest)
+
+
+def line_of(key: str) -> int:
+    """Where a key stands in x.yaml."""
+    lines = Path("x.yaml").read_text().splitlines()
+    return 1 + next(
+        n for n, line in enumerate(lines) if line.strip().startswith(f"{key}:") and n > lines.index("tools:")
+    )
+
+
+def told(site: Site, act: Callable[[], object], wrong: dict[str, str]) -> None:
+    """See that a configuration is refused for these keys of tools, each with its line."""
+    with pytest.raises(ConfigError) as caught:
+        act()
+    said = sorted(str(problem) for problem in caught.value.problems)
+    assert len(said) == len(wrong)
+    for problem, key in zip(said, sorted(wrong), strict=True):
+        assert problem.startswith(f"x.yaml:{line_of(key)}: tools.{key}: {wrong[key]}")
+
+
+@pytest.mark.parametrize(
+    ("tools", "wrong"),
+    [
+        ({"environment": "/nosuch"}, {"environment": "/nosuch is not there; name a spack.yaml"}),
+        ({"directory": "/a b"}, {"directory": "/a b has a space, with which nothing can be built; name another"}),
+        (
+            {"directory": "/a$b", "environment": "nosuch.yaml", "provider": "spack"},
+            {"directory": "/a$b has the character $", "environment": "nosuch.yaml is not there"},
+        ),
+        ({"provider": "conda"}, {"provider": "unknown value `conda` (known: spack, path)"}),
+        ({"enviroment": "x"}, {"enviroment": "unknown key `enviroment`; did you mean `environment`?"}),
+        ({"mirror": 3}, {"mirror": "3 is not a path; write the directory"}),
+        ({"directory": ""}, {"directory": '"" is not a path; write the directory'}),
+    ],
+)
+def test_what_is_wrong_with_tools(site: Site, tools: dict[str, Any], wrong: dict[str, str]) -> None:
+    site.configure(**tools)
+    told(site, site.load, wrong)
+
+
+def test_what_is_lacking_to_build(site: Site) -> None:
+    """Only who builds needs it; a plan can be looked at without."""
+    site.configure(provider="spack", mirror="/nosuch", spack="/nosuch")
+    assert site.left() == 2
+    wrong = {
+        "mirror": "/nosuch is no directory; is it mounted, and made by `iosweep tools mirror`?",
+        "spack": "/nosuch has no bin/spack; name the directory that Spack was cloned to",
+    }
+    told(site, lambda: asked.read(config.read(Path("x.yaml")), builds=True), wrong)
+    site.configure(provider="spack")
+    site.own.write_text(spack_yaml(mpich="/nosuch"))
+    assert site.left() == 2
+    with pytest.raises(
+        ConfigError, match=r"^spack.yaml:\d+: spack.packages.mpich.externals\[0\].prefix: /nosuch is no"
+    ):
+        asked.read(config.read(Path("x.yaml")), builds=True)
+
+
+def test_what_is_asked_of_tools(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "theirs/bin").mkdir(parents=True)
+    (tmp_path / "theirs/bin/spack").touch()
+    site.configure(mirror="mirror", spack="theirs")
+    made = site.load().plan
+    found = asked.read(config.read(Path("x.yaml")), made, builds=True)
+    assert (found.mirror, found.spack) == (tmp_path / "mirror", "theirs")
+    assert (set(found.tools), set(found.engines)) == ({"fio"}, {str(made.points[0].options["ioengine"])})
+
+
+def test_what_is_not_asked_where_nothing_is_built(site: Site) -> None:
+    site.configure(provider="path", mirror="/nosuch", environment="/nosuch", directory="/a b")
+    assert site.load().tools is None
+
+
+def test_what_is_wrong_with_spack_yaml(site: Site) -> None:
+    site.own.write_text("spack:\n  repos: {builtin: {git: u, tag: v1}}\n  specs: []\n")
+    with pytest.raises(ConfigError, match=r"^spack.yaml:3: spack.specs: name what is to be built"):
+        site.load()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [("{", "cannot be read; remove it"), (None, "/bin/nosuch is gone, which")]
+)
+def test_what_was_built_and_cannot_be_used(site: Site, content: str | None, said: str) -> None:
+    file = site.build(fio="0f3a")
+    file.write_text(file.read_text().replace("/bin/true", "/bin/nosuch") if content is None else content)
+    with pytest.raises(ConfigError) as caught:
+        site.load()
+    [problem] = caught.value.problems
+    assert (problem.file, problem.line, problem.where) == ("x.yaml", 1, "tools")
+    assert said in problem.message
+    site.configure(provider="path")
+    assert site.load().tools is None
+
+
+def test_a_job_goes_by_the_tools_that_it_was_sent_with(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("IOSWEEP_PLAN", "IOSWEEP_TOOLS"):
+        monkeypatch.setenv(name, "")
+    site.build(fio="0f3a")
+    was = site.load()
+    was.plan_file.parent.mkdir(parents=True)
+    was.plan_file.write_bytes(was.plan.document())
+    file = carried(was)
+    site.own.write_text(spack_yaml(specs=("another",)))
+    Path("x.yaml").write_text("campaign: another")
+    for awaited in ([str(was.plan_file), str(file)], []):  # and the Snakemake that its own one starts
+        plan_file, tools = dag.sent_files(awaited)
+        assert (plan_file, tools) == (was.plan_file, file)
+        assert plan_file
+        found = dag.sent(plan_file, Path("results"), "direct", tools=tools)
+        assert (found.tools, found.manifests, found.left) == (was.tools, was.manifests, was.left)
+    file.unlink()
+    monkeypatch.setenv("IOSWEEP_TOOLS", "")
+    assert dag.sent_files([str(file)])[1] is None  # one that is not there yet is not what it was sent with

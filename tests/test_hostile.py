@@ -47,6 +47,7 @@ WHOLE: dict[str, Any] = {
         "fill": "80%",
     },
     "pinning": "verify",
+    "tools": {"provider": "spack", "environment": "/e.yaml", "directory": "/d", "spack": "/s", "mirror": "/m"},
     "cpus": {"reserved": "3", "placement": "near_nic", "nic": "ib0", "width": "core", "oversubscribe": False},
     "sweeps": [
         {
@@ -77,7 +78,11 @@ Place = tuple[str | int, ...]
 
 #: Where any text is right, and where any path is.
 TEXT: tuple[Place, ...] = (("description",), ("sweeps", 0, "description"))
-PATH: tuple[Place, ...] = (("target", "directory"), ("target", "lock"))
+PATH: tuple[Place, ...] = (
+    ("target", "directory"),
+    ("target", "lock"),
+    *(("tools", name) for name in ("environment", "directory", "spack", "mirror")),
+)
 #: What decides which keys there are, so that it hides what is wrong with others.
 KIND: tuple[Place, ...] = (("sweeps", 0, "tool"), ("sweeps", 1, "suite"))
 
@@ -204,6 +209,7 @@ def test_every_key_is_tried(tmp_path: Path) -> None:
         (WHOLE["target"], models.Target),
         (WHOLE["limits"], models.Limits),
         (WHOLE["cpus"], models.Cpus),
+        (WHOLE["tools"], models.Tools),
         (WHOLE["sweeps"][0], sweep),
         (WHOLE["sweeps"][0]["repetitions"], models.Repetitions),
         (WHOLE["sweeps"][1], models.SuiteEntry),

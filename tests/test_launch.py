@@ -265,7 +265,7 @@ def test_where_there_is_none(find: Any, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_who_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iosweep.command.mpiexec", lambda: "asked")
+    monkeypatch.setattr("iosweep.command.mpiexec", lambda search: "asked")
     fio, ior = tools()["fio"], tools()["ior"]
     assert needs_mpiexec(MPIEXEC, [fio, ior]) == "asked"
     assert needs_mpiexec(MPIEXEC, [fio]) is None

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 import mounts
-from iosweep import cli, columns, merge
+from iosweep import builds, cli, columns, merge
 from iosweep.plan import Plan
 from iosweep.store import Store
 from iosweep.tools import Parsed, fio, tools
@@ -496,3 +496,47 @@ def test_facts_of_a_nodes_cpus(campaign: Campaign) -> None:
     campaign.store.put("nodes", "n1", NODE | facts)
     (node,) = campaign.table("nodes")
     assert {name: node[name] for name in facts} == facts
+
+
+BUILD: dict[str, Any] = {
+    "provider": "spack",
+    "tools": {"fio": {"path": "/sw/bin/fio", "sha256": "build", "version": "fio-3.33", "package": "fio@3.37/abc"}},
+    "packages": [
+        {"name": "fio", "version": "3.37", "hash": "abc", "variants": {"libaio": True}, "target": "x86_64_v2",
+         "compiler": "gcc@12.2.0", "external": None, "prefix": "/sw/fio", "explicit": True}
+    ],
+}  # fmt: skip
+
+
+def test_rows_say_which_build_they_are_of(campaign: Campaign) -> None:
+    key = builds.key(BUILD)
+    campaign.store.put("builds", key, BUILD)
+    campaign.store.put("builds", builds.key({"tools": {}}), {"tools": {}})  # of nothing that was measured
+    (campaign.results / "builds" / f"{key}.spack.lock").write_text("{}")
+    campaign.measured(0, 1, record={"build": key})
+    campaign.measured(0, 2, record={"build": key})
+    rows = campaign.table()
+    assert [row["build"] for row in rows] == [key, key, None]  # the last one is missing
+    about = json.loads((campaign.results / "campaign.json").read_bytes())
+    package = {"name": "fio", "version": "3.37", "hash": "abc", "external": None}
+    assert about["builds"] == {key: BUILD | {"packages": [package], "results": 2}}
+
+
+def test_a_build_document_that_is_not_what_measured(campaign: Campaign) -> None:
+    """Its name is the hash of its content: one that was changed, cut short or removed tells nothing."""
+    document = {name: part for name, part in BUILD.items() if name != "packages"}
+    key = builds.key(document)
+    campaign.measured(record={"build": key})
+    file = campaign.results / "builds" / f"{key}.json"
+    campaign.store.put("builds", key, document)
+    for damage, known in ((None, [key]), (document | {"provider": "path"}, []), ("{", []), ("", [])):
+        if damage is not None:
+            file.write_text(damage if isinstance(damage, str) else json.dumps(damage))
+        assert campaign.table()[0]["build"] == key
+        assert list(json.loads((campaign.results / "campaign.json").read_bytes())["builds"]) == known
+
+
+def test_records_without_a_build(campaign: Campaign) -> None:
+    campaign.measured()
+    assert campaign.table()[0]["build"] is None
+    assert json.loads((campaign.results / "campaign.json").read_bytes())["builds"] == {}

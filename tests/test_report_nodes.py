@@ -65,7 +65,7 @@ class TestNodes:
             "memory available": ("250 GiB (98 %)",),
             "load over 1, 5, 15 min": ("0.15, 0.08, 0.01",),
             "free on the target": ("3.00 TiB of 4.00 TiB", "268,001,112 of 268,435,456 inodes"),
-            "tools": ("fio-3.33, /usr/bin/fio",),
+            "tools": ("fio 3.33, /usr/bin/fio",),
             "read at": ("2025-06-02 11:00:00+02:00",),
         }
 

@@ -4,11 +4,14 @@ import contextlib
 import re
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 import slurm as clusters
+import spack as standin
 from slurm_campaign import (
     RANKS,
     STORIES,
@@ -281,6 +284,44 @@ def refused(stage: Stage) -> None:
         run = campaign.start("--until", "merge")
         holds(f"run/{key}", run.end(), run.said())
         assert stage.cluster.squeue() == []
+
+
+@story()
+def spack(stage: Stage) -> None:
+    """Spack builds on the head, once; the jobs take what it has built. Not on the target, nor where a node lacks it."""
+    tools, _, rest = stage.path.partition(":")
+    spack, packages = standin.checkout(stage.place, Path(tools)), standin.packages(stage.place)
+    campaign = SlurmCampaign(Stage(stage.cluster, stage.place, rest, stage.runs), [RANKS, WRITES])
+    (stage.place / "spack.yaml").write_text(standin.spack_yaml(packages))
+    with mounted(stage.cluster, campaign.target):
+        campaign.tools = {"spack": str(spack), "directory": str(campaign.target / "tools")}
+        campaign.configure()
+        output = campaign.snakemake("--until", "merge", code=1)
+        assert "are on the file system under test; name a tools.directory elsewhere" in output
+        assert not standin.calls(spack) and "Submitted" not in output
+
+        campaign.tools = {"spack": str(spack)}
+        campaign.configure()
+        assert "tools: verified: fio 3.37, ior 4.0.0" in campaign.snakemake("--until", "tools")
+        calls = standin.calls(spack)
+        with mounted(stage.cluster, stage.place / "tools", on="n2"):
+            with mounted(stage.cluster, stage.place / "tools", on="n1"):
+                run = campaign.start("--until", "merge")
+                run.says("tools.json says was built: is its file system mounted here?")
+            run.says("n2 is not as n1: fio is not there under the same path; is tools.directory (")
+        assert run.end() == 0, run.said()  # the next job sees it
+        assert "Trying to restart" in run.said()
+    assert standin.calls(spack) == calls
+    [built] = (stage.place / "tools").glob("*/tools.json")
+    document = orjson.loads(built.read_bytes())
+    records = campaign.records()
+    assert len(records) == 2
+    for record in records:
+        assert record["tool"]["path"] == document["tools"][Path(record["tool"]["path"]).name]["path"]
+        assert orjson.loads((campaign.results / f"builds/{record['build']}.json").read_bytes()) == document
+        assert record["hosts"] == ["n1", "n2"]
+    assert {row["verdict"] for row in campaign.table()} <= {"valid", "suspect"}
+    campaign.once()
 
 
 @story()

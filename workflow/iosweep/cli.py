@@ -124,6 +124,19 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--wait", type=_duration, metavar="TIME", help=wait)
     sub.add_argument("--json", action="store_true", help="the same as JSON")
 
+    doc = "what tools are built, or found"
+    parts = command(_tools, doc).add_subparsers(metavar="WHAT", required=True)
+    sub = parts.add_parser("list", help="the tools that are there")
+    sub.set_defaults(what=_tools_list)
+    sub.add_argument("--configfile", type=Path, metavar="FILE", default=CONFIG, help=f"default: {CONFIG}")
+    sub.add_argument("--provider", choices=("spack", "path"), help=argparse.SUPPRESS)
+    sub = parts.add_parser("build")  # what the rule calls
+    sub.set_defaults(what=_tools_build)
+    sub.add_argument("configfile", type=Path)
+    sub.add_argument("--write", type=Path, required=True, metavar="FILE")
+    sub.add_argument("--scheduler", choices=("slurm",))
+    sub.add_argument("--works-for", type=int, metavar="PID")
+
     sub = command(_generate, "the schema and the generated parts of the documentation")
     sub.add_argument("--check", action="store_true", help="change nothing; exit code 1 if something is out of date")
 
@@ -137,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--launcher", default="direct")
         sub.add_argument("--scheduler", choices=("slurm",))
         sub.add_argument("--only")
+        sub.add_argument("--tools", type=Path, metavar="FILE", nargs="?", help="tools.json, in place of PATH")
         sub.add_argument("--works-for", type=int, metavar="PID", help="a process whose end ends the measurement")
     sub = command(_pending, "look after the Slurm jobs of a run of snakemake", hidden=True)
     sub.add_argument("results", type=Path)
@@ -189,7 +203,8 @@ def _plan(arguments: argparse.Namespace) -> int:
         for point, repetition, argv in show_plan.commands(made, where.launcher):
             print(f"# {point} r{repetition}{lacks.get(point) or each.get(point, '')}\n{shlex.join(argv)}")
     else:
-        return show_plan.table(made, where)
+        provider = configured.tools.provider or (profile.read(arguments.profile).tools if arguments.profile else "path")
+        return show_plan.table(made, where, show_plan.from_spack(configured) if provider == "spack" else None)
     return 0
 
 
@@ -354,6 +369,23 @@ def _workers(text: str) -> int:
     raise argparse.ArgumentTypeError(f"`{text}` is not a number from 1 to 64")
 
 
+def _tools(arguments: argparse.Namespace) -> int:
+    return int(arguments.what(arguments))
+
+
+def _tools_build(arguments: argparse.Namespace) -> int:
+    from iosweep.spack import rule
+
+    works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
+    return rule.build(arguments.configfile, arguments.write, RESULTS, arguments.scheduler == "slurm", works_for)
+
+
+def _tools_list(arguments: argparse.Namespace) -> int:
+    from iosweep.spack import listing
+
+    return listing.show(arguments.configfile, arguments.provider)
+
+
 def _generate(arguments: argparse.Namespace) -> int:
     from iosweep import generate
 
@@ -394,6 +426,7 @@ def _measure(arguments: argparse.Namespace) -> int:
                 arguments.only,
                 works_for,
                 runner.slurm_job() if arguments.scheduler == "slurm" else None,
+                arguments.tools,
             )
     except runner.Refusal as error:
         said, code = str(error), error.code

@@ -163,6 +163,12 @@ COLUMNS: tuple[Column, ...] = (
     Column("slurm_job", "string", "Slurm job that the phase ran in; null outside Slurm."),
     Column("tool_version", "string", "Version as the tool prints it."),
     Column("tool_sha256", "string", "Hash of the tool's binary."),
+    Column(
+        "build",
+        "string",
+        "Key of the build document: packages, compiler and MPI of what measured (`builds/<key>.json`, docs/store.md)."
+        " Null where the record does not say.",
+    ),
     Column("target_directory", "string", "Directory that names the file system under test."),
     Column("target_source", "string", "Mount source of the target, as /proc/self/mountinfo has it."),
     Column("target_fstype", "string", "Type of the target's file system."),

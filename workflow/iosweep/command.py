@@ -302,11 +302,12 @@ def _wait_for(there: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool]) -> Mpiexec | str | None:
-    """The mpiexec for these tools; None if there is no need of one, or the reason why there is none."""
+def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None = None) -> Mpiexec | str | None:
+    """The mpiexec for these tools; None if there is no need of one, or the reason why there is none. `search`: as for
+    launch.candidates."""
     if launcher.ranks is not None or launcher.pmi or not any(tool.mpi for tool in tools):
         return None
-    return mpiexec()
+    return mpiexec(search)
 
 
 def lacking_pmi(launcher: Launcher, tools: Sequence[Tool]) -> str | None:

@@ -60,6 +60,7 @@ class Config:
     limits: models.Limits
     pinning: Literal["off", "verify", "enforce"] | None
     cpus: models.Cpus
+    tools: models.Tools
     allocation: Literal["per_node_count", "campaign"]
     seed: int
     sweeps: tuple[Sweep, ...]
@@ -107,6 +108,7 @@ def read(file: Path) -> Config:
         model.limits,
         model.pinning,
         model.cpus,
+        model.tools,
         model.allocation,
         model.seed,
         tuple(sweeps),

@@ -5,16 +5,19 @@ Looks at the results only, never at the target, and starts nothing: `snakemake -
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from iosweep import config, forecast, manifest, plan, progress, submission
 from iosweep.launch import Launcher, candidates, launchers
 from iosweep.models import unknown
 from iosweep.programs import builds
+from iosweep.spack import asked, built
+from iosweep.spack.environment import Place
 from iosweep.store import Store
 from iosweep.submission import JOB_RESERVE_S
 from iosweep.units import human_count, human_duration
@@ -24,8 +27,10 @@ PACKAGE = Path(__file__).parent
 #: What the tables, and what the report, are made by: a change of them makes these again, and nothing else.
 _MERGE_CODE = ("columns.py", "checks.py", "merge.py", "verdict.py", "tools/**/*.py")
 _REPORT_CODE = ("report/**/*",)
-#: Variable that says which plan a job was sent with.
-_SENT = "IOSWEEP_PLAN"
+#: Files that a job is sent with, and the variables that name them to the Snakemake that its own one starts.
+_SENT = {"plans/*.json": "IOSWEEP_PLAN", "tools/*.json": "IOSWEEP_TOOLS"}
+#: In place of the hash of a tool that is not built yet: no result is of it.
+_NOT_BUILT = "not built yet"
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class Dag:
     left_s: dict[str, float]  # the time that it takes
     launcher: Launcher
     site: submission.Site | None  # without a batch system: None
+    tools: Place | None  # where Spack builds them; None: they are on PATH
+    tools_file: Path | None  # the copy of its tools.json that jobs measure by: they await it, and see the results
     merge_code: str
     report_code: str
 
@@ -73,9 +80,17 @@ class Dag:
 
 
 def load(
-    file: Path, results: Path, launcher: str = "direct", only: str | None = None, site: submission.Site | None = None
+    file: Path,
+    results: Path,
+    launcher: str = "direct",
+    only: str | None = None,
+    site: submission.Site | None = None,
+    provider: str = "path",
 ) -> Dag:
-    """Plan a configuration and ask the store. `site`: of the Slurm cluster that measures. Raises ConfigError."""
+    """Plan a configuration and ask the store. Raises ConfigError.
+
+    `site`: of the Slurm cluster that measures. `provider`: where tools come from if the configuration does not say it.
+    """
     if wrong := _working_directory(str(Path.cwd()), bool(site)):
         raise ConfigError([Problem(str(file), 1, "", wrong)])
     configured = config.read(file)
@@ -90,37 +105,63 @@ def load(
         problems.append(Problem(str(file), 1, "only", f"`{only}` is in no point and no sweep (sweeps: {sweeps})"))
     if problems:
         raise ConfigError(problems)
-    return _of(made, results, known[launcher], only, site)
+    place, there = None, None
+    if (configured.tools.provider or provider) == "spack":
+        place = asked.read(configured, made).place
+        try:
+            there = built.read(place.file)
+        except built.Unusable as error:
+            raise ConfigError([Problem(str(file), 1, "tools", str(error))]) from None
+    return _of(made, results, known[launcher], only, site, place, there)
 
 
-def sent_plan(awaited: Iterable[str]) -> Path | None:
-    """The plan that the job we are in was sent with, of the files that its Snakemake awaits; None where none is there.
+def sent_files(awaited: Iterable[str]) -> tuple[Path | None, Path | None]:
+    """The plan and the copy of tools.json that the job we are in was sent with, of the files that its Snakemake awaits.
 
     The Snakemake that this one starts in turn awaits nothing, and is told by our environment.
     """
     for file in map(Path, awaited):
-        if file.match("plans/*.json") and file.exists():
-            os.environ[_SENT] = str(file)
-    return Path(told) if (told := os.environ.get(_SENT)) else None
+        for pattern, variable in _SENT.items():
+            if file.match(pattern) and file.exists():
+                os.environ[variable] = str(file)
+    sent_plan, tools = (Path(told) if (told := os.environ.get(name)) else None for name in _SENT.values())
+    return sent_plan, tools
 
 
 def sent(
-    plan_file: Path, results: Path, launcher: str, only: str | None = None, site: submission.Site | None = None
+    plan_file: Path,
+    results: Path,
+    launcher: str,
+    only: str | None = None,
+    site: submission.Site | None = None,
+    tools: Path | None = None,
 ) -> Dag:
-    """The same for a job on a node, by the plan that it was sent with. Raises ConfigError."""
+    """The same for a job on a node, by the plan and the copy of tools.json that it was sent with.
+
+    Raises ConfigError.
+    """
     made = plan.from_document(plan_file.read_bytes())
-    return _of(made, results, launchers("slurm" if site else None)[launcher], only, site)
+    place = Place(Path("tools"), tools.stem) if tools else None  # nothing is built from here
+    there = None
+    with contextlib.suppress(built.Unusable):  # the runner says so, where its reason is kept
+        there = built.read(tools, copied=True) if tools else None
+    return _of(made, results, launchers("slurm" if site else None)[launcher], only, site, place, there)
 
 
-def _of(made: plan.Plan, results: Path, launcher: Launcher, only: str | None, site: submission.Site | None) -> Dag:
+def _of(
+    made: plan.Plan,
+    results: Path,
+    launcher: Launcher,
+    only: str | None,
+    site: submission.Site | None,
+    place: Place | None,
+    there: built.Built | None,
+) -> Dag:
+    """`place`: where Spack builds; `there`: what it has built."""
     folder = results / made.campaign
     store = Store(folder)
     stored, missing = store.results(), store.missing()
-    here = progress.Here(builds({p.tool for p in made.points}), launcher, mpiexec=candidates())
-    if site:  # the nodes' tools are not seen from here: what was lacking there is, until `iosweep rerun`
-        found = progress.left(made, stored, missing, replace(here, tools={}, mpiexec=None), only)
-    else:
-        found = progress.left(made, stored, missing, here, only)
+    found = progress.left(made, stored, missing, _here(made, launcher, bool(site), place, there), only)
     if site and site.limit_min and (wrong := _too_long(made, found, site.limit_min)):
         raise ConfigError([Problem("profile", 1, "default-resources: runtime", wrong)])
     left = {name: forecast.of(made, {name: points}) for name, points in progress.counts(found).items()}
@@ -136,9 +177,26 @@ def _of(made: plan.Plan, results: Path, launcher: Launcher, only: str | None, si
         left_s={name: cost.time_s for name, cost in left.items()},
         launcher=launcher,
         site=site,
+        tools=place,
+        tools_file=folder / "tools" / f"{place.digest}.json" if place else None,
         merge_code=_code(_MERGE_CODE),
         report_code=_code(_REPORT_CODE),
     )
+
+
+def _here(
+    made: plan.Plan, launcher: Launcher, on_nodes: bool, place: Place | None, there: built.Built | None
+) -> progress.Here:
+    """What the machine that measures offers, as far as it is seen from here. `on_nodes`: it is another one."""
+    names = {point.tool for point in made.points}
+    if there:
+        hashes, mpiexec = there.hashes(), candidates(there.search)
+        return progress.Here({name: hashes.get(name) for name in names}, launcher, None if on_nodes else mpiexec)
+    if place:
+        return progress.Here(dict.fromkeys(names, _NOT_BUILT), launcher, None if on_nodes else [_NOT_BUILT])
+    if on_nodes:  # what was lacking there is, until `iosweep rerun`
+        return progress.Here({}, launcher, None)
+    return progress.Here(builds(names), launcher, candidates())
 
 
 class Texts:

@@ -88,6 +88,7 @@ def _keys() -> str:
         ("`target`", models.Target),
         ("`limits`", models.Limits),
         ("`cpus`", models.Cpus),
+        ("`tools`", models.Tools),
         *((f"`sweeps`: a sweep with {t.name}", models.sweep_model(t)) for t in tools().values()),
         ("`repetitions`, as a mapping", models.Repetitions),
         ("`sweeps`: a suite", models.SuiteEntry),

@@ -145,17 +145,20 @@ class Mpiexec:
     version: str
 
 
-def candidates() -> list[str]:
-    """What may be hydra, in order: on PATH, or beside our Python (it comes with the lock). Starts nothing."""
-    places = (("mpiexec.hydra", None), ("mpiexec", None), ("mpiexec", sysconfig.get_path("scripts")))
+def candidates(search: str | None = None) -> list[str]:
+    """What may be hydra, in order: on PATH, or beside our Python (it comes with the lock); with `search` only in these
+    directories, for ranks of one MPI are not those of another. Starts nothing."""
+    places = [("mpiexec.hydra", search), ("mpiexec", search)]
+    if search is None:
+        places.append(("mpiexec", sysconfig.get_path("scripts")))
     return [path for name, folder in places if (path := shutil.which(name, path=folder))]
 
 
 @cache
-def mpiexec() -> Mpiexec | str:
-    """The first hydra there is, or why there is none."""
+def mpiexec(search: str | None = None) -> Mpiexec | str:
+    """The first hydra there is, or why there is none. `search`: as for `candidates`."""
     seen = []
-    for path in candidates():
+    for path in candidates(search):
         try:
             said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
         except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
@@ -165,4 +168,6 @@ def mpiexec() -> Mpiexec | str:
             return Mpiexec(str(Path(path)), version)
         seen.append(path)
     found = f" ({', '.join(seen)} is another's)" if seen else ""
+    if search is not None:
+        return f"there is no mpiexec of MPICH with the tools{found}"
     return f"there is no mpiexec of MPICH{found}; `make venv` installs one, as do apt-get install mpich and Spack"

@@ -24,8 +24,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 import iosweep
+from iosweep import builds, verdict
 from iosweep import store as _store
-from iosweep import verdict
 from iosweep.checks import CHECKS, Check, Finding, Seen
 from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, REASONS, Column, arrow_schema
 from iosweep.cpus import listed, parse
@@ -67,6 +67,7 @@ def _write(plan: Plan, results: Path) -> None:
     nodes = store.documents("nodes")
     memory = {key: facts.get("memory_bytes") for key, facts in nodes.items()}
     where = _Where()
+    built: Counter[str | None] = Counter()  # key of a build document -> rows
     with (  # the first to be begun is the last to be there: what has it has all
         _Table(results / "results.parquet", COLUMNS, results / "results.csv") as rows,
         _Checks(results / "checks.parquet", CHECK_COLUMNS) as checks,
@@ -74,12 +75,13 @@ def _write(plan: Plan, results: Path) -> None:
     ):
         for row, findings in _rows(plan, store, memory, where):
             rows.add([tuple(map(row.get, rows.names))])
+            built[row.get("build")] += 1
             key = (row["point"], row.get("repetition"), row["phase"])
             checks.find(key, findings)
         for name, facts in nodes.items():
             known = {**facts, "used_cpus": where.used(name)}
             table.add([(name, *map(known.get, table.names[1:]))])
-        about = orjson.dumps(_about(plan, where), option=orjson.OPT_INDENT_2)
+        about = orjson.dumps(_about(plan, where) | {"builds": _builds(store, built)}, option=orjson.OPT_INDENT_2)
         _store.write(results / "campaign.json", about)
 
 
@@ -100,6 +102,23 @@ def _about(plan: Plan, where: _Where) -> dict[str, Any]:
         "jobs": where.jobs(),
         "results_of_nodes": where.rows,
     }
+
+
+def _builds(store: Store, rows: Mapping[str | None, int]) -> dict[str, Any]:
+    """The build documents that rows are of, with the number of these rows, and of packages what the report shows.
+
+    A document's name is the hash of its content: one that says something else than what measured is none.
+    """
+    found = store.documents("builds") if any(rows) else {}
+    return {
+        name: document | {"packages": [_package(one) for one in document.get("packages", ())], "results": rows[name]}
+        for name, document in found.items()
+        if name in rows and builds.key(document) == name
+    }
+
+
+def _package(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one.get(name) for name in ("name", "version", "hash", "external")}
 
 
 @dataclass
@@ -342,6 +361,7 @@ def _repetition(
         "slurm_job": slurm["job"] if (slurm := record.get("slurm")) else None,
         "tool_version": record["tool"]["version"],
         "tool_sha256": record["tool"]["sha256"],
+        "build": record.get("build"),
         "target_source": record["target"]["source"],
         "target_fstype": record["target"]["fstype"],
         "target_layout": record["target"]["layout_is"],

@@ -289,6 +289,34 @@ class Cpus(Strict):
     )
 
 
+class Tools(Strict):
+    """Where the tools come from (docs/tools.md)."""
+
+    provider: Literal["spack", "path"] | None = Field(
+        None,
+        description="`spack`: built from `environment`; `path`: what is on PATH where it is measured. Default: what the"
+        " profile says, spack in profiles/slurm and path in profiles/local.",
+    )
+    environment: Annotated[str, BeforeValidator(_path)] | None = Field(
+        None,
+        description="The file that says what Spack builds. Default: spack.yaml where snakemake is run, or else the one"
+        " that comes with iosweep.",
+    )
+    directory: Annotated[str, BeforeValidator(_path)] = Field(
+        "tools",
+        description="Where it is built: a directory that all nodes see, and not on the target. A relative path counts"
+        " from where snakemake is run. Default: tools.",
+    )
+    spack: Annotated[str, BeforeValidator(_path)] | None = Field(
+        None,
+        description="Directory of the Spack that builds. Default: that of SPACK_ROOT, else that on PATH, else a clone"
+        " of the release that iosweep is tried with.",
+    )
+    mirror: Annotated[str, BeforeValidator(_path)] | None = Field(
+        None, description="A directory that `iosweep tools mirror` has made; then nothing is fetched from a network."
+    )
+
+
 class Repetitions(Strict):
     """How often a point is measured: at least `min`, then until the interval is narrow enough, at most `max`."""
 
@@ -515,6 +543,7 @@ def campaign_model() -> type[Strict]:
             ),
         ),
         "cpus": (Cpus, Field(default_factory=Cpus, description=Cpus.__doc__)),
+        "tools": (Tools, Field(default_factory=Tools, description=Tools.__doc__)),
         "allocation": (
             Literal["per_node_count", "campaign"],
             Field(

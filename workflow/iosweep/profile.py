@@ -64,6 +64,7 @@ class Profile:
     limit_min: int | None = None
     memory_mb: int = 0
     launcher: str = "direct"
+    tools: str = "path"
     slurm: bool = True
     requeues: bool = True
     keys: frozenset[str] = frozenset()
@@ -104,6 +105,7 @@ def read(directory: Path) -> Profile:
         limit_min=limit if isinstance(limit, int) else None,
         memory_mb=int(memory) if memory.isdigit() else _mb(right.get("mem")),
         launcher=str(resources.get("launcher") or "direct"),
+        tools=str(right.get("tools") or "path"),
         slurm=slurm,
         requeues=not found.get("slurm-no-requeue"),
         keys=frozenset(map(str, found)),

@@ -37,9 +37,9 @@ def _stamp(path: str) -> tuple[int, ...]:
 
 
 @cache
-def sha256(tool: str) -> str | None:
-    """Hash of the binary that PATH finds for a tool, or None. Starts nothing."""
-    path = shutil.which(tools()[tool].program)
+def sha256(tool: str, search: str | None = None) -> str | None:
+    """Hash of a tool's binary, or None. `search`: directories in place of PATH. Starts nothing."""
+    path = shutil.which(tools()[tool].program, path=search)
     return None if path is None else hash_of(path)
 
 
@@ -67,9 +67,12 @@ class Unusable:
     lasting: bool
 
 
-def find(tool: Tool, run: Callable[[list[str], float], Completed]) -> Program | Unusable:
-    """The program of a tool; `run` starts a command with a time limit in seconds (Agent.run)."""
-    path = shutil.which(tool.program)
+def find(tool: Tool, run: Callable[[list[str], float], Completed], search: str | None = None) -> Program | Unusable:
+    """The program of a tool; `run` starts a command with a time limit in seconds (Agent.run). `search`: directories in
+    place of PATH, those of tools that Spack has built."""
+    path = shutil.which(tool.program, path=search)
+    if path is None and search is not None:
+        return Unusable(f"{tool.program} is not among the tools that Spack has built; add it to specs", lasting=True)
     if path is None:
         return Unusable(f"{tool.program} is not on PATH; get it with {tool.get_it}", lasting=True)
     stamp = _stamp(path)
@@ -85,4 +88,4 @@ def find(tool: Tool, run: Callable[[list[str], float], Completed]) -> Program | 
     version = printable(tool.version(done.stdout.decode("utf-8", "replace"))[:100])
     if wrong := tool.unfit(version):
         return Unusable(f"{path} cannot be used: {wrong}; get another with {tool.get_it}", lasting=True)
-    return Program(path, sha256(tool.name) or "", version, stamp)
+    return Program(path, sha256(tool.name, search) or "", version, stamp)

@@ -55,6 +55,7 @@ class Context:
     target: Mapping[str, Any]  # which file system it is
     exclusive: Mapping[str, Any]  # enforced, evidence
     pinning: pinning.Pinning
+    build: str  # key of the build document of the programs (builds.py)
 
 
 def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Result, dict[str, Judged]]:
@@ -115,6 +116,7 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
         "launcher": {"name": c.commands.launcher.name, **(asdict(hydra) if (hydra := c.commands.mpiexec) else {})},
         "slurm": _job(c),
         "bound": pinning.bound(c.plan.cpus, c.commands.launcher.allocated, tool.mpi),
+        "build": c.build,
         "tool": {"path": program.path, "sha256": program.sha256, "version": program.version},
         "target": {**c.target, **c.directory.recorded()},
         "environment": node.environment(),

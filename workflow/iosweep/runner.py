@@ -7,13 +7,27 @@ import os
 import random
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from iosweep import exclusive, forecast, licences, manifest, node, pinning, preflight, process, progress, slurm, target
+from iosweep import (
+    builds,
+    exclusive,
+    forecast,
+    licences,
+    manifest,
+    node,
+    pinning,
+    preflight,
+    process,
+    progress,
+    slurm,
+    target,
+)
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.causes import cause
 from iosweep.command import Commands, lacking_pmi, needs_mpiexec
@@ -23,12 +37,14 @@ from iosweep.filesets import FileSets
 from iosweep.forecast import repetition_cost
 from iosweep.launch import Launcher, Mpiexec, candidates
 from iosweep.pace import set_rate
-from iosweep.plan import Allocation, Plan
+from iosweep.plan import Allocation, Plan, Point
 from iosweep.programs import Program, Unusable, find, hash_of, sha256
 from iosweep.repetition import Context, Judged, LeftBehind, Replaced, StoreFailed
 from iosweep.repetition import measure as measure_repetition
+from iosweep.spack import built
+from iosweep.spack.built import Built, on_target
 from iosweep.stopping import stoppable
-from iosweep.store import Held, Result, Store
+from iosweep.store import Held, Result, Store, write
 from iosweep.submission import JOB_RESERVE_S
 from iosweep.tools import tools
 from iosweep.units import human_count, human_duration, human_size
@@ -75,14 +91,22 @@ def measure(
     only: str | None,
     works_for: Sequence[int] = (),
     job: slurm.Job | None = None,
+    tools_file: Path | None = None,
 ) -> None:
     """Measure what is left of an allocation, then write its manifest.
 
     `works_for`: processes whose end ends the measurement. `job`: the Slurm job that we are in, on its first node.
+    `tools_file`: the tools.json of those that Spack has built; without it they are looked for on PATH.
     Raises Refusal where it cannot go on, Stopped after a signal; what was measured until then is stored.
     """
     allocation = next(a for a in plan.allocations if a.name == name)
     store = Store(results)
+    try:
+        tools_built = built.read(tools_file, copied=True) if tools_file else None
+    except built.Unusable as error:
+        raise Refusal(REFUSED, str(error)) from None
+    if tools_file and not tools_built:
+        raise Refusal(REFUSED, f"{tools_file}, which says what was built, is not there")
     process.adopt_orphans()
     node.forget_secrets()
     node.keep_hwloc_still()
@@ -91,7 +115,7 @@ def measure(
     with _named(plan), stoppable(works_for), Agent(plan.target["deadline"]) as agent:
         with store.locked(job.id if job else None, slurm.lives), _crew(plan, allocation, job) as crew:
             try:
-                _measure(plan, allocation, store, agent, launcher, watcher, only, job, crew)
+                _measure(plan, allocation, store, agent, launcher, watcher, only, job, crew, tools_built)
             finally:
                 shutil.rmtree(store.path / SCRATCH, ignore_errors=True)
         store.set_refusal(allocation.name, None)
@@ -173,9 +197,18 @@ def _measure(
     only: str | None,
     job: slurm.Job | None,
     crew: Crew | None,
+    tools_built: Built | None,
 ) -> None:
-    found, hydra = _programs(allocation, store, agent, launcher, watcher)
-    here = progress.Here({t: p.sha256 for t, p in found.items()}, launcher, mpiexec=candidates())
+    search = tools_built.search if tools_built else None
+    found, hydra = _programs(allocation, store, agent, launcher, watcher, search)
+    if tools_built and (other := [p.path for t, p in found.items() if p.sha256 != tools_built.hashes().get(t)]):
+        raise Refusal(
+            REFUSED,
+            f"{other[0]} is not the file that {tools_built.file} says; remove {tools_built.file}, and the next run"
+            " verifies the tools anew",
+            lasting=True,
+        )
+    here = progress.Here({t: p.sha256 for t, p in found.items()}, launcher, mpiexec=candidates(search))
     done = store.results()
     if not progress.left(plan, done, store.missing(), here, only).get(allocation.name):
         with contextlib.suppress(TargetHangs, TargetError, target.Refused, exclusive.Busy, exclusive.Unusable):
@@ -189,6 +222,8 @@ def _measure(
         _spare_root(plan, done, facts)
         if not on_results_disk:
             watcher.say("note: the target is on the root file system")
+    if tools_built:
+        _spare_tools(facts, tools_built, agent, plan, job, watcher)
     if on_results_disk:
         watcher.say("note: the results are on the file system under test")
     lock, identity = plan.target["lock"], exclusive.identity(facts)
@@ -201,10 +236,23 @@ def _measure(
         for note in (exclusion.note, None if exclusion.enforced else exclusion.evidence):
             if note:
                 watcher.say(f"note: {note}")
-        session = _Session(plan, allocation, store, agent, watcher, only, here, done, job)
+        session = _Session(plan, allocation, store, agent, watcher, only, here, done, job, tools_built)
         commands = Commands(agent, launcher, store.path / SCRATCH, hydra, found, job.id if job else None, crew)
         session.begin(facts, found, commands, exclusion)
         session.measure()
+
+
+def _spare_tools(
+    facts: Mapping[str, Any], tools_built: Built, agent: Agent, plan: Plan, job: slurm.Job | None, watcher: Watcher
+) -> None:
+    """See that the tools are not on the file system under test: the login node may not have seen that."""
+    directory = tools_built.file.absolute().parent.parent
+    there = _identified(agent, "tools.directory", str(directory))
+    if wrong := on_target(facts, there, directory, job is not None, plan.campaign):
+        refused, sentence = wrong
+        if refused:
+            raise Refusal(REFUSED, sentence, lasting=True)
+        watcher.say(f"note: {sentence}")
 
 
 def _spare_root(plan: Plan, done: Mapping[str, Mapping[int, Result]], facts: Mapping[str, Any]) -> None:
@@ -244,7 +292,9 @@ class _Session:
         here: progress.Here,
         done: dict[str, dict[int, Result]],
         job: slurm.Job | None,
+        tools_built: Built | None,
     ):
+        self._tools_built = tools_built
         self._plan, self._allocation, self._store, self._agent = plan, allocation, store, agent
         self._watcher, self._only, self._here = watcher, only, here
         self._points = {p.id: p for p in allocation.points}
@@ -268,6 +318,8 @@ class _Session:
         pinned = self._pinned(nodes, commands.crew)
         commands = replace(commands, pinning=pinned)
         todo = self._left()
+        if note := _other_builds(self._done, self._points, todo, found):
+            self._watcher.say(note)
         self._watcher.begin(
             self._allocation, sum(map(len, todo.values())), sum(self._cost_s[p] * len(n) for p, n in todo.items())
         )
@@ -301,7 +353,20 @@ class _Session:
             {k: facts[k] for k in ("source", "fstype", "fsid")},
             {"enforced": exclusion.enforced, "evidence": exclusion.evidence},
             pinned,
+            self._keep_build(found, commands.mpiexec),
         )
+
+    def _keep_build(self, found: Mapping[str, Program], hydra: Mpiexec | None) -> str:
+        """Keep with the results what they are measured with; returns the key of its document."""
+        document = self._tools_built.document if self._tools_built else builds.of_path(found, hydra)
+        key = builds.key(document)
+        self._store.put("builds", key, document)
+        if self._tools_built:
+            for name in ("spack.yaml", "spack.lock"):
+                copy = self._store.path / "builds" / f"{key}.{name}"
+                if not copy.exists():
+                    write(copy, (self._tools_built.file.parent / "environment" / name).read_bytes())
+        return key
 
     def _pinned(self, nodes: Mapping[str, Mapping[str, Any]], crew: Crew | None) -> pinning.Pinning:
         """Which CPUs ranks are bound to; we keep to the usable ones ourselves. Points with more ranks are missing.
@@ -346,13 +411,15 @@ class _Session:
                 facts, self._agent.call("space", directory), programs, reserved_cpus=self._plan.cpus["reserved"]
             )
             return {known["host"]: known}
-        builds = {name: program.sha256 for name, program in found.items()}
+        hashes = {name: program.sha256 for name, program in found.items()}
         try:
             seen = crew.call("facts", directory, programs, self._plan.cpus["reserved"])
         except target.Refused as error:  # on one of them: another job may be given other nodes
             raise Refusal(REFUSED, str(error)) from None
         for host, told in seen.items():
-            if wrong := preflight.differs(facts, told["target"], builds, told["builds"]):
+            if wrong := preflight.differs(facts, told["target"], hashes, told["builds"]):
+                if self._tools_built and told["builds"] != hashes:
+                    wrong += f"; is tools.directory ({self._tools_built.file.parent.parent}) mounted there?"
                 # another job may be given other nodes
                 raise Refusal(REFUSED, f"{host} is not as {crew.hosts[0]}: {wrong}")
         ours = str((self._store.path / "plans" / f"{self._plan.digest}.json").absolute())
@@ -462,6 +529,25 @@ class _Session:
             )
 
 
+def _other_builds(
+    done: Mapping[str, Mapping[int, Result]],
+    points: Mapping[str, Point],
+    todo: Mapping[str, Sequence[int]],
+    found: Mapping[str, Program],
+) -> str | None:
+    """Which results are measured again because their tool is another one now, in a sentence; None where none is."""
+    stale = Counter(
+        points[id].tool
+        for id, numbers in todo.items()
+        for number in numbers
+        if (result := done.get(id, {}).get(number))
+        and (program := found.get(points[id].tool))
+        and result.tool_sha256 != program.sha256
+    )
+    many = ", ".join(f"{human_count(count, 'result')} of {tool}" for tool, count in sorted(stale.items()))
+    return f"measured again, for they are of another build: {many}" if stale else None
+
+
 def _shared(directory: Directory, crew: Crew) -> None:
     """See that every node sees our directory. Each node may have a file system of its own by the same name.
 
@@ -516,13 +602,16 @@ def results_device(results: Path) -> int:
 
 
 def _programs(
-    allocation: Allocation, store: Store, agent: Agent, launcher: Launcher, watcher: Watcher
+    allocation: Allocation, store: Store, agent: Agent, launcher: Launcher, watcher: Watcher, search: str | None
 ) -> tuple[dict[str, Program], Mpiexec | None]:
-    """The tools that are here, and what starts their ranks. Points that lack something are recorded as missing."""
-    asked = {name: find(tools()[name], agent.run) for name in sorted({p.tool for p in allocation.points})}
+    """The tools that are here, and what starts their ranks. Points that lack something are recorded as missing.
+
+    `search`: directories in place of PATH.
+    """
+    asked = {name: find(tools()[name], agent.run, search) for name in sorted({p.tool for p in allocation.points})}
     found = {name: program for name, program in asked.items() if isinstance(program, Program)}
     mpi_tools = [tools()[name] for name in found]
-    hydra, pmi = needs_mpiexec(launcher, mpi_tools), lacking_pmi(launcher, mpi_tools)
+    hydra, pmi = needs_mpiexec(launcher, mpi_tools, search), lacking_pmi(launcher, mpi_tools)
     said: dict[str, None] = {}
     for point in allocation.points:
         program, reason = asked[point.tool], ""
@@ -531,11 +620,11 @@ def _programs(
             needs, reason = lacks
         elif isinstance(program, Unusable):
             needs, reason = (
-                {"tool": point.tool, "sha256": sha256(point.tool) if program.lasting else None},
+                {"tool": point.tool, "sha256": sha256(point.tool, search) if program.lasting else None},
                 program.reason,
             )
         elif isinstance(hydra, str) and tools()[point.tool].mpi:
-            needs, reason = {"mpiexec": candidates()}, f"the launcher {launcher.name} cannot be used: {hydra}"
+            needs, reason = {"mpiexec": candidates(search)}, f"the launcher {launcher.name} cannot be used: {hydra}"
         elif pmi and tools()[point.tool].mpi:
             needs, reason = {"launcher": launcher.name}, pmi
         store.set_missing(point.id, needs, reason)

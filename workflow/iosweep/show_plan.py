@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,13 @@ from rich.table import Table
 
 from iosweep import forecast, layout, plan, profile, quota, room, submission, target
 from iosweep.agent import Agent, TargetError, TargetHangs
+from iosweep.config import Config
 from iosweep.launch import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.models import unknown
 from iosweep.programs import sha256
 from iosweep.repetition import tool_commands
 from iosweep.report import node_check
+from iosweep.spack import asked, built
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_size
 from iosweep.yamlfile import ConfigError, Problem
@@ -73,8 +75,21 @@ def where(chosen: profile.Profile | None, name: str | None) -> Where:
     return Where(known[name], site, told=True)
 
 
-def table(made: plan.Plan, place: Where) -> int:
-    """Print the plan and what it takes; 1 if it cannot fit the target, as far as that can be seen from here."""
+def from_spack(configured: Config) -> Collection[str]:
+    """Tools that Spack has built; none before that. Raises ConfigError."""
+    where = asked.read(configured).place
+    try:
+        there = built.read(where.file)
+    except built.Unusable as error:
+        raise ConfigError([configured.documents[0].problem(("tools",), str(error))]) from None
+    return there.hashes() if there else ()
+
+
+def table(made: plan.Plan, place: Where, from_spack: Collection[str] | None = None) -> int:
+    """Print the plan and what it takes; 1 if it cannot fit the target, as far as that can be seen from here.
+
+    `from_spack`: tools that Spack has built, where they come from it.
+    """
     cost = forecast.of(made)
     console = Console()
     points = Table("sweep", "tool", "points", "repetitions", "phases", box=None, pad_edge=False, header_style="bold")
@@ -125,22 +140,31 @@ def table(made: plan.Plan, place: Where) -> int:
         f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
         highlight=False,
     )
-    for sentence in [*_missing(made, place), *_checked(made)]:
+    for sentence in [*_missing(made, place, from_spack), *_checked(made)]:
         print(sentence)
     fits, said = room_for(made, cost)
     print(f"space on the target: {said}" if fits is not False else said, file=sys.stderr if fits is False else None)
     return int(fits is False)
 
 
-def _missing(made: plan.Plan, place: Where) -> list[str]:
+def _missing(made: plan.Plan, place: Where, from_spack: Collection[str] | None) -> list[str]:
     """What points lack on this machine, with this launcher. Starts nothing."""
-    used = map(tools().get, sorted({p.tool for p in made.points}))
+    used = [tools()[name] for name in sorted({p.tool for p in made.points})]
     there = " where nodes lack it, too" if place.site else ""
-    absent = [
-        f"will be missing{there}: {tool.program} is not on PATH here; get it with {tool.get_it}"
-        for tool in used
-        if tool and not sha256(tool.name)
-    ]
+    if from_spack is None:
+        absent = [
+            f"will be missing{there}: {tool.program} is not on PATH here; get it with {tool.get_it}"
+            for tool in used
+            if not sha256(tool.name)
+        ]
+    elif not from_spack:
+        absent = ["tools: Spack builds them first; `snakemake tools` does that alone"]
+    else:
+        absent = [
+            f"will be missing: {tool.program} is not among the tools that Spack has built; add it to specs"
+            for tool in used
+            if tool.name not in from_spack
+        ]
     lacks = dict.fromkeys(lack for point in made.points if (lack := place.lacks(point)))
     return [*absent, *lacks]
 

@@ -29,12 +29,14 @@ _COMMENT = "rule_measure_wildcards_{campaign}_"
 
 #: Names in a profile's default-resources: those that a site fills in, ours, and what the executor and Snakemake know.
 _NAMES = (
-    *("slurm_partition", "slurm_account", "runtime", "mem_mb", "licenses", "launcher", "scheduler"),
+    *("slurm_partition", "slurm_account", "runtime", "mem_mb", "licenses", "launcher", "scheduler", "tools"),
     *("constraint", "qos", "gres", "gpu", "gpu_model", "cpus_per_gpu", "cpus_per_task", "mem_mb_per_cpu"),
     *("slurm_cluster", "cluster", "clusters", "mem", "mem_mib", "disk", "disk_mb", "disk_mib", "tmpdir"),
 )
 #: The executor's as well, and the workflow's to set.
 _OURS = ("nodes", "tasks", "tasks_per_node", "tasks_per_gpu", "mpi", "slurm_extra")
+#: Where tools come from, if the configuration does not say it.
+PROVIDERS = ("spack", "path")
 #: What people write, where the nearest name is another one.
 _MEANT = {"time": "runtime", "walltime": "runtime", "memory": "mem_mb"} | {"mpirun": "mpiexec", "hydra": "mpiexec"}
 
@@ -65,6 +67,9 @@ def wrong(resources: Mapping[str, object]) -> dict[str, str]:
     if launcher not in SLURM_LAUNCHERS:
         what = "there is none" if launcher is None else f"unknown launcher `{launcher}`"
         found["launcher"] = f"{what}{_near(str(launcher), SLURM_LAUNCHERS)} (known: {', '.join(SLURM_LAUNCHERS)})"
+    if (provider := resources.get("tools", "path")) not in PROVIDERS:
+        near = _near(str(provider), PROVIDERS)
+        found["tools"] = f"`{provider}` is unknown{near} (known: {', '.join(PROVIDERS)})"
     if scheduler != "slurm":
         found["scheduler"] = 'write scheduler="slurm"; the workflow would take the cluster for one machine'
     return found

@@ -57,6 +57,15 @@ def chosen_site():
     return submission.site(given, partial(profile.place, sys.argv[1:]))
 
 
+def chosen_provider():
+    provider = in_profile("tools") or "path"
+    if provider not in submission.PROVIDERS:
+        raise WorkflowError(
+            f"profile: tools: `{provider}` is unknown (known: {', '.join(submission.PROVIDERS)})"
+        )
+    return provider
+
+
 def sayable(function, *arguments):
     try:
         return function(*arguments)
@@ -72,10 +81,17 @@ def asked():
     return frame.f_locals.get("args") if frame else None
 
 
-CONFIG, ONLY, LAUNCHER = (
+def only_tools():
+    # Asked for is that the tools are built, and nothing that measures.
+    args = asked()
+    return bool(args) and list(args.targets or ()) == ["tools"]
+
+
+CONFIG, ONLY, LAUNCHER, PROVIDER = (
     chosen_configuration(),
     chosen_points(),
     in_profile("launcher") or "direct",
+    chosen_provider(),
 )
 RESULTS = Path("results")
 SITE = sayable(chosen_site)  # None on this machine alone
@@ -91,16 +107,22 @@ if SITE and workflow.is_main_process:
 def campaign_now():
     if not workflow.is_main_process:
         # On a node: what the job was sent with, for the configuration may be another one by now.
-        if plan_file := dag.sent_plan(getattr(asked(), "wait_for_files", None) or ()):
-            return sayable(dag.sent, plan_file, RESULTS, LAUNCHER, ONLY, SITE)
-    return sayable(dag.load, CONFIG, RESULTS, LAUNCHER, ONLY, SITE)
+        plan_file, tools = dag.sent_files(
+            getattr(asked(), "wait_for_files", None) or ()
+        )
+        if plan_file:
+            return sayable(dag.sent, plan_file, RESULTS, LAUNCHER, ONLY, SITE, tools)
+    return sayable(dag.load, CONFIG, RESULTS, LAUNCHER, ONLY, SITE, PROVIDER)
 
 
 CAMPAIGN = campaign_now()
 STORE = Store(CAMPAIGN.results)
 TEXT = dag.Texts(CAMPAIGN)
 # Not a parameter: what was measured does not depend on it, and a run without it must not do anything again.
+BUILDS_ONLY = only_tools()
 ONLY_THESE = ["--only", ONLY] if ONLY else []
+# What Spack builds, for the jobs to measure with. None: they look on PATH.
+TOOLS = [CAMPAIGN.tools_file] if CAMPAIGN.tools_file else []
 # Names and text are UTF-8, whatever the locale, and modules are ours, whatever lies in the working directory.
 IOSWEEP = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep.cli"]
 
@@ -114,7 +136,7 @@ def report_what_is_there():
     # Without the figures: after Ctrl-C nobody wants to wait for them.
     for step in (["merge", CAMPAIGN.plan_file], ["page", CAMPAIGN.results]):
         if not CAMPAIGN.plan_file.exists():
-            break
+            return
         if subprocess.run([*IOSWEEP, *step], check=False).returncode:
             return
     show_headline()

@@ -43,7 +43,8 @@ RESOURCES = (
 # is a wildcard because Slurm shows the wildcards of a job, and pending.py knows them by it.
 rule measure:
     input:
-        CAMPAIGN.plan_file,
+        plan=CAMPAIGN.plan_file,
+        tools=TOOLS,
     output:
         RESULTS
         / "{campaign}"
@@ -70,7 +71,7 @@ rule measure:
         + (" {resources.runtime}" if SITE else "")
         + "}"
     shell:
-        "{params.iosweep:q} {rule} {input:q} --allocation {wildcards.allocation:q} --manifest {output:q}"
+        "{params.iosweep:q} {rule} {input.plan:q} --tools {input.tools:q} --allocation {wildcards.allocation:q} --manifest {output:q}"
         " --launcher {params.launcher:q} {params.scheduler:q} {ONLY_THESE:q} --log {log:q} --works-for $PPID"
 
 

@@ -33,7 +33,7 @@ def wait_for_earlier_jobs():
     # Before the store is asked what is left. A lock that is still there is what Snakemake will refuse to run by.
     if Path(".snakemake/locks").is_dir() and any(Path(".snakemake/locks").iterdir()):
         return
-    if not shutil.which("squeue") or not runs():
+    if not shutil.which("squeue") or not runs() or only_tools():
         return
     try:
         pending.wait(configuration.read(CONFIG).campaign)

@@ -9,6 +9,7 @@
 | plots.py, captions.py | results -> figures: what stands in them, and what they say (pure) |
 | table.py | results -> the table of results and of checks (pure) |
 | tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
+| builds.py | results -> which builds of the tools they are of, and where these are from (pure) |
 | nodes.py | nodes -> what they share and what they differ by (pure) |
 | cpus.py | nodes and results -> pictures of their CPUs, what is wrong with them, what was proven (pure) |
 | node_check.py | the suite node-check -> nodes side by side, and which stands out (pure) |

@@ -84,6 +84,8 @@ def notes(
             yield "p99: median of the repetitions' 99th percentiles."
     for _, text in words.unlike_hosts(drawable):
         yield text
+    for text in words.unlike_builds(drawable):
+        yield text[0].upper() + text[1:]
     if strangers:
         ran = f"Diamonds: {words.plural(len(strangers), 'result')} of nodes that the largest count did not have"
         yield f"{ran} ({words.hosts(set().union(*strangers))}), so that a difference may be the nodes'."

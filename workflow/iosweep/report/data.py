@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from iosweep.tools import tools
 
 #: One row of a table: column name (iosweep.columns) -> value, None where there is none.
 Row = Mapping[str, Any]
@@ -16,7 +19,7 @@ Row = Mapping[str, Any]
 class Campaign:
     """One `results/<campaign>/` in memory."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # with `tool_build`: which build of its tool a row is of; None where nothing was measured
     checks: tuple[Row, ...]
     nodes: tuple[Row, ...]
     about: Mapping[str, Any]  # campaign.json
@@ -27,15 +30,38 @@ def load(results: Path) -> Campaign:
 
     Raises FileNotFoundError, naming the file, when merge has not written there.
     """
+    rows = _table(results / "results.parquet")
+    about = json.loads((results / "campaign.json").read_text(encoding="utf-8"))
+    _tell_apart(rows, about["builds"])
     return Campaign(
-        rows=_table(results / "results.parquet"),
+        rows=rows,
         checks=_table(results / "checks.parquet"),
         nodes=_table(results / "nodes.parquet"),
-        about=json.loads((results / "campaign.json").read_text(encoding="utf-8")),
+        about=about,
     )
 
 
-def _table(path: Path) -> tuple[Row, ...]:
+def _table(path: Path) -> tuple[dict[str, Any], ...]:
     import pyarrow.parquet as parquet
 
     return tuple(parquet.read_table(path, partitioning=None).to_pylist())
+
+
+def _tell_apart(rows: Iterable[dict[str, Any]], builds: Mapping[str, Any]) -> None:
+    """Give rows the name of their tool's build: the key of the first build document that has it.
+
+    A document that differs because of another tool does not make it another build: its binary does, and the MPI of one
+    whose threads are ranks.
+    """
+    names: dict[tuple[Any, ...], str] = {}  # what a build is known by -> its name
+
+    @cache
+    def name(tool: str, sha256: str | None, build: str | None) -> str | None:
+        if sha256 is None:
+            return None
+        mpi = builds.get(build, {}).get("mpi") if build and (found := tools().get(tool)) and found.mpi else None
+        known_by = (tool, sha256, mpi and mpi["path"], mpi and mpi["version"])
+        return names.setdefault(known_by, build or f"sha256 {sha256[:12]}")
+
+    for row in rows:
+        row["tool_build"] = name(row["tool"], row["tool_sha256"], row["build"])

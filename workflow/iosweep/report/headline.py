@@ -44,14 +44,24 @@ class Group:
 def groups(results: Sequence[Result]) -> list[Group]:
     """The headline, per conditions: nothing is the best of things that do not compare. Pure."""
     conditions, files = words.conditions(results), _files(results)
+    one, several = _over_nodes(results), words.several_builds(results)
+
+    def place(result: Result) -> str:
+        parts = words.brief(result, one=one), words.of_builds(result) if result.tool in several else ""
+        return ", ".join(filter(None, parts))
+
     found = []
     for kind in ("data", "metadata"):
         of_kind = [result for result in results if result.kind == kind]
         for key in dict.fromkeys((conditions[r.point], files.get(r.point)) for r in of_kind):
             own = [r for r in of_kind if (conditions[r.point], files.get(r.point)) == key]
             title = words.describe(key[0], kind) + (f", {key[1]}" if key[1] else "")
-            found.append(Group(title, tuple(_entries(own, _over_nodes(results)))))
+            found.append(Group(title, tuple(_entries(own, place))))
     return found
+
+
+#: Where a figure was measured, in words.
+Place = Callable[[Result], str]
 
 
 def _over_nodes(results: Sequence[Result]) -> bool:
@@ -69,18 +79,17 @@ def _files(results: Sequence[Result]) -> dict[str, str]:
     return {point: f"files of {words.size(size)}" if size else "empty files" for point, size in sizes.items()}
 
 
-def _entries(results: Sequence[Result], one: bool) -> Iterator[Entry]:
-    """`one`: whether to tell that a figure is of one node."""
+def _entries(results: Sequence[Result], place: Place) -> Iterator[Entry]:
     phases = sorted({result.phase for result in results}, key=phase_order)
     for phase in phases:
-        yield _rate([result for result in results if result.phase == phase], one)
+        yield _rate([result for result in results if result.phase == phase], place)
     for phase in phases:
         found = [r for r in results if r.phase == phase and "latency_mean_s" in r.statistics]
         if phase in _LATENCY_PHASES and found:
-            yield _latency(found, one)
+            yield _latency(found, place)
 
 
-def _rate(results: Sequence[Result], one: bool) -> Entry:
+def _rate(results: Sequence[Result], place: Place) -> Entry:
     phase = results[0].phase
     measured = [result for result in results if result.headline]
     if not measured:
@@ -90,10 +99,10 @@ def _rate(results: Sequence[Result], one: bool) -> Entry:
     units = words.units_of(best.metric, best.kind)
     nodes = best.parameters["nodes"] or 1
     each = f"{words.quantity(_mean(best, best.metric) / nodes, units)} per node" if nodes > 1 else ""
-    return _entry(words.phase(phase), best, best.metric, units, each, one)
+    return _entry(words.phase(phase), best, best.metric, units, each, place)
 
 
-def _latency(results: Sequence[Result], one: bool) -> Entry:
+def _latency(results: Sequence[Result], place: Place) -> Entry:
     """The lowest mean latency at the lowest queue depth, on the fewest nodes: what one I/O costs when nothing is in its
     way."""
 
@@ -105,7 +114,7 @@ def _latency(results: Sequence[Result], one: bool) -> Entry:
     best = _best(shallow, lambda result: -_mean(result, "latency_mean_s"))
     tail = best.typical("latency_p99_s")
     more = "" if tail is None else f"p99 {words.quantity(tail, words.LATENCY)}"
-    return _entry(f"{words.phase(best.phase)} latency", best, "latency_mean_s", words.LATENCY, more, one)
+    return _entry(f"{words.phase(best.phase)} latency", best, "latency_mean_s", words.LATENCY, more, place)
 
 
 def _best(results: Sequence[Result], score: Callable[[Result], float]) -> Result:
@@ -117,14 +126,14 @@ def _mean(result: Result, column: str) -> float:
     return result.statistics[column].mean
 
 
-def _entry(label: str, result: Result, column: str, units: Sequence[words.Unit], more: str, one: bool) -> Entry:
+def _entry(label: str, result: Result, column: str, units: Sequence[words.Unit], more: str, place: Place) -> Entry:
     statistics = result.statistics[column]
     return Entry(
         label=label,
         value=words.quantity(statistics.mean, units),
         more=more,
         spread=", ".join(filter(None, (words.spread(statistics, units), words.over_hosts(result)))),
-        place=words.brief(result, one=one),
+        place=place(result),
         verdict=result.verdict,
         point=result.point,
     )
@@ -150,6 +159,7 @@ def table(results: Path) -> RenderableType:
         parts.append(Text(f"CPUs: {pinned[1]}", style="red" if pinned[0] else ""))
     for in_turn, text in node_check.unlike(campaign, summary):
         parts.append(Text(text, style="" if in_turn else "yellow"))
+    parts += [Text(f"Unlike builds: {text}", style="yellow") for text in words.unlike_builds(summary)]
     stacked = _over_nodes(summary)  # places are longer then, and most figures have a second line anyway
     for group in groups(summary):
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep import store
-from iosweep.report import cpus, headline, node_check, nodes, spec, table, tables, words
+from iosweep.report import builds, cpus, headline, node_check, nodes, spec, table, tables, words
 from iosweep.report.data import Campaign, load
 from iosweep.report.plots import Figure, figures
 from iosweep.report.summary import VERDICTS, Result, count_points, count_results, summarise
@@ -85,7 +85,7 @@ def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
         "measured": _span(row["started"] for row in campaign.rows if row["started"]),
         "hosts": _hosts(results),
         "targets": _distinct(campaign.rows, "target_fstype", "target_source"),
-        "tools": _versions(campaign.rows),
+        "tools": builds.programs(campaign),
         "counts": counts,
         "points": count_points(results),
         "shares": _shares(counts),
@@ -100,6 +100,7 @@ def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
         "pinned": cpus.in_brief(campaign),
         "lacking": words.lacking(results),
         "unlike": node_check.unlike(campaign, results),
+        "unlike_builds": list(words.unlike_builds(results)),
         "headline": headline.groups(results),
         "latencies": any("latency_mean_s" in result.statistics for result in results),
     }
@@ -125,7 +126,7 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "checks": table.summarise_checks(campaign.checks),
         "cpus": cpus.of(campaign),
         "nodes": nodes.of(campaign),
-        "binaries": _distinct(campaign.rows, "tool", "tool_version", "tool_sha256"),
+        "builds": builds.of(campaign, results),
         "jobs": [_job(job) for job in campaign.about["jobs"]],
         "exclusion": table.exclusion(campaign.checks),
     }
@@ -197,11 +198,6 @@ def _read(name: str) -> str:
 def _distinct(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
     """Distinct values of some columns, in order of appearance, without rows where the last one is absent."""
     return list(dict.fromkeys(tuple(row[c] for c in columns) for row in rows if row[columns[-1]] is not None))
-
-
-def _versions(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Tools with their versions."""
-    return [words.program(tool, version) for tool, version in _distinct(rows, "tool", "tool_version")]
 
 
 def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:

@@ -91,6 +91,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None) -> Figure | None:
     bars = _bars(drawable, quantity)
     ends = _ends(cut, drawable) if cut.x == "nodes" else None
     strangers = None if ends is None else [s for r in drawable if (s := _strangers(r, ends[_line(r, cut)][1]))]
+    several = bool(words.several_builds(drawable))
     panels: list[Panel] = []
     marks: list[dict[str, Any]] = []
     for title, inside in _panels(cut, results, phase):
@@ -98,7 +99,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None) -> Figure | None:
             # Panels of one phase share unit and axis, so that they compare at a glance.
             panel, unit = _panel(title, results if phase else inside, quantity, lines, bars)
             for result in inside:
-                marks += _marks(result, cut, lines, bars, unit, len(panels), ends)
+                marks += _marks(result, cut, lines, bars, unit, len(panels), ends, several)
             panels.append(panel)
     return Figure(
         name=captions.name(cut, quantity, phase),
@@ -181,9 +182,19 @@ def _panel(
 
 
 def _marks(
-    result: Result, cut: Slice, lines: Mapping[str, str], bars: str, unit: Unit, panel: int, ends: Ends | None
+    result: Result,
+    cut: Slice,
+    lines: Mapping[str, str],
+    bars: str,
+    unit: Unit,
+    panel: int,
+    ends: Ends | None,
+    several: bool,
 ) -> Iterator[dict[str, Any]]:
-    """The marks of one result; without a figure, a mark without height, at which the line breaks."""
+    """The marks of one result; without a figure, a mark without height, at which the line breaks.
+
+    `several`: whether the figure's results are of several builds.
+    """
     place = {
         "panel": panel,
         "x": result.parameters[cut.x],
@@ -195,6 +206,9 @@ def _marks(
         yield from ({**place, "measure": measure, "y": None} for measure in lines)
     units = _units(result, lines)
     axes = [axis for axis in (cut.x, cut.colour, cut.facet) if axis]
+    what = [words.named(axis, result.parameters[axis]) for axis in axes]
+    if several:
+        what.append(words.of_builds(result))
     for measure, statistics in found:
         low, high = interval(statistics, bars)
         y = statistics.median if measure == "p99" else statistics.mean
@@ -209,7 +223,7 @@ def _marks(
             "high": high / unit.size,
             "value": words.quantity(y, units),
             "spread": words.spread(statistics, units, interval=measure != "p99"),
-            "what": ", ".join(words.named(axis, result.parameters[axis]) for axis in axes),
+            "what": ", ".join(what),
             "point": result.point,
         }
 

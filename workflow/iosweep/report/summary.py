@@ -130,6 +130,13 @@ class Result:
         """Whether its repetitions went round the nodes of an allocation."""
         return _in_turn(self.rows)
 
+    @property
+    def builds(self) -> tuple[str, ...]:
+        """Builds of the tool that its figures come from, in order of appearance; without figures, those that ran."""
+        found = [row for row in self.rows if row.get("tool_build")]
+        counted = [row for row in found if row["verdict"] in COUNTED]
+        return tuple(dict.fromkeys(row["tool_build"] for row in counted or found))
+
     def typical(self, column: str) -> float | None:
         """The figure to show for a column: mean of the repetitions, for a percentile their median."""
         statistics = self.statistics.get(column)

@@ -170,6 +170,8 @@ def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
     columns.append({"key": "n", "title": "n", "type": "count"})
     if any(result.host_sets > 1 for result in results):
         columns.append({"key": "hosts", "title": "hosts", "type": "count"})
+    if words.several_builds(results):
+        columns.append({"key": "build", "title": "build", "type": "text"})
     for name, (title, unit, _) in _FIGURES.items():
         if any(name in result.statistics for result in results):
             columns.append({"key": name, "title": title, "unit": unit, "type": "number"})
@@ -196,6 +198,7 @@ def _cell(result: Result, key: str) -> Any:
         "tool": words.tool(result.tool),
         "n": result.used,
         "hosts": len(result.hosts) or None,
+        "build": ", ".join(result.builds) or None,
         "point": result.point,
     }[key]
 
@@ -209,7 +212,9 @@ def _details(result: Result, open_checks: Mapping[tuple[Any, ...], list[int]], t
         "reasons": list(result.reasons),
         "repetitions": [_repetition(row) for row in result.rows if row["repetition"] is not None],
         "where": {
-            row["repetition"]: [texts.setdefault(where, len(texts))] for row in result.rows if (where := _where(row))
+            row["repetition"]: [texts.setdefault(where, len(texts))]
+            for row in result.rows
+            if (where := _where(row, told=len(result.builds) > 1))
         },
         "checks": {
             row["repetition"]: found
@@ -248,10 +253,12 @@ def _repetition(row: Row) -> list[Any]:
     ]
 
 
-def _where(row: Row) -> str:
-    """`on node[01-04], 32 processes seen on each, Slurm job 104`; "" for what was not measured."""
+def _where(row: Row, told: bool = False) -> str:
+    """`on node[01-04], 32 processes seen on each, Slurm job 104`; "" for what was not measured. `told`: with which
+    build, too."""
     hosts, seen = words.hosts(hosts_of(row)), _processes(row)
     parts = [f"on {hosts}" if hosts else "", seen, f"Slurm job {row['slurm_job']}" if row["slurm_job"] else ""]
+    parts.append(f"build {row['tool_build']}" if told and row["tool_build"] else "")
     return ", ".join(part for part in parts if part)
 
 

@@ -277,6 +277,8 @@ def _notes(results: Sequence[Result]) -> Iterator[str]:
     """What is not valid, and why; and what is a mean over unlike things."""
     for _, text in words.unlike_hosts(results):
         yield text
+    for text in words.unlike_builds(results):
+        yield text[0].upper() + text[1:]
     for verdict in ("suspect", "invalid", "missing"):
         own = [result for result in results if result.verdict == verdict]
         if own:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -214,9 +215,14 @@ def tool(name: str) -> str:
     return _TOOL_TITLES.get(name, name)
 
 
-def program(name: str, version: str) -> str:
-    """A tool with its version, as `fio-3.33` and `IOR 4.0.0`: some give their name with it."""
-    return version if name in version.lower() else f"{tool(name)} {version}"
+def program(name: str, told: str) -> str:
+    """A tool with its version: `fio 3.33`, `IOR 4.0.0`."""
+    return f"{tool(name)} {version(name, told)}"
+
+
+def version(name: str, told: str) -> str:
+    """The version alone; some tools give their name with it, as in `fio-3.33`."""
+    return told.removeprefix(f"{name}-")
 
 
 #: What no figure and no headline mixes (tool, write_mode, data, o_direct).
@@ -274,6 +280,11 @@ def some(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:most])} and {more:,} more"
 
 
+def listing(texts: Sequence[str]) -> str:
+    """`fio, IOR and mdtest`."""
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+
+
 def natural(name: str) -> list[tuple[int, str]]:
     """Sorting key: node2 before node10."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
@@ -324,6 +335,33 @@ def unlike_hosts(results: Iterable[Result]) -> Iterator[tuple[bool, str]]:
                 yield True, f"{over}, which took turns: the spread includes what they differ by."
             else:
                 yield False, f"{over}, which may differ: there is no confidence interval."
+
+
+def unlike_builds(results: Sequence[Result]) -> Iterator[str]:
+    """What is to know of results of several builds of a tool."""
+    for name in several_builds(results):
+        own = [result for result in results if result.tool == name]
+        counts = Counter(build for result in own for build in result.builds)
+        versions = {
+            row["tool_build"]: version(name, row["tool_version"]) for r in own for row in r.rows if row["tool_build"]
+        }
+        which = listing([f"{versions[b]} of build {b} ({plural(count, 'result')})" for b, count in counts.items()])
+        mixed = sum(len(result.builds) > 1 for result in own)
+        means = f" {plural(mixed, 'result is a mean', 'results are means')} over several of them." if mixed else ""
+        yield f"results of {len(counts)} builds of {tool(name)}, which may differ: {which}.{means}"
+
+
+def several_builds(results: Iterable[Result]) -> list[str]:
+    """Tools whose results are of several builds."""
+    found: dict[str, set[str]] = {}
+    for result in results:
+        found.setdefault(result.tool, set()).update(result.builds)
+    return [name for name, builds in found.items() if len(builds) > 1]
+
+
+def of_builds(result: Result) -> str:
+    """`build 3fa9c1d2e0ab`; "" where it is not known."""
+    return " and ".join(f"build {name}" for name in result.builds)
 
 
 def over_hosts(result: Result) -> str:

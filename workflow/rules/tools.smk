@@ -1,0 +1,49 @@
+# The programs that measure. What Spack has built is not built again: its place is named after the content of spack.yaml.
+
+if CAMPAIGN.tools:
+
+    # Not an input: a checkout gives spack.yaml a new time. `update`: what did not change keeps its time, and no result of
+    # a job counts as older than its tools. No parameters: what is built depends on neither profile nor sweeps.
+    rule tools:
+        output:
+            update(CAMPAIGN.tools.file),
+            update(CAMPAIGN.tools.script),
+        log:
+            CAMPAIGN.tools.log,
+        localrule: True
+        params:
+            iosweep=lambda _: IOSWEEP,
+        message:
+            "tools: with Spack, in {CAMPAIGN.tools.root}"
+        shell:
+            "{params.iosweep:q} tools build {CONFIG:q} --write {output[0]:q} {SCHEDULER:q}"
+            " --works-for $PPID"
+
+    # A job awaits its inputs, and fails without a word where it does not see one: so none is where only the tools are.
+    rule used:
+        input:
+            CAMPAIGN.tools.file,
+        output:
+            CAMPAIGN.tools_file,
+        log:
+            CAMPAIGN.results / "logs" / "tools.log",
+        localrule: True
+        message:
+            "used: {output}"
+        shell:
+            "cp {input:q} {output:q} 2>{log:q}"
+
+else:
+
+    # Nothing to make; a job looks on the PATH that it has.
+    rule tools:
+        log:
+            CAMPAIGN.results / "logs" / "tools.log",
+        localrule: True
+        params:
+            iosweep=lambda _: IOSWEEP,
+            config=lambda _: str(CONFIG),
+        message:
+            "tools: those on PATH"
+        shell:
+            "{params.iosweep:q} tools list --provider path --configfile {params.config:q} 2>&1 | tee {log:q}"
