@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 import iosweep
-from iosweep import cli, profile, submission
+from iosweep import cli, config, profile, submission
 from iosweep.cpus import Topology
 from iosweep.doctor import lines, nodes, site
 from iosweep.doctor.lines import Line
 from iosweep.profile import Profile, Unreadable, minutes, read
+from iosweep.spack import asked
 from slurm import Cluster
 
 SAMPLES = Path(__file__).with_name("doctor")
@@ -387,6 +388,24 @@ def test_one_node_that_is_not(check: str, outcome: str, more: dict[str, Any], sa
     assert {name for name, line in found.items() if line.outcome != "ok"} == {check}
 
 
+def test_tools_that_spack_builds() -> None:
+    def tools_of(search: str, *found: dict[str, Any]) -> Line:
+        wanted = replace(ASKED, search=search)
+        steady = {f["node"]: nodes.Clock(0.0001, 0.0002) for f in found}
+        found_out = nodes.judge(wanted, nodes.Answers(found, steady, frozenset(), 0.4))
+        return next(line for line in found_out if line.check == "tools")
+
+    lacks = facts("n2", programs={"fio": {"path": None, "sha256": None}})
+    assert tools_of("", facts("n1"), lacks) == Line(
+        "tools", "not checked", "they are not built yet", "see the line Spack"
+    )
+    there = tools_of("/t/bin", facts("n1"), facts("n2"))
+    assert (there.outcome, there.seen) == ("ok", "fio of Spack on both nodes, the same binary")
+    wrong = tools_of("/t/bin", facts("n1"), lacks)
+    assert (wrong.outcome, wrong.seen) == ("wrong", "n2: no fio where Spack has built them (/t/bin)")
+    assert "all nodes see tools.directory" in wrong.change
+
+
 def of_cpus(source: str | None, reserved: str | None, kept: str = "") -> dict[str, Any]:
     """What a node with 4 CPUs says of them. `kept`: by Slurm from jobs."""
     cores = tuple(frozenset({cpu}) for cpu in range(4))
@@ -541,6 +560,32 @@ def test_a_cluster_that_is_well(here: Site, fio: Path) -> None:
     assert found["tools"][0].seen == "fio on both nodes, the same binary"
     assert "within" in found["clocks"][0].seen
     assert not here.cluster.squeue()
+
+
+def test_tools_from_spack_on_a_cluster(here: Site, fio: Path) -> None:
+    here.profile(runtime=60, tools="spack")
+    configuration = here.place / "c.yaml"
+    tools = here.place.with_name(f"{here.place.name}-tools")  # what is made here must not stay
+    (tools / "bin").mkdir(parents=True)
+    configuration.write_text(f"{configuration.read_text()}\ntools: {{directory: {tools}}}\n")
+    before = here.doctor()
+    assert before["Spack"][0].outcome == before["tools"][0].outcome == "not checked"
+    assert "`snakemake tools` builds them" in before["Spack"][0].change
+    place = asked.read(config.read(configuration)).place
+    place.build.mkdir()
+    shutil.copy(fio, tools / "bin" / "fio")
+    known = {"path": str(tools / "bin" / "fio"), "version": "fio-3.33", "sha256": "ab", "package": None}
+    (tools / "store").mkdir()
+    document = {"path": [str(tools / "bin")], "store": str(tools / "store"), "tools": {"fio": known}, "mpi": None}
+    place.file.write_text(json.dumps(document))
+    after = here.doctor()
+    assert after["Spack"][0].seen.startswith("fio 3.33, built in ")
+    assert after["tools"][0].seen == "fio of Spack on both nodes, the same binary"
+    (tools / "bin" / "fio").unlink()
+    assert "is gone, which" in here.doctor()["Spack"][0].seen
+    place.file.unlink()
+    configuration.write_text(configuration.read_text().replace("tools: {", "tools: {spack: /nonexistent, "))
+    assert "/nonexistent has no bin/spack" in here.doctor()["Spack"][0].seen
 
 
 def test_for_a_person(here: Site) -> None:

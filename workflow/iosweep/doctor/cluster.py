@@ -23,8 +23,10 @@ from rich.console import Console
 
 import iosweep
 from iosweep import pinning, slurm, submission
-from iosweep.doctor import look, nodes, site
+from iosweep.config import Config
+from iosweep.doctor import look, nodes, site, spack_tools
 from iosweep.doctor.lines import Line, ok, show, unchecked, wrong
+from iosweep.doctor.spack_tools import SpackTools
 from iosweep.launch import SLURM_LAUNCHERS
 from iosweep.plan import Plan
 from iosweep.profile import KEYS, Profile, Unreadable, read
@@ -60,7 +62,7 @@ def _examine(
         return lines
     began = time.monotonic()
     lines.append(site.controller(_ping(), time.monotonic() - began))
-    chosen, made = _profile(profile, lines), _plan(configuration, lines)
+    chosen, (configured, made) = _profile(profile, lines), _plan(configuration, lines)
     if lines[1].outcome == "wrong":
         return [*lines, unchecked("the rest", "the controller does not answer")]
     if chosen is None:
@@ -88,11 +90,13 @@ def _examine(
     if line is not None and not later:
         lines.append(_submission(chosen, count or 1, limits))
     lines.append(_mpi(chosen, made))
+    built = spack_tools.look(configured, chosen.tools) if configured else None
+    lines += [built.line] if built else []
     lines += [_space(made)] if made else []
     if line is not None:
         lines.append(site.memory(chosen, settings, line, node_list))
     lines += site.settings(chosen, settings)
-    return lines + _nodes(chosen, made, count or 1, lines, licence, states, wait_s, later)
+    return lines + _nodes(chosen, made, count or 1, lines, licence, states, wait_s, later, built)
 
 
 def _ping() -> str:
@@ -127,25 +131,25 @@ def _profile(directory: Path, lines: list[Line]) -> Profile | None:
     return chosen
 
 
-def _plan(configuration: Path | None, lines: list[Line]) -> Plan | None:
+def _plan(configuration: Path | None, lines: list[Line]) -> tuple[Config | None, Plan | None]:
     from iosweep import config, plan
     from iosweep.yamlfile import ConfigError
 
     if configuration is None:
         why = "there is no config/sweep.yaml here: node counts, tools and target are not known"
         lines.append(unchecked("configuration", why, "name it with --configfile"))
-        return None
+        return None, None
     try:
-        made = plan.make(config.read(configuration))
+        made = plan.make(configured := config.read(configuration))
     except ConfigError as error:
         more = f" (and {len(error.problems) - 1} more)" if error.problems[1:] else ""
         lines.append(wrong("configuration", f"{error.problems[0]}{more}", f"`iosweep plan {configuration}` shows all"))
-        return None
+        return None, None
     used = sorted({point.tool for point in made.points})
     counts = ", ".join(str(a.nodes) for a in made.allocations)
     seen = f"{configuration}: {made.campaign}, with {', '.join(used)} on {counts} node{'s' if counts != '1' else ''}"
     lines.append(ok("configuration", seen))
-    return made
+    return configured, made
 
 
 def _submission(chosen: Profile, count: int, limits: submission.Partition) -> Line:
@@ -228,6 +232,7 @@ def _nodes(
     states: str,
     wait_s: float | None,
     later: bool,
+    built: SpackTools | None,
 ) -> list[Line]:
     """What is seen from the nodes. Where too few are free now, those that are free are looked at."""
     lock = made.target["lock"] if made else None
@@ -235,11 +240,12 @@ def _nodes(
     looked = free if wait_s is None and 0 < free < count else count
     asked = nodes.Asked(
         looked,
-        _shared_places(),
+        _shared_places(built),
         target=str(Path(made.target["directory"]).absolute()) if made else None,
         lock=str(Path(lock).absolute()) if lock and Path(lock).is_dir() else None,
         lock_configured=bool(lock),
         programs={t.program: t.get_it for t in (tools()[p.tool] for p in made.points)} if made else {},
+        search=built.search or "" if built else None,
         uid=os.getuid(),
         version=iosweep.__version__,
         pinned=made is not None and pinning.mode(made.cpus, allocated=True) == "enforce",
@@ -266,10 +272,13 @@ def _nodes(
     return [*judged, nodes.exclusion(asked, licence, answers.facts)]
 
 
-def _shared_places() -> list[str]:
-    """The working directory, and that of the results where it is on another file system."""
+def _shared_places(built: SpackTools | None) -> list[str]:
+    """The working directory, and those of the results and the tools where they are on another file system."""
     here = Path.cwd()
     places = [str(here)]
+    with suppress(OSError):
+        if built and built.directory and Path(built.directory).stat().st_dev != here.stat().st_dev:
+            places.append(built.directory)
     with suppress(OSError):
         if RESULTS.stat().st_dev != here.stat().st_dev or RESULTS.is_symlink():
             places.append(str(RESULTS.resolve()))

@@ -55,6 +55,7 @@ def look(a: Asked, options: Sequence[str], wait_s: float) -> Answers:
     token = uuid.uuid4().hex
     with _ended_by_signals(), _places(a, token) as (places, lock):
         told = {"places": places, "token": token, "lock": lock, "target": a.target, "programs": _names(a),
+                "search": a.search or None,
                 "pinned": a.pinned, "reserved": a.reserved}  # fmt: skip
         talk = _Talk(command(a, options, name, wait_s, json.dumps(told)), a.nodes)
         try:

@@ -42,6 +42,7 @@ class Asked:
     lock: str | None = None
     lock_configured: bool = False
     programs: Mapping[str, str] = field(default_factory=dict)  # that the configuration needs -> how to get it
+    search: str | None = None  # where Spack has built them; None: on PATH, "": nowhere yet
     uid: int = 0
     version: str = ""
     pinned: bool = False
@@ -172,6 +173,8 @@ def _allowed(node: Node) -> CpuSet:
 
 
 def _tools(a: Asked, by_node: Mapping[str, Facts]) -> Line:
+    if a.search == "":
+        return unchecked("tools", "they are not built yet", "see the line Spack")
     if not a.programs:
         there = [n for n, p in next(iter(by_node.values()))["programs"].items() if p["path"]]
         return ok("tools", f"on PATH there: {', '.join(there) or 'none of fio, ior, mdtest'}")
@@ -186,12 +189,16 @@ def _tools(a: Asked, by_node: Mapping[str, Facts]) -> Line:
                 a.programs[n] for n in a.programs if any(not f["programs"][n]["path"] for f in by_node.values())
             )
         )
+        if a.search:
+            change = "have all nodes see tools.directory, or add what is lacking to specs in spack.yaml"
+            return wrong("tools", f"{_each(lacking)} where Spack has built them ({a.search})", change)
         return warning("tools", f"{_each(lacking)}; their points will be missing", f"get it with {how}")
     unlike = [name for name in a.programs if len({f["programs"][name]["sha256"] for f in by_node.values()}) > 1]
     if unlike:
         change = "install one build on all nodes; a campaign compares"
         return warning("tools", f"{', '.join(unlike)}: not the same binary on all nodes", change)
-    return ok("tools", f"{', '.join(a.programs)} on {_all(by_node)}, the same binary")
+    of = " of Spack" if a.search else ""
+    return ok("tools", f"{', '.join(a.programs)}{of} on {_all(by_node)}, the same binary")
 
 
 def _users(a: Asked, by_node: Mapping[str, Facts]) -> Line:

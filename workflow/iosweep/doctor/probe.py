@@ -85,11 +85,11 @@ def target(directory: str) -> dict[str, Any]:
         return {"error": str(error)}
 
 
-def programs(names: list[str]) -> dict[str, Any]:
-    """name -> path and hash of what PATH finds."""
+def programs(names: list[str], search: "str | None" = None) -> dict[str, Any]:
+    """name -> path and hash of what PATH, or `search` in place of it, finds."""
     found = {}
     for name in names:
-        path = shutil.which(name)
+        path = shutil.which(name, path=search)
         digest = None
         with contextlib.suppress(OSError):
             digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12] if path else None
@@ -151,7 +151,7 @@ def facts(wanted: dict[str, Any]) -> dict[str, Any]:
         "lock": locked(Path(wanted["lock"])) if wanted["lock"] else None,
         "target": target(wanted["target"]) if wanted["target"] else None,
         "lock_on": target(str(Path(wanted["lock"]).parent)) if wanted["lock"] else None,
-        "programs": programs(wanted["programs"]),
+        "programs": programs(wanted["programs"], wanted["search"]),
         "cpus": cpus(wanted["reserved"]) if wanted["pinned"] else None,
         "limits": {name: None if soft == resource.RLIM_INFINITY else soft for name, (soft, _) in limits.items()},
         "infiniband": INFINIBAND.is_dir() and any(INFINIBAND.iterdir()),
