@@ -1,5 +1,6 @@
 # Everything a contributor runs. The work is in scripts/; here is only what belongs together.
 #   PYTHON=python3.12      another interpreter than the first on PATH of version 3.11 or newer
+#   WHEELS=DIR/wheels     no network: Python packages that `iosweep tools mirror DIR` has fetched (docs/tools.md)
 #   APT=0                  install no system package, whatever is missing
 #   REQUIRE=all            a test that is skipped fails (or a list: REQUIRE=fio,chromium)
 #   ARGS="-k plan -x"      further arguments for pytest; for cluster: --accounting, -- COMMAND
@@ -15,7 +16,7 @@ override install_each = for name in $(1); do \
 	command -v $${name%:*} >/dev/null || scripts/debian-packages $${name\#*:} || :; done
 # Three at a time: one of them waits for the stories on clusters, mostly.
 override PYTEST = $(RUN) python -m pytest --numprocesses=3 $(if $(REQUIRE),--require=$(REQUIRE)) $(ARGS)
-export PYTHON APT
+export PYTHON APT WHEELS
 # Hundreds of programs are started, and each would compile its libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -40,7 +41,7 @@ demo: ## a small campaign on this machine, from nothing to a report, within two 
 .PHONY: test-tools
 # One by one, and on without what is not to be had (no root, no such package here): pytest then says what it left out.
 test-tools:
-	@$(call install_each,fio:fio chromium:chromium bindfs:bindfs mkfs.btrfs:btrfs-progs $(CLUSTER) $(ACCOUNTING))
+	@$(call install_each,fio:fio git:git chromium:chromium bindfs:bindfs mkfs.btrfs:btrfs-progs $(CLUSTER) $(ACCOUNTING))
 	@command -v cc >/dev/null || scripts/debian-packages gcc libc6-dev || :
 	@scripts/make-venv --apt test
 

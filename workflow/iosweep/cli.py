@@ -124,12 +124,16 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--wait", type=_duration, metavar="TIME", help=wait)
     sub.add_argument("--json", action="store_true", help="the same as JSON")
 
-    doc = "what tools are built, or found"
+    doc = "what tools are built, or found; or carry all that building them takes to a cluster without a network"
     parts = command(_tools, doc).add_subparsers(metavar="WHAT", required=True)
     sub = parts.add_parser("list", help="the tools that are there")
     sub.set_defaults(what=_tools_list)
     sub.add_argument("--configfile", type=Path, metavar="FILE", default=CONFIG, help=f"default: {CONFIG}")
     sub.add_argument("--provider", choices=("spack", "path"), help=argparse.SUPPRESS)
+    sub = parts.add_parser("mirror", help="fetch all that building them takes, for tools.mirror")
+    sub.set_defaults(what=_tools_mirror)
+    sub.add_argument("directory", type=Path, metavar="DIR")
+    sub.add_argument("--configfile", type=Path, metavar="FILE", default=CONFIG, help=f"default: {CONFIG}")
     sub = parts.add_parser("build")  # what the rule calls
     sub.set_defaults(what=_tools_build)
     sub.add_argument("configfile", type=Path)
@@ -384,6 +388,12 @@ def _tools_list(arguments: argparse.Namespace) -> int:
     from iosweep.spack import listing
 
     return listing.show(arguments.configfile, arguments.provider)
+
+
+def _tools_mirror(arguments: argparse.Namespace) -> int:
+    from iosweep.spack import mirror
+
+    return mirror.make(arguments.configfile, arguments.directory)
 
 
 def _generate(arguments: argparse.Namespace) -> int:
