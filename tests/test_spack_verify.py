@@ -551,14 +551,14 @@ def test_tools_whose_installation_is_gone(tmp_path: Path, prefix: Path, document
         built.read(tmp_path / FILE)
 
 
-TARGET = {"device": 7, "fstype": "lustre", "source": "mgs@tcp:/work", "fsid": "1", "real": "/work/me"}
+TARGET = {"device": 7, "fstype": "lustre", "source": "mgs@tcp:/scratch", "fsid": "1", "real": "/scratch/me"}
 
 
 @pytest.mark.parametrize(
     ("there", "same"),
     [
-        ({"device": 7, "fstype": "lustre", "source": "mgs@tcp:/work", "fsid": "1"}, True),
-        ({"device": 8, "fstype": "lustre", "source": "mgs@tcp:/work", "fsid": "2"}, True),  # mounted a second time
+        ({"device": 7, "fstype": "lustre", "source": "mgs@tcp:/scratch", "fsid": "1"}, True),
+        ({"device": 8, "fstype": "lustre", "source": "mgs@tcp:/scratch", "fsid": "2"}, True),  # mounted a second time
         ({"device": 7, "fstype": "nfs4", "source": "a:/b", "fsid": "3"}, True),  # by its device
         ({"device": 8, "fstype": "lustre", "source": "mgs@tcp:/home", "fsid": "1"}, False),
         ({"device": 8, "fstype": "tmpfs", "source": "tmpfs", "fsid": "1"}, False),
