@@ -284,6 +284,19 @@ def test_git_that_did_not_end_says_nothing() -> None:
     assert of_git(Done(None, "", "fatal: the remote end hung up")) == ""
 
 
+def test_the_line_that_says_why_a_package_does_not_build() -> None:
+    said = (
+        "==> Error: ProcessError: Command exited with status 1:\n    './configure'\n\n3 errors found in build log:\n"
+        "  >> 5    configure.ac:13: You should run autoupdate.\n  >> 9    configure: error: in `/site/stage/x':\n"
+        "  >> 10    configure: error: C compiler cannot create executables\n\nSee build log for details:\n"
+        f"  {STAGE}-{HASH}/spack-build-out.txt\n"
+    )
+    assert why(Done(1, "", said)) == (
+        "fio 3.37 does not build: configure: error: C compiler cannot create executables; its own log is"
+        f" {STAGE}-{HASH}/spack-build-out.txt"
+    )
+
+
 def test_two_mpis() -> None:
     said = (
         '==> Error: failed to concretize `ior` for the following reasons:\n     1. Cannot select a single "version" for'

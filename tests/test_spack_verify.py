@@ -391,6 +391,16 @@ def package(name: str, prefix: str, explicit: bool = True, **more: Any) -> dict[
     }
 
 
+def test_what_was_built_in_another_place(tmp_path: Path) -> None:
+    """A copied directory knows only where the original is."""
+    store = tmp_path / "store"
+    packages = [{"prefix": f"{store}/linux/fio-3.37-a", "external": None}, {"prefix": "/usr", "external": "/usr"}]
+    assert build.not_in(store, packages) is None
+    (tmp_path / "link").symlink_to(store)
+    assert build.not_in(tmp_path / "link", packages) is None
+    assert build.not_in(tmp_path / "copy/store", packages) == f"{store}/linux/fio-3.37-a"
+
+
 def test_a_version_that_cannot_be_used() -> None:
     """Spack takes `ior` for 3.3.0."""
     lock = json.loads((RECORDED / "ok.spack.lock").read_text())

@@ -192,6 +192,11 @@ class _Session:
         found = packages_of(specs, prefixes, roots)
         if lacking := sorted(roots - {package["hash"] for package in found}):
             raise Failed(f"Spack does not list {', '.join(h[:7] for h in lacking)}, which it has installed")
+        if elsewhere := not_in(self._root / "store", found):
+            raise Failed(
+                f"{elsewhere} is not in {self._root / 'store'}, which is a copy, and cannot be used: paths are in the"
+                f" binaries; remove {self._root}, and run it again"
+            )
         for package in found:
             if (package["explicit"] or package["provides_mpi"]) and not Path(package["prefix"]).is_dir():
                 name, version = package["name"], package["version"]
@@ -205,6 +210,13 @@ class _Session:
                     f" (packages: {name}: externals, in {self._asked.environment.file})?"
                 )
         return found
+
+
+def not_in(store: Path, packages: Sequence[Mapping[str, Any]]) -> str | None:
+    """The first prefix of what was built that is not below a directory; None if all are: a copy of the directory knows
+    only where the original is."""
+    ours = [package["prefix"] for package in packages if not package["external"]]
+    return next((prefix for prefix in ours if not Path(prefix).resolve().is_relative_to(store.resolve())), None)
 
 
 def unfit_version(lock: Mapping[str, Any]) -> str | None:

@@ -108,7 +108,10 @@ def _failed_build(match: _Match) -> str:
     stage = re.search(r"/(spack-stage-[^/\s]+)/", log[1]) if log else None
     # among what Spack takes for errors are warnings of autoconf
     marked = re.findall(r"^[ \t]*>> \d+[ \t]+(.+)$", part, re.MULTILINE)
-    errors = [line for line in marked if "error" in line.lower()] or marked or part.split("\n", 1)[:1]
+    told = [
+        line for line in marked if "error" in line.lower() and "error: in `" not in line
+    ]  # which the next line says
+    errors = told or marked or part.split("\n", 1)[:1]
     package = _package(stage[1]) if stage else "a package"
     where = f"; its own log is {log[1]}" if log else ""
     return f"{package} does not build: {errors[0].strip().rstrip(':.')[:160]}{where}"
