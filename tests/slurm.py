@@ -268,8 +268,18 @@ class Cluster:
             self._until(lambda: not self.squeue())
 
     def idle(self, timeout: float = 180) -> None:
-        """Wait until all nodes are idle and no job is left. ClusterError after `timeout` seconds."""
-        self._until(lambda: set(self._states().values()) == {"idle"} and not self.squeue(), timeout)
+        """Wait until all nodes are idle and no job is left. ClusterError after `timeout` seconds.
+
+        A step whose srun was killed may not end with signals in time, and Slurm then drains its node: it is taken back.
+        """
+
+        def reached() -> bool:
+            states = self._states()
+            for name in (name for name, state in states.items() if state.startswith("drain")):
+                self.run(["scontrol", "update", f"nodename={name}", "state=resume"], check=False)
+            return set(states.values()) == {"idle"} and not self.squeue()
+
+        self._until(reached, timeout)
 
     @property
     def killed(self) -> list[str]:
