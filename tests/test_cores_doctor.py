@@ -743,7 +743,7 @@ def test_a_real_slurmd_keeps_what_the_line_says(slurm: Cluster, tmp_path: Path) 
 
 @pytest.mark.parametrize("core", ["0", "1"])
 def test_the_line_that_is_said_does_what_it_must(core: str, doctor: Doctor, tmp_path: Path, fio: Path) -> None:
-    """Written into slurm.conf as it stands there, it leaves jobs the other CPUs, and `pinning: enforce`, which without
+    """Written into slurm.conf as it stands there, it leaves jobs the other CPUs, and `pinning: strict`, which without
     it is refused, runs."""
     [line] = doctor(*ALONE, core=core, code=1)[steps.SLURM]
     said = re.match(r"(CpuSpecList=\S+) on the line NodeName=(\S+) of slurm\.conf ", line.change)
@@ -769,12 +769,12 @@ def test_the_line_that_is_said_does_what_it_must(core: str, doctor: Doctor, tmp_
             held = Held(cluster, "--licenses=pfs:1")
             job = Job(held, tmp_path / "c", fio)
             shutil.copy(tmp_path / "bin/weka", job.place / "bin")
-            job.made.configure(TWO | {"phase_time": "3s"})
+            job.made.configure(TWO | {"phase_time": "3s"}, pinning="strict")
             ended, text = job.start("--launcher", "srun", WEKA_CORE=core).result()
             assert ended == 0, text
             for check in ("pinned", "reserved_cpus"):
                 assert test_pinning_cluster.outcomes(job, check) == {"fio/rand_read": "pass"}
             [row] = job.made.rows()
-            assert (row["pinning"], row["reserved_cpus"]) == ("enforce", listed(kept))
+            assert (row["pinning"], row["reserved_cpus"]) == ("strict", listed(kept))
             assert parse(row["cpus"]) <= others
             held.end()

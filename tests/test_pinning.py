@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from iosweep.cpus import CpuSet, listed, parse
+from iosweep.cpus import NO_CPUS, CpuSet, listed, parse
+from iosweep.doctor.node_cpus import AGENT, CPUSETS, SIBLINGS, SLURM
 from iosweep.pinning import Conflict, Pinning, bound, decide, mode
 from iosweep.reserved import CONFIGURATION, Source, resolve
 from topologies import HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine
@@ -66,7 +67,7 @@ def ranks(made: Pinning, count: int, mpi: bool = True) -> str:
     ("asked", "allocated", "expected"),
     [
         (None, True, "enforce"), (None, False, "verify"), ("off", True, "off"), ("verify", True, "verify"),
-        ("enforce", False, "enforce"),
+        ("enforce", False, "enforce"), ("strict", True, "strict"), ("strict", False, "strict"),
     ],
 )  # fmt: skip
 def test_mode(asked: str | None, allocated: bool, expected: str) -> None:
@@ -79,6 +80,7 @@ def test_how_ranks_are_bound_tells_results_apart() -> None:
     every = [bound(SETTINGS | changed, True) for changed in ({}, {"placement": "pack"}, {"width": "core"}, near)]
     assert len({*every}) == 4
     assert bound(SETTINGS | near, True) == "near_nic/core/ib0"
+    assert bound(SETTINGS | near | {"pinning": "strict"}, True) == "near_nic/core/ib0", "bound in the same way"
     for unbound in ("off", "verify"):
         assert bound(SETTINGS | {"pinning": unbound}, True) is None
     assert bound(SETTINGS, False) is None, "on one machine nothing is bound unless it is asked for"
@@ -108,8 +110,44 @@ def test_siblings_of_reserved_cpus_are_not_used() -> None:
 
 @pytest.mark.parametrize("slurm", [True, False])
 def test_cpus_that_weka_keeps_and_the_job_may_use(slurm: bool) -> None:
+    """They are known, so ranks are kept off them; one line says what keeps jobs off."""
+    made = decided(facts(INTERLEAVED_64, weka="56-63"), pinning="enforce", slurm=slurm)
+    assert listed(made.usable) == "0-55"
+    bound_to = [binding.union for mpi in (True, False) if (binding := made.binding(64, mpi))]
+    assert [parse("56-63") & cpus for cpus in bound_to] == [NO_CPUS, NO_CPUS]
+    (note,) = made.notes
+    assert note.startswith(f"note: n1: the job may use CPUs 56-63, and they are reserved ({CLIENT}: FRONTEND")
+    assert "ranks and workers are kept off them by their masks; " in note
+    assert note.endswith(
+        "slurm.conf lacks CpuSpecList=28-31,60-63 on the node's line (Slurm's numbering)"
+        if slurm
+        else 'name them with cpus.reserved: "56-63"'
+    )
+
+
+def finding(check: str, change: str, outcome: str = "wrong") -> Facts:
+    return {"check": check, "outcome": outcome, "seen": f"jobs may use it ({check})", "change": change}
+
+
+def test_what_the_doctor_says_of_slurm_conf_is_said_once() -> None:
+    """It knows how Slurm counts there. Checks that only repeat it are not said again; others are."""
+    found = [finding(SLURM, "CpuSpecList=7 on the line NodeName=n[1-2]"), finding(CPUSETS, f"see {SLURM}"),
+             finding(AGENT, "restart it"), finding(SIBLINGS, "", "ok")]  # fmt: skip
+    one = facts(weka="3", cpu_findings=found)
+    notes = decided(one, one, facts(cpu_findings=found)).notes
+    assert len(notes) == 5, "the third node reserves nothing: what is found there is said as it is"
+    assert notes[0].startswith("note: n1, n2: the job may use CPU 3, and it is reserved")
+    assert notes[0].endswith("; to keep all jobs off: CpuSpecList=7 on the line NodeName=n[1-2]")
+    assert [note.partition(": jobs may")[0] for note in notes[1:4]] == [
+        f"note: n1, n2, n3: {AGENT}", f"note: n3: {SLURM}", f"note: n3: {CPUSETS}"
+    ]  # fmt: skip
+    assert len(decided(one, pinning="verify").notes) == 3, "where nothing is bound, all that is found is said"
+
+
+@pytest.mark.parametrize("slurm", [True, False])
+def test_strict_refuses_what_masks_alone_would_keep_off(slurm: bool) -> None:
     with pytest.raises(Conflict) as refused:
-        decided(facts(INTERLEAVED_64, weka="56-63"), pinning="enforce", slurm=slurm)
+        decided(facts(INTERLEAVED_64, weka="56-63"), pinning="strict", slurm=slurm)
     said = str(refused.value)
     assert "n1" in said
     assert "CPUs 56-63" in said
@@ -117,6 +155,10 @@ def test_cpus_that_weka_keeps_and_the_job_may_use(slurm: bool) -> None:
     assert ("CpuSpecList=28-31,60-63" in said) is slurm, "in Slurm's own numbering"
     assert 'cpus.reserved: "56-63"' in said
     assert refused.value.lasting
+    named = decided(facts(INTERLEAVED_64, weka="56-63", reserved="56-63"), pinning="strict", reserved="56-63")
+    assert listed(named.usable) == "0-55"
+    assert named.binding(4, True)
+    assert named.lacks(57)
 
 
 def test_the_configuration_may_name_them() -> None:
@@ -126,7 +168,8 @@ def test_the_configuration_may_name_them() -> None:
 
 
 def test_the_configuration_names_too_few() -> None:
-    with pytest.raises(Conflict, match="CPUs 60-63, and they are reserved"):
+    """It contradicts what the node says: one of them is wrong."""
+    with pytest.raises(Conflict, match=r"CPUs 60-63, and they are reserved .* but the sources disagree"):
         decided(facts(INTERLEAVED_64, weka="56-63", reserved="56-59"), reserved="56-59")
 
 
@@ -162,13 +205,16 @@ def test_nothing_is_refused_where_nothing_is_bound(pinning: str) -> None:
 def test_one_node_of_several_conflicts() -> None:
     """Another allocation may be luckier."""
     with pytest.raises(Conflict) as refused:
-        decided(facts(), facts(weka="1"), facts())
+        decided(facts(), facts(weka="1"), facts(), pinning="strict")
     assert not refused.value.lasting
     assert str(refused.value).startswith("n2: ")
     with pytest.raises(Conflict) as refused:
-        decided(*[facts(weka="1")] * 40)
+        decided(*[facts(weka="1")] * 40, pinning="strict")
     assert refused.value.lasting
     assert len(str(refused.value)) < 2000, "three of them are told"
+    made = decided(facts(), facts(weka="1"), facts())
+    assert listed(made.usable) == "0,2-3", "ranks are placed alike, so they keep off it everywhere"
+    assert made.notes[0].startswith("note: n2: the job may use CPU 1, ")
 
 
 def test_what_all_nodes_have() -> None:

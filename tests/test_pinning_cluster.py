@@ -215,11 +215,29 @@ def weka(job: Job) -> Job:
     return job
 
 
-def test_cpus_that_weka_keeps_and_the_job_may_use_are_refused(weka: Job) -> None:
+@pytest.mark.parametrize("launcher", ["srun", "mpiexec"])
+def test_cpus_that_weka_keeps_and_the_job_may_use_are_avoided(weka: Job, launcher: str) -> None:
+    """Nothing of it is in the configuration: what the nodes say is enough."""
+    sweeps = [sweep | {"axes": {"nodes": [2]}} for sweep in (FIO, IOR)]
+    weka.made.configure(sweeps=sweeps, cpus={"oversubscribe": True})
+    witness = Witness(weka.held, "n1", "n2")
+    code, said = weka.start("--launcher", launcher).result()
+    assert code == 0, said
+    (note,) = [line for line in said.splitlines() if "CPU 1" in line]
+    assert "note: n1, n2: the job may use CPU 1, and it is reserved (weka local resources -C client0: 1 FRONT" in note
+    assert "kept off it by their masks; to keep all jobs off: CpuSpecList=1 on the line NodeName=n[1-2] of" in note
+    assert {seen for node in witness.seen().values() for seen in node} == {("fio", "0", "0"), ("ior", "0", "0")}
+    assert records(weka)["ior/seq_write"]["cpus"]["planned"] == {"0": 2}
+    for check in ("pinned", "reserved_cpus"):
+        assert outcomes(weka, check) == dict.fromkeys(("fio/rand_read", "ior/seq_write"), "pass")
+
+
+def test_strict_refuses_them(weka: Job) -> None:
+    weka.made.configure(pinning="strict")
     said = weka.refused(REFUSED, lasting=True)
     assert said.startswith(
         "pinning: n1, n2: the job may use CPU 1, and it is reserved (weka local resources -C client0: 1 FRONTEND core,"
-        " dedicated). CpuSpecList=1 on its line of slurm.conf"
+        " dedicated), which `pinning: strict` refuses; slurm.conf lacks CpuSpecList=1 on the node's line"
     )
 
 
@@ -254,19 +272,33 @@ def test_off_looks_at_nothing(weka: Job) -> None:
         assert set(outcomes(weka, check).values()) == {"not checked"}
 
 
+@pytest.mark.parametrize("core", [None, 0, 1])
 def test_the_cpu_that_slurm_leaves_on_a_node(
-    slurm_session: Cluster, tmp_path: Path, fio: Path, stand_ins: Path
+    slurm_session: Cluster, tmp_path: Path, fio: Path, stand_ins: Path, core: int | None
 ) -> None:
+    """CPU 1. Where WEKA has CPU 0 nothing needs to be said; where it has CPU 1 nothing usable is left."""
     held = Held(slurm_session, "--partition=spec", "--time=50", hosts=("n3",))
     try:
         job = Job(held, tmp_path, fio)
         shutil.copy(stand_ins / "ior", tmp_path / "bin/ior")
+        if core is not None:
+            (job.place / "bin/weka").write_text(WEKA.replace('"core_id": 1,', f'"core_id": {core},'))
+            (job.place / "bin/weka").chmod(0o755)
         job.made.configure(sweeps=[s | {"options": s["options"] | {"threads_per_node": 1}} for s in (FIO, IOR)])
+        if core == 1:
+            assert job.refused(REFUSED, lasting=True).startswith(
+                "pinning: n3: no usable CPU is left: the job may use CPU 1, and all are reserved (weka local resources"
+            )
+            job.end()
+            return
         witness = Witness(held, "n3")
         code, said = job.start("--launcher", "srun").result()
         assert code == 0, said
+        assert "the job may use" not in said
         assert set(witness.seen()["n3"]) == {("fio", "1", "1"), ("ior", "1", "1")}
-        assert outcomes(job, "pinned") == {"fio/rand_read": "pass", "ior/seq_write": "pass"}
+        both = ("fio/rand_read", "ior/seq_write")
+        assert outcomes(job, "pinned") == dict.fromkeys(both, "pass")
+        assert outcomes(job, "reserved_cpus") == dict.fromkeys(both, "not applicable" if core is None else "pass")
         assert records(job)["ior/seq_write"]["cpus"]["planned"] == {"1": 1}
         job.end()
     finally:

@@ -15,7 +15,7 @@ import pytest
 
 from iosweep import reserved
 from iosweep.cpus import Topology, listed, parse
-from iosweep.reserved import Reserved, Unanswered, conflict, find
+from iosweep.reserved import Overlap, Reserved, Unanswered, find, overlap
 from topologies import AWS_192, HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine
 
 AUTOMATIC = 4294967295
@@ -174,7 +174,7 @@ def test_siblings_are_reserved_too(model: Machine, core: int, whole: str, tmp_pa
 def test_no_weka_nothing_is_assumed(tmp_path: Path) -> None:
     found = find(node(tmp_path), None, tmp_path, no_weka)
     assert found.facts() == {"reserved_cpus": "", "reserved_sources": []}
-    assert conflict("n1", range(56), found, None) is None
+    assert overlap(range(56), found, None) is None
 
 
 def test_the_command_is_there_and_nothing_else_of_weka(tmp_path: Path) -> None:
@@ -193,11 +193,13 @@ def test_an_unprivileged_user_sees_the_mount(tmp_path: Path) -> None:
     assert silent.cpus is None
     assert "permission denied" in silent.why
     assert "/proc/mounts /mnt/weka: does not say which cores" in silent.why
-    told = conflict("n1", range(56), silent, None) or ""
-    assert told.startswith("n1: CPUs are reserved, and it is not known which (weka local ps: cannot be asked: exit")
-    assert told.endswith('name them with cpus.reserved ("" if there are none)')
-    assert conflict("n1", range(56), silent, "24-27") is None
-    assert conflict("n1", range(56), silent, "") is None
+    told = overlap(range(56), silent, None)
+    assert told
+    assert told.fatal, "no CPU is known to be usable"
+    assert told.seen.startswith("CPUs are reserved, and it is not known which (weka local ps: cannot be asked: exit")
+    assert told.change == 'name them with cpus.reserved ("" if there are none)'
+    assert overlap(range(56), silent, "24-27") is None
+    assert overlap(range(56), silent, "") is None
     # WEKA's own word is enough
     assert find(node(tmp_path, mounts="rw"), None, tmp_path, weka(client0=resources(24))).cpus == {24}
     shared = weka(client0=resources(24, mode="NONE"))
@@ -329,7 +331,7 @@ def test_a_node_that_shows_no_cpus(tmp_path: Path) -> None:
     assert find(Topology.read(tmp_path), "24", tmp_path, no_weka).facts()["reserved_cpus"] == "24"
 
 
-# --- conflicts
+# --- what a job may use of them
 
 
 def test_the_job_may_use_what_weka_keeps(tmp_path: Path) -> None:
@@ -338,48 +340,76 @@ def test_the_job_may_use_what_weka_keeps(tmp_path: Path) -> None:
     found = find(topology, None, tmp_path, weka(client0=resources(*range(56, 64))))
     of_job = topology.cpus - topology.from_slurm(parse("56-63"))
     assert listed(of_job) == "0-48,50,52,54,56,58,60,62"
-    told = conflict("n1", of_job, found, None)
-    assert told == (
-        "n1: the job may use CPUs 56,58,60,62, and they are reserved"
-        f" ({CLIENT}: 8 FRONTEND cores, dedicated). CpuSpecList=28-31,60-63 on its line of slurm.conf (in Slurm's"
-        ' numbering) keeps jobs off them; or name them with cpus.reserved: "56-63", and ranks are kept off them by'
-        " their masks"
+    seen = (
+        f"the job may use CPUs 56,58,60,62, and they are reserved ({CLIENT}: 8 FRONTEND cores, dedicated); ranks and"
+        " workers are kept off them by their masks"
     )
-    assert conflict("n1", topology.cpus - topology.from_slurm(parse("28-31,60-63")), found, None) is None
-    assert "slurm.conf" not in (conflict("n1", of_job, found, None, slurm=False) or "slurm.conf")
+    lacks = "slurm.conf lacks CpuSpecList=28-31,60-63 on the node's line (Slurm's numbering)"
+    assert overlap(of_job, found, None) == Overlap(seen, lacks, fatal=False)
+    strict = overlap(of_job, found, None, strict=True)
+    assert strict
+    assert strict.fatal
+    assert strict.seen == f"{seen.partition('; ')[0]}, which `pinning: strict` refuses"
+    assert strict.change == f'{lacks}; or name them with cpus.reserved: "56-63", or set `pinning: enforce`'
+    for mode in (False, True):
+        proper = topology.cpus - topology.from_slurm(parse("28-31,60-63"))
+        assert overlap(proper, found, None, strict=mode) is None
+        alone = overlap(of_job, found, None, slurm=False, strict=mode)
+        assert alone
+        assert "slurm.conf" not in alone.change
+        assert 'name them with cpus.reserved: "56-63"' in alone.change
 
 
 @pytest.mark.parametrize(("model", "change"), [
-    (HYPER_96, "CpuSpecList=94-95 on its line of slurm.conf (in Slurm's numbering, with CPUs=96 and ThreadsPerCore=2"
-     " there) keeps jobs off them; or name"),
-    (HYPER_96.off(7), "What `iosweep doctor` says on that node keeps jobs off them; or name"),
-    (WEKA_56, "CpuSpecList=47 on its line of slurm.conf (in Slurm's numbering) keeps jobs off it; or name"),
+    (HYPER_96, "slurm.conf lacks CpuSpecList=94-95 on the node's line (Slurm's numbering, with CPUs=96 and"
+     " ThreadsPerCore=2 there)"),
+    (HYPER_96.off(7), "`iosweep doctor` on that node says what slurm.conf lacks"),
+    (WEKA_56, "slurm.conf lacks CpuSpecList=47 on the node's line (Slurm's numbering)"),
 ])  # fmt: skip
 def test_the_line_is_said_where_it_is_sure(model: Machine, change: str, tmp_path: Path) -> None:
     topology = node(tmp_path, model)
-    found = find(topology, None, tmp_path, weka(client0=resources(47)))
-    assert f"dedicated). {change}" in (conflict("n1", topology.cpus, found, None) or "")
+    told = overlap(topology.cpus, find(topology, None, tmp_path, weka(client0=resources(47))), None)
+    assert told
+    assert told.change == change
 
 
 def test_the_configuration_names_what_the_job_may_use(tmp_path: Path) -> None:
+    """Fewer than WEKA does: one of them is wrong, and ranks cannot be kept off both."""
     ask = weka(client0=resources(24, 25, 26, 27))
     topology = node(tmp_path)
     for configured, refused in [("24-27", None), ("20-27", None), ("24-26", "CPU 27, and it is"), ("", "CPUs 24-27")]:
         found = find(topology, configured, tmp_path, ask)
-        told = conflict("n1", range(56), found, configured)
+        told = overlap(range(56), found, configured)
         assert (refused is None) == (told is None), told
-        assert refused is None or refused in (told or "")
-        assert conflict("n1", range(56), find(topology, None, tmp_path, ask), configured) == told
-    assert 'cpus.reserved: "24-27"' in (
-        conflict("n1", range(56), find(topology, "24-26", tmp_path, ask), "24-26") or ""
-    )
+        assert overlap(range(56), find(topology, None, tmp_path, ask), configured) == told
+        if told and refused:
+            assert told.fatal
+            assert refused in told.seen
+            assert "the sources disagree (the configuration (cpus.reserved) says CPUs " in told.seen
+            assert '"24-27"' in told.change
 
 
-def test_no_usable_cpu_is_left(tmp_path: Path) -> None:
-    found = find(node(tmp_path), "24-27", tmp_path, weka(client0=resources(24, 25, 26, 27)))
-    assert conflict("n1", [24, 25], found, "24-27") == (
-        f"n1: no usable CPU is left: the job may use CPUs 24-25, and all are reserved ({CLIENT}: 4 FRONTEND cores,"
-        " dedicated); give the job other CPUs, or correct cpus.reserved"
+def test_sources_on_the_node_contradict_each_other(tmp_path: Path) -> None:
+    """WEKA's command and a mount name other cores: which are polled is not known."""
+    topology = node(tmp_path, mounts="rw,core=30,core=24")
+    ask = weka(client0=resources(24, 25))
+    told = overlap(range(56), find(topology, None, tmp_path, ask), None)
+    assert told
+    assert told.fatal
+    assert "the sources disagree (/proc/mounts /mnt/weka says CPUs 24,30" in told.seen
+    assert '"24-25,30"' in told.change
+    assert overlap(set(range(56)) - {24, 25, 30}, find(topology, None, tmp_path, ask), None) is None, "no job has them"
+    assert overlap(range(56), find(topology, None, tmp_path, ask), "24-25,30") is None, "the configuration decides"
+
+
+@pytest.mark.parametrize("configured", ["24-27", None])
+def test_no_usable_cpu_is_left(configured: str | None, tmp_path: Path) -> None:
+    found = find(node(tmp_path), configured, tmp_path, weka(client0=resources(24, 25, 26, 27)))
+    assert overlap([24, 25], found, configured) == Overlap(
+        f"no usable CPU is left: the job may use CPUs 24-25, and all are reserved ({CLIENT}: 4 FRONTEND cores,"
+        " dedicated)",
+        "give the job other CPUs, or correct cpus.reserved",
+        fatal=True,
     )
 
 
@@ -394,7 +424,7 @@ def test_facts_say_as_much(configured: str | None, tmp_path: Path) -> None:
         facts = json.loads(json.dumps({**topology.facts(), "numa": numa, **found.facts()}))
         told = Reserved.of_facts(facts)
         assert (told.cpus, told.problems, told.why) == (found.cpus, found.problems, found.why)
-        assert conflict("n", range(96), facts, configured) == conflict("n", range(96), found, configured)
+        assert overlap(range(96), facts, configured) == overlap(range(96), found, configured)
 
 
 # --- the command

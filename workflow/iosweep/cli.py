@@ -200,7 +200,7 @@ def _plan(arguments: argparse.Namespace) -> int:
             for point in made.points
             if point.nodes > 1 and not tools()[point.tool].mpi
         }
-        if pinning.mode(made.cpus, where.launcher.allocated) == "enforce":
+        if pinning.mode(made.cpus, where.launcher.allocated) in pinning.BINDS:
             print(
                 "# what binds ranks and workers to CPUs is added on the nodes, whose usable CPUs are not seen from here"
             )

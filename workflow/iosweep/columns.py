@@ -146,8 +146,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "pinning",
         "string",
-        "enforce: ranks and workers were to be bound; verify: looked at, not bound; off. Null where the record does not"
-        " say (docs/pinning.md).",
+        "enforce, strict: ranks and workers were to be bound; verify: looked at, not bound; off. Null where the record"
+        " does not say (docs/pinning.md).",
     ),
     Column("placement", "string", "How they were placed: spread, pack, near_nic. Null where nothing was bound."),
     Column(

@@ -58,7 +58,7 @@ class Config:
     description: str | None
     target: models.Target
     limits: models.Limits
-    pinning: Literal["off", "verify", "enforce"] | None
+    pinning: Literal["off", "verify", "enforce", "strict"] | None
     cpus: models.Cpus
     tools: models.Tools
     allocation: Literal["per_node_count", "campaign"]

@@ -534,12 +534,13 @@ def campaign_model() -> type[Strict]:
         "target": (Target, Field(description=Target.__doc__)),
         "limits": (Limits, Field(default_factory=Limits, description=Limits.__doc__)),
         "pinning": (
-            Literal["off", "verify", "enforce"] | None,
+            Literal["off", "verify", "enforce", "strict"] | None,
             Field(
                 None,
-                description="`enforce`: ranks and workers are bound to CPUs that are not reserved, and looked at while"
-                " they run; `verify`: they are only looked at; `off`: neither. Default: enforce under Slurm, verify on"
-                " one machine.",
+                description="`enforce`: bind ranks and workers to CPUs that are not reserved, and read their masks back"
+                " while they run; `strict`: the same, and refuse an allocation whose job may use reserved CPUs that"
+                " `cpus.reserved` does not name; `verify`: only read the masks; `off`: neither. Default: enforce under"
+                " Slurm, verify on one machine.",
             ),
         ),
         "cpus": (Cpus, Field(default_factory=Cpus, description=Cpus.__doc__)),

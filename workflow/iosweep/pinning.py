@@ -13,11 +13,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from iosweep.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
+from iosweep.doctor.node_cpus import CPUSETS, SIBLINGS, SLURM
 from iosweep.placement import Binding, Width, common, place, usable
-from iosweep.reserved import Reserved, conflict
+from iosweep.reserved import Overlap, Reserved, overlap
 from iosweep.units import human_count
 
-Mode = Literal["off", "verify", "enforce"]
+Mode = Literal["off", "verify", "enforce", "strict"]
+#: Modes in which ranks and workers are bound.
+BINDS: tuple[Mode, ...] = ("enforce", "strict")
+#: Checks of the doctor that report reserved CPUs which a job may use.
+_EXPOSES = (SLURM, CPUSETS, SIBLINGS)
 Facts = Mapping[str, Any]
 
 
@@ -45,7 +50,7 @@ def bound(settings: Mapping[str, Any], allocated: bool, mpi: bool = True) -> str
     """
     chosen, kept = mode(settings, allocated), settings["reserved"]
     width = settings["width"] if mpi else "cpu"
-    how = (settings["placement"], width, settings["nic"]) if chosen == "enforce" else ()
+    how = (settings["placement"], width, settings["nic"]) if chosen in BINDS else ()
     said = None if kept is None or chosen == "off" else f"reserved {kept or 'none'}"
     return "/".join(filter(None, (*how, said))) or None
 
@@ -68,7 +73,7 @@ class Pinning:
 
     def binding(self, ranks: int, mpi: bool) -> Binding | None:
         """The CPUs of each of a node's ranks, or workers, which share all of them where there are too few."""
-        if self.mode != "enforce":
+        if self.mode not in BINDS:
             return None
         if not mpi and ranks > len(self.usable):
             return Binding((self.usable,) * ranks, self.usable)
@@ -77,7 +82,7 @@ class Pinning:
 
     def lacks(self, ranks: int) -> str | None:
         """Why a node cannot run so many MPI ranks, or None."""
-        if self.mode != "enforce" or ranks <= len(self.usable) or self.settings["oversubscribe"]:
+        if self.mode not in BINDS or ranks <= len(self.usable) or self.settings["oversubscribe"]:
             return None
         have = f"{human_count(len(self.usable), 'usable CPU')} ({listed(self.usable)})"
         return (
@@ -142,7 +147,7 @@ def _together(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 def decide(settings: Mapping[str, Any], nodes: Mapping[str, Facts], slurm: bool) -> Pinning:
     """`nodes`: host -> node.facts, the first is where we are. `slurm`: they are those of a job.
 
-    Raises Conflict under `enforce`.
+    Raises Conflict where ranks are to be bound and cannot be.
     """
     chosen = mode(settings, slurm)
     first = next(iter(nodes.values()))
@@ -151,12 +156,14 @@ def decide(settings: Mapping[str, Any], nodes: Mapping[str, Facts], slurm: bool)
     shared, differing = common(usable_of)
     notes = [f"note: {host}: {told}" for host, facts in nodes.items() for told in Reserved.of_facts(facts).problems]
     notes += [f"note: {host}: {told}" for host, facts in nodes.items() if (told := Reserved.of_facts(facts).unasked)]
-    notes += [f"note: {said}" for said in _wrong(nodes)]
+    overlaps = _overlaps(settings, nodes, slurm, chosen == "strict") if chosen in BINDS else {}
+    notes += [f"note: {said}" for said in _exposed(overlaps, nodes)]
+    notes += [f"note: {said}" for said in _wrong(nodes, overlaps)]
     near, which = _near(settings, first)
     if not slurm and (allowed := _allowed(first)) != topology.cpus:
         notes.append(f"note: only {named(allowed)} of {listed(topology.cpus)} may be used here")
-    if chosen == "enforce":
-        _without_conflict(settings, nodes, slurm)
+    if chosen in BINDS:
+        _without_conflict(overlaps, len(nodes))
         if not shared:
             have = ", ".join(f"{host} has {listed(cpus) or 'none'}" for host, cpus in list(usable_of.items())[:4])
             raise Conflict(f"the nodes have no usable CPU in common ({have}); ranks are placed alike on all", False)
@@ -171,12 +178,31 @@ def decide(settings: Mapping[str, Any], nodes: Mapping[str, Facts], slurm: bool)
     return Pinning(chosen, settings, topology, shared, usable_of, near, nodes, tuple(notes))
 
 
-def _wrong(nodes: Mapping[str, Facts]) -> list[str]:
-    """What the doctor finds wrong on the nodes, each with these."""
+def _overlaps(settings: Mapping[str, Any], nodes: Mapping[str, Facts], slurm: bool, strict: bool) -> dict[str, Overlap]:
+    """host -> what is wrong with the CPUs that the job may use there."""
+    of = {host: overlap(_allowed(facts), facts, settings["reserved"], slurm, strict) for host, facts in nodes.items()}
+    return {host: one for host, one in of.items() if one}
+
+
+def _exposed(overlaps: Mapping[str, Overlap], nodes: Mapping[str, Facts]) -> list[str]:
+    """One sentence for nodes that are alike: which reserved CPUs the job may use, and what slurm.conf lacks.
+
+    The doctor on the node knows how Slurm counts there, so its line comes first.
+    """
+    alike: dict[str, list[str]] = {}
+    for host, one in overlaps.items():
+        findings = [f for f in nodes[host]["cpu_findings"] if f["check"] == SLURM and f["outcome"] == "wrong"]
+        lacks = "; ".join(dict.fromkeys(f["change"] for f in findings if f["change"]))
+        alike.setdefault(f"{one.seen}; {f'to keep all jobs off: {lacks}' if lacks else one.change}", []).append(host)
+    return [f"{_some(hosts)}: {said}" for said, hosts in alike.items()]
+
+
+def _wrong(nodes: Mapping[str, Facts], overlaps: Mapping[str, Overlap]) -> list[str]:
+    """What the doctor finds wrong on the nodes, each with these; without what `overlaps` say already."""
     found: dict[str, list[str]] = {}
     for host, facts in nodes.items():
         for one in facts["cpu_findings"]:
-            if one["outcome"] == "wrong":
+            if one["outcome"] == "wrong" and not (host in overlaps and one["check"] in _EXPOSES):
                 found.setdefault(f"{one['check']}: {one['seen']}; {one['change']}".rstrip("; "), []).append(host)
     return [f"{_some(hosts)}: {said}" for said, hosts in found.items()]
 
@@ -190,16 +216,16 @@ def _shape(facts: Facts) -> tuple[Any, ...]:
     return facts["cores"], facts["socket_cpus"], [one["cpus"] for one in facts["numa"]]
 
 
-def _without_conflict(settings: Mapping[str, Any], nodes: Mapping[str, Facts], slurm: bool) -> None:
-    """Raises Conflict, with the nodes that have the same one together."""
+def _without_conflict(overlaps: Mapping[str, Overlap], count: int) -> None:
+    """Raises Conflict where an overlap is fatal, with the nodes that have the same one together."""
     alike: dict[str, list[str]] = {}
-    for host, facts in nodes.items():
-        if said := conflict(host, _allowed(facts), facts, settings["reserved"], slurm):
-            alike.setdefault(said.removeprefix(f"{host}: "), []).append(host)
+    for host, one in overlaps.items():
+        if one.fatal:
+            alike.setdefault(str(one), []).append(host)
     if alike:
         told = [f"{_some(hosts)}: {said}" for said, hosts in alike.items()]
         more = f"; and {len(told) - 3} other reasons" if told[3:] else ""
-        raise Conflict("; ".join(told[:3]) + more, lasting=sum(map(len, alike.values())) == len(nodes))
+        raise Conflict("; ".join(told[:3]) + more, lasting=sum(map(len, alike.values())) == count)
 
 
 def _allowed(facts: Facts) -> CpuSet:

@@ -172,49 +172,74 @@ def resolve(topology: Topology, sources: Iterable[Source]) -> Reserved:
     return Reserved(topology, told.sources, told.found)
 
 
-def conflict(
-    host: str,
+@dataclass(frozen=True)
+class Overlap:
+    """Why the CPUs that a job may use on a node need a person. `change`: what would be right.
+
+    fatal: ranks cannot be bound, or (`pinning: strict`) must not be.
+    """
+
+    seen: str
+    change: str
+    fatal: bool
+
+    def __str__(self) -> str:
+        return f"{self.seen}; {self.change}"
+
+
+def overlap(
     allowed: Collection[int],
     reserved: Reserved | Mapping[str, Any],
     configured: str | None,
     slurm: bool = True,
-) -> str | None:
-    """Why ranks cannot be kept to CPUs of a node that nobody else keeps (`pinning: enforce`), or None.
+    strict: bool = False,
+) -> Overlap | None:
+    """Compare the CPUs that a job may use on a node with the reserved ones; None if ranks need nothing but a CPU.
 
-    allowed: the CPUs that the job may use there. reserved: what was found, or the node's facts. configured: the key
-    `cpus.reserved`; CPUs that it names are kept off by the masks of ranks, so a job may have them.
+    allowed: the CPUs of the job. reserved: what was found, or the node's facts. configured: the key `cpus.reserved`.
+    Reserved CPUs that the job may use are avoided by the masks of ranks, unless the sources contradict each other or
+    `strict`.
     """
     found = reserved if isinstance(reserved, Reserved) else Reserved.of_facts(reserved)
     found = resolve(found.topology, _with(found.sources, configured)) if configured is not None else found
     may = frozenset(allowed)
     if found.cpus is None:
-        return (
-            f"{host}: CPUs are reserved, and it is not known which ({found.why or 'the node was not looked at'});"
-            ' name them with cpus.reserved ("" if there are none)'
+        return Overlap(
+            f"CPUs are reserved, and it is not known which ({found.why or 'the node was not looked at'})",
+            'name them with cpus.reserved ("" if there are none)',
+            fatal=True,
         )
-    if open_ := (found.found - (found.configured or NO_CPUS)) & may:
-        it = "it" if len(open_) == 1 else "them"
-        name = f'name {it} with cpus.reserved: "{listed(found.found | (found.configured or NO_CPUS))}", and'
-        change = f"{_line(found.topology, found.found)} keeps jobs off {it}; or {name}"
-        return (
-            f"{host}: the job may use {named(open_)}, and {'it is' if len(open_) == 1 else 'they are'} reserved"
-            f" ({found.owners(open_)}). {change if slurm else name.capitalize()} ranks are kept off them by their masks"
-        )
+    open_ = (found.found - (found.configured or NO_CPUS)) & may
+    they, are = ("it", "is") if len(open_) == 1 else ("they", "are")
+    seen = f"the job may use {named(open_)}, and {they} {are} reserved ({found.owners(open_)})"
+    every = listed(found.found | (found.configured or NO_CPUS))
+    if open_ and strict:
+        change = f'name {_them(open_)} with cpus.reserved: "{every}", or set `pinning: enforce`'
+        lacks = f"{slurm_conf(found.topology, found.found)}; or " if slurm else ""
+        return Overlap(f"{seen}, which `pinning: strict` refuses", lacks + change, fatal=True)
+    if open_ and found.problems:
+        change = f'name all reserved CPUs with cpus.reserved (`"{every}"` is what any source names)'
+        return Overlap(f"{seen}, but the sources disagree ({'; '.join(found.problems)})", change, fatal=True)
     if not may - found.cpus:
-        return (
-            f"{host}: no usable CPU is left: the job may use {named(may)}, and all are reserved"
-            f" ({found.owners(may)}); give the job other CPUs, or correct cpus.reserved"
-        )
-    return None
+        seen = f"no usable CPU is left: the job may use {named(may)}, and all are reserved ({found.owners(may)})"
+        return Overlap(seen, "give the job other CPUs, or correct cpus.reserved", fatal=True)
+    if not open_:
+        return None
+    change = slurm_conf(found.topology, found.found) if slurm else f'name {_them(open_)} with cpus.reserved: "{every}"'
+    return Overlap(f"{seen}; ranks and workers are kept off {_them(open_)} by their masks", change, fatal=False)
 
 
-def _line(topology: Topology, cpus: CpuSet) -> str:
-    """What keeps jobs off CPUs, where it is not known how Slurm was told of the node; the doctor asks."""
+def _them(cpus: CpuSet) -> str:
+    return "it" if len(cpus) == 1 else "them"
+
+
+def slurm_conf(topology: Topology, cpus: CpuSet) -> str:
+    """What slurm.conf needs to keep jobs off CPUs, where it is not known how Slurm counts on the node."""
     if not topology.regular:
-        return "What `iosweep doctor` says on that node"
+        return "`iosweep doctor` on that node says what slurm.conf lacks"
     shape = f", with CPUs={len(topology.cpus)} and ThreadsPerCore={len(topology.cores[0])} there"
     of = shape if len(topology.cores) < len(topology.cpus) else ""
-    return f"CpuSpecList={listed(topology.to_slurm(cpus))} on its line of slurm.conf (in Slurm's numbering{of})"
+    return f"slurm.conf lacks CpuSpecList={listed(topology.to_slurm(cpus))} on the node's line (Slurm's numbering{of})"
 
 
 def find(topology: Topology, configured: str | None, root: Path = Path("/"), ask: Ask | None = None) -> Reserved:

@@ -380,7 +380,7 @@ class _Session:
             raise Refusal(REFUSED, f"pinning: {error}", lasting=error.lasting) from None
         for note in decided.notes:
             self._watcher.say(note)
-        if decided.mode == "enforce":
+        if decided.mode in pinning.BINDS:
             if crew:
                 if len(set(decided.usable_of.values())) == 1:  # said once, however many there are
                     crew.call("keep_to", sorted(decided.usable))

@@ -248,7 +248,8 @@ def _nodes(
         search=built.search or "" if built else None,
         uid=os.getuid(),
         version=iosweep.__version__,
-        pinned=made is not None and pinning.mode(made.cpus, allocated=True) == "enforce",
+        pinned=made is not None and pinning.mode(made.cpus, allocated=True) in pinning.BINDS,
+        strict=made is not None and made.cpus["pinning"] == "strict",
         reserved=made.cpus["reserved"] if made else None,
     )
     needs_mpi = made is not None and _needs_mpi(made)

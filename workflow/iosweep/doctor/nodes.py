@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any
 from iosweep.cpus import NO_CPUS, CpuSet
 from iosweep.doctor.lines import Line, ok, unchecked, warning, wrong
 from iosweep.doctor.node_cpus import Node
-from iosweep.reserved import conflict
+from iosweep.reserved import overlap
 from iosweep.units import human_duration, human_size
 
 #: A runner goes by the end of its job as Slurm tells it, so a clock may be off by this; those of nodes may differ by
@@ -34,7 +33,8 @@ class Clock:
 @dataclass(frozen=True)
 class Asked:
     """What was asked of the nodes. `places`: directories in which something was to be found. `lock`: a file that was
-    locked meanwhile. `pinned`: ranks are to keep off reserved CPUs; `reserved`: the key `cpus.reserved`."""
+    locked meanwhile. `pinned`: ranks are to keep off reserved CPUs; `strict`: and jobs too; `reserved`: the key
+    `cpus.reserved`."""
 
     nodes: int
     places: Sequence[str]
@@ -46,6 +46,7 @@ class Asked:
     uid: int = 0
     version: str = ""
     pinned: bool = False
+    strict: bool = False
     reserved: str | None = None
 
 
@@ -145,23 +146,19 @@ def _target(by_node: Mapping[str, Facts]) -> Line:
     return ok("target", f"{next(iter(identities.values()))} on {_all(by_node)}, writable")
 
 
-#: Where the sentence on a conflict begins to say what to do.
-_CHANGE = re.compile(r"; (?=give |name )|(?<=\))\. ")
-
-
 def _cpus(a: Asked, by_node: Mapping[str, Facts]) -> Line:
-    """Whether a job would refuse to bind ranks, because of what is reserved on the nodes."""
+    """Whether a job can bind ranks to CPUs that are not reserved on the nodes."""
     if blind := [n for n, f in by_node.items() if not f.get("cpus")]:
         return unchecked("CPUs", f"{_some(blind)}: what is reserved cannot be looked at")
     found = {n: Node.of(f["cpus"]) for n, f in by_node.items()}
-    said = {
-        n: told.removeprefix(f"{n}: ")
+    overlaps = {
+        n: one
         for n, node in found.items()
-        if (told := conflict(n, _allowed(node), node.reserved, a.reserved))
+        if (one := overlap(_allowed(node), node.reserved, a.reserved, strict=a.strict))
     }
-    if said:
-        change = next(iter(_CHANGE.split(next(iter(said.values())), 1)[1:]), "correct cpus.reserved")
-        return wrong("CPUs", _each({n: _CHANGE.split(told, 1)[0] for n, told in said.items()}), change)
+    if bad := {n: one for n, one in overlaps.items() if one.fatal} or overlaps:
+        first = next(iter(bad.values()))
+        return (wrong if first.fatal else warning)("CPUs", _each({n: o.seen for n, o in bad.items()}), first.change)
     have = {n: f"{len(_allowed(node) - node.keeps)} of {len(node.topology.cpus)} usable" for n, node in found.items()}
     return ok("CPUs", _each(have))
 
