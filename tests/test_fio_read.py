@@ -19,6 +19,7 @@ from fio_samples import ALL, BAD, GOOD, Sample
 from iosweep.columns import COLUMNS
 from iosweep.tools import Reading
 from iosweep.tools.fio.read import read
+from readings import texts
 
 TYPES: dict[str, tuple[type, ...]] = {"string": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
 COLUMN_TYPES = {column.name: TYPES.get(column.type, (str,)) for column in COLUMNS}
@@ -51,7 +52,7 @@ def test_every_sample_is_decided() -> None:
 @pytest.mark.parametrize("name", GOOD)
 def test_good_samples_give_their_figures(name: str) -> None:
     found = WHOLE[name]
-    assert found.problems == []
+    assert texts(found) == []
     assert len(found.rows) == len(GOOD[name])
     for row, (label, host, phase, ops, ops_per_s, bandwidth, mean_ns, p99_5_ns) in zip(
         found.rows, GOOD[name], strict=True
@@ -73,19 +74,19 @@ def test_bad_samples_say_why_and_give_no_figure(name: str) -> None:
     found = reading(ALL[name])
     assert found.rows == []
     for part in BAD[name]:
-        assert any(part in problem for problem in found.problems), found.problems
+        assert any(part in problem for problem in texts(found)), texts(found)
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_samples_are_bad_even_where_the_exit_code_is_lost(name: str) -> None:
     # a launcher, a pipe and fio's own client mode lose it
-    assert read(ALL[name].files, None).problems
+    assert texts(read(ALL[name].files, None))
 
 
 @pytest.mark.parametrize("name", ["c1_client2", "own_rand_read", "seed_read_iops", "s3_normaljson"])
 def test_an_exit_code_spoils_a_good_report(name: str) -> None:
     found = read(ALL[name].files, 137)
-    assert (found.rows, found.problems) == ([], ["fio ended with exit code 137"])
+    assert (found.rows, texts(found)) == ([], ["fio ended with exit code 137"])
     assert read(ALL[name].files, None).rows == WHOLE[name].rows
 
 
@@ -221,7 +222,7 @@ def test_two_documents_are_not_one_run() -> None:
     for files in ({"a": one + two}, {"a": one, "b": two}):
         found = read(files, 0)
         assert found.rows == []
-        assert "2 JSON documents" in found.problems[0]
+        assert "2 JSON documents" in texts(found)[0]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +252,7 @@ def test_two_documents_are_not_one_run() -> None:
 def test_what_is_no_report_says_so(text: bytes, problem: str) -> None:
     found = read({"stdout": text}, None)
     assert found.rows == []
-    assert any(problem in p for p in found.problems), found.problems
+    assert any(problem in p for p in texts(found)), texts(found)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +269,7 @@ def test_what_is_no_report_says_so(text: bytes, problem: str) -> None:
 def test_what_fio_says_on_stderr_spoils_the_run(name: str, line: str) -> None:
     found = read(ALL[name].files | {"stderr": line.encode()}, 0)
     assert found.rows == []
-    assert len(found.problems) == 1
+    assert len(texts(found)) == 1
 
 
 def put(*path: str) -> Callable[[Any], Callable[[Any], None]]:
@@ -343,8 +344,8 @@ def without(*path: str) -> Callable[[Any], None]:
 def test_numbers_that_do_not_agree_give_no_row(change: Callable[[Any], None], problem: str) -> None:
     found = edited("own_rand_read", change)
     assert found.rows == []
-    assert len(found.problems) == 1
-    assert problem in found.problems[0]
+    assert len(texts(found)) == 1
+    assert problem in texts(found)[0]
 
 
 def test_numbers_of_more_than_64_bits_give_no_row() -> None:
@@ -357,7 +358,7 @@ def test_numbers_of_more_than_64_bits_give_no_row() -> None:
 
     found = edited("old_2.2.10_json", larger)
     assert found.rows == []
-    assert "more than 64 bits hold" in found.problems[0]
+    assert "more than 64 bits hold" in texts(found)[0]
 
     text = _report("own_text").replace(b"total=18606,", b"total=18606000000000000000000,")
     assert reading(ALL["own_text"], text).rows == WHOLE["own_text"].rows[1:]
@@ -376,7 +377,7 @@ def test_a_bin_that_was_moved_is_noticed(moved: str, problem: str) -> None:
         bins[moved] = bins.pop("325632" if moved == "35632" else max(bins, key=bins.__getitem__))
 
     found = edited("c2_client2_jsonp", move)
-    assert [problem in p for p in found.problems] == [True], found.problems
+    assert [problem in p for p in texts(found)] == [True], texts(found)
     assert found.rows == WHOLE["c2_client2_jsonp"].rows[1:]
 
 
@@ -385,7 +386,7 @@ def test_operations_of_one_job_that_stand_in_another_give_no_row() -> None:
     lines[496], lines[763] = lines[763], lines[496]
     found = reading(ALL["old_2.2.10_json"], b"".join(lines))
     assert [row["label"] for row in found.rows] == ["seqread", "randwrite"]
-    assert found.problems[0].startswith("mix: no write was done, but its io_bytes is")
+    assert texts(found)[0].startswith("mix: no write was done, but its io_bytes is")
 
 
 JSON_SAMPLES = [name for name in GOOD if ALL[name].report.endswith(("out", "json")) and b'"fio version"' in
@@ -417,13 +418,13 @@ def test_json_that_is_not_read_says_why() -> None:
     ):
         found = reading(sample, text)
         assert found.rows == []
-        assert [problem in p for p in found.problems] == [True], found.problems
+        assert [problem in p for p in texts(found)] == [True], texts(found)
 
 
 def test_no_latency_is_absent_and_not_zero() -> None:
     # as with gtod_reduce
     found = edited("p1c_default_libaio", put("read", "clat_ns")({"min": 0, "max": 0, "mean": 0, "stddev": 0, "N": 0}))
-    assert found.problems == []
+    assert texts(found) == []
     assert not [column for column in found.rows[0] if "latency" in column]
     assert found.rows[0]["ops_per_s"] == 44970.02997
 
@@ -441,7 +442,7 @@ def test_files_that_were_looked_up_are_no_bytes_where_the_engine_is_not_told() -
 
 def test_one_bad_entry_leaves_the_others() -> None:
     found = edited("w_ext4", put("error")(5))
-    assert found.problems == ["read_throughput: fio reports error 5"]
+    assert texts(found) == ["read_throughput: fio reports error 5"]
     assert found.rows == WHOLE["w_ext4"].rows[1:]
 
 
@@ -454,7 +455,7 @@ def test_sections_that_only_lay_out_files_are_no_rows() -> None:
     assert edited("s1_single_json", add) == WHOLE["s1_single_json"]
     del layout["job options"]["create_only"]
     found = edited("s1_single_json", add)
-    assert found.problems == ["h: no write was done"]
+    assert texts(found) == ["h: no write was done"]
     assert found.rows == WHOLE["s1_single_json"].rows
 
 
@@ -522,7 +523,7 @@ def relabel(version: str) -> Callable[[Any], None]:
 )
 def test_json_of_fio_2_in_units_that_are_not_certain(name: str, change: Callable[[Any], None], problem: str) -> None:
     found = edited(name, change)
-    assert any(problem in p for p in found.problems), found.problems
+    assert any(problem in p for p in texts(found)), texts(found)
     assert not [row for row in found.rows if row["label"] == first(json.loads(_report(name)))["jobname"]]
 
 
@@ -534,7 +535,7 @@ def test_clients_of_fio_2_are_not_read() -> None:
     def client(document: Any) -> None:
         document["client_stats"] = document.pop("jobs")
 
-    assert "no client mode" in edited("old_2.8_json", client).problems[0]
+    assert "no client mode" in texts(edited("old_2.8_json", client))[0]
 
 
 def test_so_few_kib_are_no_rate() -> None:
@@ -543,7 +544,7 @@ def test_so_few_kib_are_no_rate() -> None:
         part |= {"total_ios": 1998, "io_bytes": 999, "bw": 991, "iops": 1998 * 1000 / 1008}
         document["jobs"] = [first(document)]
 
-    assert "999 KiB, of which fio counts whole ones" in edited("old_2.2.10_json", few).problems[0]
+    assert "999 KiB, of which fio counts whole ones" in texts(edited("old_2.2.10_json", few))[0]
 
     def exact(document: Any) -> None:
         few(document)
@@ -630,7 +631,7 @@ def test_text_reports_of_fio_2(edits: list[tuple[bytes, bytes]], problem: str | 
         text = text.replace(old, new, 1)
     found = reading(ALL["old_2.1.11_text"], text)
     expected = WHOLE["old_2.1.11_text"].rows
-    assert [problem in p for p in found.problems] == ([] if problem is None else [True]), found.problems
+    assert [problem in p for p in texts(found)] == ([] if problem is None else [True]), texts(found)
     assert found.rows == (expected if problem is None else expected[1:])
 
 
@@ -659,7 +660,7 @@ def test_a_sum_over_all_clients_of_fio_2_is_no_report() -> None:
 def test_reports_of_two_versions_are_not_one_run() -> None:
     text = _report("old_2.1.11_text").replace(b"Starting", b"fio-2.1.10\nStarting")
     found = reading(ALL["old_2.1.11_text"], text)
-    assert (found.rows, found.problems) == (
+    assert (found.rows, texts(found)) == (
         [],
         ["reports of fio-2.1.11 and fio-2.1.10: give one run's files at a time"],
     )
@@ -669,11 +670,11 @@ def test_up_to_2_19_the_digits_after_the_point_are_a_remainder() -> None:
     text = _report("old_2.21_text").replace(b"fio-2.21", b"fio-2.17")
     assert b"IOPS=97.3k" in text
     found = reading(ALL["old_2.21_text"], text.replace(b"IOPS=97.3k", b"IOPS=97.9k"))
-    assert found.problems == []
+    assert texts(found) == []
     assert [row | {"tool_version": "fio-2.21"} for row in found.rows] == WHOLE["old_2.21_text"].rows
     three = _report("old_3.0_text")
     assert b"IOPS=25.3k" in three
-    assert "are not IOPS=25.9k" in reading(ALL["old_3.0_text"], three.replace(b"IOPS=25.3k", b"IOPS=25.9k")).problems[0]
+    assert "are not IOPS=25.9k" in texts(reading(ALL["old_3.0_text"], three.replace(b"IOPS=25.3k", b"IOPS=25.9k")))[0]
 
 
 @pytest.mark.parametrize(
@@ -694,7 +695,7 @@ def test_up_to_2_19_the_digits_after_the_point_are_a_remainder() -> None:
 def test_what_is_missing_is_noticed(name: str, change: Callable[[Any], Any], problem: str) -> None:
     found = edited(name, change)
     assert found.rows == []
-    assert all(problem in p for p in found.problems), found.problems
+    assert all(problem in p for p in texts(found)), texts(found)
 
 
 def test_a_host_with_one_server_has_no_port_in_its_name() -> None:
@@ -728,7 +729,7 @@ def test_text_reports_that_do_not_agree(name: str, old: bytes, new: bytes, probl
     text = ALL[name].files[ALL[name].report]
     assert old in text
     found = reading(ALL[name], text.replace(old, new, 1))
-    assert [problem in p for p in found.problems] == ([] if problem is None else [True])
+    assert [problem in p for p in texts(found)] == ([] if problem is None else [True])
 
 
 CLAT = b"    clat (usec): min=213, max=15496, avg=486.61, stdev=80.30\n"
@@ -752,7 +753,7 @@ def test_every_line_of_a_text_report_is_known_and_stands_once(old: bytes, new: b
     assert old in text
     found = reading(ALL["seed_read_iops"], text.replace(old, new))
     assert found.rows == []
-    assert [problem in p for p in found.problems] == [True]
+    assert [problem in p for p in texts(found)] == [True]
 
 
 def renamed(text: bytes) -> bytes:
@@ -771,15 +772,15 @@ def test_every_host_of_a_text_report_must_be_there() -> None:
         for at in (4810, len(whole) // 2 - 200, whole.index(b"All clients")):
             found = reading(sample, whole[:at])
             assert found.rows == []
-            assert len(found.problems) == 1
-    assert reading(sample, text[:4810]).problems == ["2 hosts were to report a (group 0), 1 did"]
-    assert reading(sample, text[: text.index(b"All clients")]).problems == [
+            assert len(texts(found)) == 1
+    assert texts(reading(sample, text[:4810])) == ["2 hosts were to report a (group 0), 1 did"]
+    assert texts(reading(sample, text[: text.index(b"All clients")])) == [
         "fio's sum over all clients is missing: not every host reported"
     ]
     second = [line for line in renamed(text).splitlines(keepends=True) if not line.startswith(b"<n2> b")]
-    assert reading(sample, b"".join(second)).problems == []
+    assert texts(reading(sample, b"".join(second))) == []
     unsaid = [line for line in second if not line.startswith(b"<n2> a")]
-    assert reading(sample, b"".join(unsaid)).problems == ["host n2 did not say what its jobs do"]
+    assert texts(reading(sample, b"".join(unsaid))) == ["host n2 did not say what its jobs do"]
 
 
 def test_hosts_of_text_reports_where_they_are_told() -> None:
@@ -789,7 +790,7 @@ def test_hosts_of_text_reports_where_they_are_told() -> None:
     both = text.replace(b"<n2> \na: (g", b"a: (g").replace(b"<n1> \na: (g", b"<n1> \n<n2> \na: (g")
     assert both != text
     found = reading(sample, both)
-    assert found.problems == []
+    assert texts(found) == []
     assert [dict(row) | {"host": "client01"} for row in found.rows] == WHOLE["own_text_client"].rows
     assert not any("host" in row for row in found.rows)
 
@@ -814,7 +815,7 @@ def test_reports_in_between_and_several_runs_are_not_one_run() -> None:
     ):
         found = reading(sample, text + other)
         assert found.rows == []
-        assert [problem in p for p in found.problems] == [True], found.problems
+        assert [problem in p for p in texts(found)] == [True], texts(found)
 
 
 def test_rates_of_unlike_windows_are_not_added_up() -> None:
@@ -848,7 +849,7 @@ def test_a_rate_of_two_digits_is_not_taken_where_a_better_one_is_there() -> None
 def lies(sample: Sample, report: bytes, *others: Sample, parameters: bool = True) -> list[str]:
     """Values of a damaged report that no row of the same identity has in the whole one, with no problem to tell so."""
     found = reading(sample, report)
-    if found.problems:
+    if texts(found):
         return []
     honest = [row for one in (sample, *others) for row in WHOLE[one.name].rows]
     return [why for row in found.rows if (why := _lie(row, honest, parameters))]
@@ -948,7 +949,7 @@ def test_every_single_line_lost_or_doubled(name: str, times: int) -> None:
 def test_the_damages_do_damage_and_what_survives_is_read() -> None:
     # that the test above is not green because everything is refused
     sample = ALL["w_ext4"]
-    outcomes = [not reading(sample, report).problems for _, report, _, _ in damages(sample, random.Random(1), 40, 16)]
+    outcomes = [not texts(reading(sample, report)) for _, report, _, _ in damages(sample, random.Random(1), 40, 16)]
     assert 0.05 < sum(outcomes) / len(outcomes) < 0.8
 
 

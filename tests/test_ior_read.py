@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from ior_samples import EXPECTED, Bad, Good
 from iosweep.columns import COLUMNS
 from iosweep.tools import Reading
+from readings import texts
 
 _module = import_module("iosweep.tools.ior.read")
 read, summary = _module.read, _module.summary
@@ -83,9 +84,9 @@ def test_sample(sample: Sample) -> None:
     if isinstance(expected, Bad):
         assert not reading.rows
         for reason in expected.reasons:
-            assert any(reason in problem for problem in reading.problems), (reason, reading.problems)
+            assert any(reason in problem for problem in texts(reading)), (reason, texts(reading))
         return
-    assert not reading.problems
+    assert not texts(reading)
     assert len(reading.rows) == expected.rows
     first = reading.rows[0]
     assert first["label"] == expected.label
@@ -153,7 +154,7 @@ def test_stonewalled_bytes_are_those_that_ior_moved() -> None:
 
 def test_the_eight_rows_of_the_lustre_notes() -> None:
     reading = read({"results.csv": NOTES}, None)
-    assert not reading.problems
+    assert not texts(reading)
     columns = ("phase", "threads_per_node", "transfer_size_bytes", "bandwidth_bytes_per_s", "ops_per_s", "tasks")
     assert [tuple(row[name] for name in columns) for row in reading.rows] == [
         ("seq_write", 32, 16 << 20, 27135.9688 * MIB, 1696.0195, 64),
@@ -183,7 +184,7 @@ def test_the_eight_rows_of_the_lustre_notes() -> None:
 )
 def test_a_wrong_row_of_the_notes_is_not_given(old: bytes, new: bytes, why: str) -> None:
     reading = read({"results.csv": NOTES.replace(old, new, 1)}, None)
-    assert any(why in problem for problem in reading.problems), reading.problems
+    assert any(why in problem for problem in texts(reading)), texts(reading)
     assert len(reading.rows) < 8
 
 
@@ -220,18 +221,18 @@ def test_each_file_alone_says_the_same_or_why_not(sample: Sample) -> None:
     for name, content in sample.files.items():
         reading = read({name: content}, None)
         assert not _wrong(reading, whole)
-        assert len(reading.rows) == len(whole.rows) or reading.problems
+        assert len(reading.rows) == len(whole.rows) or texts(reading)
         if name.endswith((".json", ".default")):
             assert len(reading.rows) == len(whole.rows)
         if "Writing output to" in content.decode():
-            assert "no results: IOR writes them to a summary file" in " ".join(reading.problems)
+            assert "no results: IOR writes them to a summary file" in " ".join(texts(reading))
 
 
 def test_a_stonewalled_csv_alone_cannot_be_judged() -> None:
     content = _files("main", "stonewall_D1_wearout_CSV")["stonewall_D1_wearout_CSV.summary.csv"]
     reading = read({"x.csv": content}, 0)
     assert not reading.rows
-    assert "no whole number of blocks" in reading.problems[0]
+    assert "no whole number of blocks" in texts(reading)[0]
 
 
 def test_two_files_of_one_run_give_the_more_precise_figures_and_must_agree() -> None:
@@ -242,17 +243,17 @@ def test_two_files_of_one_run_give_the_more_precise_figures_and_must_agree() -> 
     )
     table = _files("main", "ior_perop")["ior_perop.out"]
     reading = read({"ior.out": table, "ior.csv": csv_of_it}, 0)
-    assert not reading.problems
+    assert not texts(reading)
     assert reading.rows[0]["bandwidth_bytes_per_s"] == 185.6148 * MIB
     assert reading.rows[0]["phase"] == "seq_write"
     assert reading.version == "4.1.0+dev"
     for old, new in ((b"185.6148", b"185.7148"), (b",2,0\nread", b",3,0\nread"), (b"0.0082", b"0.0092")):
         reading = read({"ior.out": table, "ior.csv": csv_of_it.replace(old, new)}, 0)
         assert not reading.rows
-        assert reading.problems
+        assert texts(reading)
     other = _files("main", "verbose_v2_stdout")["verbose_v2_stdout.out"]
     assert not read({"ior.out": other, "ior.csv": csv_of_it}, 0).rows
-    assert "not of the same runs" in read({"ior.out": table + other, "ior.csv": csv_of_it}, 0).problems[0]
+    assert "not of the same runs" in texts(read({"ior.out": table + other, "ior.csv": csv_of_it}, 0))[0]
 
 
 # -- several runs, and files that are none --------------------------------------------------------------------------
@@ -261,12 +262,12 @@ def test_two_files_of_one_run_give_the_more_precise_figures_and_must_agree() -> 
 def test_several_runs_in_one_log_are_kept_apart() -> None:
     tables = [_files(v, "verbose_v2_stdout")["verbose_v2_stdout.out"] for v in ("3.3.0", "4.0.0", "main")]
     reading = read({"log": b"".join(tables)}, None)
-    assert not reading.problems
+    assert not texts(reading)
     assert [row["tool_version"] for row in reading.rows] == ["3.3.0"] * 6 + ["4.0.0"] * 6 + ["4.1.0+dev"] * 6
     cut = tables[1][: tables[1].index(b"Max Write") - 200]
     reading = read({"log": tables[0] + cut + tables[2]}, None)
     assert [row["tool_version"] for row in reading.rows] == ["3.3.0"] * 6 + ["4.1.0+dev"] * 6
-    assert reading.problems == ["log, run 2: read of iteration 2 is missing (3 repetitions of write and read)"]
+    assert texts(reading) == ["log, run 2: read of iteration 2 is missing (3 repetitions of write and read)"]
     said = tables[1].replace(b"Commencing read", b"WARNING: fsync(3) failed\nCommencing read")
     reading = read({"log": tables[0] + said + tables[2]}, None)
     assert [row["tool_version"] for row in reading.rows] == ["3.3.0"] * 6 + ["4.1.0+dev"] * 6
@@ -291,7 +292,7 @@ def test_the_tests_of_a_script_are_runs_of_their_own() -> None:
     others = [line.replace("    0      2   2    3   1", "    1      2   2    3   1") for line in lines[3:5]]
     whole = table[:end] + second + "".join(lines[:5] + others + lines[5:])
     reading = read({"out": whole.encode()}, 0)
-    assert not reading.problems
+    assert not texts(reading)
     assert len(reading.rows) == 12
     assert {row["tool_version"] for row in reading.rows} == {"4.0.0"}
     reading = read({"out": whole.replace("34686", "34786").encode()}, 0)  # of both: each is judged
@@ -304,7 +305,7 @@ def test_a_log_that_ends_after_its_table_is_whole() -> None:
     """As IO500's do: no Max, no summary, no Finished."""
     table = _files("4.0.0", "verbose_v2_stdout")["verbose_v2_stdout.out"]
     reading = read({"ior-easy-write.txt": table[: table.index(b"Max Write")]}, None)
-    assert not reading.problems
+    assert not texts(reading)
     assert len(reading.rows) == 6
 
 
@@ -318,7 +319,7 @@ def test_tables_without_iops_and_latency_and_with_lines_in_between_are_read() ->
             noise = "[cn12:1] mca_base_component_repository_open: unable\n" if words[0] == "write" else ""
             lines[i] = noise + "  ".join([*words[:2], *words[4:]])
     reading = read({"out": "\n".join(lines).replace("IOR-4.0.0", "IOR-3.2.1").encode()}, 0)
-    assert not reading.problems
+    assert not texts(reading)
     assert "ops_per_s" not in reading.rows[0]
     assert reading.rows[0]["bandwidth_bytes_per_s"] == 2933.62 * MIB
 
@@ -328,10 +329,10 @@ def test_details_of_ranks_are_refused_and_the_summary_beside_them_read(version: 
     details = (SAMPLES / version / "rankdetails.csv").read_bytes()
     reading = read({"rankdetails.csv": details}, 0)
     assert not reading.rows
-    assert "rankdetails.csv holds the times of single ranks" in reading.problems[0]
+    assert "rankdetails.csv holds the times of single ranks" in texts(reading)[0]
     reading = read({"rankdetails.csv": details, **_files(version, "rankdetails")}, 0)
     assert len(reading.rows) == 6
-    assert len(reading.problems) == 1
+    assert len(texts(reading)) == 1
 
 
 @pytest.mark.parametrize(
@@ -348,7 +349,7 @@ def test_details_of_ranks_are_refused_and_the_summary_beside_them_read(version: 
 def test_what_is_no_result_of_ior_is_refused_with_what_it_is(content: bytes, why: str) -> None:
     reading = read({"file": content}, 0)
     assert not reading.rows
-    assert any(why in problem for problem in reading.problems), reading.problems
+    assert any(why in problem for problem in texts(reading)), texts(reading)
 
 
 # -- what makes a run bad -------------------------------------------------------------------------------------------
@@ -377,11 +378,11 @@ def test_what_is_no_result_of_ior_is_refused_with_what_it_is(content: bytes, why
 def test_a_line_that_says_so_makes_a_clean_table_bad(line: str) -> None:
     files = _files("4.0.0", "posix_shared_seq_1m_np2_i3_CSV")
     out = next(name for name in files if name.endswith(".out"))
-    assert not read(files, 0).problems
+    assert not texts(read(files, 0))
     for where in (out, "stderr"):
         reading = read({**files, where: files.get(where, b"") + line.encode() + b"\n"}, 0)
         assert not reading.rows
-        assert any(line[:30] in problem for problem in reading.problems)
+        assert any(line[:30] in problem for problem in texts(reading))
 
 
 @pytest.mark.parametrize(
@@ -398,10 +399,10 @@ def test_a_line_that_says_so_makes_a_clean_table_bad(line: str) -> None:
 def test_harmless_lines_are_harmless(line: str) -> None:
     files = _files("4.0.0", "posix_shared_seq_1m_np2_i3_CSV")
     if not line.startswith("Command"):
-        assert not read({**files, "stderr": line.encode()}, 0).problems
+        assert not texts(read({**files, "stderr": line.encode()}, 0))
     else:
         table = _files("4.0.0", "verbose_v2_stdout")["verbose_v2_stdout.out"].decode()
-        assert not read({"out": re.sub("Command line .*", line, table).encode()}, 0).problems
+        assert not texts(read({"out": re.sub("Command line .*", line, table).encode()}, 0))
 
 
 _BLOCK = (
@@ -436,7 +437,7 @@ def test_what_ior_moved_decides_whether_a_figure_is_true(
     )
     log = "Writing output to x\n" + _BLOCK.format(67108864, stat, moved) + _LIMIT * limit
     reading = read({"x": table.encode(), "out": log.encode()}, 0)
-    assert bool(reading.rows) == good == (not reading.problems), reading.problems
+    assert bool(reading.rows) == good == (not texts(reading)), texts(reading)
     if good:
         assert reading.rows[0]["bytes_written" if access == "write" else "bytes_read"] == moved
     doubled = read({"x": table.encode(), "out": (log + _BLOCK.format(67108864, stat, moved)).encode()}, 0)
@@ -474,7 +475,7 @@ def test_what_is_said_twice_must_agree(old: str, new: str, why: str) -> None:
     assert old in table
     reading = read({"out": table.replace(old, new, 1).encode()}, 0)
     assert not reading.rows
-    assert any(why in problem for problem in reading.problems), reading.problems
+    assert any(why in problem for problem in texts(reading)), texts(reading)
 
 
 # -- 3.0 and 3.1 ----------------------------------------------------------------------------------------------------
@@ -506,11 +507,11 @@ def test_the_old_layout_is_read_without_its_beginning_and_without_its_end(versio
     text = _old(version, "posix_fpp_seq_1m_np2_i3")
     whole = read({"out": text.encode()}, 0)
     headless = read({"out": text[text.index("Test 0 started") :].encode()}, 0)
-    assert (headless.problems, headless.version, len(headless.rows)) == ([], None, 6)
+    assert (texts(headless), headless.version, len(headless.rows)) == ([], None, 6)
     assert not _wrong(headless, whole)
     assert "o_direct" not in headless.rows[0]
     endless = read({"out": text[: text.index("Max Write")].encode()}, 0)  # the segments are told at the end only
-    assert (endless.problems, len(endless.rows)) == ([], 6)
+    assert (texts(endless), len(endless.rows)) == ([], 6)
     assert not _wrong(endless, whole)
     assert endless.rows[0]["file_size_bytes"] == 32 * MIB
 
@@ -525,11 +526,11 @@ def test_the_tests_of_a_script_of_the_old_layout_are_runs_of_their_own(version: 
     start, second = text[: text.index("Test 1")], text[text.index("Test 1") :]
     reading = read({"out": (start + re.sub(r"Max Read: +\d", "Max Read:  9", second)).encode()}, 0)
     assert [row["transfer_size_bytes"] for row in reading.rows] == [1048576] * 4
-    assert "run 2: the summary's maximum of read" in reading.problems[0]
+    assert "run 2: the summary's maximum of read" in texts(reading)[0]
     for wrong in ("Test 0 started", "Test 2 started"):
         reading = read({"out": text.replace("Test 1 started", wrong).encode()}, 0)
         assert not reading.rows
-        assert "starts within test 0" in " ".join(reading.problems)
+        assert "starts within test 0" in " ".join(texts(reading))
 
 
 def test_several_runs_of_several_versions_and_other_programs_in_one_log() -> None:
@@ -537,7 +538,7 @@ def test_several_runs_of_several_versions_and_other_programs_in_one_log() -> Non
     names = [("3.0.1", "verbose_v3"), ("3.2.1", "posix_fpp_seq_1m_np2_i3"), ("3.1.0", "summary_always")]
     log = mdtest + mdtest.join(_old(*name) for name in names) + mdtest
     reading = read({"log": log.encode()}, None)
-    assert not reading.problems
+    assert not texts(reading)
     assert [row["tool_version"] for row in reading.rows] == ["3.0.1"] * 4 + ["3.2.1"] * 6 + ["3.1.0"] * 4
     two = _old("3.0.1", "verbose_v2") + _old("3.1.0", "verbose_v2").partition("\n\nTest 0")[2].join(["Test 0", ""])
     reading = read({"log": two.encode()}, None)
@@ -576,7 +577,7 @@ def test_what_is_said_twice_in_the_old_layout_must_agree(old: str, new: str, why
     assert sum(old in content for content in files.values()) == 1
     reading = read({name: content.replace(old, new, 1).encode() for name, content in files.items()}, 0)
     assert not reading.rows
-    assert any(why in problem for problem in reading.problems), reading.problems
+    assert any(why in problem for problem in texts(reading)), texts(reading)
 
 
 @pytest.mark.parametrize(
@@ -596,7 +597,7 @@ def test_what_is_said_twice_in_the_old_layout_must_agree(old: str, new: str, why
 def test_command_lines_of_the_old_layout(options: str, told: tuple[bool | None, bool | None]) -> None:
     text = _old("3.1.0", "verbose_v2").replace("-F -vv", options)
     reading = read({"out": text.encode()}, 0)
-    assert not reading.problems
+    assert not texts(reading)
     row = reading.rows[0]
     assert (row.get("o_direct"), row.get("fsync")) == told
 
@@ -615,14 +616,14 @@ def test_an_indented_log_says_the_same(version: str, indentation: str) -> None:
             if plain.rows:
                 assert read({name: b"a line\n" + indented}, 0) == plain
     text = _old("3.1.0", "E_stonewall_read_eof")
-    assert read({"out": text.encode()}, None).problems  # its exit code is lost, too
+    assert texts(read({"out": text.encode()}, None))  # its exit code is lost, too
 
 
 def test_a_table_without_options_is_of_an_unknown_run() -> None:
     text = _old("4.0.0", "verbose_v2_stdout")
     reading = read({"out": text[text.index("access    bw") : text.index("Max Write")].encode()}, 0)
     assert not reading.rows
-    assert "without the options" in reading.problems[0]
+    assert "without the options" in texts(reading)[0]
 
 
 # -- what no run can have, and copies -----------------------------------------------------------------------------
@@ -646,7 +647,7 @@ def test_impossible_rows_of_csv(old: str, new: str, why: str) -> None:
     assert text.count(old) == 6
     reading = read({name: text.replace(old, new).encode()}, 0)
     assert not reading.rows
-    assert any(why in problem for problem in reading.problems), reading.problems
+    assert any(why in problem for problem in texts(reading)), texts(reading)
 
 
 @pytest.mark.parametrize(
@@ -669,7 +670,7 @@ def test_impossible_numbers_in_all_layouts(sample: str, old: str, new: str, why:
     assert old in text
     reading = read({name: text.replace(old, new).encode()}, 0)
     assert not reading.rows
-    assert any(why in problem for problem in reading.problems), reading.problems
+    assert any(why in problem for problem in texts(reading)), texts(reading)
 
 
 _NINES = tuple("9" * length for length in (18, 19, 20, 30, 300, 400, 5000))
@@ -700,7 +701,7 @@ def test_a_total_that_is_no_figure_is_a_damaged_line() -> None:
     for figure in ("10000000000000000000.35", "9" * 5000 + ".1"):
         reading = read({"out": re.sub(r"(Max Write: +)[\d.]+", rf"\g<1>{figure}", text).encode()}, 0)
         assert not reading.rows
-        assert any("a damaged line of the summary: Max Write" in problem for problem in reading.problems)
+        assert any("a damaged line of the summary: Max Write" in problem for problem in texts(reading))
 
 
 COPIED = [
@@ -719,7 +720,7 @@ def test_the_same_output_twice_in_one_file_counts_once(version: str, name: str) 
     other = _biggest(_files("main", "posix_shared_seq_1m_np2_i3_CSV"))[1]
     several = read({file: content + other + content}, 0)
     assert several.rows == [*whole.rows, *read({"other": other}, 0).rows]
-    assert not several.problems
+    assert not texts(several)
 
 
 @pytest.mark.parametrize(("version", "name"), COPIED)
@@ -732,7 +733,7 @@ def test_a_copy_of_a_part_is_of_no_run(version: str, name: str) -> None:
     }.get(name.rpartition("_")[2], lambda: text + text.replace("IOR-" + version, "IOR-3.2.0"))()
     reading = read({file: changed.encode()}, 0)
     assert not reading.rows
-    assert "has the very figures of run" in " ".join(reading.problems)
+    assert "has the very figures of run" in " ".join(texts(reading))
 
 
 # -- time ---------------------------------------------------------------------------------------------------------
@@ -816,7 +817,7 @@ def test_what_is_said_twice_in_json_must_agree(old: str, new: str, why: str) -> 
     assert old in document
     reading = read({"json": document.replace(old, new, 1).encode()}, 0)
     assert not reading.rows
-    assert any(why in problem for problem in reading.problems), reading.problems
+    assert any(why in problem for problem in texts(reading)), texts(reading)
 
 
 def test_with_one_iteration_the_summary_has_more_digits_than_the_table() -> None:
@@ -825,7 +826,7 @@ def test_with_one_iteration_the_summary_has_more_digits_than_the_table() -> None
     table = re.sub(r"read      111.30 .*0", fast, table)
     table = re.sub(r"(read +)111\.30 +111\.30 +111\.30", r"\g<1>7200.31 7200.31 7200.31", table)
     reading = read({"out": table.encode()}, 0)
-    assert not reading.problems
+    assert not texts(reading)
     assert reading.rows[1]["bandwidth_bytes_per_s"] == 7200.31 * MIB
 
 
@@ -834,11 +835,11 @@ def test_what_a_job_script_prints_is_not_ior_s_and_what_ior_prints_without_its_b
     other = _files("main", "verbose_v2_stdout")["verbose_v2_stdout.out"].decode()
     log = "nodes: 4\ntasks: 128\ntype: fat\n" + table + "nodes: 8\ntasks: 256\n" + other
     reading = read({"slurm-1.out": log.encode()}, None)
-    assert not reading.problems
+    assert not texts(reading)
     assert [row["tasks"] for row in reading.rows] == [2] * 12
     headless = table[table.index("api    ") :]
     reading = read({"out": headless.encode()}, 0)
-    assert not reading.problems
+    assert not texts(reading)
     assert [row["repetition"] for row in reading.rows[::2]] == [1, 2, 3]
     assert {(row["api"], row["tasks"], row["collective"]) for row in reading.rows} == {("POSIX", 2, False)}
 
@@ -846,7 +847,7 @@ def test_what_a_job_script_prints_is_not_ior_s_and_what_ior_prints_without_its_b
 def test_a_script_may_say_otherwise_than_its_command_line() -> None:
     table = _files("4.0.0", "verbose_v2_stdout")["verbose_v2_stdout.out"].decode()
     reading = read({"out": table.replace("-F -b 16m", "-f script -w -b 16m").encode()}, 0)
-    assert not reading.problems
+    assert not texts(reading)
     assert len(reading.rows) == 6
     assert "o_direct" not in reading.rows[0]
 
@@ -859,7 +860,7 @@ def test_rows_inside_of_a_damaged_json_are_of_no_run() -> None:
         for beginning in (document[:at], document[2:at]):  # with its brace and without
             reading = read({"json": (beginning + foreign + document[at:]).encode()}, 0)
             assert not reading.rows
-            assert "the JSON is damaged" in reading.problems[0]
+            assert "the JSON is damaged" in texts(reading)[0]
 
 
 def test_warnings_in_another_file_must_be_of_the_one_run() -> None:
@@ -868,7 +869,7 @@ def test_warnings_in_another_file_must_be_of_the_one_run() -> None:
     assert len(read({"x.csv": rows, "out": log}, 0).rows) == 2
     reading = read({"x.csv": rows + rows, "out": log}, 0)
     assert not reading.rows
-    assert any("do not say of which run" in problem for problem in reading.problems)
+    assert any("do not say of which run" in problem for problem in texts(reading))
 
 
 def test_the_exit_code_counts_and_its_absence_does_not() -> None:
@@ -905,7 +906,7 @@ def test_summary_of_a_run_bounded_by_time_has_the_bytes_that_were_moved() -> Non
     assert run.stonewall_s == 2
     alone = read({"summary.json": bounded.encode()}, None)
     assert not alone.rows
-    assert any("only IOR's messages tell" in problem for problem in alone.problems)
+    assert any("only IOR's messages tell" in problem for problem in texts(alone))
     assert summary(bounded.encode(), b"").problems  # 1000 MiB/s x 2 s are not 8 MiB
     assert summary(bounded.encode(), _BLOCK.format(8388608, 4194304, 2000 * MIB).encode()).problems
     assert summary(bounded.encode(), (moved + "WARNING: Incorrect data on read (1 errors found).").encode()).problems
@@ -966,7 +967,7 @@ def test_no_damage_makes_a_wrong_figure(sample: Sample) -> None:
         wrong = _wrong(_own(reading, whole, donor), whole)
         if what.startswith("swap"):  # nothing that IOR writes says again how long opening and closing took
             wrong = [text for text in wrong if " open_s" not in text and " close_s" not in text]
-        assert not wrong, (what, wrong, reading.problems)
+        assert not wrong, (what, wrong, texts(reading))
         seen += bool(reading.rows)
     assert seen  # some damage does no harm; a reader that refuses all of it would prove nothing
 
@@ -993,7 +994,7 @@ def test_two_outputs_line_by_line_make_no_wrong_figure(sample: Sample) -> None:
         reading = read({"out": b"".join(_merged(*both, most, random))}, None)
         for row in reading.rows:
             one = Reading(None, [row], [])
-            assert not _wrong(one, sample.read()) or not _wrong(one, other.read()), reading.problems
+            assert not _wrong(one, sample.read()) or not _wrong(one, other.read()), texts(reading)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -1038,7 +1039,7 @@ _WORDS = st.sampled_from(
 def test_nothing_makes_it_raise(parts: Sequence[bytes], exit_code: int | None) -> None:
     content = b"".join(parts)
     assert not read({"a": content, "b": content[::-1]}, exit_code).rows
-    assert read({"a": content}, exit_code).problems
+    assert texts(read({"a": content}, exit_code))
     assert summary(content, content).problems
 
 

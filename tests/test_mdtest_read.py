@@ -18,6 +18,7 @@ from iosweep.columns import COLUMNS
 from iosweep.tools import Reading
 from iosweep.tools.mdtest.read import PHASES, read, shift, tables
 from mdtest_samples import BAD, DOUBTFUL, GOOD
+from readings import texts
 
 SAMPLES = Path(__file__).resolve().parent.parent / "workflow/iosweep/tools/mdtest/samples"
 with (SAMPLES / "manifest.tsv").open() as manifest:
@@ -67,8 +68,8 @@ def test_good_samples_give_the_tables_figures(sample: str) -> None:
     doubtful = DOUBTFUL.get(sample, set())
     for code in {exit_code(sample), None}:
         reading = read(files(sample), code)
-        assert [name for name in doubtful if not any(name in problem for problem in reading.problems)] == []
-        assert len(reading.problems) == len(doubtful)
+        assert [name for name in doubtful if not any(name in problem for problem in texts(reading))] == []
+        assert len(texts(reading)) == len(doubtful)
         found = [{row["label"]: tuple(row[name] for name in FIGURES) for row in run} for run in by_run(reading)]
         assert found == [{name: row for name, row in run.items() if name not in doubtful} for run in GOOD[sample]]
         for row in reading.rows:
@@ -82,10 +83,10 @@ def test_bad_samples_give_no_figure_and_say_why(sample: str) -> None:
     for code in {exit_code(sample), None}:
         reading = read(files(sample), code)
         assert reading.rows == ()
-        said = "\n".join(reading.problems)
+        said = "\n".join(texts(reading))
         assert [reason for reason in BAD[sample] if reason not in said] == []
         assert ("exit code" in said) is bool(code)
-        assert all(problem and "\n" not in problem and " | " not in problem for problem in reading.problems)
+        assert all(problem and "\n" not in problem and " | " not in problem for problem in texts(reading))
 
 
 #: columns that the output tells, the same for every row of a sample
@@ -145,7 +146,7 @@ def test_two_shifts_are_a_problem_and_none_is_not() -> None:
     own = text("4.0.0/own_C")
     line = "V-0: Rank   0 Line  2537 Shifting ranks by {} for each phase.\n"
     once, twice, two = (own.replace(line.format(1), line.format(1) + more) for more in ("", *map(line.format, (1, 2))))
-    assert [of_text(content).problems for content in (once, twice, own.replace(line.format(1), ""))] == [()] * 3
+    assert [texts(of_text(content)) for content in (once, twice, own.replace(line.format(1), ""))] == [[]] * 3
     (run,) = tables(two)
     assert (run.shift, of_text(two).rows) == (None, ())
     assert run.problems == ("lines disagree by how many ranks phases are shifted: 1, 2",)
@@ -163,7 +164,7 @@ def test_runs_of_one_log_are_told_apart() -> None:
     again = one.replace(" 08:3", " 09:3")
     assert again != one
     reading = of_text(f"starting\n{one}$ next\n{other}{again}done\n")
-    assert reading.problems == ()
+    assert texts(reading) == []
     assert reading.version is None  # there are two
     assert [(run[0]["tool_version"], run[0]["repetition"], len(run)) for run in by_run(reading)] == [
         ("4.0.0", 1, 6), ("4.1.0+dev", 1, 10), ("4.0.0", 2, 6),
@@ -176,7 +177,7 @@ def test_a_copy_of_a_run_counts_once(sample: str) -> None:
     once = of_text(whole)
     assert of_text(f"{whole}\n$ cat\n{whole}\n{whole}") == once
     beside = of_text(whole + other + whole)
-    assert beside.problems == ()
+    assert texts(beside) == []
     assert len(beside.rows) == len(once.rows) + 1
     # what is wrong with one copy is wrong with the run
     error = "srun: error: n1: task 0: Killed\n"
@@ -187,13 +188,13 @@ def test_a_run_that_was_cut_and_is_there_again_whole() -> None:
     whole = text("4.0.0/md_files_u")
     reading = of_text(whole.partition("   File read")[0] + whole)
     assert len(reading.rows) == 6
-    assert "run 1 of 2: the output is cut: mdtest's closing line '-- finished at' is missing" in reading.problems
+    assert "run 1 of 2: the output is cut: mdtest's closing line '-- finished at' is missing" in texts(reading)
 
 
 def test_tables_without_anything_around_them_are_told_apart() -> None:
     page = "\n\nFor the next:\n\n".join(text(f"seeds/lustre_{nodes}_nodes") for nodes in range(1, 5))
     reading = of_text(page)
-    assert reading.problems == ()
+    assert texts(reading) == []
     creations = [row for row in reading.rows if row["label"] == "File creation"]
     assert [(row["repetition"], row["ops_per_s"]) for row in creations] == [
         (1, 27546.829), (2, 47604.781), (3, 66567.553), (4, 63400.068),
@@ -213,9 +214,9 @@ def test_a_run_that_was_cut_does_not_spoil_the_next() -> None:
         cut + "slurmstepd: error: *** JOB 1 CANCELLED AT 2026 DUE TO TIME LIMIT ***\n" + text("4.0.0/own_C")
     )
     assert [row["label"] for row in reading.rows] == ["File creation", "Tree creation"]
-    assert all(problem.startswith("run 1 of 2: ") for problem in reading.problems)
-    assert "is cut" in reading.problems[0]
-    assert "TIME LIMIT" in reading.problems[1]
+    assert all(problem.startswith("run 1 of 2: ") for problem in texts(reading))
+    assert "is cut" in texts(reading)[0]
+    assert "TIME LIMIT" in texts(reading)[1]
 
 
 def test_several_files() -> None:
@@ -224,30 +225,30 @@ def test_several_files() -> None:
     assert read({"a": output, "b": output, "err": b"noise\n"}, 0) == Reading("4.0.0", rows, ())
     both = read({"a": output, "b": other}, 0)
     assert both.rows == ()
-    assert "several files have results: a, b" in both.problems[0]
+    assert "several files have results: a, b" in texts(both)[0]
     # a warning beside the output is the launcher's; an abort is not harmless, whoever prints it
-    assert read({"a": output, "err": b"WARNING: no InfiniBand\n"}, 0).problems == ()
+    assert texts(read({"a": output, "err": b"WARNING: no InfiniBand\n"}, 0)) == []
     killed = read({"a": output, "err": b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n"}, 0)
-    assert (killed.rows, "BAD TERMINATION" in killed.problems[0]) == ((), True)
+    assert (killed.rows, "BAD TERMINATION" in texts(killed)[0]) == ((), True)
 
 
 def test_other_files_of_mdtests_are_named() -> None:
     ranks = b"rank,items,rate-Directory creation,time-Directory creation\nall,200,,\n0,,,\n"
-    assert "--saveRankPerformanceDetails" in read({"md_rank.csv": ranks}, None).problems[0]
-    assert "--savePerOpDataCSV" in read({"x-File creation-00000.csv": b"time,runtime,tp\n"}, None).problems[0]
+    assert "--saveRankPerformanceDetails" in texts(read({"md_rank.csv": ranks}, None))[0]
+    assert "--savePerOpDataCSV" in texts(read({"x-File creation-00000.csv": b"time,runtime,tp\n"}, None))[0]
     beside = read({"a": text("4.0.0/md_savRank").encode(), "md_rank.csv": ranks}, 0)
     assert len(beside.rows) == 6
-    assert beside.problems == (
-        "md_rank.csv has the figures of single ranks (--saveRankPerformanceDetails), not mdtest's table of results",
-    )
-    assert read({}, None).problems == ("mdtest printed nothing",)
-    assert read({"a": b"bw,iops\n"}, None).problems == ("there is no table of results (SUMMARY)",)
+    assert texts(beside) == [
+        "md_rank.csv has the figures of single ranks (--saveRankPerformanceDetails), not mdtest's table of results"
+    ]
+    assert texts(read({}, None)) == ["mdtest printed nothing"]
+    assert texts(read({"a": b"bw,iops\n"}, None)) == ["there is no table of results (SUMMARY)"]
 
 
 def test_an_exit_code_takes_all_figures() -> None:
     for code in (1, 255, -15):
         reading = read(files("4.0.0/md_files_u"), code)
-        assert (reading.rows, reading.problems) == ((), (f"mdtest ended with exit code {code}",))
+        assert (reading.rows, texts(reading)) == ((), [f"mdtest ended with exit code {code}"])
 
 
 # --- versions --------------------------------------------------------------------------------------------------------
@@ -280,15 +281,15 @@ SUMMARY: (of 2 iterations)
 
 def test_before_version_3() -> None:
     reading = of_text(OLD)
-    assert (reading.problems, len(reading.rows), reading.version) == ((), 9, "1.9.3")
+    assert (texts(reading), len(reading.rows), reading.version) == ([], 9, "1.9.3")
     row = reading.rows[3]
     assert (row["nodes"], row["threads_per_node"], row["files_per_thread"], row["ops_per_s"]) == (2, 4, 30, 1100.0)
     assert row["unique_directory"] is True
     older = re.sub(r".*(File read|Tree creation|Tree removal).*\n", "", OLD).replace("1.9.3", "1.8.3")
     assert of_text(older).rows == ()
-    assert "before 1.9" in of_text(older).problems[0]
+    assert "before 1.9" in texts(of_text(older))[0]
     bare = older[older.index("SUMMARY") : older.index("-- finished")]
-    assert "rows of the table are missing: File read, Tree creation, Tree removal" in of_text(bare).problems[0]
+    assert "rows of the table are missing: File read, Tree creation, Tree removal" in texts(of_text(bare))[0]
 
 
 def test_titles_and_colons_are_free() -> None:
@@ -300,9 +301,9 @@ def test_titles_and_colons_are_free() -> None:
             assert of_text(changed).rows == read(files("main/md_both_i1"), 0).rows
     times = text("main/md_P_rate_and_time").replace("time (in ms/op)", "time (in ops/sec)")
     assert of_text(times).rows == read(files("main/md_P_rate_and_time"), 0).rows
-    assert "rates are in ms/op" in of_text(table.replace("rate (in ops/sec)", "rate (in ms/op)")).problems[0]
+    assert "rates are in ms/op" in texts(of_text(table.replace("rate (in ops/sec)", "rate (in ms/op)")))[0]
     unnamed = of_text(table.replace("mdtest-4.1.0+dev was", "mdtest- was"))
-    assert (unnamed.problems, unnamed.version, unnamed.rows[0]["tasks"]) == ((), None, 2)
+    assert (texts(unnamed), unnamed.version, unnamed.rows[0]["tasks"]) == ([], None, 2)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +323,7 @@ def test_titles_and_colons_are_free() -> None:
 def test_command_lines(line: str, told: tuple[int, bool, int] | None) -> None:
     changed = re.sub(r"used:.*", lambda _: f"used: {line}", text("4.0.0/md_both_i1"))
     reading = of_text(changed)
-    assert reading.problems == ()
+    assert texts(reading) == []
     row = next(row for row in reading.rows if row["label"] == "File creation")
     found = tuple(row.get(name) for name in ("files_per_thread", "unique_directory", "file_size_bytes"))
     assert found == (told or (None, None, None))
@@ -414,14 +415,14 @@ def test_what_is_wrong_is_said(sample: str, pattern: str, replacement: str, prob
     assert times == 1
     reading = of_text(changed)
     assert reading.rows == ()
-    assert problem in "\n".join(reading.problems)
+    assert problem in "\n".join(texts(reading))
 
 
 def test_the_head_of_one_run_and_the_table_of_another() -> None:
     head = (SAMPLES / "own/mdtest_create_3.out").read_text().partition("SUMMARY")[0]
     mixture = head + "".join(text("main/md_savRank").partition("SUMMARY")[1:])
     assert of_text(mixture).rows == ()
-    assert "over 2 iterations, and the command line asks for 1" in of_text(mixture).problems[0]
+    assert "over 2 iterations, and the command line asks for 1" in texts(of_text(mixture))[0]
 
 
 @pytest.mark.parametrize("version", ["3.3.0", "4.0.0", "main"])
@@ -432,19 +433,19 @@ def test_rows_of_rates_and_of_times_are_not_exchanged(version: str) -> None:
     lines = text(f"{version}/md_P_rate_and_time").splitlines(keepends=True)
     rows = [place for place, line in enumerate(lines) if re.match(r"   (?:File|Tree) ", line)]
     assert len(rows) == 12
-    assert (bare(lines).problems, len(bare(lines).rows)) == ((), 6)
+    assert (texts(bare(lines)), len(bare(lines).rows)) == ([], 6)
     for rate, timed in zip(rows[:6], rows[6:], strict=True):
         changed = list(lines)
         changed[rate], changed[timed] = lines[timed], lines[rate]
         assert of_text("".join(changed)).rows == (), lines[rate]
         if "Tree" not in lines[rate]:  # without dates, a tree may take long
-            assert "rates and times may be exchanged" in "\n".join(bare(changed).problems)
+            assert "rates and times may be exchanged" in "\n".join(texts(bare(changed)))
 
 
 def test_iterations_with_a_time_limit_differ_in_items() -> None:
     limited = text(TIMES).replace("'-P'", "'-P' '-W' '9'").replace("0.253          0.136", "0.253          0.150")
     assert limited.count("0.150") == 1
-    assert (of_text(limited).problems, len(of_text(limited).rows)) == ((), 6)
+    assert (texts(of_text(limited)), len(of_text(limited).rows)) == ([], 6)
 
 
 def test_what_is_harmless() -> None:
@@ -466,13 +467,13 @@ def test_a_zero_of_what_was_not_run_is_no_problem() -> None:
     # a single directory is not renamed
     alone = text("4.0.0/md_both_i1").replace("'200'", "'1'").replace("2 tasks, 400", "2 tasks, 2")
     alone = re.sub(r"(Directory rename).*", r"\1 0.000 0.000 0.000 0.000", alone)
-    assert [of_text(alone).problems, len(of_text(alone).rows)] == [(), 9]
+    assert [texts(of_text(alone)), len(of_text(alone).rows)] == [[], 9]
     # a bare table does not tell what was asked for, but all zeros are no measurement
     bare = text("4.0.0/own_T").partition("SUMMARY")
     table = (bare[1] + bare[2]).partition("-- finished")[0]
     assert [row["label"] for row in of_text(table).rows] == ["File stat"]
     nothing = re.sub(r"(File stat).*", r"\1 0.000 0.000 0.000 0.000", table)
-    assert of_text(nothing).problems == ("nothing was measured: every rate is 0",)
+    assert texts(of_text(nothing)) == ["nothing was measured: every rate is 0"]
 
 
 # --- damage ----------------------------------------------------------------------------------------------------------
@@ -485,7 +486,7 @@ TRUTH |= {sample: by_run(read({"out": text(sample).encode()}, None)) for sample 
 def assert_right(content: str, *samples: str) -> bool:
     """Whether there is no problem; then every run must be one of the samples', whole and with the same figures."""
     reading = of_text(content)
-    if reading.problems:
+    if texts(reading):
         return False
     truth = [{row["label"]: row for row in run} for sample in samples for run in TRUTH[sample]]
     for run in by_run(reading):
@@ -639,6 +640,6 @@ PIECES = st.sampled_from(
 )
 def test_no_content_raises(content: dict[str, bytes], code: int | None) -> None:
     reading = read(content, code)
-    assert reading.rows or reading.problems
+    assert reading.rows or texts(reading)
     for row in reading.rows:
         assert row["min_ops_per_s"] <= row["ops_per_s"] + 0.002 <= row["max_ops_per_s"] + 0.004

@@ -1,17 +1,21 @@
 """`iosweep parse`: a JSON document per file, rows in the columns of the result table, an exit code that says enough."""
 
 import gzip
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from iosweep import reading
 from iosweep.columns import COLUMNS
+from iosweep.tools import Reading, ReadingProblem
 
 TOOLS = Path(__file__).parents[1] / "workflow" / "iosweep" / "tools"
 FIO = TOOLS / "fio" / "samples" / "s1_single_json.out"
@@ -53,9 +57,39 @@ def test_rows_have_the_columns_of_the_result_table(
     assert document["rows"]
     for row in document["rows"]:
         assert set(row) <= {c.name for c in COLUMNS}
-        assert row["tool"] == tool and row[column] > 0
+        assert row["tool"] == tool and row[column] > 0 and row["verdict"] == "valid"
     if figures:
         assert [row[column] / (1 << 20) for row in document["rows"]] == pytest.approx(figures)
+
+
+def test_problems_are_objects_and_decide_the_verdict_of_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def document(*problems: ReadingProblem) -> tuple[list[str], Any]:
+        tool = SimpleNamespace(read=lambda files, exit_code: Reading("1.0", [{"ops": 1}, {"ops": 2}], problems))
+        monkeypatch.setattr(reading, "tools", lambda: {"ior": tool})
+        found = reading.of("ior", {"a": b""}, None)
+        return [row["verdict"] for row in found["rows"]], found["problems"]
+
+    assert document() == (["valid", "valid"], [])
+    wrong = ReadingProblem("invalid", "b", 0)
+    verdicts, problems = document(ReadingProblem("suspect", "a", 0), wrong, ReadingProblem("note", "c", 1))
+    assert verdicts == ["invalid", "valid"]
+    assert problems[1:] == [
+        {"severity": "invalid", "row": 0, "text": "b"},
+        {"severity": "note", "row": 1, "text": "c"},
+    ]
+    assert document(ReadingProblem("suspect", "all rows"))[0] == ["suspect", "suspect"]
+    assert document(ReadingProblem("invalid", "another row is missing"))[0] == ["valid", "valid"]
+
+
+@pytest.mark.parametrize(("severity", "code"), [("note", 0), ("suspect", 1), ("invalid", 1)])
+def test_the_exit_code_says_whether_a_figure_is_in_doubt(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, severity: Any, code: int
+) -> None:
+    tool = SimpleNamespace(read=lambda files, exit_code: Reading(None, [], [ReadingProblem(severity, "why")]))
+    monkeypatch.setattr(reading, "tools", lambda: {"ior": tool})
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=io.BytesIO(), flush=lambda: None))
+    (tmp_path / "a").touch()
+    assert reading.show("ior", [tmp_path / "a"], False, None) == code
 
 
 def test_a_document_for_every_file() -> None:
@@ -75,7 +109,7 @@ def test_files_of_one_run_are_judged_together(tmp_path: Path) -> None:
 
 def test_the_exit_code_counts_where_it_is_known() -> None:
     code, (document,), _ = parse("ior", IOR, "--exit-code", "9")
-    assert code == 1 and not document["rows"] and any("9" in problem for problem in document["problems"])
+    assert code == 1 and not document["rows"] and any("9" in problem["text"] for problem in document["problems"])
 
 
 def test_one_bad_file_among_good_ones(tmp_path: Path) -> None:
@@ -134,7 +168,7 @@ def test_an_editors_mark_does_not_matter(tmp_path: Path, tool: str) -> None:
 def test_what_is_no_text_is_named(tmp_path: Path, data: bytes, said: str) -> None:
     (tmp_path / "x").write_bytes(data)
     code, (document,), _ = parse("ior", tmp_path / "x")
-    assert code == 1 and said in document["problems"][0] and document["rows"] == []
+    assert code == 1 and said in document["problems"][0]["text"] and document["rows"] == []
 
 
 def test_standard_input_is_read_once() -> None:

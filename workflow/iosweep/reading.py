@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from iosweep.models import unknown
-from iosweep.tools import Reading, tools
+from iosweep.tools import Reading, ReadingProblem, tools
 
 #: No tool's summary is larger; a file that is, is something else.
 MOST_BYTES = 256 << 20
@@ -26,7 +26,10 @@ CLEAN, PROBLEMS, USAGE = 0, 1, 2
 
 
 def show(tool: str, files: Sequence[Path], one_run: bool, exit_code: int | None) -> int:
-    """Print a document per file, or one for all of them together; returns the command's exit code."""
+    """Print a document per file, or one for all of them together; returns the command's exit code.
+
+    0: no problem, or notes only; 1: an invalid or a suspect figure in any of the files; 2: usage.
+    """
     if tool not in tools():
         print(f"iosweep parse: {unknown('tool', tool, tools())}", file=sys.stderr)
         return USAGE
@@ -47,7 +50,8 @@ def show(tool: str, files: Sequence[Path], one_run: bool, exit_code: int | None)
     status = CLEAN
     for group in groups:
         document = of(tool, {_name(file): contents[file] for file in group}, exit_code)
-        status = PROBLEMS if document["problems"] else status
+        if any(problem["severity"] != "note" for problem in document["problems"]):
+            status = PROBLEMS
         sys.stdout.buffer.write(orjson.dumps(document, option=_FORM))
     sys.stdout.flush()
     return status
@@ -59,10 +63,14 @@ def _name(file: Path) -> str:
 
 
 def of(tool: str, files: Mapping[str, bytes], exit_code: int | None) -> dict[str, Any]:
-    """{files, tool, version, rows, problems} of one run; rows carry columns of the result table (columns.py)."""
+    """{files, tool, version, rows, problems} of one run.
+
+    Rows have columns of the result table (columns.py), `verdict` among them. A problem is {severity, row, text}; its
+    `row` is an index into the rows, or None (see ReadingProblem).
+    """
     plain = {name: data.removeprefix(b"\xef\xbb\xbf") for name, data in files.items()}  # an editor's mark
     strange = [
-        f"{name} is {what}"
+        ReadingProblem("invalid", f"{name} is {what}")
         for name, data in plain.items()
         for start, what in _NO_TEXT.items()
         if data.startswith(start)
@@ -72,6 +80,8 @@ def of(tool: str, files: Mapping[str, bytes], exit_code: int | None) -> dict[str
         "files": list(files),
         "tool": tool,
         "version": reading.version,
-        "rows": [dict(row) for row in reading.rows],
-        "problems": list(reading.problems),
+        "rows": [{**row, "verdict": reading.verdict(index)} for index, row in enumerate(reading.rows)],
+        "problems": [
+            {"severity": problem.severity, "row": problem.row, "text": problem.text} for problem in reading.problems
+        ],
     }

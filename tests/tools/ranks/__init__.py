@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iosweep.cpus import CpuSet
-from iosweep.tools import FileSet, Option, Parsed, Phase, Reading, Step, Streams, Value
+from iosweep.tools import FileSet, Option, Parsed, Phase, Reading, ReadingProblem, Step, Streams, Value
 
 #: $1: the directory on the target; $2: how many files.
 _SCRIPT = """
@@ -72,7 +72,7 @@ class Ranks:
         return Parsed("ranks-1", figures, {"errors": [], "tasks": int(streams["summary"])})
 
     def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
-        return Reading(None, [], ["it writes nothing to be read"])
+        return Reading(None, [], [ReadingProblem("invalid", "it writes nothing to be read")])
 
     def leftover(self, step: Step) -> int | None:
         return step.tasks * step.number("files_per_thread")

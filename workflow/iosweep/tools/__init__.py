@@ -155,17 +155,42 @@ class Parsed:
     problems: Sequence[str] = ()
 
 
+ProblemSeverity = Literal["invalid", "suspect", "note"]
+
+
+@dataclass(frozen=True)
+class ReadingProblem:
+    """A finding about the files of one run.
+
+    `severity`: `invalid` (a figure is wrong or missing and is left out), `suspect` (a figure may not be what it seems;
+    it stays) or `note` (context that says nothing against the figures). `row`: index into `Reading.rows`. None means
+    the files as a whole: an invalid one says what `rows` does not have, a suspect one concerns every row.
+    """
+
+    severity: ProblemSeverity
+    text: str
+    row: int | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
 @dataclass(frozen=True)
 class Reading:
     """What the files of one run say to a person who has only those (`iosweep parse`).
 
-    `rows`: columns of the result table (columns.py) as far as the files tell; a figure that cannot be trusted is not
-    there, and `problems` says why. No problem means that every row is as the tool measured it.
+    `rows`: columns of the result table (columns.py) as far as the files tell, without `verdict`. A figure that cannot
+    be trusted is left out, and an invalid problem gives the reason.
     """
 
     version: str | None
     rows: Sequence[Mapping[str, Any]]
-    problems: Sequence[str]
+    problems: Sequence[ReadingProblem]
+
+    def verdict(self, row: int) -> Literal["valid", "suspect", "invalid"]:
+        """The verdict on the row with this index: the worst that its own problems and those of all rows say."""
+        found = {p.severity for p in self.problems if p.row == row or (p.row is None and p.severity != "invalid")}
+        return "invalid" if "invalid" in found else "suspect" if "suspect" in found else "valid"
 
 
 class ClientServer(Protocol):

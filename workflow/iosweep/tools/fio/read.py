@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from iosweep.tools import Reading
+from iosweep.tools import Reading, ReadingProblem
 from iosweep.tools.fio import read_json, read_text
 from iosweep.tools.fio.rows import Row
 
@@ -73,7 +73,7 @@ def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
         problems.append(f"fio ended with exit code {exit_code}")
     version, rows, wrong = _reports(list(documents.values()), outside, bool(problems))
     clean = [] if problems else rows
-    return Reading(version, clean, list(dict.fromkeys([*problems, *wrong])))
+    return Reading(version, clean, [ReadingProblem("invalid", text) for text in dict.fromkeys([*problems, *wrong])])
 
 
 def _reports(

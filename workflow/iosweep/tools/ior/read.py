@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from iosweep.tools import Reading
+from iosweep.tools import Reading, ReadingProblem
 from iosweep.tools.ior import noise
 from iosweep.tools.ior.document import Inside, pieces
 from iosweep.tools.ior.facts import derive
@@ -63,7 +63,8 @@ def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
         if usable and not run.problems:
             rows += [_row(run, result) for result in run.results]
     version = next((run.version for run in runs if run.version), None)
-    return Reading(version, rows, [problem.replace(" | ", " / ") for problem in dict.fromkeys(problems)])
+    told = [ReadingProblem("invalid", problem.replace(" | ", " / ")) for problem in dict.fromkeys(problems)]
+    return Reading(version, rows, told)
 
 
 def summary(document: bytes, stdout: bytes) -> Run:

@@ -29,7 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from iosweep.tools import Reading
+from iosweep.tools import Reading, ReadingProblem
 from iosweep.tools.mdtest.command import Options, parse, release, split
 from iosweep.tools.mdtest.judge import problems_of, statistics, times, zeros
 from iosweep.tools.mdtest.scan import MIXED, Launch, scan
@@ -215,7 +215,7 @@ def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
     if not holders:
         nothing = not any(content.strip() for content in files.values())
         problems.append("mdtest printed nothing" if nothing else "there is no table of results (SUMMARY)")
-        return Reading(None, (), tuple(dict.fromkeys(problems)))
+        return Reading(None, (), _problems(problems))
     runs = next(iter(holders.values()))
     if any(others != runs for others in holders.values()):
         problems.append(f"several files have results: {', '.join(map(quote, holders))}; give those of one run")
@@ -230,4 +230,8 @@ def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
         if not run.problems and not spoiled:
             rows += _rows(run, numbers[run.command, run.tasks] if several else None)
     versions = {run.version for run in runs}
-    return Reading(versions.pop() if len(versions) == 1 else None, tuple(rows), tuple(dict.fromkeys(problems)))
+    return Reading(versions.pop() if len(versions) == 1 else None, tuple(rows), _problems(problems))
+
+
+def _problems(texts: Sequence[str]) -> tuple[ReadingProblem, ...]:
+    return tuple(ReadingProblem("invalid", text) for text in dict.fromkeys(texts))
