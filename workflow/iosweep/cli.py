@@ -34,6 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     from iosweep.yamlfile import ConfigError
 
     arguments = _parser().parse_args(argv)
+    arguments.whole_process = argv is None
     try:
         return int(arguments.run(arguments) or 0)
     except ConfigError as error:
@@ -83,7 +84,20 @@ def _parser() -> argparse.ArgumentParser:
     form.add_argument("--write", type=Path, metavar="FILE", help=argparse.SUPPRESS)
 
     named = "its name, or the path of its results"
-    command(_show, "the headline table of a campaign").add_argument("campaign", help=named)
+    sub = command(_show, "the headline table of a campaign, or every result of it")
+    sub.add_argument("campaign", help=named)
+    form = sub.add_mutually_exclusive_group()
+    form.add_argument("--all", action="store_true", help="every point and phase, with its reasons")
+    form.add_argument("--json", action="store_true", help="the same as JSON, with all statistics")
+    form.add_argument("--csv", action="store_true", help="one line per point and phase")
+    sub.add_argument("--strict", action="store_true", help="exit with 1 where `iosweep check` does")
+
+    sub = command(_check, "whether all of a campaign has valid or suspect results; exits with 1 if not")
+    sub.add_argument("campaign", nargs="+", help=named)
+    sub.add_argument("--suspect", action="store_true", help="exit with 1 for suspect results, too")
+
+    sub = command(_list, f"the campaigns in {RESULTS}/: target, when they were measured, verdicts, what is left")
+    sub.add_argument("--json", action="store_true", help="the same as JSON")
 
     sub = command(_watch, "how far a campaign is, while its jobs wait and run")
     sub.add_argument("campaign", help=named)
@@ -213,24 +227,55 @@ def _plan(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
-
-    from iosweep import merge
-    from iosweep.report import headline
-
     results = _campaign(arguments.campaign)
     if results is None:
         return _no_campaign(arguments.campaign)
     if not (results / "results.parquet").exists():
         print(f"{results} has no tables yet; `iosweep report {arguments.campaign}` makes them", file=sys.stderr)
         return 1
-    console = Console()
-    console.print(headline.table(results))
-    if merge.out_of_date(results):
-        print(f"more was measured since these tables were made; `iosweep report {arguments.campaign}` makes them anew")
-    if (results / "report.html").exists():
-        console.print(f"report: {results / 'report.html'}", highlight=False, soft_wrap=True)
-    return 0
+    _hide_pandas(arguments)
+    from iosweep import listing, outcome
+    from iosweep.plain import Printer
+    from iosweep.report import headline
+
+    form = next((name for name in ("all", "json", "csv") if getattr(arguments, name)), None)
+    if form:
+        listing.show(results, form)
+    else:
+        printer = Printer()
+        printer.print(headline.table(results))
+        if outcome.stale(results):
+            print(
+                f"more was measured since these tables were made; `iosweep report {arguments.campaign}` makes them anew"
+            )
+        if (results / "report.html").exists():
+            printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
+        if hint := outcome.hint(arguments.campaign, outcome.counts(results)):
+            print(hint)
+    if not arguments.strict:
+        return 0
+    found = outcome.of(results)
+    if found.fails():
+        print(outcome.sentence(found), file=sys.stderr)
+    return int(found.fails())
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    _hide_pandas(arguments)
+    from iosweep import listing
+
+    code = 0
+    for name in arguments.campaign:
+        results = _campaign(name)
+        code = max(code, _no_campaign(name) if results is None else listing.check(results, arguments.suspect))
+    return code
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    _hide_pandas(arguments)
+    from iosweep import listing
+
+    return listing.campaigns(_campaigns(), arguments.json)
 
 
 def _watch(arguments: argparse.Namespace) -> int:
@@ -489,8 +534,14 @@ class _WithoutPandas:
             raise ImportError(name)
 
 
+def _hide_pandas(arguments: argparse.Namespace) -> None:
+    """Keep pandas from being imported, unless we were called by another program, which may need it."""
+    if arguments.whole_process:
+        sys.meta_path.insert(0, _WithoutPandas)
+
+
 def _merge(arguments: argparse.Namespace) -> int:
-    sys.meta_path.insert(0, _WithoutPandas)
+    _hide_pandas(arguments)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that nobody needs
     from iosweep import merge
     from iosweep.plan import from_document

@@ -5,7 +5,6 @@ Everything is parsed and judged again from the raw output, so a mended parser or
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import shlex
@@ -52,14 +51,6 @@ def merge(plan: Plan, results: Path) -> None:
         _write(plan, results)
     finally:
         gc.enable()
-
-
-def out_of_date(results: Path) -> bool:
-    """Whether something was stored since the tables were made."""
-    made = (results / "results.parquet").stat().st_mtime
-    with contextlib.suppress(FileNotFoundError), os.scandir(results / "points") as points:
-        return any(point.stat().st_mtime > made for point in points)
-    return False
 
 
 def _write(plan: Plan, results: Path) -> None:

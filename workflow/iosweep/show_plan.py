@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -17,6 +16,7 @@ from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.config import Config
 from iosweep.launch import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.models import unknown
+from iosweep.plain import Printer
 from iosweep.programs import sha256
 from iosweep.repetition import tool_commands
 from iosweep.report import node_check
@@ -91,7 +91,7 @@ def table(made: plan.Plan, place: Where, from_spack: Collection[str] | None = No
     `from_spack`: tools that Spack has built, where they come from it.
     """
     cost = forecast.of(made)
-    console = Console()
+    console = Printer()
     points = Table("sweep", "tool", "points", "repetitions", "phases", box=None, pad_edge=False, header_style="bold")
     shared = {p.id: p for p in made.points}
     for sweep in made.sweeps:
@@ -104,16 +104,16 @@ def table(made: plan.Plan, place: Where, from_spack: Collection[str] | None = No
             ", ".join(map(str, sorted(repetitions))),
             " ".join(sweep["phases"]),
         )
-    console.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target['directory'])}", highlight=False)
+    console.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target['directory'])}")
     console.print(points)
-    console.print()
+    console.print("")
     for allocation in made.allocations:
         todo = {allocation.name: {p.id: p.repetitions.min for p in allocation.points}}
         takes = forecast.of(made, todo)
         asks = ""
         if place.site:
             asks = f"; asks for {human_duration(60 * submission.minutes(takes.time_s, 1, place.site.limit_min))}"
-        console.print(forecast.sentence(takes, allocation.nodes, word="") + asks, highlight=False)
+        console.print(forecast.sentence(takes, allocation.nodes, word="") + asks)
     facts = Table(box=None, pad_edge=False, show_header=False)
     for name, value in (
         ("points", f"{cost.points:,}"),
@@ -131,14 +131,13 @@ def table(made: plan.Plan, place: Where, from_spack: Collection[str] | None = No
         ("memory per node", f"{human_size(cost.memory_per_node_bytes)} of buffers"),
     ):
         facts.add_row(name, value)
-    console.print()
-    console.print(facts, highlight=False)
+    console.print("")
+    console.print(facts)
     given = made.target["node_bandwidth"]
     console.print(
         f"[dim]bytes of timed phases: at most {human_size(given or forecast.NODE_BANDWIDTH)}/s per node"
         f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
         f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
-        highlight=False,
     )
     for sentence in [*_missing(made, place, from_spack), *_checked(made)]:
         print(sentence)

@@ -1,0 +1,223 @@
+"""What became of a campaign: `check`, `list`, and the forms of `show`."""
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+import results_factory
+from iosweep import cli, outcome, plan
+from iosweep.store import Store
+from small import TEXT, make
+
+Capture = pytest.CaptureFixture[str]
+
+SWEEP = results_factory.sweep("s", ["seq_write", "rand_read"], {"threads_per_node": [1, 2]})
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def campaign(place: Path, verdicts: dict[tuple[str, int], tuple[str, str]], name: str = "quick") -> Path:
+    """Tables of 2 points with 2 phases each. `verdicts`: (phase, threads) -> verdict and reason of what is not valid.
+
+    The plan is one of which nothing is left: every point is measured.
+    """
+    results = results_factory.make(
+        place / "results" / name,
+        sweeps=[SWEEP],
+        repetitions=2,
+        spoil=lambda row: verdicts.get((row["phase"], row["threads_per_node"])),
+        campaign=name,
+    )
+    text = TEXT.replace("quick", name).replace("[1, 2]", "[1]").replace("[4k, 64k]", "[4k]").replace("[1, 2, 4]", "[1]")
+    made = make(place, text)
+    (results / "plans").mkdir(exist_ok=True)
+    (results / "plans" / f"{made.digest}.json").write_bytes(made.document())
+    measure(results, made)
+    about = json.loads((results / "campaign.json").read_text())
+    (results / "campaign.json").write_text(json.dumps(about | {"plan_digest": made.digest}))
+    (results / "results.parquet").touch()
+    return results
+
+
+def measure(results: Path, made: plan.Plan) -> None:
+    """Store what the plan asks for."""
+    for point in made.points:
+        record: dict[str, Any] = {
+            "point": point.id,
+            "tool": {"sha256": "t"},
+            "target": {"directory": made.target["directory"], "layout": None, "source": "s", "fstype": "ext4"},
+            "retry": None,
+            "retried": False,
+            "phases": [],
+        }
+        for number in range(1, point.repetitions.min + 1):
+            Store(results).commit(point.id, number, record, {"x": b"y"})
+
+
+def run(*arguments: str) -> int:
+    return cli.main(list(arguments))
+
+
+INVALID = {("rand_read", 1): ("invalid", "no_errors: 3 I/O errors")}
+SUSPECT = {("rand_read", 1): ("suspect", "other load")}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "options", "code", "said"),
+    [
+        ({}, [], 0, "4 results: 4 valid, 0 suspect, 0 invalid, 0 missing; 0 repetitions left"),
+        (INVALID, [], 1, "4 results: 3 valid, 0 suspect, 1 invalid, 0 missing; 0 repetitions left"),
+        (SUSPECT, [], 0, "4 results: 3 valid, 1 suspect, 0 invalid, 0 missing; 0 repetitions left"),
+        (SUSPECT, ["--suspect"], 1, "1 suspect"),
+    ],
+)
+def test_check(
+    place: Path,
+    capsys: Capture,
+    verdicts: dict[tuple[str, int], tuple[str, str]],
+    options: list[str],
+    code: int,
+    said: str,
+) -> None:
+    campaign(place, verdicts)
+    assert run("check", "quick", *options) == code
+    assert said in capsys.readouterr().out.splitlines()[0]
+    assert run("show", "quick", "--strict") == (code if not options else 0)
+
+
+def test_check_names_reasons_and_points(place: Path, capsys: Capture) -> None:
+    campaign(place, INVALID)
+    assert run("check", "quick") == 1
+    [_, line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("  1 invalid: no_errors: 3 I/O errors (fio-n1-t1-")
+
+
+def test_check_fails_for_what_is_left(place: Path, capsys: Capture) -> None:
+    results = campaign(place, {})
+    made = plan.from_document(next((results / "plans").iterdir()).read_bytes())
+    store = Store(results)
+    store.supersede(store.results_of(made.points[0].id)[1])
+    (results / "results.parquet").touch()
+    assert run("check", "quick") == 1
+    assert "; 1 repetition left" in capsys.readouterr().out
+    # what lacks a tool is missing, and not left
+    store.set_missing(made.points[0].id, {"tool": "fio"}, "fio is not on PATH")
+    assert outcome.left(made, store) == 0
+
+
+def test_check_fails_where_the_tables_are_not_of_what_is_stored(place: Path, capsys: Capture) -> None:
+    results = campaign(place, {})
+    file = results / "results.parquet"
+    os.utime(file, (0, 0))
+    assert run("check", "quick") == 1
+    assert "  not checked: more was measured or planned since the tables were made" in capsys.readouterr().out
+    file.touch()
+    (results / "plans" / "0.json").write_text("{}")  # another configuration, of which there are no tables yet
+    os.utime(results / "plans" / "0.json", (file.stat().st_mtime + 1,) * 2)
+    assert run("check", "quick") == 1
+
+
+def test_check_without_tables_and_without_a_campaign(place: Path, capsys: Capture) -> None:
+    (campaign(place, {}) / "results.parquet").unlink()
+    assert run("check", "quick") == 1
+    assert "quick: no tables yet; 0 repetitions left" in capsys.readouterr().out
+    assert run("check", "nothing") == 1
+    (place / "results/quick/plans").joinpath("0.json").write_text("{")
+    for file in (place / "results/quick/plans").glob("[1-9a-f]*.json"):
+        file.unlink()
+    assert run("check", "quick") == 1
+    assert "results/quick: its plan or tables cannot be read" in capsys.readouterr().err
+
+
+def test_a_repetition_that_is_missing_beside_others_fails(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = campaign(place, {})
+    rows = [{"point": "p", "phase": "x", "verdict": v, "reasons": ""} for v in ("valid", "missing")]
+    monkeypatch.setattr(outcome, "_rows", lambda *_: rows)
+    found = outcome.of(results)
+    assert found.verdicts == {"valid": 1, "suspect": 0, "invalid": 0, "missing": 0}
+    assert found.incomplete == 1 and found.fails()
+    assert "1 with fewer repetitions than asked for" in outcome.sentence(found)
+
+
+def test_the_last_line_of_show_says_what_has_no_figure(place: Path, capsys: Capture) -> None:
+    campaign(place, INVALID)
+    assert run("show", "quick") == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("1 invalid: `iosweep check quick` lists")
+    campaign(place, SUSPECT, "other")
+    assert run("show", "other") == 0
+    assert "iosweep check" not in capsys.readouterr().out
+
+
+def test_nothing_is_wrapped_or_padded_without_a_terminal(place: Path, capsys: Capture) -> None:
+    long = "a reason of more than eighty characters, which a terminal of that width would have broken in two or three"
+    campaign(place, {("rand_read", 1): ("invalid", long)})
+    assert run("show", "quick", "--all") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert [line for line in lines if line.endswith(f"✕ invalid  {long}")]
+
+
+def test_show_as_csv_and_json_agree(place: Path, capsys: Capture) -> None:
+    campaign(place, INVALID)
+    assert run("show", "quick", "--csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert run("show", "quick", "--json") == 0
+    document = orjson.loads(capsys.readouterr().out)
+    assert document["verdicts"] == {"valid": 3, "suspect": 0, "invalid": 1, "missing": 0}
+    assert [r["point"] for r in rows] == [r["point"] for r in document["results"]]
+    for row, result in zip(rows, document["results"], strict=True):
+        figures = result["figures"]
+        assert row["verdict"] == result["verdict"] != "missing"
+        assert bool(row["ops_per_s"]) is (result["verdict"] == "valid") is bool(figures)
+        if figures:
+            assert float(row["ops_per_s"]) == figures["ops_per_s"]["mean"]
+            assert float(row["sd_ops_per_s"]) == figures["ops_per_s"]["sd"]
+        assert int(row["repetitions_measured"]) == result["repetitions"]["measured"] == 2
+    assert rows[0]["threads_per_node"] == "1"
+
+
+def test_list(place: Path, capsys: Capture) -> None:
+    assert run("list") == 0
+    assert capsys.readouterr().out == "no campaigns here; snakemake measures one\n"
+    campaign(place, INVALID, "one")
+    (campaign(place, {}, "two") / "results.parquet").unlink()
+    assert run("list") == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == [
+        "campaign",
+        "measured",
+        "valid",
+        "suspect",
+        "invalid",
+        "missing",
+        "left",
+        "target",
+        "results",
+    ]
+    cells = {line.split()[0]: line.split() for line in lines}
+    assert cells["one"][3:] == ["3", "0", "1", "0", "0", "/scratch/me", "results/one"]
+    assert cells["two"][3:] == ["-", "-", "-", "-", "0", "/scratch/me", "results/two"]
+    assert run("list", "--json") == 0
+    found = {one["campaign"]: one for one in orjson.loads(capsys.readouterr().out)}
+    assert found["one"]["verdicts"]["invalid"] == 1
+    assert found["two"]["verdicts"] is None
+
+
+def test_list_tells_of_a_campaign_that_cannot_be_read(place: Path, capsys: Capture) -> None:
+    campaign(place, {}, "one")
+    (place / "results/odd/plans").mkdir(parents=True)
+    assert run("list") == 1
+    captured = capsys.readouterr()
+    assert "one" in captured.out
+    assert captured.err.startswith("results/odd: its plan or tables cannot be read")

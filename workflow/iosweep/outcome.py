@@ -1,0 +1,173 @@
+"""What became of a campaign: results by verdict, and repetitions that are left. For `check`, `list` and `show`."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from iosweep import progress
+from iosweep.plan import Plan, from_document
+from iosweep.report.summary import VERDICTS, worst
+from iosweep.store import Store
+from iosweep.units import human_count
+
+#: Verdicts with which a campaign fails `iosweep check`.
+FAILING = ("invalid", "missing")
+#: Points that are named behind a reason.
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A campaign's results. A result is a point's phase; its verdict is the worst of its repetitions with an outcome.
+
+    `incomplete`: results with an outcome that lack some of their repetitions. `left`: repetitions that the next run
+    measures. `reasons`: verdict -> (reason, results, some of their points). `stale`: whether something was stored or
+    planned after the tables were made. `measured`: when the last repetition was stored (seconds since the epoch).
+    """
+
+    campaign: str
+    target: str
+    results: Path
+    verdicts: Mapping[str, int] | None  # None: no tables yet
+    incomplete: int = 0
+    left: int = 0
+    reasons: Mapping[str, list[tuple[str, int, list[str]]]] = field(default_factory=dict)
+    stale: bool = False
+    measured: float | None = None
+
+    def fails(self, suspect: bool = False) -> bool:
+        """Whether `iosweep check` exits with 1. `suspect`: suspect results fail, too."""
+        if self.verdicts is None or self.stale or self.left or self.incomplete:
+            return True
+        return any(self.verdicts[verdict] for verdict in (*FAILING, *(("suspect",) if suspect else ())))
+
+
+def of(results: Path) -> Outcome:
+    """The outcome of a campaign, from its tables and its store. Raises OSError, ValueError or KeyError where its plan
+    or tables cannot be read."""
+    about = _about(results)
+    plan = _plan(results, about.get("plan_digest"))
+    store = Store(results)
+    measured = max((entry.stat().st_mtime for entry in (results / "points").glob("*/r*.json")), default=None)
+    known = Outcome(plan.campaign, plan.target["directory"], results, None, left=left(plan, store), measured=measured)
+    return known if about is _NO_TABLES else _with_tables(known, results)
+
+
+def left(plan: Plan, store: Store) -> int:
+    """Repetitions without a result. Points that lack something (a tool, CPUs) are not left: they are missing."""
+    missing = store.missing()
+    found = progress.left(plan, store.results(), {}, progress.Here())
+    return sum(len(n) for points in found.values() for id, n in points.items() if id not in missing)
+
+
+def stale(results: Path) -> bool:
+    """Whether something was stored, or another plan was written, since the tables were made."""
+    made = (results / "results.parquet").stat().st_mtime
+    digest = _about(results).get("plan_digest")
+    with_plans = [file for file in (results / "plans").glob("*.json") if file.stem != digest]
+    points = [Path(entry.path) for entry in os.scandir(results / "points")] if (results / "points").is_dir() else []
+    return any(file.stat().st_mtime > made for file in [*with_plans, *points])
+
+
+def counts(results: Path) -> dict[str, int]:
+    """Verdict -> results, from the tables. Raises OSError."""
+    return _counts(_verdicts(_rows(results, "point", "phase", "verdict")))
+
+
+def sentence(outcome: Outcome) -> str:
+    """`quick: 24 results: 20 valid, 0 suspect, 4 invalid, 0 missing; 3 repetitions left`"""
+    if outcome.verdicts is None:
+        return f"{outcome.campaign}: no tables yet; {human_count(outcome.left, 'repetition')} left"
+    many = ", ".join(f"{count:,} {verdict}" for verdict, count in outcome.verdicts.items())
+    text = f"{outcome.campaign}: {human_count(sum(outcome.verdicts.values()), 'result')}: {many}"
+    if outcome.incomplete:
+        text += f", {outcome.incomplete:,} with fewer repetitions than asked for"
+    return f"{text}; {human_count(outcome.left, 'repetition')} left"
+
+
+def lines(outcome: Outcome) -> list[str]:
+    """The sentence, and what is behind it: each reason with its number of results and some of their points."""
+    found = [sentence(outcome)]
+    for verdict in reversed(VERDICTS[1:]):
+        for reason, count, points in outcome.reasons.get(verdict, ()):
+            more = f" and {len(points) - _NAMED:,} more" if len(points) > _NAMED else ""
+            found.append(f"  {count:,} {verdict}: {reason} ({', '.join(points[:_NAMED])}{more})")
+    if outcome.verdicts is None or outcome.stale:
+        why = "more was measured or planned since the tables were made" if outcome.stale else "there are no tables"
+        found.append(f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them")
+    if outcome.left:
+        found.append("  left: the same snakemake command measures them")
+    return found
+
+
+def hint(campaign: str, verdicts: Mapping[str, int]) -> str | None:
+    """The last line below a headline: what has no usable figure; None if everything has one."""
+    many = ", ".join(f"{verdicts[verdict]:,} {verdict}" for verdict in FAILING if verdicts[verdict])
+    return f"{many}: `iosweep check {campaign}` lists the reasons and exits with 1" if many else None
+
+
+_NO_TABLES: dict[str, Any] = {}
+
+
+def _about(results: Path) -> dict[str, Any]:
+    """campaign.json, which merge wrote; _NO_TABLES before that."""
+    if not (results / "results.parquet").exists():
+        return _NO_TABLES
+    try:
+        about: dict[str, Any] = orjson.loads((results / "campaign.json").read_bytes())
+    except FileNotFoundError:
+        return _NO_TABLES
+    return about
+
+
+def _plan(results: Path, digest: str | None) -> Plan:
+    """The plan of the tables; without tables, the newest."""
+    files = sorted((results / "plans").glob("*.json"), key=lambda file: (file.stat().st_mtime, file.name))
+    chosen = [file for file in files if file.stem == digest] or files[-1:]
+    if not chosen:
+        raise FileNotFoundError(2, "no plan", str(results / "plans"))
+    return from_document(chosen[0].read_bytes())
+
+
+def _rows(results: Path, *columns: str) -> list[dict[str, Any]]:
+    import pyarrow.parquet as parquet
+
+    found: list[dict[str, Any]] = parquet.ParquetFile(results / "results.parquet").read(list(columns)).to_pylist()
+    return found
+
+
+def _verdicts(rows: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
+    """(point, phase) -> the worst verdict of its repetitions that were measured; missing if none was."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for row in rows:
+        found.setdefault((row["point"], row["phase"]), set()).add(row["verdict"])
+    return {key: worst(verdicts - {"missing"} or verdicts) for key, verdicts in found.items()}
+
+
+def _counts(verdicts: Mapping[tuple[str, str], str]) -> dict[str, int]:
+    many = Counter(verdicts.values())
+    return {verdict: many[verdict] for verdict in VERDICTS}
+
+
+def _with_tables(known: Outcome, results: Path) -> Outcome:
+    rows = _rows(results, "point", "phase", "verdict", "reasons")
+    verdicts = _verdicts(rows)
+    points: dict[tuple[str, str], dict[tuple[str, str], None]] = {}  # verdict and reason -> results
+    lacking = set()
+    for row in rows:
+        key = row["point"], row["phase"]
+        if row["verdict"] == "missing" != verdicts[key]:
+            lacking.add(key)
+        if row["verdict"] != "valid":
+            points.setdefault((row["verdict"], row["reasons"] or "no reason given"), {})[key] = None
+    reasons: dict[str, list[tuple[str, int, list[str]]]] = {}
+    for (verdict, reason), found in sorted(points.items(), key=lambda one: -len(one[1])):
+        reasons.setdefault(verdict, []).append((reason, len(found), list(dict.fromkeys(point for point, _ in found))))
+    return replace(known, verdicts=_counts(verdicts), incomplete=len(lacking), reasons=reasons, stale=stale(results))
