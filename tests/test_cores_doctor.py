@@ -78,7 +78,9 @@ class Node:
         """`job`: the CPUs of the job that looks; None: it is not looked at in a job."""
         found = reserved.find(self.topology, self.configured, self.root, self.weka)
         allowed = self.topology.cpus if job is None else parse(job)
-        facts = cores_probe.gather(self.topology, found, allowed, self.root, self.ask if self.slurm else None)
+        name = cores_probe.node_name()
+        told = cores_probe.controller([name], self.ask) if self.slurm else None
+        facts = cores_probe.gather(self.topology, found, allowed, self.root, told)
         facts |= {"in_job": job is not None, "busy": busy}
         return cores.judge(json.loads(json.dumps(facts)))
 

@@ -112,12 +112,13 @@ class Agent:
         directory: Path | None = None,
         cpus: Collection[int] | None = None,
         wanted: Wanted | None = None,
+        token: bool = False,
     ) -> process.Completed:
         """`process.run` in the child, which looks on (`wanted`). Raises TargetError if the command cannot be started.
         Whatever is raised meanwhile (a signal of ours), no process of the command stays."""
         with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
             request = ["run", list(argv), timeout_s, str(directory) if directory else None]
-            request += [None if cpus is None else sorted(cpus), asdict(wanted) if wanted else None]
+            request += [None if cpus is None else sorted(cpus), asdict(wanted) if wanted else None, token]
             done = self._ask(request, timeout_s + _SLACK_S, (stdout.fileno(), stderr.fileno()))
             stdout.seek(0)
             stderr.seek(0)
@@ -263,11 +264,11 @@ def _serve(connection: socket.socket, parent: int) -> None:
 
 def _run(arguments: list[Any], printed: Sequence[int], asker: int) -> dict[str, Any]:
     """process.Completed, as far as the runner does not know it already."""
-    argv, timeout_s, directory, cpus, wanted = arguments
+    argv, timeout_s, directory, cpus, wanted, token = arguments
     stdout, stderr = printed
     sampler = Sampler(Wanted(**wanted), lambda: procfs.below(str(os.getpid()))) if wanted else None
     try:
-        done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus)
+        done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
     finally:
         seen = sampler.end() if sampler else None
     return asdict(done, dict_factory=_told) | {"cpus": seen}

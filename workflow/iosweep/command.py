@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from iosweep import slurm
+from iosweep import process, slurm
 from iosweep.agent import Agent
 from iosweep.cpus import CpuSet
 from iosweep.crew import Crew, Lost
@@ -69,6 +69,8 @@ class Commands:
         exact = [self.programs[tool.name].path if command[0] == tool.program else command[0], *command[1:]]
         if binding:
             exact += tool.bound(binding.ranks)
+        if tool.mpi and self.launcher.allocated and process.TOKEN in os.environ:
+            exact = ["/usr/bin/env", "-u", process.TOKEN, *exact]  # srun needs it, and gives ranks all that it has
         hydra = self.mpiexec.path if self.mpiexec else "mpiexec"
         return self.launcher.argv(exact, tool.mpi, tasks, hydra, hosts, binding)
 
@@ -153,7 +155,7 @@ class Commands:
         self._watch(self.crew, hosts, wanted)
         done = None
         try:
-            done = self.agent.run(argv, timeout_s, self.scratch)
+            done = self.agent.run(argv, timeout_s, self.scratch, token=True)
         finally:
             if done is None or done.exit_code:  # a launcher that is killed leaves its ranks to themselves
                 left = self._end_steps()

@@ -129,13 +129,19 @@ def _end_servers() -> None:
     process.end_descendants()  # their jobs
 
 
-def _facts(directory: str, programs: Mapping[str, Sequence[str]], reserved_cpus: str | None = None) -> dict[str, Any]:
+def _facts(
+    directory: str,
+    programs: Mapping[str, Sequence[str]],
+    reserved_cpus: str | None = None,
+    controller: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """What node.facts says of this node, and target.identify of the target from here."""
     seen = target.OPERATIONS["identify"](directory)
     space = target.OPERATIONS["space"](directory)
     tools = {name: (path, version) for name, (path, version) in programs.items()}
     builds = {name: hash_of(path) for name, (path, _) in programs.items()}
-    return {"target": seen, "builds": builds, "node": node.facts(seen, space, tools, reserved_cpus=reserved_cpus)}
+    known = node.facts(seen, space, tools, reserved_cpus=reserved_cpus, controller=controller)
+    return {"target": seen, "builds": builds, "node": known}
 
 
 def _packed(data: bytes) -> str:
@@ -195,6 +201,7 @@ def main() -> None:
     """An agent: answers one request after the other, ends with its stdin. With an argument: _sweep."""
     if len(sys.argv) > 1:
         return _sweep(sys.argv[1])
+    os.environ.pop(process.TOKEN, None)  # srun's, which started us; we ask Slurm nothing, and start tools
     process.adopt_orphans()
     signal.signal(signal.SIGTERM, _leave)
     name = os.environ.get("SLURMD_NODENAME", "")

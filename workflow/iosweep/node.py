@@ -24,6 +24,7 @@ import orjson
 from iosweep import reserved
 from iosweep.cpus import Topology, parsed
 from iosweep.doctor import cores
+from iosweep.process import TOKEN
 from iosweep.units import printable
 
 #: Variables that may change what a tool does, MPI's choice of network and MPI-IO's hints among them. Nothing else is
@@ -50,11 +51,12 @@ def facts(
     tools: Mapping[str, tuple[str, str]] | None = None,
     root: Path = Path("/"),
     reserved_cpus: str | None = None,
+    controller: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Keys as columns.NODE_COLUMNS, without the key `node`. None is what cannot be read.
 
     target, space: what target.identify and target.space say. tools: name -> (path, version). reserved_cpus: what the
-    configuration says of them (cpus.reserved).
+    configuration says of them (cpus.reserved). controller: what cores_probe.controller returned, None without Slurm.
     """
     topology = topology_of(root)
     kept = reserved.find(topology, reserved_cpus, root)
@@ -81,7 +83,7 @@ def facts(
         **{f"load_{minutes}_min": _number(load[i]) if i < len(load) else None for i, minutes in enumerate((1, 5, 15))},
         "read_at": datetime.now().astimezone().isoformat(timespec="seconds"),
         **_space(space),
-        "cpu_findings": cores.look(topology, kept, parsed(allowed), root),
+        "cpu_findings": cores.look(topology, kept, parsed(allowed), root, controller),
         "tools": [
             {"name": name, "path": printable(path), "version": version}
             for name, (path, version) in sorted((tools or {}).items())
@@ -109,8 +111,11 @@ def environment() -> dict[str, str]:
 
 
 def forget_secrets() -> None:
-    """Take them out of our environment: what a tool does not have it cannot print, and what it prints is stored."""
-    for name in [name for name in os.environ if _SECRET.search(name)]:
+    """Take them out of our environment: what a tool does not have it cannot print, and what it prints is stored.
+
+    What Slurm's commands need stays; process.run withholds it from tools.
+    """
+    for name in [name for name in os.environ if _SECRET.search(name) and name != TOKEN]:
         del os.environ[name]
 
 

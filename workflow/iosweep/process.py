@@ -22,6 +22,8 @@ from typing import Any, BinaryIO
 
 from iosweep import procfs
 
+#: What Slurm's commands authenticate with where a site uses auth/jwt: needed by those that we run, withheld from tools.
+TOKEN = "SLURM_JWT"  # noqa: S105 - its name
 #: What a command may print, or leave in a file that is read. More is a fault, and would fill our memory.
 MOST_BYTES = 64 << 20
 
@@ -47,6 +49,11 @@ class Completed:
     stderr: bytes = b""
 
 
+def without_token() -> dict[str, str]:
+    """Our environment as a tool gets it."""
+    return {name: value for name, value in os.environ.items() if name != TOKEN}
+
+
 class Abandoned(Exception):
     """Who asked for a command is gone; the command was ended."""
 
@@ -70,13 +77,15 @@ def run(
     stderr: int,
     asker: int,
     cpus: Collection[int] | None = None,
+    token: bool = False,
 ) -> Completed:
     """Run a command to its end, at most `timeout_s` seconds; then it and all its descendants are killed.
 
     It is started in `directory`, ours if there is none given, on `cpus`, which what it starts inherits, and prints to
     two descriptors. Raises OSError if it
     cannot be started, Abandoned once there is something to read from the descriptor `asker`: nothing is said on it
-    meanwhile, but its end. Whatever is raised, no process of the command stays.
+    meanwhile, but its end. Whatever is raised, no process of the command stays. `token`: it needs TOKEN, as it starts
+    ranks by srun.
     """
     before, ours, began = _cpu_ticks(), _cpu_seconds(), time.monotonic()
     try:
@@ -88,6 +97,7 @@ def run(
                 stderr=stderr,
                 start_new_session=True,
                 cwd=directory,
+                env=None if token else without_token(),
             )
         why = _wait(process, timeout_s, (stdout, stderr), asker)
         wall_s = time.monotonic() - began

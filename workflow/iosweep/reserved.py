@@ -7,7 +7,6 @@ is parsed by pure functions; `find` alone goes to the node.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ from typing import Any
 import orjson
 
 from iosweep.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
+from iosweep.process import without_token
 from iosweep.units import printable
 
 CONFIGURATION = "the configuration (cpus.reserved)"
@@ -312,7 +312,7 @@ def ask_weka(argv: Sequence[str]) -> str:
             errors="replace",
             timeout=DEADLINE_S,
             check=False,
-            env={**os.environ, "LC_ALL": "C"},
+            env={**without_token(), "LC_ALL": "C"},
         )
     except subprocess.TimeoutExpired:
         raise Unanswered(f"no answer within {DEADLINE_S:g} s") from None

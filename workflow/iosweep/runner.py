@@ -33,6 +33,7 @@ from iosweep.causes import cause
 from iosweep.command import Commands, lacking_pmi, needs_mpiexec
 from iosweep.crew import Crew, Lost
 from iosweep.directory import FRESH, Directory
+from iosweep.doctor.cores_probe import controller, node_name
 from iosweep.filesets import FileSets
 from iosweep.forecast import repetition_cost
 from iosweep.launch import Launcher, Mpiexec, candidates
@@ -127,6 +128,7 @@ def slurm_job() -> slurm.Job:
     id = os.environ.get("SLURM_JOB_ID")
     if not id:
         raise Refusal(REFUSED, "this is no Slurm job (SLURM_JOB_ID is not set), as the profile says (scheduler: slurm)")
+    slurm.take_over()
     slurm.forget_options()
     try:
         found = slurm.job(id)
@@ -406,14 +408,17 @@ class _Session:
         if hydra := commands.mpiexec:
             programs["mpiexec"] = (hydra.path, hydra.version)
         directory = self._plan.target["directory"]
+        kept = self._plan.cpus["reserved"]
         if (crew := commands.crew) is None:
-            known = node.facts(
-                facts, self._agent.call("space", directory), programs, reserved_cpus=self._plan.cpus["reserved"]
-            )
+            # outside of a job Slurm's commands may wait for a name server
+            told = controller([node_name()], slurm.ask) if "SLURM_JOB_ID" in os.environ else None
+            space = self._agent.call("space", directory)
+            known = node.facts(facts, space, programs, reserved_cpus=kept, controller=told)
             return {known["host"]: known}
         hashes = {name: program.sha256 for name, program in found.items()}
         try:
-            seen = crew.call("facts", directory, programs, self._plan.cpus["reserved"])
+            # asked here for all nodes: a thousand of them at once are too much for a controller
+            seen = crew.call("facts", directory, programs, kept, controller(crew.hosts, slurm.ask))
         except target.Refused as error:  # on one of them: another job may be given other nodes
             raise Refusal(REFUSED, str(error)) from None
         for host, told in seen.items():

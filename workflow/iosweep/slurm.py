@@ -23,8 +23,9 @@ ALIVE = frozenset(
         *("REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESIZING", "SPECIAL_EXIT", "RESV_DEL_HOLD"),
     }
 )
-#: Variables without which Slurm's commands do not find the job, the cluster, or who we are.
-_KEPT = ("SLURM_JOB_ID", "SLURM_CLUSTER_NAME", "SLURM_CONF", "SLURM_JWT")
+#: Variables without which Slurm's commands do not find the cluster, or do not know who we are.
+ACCESS = ("SLURM_CONF", "SLURM_JWT")
+_KEPT = ("SLURM_JOB_ID", "SLURM_CLUSTER_NAME", *ACCESS)
 
 
 class Unanswered(Exception):
@@ -57,6 +58,21 @@ class Job:
     def alive(self) -> bool:
         """Whether it waits, runs or is about to end."""
         return self.state in ALIVE
+
+
+def hand_on() -> None:
+    """Have what this process starts find ACCESS under other names (`take_over`): Snakemake's jobstep executor removes
+    variables of Slurm's from the environment of a job's command."""
+    for name in ACCESS:
+        if name in os.environ:
+            os.environ[f"IOSWEEP_{name}"] = os.environ[name]
+
+
+def take_over() -> None:
+    """The other side of `hand_on`."""
+    for name in ACCESS:
+        if value := os.environ.pop(f"IOSWEEP_{name}", None):
+            os.environ.setdefault(name, value)
 
 
 def forget_options() -> None:

@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from iosweep import dag, profile, submission
+from iosweep import dag, profile, slurm, submission
 from iosweep.store import Store
 from iosweep.yamlfile import ConfigError
 from snakemake.exceptions import WorkflowError
@@ -107,6 +107,7 @@ if SITE and workflow.is_main_process:
 def campaign_now():
     if not workflow.is_main_process:
         # On a node: what the job was sent with, for the configuration may be another one by now.
+        slurm.hand_on()
         plan_file, tools = dag.sent_files(
             getattr(asked(), "wait_for_files", None) or ()
         )

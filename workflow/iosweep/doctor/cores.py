@@ -5,12 +5,11 @@ Steps 5 and 8, which are Slurm's, are in slurm_cores.py.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from iosweep import slurm
 from iosweep.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.doctor import cores_probe, slurm_cores
 from iosweep.doctor.cores_probe import SERVICE
@@ -24,13 +23,19 @@ from iosweep.units import human_count
 _POLLS, _RESTS = 0.95, 0.9
 
 
-def look(topology: Topology, reserved: Reserved, allowed: CpuSet, root: Path = Path("/")) -> list[dict[str, str]]:
+def look(
+    topology: Topology,
+    reserved: Reserved,
+    allowed: CpuSet,
+    root: Path = Path("/"),
+    told: Mapping[str, Any] | None = None,
+) -> list[dict[str, str]]:
     """What is to be said of the node that we are on, quickly: {check, outcome, seen, change}.
 
-    Slurm is asked in a job alone; without its configuration its commands may wait for a name server.
+    `told`: what cores_probe.controller returned; None where Slurm was not asked.
     """
-    ask = slurm.ask if "SLURM_JOB_ID" in os.environ and root == Path("/") else None
-    return [asdict(line) for line in judge(cores_probe.gather(topology, reserved, allowed, root, ask))]
+    gathered = cores_probe.gather(topology, reserved, allowed, root, dict(told) if told else None)
+    return [asdict(line) for line in judge(gathered)]
 
 
 def of_nodes(lines: Mapping[str, Sequence[Line]]) -> list[Line]:

@@ -38,11 +38,11 @@ def gather(
     found: reserved.Reserved,
     allowed: CpuSet,
     root: Path = Path("/"),
-    ask: Ask | None = None,
+    told: Facts | None = None,
     sample_s: float = 0.0,
 ) -> Facts:
-    """`allowed`: the CPUs that this process may use, in a job the job's. `ask`: runs one of Slurm's commands; None: it
-    is not asked. `sample_s`: so long is looked at how busy the CPUs are; not at all if 0."""
+    """`allowed`: the CPUs that this process may use, in a job the job's. `told`: what `controller` returned; None: it
+    was not asked. `sample_s`: how long to sample how busy the CPUs are; not at all if 0."""
     mounted = _read(root / "proc/mounts") or ""
     return {
         "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
@@ -55,7 +55,7 @@ def gather(
         "nics": list(_nics(root)),
         "nets": reserved.net_of_mounts(mounted),
         "cgroups": list(_cgroups(root)),
-        "slurm": _slurm(root, ask) if ask else None,
+        "slurm": _slurm(root, told) if told else None,
         "busy": _busy(root, sample_s) if sample_s else None,
     }
 
@@ -99,21 +99,47 @@ def _cgroups(root: Path) -> Iterator[Facts]:
                 break
 
 
-def _slurm(root: Path, ask: Ask) -> Facts | None:
-    """What Slurm says of itself and of this node, or why it does not; None where its commands have no cluster."""
-    name = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
+def controller(names: Sequence[str], ask: Ask) -> Facts | None:
+    """What Slurm's controller says of itself and of some nodes, in two questions however many there are.
+
+    {config, nodes: [[names, fields], ...]} with nodes that are alike together, and `error` where it does not answer;
+    None where Slurm's commands have no cluster. `ask` runs a command of Slurm's with a deadline in seconds.
+    """
     try:
         said = ask(["scontrol", "show", "config"], ANSWER_S)
-        config = {m[1]: m[2].strip() for m in re.finditer(r"^(\S+)\s*= ?(.*)$", said, re.MULTILINE)}
     except slurm.Unanswered as error:
         return None if re.search("resolve_ctls_from_dns|configuration source", str(error)) else {"error": str(error)}
-    found: Facts = {"name": name, "config": {k: config[k] for k in _CONFIG if k in config}, "node": None, "line": None}
-    found["slurmd"] = _slurmd(root, config.get("SlurmdPidFile", ""), name)
+    config = {m[1]: m[2].strip() for m in re.finditer(r"^(\S+)\s*= ?(.*)$", said, re.MULTILINE)}
+    told: Facts = {"config": {k: config[k] for k in (*_CONFIG, "SlurmdPidFile") if k in config}, "nodes": []}
     try:
-        node = slurm.fields(ask(["scontrol", "--oneliner", "show", "node", name], ANSWER_S))
-        found["node"] = {key: node[key] for key in _NODE if key in node} if "NodeName" in node else None
+        lines = ask(["scontrol", "--oneliner", "show", "node", ",".join(names)], ANSWER_S).splitlines()
     except slurm.Unanswered as error:
-        found["error"] = str(error)
+        return told | {"error": str(error)}
+    for node in map(slurm.fields, lines):
+        kept = {key: node[key] for key in _NODE if key in node}
+        alike = next((hosts for hosts, fields in told["nodes"] if fields == kept), None)
+        if "NodeName" in node and alike is not None:
+            alike.append(node["NodeName"])
+        elif "NodeName" in node:
+            told["nodes"].append([[node["NodeName"]], kept])
+    return told
+
+
+def node_name() -> str:
+    """What Slurm calls this node; outside of a job its short host name."""
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
+
+
+def _slurm(root: Path, told: Facts) -> Facts:
+    """What the controller says of this node, with what the node itself knows of Slurm; or why it does not."""
+    if "config" not in told:
+        return told
+    name, config = node_name(), told["config"]
+    found: Facts = {"name": name, "config": {k: config[k] for k in _CONFIG if k in config}, "line": None}
+    found["slurmd"] = _slurmd(root, config.get("SlurmdPidFile", ""), name)
+    found["node"] = next((fields for hosts, fields in told["nodes"] if name in hosts), None)
+    if found["node"] is None:
+        found["error"] = told.get("error", f"scontrol show node says nothing of {name}")
     file = config.get("SLURM_CONF", "/etc/slurm/slurm.conf")
     if text := _read(root / file.lstrip("/")):
         found["line"] = node_line(text, name)
@@ -204,22 +230,24 @@ def _read(file: Path) -> str | None:
         return None
 
 
-def here(configured: str | None) -> Facts:
-    """The facts of the node that we are on; where CPUs are reserved it takes _SAMPLE_S."""
+def here(configured: str | None, told: Facts | None = None) -> Facts:
+    """The facts of the node that we are on; where CPUs are reserved it takes _SAMPLE_S. `told`: what `controller`
+    returned; without it the controller is asked."""
     from iosweep.node import topology_of  # it imports cores.py
 
     topology = topology_of(Path("/"))
     found = reserved.find(topology, configured)
     allowed = re.search(_ALLOWED, _read(Path("/proc/self/status")) or "", re.MULTILINE)
     sample_s = 0.0 if found.cpus == NO_CPUS else _SAMPLE_S
-    ask = slurm.ask if shutil.which("scontrol") else None
-    return gather(topology, found, parse(allowed[1]) if allowed else topology.cpus, ask=ask, sample_s=sample_s)
+    if told is None and shutil.which("scontrol"):
+        told = controller([node_name()], slurm.ask)
+    return gather(topology, found, parse(allowed[1]) if allowed else topology.cpus, told=told, sample_s=sample_s)
 
 
 def main() -> None:
-    """argv[1]: `cpus.reserved` as JSON."""
+    """argv[1]: `cpus.reserved` and what `controller` returned, as JSON."""
     task = os.environ.get("SLURM_PROCID", "0")
-    text = json.dumps(here(json.loads(sys.argv[1])))
+    text = json.dumps(here(*json.loads(sys.argv[1])))
     for start in range(0, len(text), _PIECE):
         print(task, text[start : start + _PIECE])
     sys.stdout.flush()

@@ -60,11 +60,12 @@ def _hosts() -> tuple[str, ...]:
 def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[dict[str, Any]], list[Line]]:
     """The facts of each node, and a line on who answered. Raises slurm.Unanswered if none did."""
     count = str(len(hosts))
+    told = cores_probe.controller(hosts, slurm.ask)  # once, not by each of them
     # beside what else runs there, and bound to nothing, so that it may use what the job may
     argv = [
         *("srun", "--overlap", "--overcommit", "--mpi=none", "--cpu-bind=none", "--kill-on-bad-exit=0"),
         *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--nodelist={','.join(hosts)}"),
-        *(sys.executable, "-m", "iosweep.doctor.cores_probe", orjson.dumps(configured).decode()),
+        *(sys.executable, "-m", "iosweep.doctor.cores_probe", orjson.dumps([configured, told]).decode()),
     ]
     slurm.forget_options()
     try:
