@@ -18,12 +18,17 @@ from iosweep.causes import cause
         (errno.EIO, "the target reports an I/O error", False),
         (errno.ENOTCONN, "the target's file system server is gone", True),
         (errno.ESTALE, "the target's server does not know its own files any more", True),
+        (errno.ETIMEDOUT, "the target's server did not answer in time", True),
+        (errno.ECONNABORTED, "the target's file system client was ended while a request was in flight", True),
+        (errno.ENXIO, "a data server of the target cannot be reached", True),
     ],
 )
 def test_what_the_system_says(number: int, text: str, curable: bool) -> None:
     found = cause(f"fio: pid=7, err={number}/file:filesetup.c:240, func=write, error={os.strerror(number)}\n")
     assert found
     assert (found.text, found.curable) == (text, curable)
+    assert found.server == curable
+    assert found.full == (number in (errno.ENOSPC, errno.EDQUOT))
 
 
 @pytest.mark.parametrize("said", ["", "fio: bad option", "no space", "error 28"])

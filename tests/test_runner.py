@@ -21,6 +21,7 @@ from campaign import over, wait_for
 from iosweep import models, node, progress
 from iosweep.launch import LAUNCHERS, Mpiexec, mpiexec
 from iosweep.plan import seed_of
+from iosweep.runner import REFUSED
 from iosweep.store import unpack
 from iosweep.tools import tools
 
@@ -214,6 +215,18 @@ exec "$fio" "$@" """)
     before = allocation.files()
     allocation.measure()  # it would fail again: it is not left
     assert allocation.files() == before
+
+
+def test_servers_that_fail_again_and_again_end_it(allocation: Allocation) -> None:
+    """What is left would fail in no time, and count as done."""
+    says = "fio: pid=7, err=6/file:io_u.c:1876, func=io_u error, error=No such device or address"
+    allocation.configure(SWEEP | {"axes": {"threads_per_node": [1, 2, 3]}, "phases": ["seq_write"]})
+    allocation.fake(f'case "$*" in *--name=seq_write*) echo "{says}" >&2; exit 1;; esac; exec "$fio" "$@"')
+    said = allocation.measure(code=REFUSED)
+    assert "two repetitions in a row failed" in said
+    assert "a data server of the target cannot be reached; see whether all data servers of the target are up" in said
+    [result] = [one for p in allocation.plan.points for one in allocation.store.results_of(p.id).values()]
+    assert "a data server of the target cannot be reached" in str(result.retry)  # so it is left, too
 
 
 def test_a_killed_tool_is_tried_again(allocation: Allocation) -> None:

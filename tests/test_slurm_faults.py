@@ -255,6 +255,14 @@ def target_not_mounted_on_a_node(case: Case) -> Happening:
         yield None
 
 
+@fault(TWO)
+def target_lost_on_a_node(case: Case) -> Happening:
+    where = case.target.parent
+    case.script("fio", f'[ "$SLURMD_NODENAME" != n2 ] || {SECOND} mount -t tmpfs lost {where};; esac')
+    yield None
+    case.cluster.on("n2", ["umount", where])
+
+
 @fault(WRITES, again=False)
 def another_file_system_on_a_node(case: Case) -> Happening:
     with mounted(case.cluster, case.target, on="n2", name="another"):

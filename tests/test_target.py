@@ -1,9 +1,11 @@
 """The campaign's directory on the target: what is ours, and that nothing else is ever touched."""
 
 import contextlib
+import errno
 import itertools
 import json
 import os
+import re
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -230,6 +232,53 @@ def test_nothing_wrong(ours: str) -> None:
     assert names(ours) == ["iosweep.json"]
     assert target.owner_of(ours) == marker(ours)
     assert target.ours(ours, uuid)
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "pread"])
+def test_no_data_server_answers(ours: str, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty file needs no data server, so that one can be made proves little."""
+    uuid = marker(ours)["uuid"]
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(OSError, match="No such device or address"):
+        target.state(ours, uuid)
+    assert names(ours) == ["iosweep.json"]
+
+
+def test_other_data_is_read_back(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "pread", lambda _file, size, at: b"\0" * size if at == 0 else b"")
+    with pytest.raises(OSError, match="of 1048576 bytes, 0 are read back as they were written"):
+        target.state(ours, marker(ours)["uuid"])
+    assert target.state(ours, marker(ours)["uuid"], data=False) is None
+    assert names(ours) == ["iosweep.json"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOTCONN, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNABORTED, errno.ENXIO])
+@pytest.mark.parametrize("when", ["open", "read"])
+def test_a_marker_that_the_server_does_not_give(
+    ours: str, number: int, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is not refused: it says nothing about the marker."""
+    real = getattr(os, when)
+
+    def fail(name: Any, *arguments: Any, **more: Any) -> Any:
+        if when == "read" or name == target.MARKER:
+            raise OSError(number, os.strerror(number))
+        return real(name, *arguments, **more)
+
+    monkeypatch.setattr(target, "mount_of", lambda _: 1)
+    monkeypatch.setattr(os, when, fail)
+    for look in (
+        lambda: target.claim(ours, OWNER),
+        lambda: target.ours(ours, "x"),
+        lambda: target.state(ours, "x"),
+        lambda: target.owner_of(ours),
+    ):
+        with pytest.raises(OSError, match=re.escape(os.strerror(number))):
+            look()
 
 
 def test_no_longer_there_or_not_ours(ours: str) -> None:

@@ -10,20 +10,35 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cause:
-    """`text` for the user; `curable`: another try may help although nobody does anything about it."""
+    """`text` for the user; `curable`: another try may help although nobody does anything about it.
+
+    `server`: the file system's server, or the connection to it, failed. `full`: the target takes no more data.
+    """
 
     text: str
     curable: bool = False
+    server: bool = False
+    full: bool = False
+
+
+def _server(text: str) -> Cause:
+    return Cause(text, curable=True, server=True)
 
 
 #: In the order in which they are looked for: the first that is found is told.
 _CAUSES = {
-    errno.EDQUOT: Cause("a quota on the target is used up"),
-    errno.ENOSPC: Cause("the target is full (space or inodes)"),
+    errno.EDQUOT: Cause("a quota on the target is used up", full=True),
+    errno.ENOSPC: Cause("the target is full (space or inodes)", full=True),
     errno.EROFS: Cause("the target is read-only"),
-    errno.ENOTCONN: Cause("the target's file system server is gone", curable=True),
-    errno.ESTALE: Cause("the target's server does not know its own files any more", curable=True),
-    errno.ETIMEDOUT: Cause("the target's server did not answer in time", curable=True),
+    errno.ENOTCONN: _server("the target's file system server is gone"),
+    errno.ESHUTDOWN: _server("the target's server has cut this node off"),
+    errno.ESTALE: _server("the target's server does not know its own files any more"),
+    errno.ETIMEDOUT: _server("the target's server did not answer in time"),
+    errno.ECONNABORTED: _server("the target's file system client was ended while a request was in flight"),
+    errno.ECONNRESET: _server("the target's server closed the connection"),
+    errno.EHOSTUNREACH: _server("the target's server cannot be reached"),
+    errno.EHOSTDOWN: _server("the target's server is down"),
+    errno.ENXIO: _server("a data server of the target cannot be reached"),
     errno.EIO: Cause("the target reports an I/O error"),
     errno.EACCES: Cause("permission on the target is lacking"),
     errno.EPERM: Cause("permission on the target is lacking"),
@@ -31,6 +46,8 @@ _CAUSES = {
     errno.ENFILE: Cause("too many files are open on this node"),
     errno.ENOMEM: Cause("the node's memory is used up"),
 }
+#: Error numbers that say something about the file system's server, not about the file that was asked for.
+SERVER_ERRORS = frozenset({errno.EIO, *(number for number, known in _CAUSES.items() if known.server)})
 
 
 #: Slurm reads MPI's requests in lines of at most 1,024 bytes, and those of an MPI for PMI-1 may be longer.

@@ -103,6 +103,24 @@ class Crew:
 
         Raises Lost, TargetHangs where an answer does not come in time, TargetError for an error on a node.
         """
+        answers = self.answers(operation, *arguments, each=each, deadline_s=deadline_s)
+        if late := sorted(host for host, answer in answers.items() if isinstance(answer, TargetHangs)):
+            raise TargetHangs(f"the agent on {some_of(late)} does not answer: {answers[late[0]]}")
+        for host, answer in answers.items():
+            if isinstance(answer, target.Refused):
+                raise target.Refused(f"on {host}: {answer}")
+            if isinstance(answer, TargetError):
+                raise TargetError(answer.errno, f"on {host}: {answer.strerror}")
+        return answers
+
+    def answers(
+        self,
+        operation: str,
+        *arguments: Any,
+        each: Mapping[str, Sequence[Any]] | None = None,
+        deadline_s: float | None = None,
+    ) -> dict[str, Any]:
+        """As `call`, but what it raises for a node is that node's answer. Raises Lost."""
         wanted = list(self.hosts if each is None else each)
         self._number += 1
         request: dict[str, Any] = {"number": self._number, "operation": operation, "arguments": arguments}
@@ -112,14 +130,8 @@ class Crew:
         end = time.monotonic() + limit_s
         self._send(json.dumps(request).encode() + b"\n", end)
         answers = self._answers(set(wanted), end)
-        if late := sorted(set(wanted) - set(answers)):
-            raise TargetHangs(f"the agent on {_some(late)} does not answer: nothing for {limit_s:g} s ({operation})")
-        for host in wanted:
-            if "refused" in answers[host]:
-                raise target.Refused(f"on {host}: {answers[host]['refused']}")
-            if "error" in answers[host]:
-                raise TargetError(answers[host]["errno"], f"on {host}: {answers[host]['error']}")
-        return {host: answers[host]["value"] for host in wanted}
+        late = TargetHangs(f"nothing for {limit_s:g} s ({operation})")
+        return {host: _value(answers[host]) if host in answers else late for host in wanted}
 
     def clocks(self) -> dict[str, Clock]:
         """Every agent's clock against ours; the best of some rounds."""
@@ -204,7 +216,7 @@ class Crew:
         self._errors.seek(0)
         lines = [line.strip() for line in self._errors.read(1 << 16).decode("utf-8", "replace").splitlines()]
         said = "; ".join(line for line in lines if line)[:300] or "srun says nothing"
-        return Lost(f"the agents on {_some(self.hosts)} ended: {said}")
+        return Lost(f"the agents on {some_of(self.hosts)} ended: {said}")
 
     def _end(self) -> None:
         for stream in (self._srun.stdin, self._srun.stdout):
@@ -224,7 +236,15 @@ class Crew:
         self._errors.close()
 
 
-def _some(hosts: Sequence[str]) -> str:
+def _value(answer: Mapping[str, Any]) -> Any:
+    """What a node answered, or the exception that it stands for."""
+    if "refused" in answer:
+        return target.Refused(answer["refused"])
+    return TargetError(answer["errno"], answer["error"]) if "error" in answer else answer["value"]
+
+
+def some_of(hosts: Sequence[str]) -> str:
+    """Names of hosts for a sentence, the first four of many."""
     return ", ".join(hosts[:4]) + (f" and {len(hosts) - 4} others" if len(hosts) > 4 else "")
 
 

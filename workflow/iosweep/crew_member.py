@@ -178,6 +178,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "facts": _facts,
     "hash": hash_of,
     "ours": target.ours,
+    "state": target.state,
     "free_port": _free_port,
     "serve": _serve,
     "end_servers": _end_servers,

@@ -134,9 +134,9 @@ class Directory:
             self._agent.call("quota", where), max(0, size - self._present), inodes
         )
 
-    def state(self) -> str | None:
-        """Why it cannot be worked in any more, or None."""
-        why: str | None = self._agent.call("state", self.path, self.uuid)
+    def state(self, data: bool = True) -> str | None:
+        """Why it cannot be worked in any more, or None. `data`: whether data is written and read (target.state)."""
+        why: str | None = self._agent.call("state", self.path, self.uuid, "", data)
         return why
 
     def ensure(self, below: str, empty: bool) -> str:

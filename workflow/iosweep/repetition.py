@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import iosweep
-from iosweep import node, pinning, programs, target, verdict
+from iosweep import node, pinning, programs, target_check, verdict
 from iosweep.agent import Agent
+from iosweep.causes import Cause, cause
 from iosweep.checks import Seen
 from iosweep.command import Commands, Scratch
 from iosweep.directory import FRESH, Directory
@@ -56,14 +57,15 @@ class Context:
     exclusive: Mapping[str, Any]  # enforced, evidence
     pinning: pinning.Pinning
     build: str  # key of the build document of the programs (builds.py)
+    server_failed: bool = False  # whether the file system's server failed the last repetition
 
 
 def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Result, dict[str, Judged]]:
     """Run all phases of a point once and store them; returns the result and phase -> verdict, reasons.
 
-    `retried`: the try before this one was disturbed. Raises target.Refused where the target cannot be worked in any
-    more (nothing is stored then: it says nothing about the point), Replaced, StoreFailed, LeftBehind, and what
-    Agent.call raises.
+    `retried`: the try before this one was disturbed. Raises Unfit and target.Refused where the target cannot be worked
+    in any more, on this node or another (nothing is stored then: it says nothing about the point), Replaced,
+    StoreFailed, LeftBehind, and what Agent.call raises.
     """
     started = datetime.now(UTC)
     runs: list[dict[str, Any]] = []
@@ -94,10 +96,16 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
         if run.get("left_behind"):  # whatever comes next would hang as well
             break
     hung = any(run.get("left_behind") for run in runs)
-    failed = any(run.get("not_run") or run["exit_code"] for run in runs)
-    if failed and not hung and (why := c.directory.state()):
+    why = _why(runs)
+    if not hung and any(verdict == "invalid" for verdict, _ in judged.values()):
         # no result: after an unmount everything that is left would fail in no time, and count as done
-        raise target.Refused(why)
+        target_check.look(c.directory, c.commands.crew, data=not (why and why.full))
+        if why and why.server and c.server_failed:
+            raise target_check.Unfit(
+                f"two repetitions in a row failed, the last one of {point.id}, and a new file can be written and read:"
+                f" {why.text}; see whether all data servers of the target are up"
+            )
+    c.server_failed = bool(why and why.server)
     if program.replaced():
         raise Replaced(
             f"{program.path} was replaced while it was measured; the next run measures with what is there now"
@@ -139,6 +147,12 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
         )
     _tidy(c, point, result, any(verdict == "invalid" for verdict, _ in judged.values()))
     return result, judged
+
+
+def _why(runs: Sequence[Mapping[str, Any]]) -> Cause | None:
+    """The cause that the phases of a repetition that are invalid give. Pure."""
+    bad = [run for run in runs if run["verdict"] == "invalid"]
+    return cause("\n".join(text for run in bad for text in (run.get("not_run", ""), run["stderr"], *run["reasons"])))
 
 
 def _tidy(c: Context, point: Point, result: Result, failed: bool) -> None:

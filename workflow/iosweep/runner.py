@@ -27,6 +27,7 @@ from iosweep import (
     progress,
     slurm,
     target,
+    target_check,
 )
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.causes import cause
@@ -47,6 +48,7 @@ from iosweep.spack.built import Built, on_target
 from iosweep.stopping import stoppable
 from iosweep.store import Held, Result, Store, write
 from iosweep.submission import JOB_RESERVE_S
+from iosweep.target_check import Unfit
 from iosweep.tools import tools
 from iosweep.units import human_count, human_duration, human_size
 
@@ -65,11 +67,19 @@ SCRATCH = "scratch"
 class Refusal(Exception):
     """The allocation cannot go on; `code` is the exit code.
 
-    `lasting`: nor can another job, until somebody mends it. `after`: the Slurm job that must end first.
+    `lasting`: nor can another job, until somebody mends it. `after`: the Slurm job that must end first. `nodes`: those
+    at fault, which another job should not be given.
     """
 
-    def __init__(self, code: int, message: str, lasting: bool = False, after: str | None = None):
-        self.code, self.lasting, self.after = code, lasting, after
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        lasting: bool = False,
+        after: str | None = None,
+        nodes: Sequence[str] = (),
+    ):
+        self.code, self.lasting, self.after, self.nodes = code, lasting, after, tuple(nodes)
         super().__init__(message)
 
 
@@ -160,6 +170,8 @@ def _named(plan: Plan) -> Iterator[None]:
     except Held as error:
         busy = f"campaign {plan.campaign} is being measured by {error}; wait for it or stop it"
         raise Refusal(REFUSED, busy, after=error.job) from None
+    except Unfit as error:
+        raise Refusal(HANGS if error.hangs else REFUSED, str(error), error.lasting, nodes=error.nodes) from None
     except (TargetHangs, LeftBehind) as error:
         raise Refusal(HANGS, str(error)) from None
     except StoreFailed as error:
@@ -341,6 +353,7 @@ class _Session:
         )
         if commands.crew:
             _shared(directory, commands.crew)
+        target_check.look(directory, commands.crew)
         for known in nodes.values():
             store.put("nodes", node.key(known), known)
         self._context = Context(
@@ -559,7 +572,17 @@ def _shared(directory: Directory, crew: Crew) -> None:
     Raises Refusal.
     """
     end = time.monotonic() + SEEN_S
-    while away := [host for host, there in crew.call("ours", directory.path, directory.uuid).items() if not there]:
+    while True:
+        answers = crew.answers("ours", directory.path, directory.uuid)
+        away = [host for host, there in answers.items() if there is False]
+        hangs = any(isinstance(answer, TargetHangs) for answer in answers.values())
+        found = target_check.unfit(
+            {h: None if a is True else a or f"{directory.path} is not there" for h, a in answers.items()}
+        )
+        if not found:
+            return
+        if hangs or (time.monotonic() > end and len(away) < sum(a is not True for a in answers.values())):
+            raise found
         if time.monotonic() > end:
             raise Refusal(
                 REFUSED,

@@ -8,6 +8,7 @@ Only the standard library is imported: an agent starts on every node. What is in
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -18,11 +19,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from iosweep.causes import SERVER_ERRORS
 from iosweep.units import printable
 
 MARKER = "iosweep.json"
-#: A file that is made to see whether one can be made, and removed at once.
+#: A file that is written to see whether the target takes data, and removed at once.
 PROBE = ".iosweep-probe"
+#: Its size: file systems keep the data of smaller files with their metadata (Lustre: up to 1 MiB as a rule).
+_PROBE_BYTES = 1 << 20
 #: How a directory is opened.
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 #: The target itself may be a link, for the user named it, and need not be readable.
@@ -173,15 +177,27 @@ def owner_of(directory: str) -> dict[str, Any] | None:
 
 
 def ours(directory: str, uuid: str) -> bool:
-    """Whether the campaign's directory is still there, with the marker of this UUID. Makes nothing."""
+    """Whether the campaign's directory is still there, with the marker of this UUID. Makes nothing.
+
+    Raises OSError where the file system's server fails: then it is not known.
+    """
     try:
         return (owner_of(directory) or {}).get("uuid") == uuid
-    except (OSError, Refused):
+    except Refused:
+        return False
+    except OSError as error:
+        if error.errno in SERVER_ERRORS:
+            raise
         return False
 
 
-def state(directory: str, uuid: str) -> str | None:
-    """Why the campaign's directory cannot be worked in any more, or None. A lack of space is no such reason."""
+def state(directory: str, uuid: str, node: str = "", data: bool = True) -> str | None:
+    """Why the campaign's directory cannot be worked in any more, or None. A lack of space is no such reason.
+
+    A small file is written to stable storage and read back: an empty one needs no data server. `node`: goes into its
+    name, because all nodes look at the same time. `data`: False makes an empty file instead. Raises OSError for other
+    errors of the file system.
+    """
     try:
         handle = _open(directory)
     except (FileNotFoundError, NotADirectoryError):
@@ -192,8 +208,7 @@ def state(directory: str, uuid: str) -> str | None:
         return str(error)
     try:
         check_marker(handle, directory, uuid)
-        os.close(os.open(PROBE, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=handle))
-        os.unlink(PROBE, dir_fd=handle)
+        _probe(handle, f"{PROBE}.{node}" if node else PROBE, os.urandom(_PROBE_BYTES if data else 0))
         return None
     except Refused as error:
         return str(error)
@@ -277,7 +292,7 @@ def read_marker(handle: int) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        if error.errno == errno.EIO:  # the file system's trouble, not the marker's
+        if error.errno in SERVER_ERRORS:  # the file system's trouble, not the marker's
             raise
         raise Refused(f"the marker {MARKER} in the campaign's directory cannot be read: {error.strerror}") from None
     try:
@@ -285,6 +300,8 @@ def read_marker(handle: int) -> dict[str, Any] | None:
             raise Refused(f"the marker {MARKER} in the campaign's directory is not a regular file")
         found = json.loads(os.read(file, _MARKER_BYTES))
     except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, OSError) and error.errno in SERVER_ERRORS:
+            raise
         raise Refused(f"the marker {MARKER} in the campaign's directory cannot be read: {error}") from None
     finally:
         os.close(file)
@@ -351,6 +368,32 @@ def _uid_there(handle: int) -> int:
     finally:
         os.close(probe)
         os.unlink(PROBE, dir_fd=handle)
+
+
+def _probe(handle: int, name: str, content: bytes) -> None:
+    """Write a file to stable storage, read it back past this node's cache as far as that can be had, remove it."""
+    with contextlib.suppress(FileNotFoundError):  # left by a kill
+        os.unlink(name, dir_fd=handle)
+    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=handle)
+    try:
+        try:
+            done = 0
+            while done < len(content):
+                done += os.write(file, content[done:])
+            if content:
+                os.fsync(file)
+                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            done = 0
+            while part := os.pread(file, len(content), done):
+                if part != content[done : done + len(part)]:
+                    break
+                done += len(part)
+            if done != len(content):
+                raise OSError(errno.EIO, f"of {len(content)} bytes, {done} are read back as they were written", name)
+        finally:
+            os.close(file)
+    finally:
+        os.unlink(name, dir_fd=handle)
 
 
 def _write_marker(handle: int, content: dict[str, Any]) -> None:

@@ -1,0 +1,95 @@
+"""What the nodes of an allocation say of the target, and what follows from that."""
+
+import errno
+import os
+from typing import Any
+
+import pytest
+
+from iosweep.agent import TargetError, TargetHangs
+from iosweep.target import Refused
+from iosweep.target_check import Answer, Unfit, look, unfit
+
+GONE = TargetError(errno.ENOTCONN, f"{os.strerror(errno.ENOTCONN)}: /mnt/t/iosweep-c")
+NO_SERVER = "the target's file system server is gone: Transport endpoint is not connected: /mnt/t/iosweep-c"
+AWAY = "/mnt/t/iosweep-c is no longer there; is the file system still mounted?"
+
+
+@pytest.mark.parametrize(
+    ("answers", "message", "hangs", "lasting", "nodes"),
+    [
+        ({"n1": None, "n2": AWAY}, f"on n2: {AWAY}; n1 can work there", False, False, ("n2",)),
+        ({"n1": None, "n2": GONE}, f"on n2: {NO_SERVER}; n1 can work there", False, False, ("n2",)),
+        ({"n1": GONE, "n2": GONE}, f"on n1, n2: {NO_SERVER}", False, False, ()),  # the servers may come back
+        ({"n1": AWAY, "n2": AWAY}, f"on n1, n2: {AWAY}", False, True, ()),
+        ({"n1": Refused("not ours"), "n2": AWAY}, f"on n1: not ours; on n2: {AWAY}", False, True, ()),
+        ({"n1": AWAY, "n2": GONE}, f"on n1: {AWAY}; on n2: {NO_SERVER}", False, False, ()),
+        ({"n1": AWAY}, f"on n1: {AWAY}", False, False, ("n1",)),  # another job may be given another node
+        (
+            {"n1": None, "n2": TargetHangs("nothing for 30 s (state)"), "n3": AWAY},
+            f"on n2: the target does not answer; on n3: {AWAY}; n1 can work there",
+            True, False, ("n2", "n3"),
+        ),
+    ],
+)  # fmt: skip
+def test_nodes_that_cannot_work(
+    answers: dict[str, Answer], message: str, hangs: bool, lasting: bool, nodes: tuple[str, ...]
+) -> None:
+    found = unfit(answers)
+    assert found is not None
+    assert (str(found), found.hangs, found.lasting, found.nodes) == (message, hangs, lasting, nodes)
+
+
+def test_nodes_that_can() -> None:
+    assert unfit({"n1": None, "n2": None}) is None
+
+
+class Directory:
+    """As iosweep.directory.Directory, with an answer of its own."""
+
+    path, uuid = "/mnt/t/iosweep-c", "7"
+
+    def __init__(self, answer: Answer):
+        self._answer = answer
+
+    def state(self, data: bool) -> Answer:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+class Crew:
+    """As iosweep.crew.Crew: nodes with these answers."""
+
+    def __init__(self, answers: dict[str, Answer]):
+        self.hosts, self._others = ("n1", *answers), answers
+        self.asked: dict[str, Any] = {}
+
+    def answers(self, operation: str, each: dict[str, Any]) -> dict[str, Answer]:
+        assert operation == "state"
+        self.asked = each
+        return self._others
+
+
+def test_every_node_is_asked() -> None:
+    crew: Any = Crew({"n2": None, "n3": None})
+    directory: Any = Directory(None)
+    look(directory, crew)
+    # by a name of its own, because all look at the same time
+    assert crew.asked == {node: ("/mnt/t/iosweep-c", "7", node, True) for node in ("n2", "n3")}
+    crew = Crew({"n2": AWAY, "n3": None})
+    with pytest.raises(Unfit) as caught:
+        look(directory, crew)
+    assert caught.value.nodes == ("n2",)
+    directory = Directory(GONE)
+    crew = Crew({"n2": None})
+    with pytest.raises(Unfit) as caught:  # the others are asked all the same
+        look(directory, crew)
+    assert caught.value.nodes == ("n1",)
+
+
+@pytest.mark.parametrize(("answer", "raised"), [(AWAY, Refused), (GONE, TargetError), (TargetHangs("x"), TargetHangs)])
+def test_a_machine_without_agents_on_nodes(answer: Answer, raised: type[Exception]) -> None:
+    directory: Any = Directory(answer)
+    with pytest.raises(raised):
+        look(directory, None)
