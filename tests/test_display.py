@@ -3,9 +3,12 @@
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
+from rich.text import Text
 
-from iosweep.display import Display
+from iosweep import config, plan
+from iosweep.display import Display, labels, wrapped
 from iosweep.runner import Judged
 from iosweep.store import Result
 from small import make
@@ -51,3 +54,94 @@ def test_each_kind_of_reason_is_said_once(tmp_path: Path) -> None:
     assert [line.strip() for line in found if "rand_read." not in line] == [
         "suspect: other processes used 20% of [all] CPU time", "invalid: no output",
     ]  # fmt: skip
+
+
+LONG = Result("fio.seq_write+3.1n.1t.1m.qd4.67bff9878c65", 1, 1, True, {}, "t", {}, None, None, False,
+              (("seq_write", 2.5 * 2**30), ("seq_read", 844.0 * 2**20), ("rand_write", 2945.0),
+               ("rand_read", 850.0)))  # fmt: skip
+BUSY = "other processes used 48% of the CPU time of node-with-a-long-name-0001, and the hypervisor withheld 12% of it"
+
+
+def shown(tmp_path: Path, terminal: bool) -> tuple[list[str], list[str]]:
+    """Lines on a screen of 80 columns, and in the log, of notes and a repetition with four phases."""
+    screen, log = io.StringIO(), io.StringIO()
+    console = Console(file=screen, width=80, force_terminal=terminal, color_system=None, force_interactive=False)
+    judged: dict[str, Judged] = {phase: ("valid", []) for phase, _ in LONG.headlines}
+    judged["rand_read"] = ("suspect", [BUSY])
+    display = Display(console, Console(file=log, width=200))
+    display.begin(make(tmp_path).allocations[0], 4, 240.0)
+    for _ in range(4):
+        display.finished(LONG, judged, 60.0)
+    display.say(f"note: {' '.join(['a long sentence'] * 12)}")
+    return screen.getvalue().splitlines(), log.getvalue().splitlines()
+
+
+def test_lines_fit_a_terminal_of_80_columns(tmp_path: Path) -> None:
+    lines, _ = shown(tmp_path, terminal=True)
+    assert max(map(len, lines)) <= 80
+    # figures are not torn apart, and the later lines are indented
+    assert lines[:2] == [
+        "   1/4 fio.seq_write+3.1n.1t.1m.qd4.67bff9878c65 r1  seq_write 2.5 GiB/s",
+        "       seq_read 844 MiB/s  rand_write 2,945/s  rand_read 850/s suspect",
+    ]
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_elsewhere_a_repetition_is_one_line_without_blanks_at_its_end(tmp_path: Path) -> None:
+    for lines in shown(tmp_path, terminal=False):
+        assert len(lines) == 6  # four repetitions, a reason, a note
+        assert all(line == line.rstrip() for line in lines)
+        assert "seq_write 2.5 GiB/s  seq_read 844 MiB/s  rand_write 2,945/s  rand_read 850/s suspect" in lines[0]
+
+
+def test_items_are_not_torn_apart() -> None:
+    items = [Text(text) for text in ("12/24 1t qd4 r1", "seq_read 844 MiB/s", "x" * 30, "rand_read 5/s")]
+    assert [line.plain for line in wrapped(items, "  ", 24, "   ")] == [
+        "12/24 1t qd4 r1", "   seq_read 844 MiB/s", "   " + "x" * 30, "   rand_read 5/s",
+    ]  # fmt: skip
+    assert [line.plain for line in wrapped(items[:2], "  ", None, "")] == ["12/24 1t qd4 r1  seq_read 844 MiB/s"]
+    assert wrapped([], "  ", 80, "") == []
+
+
+SWEEP = """
+  - tool: fio
+    name: {name}
+    phases: [{phases}]
+    axes: {axes}
+    options: {{file_size: 64m}}
+    phase_time: {time}
+"""
+
+
+def points(tmp_path: Path, *sweeps: tuple[str, str, str]) -> list[str]:
+    """The labels of a campaign's points; a sweep is its phases, axes and phase time."""
+    text = "campaign: c\ntarget: {directory: /tmp}\nsweeps:" + "".join(
+        SWEEP.format(name=f"s{i}", phases=phases, axes=axes, time=time) for i, (phases, axes, time) in enumerate(sweeps)
+    )
+    (tmp_path / "c.yaml").write_text(text)
+    return sorted(labels(plan.make(config.read(tmp_path / "c.yaml")).allocations[0].points).values())
+
+
+@pytest.mark.parametrize(
+    ("sweeps", "expected"),
+    [
+        # what all have in common is left out
+        ([("rand_read", "{queue_depth: [1, 4], transfer_size: [4k]}", "1s")], ["qd1", "qd4"]),
+        ([("seq_read", "{threads_per_node: [1, 2], transfer_size: [64k, 1m]}", "1s")],
+         ["1t 1m", "1t 64k", "2t 1m", "2t 64k"]),
+        ([("rand_read", "{queue_depth: [1]}", "1s")], [""]),
+        # an option that no id names
+        ([("seq_read", "{queue_depth: [1, 2], o_direct: [true, false]}", "1s")],
+         ["qd1 o_direct=false", "qd1 o_direct=true", "qd2 o_direct=false", "qd2 o_direct=true"]),
+        # phases are told apart by their figures
+        ([("seq_read", "{queue_depth: [1]}", "1s"), ("rand_read", "{queue_depth: [1]}", "1s")], ["", ""]),
+    ],
+)  # fmt: skip
+def test_a_label_is_what_differs(tmp_path: Path, sweeps: list[tuple[str, str, str]], expected: list[str]) -> None:
+    assert points(tmp_path, *sweeps) == expected
+
+
+def test_points_that_differ_in_their_phase_time_alone_keep_their_hash(tmp_path: Path) -> None:
+    found = points(tmp_path, ("seq_read", "{queue_depth: [1]}", "1s"), ("seq_read", "{queue_depth: [1]}", "2s"))
+    assert len(set(found)) == 2
+    assert all(len(label) == 12 for label in found)

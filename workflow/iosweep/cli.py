@@ -234,16 +234,20 @@ def _show(arguments: argparse.Namespace) -> int:
         print(f"{results} has no tables yet; `iosweep report {arguments.campaign}` makes them", file=sys.stderr)
         return 1
     _hide_pandas(arguments)
-    from iosweep import listing, outcome
-    from iosweep.plain import Printer
-    from iosweep.report import headline
+    from iosweep.working import working
 
     form = next((name for name in ("all", "json", "csv") if getattr(arguments, name)), None)
+    with working(f"reading {results} ..."):
+        from iosweep import listing, outcome
+        from iosweep.plain import Printer
+        from iosweep.report import headline
+
+        table = "" if form else headline.table(results)
     if form:
         listing.show(results, form)
     else:
         printer = Printer()
-        printer.print(headline.table(results))
+        printer.print(table)
         if outcome.stale(results):
             print(
                 f"more was measured since these tables were made; `iosweep report {arguments.campaign}` makes them anew"
@@ -288,10 +292,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from iosweep import merge
-    from iosweep.plan import from_document
-    from iosweep.report import figures, page
-
+    _hide_pandas(arguments)
     results = _campaign(arguments.campaign)
     plans = sorted((results / "plans").glob("*.json"), key=lambda f: (f.stat().st_mtime, f.name)) if results else []
     if results is None or not plans:
@@ -300,11 +301,18 @@ def _report(arguments: argparse.Namespace) -> int:
         digest = orjson.loads((results / "campaign.json").read_bytes())["plan_digest"]
         plans = [f for f in plans if f.stem == digest] or plans
     with _making("tables", results):
+        from iosweep import merge  # here: importing takes as long as the work
+        from iosweep.plan import from_document
+
         merge.merge(from_document(plans[-1].read_bytes()), results)
     with _making("report", results):
+        from iosweep.report import page
+
         report = page.write(results)
     print(f"report: {report}")
     with _making("figures", results):
+        from iosweep.report import figures
+
         figures.export(results)
         (results / "figures.done").touch()  # or snakemake would make them again
     return 0
@@ -313,8 +321,11 @@ def _report(arguments: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _making(what: str, results: Path) -> Iterator[None]:
     """Say in one sentence why something cannot be made from the store. Raises _Unmade."""
+    from iosweep.working import working
+
     try:
-        yield
+        with working(f"making the {what} of {results} ..."):
+            yield
     except OSError as error:
         why, then = os.strerror(error.errno) if error.errno else str(error), ": mend that, then"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -553,6 +564,7 @@ def _merge(arguments: argparse.Namespace) -> int:
 
 
 def _page(arguments: argparse.Namespace) -> int:
+    _hide_pandas(arguments)
     from iosweep.report import page
 
     with _making("report", arguments.results):
@@ -561,6 +573,7 @@ def _page(arguments: argparse.Namespace) -> int:
 
 
 def _figures(arguments: argparse.Namespace) -> int:
+    _hide_pandas(arguments)
     from iosweep.report import figures
 
     with _making("figures", arguments.results):
