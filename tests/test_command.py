@@ -8,6 +8,7 @@ import sys
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +235,7 @@ def test_together_is_the_worst_of_each() -> None:
     )
     assert together({"n1": one, "n2": two, "n3": three}) == completed(
         argv=("b",), exit_code=-9, timed_out=True, flooded=True, wall_s=2.5, load={"other": 0.3, "steal": 0.4},
-        left_behind=3, stderr=b"n1: a\nn1: bn3: c\n",
+        left_behind=3, stderr=b"n1: a\nn1: bn3: c\n", argvs=(("a",), ("b",), ("c",)),
     )  # fmt: skip
     assert together({"n1": one}) == completed(load=one.load, stderr=b"n1: a\nn1: b")
     assert together({"n1": completed(), "n2": completed()}).load is None
@@ -498,12 +499,12 @@ def fio_mode(job: str, scratch: Path, program: str, target: str, harm: str) -> A
 
     def act(commands: Commands) -> Any:
         try:
-            done, streams, argvs = commands.serve(
+            done, streams = commands.serve(
                 fio, step, [(f"{target}/0", 5), (f"{target}/1", 6)], 1.0 if harm == "time" else 60.0, Held.hosts
             )
         except OSError as error:
             return str(error.strerror), on_each(commands, "fio")
-        return done, dict(streams), argvs, fio.parse(streams, step, step.phase), on_each(commands, "fio")
+        return done, dict(streams), done.argvs, fio.parse(streams, step, step.phase), on_each(commands, "fio")
 
     return on_nodes(job, scratch, fio, program, act)
 
@@ -578,7 +579,8 @@ class Writer:
             for name in () if fails else names:
                 Path(directory, name).write_bytes(bytes(4096))
         streams["hosts"] = orjson.dumps([{"host": hosts[k], "exit_code": code} for k, code in enumerate(codes)])
-        return completed(exit_code=max(codes)), streams
+        done = [completed(argv=("started", *command)) for command in commands]  # by a launcher, say
+        return replace(together(dict(zip(hosts, done, strict=False))), exit_code=max(codes)), streams
 
 
 @pytest.fixture
@@ -606,6 +608,8 @@ def test_each_node_has_its_files_and_another_writes_them(sets: tuple[FileSets, W
     assert writer.calls == [(("n2", "n3", "n1"), ["s", "s.node1", "s.node2"])]
     assert (evidence["wrong"], evidence["files"], evidence["set_bytes"]) == ([], 6, 6 * 4096)
     assert (evidence["holes"] != "found", evidence["own"]) == (True, [])
+    stored = [found._store.document("sets", name) or {} for name in ("sets.s", "sets.s.node1", "sets.s.node2")]
+    assert [one["argv"][:2] for one in stored] == [["started", "write"]] * 3  # what was executed
     assert found.ready(files, "fio", HOSTS) == evidence
     assert len(writer.calls) == 1
     # other nodes of the same allocation find some that they have written themselves

@@ -314,6 +314,22 @@ def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatc
     assert {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()} == before
 
 
+def test_what_describes_the_tables_is_there_after_them(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between two tables, a merge leaves no campaign.json that describes others than are there."""
+    names: list[str] = []
+    real = Path.replace
+
+    def noted(self: Path, to: Path) -> Path:
+        names.append(Path(to).name)
+        return real(self, to)
+
+    campaign.measured()
+    monkeypatch.setattr(Path, "replace", noted)
+    campaign.table()
+    assert names[-1] == "campaign.json"
+    assert sorted(names) == ["campaign.json", "checks.parquet", "nodes.parquet", "results.csv", "results.parquet"]
+
+
 def test_a_full_disk_is_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -223,6 +223,28 @@ def test_what_starts_others_all_the_time_is_ended(tmp_path: Path) -> None:
     assert ended([p.pid for p in psutil.process_iter(["cmdline"]) if ours in " ".join(p.info["cmdline"] or [])])
 
 
+def test_what_ends_and_leaves_another_meanwhile_is_ended() -> None:
+    """A child that starts another and exits between two readings: after our children were listed, before it is
+    waited for. The other is then ours, and in no list."""
+    found = run(
+        """
+        import subprocess
+        script = "read line; setsid sleep 600 & exit"
+        relay = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        real = process.children
+        def listed():
+            found = real()
+            if relay.pid in found and not relay.stdin.closed:
+                relay.stdin.write(b"go\\n"); relay.stdin.close()
+                os.waitid(os.P_PID, relay.pid, os.WEXITED | os.WNOWAIT)
+            return found
+        process.children = listed
+        print(json.dumps([process.end_descendants(), list(real())]))
+        """
+    )
+    assert found == [0, []]
+
+
 def test_output_until_the_time_limit_is_kept() -> None:
     for limit_s in (1, 10, 100):  # until it is long enough for a shell to begin
         done = simply(["sh", "-c", "echo first; sleep 600"], limit_s)

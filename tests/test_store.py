@@ -447,3 +447,25 @@ def test_a_second_try_that_went_worse_does_not_count(
     result = only(store)
     assert result.attempt == counts
     assert result.retried  # and there is no third
+
+
+def test_the_name_of_a_new_directory_is_synced(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of a point are of no use after a power failure if the directory of the point, or of all points, is gone."""
+    synced: list[str] = []
+    real = os.fsync
+
+    def noted(handle: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
+        real(handle)
+
+    monkeypatch.setattr(store_module.os, "fsync", noted)
+    store.commit(POINT, 1, record(), RAW)
+    points = store.path / "points"
+    assert {str(d) for d in (store.path.parent.parent, store.path.parent, store.path, points)} <= set(synced)
+    synced.clear()
+    store.commit(POINT, 2, record(), RAW)
+    assert str(points) not in synced  # it has nothing new
+    store.set_missing("another", {"tool": "fio"}, "not there")
+    assert str(points) in synced
+    store.put("builds", "b", {})
+    assert str(store.path) in synced

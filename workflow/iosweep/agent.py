@@ -275,7 +275,7 @@ def _run(arguments: list[Any], printed: Sequence[int], asker: int) -> dict[str, 
 
 
 def _told(items: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value for name, value in items if name not in ("argv", "ran_on", "cpus", "stdout", "stderr")}
+    return {name: value for name, value in items if name not in ("argv", "argvs", "ran_on", "cpus", "stdout", "stderr")}
 
 
 def _receive(connection: socket.socket) -> tuple[list[Any], list[int]] | None:

@@ -220,11 +220,11 @@ class Commands:
 
     def serve(
         self, tool: Tool, step: Step, places: Sequence[tuple[str, int]], timeout_s: float, hosts: Sequence[str]
-    ) -> tuple[Completed, Streams, list[list[str]]]:
+    ) -> tuple[Completed, Streams]:
         """Run a step by the tool's own client and servers, of which none stays; the client runs here.
 
-        `places`: directory and seed of each host. Returns also the commands: the client's, then those of the servers.
-        Raises OSError where one cannot be started, Scratch.
+        `places`: directory and seed of each host. The first of the commands in the answer is the client's. Raises
+        OSError where one cannot be started, Scratch.
         """
         assert tool.client_server and self.crew
         crew, program = self.crew, self.programs[tool.name].path
@@ -254,8 +254,7 @@ class Commands:
             crew.call("end_servers", each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(told)}
         _, load, seen = self._seen(crew, hosts, done)
-        done = replace(done, load=load, cpus=seen)
-        return done, streams, [[program, *command[1:]], *exact]
+        return replace(done, load=load, cpus=seen, argvs=(done.argv, *map(tuple, exact))), streams
 
     def _prepare(self) -> None:
         try:
@@ -292,6 +291,7 @@ def together(done: Mapping[str, Completed]) -> Completed:
         wall_s=max(one.wall_s for one in every),
         load={share: max(load[share] for load in loads) for share in ("other", "steal")} if loads else None,
         left_behind=sum(one.left_behind for one in every),
+        argvs=tuple(one.argv for one in every) if len(every) > 1 else (),
         stderr=b"".join(
             f"{host}: ".encode() + line for host, one in done.items() for line in one.stderr.splitlines(keepends=True)
         ),

@@ -168,7 +168,7 @@ def _run(timeout_s: float) -> dict[str, Any]:
         for stream in (stdout, stderr):
             stream.seek(0)
             printed.append(_packed(stream.read(process.MOST_BYTES)))
-    completed = {k: v for k, v in asdict(done).items() if k not in ("argv", "stdout", "stderr")}
+    completed = {k: v for k, v in asdict(done).items() if k not in ("argv", "argvs", "stdout", "stderr")}
     return {"completed": completed, "started": started, "ended": ended, "stdout": printed[0], "stderr": printed[1]}
 
 

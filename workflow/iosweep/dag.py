@@ -6,13 +6,12 @@ Looks at the results only, never at the target, and starts nothing: `snakemake -
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from iosweep import config, forecast, manifest, plan, progress, submission
+from iosweep import config, forecast, manifest, plan, progress, sources, submission
 from iosweep.launch import Launcher, candidates, launchers
 from iosweep.models import unknown
 from iosweep.programs import builds
@@ -23,10 +22,10 @@ from iosweep.submission import JOB_RESERVE_S
 from iosweep.units import human_count, human_duration
 from iosweep.yamlfile import ConfigError, Problem
 
-PACKAGE = Path(__file__).parent
-#: What the tables, and what the report, are made by: a change of them makes these again, and nothing else.
-_MERGE_CODE = ("columns.py", "checks.py", "merge.py", "verdict.py", "tools/**/*.py")
-_REPORT_CODE = ("report/**/*",)
+#: The modules, with all that they import, that make the tables and the report, and other files that the report is made
+#: of: a change of them makes these again, and measures nothing.
+_MERGE_CODE = ("iosweep.merge",)
+_REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figures"), ("report/**/*",)
 #: Files that a job is sent with, and the variables that name them to the Snakemake that its own one starts.
 _SENT = {"plans/*.json": "IOSWEEP_PLAN", "tools/*.json": "IOSWEEP_TOOLS"}
 #: In place of the hash of a tool that is not built yet: no result is of it.
@@ -179,8 +178,8 @@ def _of(
         site=site,
         tools=place,
         tools_file=folder / "tools" / f"{place.digest}.json" if place else None,
-        merge_code=_code(_MERGE_CODE),
-        report_code=_code(_REPORT_CODE),
+        merge_code=sources.digest(_MERGE_CODE),
+        report_code=sources.digest(_REPORT_CODE, _REPORT_FILES),
     )
 
 
@@ -235,13 +234,3 @@ def _working_directory(path: str, submits: bool) -> str | None:
     if not path.isprintable():
         return f"the working directory {path} has characters that cannot be printed; run it in another"
     return None
-
-
-def _code(patterns: tuple[str, ...]) -> str:
-    """Hash of source files."""
-    digest = hashlib.sha256()
-    for pattern in patterns:
-        for file in sorted(PACKAGE.glob(pattern)):
-            if file.is_file() and "__pycache__" not in file.parts:
-                digest.update(file.read_bytes())
-    return digest.hexdigest()[:12]

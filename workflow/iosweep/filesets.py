@@ -175,7 +175,7 @@ class FileSets:
                 "sets",
                 _name(files),
                 {
-                    "argv": list(done.argv) if len(sets) == 1 else commands[k],
+                    "argv": list((done.argvs or [done.argv])[k]),
                     "hosts": list(hosts) if len(sets) == 1 else [hosts[k]],
                     "exit_code": mine.exit_code,
                     "timed_out": done.timed_out,

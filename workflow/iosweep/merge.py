@@ -9,7 +9,8 @@ import gc
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, lru_cache
@@ -59,7 +60,8 @@ def _write(plan: Plan, results: Path) -> None:
     memory = {key: facts.get("memory_bytes") for key, facts in nodes.items()}
     where = _Where()
     built: Counter[str | None] = Counter()  # key of a build document -> rows
-    with (  # the first to be begun is the last to be there: what has it has all
+    with (  # the first to be begun is the last to be there: campaign.json describes the tables, and is never newer
+        _replaced(results / "campaign.json") as about,
         _Table(results / "results.parquet", COLUMNS, results / "results.csv") as rows,
         _Checks(results / "checks.parquet", CHECK_COLUMNS) as checks,
         _Table(results / "nodes.parquet", NODE_COLUMNS) as table,
@@ -72,8 +74,25 @@ def _write(plan: Plan, results: Path) -> None:
         for name, facts in nodes.items():
             known = {**facts, "used_cpus": where.used(name)}
             table.add([(name, *map(known.get, table.names[1:]))])
-        about = orjson.dumps(_about(plan, where) | {"builds": _builds(store, built)}, option=orjson.OPT_INDENT_2)
-        _store.write(results / "campaign.json", about)
+        about(orjson.dumps(_about(plan, where) | {"builds": _builds(store, built)}, option=orjson.OPT_INDENT_2))
+
+
+@contextmanager
+def _replaced(file: Path) -> Iterator[Callable[[bytes], None]]:
+    """A file that is written under a temporary name and takes its own at the end, if nothing was raised."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+
+    def written(data: bytes) -> None:
+        with temporary.open("wb") as to:
+            to.write(data)
+            to.flush()
+            os.fsync(to.fileno())
+
+    try:
+        yield written
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _about(plan: Plan, where: _Where) -> dict[str, Any]:

@@ -32,6 +32,7 @@ MOST_BYTES = 64 << 20
 class Completed:
     """What a command did. `exit_code` is negative for a signal, as in subprocess.
 
+    argv: what was executed; argvs: the commands of all nodes, or of a client and its servers, where there were several.
     load: shares of the CPU time of all CPUs, {"other": used by processes that are not ours, "steal": withheld by the
     hypervisor}, or None where /proc/stat is not there or the run was too short to tell.
     """
@@ -47,6 +48,7 @@ class Completed:
     cpus: Mapping[str, Any] | None = None  # node -> what sampling.Sampler.end saw there
     stdout: bytes = b""
     stderr: bytes = b""
+    argvs: tuple[tuple[str, ...], ...] = ()
 
 
 def without_token() -> dict[str, str]:
@@ -210,11 +212,12 @@ def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s:
         while _below(spare, stop=False) and time.monotonic() < end:
             time.sleep(0.01)
     end = time.monotonic() + patience_s
-    while below := _below(spare, stop=True):
+    # children are listed again: those that ended during a look may have left us theirs after we had listed ours
+    while (below := _below(spare, stop=True)) or children() - set(spare):
         _signal_all(below, signal.SIGKILL)
         if time.monotonic() > end:
-            return len(below)
-        time.sleep(0.001)
+            return len(below or children() - set(spare))
+        time.sleep(0.001 if below else 0)
     return 0
 
 

@@ -172,10 +172,10 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
     shares = files.shares(len(hosts))
     commands = tool_commands(c.plan, point, step, number, c.directory.path)
     binding = c.commands.binding(tool, step.tasks, hosts)
-    argvs = [c.commands.argv(tool, command, step.tasks, hosts, binding) for command in commands]
+    # of what is not run, the command that would have been; else what was executed replaces it
+    planned = [c.commands.argv(tool, command, step.tasks, hosts, binding) for command in commands]
     run: dict[str, Any] = {
-        "argv": argvs[0],
-        **({"argvs": argvs} if len(argvs) > 1 else {}),
+        **_argvs(planned),
         "started": datetime.now(UTC).isoformat(),
         "exit_code": 0,
         "timed_out": False,
@@ -199,17 +199,18 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         grace_s = c.plan.limits["grace"]
         timeout_s = _timeout(step, tool.work(step), point, grace_s)
         if tool.client_server and tool.client_server.asked_for(step):
-            done, streams, run["argvs"] = c.commands.serve(
+            done, streams = c.commands.serve(
                 tool, step, places(c.plan, point, step, number, c.directory.path), timeout_s, hosts
             )
-            run["argv"] = run["argvs"][0]
         else:
             done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
     except Scratch as error:
         raise StoreFailed(f"the results' disk cannot be written to: {error.strerror}") from None
     except OSError as error:  # of the target, or a command could not be started
         return run | {"not_run": f"not run: {error.strerror or error}"}, {}
+    run.pop("argvs", None)
     run |= {
+        **_argvs(done.argvs or [done.argv]),
         "exit_code": done.exit_code,
         "timed_out": done.timed_out,
         "flooded": done.flooded,
@@ -229,6 +230,12 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
             "leftover": c.agent.call("count", c.directory.path, files.directory),
         }
     return run, streams
+
+
+def _argvs(argvs: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """The commands of a step as the record has them: the first, and all of them where there are several."""
+    every = [list(argv) for argv in argvs]
+    return {"argv": every[0], **({"argvs": every} if len(every) > 1 else {})}
 
 
 def _job(c: Context) -> dict[str, Any] | None:

@@ -117,7 +117,7 @@ class Store:
         if self._lock is not None and not _is(self._lock, self.path / "lock"):
             raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
         directory = self.point(point)
-        directory.mkdir(parents=True, exist_ok=True)
+        _make(directory)
         for left in directory.glob(".*.tmp"):  # by a runner that was killed while it wrote
             left.unlink(missing_ok=True)
         attempt = 1 + max((int(m[2]) for m in _tries(directory) if int(m[1]) == repetition), default=0)
@@ -137,7 +137,7 @@ class Store:
         if needs is None:
             file.unlink(missing_ok=True)
             return
-        file.parent.mkdir(parents=True, exist_ok=True)
+        _make(file.parent)
         write(file, orjson.dumps({"needs": needs, "reason": reason}))
 
     def holder(self) -> str:
@@ -151,7 +151,7 @@ class Store:
         `job`: the Slurm job that we are in; `lives` says of another one whether it does, because not every mount takes
         its locks to the other nodes.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        _make(self.path)
         with (self.path / "lock").open("a+", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -199,7 +199,7 @@ class Store:
         """Write a JSON document below the campaign, unless it is there already word for word."""
         file = self.path / folder / f"{name}.json"
         data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-        file.parent.mkdir(parents=True, exist_ok=True)
+        _make(file.parent)
         if not file.exists() or file.read_bytes() != data:
             write(file, data)
 
@@ -262,7 +262,19 @@ def write(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    _sync(path.parent)
+
+
+def _make(directory: Path) -> None:
+    """Make a directory with those above it. The name of a new one must survive a power failure, as its files do."""
+    if not directory.is_dir():
+        _make(directory.parent)
+        directory.mkdir(exist_ok=True)
+        _sync(directory.parent)
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     finally:

@@ -143,6 +143,7 @@ class Parsed:
     | depth_percent | fio's iodepth_level |
     | shift | by how many ranks reading ranks are away from those that wrote |
     | repeats | why random data holds duplicates all the same |
+    | not_flushed | why writes were not flushed, though it was asked for |
     | each_node | host -> Parsed of that node, of a tool that was started once on each |
     | windows | host -> (first I/O, last I/O) in seconds on one clock, or None |
     | windows_error_s | by how much their difference may be wrong |

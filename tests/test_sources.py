@@ -1,0 +1,72 @@
+"""Which source files the tables and the report depend on: those that Python really loads, and no list kept by hand."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from iosweep import dag, sources
+
+LOADED = """
+import importlib, sys
+for name in sys.argv[1:]: importlib.import_module(name)
+from iosweep.tools import tools
+tools()
+for name, module in list(sys.modules.items()):
+    if name.partition(".")[0] == "iosweep": print(module.__file__)
+"""
+
+
+@pytest.mark.parametrize("modules", [dag._MERGE_CODE, dag._REPORT_CODE])
+def test_all_that_python_loads_is_among_them(modules: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED, *modules], stdout=subprocess.PIPE, text=True, check=True)
+    loaded = set(map(Path, done.stdout.split()))
+    assert sources.PACKAGE / "units.py" in loaded
+    assert loaded <= set(sources.of(modules))
+
+
+@pytest.mark.parametrize(
+    ("changed", "merge", "report"),
+    [
+        ("cpu_checks.py", True, False),
+        ("checks.py", True, False),
+        ("tools/fio/rows.py", True, True),
+        ("outliers.py", False, True),
+        ("report/page.css", False, True),
+        ("report/page.py", False, True),
+        ("watch.py", False, False),
+        ("tools/fio/README.md", False, False),
+    ],
+)
+def test_what_a_change_makes_again(
+    changed: str, merge: bool, report: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "iosweep"
+    shutil.copytree(sources.PACKAGE, copy, ignore=shutil.ignore_patterns("samples", "__pycache__"))
+    monkeypatch.setattr(sources, "PACKAGE", copy)
+
+    def digests() -> tuple[str, str]:
+        sources._read.cache_clear()
+        sources._imported.cache_clear()
+        return sources.digest(dag._MERGE_CODE), sources.digest(dag._REPORT_CODE, dag._REPORT_FILES)
+
+    before = digests()
+    assert digests() == before
+    (copy / changed).write_text((copy / changed).read_text() + "\n# changed\n")
+    assert tuple(a != b for a, b in zip(before, digests(), strict=True)) == (merge, report)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (b"from iosweep.units import human_size", {"iosweep.units", "iosweep.units.human_size"}),
+        (b"from iosweep import (\n    a,  # why\n    b as c,\n)\n", {"iosweep", "iosweep.a", "iosweep.b"}),
+        (b"def f():\n    from iosweep import late\n", {"iosweep", "iosweep.late"}),
+        (b"import iosweep.one as x, iosweep.two  # both\n", {"iosweep.one", "iosweep.two"}),
+        (b'"""imports: from iosweep import nothing"""', set()),
+    ],
+)
+def test_how_imports_are_found(text: bytes, names: set[str]) -> None:
+    assert set(sources._names(text)) == names
