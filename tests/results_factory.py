@@ -418,6 +418,8 @@ def _spoilt(row: Row, spoil: Spoil) -> Row | None:
     row |= {"verdict": found[0], "reasons": found[1], "checks_passed": 8, "checks_failed": 1}
     if row["verdict"] != "missing":
         return row
+    if row["reasons"] == columns.NOT_YET:  # of a point that has other repetitions
+        return _missing(row) | {"repetition": row["repetition"]}
     return _missing(row) if row["repetition"] == 1 else None
 
 
@@ -540,7 +542,7 @@ def _missing(row: Row) -> Row:
 
 
 def _checks(row: Row) -> Iterator[Row]:
-    if row["repetition"] is None:
+    if row["verdict"] == "missing":
         return
     failing, _, seen = row["reasons"].partition(": ")
     for check, (severity, evidence) in CHECKS.items():

@@ -212,6 +212,23 @@ def test_why_an_allocation_could_not_go_on(campaign: Campaign) -> None:
     ]
 
 
+def test_a_point_that_is_not_narrow_enough_has_something_left(tmp_path: Path) -> None:
+    """Measured at least as often as it must be, it still lacks the repetition that comes next."""
+    campaign = Campaign(tmp_path, repetitions={"min": 2, "max": 4, "until_ci95_half_width": "1%"})
+    point = campaign.plan.points[0].id
+    for number, value in ((1, 100.0), (2, 200.0)):
+        campaign.measured(0, number, headline=value)
+    rows = [row for row in campaign.table() if row["point"] == point]
+    assert [(row["repetition"], row["reasons"]) for row in rows if row["verdict"] == "missing"] == [
+        (3, columns.NOT_YET)
+    ]
+    for number in (3, 4):
+        campaign.measured(0, number, headline=100.0)
+    rows = [row for row in campaign.table() if row["point"] == point]
+    assert [row["repetition"] for row in rows if row["verdict"] != "missing"] == [1, 2, 3, 4]
+    assert len(rows) == 4
+
+
 def test_what_is_missing_has_a_row_with_its_reason(campaign: Campaign) -> None:
     first, second = campaign.plan.points
     campaign.store.set_missing(second.id, {"tool": "fio"}, "fio is not on PATH")

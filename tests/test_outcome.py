@@ -152,7 +152,7 @@ def test_a_repetition_that_is_missing_beside_others_fails(place: Path, monkeypat
 def test_the_last_line_of_show_says_what_has_no_figure(place: Path, capsys: Capture) -> None:
     campaign(place, INVALID)
     assert run("show", "quick") == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("1 invalid: `iosweep check quick` lists")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("2 invalid of 4 repetitions: `iosweep check quick`")
     campaign(place, SUSPECT, "other")
     assert run("show", "other") == 0
     assert "iosweep check" not in capsys.readouterr().out

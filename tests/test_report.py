@@ -17,7 +17,18 @@ import results_factory as factory
 from iosweep import columns
 from iosweep.report import headline, page, table, words
 from iosweep.report.data import load
-from iosweep.report.summary import PHASES, VERDICTS, Result, count_points, count_results, statistics, summarise, worst
+from iosweep.report.summary import (
+    OUTCOMES,
+    PHASES,
+    VERDICTS,
+    Result,
+    count_repetitions,
+    count_results,
+    repetitions,
+    statistics,
+    summarise,
+    worst,
+)
 from iosweep.tools.fio import options as fio_options
 from iosweep.tools.ior import options as ior_options
 from iosweep.tools.mdtest import options as mdtest_options
@@ -28,6 +39,11 @@ def row(**values: Any) -> dict[str, Any]:
     made: dict[str, Any] = dict.fromkeys(column.name for column in columns.COLUMNS)
     made |= {"point": "p", "phase": "rand_read", "kind": "data", "tool": "fio", "metric": "ops_per_s"}
     return made | {"repetition": 1, "verdict": "valid", "reasons": "", "ops_per_s": 10.0} | values
+
+
+def left_after_one(row: Any) -> tuple[str, str] | None:
+    """Of every point, the first repetition alone is measured."""
+    return None if row["repetition"] == 1 else ("missing", columns.NOT_YET)
 
 
 def results_of(tmp_path: Path, **options: Any) -> list[Result]:
@@ -41,14 +57,35 @@ class TestSummary:
         assert found.ci95 == pytest.approx(4.302653 * 2 / math.sqrt(3), rel=1e-6)
 
     def test_a_run_that_was_stopped(self) -> None:
-        """What was measured counts; what was not is said, and hides no figure."""
+        """What was measured counts; what was not is counted, too, and hides no figure."""
         stopped = {"repetition": 2, "verdict": "missing", "reasons": "limits.time is spent", "ops_per_s": None}
         [half] = summarise([row(), row(**stopped)])
-        assert (half.verdict, half.used, half.lacking) == ("valid", 1, 1)
-        assert words.lacking([half]) == "1 repetition of measured results missing: limits.time is spent"
+        assert (half.verdict, half.used, half.lacking, half.measured) == ("valid", 1, 1, 1)
+        assert half.outcomes == ("valid", "missing")
+        assert words.incomplete(half) == "1 of 2 repetitions"
         [none] = summarise([row(**stopped | {"repetition": None})])
-        assert (none.verdict, none.used, none.lacking) == ("missing", 0, 0)
-        assert words.lacking([none]) == ""
+        assert (none.verdict, none.used, none.lacking, none.state) == ("missing", 0, 0, "missing")
+        assert words.incomplete(none) == ""
+        [left] = summarise([row(**stopped | {"repetition": None, "reasons": columns.NOT_YET})])
+        assert left.state == "left"
+
+    def test_what_is_left_is_counted_in_repetitions(self) -> None:
+        """29 measured of 89 are not 29 valid and 0 missing."""
+        later = {"verdict": "missing", "reasons": columns.NOT_YET, "ops_per_s": None}
+        rows = [row(point=str(i), repetition=1, phase=phase) for i in range(27) for phase in ("seq_write", "seq_read")]
+        rows += [row(point=str(i), repetition=number, **later) for i in range(27) for number in (2, 3)]
+        # one phase of a repetition is enough; points without a repetition count as many as were planned
+        rows += [row(point="x", phase="seq_write"), row(point="x", phase="seq_read", verdict="invalid", reasons="no")]
+        rows += [row(point="x", repetition=2, verdict="suspect"), row(point="y", repetition=None, **later)]
+        rows.append(row(point="z", repetition=None, **later | {"reasons": "no fio"}))
+        sweeps = [{"points": ["y", "0"], "repetitions": {"min": 3}}, {"points": ["y", "z"], "repetitions": {"min": 6}}]
+        found = repetitions(rows, sweeps)
+        counts = count_repetitions(found)
+        assert counts == {"valid": 27, "suspect": 1, "invalid": 1, "missing": 6, "left": 60}
+        assert list(counts) == list(OUTCOMES)
+        assert words.measured(counts) == "29 of 95 repetitions measured"
+        assert words.why(found, "left") == "not measured yet"
+        assert words.why(found, "invalid") == "no"
 
     def test_one_repetition_has_no_interval(self) -> None:
         found = statistics([10.0])
@@ -77,10 +114,9 @@ class TestSummary:
         (result,) = summarise([row(repetition=None, verdict="missing", reasons="no fio", ops_per_s=None)])
         assert (result.verdict, result.used, result.measured, result.headline) == ("missing", 0, 0, None)
 
-    def test_a_point_is_as_good_as_its_worst_phase(self) -> None:
+    def test_results_by_verdict(self) -> None:
         results = summarise([row(), row(phase="seq_read", verdict="suspect"), row(point="q")])
         assert count_results(results) == {"valid": 2, "suspect": 1, "invalid": 0, "missing": 0}
-        assert count_points(results) == {"valid": 1, "suspect": 1, "invalid": 0, "missing": 0}
 
     def test_an_unknown_verdict_is_not_hidden(self) -> None:
         assert worst(["valid", "dubious"]) == "invalid"
@@ -184,6 +220,17 @@ class TestWords:
         rows = [row(repetition=i, verdict="suspect", reasons=f"duration: 0.{i} s") for i in (1, 2, 3)]
         assert words.reasons(summarise([*rows, row(point="q", reasons="errors")])).startswith("1 × duration")
 
+    def test_a_cause_comes_before_what_follows_from_it(self) -> None:
+        cause = "the target reports an I/O error: the tool ended with exit code 1"
+        rows = [row(point=str(i), verdict="invalid", reasons="fio printed nothing") for i in range(4)]
+        rows.append(row(point="x", verdict="invalid", reasons=f"{cause}: a{columns.FOLLOWS}fio printed nothing"))
+        rows.append(row(point="y", verdict="invalid", reasons=f"{cause}: b{columns.FOLLOWS}no read was done"))
+        assert words.reasons(summarise(rows), most=1) == (f"1 × {cause}: a → fio printed nothing; and 2 other reasons")
+        failed = [row(point=str(i), verdict="invalid", reasons="the tool ended with exit code 1 → no") for i in "ab"]
+        assert words.reasons(summarise([*rows[:4], *failed])) == (
+            "2 × the tool ended with exit code 1 → no; 4 × fio printed nothing"
+        )
+
     def test_one_reason_stands_alone(self) -> None:
         rows = [row(point=str(i), verdict="missing", repetition=None, reasons="no fio") for i in range(4)]
         assert words.reasons(summarise(rows)) == "no fio"
@@ -278,7 +325,9 @@ class TestHeadline:
         assert max(map(len, text.splitlines())) <= 100
         assert "[red]x[/red] on /mnt/scratch/bench" in text  # names are not markup
         assert re.search(r"Sequential write +[\d.]+ GiB/s .* 1 MiB, QD 1 +● valid", text)
-        assert "22 points, 72 results: ● 65 valid   ○ 4 suspect   ✕ 1 invalid   – 2 missing" in text
+        n = repetitions
+        planned = f"{21 * n} of {22 * n} repetitions measured: "
+        assert planned + f"● {19 * n} valid   ○ {n} suspect   ✕ {n} invalid   – {n} missing   … 0 left" in text
         assert "not comparable with mdtest" in text
 
     def test_table_says_that_a_suite_was_scaled(self, tmp_path: Path) -> None:
@@ -297,6 +346,25 @@ class TestHeadline:
             f"s.a, s.b of the suite s were scaled to fit; they do not {compare}"
         ]
         assert headline.scaled(sweeps()) == []
+
+    def test_open_repetitions_are_counted_on_the_screen(self, tmp_path: Path) -> None:
+        results = factory.make(tmp_path, spoil=left_after_one)
+        text = self.shown(results)
+        assert "22 of 66 repetitions measured: ● 22 valid   ○ 0 suspect   ✕ 0 invalid   – 0 missing   … 44 left" in text
+        assert "44 left: not measured yet" in text
+        assert re.search(r"Sequential write +[\d.]+ GiB/s +1 of 3 repetitions +8 threads, 1 MiB, QD 1", text)
+        assert headline.closing(results, "it's") == (
+            "44 left of 66 repetitions: `iosweep check 'it'\"'\"'s'` lists the reasons and exits with 1"
+        )
+        html = page.render(results)
+        assert "22 of 66 repetitions measured" in html
+        assert '<b class="left">1 of 3 repetitions</b>' in html
+
+    def test_the_last_line_counts_what_has_no_figure(self, tmp_path: Path) -> None:
+        assert headline.closing(factory.make(tmp_path / "a"), "demo") == ""
+        assert headline.closing(factory.make(tmp_path / "b", spoil=factory.spoil_some), "demo") == (
+            "3 invalid and 3 missing of 66 repetitions: `iosweep check demo` lists the reasons and exits with 1"
+        )
 
     def test_ior_and_mdtest_fit_a_terminal(self, tmp_path: Path) -> None:
         axes = {"nodes": [4], "file_per_process": [True, False]}

@@ -96,7 +96,7 @@ def test_every_figure_is_drawn(show: Open, demo: Path) -> None:
 
 def test_the_first_screen_is_the_answer(show: Open, demo: Path) -> None:
     tab = show(demo)
-    assert tab.locator(".tile .count").all_inner_texts() == ["● 65", "○ 4", "✕ 1", "– 2", "630"]
+    assert tab.locator(".tile .count").all_inner_texts() == ["● 57", "○ 3", "✕ 3", "– 3", "630"]
     assert "GiB/s" in tab.locator(".card", has_text="Sequential read").inner_text()
     bottom = tab.locator(".headline").bounding_box()
     assert bottom["y"] + bottom["height"] < 900
@@ -114,7 +114,7 @@ def test_filters(show: Open, demo: Path) -> None:
     tab.locator("#filter").fill("")
     tab.locator("#verdicts button", has_text="suspect").click()
     assert column(tab, "verdict") == ["○ suspect"] * 4
-    tab.locator(".absent a", has_text="2 results missing").click()
+    tab.locator(".absent a", has_text="3 repetitions missing").click()
     assert column(tab, "verdict") == ["– missing"] * 2
     assert tab.locator("#shown").inner_text() == "2 of 72"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iosweep import checks, verdict
+from iosweep import checks, reasons, verdict
 from iosweep.checks import CHECKS, NOT_APPLICABLE, Finding, Seen
 from iosweep.config import Repetitions
 from iosweep.plan import Point
@@ -382,10 +382,25 @@ def findings(*chosen: tuple[str, Finding]) -> Iterator[Any]:
         # invalid outweighs suspect, whatever comes first; all reasons are kept in the order of the checks
         ([("durable", checks.failed("slow")), ("output", checks.failed("cut"))], ("invalid", ["slow", "cut"])),
         ([("output", checks.failed("cut")), ("durable", checks.failed("slow"))], ("invalid", ["cut", "slow"])),
+        # a failure of the run explains what its output lacks, and nothing else
+        (
+            [
+                ("durable", checks.failed("slow")),
+                ("output", checks.failed("cut → off")),
+                ("tool_errors", checks.failed("EIO")),
+                ("exit_status", checks.failed("exit code 1")),
+            ],
+            ("invalid", ["exit code 1 → cut > off → EIO", "slow"]),
+        ),
+        ([("output", checks.failed("cut")), ("tool_errors", checks.failed("EIO"))], ("invalid", ["EIO → cut"])),
     ],
 )
 def test_verdicts(chosen: list[tuple[str, Finding]], expected: tuple[str, list[str]]) -> None:
     assert verdict.verdict(list(findings(*chosen))) == expected
+
+
+def test_checks_that_explain_others_are_checks() -> None:
+    assert reasons.CONSEQUENCES | set(reasons.ROOTS) <= {check.name for check in CHECKS}
 
 
 @pytest.mark.parametrize(

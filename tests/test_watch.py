@@ -164,7 +164,7 @@ def test_a_pause_between_two_runs_is_not_pace(made: Made) -> None:
 def test_before_anything_was_measured(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [allocation] = made.look().allocations
     assert (allocation.state, allocation.repetitions_done, allocation.repetitions_left) == ("not begun", 0, 12)
-    assert "0 of 12 repetitions, 0 of 12 points, about 17 s to go" in shown(made.look())
+    assert "0 of 12 repetitions measured, 12 left, about 17 s to go" in shown(made.look())
     shutil.rmtree(made.results / "plans")
     assert watch.watch(made.results, once=True) == 0
     assert "nothing is planned in" in capsys.readouterr().out
@@ -191,9 +191,17 @@ def test_half_of_it(made: Made) -> None:
     assert [f.point for f in found.newest] == [p.id for p in points[7:2:-1]]
     assert not found.over
     text = shown(found)
-    for said in ("8 of 11 repetitions, 8 of 12 points (1 missing)", "6 valid, 1 suspect, 1 invalid",
-                 "1 point missing: fio is not on PATH", "1 min 15 s", "no figure", "5,000,000/s"):  # fmt: skip
+    for said in ("8 of 12 repetitions measured, 1 missing, 3 left", "6 valid, 1 suspect, 1 invalid",
+                 "1 missing: fio is not on PATH", "1 min 15 s", "no figure", "5,000,000/s"):  # fmt: skip
         assert said in text
+
+
+def test_causes_come_before_what_follows_from_them(made: Made) -> None:
+    ran = {"phase": "rand_read", "started": iso(made.clock), "wall_s": 1.4, "headline": None, "verdict": "invalid"}
+    cause = "the target reports an I/O error: the tool ended with exit code 1 → fio printed nothing"
+    for number, point in enumerate(made.plan.points[:5]):
+        made.measure(point, phases=[ran | {"reasons": [cause if number == 1 else "fio printed nothing"]}])
+    assert list(made.look().reasons.items()) == [(cause, 1), ("fio printed nothing", 4)]
 
 
 def test_a_result_from_before_verdicts_were_stored(made: Made) -> None:
@@ -399,7 +407,7 @@ def test_squeue_that_does_not_answer(made: Made, monkeypatch: pytest.MonkeyPatch
 
 WAITING = Seen("2-nodes", 2, "waiting", "nodes are busy (Resources)", "12", since=BEGAN - 60, starts=BEGAN + 3600,
                repetitions_left=12, points=4, to_go_s=120)  # fmt: skip
-RUNNING = Seen("1-node", 1, "measuring", "", "11", ("n1",), BEGAN - 600, None, BEGAN + 60, 3, 9, 4, 1, 0, 90)
+RUNNING = Seen("1-node", 1, "measuring", "", "11", ("n1",), BEGAN - 600, None, BEGAN + 60, 3, 9, 0, 4, 1, 0, 90)
 
 
 def test_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,7 +415,7 @@ def test_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     time.tzset()
     snapshot = Snapshot("c", "results/c", BEGAN, "/mnt/fs", "abc", (RUNNING, WAITING), limit_s=7200, spent_s=600)
     text = shown(snapshot, 200, bars=True)
-    assert "1 node: 3 of 12 repetitions, 1 of 4 points, about 1 min 30 s to go" in text
+    assert "1 node: 3 of 12 repetitions measured, 9 left, about 1 min 30 s to go" in text
     assert (
         "measuring on n1 since 07:50, until 08:01 at the latest (job 11); it will not be done by then, another job"
         " goes on" in text
@@ -448,7 +456,7 @@ def test_on_a_terminal(made: Made) -> None:
         terminal.until("11 of 12")
         made.measure(made.plan.points[-1])
         said, code = terminal.end()
-        assert "12 of 12 repetitions, 12 of 12 points" in said
+        assert "12 of 12 repetitions measured" in said
         assert code == 0
         assert re.search(r"\x1b\[\d*A", said), "not redrawn in place"
 
@@ -516,6 +524,6 @@ def test_a_real_campaign(tmp_path: Path, fio: Path, capsys: pytest.CaptureFixtur
     [a] = found["allocations"]
     assert (a["state"], a["repetitions_done"], a["repetitions_left"]) == ("done", 1, 0)
     assert found["over"]
-    assert sum(found["verdicts"].values()) == 2
+    assert sum(found["verdicts"].values()) == 1  # repetitions; it has two phases
     assert {f["phase"] for f in found["newest"]} == {"seq_write", "rand_read"}
     assert {f: f.stat().st_mtime_ns for f in allocation.results.rglob("*")} == before

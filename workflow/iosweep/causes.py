@@ -63,3 +63,11 @@ def cause(text: str) -> Cause | None:
         return _PMI_CAUSE
     numbers = {int(number) for number in re.findall(r"\berr=(\d+)/", text)}
     return next((told for number, told in _CAUSES.items() if number in numbers or os.strerror(number) in text), None)
+
+
+def named(reason: str) -> bool:
+    """Whether a reason begins with a cause that the system named, as checks.exit_status writes it."""
+    return reason.startswith(_TEXTS)
+
+
+_TEXTS = tuple(f"{known.text}: " for known in (*_CAUSES.values(), _PMI_CAUSE))

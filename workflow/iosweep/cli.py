@@ -254,8 +254,8 @@ def _show(arguments: argparse.Namespace) -> int:
             )
         if (results / "report.html").exists():
             printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
-        if hint := outcome.hint(arguments.campaign, outcome.counts(results)):
-            print(hint)
+        if last := headline.closing(results, arguments.campaign):
+            print(last)
     if not arguments.strict:
         return 0
     found = outcome.of(results)

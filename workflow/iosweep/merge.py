@@ -27,9 +27,10 @@ import iosweep
 from iosweep import builds, verdict
 from iosweep import store as _store
 from iosweep.checks import CHECKS, Check, Finding, Seen
-from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, REASONS, Column, arrow_schema
+from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, NOT_YET, REASONS, Column, arrow_schema
 from iosweep.cpus import listed, parse
 from iosweep.plan import Plan, Point
+from iosweep.progress import still_wanted
 from iosweep.store import Result, Store
 from iosweep.target import named
 from iosweep.tools import Parsed, tools
@@ -292,9 +293,11 @@ def _rows(plan: Plan, store: Store, memory: Mapping[str, int | None], where: _Wh
             found = [f for f in store.records_of(point.id) if f[0].repetition <= point.repetitions.max]
             measured_with = [_measured_with(f) for f in found]
             newest = max(measured_with, default=())[1:]
+            counted = []
             for (result, record), own in zip(found, measured_with, strict=True):
                 here = (result.target["directory"], result.target["layout"]) == place
                 if here and own[1:] == newest:
+                    counted.append(result)
                     where.add(point, record)
                     yield from _repetition(plan, point, result, record, store.raw(result), memory, base)
                 else:  # one mean over two builds or two file systems would be neither's
@@ -302,9 +305,10 @@ def _rows(plan: Plan, store: Store, memory: Mapping[str, int | None], where: _Wh
                     other += " or placement"
                     yield from _missing(point, base | {"repetition": result.repetition}, other)
             there = {result.repetition for result, _ in found}
-            lacking = [number for number in range(1, point.repetitions.min + 1) if number not in there]
+            wanted = still_wanted(point, {result.repetition: result for result in counted})
+            lacking = [number for number in wanted if number not in there]
             if lacking:
-                reason = store.missing_of(point.id) or refusals.get(allocation.name) or {"reason": "not measured yet"}
+                reason = store.missing_of(point.id) or refusals.get(allocation.name) or {"reason": NOT_YET}
                 for number in lacking if found else [None]:
                     yield from _missing(point, base | {"repetition": number}, reason["reason"])
 

@@ -13,6 +13,7 @@ import orjson
 
 from iosweep import progress
 from iosweep.plan import Plan, from_document
+from iosweep.reasons import rank
 from iosweep.report.summary import VERDICTS, worst
 from iosweep.store import Store
 from iosweep.units import human_count
@@ -76,11 +77,6 @@ def stale(results: Path) -> bool:
     return any(file.stat().st_mtime > made for file in [*with_plans, *points])
 
 
-def counts(results: Path) -> dict[str, int]:
-    """Verdict -> results, from the tables. Raises OSError."""
-    return _counts(_verdicts(_rows(results, "point", "phase", "verdict")))
-
-
 def sentence(outcome: Outcome) -> str:
     """`quick: 24 results: 20 valid, 0 suspect, 4 invalid, 0 missing; 3 repetitions left`"""
     if outcome.verdicts is None:
@@ -105,12 +101,6 @@ def lines(outcome: Outcome) -> list[str]:
     if outcome.left:
         found.append("  left: the same snakemake command measures them")
     return found
-
-
-def hint(campaign: str, verdicts: Mapping[str, int]) -> str | None:
-    """The last line below a headline: what has no usable figure; None if everything has one."""
-    many = ", ".join(f"{verdicts[verdict]:,} {verdict}" for verdict in FAILING if verdicts[verdict])
-    return f"{many}: `iosweep check {campaign}` lists the reasons and exits with 1" if many else None
 
 
 _NO_TABLES: dict[str, Any] = {}
@@ -168,6 +158,6 @@ def _with_tables(known: Outcome, results: Path) -> Outcome:
         if row["verdict"] != "valid":
             points.setdefault((row["verdict"], row["reasons"] or "no reason given"), {})[key] = None
     reasons: dict[str, list[tuple[str, int, list[str]]]] = {}
-    for (verdict, reason), found in sorted(points.items(), key=lambda one: -len(one[1])):
+    for (verdict, reason), found in sorted(points.items(), key=lambda one: (rank(one[0][1]), -len(one[1]))):
         reasons.setdefault(verdict, []).append((reason, len(found), list(dict.fromkeys(point for point, _ in found))))
     return replace(known, verdicts=_counts(verdicts), incomplete=len(lacking), reasons=reasons, stale=stale(results))

@@ -57,7 +57,7 @@ def left(
             for number in curable[: max(0, budget)]:
                 del have[number]
                 budget -= 1
-            if numbers := _still_wanted(point, have):
+            if numbers := still_wanted(point, have):
                 found.setdefault(allocation.name, {})[point.id] = numbers
     return found
 
@@ -118,7 +118,9 @@ def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
     )
 
 
-def _still_wanted(point: Point, have: Mapping[int, Result]) -> list[int]:
+def still_wanted(point: Point, have: Mapping[int, Result]) -> list[int]:
+    """Numbers of the repetitions that a point still needs, where those in `have` count. Of a point that is measured
+    until its interval is narrow enough, at most the next one."""
     wanted = point.repetitions
     numbers = [n for n in range(1, wanted.min + 1) if n not in have]
     if numbers or wanted.half_width is None or len(have) >= wanted.max:

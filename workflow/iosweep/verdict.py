@@ -7,6 +7,7 @@ from typing import Literal
 
 from iosweep import cpu_checks  # noqa: F401 - registers its checks
 from iosweep.checks import CHECKS, NOT_APPLICABLE, Check, Finding, Seen, exit_status
+from iosweep.reasons import chained
 
 Verdict = Literal["valid", "suspect", "invalid", "missing"]
 
@@ -19,9 +20,9 @@ def judge(seen: Seen) -> list[tuple[Check, Finding]]:
 
 
 def verdict(findings: Sequence[tuple[Check, Finding]]) -> tuple[Verdict, list[str]]:
-    """The verdict of a row and its reasons."""
+    """The verdict of a row and its reasons, a cause before what follows from it (reasons.py)."""
     fails = [(c, f) for c, f in findings if f.outcome == "fail"]
-    reasons = [f.evidence for _, f in fails]
+    reasons = chained([(c.name, f.evidence) for c, f in fails])
     if any(c.severity == "invalid" for c, _ in fails):
         return "invalid", reasons
     return ("suspect" if fails else "valid"), reasons

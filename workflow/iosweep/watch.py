@@ -86,14 +86,13 @@ def draw(snapshot: Snapshot, bars: bool = True) -> Iterator[RenderableType]:
 
 
 def _allocation(a: Seen, now: float, bars: bool) -> Iterator[RenderableType]:
-    total = a.repetitions_done + a.repetitions_left
+    total = a.repetitions_done + a.repetitions_left + a.repetitions_missing
     line = Text.assemble((human_count(a.nodes, "node"), "bold"), ": ")
-    line.append(f"{a.repetitions_done:,} of {human_count(total, 'repetition')}, ")
-    line.append(f"{a.points_done:,} of {human_count(a.points, 'point')}")
-    if a.points_missing:
-        line.append(f" ({a.points_missing:,} missing)", style=_STYLES["missing"])
+    line.append(f"{a.repetitions_done:,} of {human_count(total, 'repetition')} measured")
+    if a.repetitions_missing:
+        line.append(f", {a.repetitions_missing:,} missing", style=_STYLES["missing"])
     if a.repetitions_left:
-        line.append(f", about {human_duration(a.to_go_s)} to go")
+        line.append(f", {a.repetitions_left:,} left, about {human_duration(a.to_go_s)} to go")
     yield line
     if bars and a.repetitions_left:
         yield Padding(ProgressBar(total=total, completed=a.repetitions_done, width=40), (0, 0, 0, 2))
@@ -134,15 +133,15 @@ def _facts(s: Snapshot) -> RenderableType:
     if len(s.allocations) > 1 and s.to_go_s:
         table.add_row("in all", f"about {human_duration(s.to_go_s)} to go, without the time that jobs wait")
     verdicts = Text(", ").join(
-        Text(f"{count:,} {verdict or 'not said'}", style=_STYLES.get(verdict, "") if count else "")
+        Text(f"{count:,} {verdict or 'without a verdict'}", style=_STYLES.get(verdict, "") if count else "")
         for verdict, count in s.verdicts.items()
         if verdict != "missing"
     )
-    table.add_row("verdicts", verdicts)
-    for reason, phases in s.reasons.items():
-        table.add_row("", Text(f"{phases:,}: {shortened(reason, 200)}"))
-    for reason, points in s.missing.items():
-        missing = f"{human_count(points, 'point')} missing: {shortened(reason, 200)}"
+    table.add_row("repetitions", verdicts)
+    for reason, repetitions in s.reasons.items():
+        table.add_row("", Text(f"{repetitions:,}: {shortened(reason, 200)}"))
+    for reason, repetitions in s.missing.items():
+        missing = f"{repetitions:,} missing: {shortened(reason, 200)}"
         table.add_row("", Text(missing, style=_STYLES["missing"]))
     if s.damaged:
         is_are = "result is" if s.damaged == 1 else "results are"

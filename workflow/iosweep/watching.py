@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from iosweep import plan, progress
 from iosweep.live import Holder, Queue, Waiting, holds, why
 from iosweep.pace import Pace, Ran, ran
 from iosweep.plan import Allocation, Plan, Point
+from iosweep.reasons import ranked
 from iosweep.store import Result, Store
 from iosweep.units import printable
 
@@ -53,6 +54,7 @@ class Seen:
     ends: float | None = None
     repetitions_done: int = 0
     repetitions_left: int = 0
+    repetitions_missing: int = 0
     points: int = 0
     points_done: int = 0
     points_missing: int = 0
@@ -80,10 +82,10 @@ class Figure:
 class Snapshot:
     """A campaign at one moment.
 
-    `verdicts`: verdict -> phases of repetitions ("": not said by the result), and `missing` -> points. `missing`:
-    reason -> points. `reasons`: the most frequent ones of what is not valid -> phases. `damaged`: results without
-    their raw output, which are measured again. `unread`: points that are to be read before there is more to say.
-    `wrong`: what could not be read or asked.
+    Counts are of repetitions. `verdicts`: verdict -> repetitions, each as good as its worst phase ("": not recorded in
+    the result), and `missing`. `missing`: reason -> repetitions. `reasons`: those of what is not valid, causes first
+    (reasons.py) -> repetitions. `damaged`: results without their raw output, which are measured again. `unread`: points
+    that are to be read before there is more to show. `wrong`: what could not be read or asked.
     """
 
     campaign: str
@@ -158,7 +160,10 @@ class Campaign:
             return replace(snapshot, wrong=(told,))
         except (ValueError, KeyError, TypeError) as error:
             return replace(snapshot, wrong=(f"the plan in {self._store.path / 'plans'} cannot be read: {error}",))
-        holder, reasons = holds(self._store.path), Counter(k.missing for k in self._known.values() if k.missing)
+        holder, reasons = holds(self._store.path), Counter[str]()
+        for point in made.points:
+            if (lacks := self._known[point.id].missing) is not None:
+                reasons[lacks] += self._missing_of(point)
         self._queue.look(holder, patience_s)
         allocations = tuple(self._allocation(made.campaign, a, sets, refusals, holder) for a in made.allocations)
         # where somebody is seen at it, or nothing is left, it does not matter that squeue is of no use here
@@ -251,13 +256,11 @@ class Campaign:
             for p, found in results.items()
         }
         self._done = {p: len(numbers - set(self._left.get(p, ()))) for p, numbers in valid.items()}
-        counts = Counter(v for p, numbers in valid.items() for n in numbers for v in self._known[p].verdicts[n])
+        counts = Counter(_worst(self._known[p].verdicts[n]) for p, numbers in valid.items() for n in numbers)
         self._verdicts = dict.fromkeys(("valid", "suspect", "invalid"), 0) | counts
-        # each kind once, whatever numbers are in it, in its newest words
-        said = [r for _, p, n in runs if n in valid[p] for r in self._known[p].reasons.get(n, ())]
-        words = {re.sub(r"\d+", "", reason): printable(reason) for reason in said}
-        kinds = Counter(re.sub(r"\d+", "", reason) for reason in said)
-        self._reasons = {words[kind]: count for kind, count in kinds.most_common(REASONS)}
+        # in the newest words, so the newest repetition comes first
+        given = [self._known[p].reasons.get(n, ()) for _, p, n in reversed(runs) if n in valid[p]]
+        self._reasons = {printable(reason): count for reason, count in ranked(given)[:REASONS]}
         self._ended = {p: run.ended for run, p, _ in runs}
         self._newest = tuple(f for run, p, n in runs[: -NEWEST - 1 : -1] for f in self._figures(points[p], n, run))
 
@@ -284,6 +287,7 @@ class Campaign:
             allocation.nodes,
             repetitions_done=sum(self._done.get(p, 0) for p in ids),
             repetitions_left=sum(left.values()),
+            repetitions_missing=sum(map(self._missing_of, allocation.points)),
             points=len(ids),
             points_done=sum(p in self._known and p not in left and self._known[p].missing is None for p in ids),
             points_missing=sum(self._known.get(p, _NONE).missing is not None for p in ids),
@@ -308,6 +312,11 @@ class Campaign:
             now = min(time.time() - last, seen.to_go_s / seen.repetitions_left)  # of the one in flight
             seen = replace(seen, to_go_s=max(0.0, seen.to_go_s - max(0.0, now)))
         return seen
+
+    def _missing_of(self, point: Point) -> int:
+        """How many repetitions of a point cannot be measured."""
+        lacking = point.id in self._known and self._known[point.id].missing is not None
+        return max(0, point.repetitions.min - self._done.get(point.id, 0)) if lacking else 0
 
     def _told(self, holder: Holder) -> bool:
         """Whether squeue would show the job of who holds the campaign, if there were one."""
@@ -349,6 +358,12 @@ def _last_words(results: Path, allocation: Allocation) -> str | None:
 def _verdict(run: Mapping[str, Any]) -> str:
     """What the runner judged a phase; a figure is kept only of what is not invalid."""
     return str(run.get("verdict") or ("" if run["headline"] is not None else "invalid"))
+
+
+def _worst(verdicts: Iterable[str]) -> str:
+    """The verdict of a repetition: that of its worst phase. "" (not recorded) comes after suspect."""
+    order = ("valid", "suspect", "")
+    return max(verdicts, key=lambda verdict: order.index(verdict) if verdict in order else len(order), default="")
 
 
 def _changed(path: Path) -> int | None:

@@ -91,6 +91,10 @@ def notes(
         yield f"{ran} ({words.hosts(set().union(*strangers))}), so that a difference may be the nodes'."
     elif strangers is not None and len({result.parameters["nodes"] for result in drawable}) > 1:
         yield "Same nodes: smaller counts ran on nodes of the largest one."
+    lacking = sum(result.lacking for result in drawable)
+    if lacking:
+        incomplete = words.plural(sum(bool(result.lacking) for result in drawable), "figure")
+        yield f"Incomplete: {incomplete} without all repetitions ({lacking} missing or left)."
     hollow = [result for result in drawable if result.verdict != "valid"]
     if hollow:
         yield f"Hollow: {len(hollow)} not valid ({words.reasons(hollow)})."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from iosweep.report import cpus, node_check, words
 from iosweep.report.data import Campaign, load
-from iosweep.report.summary import Result, count_points, count_results, phase_order, summarise
+from iosweep.report.summary import Result, count_repetitions, phase_order, repetitions, summarise
 from iosweep.report.table import not_checked
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _LATENCY_PHASES = ("rand_read", "rand_write")
-_STYLES = {"valid": "green", "suspect": "yellow", "invalid": "red", "missing": "bright_black"}
+_STYLES = {"valid": "green", "suspect": "yellow", "invalid": "red", "missing": "bright_black", "left": "cyan"}
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Entry:
     value: str  # with its unit
     more: str  # a second figure, such as the 99th percentile or that of each node; else ""
     spread: str
+    incomplete: str  # how many of its repetitions are measured, where not all: `2 of 3 repetitions`; else ""
     place: str  # the point's parameters in brief
     verdict: str
     point: str
@@ -94,7 +96,7 @@ def _rate(results: Sequence[Result], place: Place) -> Entry:
     measured = [result for result in results if result.headline]
     if not measured:
         reason = words.reasons(results, most=1)
-        return Entry(words.phase(phase), "", "", "", reason, results[0].verdict, results[0].point)
+        return Entry(words.phase(phase), "", "", "", "", reason, results[0].state, results[0].point)
     best = _best(measured, lambda result: _mean(result, result.metric))
     units = words.units_of(best.metric, best.kind)
     nodes = best.parameters["nodes"] or 1
@@ -127,12 +129,14 @@ def _mean(result: Result, column: str) -> float:
 
 
 def _entry(label: str, result: Result, column: str, units: Sequence[words.Unit], more: str, place: Place) -> Entry:
-    statistics = result.statistics[column]
+    statistics, incomplete = result.statistics[column], words.incomplete(result)
+    spread = words.spread(statistics, units) if statistics.n > 1 or not incomplete else ""
     return Entry(
         label=label,
         value=words.quantity(statistics.mean, units),
         more=more,
-        spread=", ".join(filter(None, (words.spread(statistics, units), words.over_hosts(result)))),
+        spread=", ".join(filter(None, (spread, words.over_hosts(result)))),
+        incomplete=incomplete,
         place=place(result),
         verdict=result.verdict,
         point=result.point,
@@ -140,7 +144,7 @@ def _entry(label: str, result: Result, column: str, units: Sequence[words.Unit],
 
 
 def table(results: Path) -> RenderableType:
-    """What `iosweep show` prints, for a terminal of at least 80 columns.
+    """What `iosweep show` prints, for a terminal of at least 80 columns, without its last line (`closing`).
 
     Raises FileNotFoundError when merge has not written to `results`.
     """
@@ -151,7 +155,7 @@ def table(results: Path) -> RenderableType:
 
     campaign = load(results)
     summary = summarise(campaign.rows)
-    parts: list[RenderableType] = [_title(campaign, summary), _verdicts(campaign, summary)]
+    parts: list[RenderableType] = [_title(campaign, summary), _verdicts(campaign)]
     parts += [Text(text, style="yellow") for text in scaled(campaign.about["sweeps"])]
     if checked := node_check.of(campaign, summary):
         parts.append(Text(f"Node check: {checked.sentence}", style="yellow" if checked.odd else ""))
@@ -169,7 +173,8 @@ def table(results: Path) -> RenderableType:
             value = Text(entry.value or "no figure", style="bold" if entry.value else "")
             if entry.more:
                 value.append(f"\n{entry.more}", style="not bold")
-            told = [f"{entry.place}\n{entry.spread}".rstrip()] if stacked else [entry.spread, entry.place]
+            spread = ", ".join(filter(None, (entry.incomplete, entry.spread)))
+            told = [f"{entry.place}\n{spread}".rstrip()] if stacked else [spread, entry.place]
             grid.add_row(entry.label, value, *(Text(text) for text in told), _verdict(entry.verdict))
         parts += [Text(f"\n{group.title}", style="italic"), Padding(grid, (0, 0, 0, 2))]
     return Lines(*parts)
@@ -200,24 +205,34 @@ def _title(campaign: Campaign, results: Sequence[Result]) -> Text:
     return Text.assemble((about["campaign"], "bold"), " on ", (about["target"]["directory"], "bold"), from_nodes)
 
 
-def _verdicts(campaign: Campaign, results: Sequence[Result]) -> Text:
+def _verdicts(campaign: Campaign) -> Text:
     from rich.text import Text
 
-    points, counts = count_points(results), count_results(results)
-    line = Text(f"{words.plural(sum(points.values()), 'point')}, {words.plural(len(results), 'result')}: ")
-    for verdict, count in counts.items():
-        line.append_text(_verdict(verdict, f"{count:,} {verdict}" if count else f"0 {verdict}"))
-        line.append("   ")
-    for verdict in ("missing", "invalid", "suspect"):
-        own = [result for result in results if result.verdict == verdict]
-        if own:
-            line.append(f"\n{len(own):,} {verdict}: {words.reasons(own, most=2)}")
-    if lacking := words.lacking(results):
-        line.append(f"\n{lacking}")
+    found = repetitions(campaign.rows, campaign.about["sweeps"])
+    counts = count_repetitions(found)
+    line = Text(f"{words.measured(counts)}: ")
+    line.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in counts.items()))
+    for outcome in ("left", "missing", "invalid", "suspect"):
+        if counts[outcome]:
+            line.append(f"\n{counts[outcome]:,} {outcome}: {words.why(found, outcome)}")
     left_open, applicable = not_checked(campaign.checks)
     if applicable:  # there is none where everything is missing
         line.append(f"\n{left_open:,} of {words.plural(applicable, 'check')} not checked")
     return line
+
+
+def closing(results: Path, name: str) -> str:
+    """The last line in a terminal: what is invalid, missing or left, and the command that lists it; "" if nothing is.
+
+    `name`: what the user calls the campaign. Raises FileNotFoundError as `table` does.
+    """
+    campaign = load(results)
+    counts = count_repetitions(repetitions(campaign.rows, campaign.about["sweeps"]))
+    odd = [f"{counts[one]:,} {one}" for one in ("invalid", "missing", "left") if counts[one]]
+    if not odd:
+        return ""
+    of = words.plural(sum(counts.values()), "repetition")
+    return f"{words.listing(odd)} of {of}: `iosweep check {shlex.quote(name)}` lists the reasons and exits with 1"
 
 
 def _verdict(verdict: str, text: str | None = None) -> Text:

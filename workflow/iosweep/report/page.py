@@ -18,7 +18,13 @@ from iosweep import store
 from iosweep.report import builds, cpus, headline, node_check, nodes, spec, table, tables, words
 from iosweep.report.data import Campaign, load
 from iosweep.report.plots import Figure, figures
-from iosweep.report.summary import VERDICTS, Result, count_points, count_results, summarise
+from iosweep.report.summary import (
+    OUTCOMES,
+    Result,
+    count_repetitions,
+    repetitions,
+    summarise,
+)
 
 _HERE = Path(__file__).parent
 
@@ -79,26 +85,22 @@ def render(results: Path) -> str:
 
 def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
     """What the first screen shows."""
-    counts = count_results(results)
+    found = repetitions(campaign.rows, campaign.about["sweeps"])
+    counts = count_repetitions(found)
     return {
         "about": campaign.about,
         "measured": _span(row["started"] for row in campaign.rows if row["started"]),
         "hosts": _hosts(results),
         "targets": _distinct(campaign.rows, "target_fstype", "target_source"),
         "tools": builds.programs(campaign),
-        "counts": counts,
-        "points": count_points(results),
+        "counts": {one: count for one, count in counts.items() if count or one != "left"},
+        "progress": words.measured(counts),
         "shares": _shares(counts),
-        "absent": {
-            verdict: words.reasons([result for result in results if result.verdict == verdict], most=2)
-            for verdict in ("missing", "invalid", "suspect")
-            if counts[verdict]
-        },
+        "absent": {one: words.why(found, one) for one in ("left", "missing", "invalid", "suspect") if counts[one]},
         "not_checked": table.not_checked(campaign.checks),
         "scaled": headline.scaled(campaign.about["sweeps"]),
         "node_check": node_check.of(campaign, results),
         "pinned": cpus.in_brief(campaign),
-        "lacking": words.lacking(results),
         "unlike": node_check.unlike(campaign, results),
         "unlike_builds": list(words.unlike_builds(results)),
         "headline": headline.groups(results),
@@ -123,6 +125,7 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         ],
         "columns_of": spec.columns,
         "constant": table.constant(results),
+        "having": table.having(results),
         "checks": table.summarise_checks(campaign.checks),
         "cpus": cpus.of(campaign),
         "nodes": nodes.of(campaign),
@@ -201,11 +204,11 @@ def _distinct(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[An
 
 
 def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
-    """(verdict, start, width) of the bar that shows the verdicts' shares, in results."""
+    """(outcome, start, width) of the bar that shows the outcomes' shares, in repetitions."""
     found, start = [], 0
-    for verdict in VERDICTS:
-        found.append((verdict, start, counts[verdict]))
-        start += counts[verdict]
+    for one in OUTCOMES:
+        found.append((one, start, counts[one]))
+        start += counts[one]
     return found
 
 

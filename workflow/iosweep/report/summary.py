@@ -14,10 +14,13 @@ from functools import cache
 from statistics import fmean, median, stdev
 from typing import Any
 
+from iosweep.columns import NOT_YET
 from iosweep.report.data import Row
 
 #: From best to worst.
 VERDICTS = ("valid", "suspect", "invalid", "missing")
+#: What becomes of a planned repetition: a verdict, or it is left to measure.
+OUTCOMES = (*VERDICTS, "left")
 COUNTED = frozenset({"valid", "suspect"})
 
 PHASES = (
@@ -102,13 +105,24 @@ class Result:
 
     @property
     def measured(self) -> int:
-        """Number of repetitions, whatever their verdict."""
-        return sum(row["repetition"] is not None for row in self.rows)
+        """Number of repetitions that have an outcome, whatever their verdict."""
+        return sum(row["verdict"] != "missing" for row in self.rows)
 
     @property
     def lacking(self) -> int:
         """Number of repetitions that are missing beside others that are not."""
-        return sum(row["verdict"] == "missing" for row in self.rows) if self.verdict != "missing" else 0
+        return len(self.rows) - self.measured if self.verdict != "missing" else 0
+
+    @property
+    def state(self) -> str:
+        """Its verdict, or `left` where nothing but the next run is missing."""
+        return "left" if self.outcomes == ("left",) else self.verdict
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """The distinct outcomes (OUTCOMES) of its repetitions, from best to worst."""
+        found = {outcome(row) for row in self.rows}
+        return tuple(one for one in OUTCOMES if one in found)
 
     @property
     def used(self) -> int:
@@ -143,6 +157,50 @@ class Result:
         if statistics is None:
             return None
         return statistics.median if is_percentile(column) else statistics.mean
+
+
+@dataclass(frozen=True)
+class Repetitions:
+    """One repetition with all its phases, or all those of a point that has none yet."""
+
+    count: int
+    outcome: str  # of OUTCOMES; the worst of its phases
+    reasons: tuple[str, ...]  # distinct, of its phases
+
+
+def repetitions(rows: Iterable[Row], sweeps: Iterable[Mapping[str, Any]]) -> list[Repetitions]:
+    """The planned repetitions of a campaign, in the order of its rows. `sweeps`: those of campaign.json, which say how
+    many repetitions a point without a single one was to have."""
+    planned: dict[str, int] = {}
+    for sweep in sweeps:
+        for point in sweep["points"]:
+            planned[point] = max(planned.get(point, 1), sweep["repetitions"]["min"])
+    groups: dict[tuple[str, int | None], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["point"], row["repetition"]), []).append(row)
+    found = []
+    for (point, number), own in groups.items():
+        outcomes = [outcome(row) for row in own]
+        judged = [one for one in outcomes if one in VERDICTS and one != "missing"]
+        state = worst(judged) if judged else outcomes[0]
+        reasons = tuple(dict.fromkeys(row["reasons"] for row in own if row["reasons"]))
+        found.append(Repetitions(planned.get(point, 1) if number is None else 1, state, reasons))
+    return found
+
+
+def outcome(row: Row) -> str:
+    """The outcome of a row: its verdict, or `left` where it is still to be measured. An unknown verdict is invalid."""
+    if row["verdict"] == "missing" and row["reasons"] == NOT_YET:
+        return "left"
+    return worst([row["verdict"]])
+
+
+def count_repetitions(found: Iterable[Repetitions]) -> dict[str, int]:
+    """Outcome -> number of repetitions."""
+    counts = dict.fromkeys(OUTCOMES, 0)
+    for one in found:
+        counts[one.outcome] += one.count
+    return counts
 
 
 def summarise(rows: Iterable[Row]) -> list[Result]:
@@ -233,15 +291,6 @@ def worst(verdicts: Iterable[str]) -> str:
 def count_results(results: Iterable[Result]) -> dict[str, int]:
     """Verdict -> number of results (a point's phases count one by one)."""
     counts = Counter(result.verdict for result in results)
-    return {verdict: counts[verdict] for verdict in VERDICTS}
-
-
-def count_points(results: Iterable[Result]) -> dict[str, int]:
-    """Verdict -> number of points; a point is as good as its worst phase."""
-    points: dict[str, list[str]] = {}
-    for result in results:
-        points.setdefault(result.point, []).append(result.verdict)
-    counts = Counter(worst(verdicts) for verdicts in points.values())
     return {verdict: counts[verdict] for verdict in VERDICTS}
 
 

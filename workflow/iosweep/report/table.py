@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from iosweep.reasons import ROOTS
 from iosweep.report import words
 from iosweep.report.data import Row
 from iosweep.report.slices import of_points
-from iosweep.report.summary import PARAMETERS, Result, hosts_of, phase_order
+from iosweep.report.summary import OUTCOMES, PARAMETERS, Result, hosts_of, phase_order
 
 #: Parameters that always have a column; the others have one only where they vary.
 _ALWAYS = ("threads_per_node", "transfer_size_bytes", "queue_depth")
@@ -121,8 +122,15 @@ def _found(results: Iterable[Result], name: str) -> dict[Any, None]:
     return dict.fromkeys(own[name] for own in found if words.applies(name, own))
 
 
+def having(results: Iterable[Result]) -> dict[str, int]:
+    """Outcome -> how many results have a repetition with it."""
+    counts = Counter(one for result in results for one in result.outcomes)
+    return {one: counts[one] for one in OUTCOMES}
+
+
 def summarise_checks(checks: Iterable[Row]) -> list[Check]:
-    """Per check how often it passed, failed, could not be made or did not apply; the most doubtful first."""
+    """Per check how often it passed, failed, could not be made or did not apply: causes of failures first, then the
+    most doubtful."""
     by_name: dict[str, list[Row]] = {}
     for row in checks:
         by_name.setdefault(row["check"], []).append(row)
@@ -136,7 +144,13 @@ def summarise_checks(checks: Iterable[Row]) -> list[Check]:
         )
         for name, rows in by_name.items()
     ]
-    return sorted(found, key=lambda check: (-check.counts["fail"], -check.counts["not checked"], check.name))
+
+    def key(check: Check) -> tuple[Any, ...]:
+        # checks whose failure explains others come before those, however many fail
+        cause = ROOTS.index(check.name) if check.counts["fail"] and check.name in ROOTS else len(ROOTS)
+        return cause, -check.counts["fail"], -check.counts["not checked"], check.name
+
+    return sorted(found, key=key)
 
 
 def not_checked(checks: Sequence[Row]) -> tuple[int, int]:
@@ -168,6 +182,8 @@ def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
         kind = "size" if name.endswith("_bytes") else "text" if name in _WORDS else "count"
         columns.append({"key": name, "title": words.PARAMETER_TITLES[name], "type": kind, "parameter": True})
     columns.append({"key": "n", "title": "n", "type": "count"})
+    if any(result.lacking for result in results):
+        columns.append({"key": "planned", "title": "of", "type": "count"})
     if any(result.host_sets > 1 for result in results):
         columns.append({"key": "hosts", "title": "hosts", "type": "count"})
     if words.several_builds(results):
@@ -193,10 +209,11 @@ def _cell(result: Result, key: str) -> Any:
         best = result.headline
         return _scaled(best.ci95, best.mean / 100) if best and best.ci95 is not None and best.mean else None
     return {
-        "verdict": result.verdict,
+        "verdict": result.state,
         "phase": words.phase(result.phase),
         "tool": words.tool(result.tool),
         "n": result.used,
+        "planned": result.measured + result.lacking if result.measured else None,
         "hosts": len(result.hosts) or None,
         "build": ", ".join(result.builds) or None,
         "point": result.point,
@@ -210,6 +227,7 @@ def _details(result: Result, open_checks: Mapping[tuple[Any, ...], list[int]], t
         "command": first["command"],
         "each": _each(result),
         "reasons": list(result.reasons),
+        "outcomes": list(result.outcomes),
         "repetitions": [_repetition(row) for row in result.rows if row["repetition"] is not None],
         "where": {
             row["repetition"]: [texts.setdefault(where, len(texts))]

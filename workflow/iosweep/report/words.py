@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from iosweep.columns import REASONS
-from iosweep.report.summary import Result, Statistics
+from iosweep.reasons import bare, ranked
+from iosweep.report.summary import Repetitions, Result, Statistics
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,10 @@ VERDICT_MEANINGS = {
     "suspect": "A check that casts doubt failed. The figure is used and marked: hollow in the figures.",
     "invalid": "A check failed that makes the figure wrong. It is kept in the table of repetitions, and used nowhere.",
     "missing": "Not measured, with the reason.",
+    "left": "Not measured yet: the next run of snakemake measures it.",
 }
 
-VERDICT_SYMBOLS = {"valid": "●", "suspect": "○", "invalid": "✕", "missing": "–"}
+VERDICT_SYMBOLS = {"valid": "●", "suspect": "○", "invalid": "✕", "missing": "–", "left": "…"}
 
 
 def pick(units: Sequence[Unit], largest: float) -> Unit:
@@ -377,7 +379,7 @@ def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:
     """Texts with their counts, the commonest first. Those that differ in numbers alone count as one."""
     found: dict[str, list[str]] = {}  # text without its numbers -> texts
     for text in texts:
-        found.setdefault(_bare(text), []).append(text)
+        found.setdefault(bare(text), []).append(text)
     ordered = sorted(found.values(), key=lambda alike: -len(alike))
     return [
         (alike[0] if len(set(alike)) == 1 else f"{alike[0]} and {len(set(alike)) - 1} similar", len(alike))
@@ -385,30 +387,41 @@ def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:
     ]
 
 
-def lacking(results: Sequence[Result]) -> str:
-    """How many repetitions are missing of results that have others, and why; empty if none is."""
-    why = [row["reasons"] for result in results if result.lacking for row in result.rows if row["verdict"] == "missing"]
-    return f"{plural(len(why), 'repetition')} of measured results missing: {why[0]}" if why else ""
-
-
 def reasons(results: Sequence[Result], most: int = 3) -> str:
-    """The commonest reasons of some results: `2 × fio is not installed; 1 × too short`. One alone has no count."""
-    own: list[str] = []
-    for result in results:
-        # Repetitions may give the same reason with other numbers.
-        parts = REASONS.join(result.reasons or ("no reason given",)).split(REASONS)
-        own += {_bare(part): part for part in parts}.values()
-    found = commonest(own)
+    """The reasons of some results, causes first: `2 × fio is not installed; 1 × too short`. One alone has no count."""
+    return summed((REASONS.join(result.reasons).split(REASONS) for result in results), most)
+
+
+def why(repetitions: Iterable[Repetitions], outcome: str, most: int = 2) -> str:
+    """The reasons of the repetitions with an outcome, causes first."""
+    own = [one for one in repetitions if one.outcome == outcome]
+    return summed((REASONS.join(one.reasons).split(REASONS) for one in own for _ in range(one.count)), most)
+
+
+def measured(counts: Mapping[str, int]) -> str:
+    """How much of a campaign is measured: `29 of 89 repetitions measured`."""
+    planned = sum(counts.values())
+    return f"{planned - counts['missing'] - counts['left']:,} of {plural(planned, 'repetition')} measured"
+
+
+def incomplete(result: Result) -> str:
+    """How many of its repetitions a figure has, where not all: `2 of 3 repetitions`; else ""."""
+    planned = result.measured + result.lacking
+    return f"{result.measured:,} of {plural(planned, 'repetition')}" if result.lacking else ""
+
+
+def summed(groups: Iterable[Sequence[str]], most: int = 3) -> str:
+    """The reasons of some results or repetitions, causes first, with the number of those that give each.
+
+    One alone has no count.
+    """
+    found = ranked([reason or "no reason given" for reason in group] for group in groups)
     if len(found) == 1:
         return found[0][0]
     texts = [f"{count} × {text}" for text, count in found[:most]]
     if len(found) > most:
         texts.append(f"and {plural(len(found) - most, 'other reason')}")
     return "; ".join(texts)
-
-
-def _bare(text: str) -> str:
-    return re.sub(r"[\d.,]+", "#", text)
 
 
 def axes_text(axes: Mapping[str, Sequence[Any]]) -> str:
