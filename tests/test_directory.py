@@ -145,7 +145,7 @@ def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> D
     made = plan.make(read(file))
     stand_in: Any = agent
     directory = Directory(made, Store(place / "results"), stand_in)
-    directory.claim(fstype, f"{fstype} mgs:/fs", forecast.of(made))
+    directory.claim(fstype, f"{fstype} mgs:/fs", f"{fstype} mgs:/fs", forecast.of(made))
     return directory
 
 

@@ -120,12 +120,12 @@ def write_owner(directory: Path, **change: Any) -> Path:
     [
         ("/dev/sda1", "ext4", "ext4 /dev/sda1"),
         ("server:/export", "nfs4", "nfs4 server:/export"),
-        ("10.0.0.1@tcp:/scratch", "lustre", "lustre 10.0.0.1@tcp:/scratch"),
-        ("backend/fs", "wekafs", "wekafs backend/fs"),
+        ("10.0.0.1@tcp:/scratch", "lustre", "lustre /scratch"),
+        ("backend/fs", "wekafs", "wekafs fs"),
         ("tmpfs", "tmpfs", "tmpfs tmpfs 0a"),
         ("overlay", "overlay", "overlay overlay 0a"),
         ("none", "tmpfs", "tmpfs none 0a"),
-        ("beegfs_nodev", "beegfs", "beegfs beegfs_nodev 0a"),
+        ("beegfs_nodev", "beegfs", "beegfs beegfs_nodev"),
     ],
 )
 def test_identity(source: str, fstype: str, expected: str) -> None:

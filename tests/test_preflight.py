@@ -36,8 +36,9 @@ BUILDS = {"fio": "a", "ior": "b"}
         ({"fstype": "ext4", "source": "/dev/sda1"}, BUILDS,
          "the target is on the file system /dev/sda1 (ext4) there, and on 10.0.0.1@tcp:/scratch (lustre) on the first"
          " node; is it mounted there?"),
-        ({"source": "10.0.0.2@tcp:/scratch"}, BUILDS,
-         "the target is on the file system 10.0.0.2@tcp:/scratch (lustre) there, and on 10.0.0.1"),
+        ({"source": "10.0.0.2@tcp:10.0.0.1@tcp:/scratch"}, BUILDS, None),  # another NID of one server
+        ({"source": "10.0.0.1@tcp:/home"}, BUILDS,
+         "the target is on the file system 10.0.0.1@tcp:/home (lustre) there, and on 10.0.0.1"),
         ({"writable": False}, BUILDS, "the target cannot be written to from there"),
         ({}, BUILDS | {"ior": "c"}, "ior is another build there"),
         ({}, {"fio": "a", "ior": None}, "ior is not there under the same path"),

@@ -109,6 +109,22 @@ def test_what_is_stale_is_measured_again(plan: Plan, change: dict[str, Any], her
     assert left(plan, stored(*results), {}, here) == ({"1-node": {plan.points[1].id: [2]}} if again else {})
 
 
+@pytest.mark.parametrize(
+    ("now", "again"),
+    [
+        ({"fstype": "fuse.glusterfs", "source": "s2:/dfs"}, False),
+        ({"fstype": "fuse.glusterfs", "source": "s1:/other"}, True),
+        ({"fstype": "nfs4", "source": "s1:/dfs"}, True),
+        ({"fstype": "nfs4", "source": "x:/dfs", "volume": "fuse.glusterfs /dfs"}, False),  # the marker proved it
+    ],
+)
+def test_a_volume_by_another_of_its_servers(plan: Plan, now: dict[str, str], again: bool) -> None:
+    where = {"directory": "/scratch/me", "layout": None, "fstype": "fuse.glusterfs", "source": "s1:/dfs"}
+    results = complete(plan, target=where)
+    assert bool(left(plan, stored(*results), {}, replace(HERE, target=now))) == again
+    assert all(progress.elsewhere(one, plan, replace(HERE, target=now)) == again for one in results)
+
+
 def test_what_is_stored_beside_the_plan_does_not_matter(plan: Plan) -> None:
     others = [result("fio.other.1n", 1), result(plan.points[0].id, 9)]
     assert left(plan, stored(*complete(plan), *others), {}, HERE) == {}

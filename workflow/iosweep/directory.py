@@ -9,7 +9,7 @@ import errno
 import os
 import pwd
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iosweep import exclusive, layout, node, quota, room, target
@@ -40,10 +40,10 @@ class Directory:
         self.path = target.directory_of(plan.target["directory"], plan.campaign)
         self.layout = ""
 
-    def claim(self, fstype: str, file_system: str, peak: Forecast) -> None:
+    def claim(self, fstype: str, file_system: str, volume: str, peak: Forecast) -> None:
         """Make it, or see that it is ours. What cannot fit is refused before the first byte.
 
-        `fstype`, `file_system`: type and exclusive.identity of the file system it is on.
+        `fstype`, `file_system`, `volume`: type, exclusive.identity and filesystem.known_as of the file system it is on.
         """
         mine = self._known()
         self._file_system = file_system
@@ -64,9 +64,12 @@ class Directory:
             if wrong := self._agent.call("remove_all", self.path, mine["uuid"])["wrong"]:
                 raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot be removed: {wrong[0]}")
             self._present = 0
-        self.uuid = self._agent.call("claim", self.path, self._owner(mine.get("uuid")))
+        # one UUID is on one file system only: it proves that another name is of the same one
+        same = volume in (mine.get("seen_as") or [volume])
+        self.uuid = self._agent.call("claim", self.path, self._owner(mine.get("uuid") if same else None))
         told = {name: self._target[name] for name in ("layout", "deadline", "lock")}
         where = {"uuid": self.uuid, "directory": self.path, "file_system": file_system, "tidied": False}
+        where["seen_as"] = mine.get("seen_as", [])
         self._store.put("", "target", where | told)
         if self._target["layout"]:
             self._agent.call("set_layout", self.path, fstype, list(self._target["layout"]))
@@ -93,6 +96,22 @@ class Directory:
         if known and not {"uuid", "directory", "layout", "tidied"} <= known.keys():
             raise Refused(f"{self._store.path}/target.json is damaged: it does not say what is whose")
         return known
+
+    @property
+    def seen_as(self) -> list[str]:
+        """Names (filesystem.volume) under which nodes saw the file system that it is on, the first one first."""
+        return list(self._known().get("seen_as", ()))
+
+    def is_there(self) -> bool:
+        """Whether the target has it, with the marker that the results know."""
+        mine = self._known()
+        return bool(mine and mine["directory"] == self.path and self._agent.call("ours", self.path, mine["uuid"]))
+
+    def seen(self, names: Sequence[str]) -> None:
+        """Note under which names nodes see the file system that it is on: all have found its marker."""
+        mine = self._known()
+        known = mine["seen_as"] if names[0] in mine.get("seen_as", ()) else []
+        self._store.put("", "target", mine | {"seen_as": list(dict.fromkeys([*known, *names]))})
 
     @property
     def left_over(self) -> bool:

@@ -25,7 +25,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from iosweep import slurm
+from iosweep import filesystem, slurm
 
 #: Where the locks are if the configuration names no directory.
 DEFAULT = "/tmp"  # noqa: S108 - everybody's on purpose: what somebody plants there is refused
@@ -62,12 +62,11 @@ class Exclusion:
 
 
 def identity(facts: Mapping[str, Any]) -> str:
-    """Which file system it is, of target.identify's facts: type, source, and the fsid where the source names nothing.
+    """Which file system it is, of target.identify's facts (filesystem.identity).
 
     Not always the fsid: each mount of NFS may have another one, and each subvolume of btrfs has. Pure.
     """
-    named = f"{facts['fstype']} {facts['source']}"
-    return named if re.search("[/:]", facts["source"]) else f"{named} {facts['fsid']}"
+    return filesystem.identity(facts)
 
 
 @contextmanager

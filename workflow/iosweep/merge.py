@@ -29,10 +29,10 @@ from iosweep import store as _store
 from iosweep.checks import CHECKS, Check, Finding, Seen
 from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, NOT_YET, REASONS, Column, arrow_schema
 from iosweep.cpus import listed, parse
+from iosweep.filesystem import volume
 from iosweep.plan import Plan, Point
 from iosweep.progress import still_wanted
 from iosweep.store import Result, Store
-from iosweep.target import named
 from iosweep.tools import Parsed, tools
 
 #: Rows are written in batches, so that memory does not grow with the campaign.
@@ -314,12 +314,11 @@ def _rows(plan: Plan, store: Store, memory: Mapping[str, int | None], where: _Wh
 
 
 def _measured_with(found: tuple[Result, Mapping[str, Any]]) -> tuple[str, ...]:
-    """(when, build, directory, source, type of the file system, how ranks were bound)"""
+    """(when, build, directory, file system, how ranks were bound)"""
     result, record = found
     target = result.target
-    source = named(target["fstype"], target["source"])
     started, bound = str(record.get("started", "")), result.bound or ""
-    return started, result.tool_sha256, target["directory"], source, target["fstype"], bound
+    return started, result.tool_sha256, target["directory"], volume(target), bound
 
 
 def _missing(point: Point, base: Row, reason: str) -> Iterator[tuple[Row, Findings]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iosweep.target import named
+from iosweep.filesystem import may_be_one
 
 
 def differs(
@@ -15,9 +15,7 @@ def differs(
 
     here, there: what target.identify says on the first node and on it. builds, found: tool -> hash of its binary.
     """
-    if here["fstype"] != there["fstype"] or named(here["fstype"], here["source"]) != named(
-        there["fstype"], there["source"]
-    ):
+    if not may_be_one(here, there):
         return (
             f"the target is on the file system {there['source']} ({there['fstype']}) there, and on {here['source']}"
             f" ({here['fstype']}) on the first node; is it mounted there?"

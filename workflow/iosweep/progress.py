@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from iosweep.filesystem import volume
 from iosweep.launch import Launcher
 from iosweep.pinning import bound
 from iosweep.plan import Allocation, Plan, Point
 from iosweep.store import Result
-from iosweep.target import named
 from iosweep.tools import tools
 
 #: A repetition whose failure another try can cure is tried once more. How many are is limits.retried, but at least so
@@ -22,7 +22,8 @@ RETRIED_LEAST = 3
 class Here:
     """What this machine offers. An identity that is not known is not compared.
 
-    tools: tool -> sha256 of its binary, or None where it is absent. target: facts that identify the file system.
+    tools: tool -> sha256 of its binary, or None where it is absent. target: facts that identify the file system, as
+    filesystem.volume takes them.
     mpiexec: paths of what may be MPICH's; None where that cannot be seen from here.
     """
 
@@ -111,11 +112,14 @@ def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
         return False
     if here.launcher and result.bound != bound(plan.cpus, here.launcher.allocated, tools()[point.tool].mpi):
         return False
-    then, now = result.target, here.target
-    return now is None or (
-        then.get("fstype") == now["fstype"]
-        and named(now["fstype"], str(then.get("source"))) == named(now["fstype"], now["source"])
-    )
+    return not elsewhere(result, plan, here)
+
+
+def elsewhere(result: Result, plan: Plan, here: Here) -> bool:
+    """Whether a result is of another target than the one that is to be measured now."""
+    if result.target["directory"] != plan.target["directory"]:
+        return True
+    return here.target is not None and volume(result.target) != volume(here.target)
 
 
 def still_wanted(point: Point, have: Mapping[int, Result]) -> list[int]:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from iosweep import (
     builds,
     exclusive,
+    filesystem,
     forecast,
     licences,
     manifest,
@@ -230,10 +231,12 @@ def _measure(
         return
     facts = _identified(agent, "the target", plan.target["directory"])
     # not the fsid: of NFS, and of XFS on a device mapper, it may be another after each mount
-    here = replace(here, target={k: facts[k] for k in ("source", "fstype")})
+    kept = Directory(plan, store, agent)
+    own_name = filesystem.known_as(facts, kept.seen_as, kept.is_there())
+    here = replace(here, target={k: facts[k] for k in ("source", "fstype", "fsid")} | {"volume": own_name})
     on_results_disk = facts["device"] == results_device(store.path)
     if facts["device"] == Path("/").stat().st_dev:
-        _spare_root(plan, done, facts)
+        _spare_root(plan, done, here.target or facts)
         if not on_results_disk:
             watcher.say("note: the target is on the root file system")
     if tools_built:
@@ -273,9 +276,9 @@ def _spare_root(plan: Plan, done: Mapping[str, Mapping[int, Result]], facts: Map
     """Where a file system is not mounted, its mount point is a directory of the root file system: refuse that."""
     directory = plan.target["directory"]
     found = [result.target for repetitions in done.values() for result in repetitions.values()]
-    before = {(t["source"], t["fstype"]) for t in found if t["directory"] == directory}
-    if before and (facts["source"], facts["fstype"]) not in before:
-        source, fstype = min(before)
+    before = {filesystem.volume(t): (t["source"], t["fstype"]) for t in found if t["directory"] == directory}
+    if before and filesystem.volume(facts) not in before:
+        source, fstype = min(before.values())
         raise Refusal(
             REFUSED,
             f"the target {directory} is on the root file system now, and was on {source} ({fstype}) when it was"
@@ -316,6 +319,7 @@ class _Session:
         self._done = done
         self._job = job
         self._expected_s = self._took_s = 0.0  # what the repetitions so far were to take, and took
+        self._volumes: list[str] = []  # names of the target on the nodes
         self._began = time.monotonic()
         self._spent_before_s = float(store.documents("").get("spent", {}).get("spent_s", 0.0))
 
@@ -332,8 +336,12 @@ class _Session:
         pinned = self._pinned(nodes, commands.crew)
         commands = replace(commands, pinning=pinned)
         todo = self._left()
-        if note := _other_builds(self._done, self._points, todo, found):
-            self._watcher.say(note)
+        for note in (
+            _other_builds(self._done, self._points, todo, found),
+            _other_target(plan, self._done, todo, self._here),
+        ):
+            if note:
+                self._watcher.say(note)
         self._watcher.begin(
             self._allocation, sum(map(len, todo.values())), sum(self._cost_s[p] * len(n) for p, n in todo.items())
         )
@@ -349,11 +357,13 @@ class _Session:
         directory.claim(
             facts["fstype"],
             exclusive.identity(facts),
+            filesystem.volume(self._here.target or facts),
             forecast.of(plan, {self._allocation.name: {point: len(n) for point, n in todo.items()}}),
         )
         if commands.crew:
             _shared(directory, commands.crew)
         target_check.look(directory, commands.crew)
+        directory.seen([filesystem.volume(self._here.target or facts), filesystem.volume(facts), *self._volumes])
         for known in nodes.values():
             store.put("nodes", node.key(known), known)
         self._context = Context(
@@ -365,7 +375,7 @@ class _Session:
             commands,
             found,
             nodes,
-            {k: facts[k] for k in ("source", "fstype", "fsid")},
+            self._here.target or {},
             {"enforced": exclusion.enforced, "evidence": exclusion.evidence},
             pinned,
             self._keep_build(found, commands.mpiexec),
@@ -440,6 +450,7 @@ class _Session:
                     wrong += f"; is tools.directory ({self._tools_built.file.parent.parent}) mounted there?"
                 # another job may be given other nodes
                 raise Refusal(REFUSED, f"{host} is not as {crew.hosts[0]}: {wrong}")
+        self._volumes = sorted({filesystem.volume(told["target"]) for told in seen.values()})
         ours = str((self._store.path / "plans" / f"{self._plan.digest}.json").absolute())
         if away := [host for host, theirs in crew.call("hash", ours).items() if theirs != hash_of(ours)]:
             raise Refusal(
@@ -564,6 +575,30 @@ def _other_builds(
     )
     many = ", ".join(f"{human_count(count, 'result')} of {tool}" for tool, count in sorted(stale.items()))
     return f"measured again, for they are of another build: {many}" if stale else None
+
+
+def _other_target(
+    plan: Plan,
+    done: Mapping[str, Mapping[int, Result]],
+    todo: Mapping[str, Sequence[int]],
+    here: progress.Here,
+) -> str | None:
+    """Which results are measured again because the target is another one now, in a sentence; None where none is."""
+    stale: Counter[str] = Counter()
+    for id, numbers in todo.items():
+        for number in numbers:
+            if (result := done.get(id, {}).get(number)) and progress.elsewhere(result, plan, here):
+                stale[_place(result.target["directory"], result.target)] += 1
+    if not stale or here.target is None:
+        return None
+    before = ", ".join(f"{human_count(count, 'result')} of {place}" for place, count in sorted(stale.items()))
+    now = _place(plan.target["directory"], here.target)
+    return f"measured again, because the target is another one: {before}; the target is {now} now"
+
+
+def _place(directory: str, facts: Mapping[str, Any]) -> str:
+    """A target for a sentence: its directory, and the file system that it is on."""
+    return f"{directory} on {facts.get('source')} ({facts.get('fstype')})"
 
 
 def _shared(directory: Directory, crew: Crew) -> None:

@@ -58,7 +58,7 @@ class Result:
     intact: bool
     raw: Mapping[str, Any]  # name, sha256, bytes
     tool_sha256: str
-    target: Mapping[str, Any]  # directory, source, fstype, fsid
+    target: Mapping[str, Any]  # directory, source, fstype, fsid, volume
     bound: str | None  # how its ranks were bound (pinning.bound)
     retry: str | None  # why another try may help
     retried: bool  # it is that other try

@@ -35,12 +35,6 @@ TARGET = os.O_PATH | os.O_DIRECTORY
 _MARKER_BYTES = 1 << 16
 
 
-def named(fstype: str, source: str) -> str:
-    """A file system's name, the same on all nodes: of NFS without the server, of which clients may see different
-    addresses. Pure."""
-    return source.partition(":")[2] if fstype.startswith("nfs") and ":/" in source else source
-
-
 class Refused(Exception):
     """Something on the target is not ours, or not as it must be. The message is for the user."""
 

@@ -245,7 +245,7 @@ class Campaign:
         # the build that measured last is the tool that is used; this machine may have another one, or none
         last = [self._known[p].results[n] for _, p, n in runs]
         builds = {r.point.partition(".")[0]: r.tool_sha256 for r in last}
-        where = {k: last[-1].target.get(k) for k in ("source", "fstype")} if last else None
+        where = {k: last[-1].target.get(k) for k in ("source", "fstype", "fsid", "volume")} if last else None
         here = progress.Here(tools=builds, target=where)
         results = {p: known.results for p, known in self._known.items()}
         left = progress.left(made, results, {}, here)
