@@ -409,7 +409,7 @@ Try:  sinfo
       srun -N2 hostname
       snakemake --profile profiles/slurm --configfile config/examples/demo.yaml
 exit ends the cluster with all that runs on it. Another shell on it, from another terminal:
-      {enter} env --chdir=$PWD bash
+      {enter} env --chdir=$PWD bash --rcfile {shell}
 """
 
 
@@ -433,11 +433,14 @@ def main() -> int:
         if shell:
             partitions = cluster.run(["sinfo", "--format=%9P %.5a %.9l  %N"]).stdout
             enter = shlex.join(cluster._enter("head"))
-            print(GREETING.format(cpus=cluster.cpus, partitions=partitions, enter=enter), file=sys.stderr)
-        # after the user's own, which may set these, too
+            words = {"cpus": cluster.cpus, "partitions": partitions, "enter": enter}
+            print(GREETING.format(**words, shell=cluster.state / "bashrc"), file=sys.stderr)
+        # after the user's own, which may set these, too; for another terminal's shell all that the first one has
         lines = (
             "[ ! -f ~/.bashrc ] || . ~/.bashrc",
-            f"PATH={shlex.quote(sysconfig.get_path('scripts'))}:$PATH",
+            'for name in "${!SLURM_@}"; do unset "$name"; done',
+            f"export PATH={shlex.quote(sysconfig.get_path('scripts'))}:$PATH:/usr/sbin:/sbin",
+            *(f"export {name}={shlex.quote(value)}" for name, value in cluster.environment.items()),
             f"PS1={shlex.quote(PROMPT)}",
         )
         (cluster.state / "bashrc").write_text("\n".join(lines) + "\n")

@@ -310,6 +310,16 @@ def test_make_cluster_gives_a_shell(make_cluster, tmp_path):
     read_until(prompt)
     os.write(ours, b"srun -N2 --label hostname | sort\r")
     assert "0: n1\r\n1: n2" in read_until(prompt)
+    # another one, from a terminal that knows nothing of ours
+    (line,) = [line.strip() for line in greeting.splitlines() if "nsenter" in line]
+    ask = "type -P iosweep slurmctld; pwd; echo $FI_PROVIDER; echo $SLURM_CONF.; sinfo --noheader --format=%R | head -1"
+    env = {"PATH": os.defpath, "HOME": str(tmp_path), "SLURM_CONF": "/elsewhere"}
+    command = ["sh", "-c", f"exec {line} -i -c '{ask}'"]
+    other = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    iosweep, slurmctld, *rest = other.stdout.splitlines()
+    assert iosweep == f"{tmp_path}/.venv/bin/iosweep", other.stderr
+    assert slurmctld.endswith("/slurmctld")
+    assert rest == [str(tmp_path), clusters.MPI_ENVIRONMENT["FI_PROVIDER"], ".", "small"]
     os.write(ours, b"false; exit\r")
     assert shell.wait(PATIENCE_S) == 0
     os.close(ours)

@@ -613,16 +613,20 @@ def test_on_this_machine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     assert cli.main(["doctor", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert [line["check"] for line in document["lines"]] == [  # the worst first
-        steps.CPUS, steps.AGENT, steps.NIC, steps.RESERVED, steps.SLURM, steps.CPUSETS, steps.SIBLINGS, steps.NUMBERING
+    assert [line["check"] for line in document["lines"]] == [  # in the order of their numbers
+        "configuration",
+        steps.AGENT, steps.CPUS, steps.NIC, steps.RESERVED, steps.SLURM, steps.CPUSETS, steps.SIBLINGS, steps.NUMBERING,
     ]  # fmt: skip
     assert document["wrong"] is False
     assert cli.main(["doctor"]) == 0
-    assert "not applicable  1 WEKA's agent" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "not applicable  1 WEKA's agent" in said
+    assert "all is well" not in said, "without a configuration tools and target are not known"
     assert not list(tmp_path.iterdir())
     (tmp_path / "c.yaml").write_text("campaign: 3")
-    assert cli.main(["doctor", "--configfile", "c.yaml", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["lines"][0]["check"] == "configuration"
+    assert cli.main(["doctor", "--configfile", "c.yaml", "--json"]) == 1
+    first = json.loads(capsys.readouterr().out)["lines"][0]
+    assert (first["check"], first["outcome"]) == ("configuration", "wrong")
     with pytest.raises(SystemExit):
         cli.main(["doctor", "--wait", "1min"])
     assert "--wait goes with --slurm" in capsys.readouterr().err
@@ -635,6 +639,7 @@ def test_slurm_does_not_answer_for_the_job(
     """On a node of it that one is looked at; where salloc was called, nothing is the job's."""
     (tmp_path / "scontrol").write_text("#!/bin/sh\nexec sleep 30\n")
     (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cores_probe, "ANSWER_S", 0.2)
     monkeypatch.setattr(slurm, "ask", lambda argv, deadline_s=0.2, ask=slurm.ask: ask(argv, 0.2))
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin:/bin")
@@ -645,11 +650,12 @@ def test_slurm_does_not_answer_for_the_job(
     assert cli.main(["doctor", "--json"]) == 1
     lines = [Line(**line) for line in json.loads(capsys.readouterr().out)["lines"]]
     seen = "scontrol did not answer within 0.2 s"
-    assert lines[0] == Line(
+    assert lines[0].check == "configuration"
+    assert lines[1] == Line(
         "nodes", "wrong", f"{seen}; so only n7 was looked at" if node else seen, "call it on the nodes, one by one"
     )
     assert (Line(steps.SLURM, "not checked", seen) in lines) == bool(node)
-    assert len(lines) == (9 if node else 1)
+    assert len(lines) == (10 if node else 2)
 
 
 #: Stands in for WEKA's command on PATH: a container whose only core is $WEKA_CORE.

@@ -256,12 +256,21 @@ def test_licences() -> None:
 
 def test_what_sbatch_says() -> None:
     said = (SAMPLES / "test-only.txt").read_text()
-    assert site.accepted(2, said, "", 0, 1795320264).seen.endswith("it would start at once on n[1-2]")
-    assert "at the latest" in site.accepted(2, said, "", 0, 1795320264 - 7200).seen
+    limits = submission.partition(SMALL)
+    healthy = f"{limits.nodes}|idle"
+    of_site = limits, healthy
+    assert site.accepted(2, said, "", 0, 1795320264, *of_site).seen.endswith("it would start at once on n[1-2]")
+    assert "at the latest" in site.accepted(2, said, "", 0, 1795320264 - 7200, *of_site).seen
     for memory_mb, change in ((0, "ask for fewer nodes"), (64000, "mem_mb=64000 in the profile may be more")):
         why = "allocation failure: Requested node configuration is not available"
-        refused = site.accepted(9, None, why, memory_mb, 0)
+        refused = site.accepted(9, None, why, memory_mb, 0, *of_site)
         assert (refused.outcome, refused.change.startswith(change)) == ("wrong", True)
+    drained = f"1|drained\n{limits.nodes - 1}|idle"
+    assert site.nodes(limits.nodes, limits, drained).outcome == "warning"
+    waits = site.accepted(limits.nodes, None, why, 0, 0, limits, drained)
+    assert (waits.outcome, waits.change) == ("not checked", ""), "the campaign does run, once it is back"
+    assert waits.seen.endswith("now, as nodes are out of service (1 drained)")
+    assert site.accepted(limits.nodes, None, "Invalid account", 0, 0, limits, drained).outcome == "wrong"
 
 
 #: As older and newer versions print the list; not recorded but taken from their sources.
@@ -364,11 +373,11 @@ def test_healthy_nodes() -> None:
         ("directory", "wrong", {"places": [{"error": "x: Read-only", "same": True}]}, "n2: x: Read-only"),
         ("environment", "wrong", {"package": {"error": "ModuleNotFoundError: x"}}, "n2: ModuleNotFoundError: x"),
         ("environment", "wrong", {"package": {"version": "0.9"}}, "n2: iosweep 0.9"),
-        ("target", "wrong", {"target": {"error": "it hangs"}}, "n2: it hangs"),
+        ("target", "wrong", {"target": {"error": "it hangs", "kind": "hangs"}}, "n2: it hangs"),
         ("target", "wrong", {"target": {"identity": "ext4 /dev/sda1", "writable": True}}, "n2: ext4 /dev/sda1"),
         ("target", "wrong", {"target": {"identity": "lustre mds:/fs", "writable": False}}, "n2: not writable by you"),
         ("target", "not checked", {"target": {"blind": True}}, "n2: without the package"),
-        ("tools", "warning", {"programs": {"fio": {"path": None, "sha256": None}}}, "n2: no fio"),
+        ("tools", "wrong", {"programs": {"fio": {"path": None, "sha256": None}}}, "n2: no fio"),
         ("tools", "warning", {"programs": {"fio": {"path": "/x", "sha256": "cd"}}}, "fio: not the same binary"),
         ("user", "wrong", {"uid": 1001}, "you are user id 1000 here; n2: user id 1001"),
         ("limits", "warning", {"limits": {"memlock": 65536, "nofile": 9999, "nproc": 9999}}, "memlock 64.0 KiB"),
@@ -386,6 +395,22 @@ def test_one_node_that_is_not(check: str, outcome: str, more: dict[str, Any], sa
     assert found[check].outcome == outcome
     assert said in found[check].seen
     assert {name for name, line in found.items() if line.outcome != "ok"} == {check}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "never"),
+    [
+        ("hangs", "find out why it does not answer", "mount"),
+        ("absent", "mount it where it is not there", "answer"),
+        ("denied", "have a directory made", "mount"),
+        ("failed", "see what is wrong with the file system", "mount"),
+    ],
+)
+def test_what_to_do_about_a_target(kind: str, change: str, never: str) -> None:
+    found = nodes.target({"n1": {"identity": "x", "writable": True}, "n2": {"error": "so it is", "kind": kind}})
+    assert (found.outcome, found.seen) == ("wrong", "n2: so it is")
+    assert found.change.startswith(change)
+    assert never not in found.change
 
 
 def test_tools_that_spack_builds() -> None:
@@ -709,6 +734,30 @@ def test_busy_nodes(here: Site) -> None:
     finally:
         here.cluster.cancel()
         holder.communicate()
+
+
+def test_drained_nodes(here: Site) -> None:
+    """A campaign waits for them, so nothing is wrong; and the doctor does not wait for them."""
+
+    def drain(node: str) -> None:
+        here.cluster.run(["scontrol", "update", f"nodename={node}", "state=drain", "reason=test"])
+
+    try:
+        drain("n2")
+        found = here.doctor("--wait", "10min")  # the lock is on the target's file system on this machine
+        assert outcomes(found).keys() >= {"node count", "submission"}
+        [count], [submitted] = found["node count"], found["submission"]
+        assert (count.outcome, submitted.outcome) == ("warning", "not checked")
+        seen, absent = found["nodes"]
+        assert seen.seen.startswith("n1 answered")
+        others = "1 of the 2 nodes that the configuration asks for: no more can be used now (1 drained)"
+        assert absent == lines.unchecked("nodes", others)
+        drain("n1")
+        found = here.doctor("--wait", "10min", code=0)
+        assert found["nodes"] == [lines.unchecked("nodes", "no node of the partition can be used now (2 drained)")]
+    finally:
+        here.cluster.run(["scontrol", "update", "nodename=n[1-2]", "state=resume"])
+        here.cluster.idle()
 
 
 def test_a_controller_that_is_down(here: Site, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -153,9 +153,11 @@ def test_what_a_partition_would_let_wait(nodes: int, minutes: int, limits: Parti
 def test_nodes_that_are_down_are_waited_for() -> None:
     states = "1|down*\n2|allocated\n1|idle\n3|drained\n1|mixed\n"
     assert submission.usable(states) == (4, "1 down*, 3 drained")
-    assert submission.for_now(4, SMALL, states) is None  # enough: it is something else
-    assert submission.for_now(9, SMALL, states) is None  # there never were so many
-    found = submission.for_now(3, SMALL, "6|drained\n2|idle\n")
+    refused = "allocation failure: Requested node configuration is not available"
+    assert submission.for_now(refused, 4, SMALL, states) is None  # enough: it is something else
+    assert submission.for_now(refused, 9, SMALL, states) is None  # there never were so many
+    assert submission.for_now("Invalid account", 3, SMALL, "6|drained\n2|idle\n") is None
+    found = submission.for_now(refused, 3, SMALL, "6|drained\n2|idle\n")
     assert found == (
         "of the 3 nodes that are asked for, the partition small has 2 that can be used (6 drained);"
         " the job waits for the others"

@@ -197,10 +197,10 @@ def refused(sbatch: Sequence[str], nodes: int, asked_min: int, partition: str) -
         slurm.ask([*sbatch, "--test-only", "--wrap", "true"])
     except Unanswered as error:
         said = str(error).partition("): ")[2] or str(error)
-        if limits and "node configuration" in said:
+        if limits:
             with contextlib.suppress(Unanswered):
                 sinfo = slurm.ask(["sinfo", "--noheader", f"--partition={limits.name}", "--format=%D|%T"])
-                if note := submission.for_now(nodes, limits, sinfo):
+                if note := submission.for_now(said, nodes, limits, sinfo):
                     say(f"note: {note}")
                     return None
         memory = [sbatch[k + 1] for k, option in enumerate(sbatch[:-1]) if option == "--mem"]

@@ -226,11 +226,13 @@ def beyond(nodes: int, asked_min: int, limits: Partition) -> str | None:
     return None
 
 
-def for_now(nodes: int, limits: Partition, sinfo: str) -> str | None:
+def for_now(refusal: str, nodes: int, limits: Partition, sinfo: str) -> str | None:
     """That a job which sbatch finds no nodes for only waits for some to come back; None where it never had enough.
 
-    sinfo: of the partition, `--format=%D|%T`.
+    refusal: what sbatch printed. sinfo: of the partition, `--format=%D|%T`.
     """
+    if "node configuration" not in refusal:
+        return None
     able, not_able = usable(sinfo)
     if able >= nodes or nodes > min(limits.nodes, limits.most_nodes or limits.nodes):
         return None

@@ -23,8 +23,7 @@ from rich.console import Console
 
 import iosweep
 from iosweep import pinning, slurm, submission
-from iosweep.config import Config
-from iosweep.doctor import look, nodes, site, spack_tools
+from iosweep.doctor import campaign, look, nodes, site, spack_tools
 from iosweep.doctor.lines import Line, ok, show, unchecked, wrong
 from iosweep.doctor.spack_tools import SpackTools
 from iosweep.launch import SLURM_LAUNCHERS
@@ -62,7 +61,9 @@ def _examine(
         return lines
     began = time.monotonic()
     lines.append(site.controller(_ping(), time.monotonic() - began))
-    chosen, (configured, made) = _profile(profile, lines), _plan(configuration, lines)
+    chosen = _profile(profile, lines)
+    configured, made, line_of_it = campaign.plan(configuration)
+    lines.append(line_of_it)
     if lines[1].outcome == "wrong":
         return [*lines, unchecked("the rest", "the controller does not answer")]
     if chosen is None:
@@ -88,11 +89,11 @@ def _examine(
     lines += [licence] if licence else []
     later = any(line.check == "reservation" and line.outcome == "warning" for line in lines)
     if line is not None and not later:
-        lines.append(_submission(chosen, count or 1, limits))
+        lines.append(_submission(chosen, count or 1, limits, states))
     lines.append(_mpi(chosen, made))
     built = spack_tools.look(configured, chosen.tools) if configured else None
     lines += [built.line] if built else []
-    lines += [_space(made)] if made else []
+    lines += [campaign.space(made)] if made else []
     if line is not None:
         lines.append(site.memory(chosen, settings, line, node_list))
     lines += site.settings(chosen, settings)
@@ -131,28 +132,7 @@ def _profile(directory: Path, lines: list[Line]) -> Profile | None:
     return chosen
 
 
-def _plan(configuration: Path | None, lines: list[Line]) -> tuple[Config | None, Plan | None]:
-    from iosweep import config, plan
-    from iosweep.yamlfile import ConfigError
-
-    if configuration is None:
-        why = "there is no config/sweep.yaml here: node counts, tools and target are not known"
-        lines.append(unchecked("configuration", why, "name it with --configfile"))
-        return None, None
-    try:
-        made = plan.make(configured := config.read(configuration))
-    except ConfigError as error:
-        more = f" (and {len(error.problems) - 1} more)" if error.problems[1:] else ""
-        lines.append(wrong("configuration", f"{error.problems[0]}{more}", f"`iosweep plan {configuration}` shows all"))
-        return None, None
-    used = sorted({point.tool for point in made.points})
-    counts = ", ".join(str(a.nodes) for a in made.allocations)
-    seen = f"{configuration}: {made.campaign}, with {', '.join(used)} on {counts} node{'s' if counts != '1' else ''}"
-    lines.append(ok("configuration", seen))
-    return configured, made
-
-
-def _submission(chosen: Profile, count: int, limits: submission.Partition) -> Line:
+def _submission(chosen: Profile, count: int, limits: submission.Partition, states: str) -> Line:
     limit = min(filter(None, (chosen.limit_min, limits.limit_min)), default=None)
     argv = [
         *("sbatch", "--test-only", f"--nodes={count}", f"--ntasks={submission.tasks(count)}", "--exclusive"),
@@ -161,11 +141,12 @@ def _submission(chosen: Profile, count: int, limits: submission.Partition) -> Li
         *([f"--mem={chosen.memory_mb}"] if chosen.memory_mb else []),
         "--wrap=true",
     ]
+    said, refused = None, ""
     try:
-        return site.accepted(count, slurm.ask(argv, ANSWER_S, both=True), "", chosen.memory_mb, time.time())
+        said = slurm.ask(argv, ANSWER_S, both=True)
     except slurm.Unanswered as error:
         refused = str(error).partition("): ")[2] or str(error)
-        return site.accepted(count, None, refused, chosen.memory_mb, time.time())
+    return site.accepted(count, said, refused, chosen.memory_mb, time.time(), limits, states)
 
 
 def _longest_min(chosen: Profile, made: Plan | None) -> int | None:
@@ -176,17 +157,6 @@ def _longest_min(chosen: Profile, made: Plan | None) -> int | None:
         return None
     left = ({a.name: {p.id: p.repetitions.min for p in a.points}} for a in made.allocations)
     return max(submission.minutes(forecast.of(made, todo).time_s, 1, chosen.limit_min) for todo in left)
-
-
-def _space(made: Plan) -> Line:
-    """Whether all of it fits the target, as far as it is seen from here."""
-    from iosweep import forecast, show_plan
-
-    fits, said = show_plan.room_for(made, forecast.of(made))
-    if fits is None:
-        return unchecked("space", said.removeprefix("not checked (").removesuffix(")"))
-    seen, _, change = said.partition("; ")
-    return ok("space", f"the campaign {said}") if fits else wrong("space", f"the campaign {seen}", change)
 
 
 def _options() -> frozenset[str]:
@@ -237,7 +207,9 @@ def _nodes(
     """What is seen from the nodes. Where too few are free now, those that are free are looked at."""
     lock = made.target["lock"] if made else None
     free = sum(int(n) for n, _, state in (s.partition("|") for s in states.split()) if state in ("idle", "mixed"))
-    looked = free if wait_s is None and 0 < free < count else count
+    in_service, not_able = submission.usable(states)
+    able = min(count, in_service) if states else count  # waiting does not bring a drained node back
+    looked = free if wait_s is None and 0 < free < able else able
     asked = nodes.Asked(
         looked,
         _shared_places(built),
@@ -255,6 +227,9 @@ def _nodes(
     needs_mpi = made is not None and _needs_mpi(made)
     if later or any(line.outcome == "wrong" for line in lines if line.check in ("partition", "account", "reservation")):
         return [unchecked("nodes", "no job of ours can run now; see above"), nodes.exclusion(asked, licence, ())]
+    if not able:
+        why = f"no node of the partition can be used now ({not_able or 'it has none'})"
+        return [unchecked("nodes", why), nodes.exclusion(asked, licence, ())]
     try:
         answers = look.look(asked, chosen.options, FREE_S if wait_s is None else wait_s)
     except look.NoNodes as error:
@@ -268,8 +243,10 @@ def _nodes(
     if needs_mpi and judged[0].outcome == "ok" and (line := _mpi_on_node(chosen, FREE_S if wait_s is None else wait_s)):
         judged.append(line)
     if looked < count:
-        others = f"{count - looked} of the {count} nodes that the configuration asks for: no more are free now"
-        judged.insert(1, unchecked("nodes", others, "try --wait 10min"))
+        others = f"{count - looked} of the {count} nodes that the configuration asks for"
+        busy = able > looked
+        why = "no more are free now" if busy else f"no more can be used now ({not_able})"
+        judged.insert(1, unchecked("nodes", f"{others}: {why}", "try --wait 10min" if busy else ""))
     return [*judged, nodes.exclusion(asked, licence, answers.facts)]
 
 

@@ -1,4 +1,5 @@
-"""`iosweep doctor`: the CPUs of this node, or of all nodes of the allocation that it is called in."""
+"""`iosweep doctor`: what a campaign needs on this machine, and the CPUs of this node, or of all nodes of the allocation
+that it is called in."""
 
 from __future__ import annotations
 
@@ -13,40 +14,36 @@ from typing import Any
 import orjson
 
 from iosweep import slurm
-from iosweep.doctor import cores, cores_probe
-from iosweep.doctor.lines import Line, Outcome, ok, show, unchecked, wrong
+from iosweep.doctor import campaign, cores, cores_probe
+from iosweep.doctor.lines import Line, ok, show, unchecked, wrong
 
 #: So long have the nodes of an allocation to answer.
 _ANSWER_S = 60.0
-_WORST_FIRST: tuple[Outcome, ...] = ("wrong", "warning", "not checked", "ok", "not applicable")
 
 
 def doctor(configuration: Path | None, as_json: bool) -> int:
     """Print what was found; 0 if nothing is wrong, else 1."""
-    configured, lines = _configured(configuration)
+    configured, made, line = campaign.plan(configuration)
+    reserved = configured.cpus.reserved if configured else None
+    lines, here = [line], True
+    found: list[dict[str, Any]] = []
     try:
-        found, told = _ask(hosts, configured) if (hosts := _hosts()) else ([cores_probe.here(configured)], [])
-        lines += told
+        if hosts := _hosts():
+            here = False
+            found, told = _ask(hosts, reserved)
+            lines += told
+        else:
+            found = [cores_probe.here(reserved)]
     except slurm.Unanswered as error:
         # on a node of the job this one can be looked at all the same
-        found = [cores_probe.here(configured)] if "SLURMD_NODENAME" in os.environ else []
+        here = "SLURMD_NODENAME" in os.environ
+        found = [cores_probe.here(reserved)] if here else []
         seen = "".join([str(error), *(f"; so only {facts['host']} was looked at" for facts in found)])
         lines.append(wrong("nodes", seen, "call it on the nodes, one by one"))
-    lines += cores.of_nodes({facts["host"]: cores.judge(facts) for facts in found})
-    return show(sorted(lines, key=lambda line: _WORST_FIRST.index(line.outcome)), as_json)
-
-
-def _configured(configuration: Path | None) -> tuple[str | None, list[Line]]:
-    """The key `cpus.reserved`."""
-    if configuration is None:
-        return None, []
-    from iosweep import config
-    from iosweep.yamlfile import ConfigError
-
-    try:
-        return config.read(configuration).cpus.reserved, []
-    except ConfigError as error:
-        return None, [unchecked("configuration", str(error.problems[0]), f"`iosweep plan {configuration}` shows all")]
+    if configured and made:
+        elsewhere = unchecked("tools, target", "not here but on the job's nodes", "ask iosweep doctor --slurm")
+        lines += campaign.look(configured, made) if here else [elsewhere]
+    return show([*lines, *cores.of_nodes({facts["host"]: cores.judge(facts) for facts in found})], as_json)
 
 
 def _hosts() -> tuple[str, ...]:

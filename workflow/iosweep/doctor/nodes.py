@@ -79,7 +79,7 @@ def judge(a: Asked, answers: Answers) -> list[Line]:
     by_node = {facts["node"]: facts for facts in answers.facts}
     lines = [_came(a, answers, by_node), *_shared(a, answers, by_node), _package(a, by_node)]
     if a.target:
-        lines.append(_target(by_node))
+        lines.append(target({n: f["target"] for n, f in by_node.items()}))
     lines += [_cpus(a, by_node)] if a.pinned else []
     lines += [_tools(a, by_node), _users(a, by_node), _limits(by_node), _room(by_node)]
     lines += [_clocks(answers.clocks), _processes(by_node)]
@@ -131,19 +131,31 @@ def _package(a: Asked, by_node: Mapping[str, Facts]) -> Line:
     return ok("environment", f"{python} with iosweep {a.version} on {_all(by_node)}")
 
 
-def _target(by_node: Mapping[str, Facts]) -> Line:
-    found = {n: f["target"] for n, f in by_node.items()}
+def target(found: Mapping[str, Facts]) -> Line:
+    """`found`: node -> what probe.target saw there."""
     if blind := [n for n, t in found.items() if t.get("blind")]:
         return unchecked("target", f"{_some(blind)}: without the package it cannot be looked at")
     if bad := {n: t["error"] for n, t in found.items() if "error" in t}:
-        return wrong("target", _each(bad), "mount it on all nodes, or name another directory: target.directory")
+        return wrong("target", _each(bad), _of_target([t for t in found.values() if "error" in t]))
     identities = {n: t["identity"] for n, t in found.items()}
     if len(set(identities.values())) > 1:
         change = "it must be one file system on all nodes; is it mounted everywhere?"
         return wrong("target", _each(identities), change)
     if bad := {n: "not writable by you" for n, t in found.items() if not t["writable"]}:
         return wrong("target", _each(bad), "have a directory made that you may write to: target.directory")
-    return ok("target", f"{next(iter(identities.values()))} on {_all(by_node)}, writable")
+    return ok("target", f"{next(iter(identities.values()))} on {_all(identities)}, writable")
+
+
+def _of_target(bad: Sequence[Facts]) -> str:
+    """What to do about targets that cannot be looked at."""
+    changes = {
+        "hangs": "find out why it does not answer (its servers, the network, the kernel's log); a job would end alike",
+        "denied": "have a directory made that you may write to: target.directory",
+        "absent": "mount it where it is not there, or name another directory: target.directory",
+        "failed": "see what is wrong with the file system there",
+    }
+    kinds = {facts["kind"] for facts in bad}
+    return "; ".join(change for kind, change in changes.items() if kind in kinds)
 
 
 def _cpus(a: Asked, by_node: Mapping[str, Facts]) -> Line:
@@ -189,7 +201,7 @@ def _tools(a: Asked, by_node: Mapping[str, Facts]) -> Line:
         if a.search:
             change = "have all nodes see tools.directory, or add what is lacking to specs in spack.yaml"
             return wrong("tools", f"{_each(lacking)} where Spack has built them ({a.search})", change)
-        return warning("tools", f"{_each(lacking)}; their points will be missing", f"get it with {how}")
+        return wrong("tools", f"{_each(lacking)}; their points would be missing", f"get it with {how}")
     unlike = [name for name in a.programs if len({f["programs"][name]["sha256"] for f in by_node.values()}) > 1]
     if unlike:
         change = "install one build on all nodes; a campaign compares"

@@ -8,6 +8,7 @@ mixes longer ones of several nodes: `<task> <piece>` of a JSON document, `<task>
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -70,7 +71,10 @@ def package() -> dict[str, Any]:
 
 
 def target(directory: str) -> dict[str, Any]:
-    """Which file system it is on. A child looks, which can be left alone if it never comes back."""
+    """Which file system it is on, or `error` and its `kind`: hangs, absent, denied, failed.
+
+    A child looks, which can be left alone if it never comes back.
+    """
     try:
         from iosweep import exclusive
         from iosweep.agent import Agent, TargetError, TargetHangs
@@ -81,8 +85,13 @@ def target(directory: str) -> dict[str, Any]:
         with Agent(TARGET_S) as agent:
             facts = agent.call("identify", directory)
         return {"identity": exclusive.identity(facts), "writable": facts["writable"]}
-    except (Refused, TargetError, TargetHangs) as error:
-        return {"error": str(error)}
+    except TargetHangs as error:
+        return {"error": str(error), "kind": "hangs"}
+    except Refused as error:
+        return {"error": str(error), "kind": "absent"}
+    except TargetError as error:
+        kinds = {errno.EACCES: "denied", errno.EPERM: "denied", errno.ENOENT: "absent", errno.ENOTDIR: "absent"}
+        return {"error": str(error), "kind": kinds.get(error.errno or 0, "failed")}
 
 
 def programs(names: list[str], search: "str | None" = None) -> dict[str, Any]:

@@ -249,12 +249,17 @@ def licence(p: Profile, said: str) -> Line | None:
     return ok("licence", f"{p.licence}: one campaign at a time holds it")
 
 
-def accepted(nodes: int, said: str | None, refused: str, memory_mb: int, now: float) -> Line:
+def accepted(
+    nodes: int, said: str | None, refused: str, memory_mb: int, now: float, limits: submission.Partition, states: str
+) -> Line:
     """`said`: what `sbatch --test-only` prints, with times in seconds; None if it fails, then `refused` says why.
 
-    `memory_mb`: what is asked for on each node.
+    `memory_mb`: what is asked for on each node. `states`: of `sinfo --format=%D|%T`.
     """
     asked = human_count(nodes, "whole node")
+    if said is None and submission.for_now(refused, nodes, limits, states):
+        _, not_able = submission.usable(states)
+        return unchecked("submission", f"sbatch finds no {asked} now, as nodes are out of service ({not_able})")
     if said is None:
         return wrong("submission", f"Slurm refuses {asked}: {refused}", submission.meaning(refused, memory_mb))
     begins = re.search(r"to start at (\d+)\b", said)
