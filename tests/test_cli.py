@@ -50,9 +50,17 @@ def test_plan_for_a_person(capsys: Capture, place: Path, monkeypatch: pytest.Mon
 
 
 def test_plan_of_a_target_that_is_not_here(capsys: Capture, place: Path) -> None:
-    # a plan is made anywhere: on a laptop for a cluster
-    (place / "target").rmdir()
-    assert run("plan", "x.yaml") == 0
+    (place / "target").rename(place / "targets")
+    assert run("plan", "x.yaml") == 1
+    captured = capsys.readouterr()
+    assert "12 points" in captured.out  # the plan is shown all the same
+    wrong = f'"{place}/target" does not exist: {place} is there, and has no `target`; did you mean {place}/targets?'
+    error = captured.err.splitlines()
+    assert error[0] == f"x.yaml:2: target.directory: {wrong} (On a cluster: --profile profiles/slurm.)"
+    assert error[1:] == ["1 problem; nothing was run"]
+    # for a cluster it is made anywhere
+    cluster(place)
+    assert run("plan", "--profile", "there", "x.yaml") == 0
     assert "space on the target: not checked (the target" in capsys.readouterr().out
 
 
@@ -163,7 +171,9 @@ def test_too_much_for_the_limits(capsys: Capture, place: Path) -> None:
     with (place / "x.yaml").open("a") as file:
         file.write("limits: {time: 10s}\n")
     assert run("plan", "x.yaml") == 1
-    error = capsys.readouterr().err
+    captured = capsys.readouterr()
+    assert "1 node: 12 points, 12 repetitions, 17 s" in captured.out  # what takes so much
+    error = captured.err
     assert error.startswith("x.yaml:11: limits.time: 10 s is not enough: about 17 s are needed")
 
 

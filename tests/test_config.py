@@ -31,6 +31,7 @@ def test_the_smallest_configuration(tmp_path: Path) -> None:
     assert (found.campaign, found.description, found.seed) == ("quick", None, 1)
     assert found.target.model_dump() == {
         "directory": "/scratch/me",
+        "type": None,
         "server_cache": None,
         "node_bandwidth": None,
         "layout": None,
@@ -90,7 +91,7 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
                                    f" (known: {OPTIONS.removeprefix('nodes, ')})"]),
         ("directory:", "direktory: x, directory:",
          ["2: target.direktory: unknown key `direktory`; did you mean `directory`?"
-          " (known: directory, server_cache, node_bandwidth, layout, keep, settle, deadline, lock)"]),
+          " (known: directory, type, server_cache, node_bandwidth, layout, keep, settle, deadline, lock)"]),
         ("repetitions: 1", "repetitions: {mim: 5}",
          ["10: sweeps[0].repetitions.mim: unknown key `mim`; did you mean `min`?"
           " (known: min, max, until_ci95_half_width)"]),

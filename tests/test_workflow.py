@@ -164,20 +164,45 @@ def test_only_narrows_what_is_left_and_not_the_plan(tmp_path, fio):
 
 def test_a_failed_allocation_gives_a_report_and_is_taken_up_again(again):
     again.configure(axes={"transfer_size": ["4k", "8k", "16k"]})
-    shutil.move(again.target, again.target.with_name("away"))
+    theirs = again.target / "iosweep-tiny" / "theirs"
+    theirs.mkdir(parents=True)
     try:
         output = again.tables(code=1)
-        assert "is the file system mounted?" in output
+        assert "has no marker iosweep.json of ours" in output
         rows = list(csv.DictReader((again.results / "results.csv").open()))
-        why = f"the target {again.target} does not exist; is the file system mounted?"
+        why = (
+            f"{theirs.parent} exists, but has no marker iosweep.json of ours; it is left alone."
+            " Choose another campaign name, or remove it yourself."
+        )
         missing = [r for r in rows if r["verdict"] == "missing"]
         assert {(r["transfer_size_bytes"], r["reasons"]) for r in missing} == {("8192", why)}
         assert why in (again.results / "report.html").read_text()
         assert "1 node: 1 point, 2 repetitions left" in again.left()["1-node"]
     finally:
-        shutil.move(again.target.with_name("away"), again.target)
+        shutil.rmtree(theirs.parent)
     again.tables()
     assert again.settled()
+
+
+def test_a_target_that_is_not_there_is_refused_before_anything_runs(again):
+    before = {f.name: f.stat().st_mtime_ns for f in again.results.iterdir()}
+    away = again.target.rename(again.target.with_name("tarket"))
+    try:
+        # what is measured needs no target
+        assert "Nothing to be done" in again.dry()
+        again.configure(axes={"transfer_size": ["4k", "8k", "16k"]})
+        lines = again.file.read_text().splitlines()
+        line = 1 + next(n for n, text in enumerate(lines) if text.startswith("  directory:"))
+        wrong = f'sweep.yaml:{line}: target.directory: "{again.target}" does not exist: {away.parent} is there, and has'
+        for options in (["-n"], []):
+            output = again.snakemake(*options, code=1)
+            assert f"{wrong} no `target`; did you mean {away}?\nnothing was run\n" in output
+            assert "Error" not in output and "File " not in output
+        assert {f.name: f.stat().st_mtime_ns for f in again.results.iterdir()} == before
+        again.snakemake("--unlock")
+    finally:
+        away.rename(again.target)
+    assert "measure 1 node: 1 point, 2 repetitions left" in again.dry()
 
 
 def test_an_invalid_point_shows_as_such_everywhere(tmp_path, fio):

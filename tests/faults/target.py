@@ -42,6 +42,12 @@ def another_file_system_there(case: Case) -> Happening:
     mounts.mount_image(case.mount)
 
 
+@fault(sweep=ONE, target={"type": "lustre"})
+def target_of_another_type(case: Case) -> Happening:
+    yield None
+    case.reset(target={"type": "ext4"})
+
+
 @fault(sweep=ONE, still=False)
 def target_is_a_file(case: Case) -> Happening:
     away = case.target.rename(case.mount / "away")

@@ -41,6 +41,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 #: What operations do, for a sentence.
 _WORDS = {
     "identify": "looking which file system it is",
+    "look": "looking whether it is there",
     "space": "reading its free space",
     "quota": "reading its quota",
     "state": "looking at the campaign's directory",

@@ -12,7 +12,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -181,12 +181,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from iosweep import config, forecast, pinning, plan, profile, show_plan
+    from iosweep import config, forecast, pinning, plan, profile, show_plan, target_look
     from iosweep.tools import tools
+    from iosweep.yamlfile import ConfigError
 
     configured = config.read(arguments.config)
     made = plan.make(configured)
-    forecast.refuse(made, configured)
+    problems = forecast.over_limits(made, configured)
+    if arguments.write and problems:
+        raise ConfigError(problems)
     try:
         where = show_plan.where(profile.read(arguments.profile) if arguments.profile else None, arguments.launcher)
     except profile.Unreadable as error:
@@ -222,7 +225,16 @@ def _plan(arguments: argparse.Namespace) -> int:
             print(f"# {point} r{repetition}{lacks.get(point) or each.get(point, '')}\n{shlex.join(argv)}")
     else:
         provider = configured.tools.provider or (profile.read(arguments.profile).tools if arguments.profile else "path")
-        return show_plan.table(made, where, show_plan.from_spack(configured) if provider == "spack" else None)
+        missed = None if where.site else target_look.problem(configured)
+        if missed and not where.told:
+            missed = replace(missed, message=f"{missed.message} (On a cluster: --profile profiles/slurm.)")
+        problems += [missed] if missed else []
+        from_spack = show_plan.from_spack(configured) if provider == "spack" else None
+        code = show_plan.table(made, where, from_spack, look=not missed)
+        if not problems:
+            return code
+    if problems:  # below the plan, so that it is seen what takes so much
+        raise ConfigError(problems)
     return 0
 
 

@@ -1,6 +1,7 @@
 """What the Snakefile asks, once, when it is parsed: the plan, what the store says is left, and the files of each rule.
 
-Looks at the results only, never at the target, and starts nothing: `snakemake -n` works anywhere.
+Looks at the results only: `snakemake -n` works anywhere. Where this machine is the one that measures, and something is
+left to measure, it also looks whether the target is there.
 """
 
 from __future__ import annotations
@@ -85,10 +86,12 @@ def load(
     only: str | None = None,
     site: submission.Site | None = None,
     provider: str = "path",
+    look: bool = False,
 ) -> Dag:
     """Plan a configuration and ask the store. Raises ConfigError.
 
     `site`: of the Slurm cluster that measures. `provider`: where tools come from if the configuration does not say it.
+    `look`: refuse a target that is not there; for a run, or `-n`, on the machine that measures.
     """
     if wrong := _working_directory(str(Path.cwd()), bool(site)):
         raise ConfigError([Problem(str(file), 1, "", wrong)])
@@ -111,7 +114,13 @@ def load(
             there = built.read(place.file)
         except built.Unusable as error:
             raise ConfigError([Problem(str(file), 1, "tools", str(error))]) from None
-    return _of(made, results, known[launcher], only, site, place, there)
+    found = _of(made, results, known[launcher], only, site, place, there)
+    if look and found.left:  # without that, the target is not needed
+        from iosweep import target_look
+
+        if missed := target_look.problem(configured):
+            raise ConfigError([missed])
+    return found
 
 
 def sent_files(awaited: Iterable[str]) -> tuple[Path | None, Path | None]:

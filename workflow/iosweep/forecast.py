@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from iosweep.plan import Plan, Point
 from iosweep.tools import FileSet, Step, tools
 from iosweep.units import human_count, human_duration, human_size
-from iosweep.yamlfile import ConfigError
+from iosweep.yamlfile import ConfigError, Problem
 
 if TYPE_CHECKING:
     from iosweep.config import Config
@@ -177,7 +177,13 @@ def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
 
 
 def refuse(plan: Plan, config: Config) -> None:
-    """Raise ConfigError if the limits do not allow a plan. (Space is compared where the target can be seen.)"""
+    """Raise ConfigError if the limits do not allow a plan."""
+    if problems := over_limits(plan, config):
+        raise ConfigError(problems)
+
+
+def over_limits(plan: Plan, config: Config) -> list[Problem]:
+    """Why the limits do not allow a plan. (Space is compared where the target can be seen.)"""
     cost = of(plan, {a.name: {p.id: p.repetitions.max for p in a.points} for a in plan.allocations})
     document = config.documents[0]
     problems = []
@@ -197,5 +203,4 @@ def refuse(plan: Plan, config: Config) -> None:
             " raise it, or measure less"
         )
         problems.append(document.problem(("limits", "time"), wrong))
-    if problems:
-        raise ConfigError(problems)
+    return problems

@@ -41,6 +41,9 @@ INHERIT = "inherit"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
+FSTYPE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
+
+
 def _schema(*patterns: tuple[str, str]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": kind} | ({"pattern": p} if p else {}) for kind, p in patterns]})
 
@@ -82,6 +85,12 @@ def _path(value: object) -> str:
             raise ValueError("starts with `~`, which is not expanded; write the path out")
         return value
     raise ValueError("not a path; write the directory as text, in quotes if it has special characters")
+
+
+def _fstype(value: object) -> str:
+    if isinstance(value, str) and re.fullmatch(FSTYPE_PATTERN, value):
+        return value
+    raise ValueError("not a type of a file system; write it as /proc/self/mountinfo does, for example lustre or wekafs")
 
 
 def _layout(value: object) -> list[str] | None:
@@ -173,6 +182,13 @@ class Target(Strict):
     directory: Annotated[str, BeforeValidator(_path)] = Field(
         description="A directory on it. Everything is written below `iosweep-<campaign>/` in there. A relative path"
         " counts from where snakemake is run."
+    )
+    type: Annotated[str, BeforeValidator(_fstype), _schema(("string", FSTYPE_PATTERN))] | None = Field(
+        None,
+        description="Type of its file system, as /proc/self/mountinfo names it: lustre, wekafs, gpfs, beegfs, nfs (also"
+        " nfs4), xfs ... (`glusterfs` is also fuse.glusterfs). A directory on another type, such as an empty mount"
+        " point, is refused by `iosweep plan` and `snakemake -n` on the machine that measures, and on every node before"
+        " anything is written. Default: any type.",
     )
     server_cache: (
         Annotated[int, BeforeValidator(units.parse_size), _schema(("integer", ""), ("string", units.SIZE_PATTERN))]

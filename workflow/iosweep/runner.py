@@ -230,6 +230,11 @@ def _measure(
             _finish(plan, store, agent, here, watcher, job)  # what is measured already needs no target
         return
     facts = _identified(agent, "the target", plan.target["directory"])
+    wanted = plan.target.get("type")
+    if wanted and not target.is_type(facts["fstype"], wanted):
+        # on every node: those that are not as the first one are refused by preflight.py
+        wrong = target.other_type(wanted, plan.target["directory"], facts)
+        raise Refusal(REFUSED, f"target.type: {wrong}", lasting=True)
     # not the fsid: of NFS, and of XFS on a device mapper, it may be another after each mount
     kept = Directory(plan, store, agent)
     own_name = filesystem.known_as(facts, kept.seen_as, kept.is_there())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import re
@@ -33,6 +34,8 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 TARGET = os.O_PATH | os.O_DIRECTORY
 #: A marker is far smaller; what is larger was not written by us.
 _MARKER_BYTES = 1 << 16
+#: Names of a directory among which the one that was meant is looked for.
+_MOST_NAMES = 10_000
 
 
 class Refused(Exception):
@@ -79,6 +82,45 @@ def identify(target: str) -> dict[str, Any]:
         "device": path.stat().st_dev,
         "writable": os.access(path, os.W_OK | os.X_OK),
     }
+
+
+def look(target: str) -> dict[str, Any]:
+    """What the name of a target leads to: {kind: directory, other or absent; fstype and mount of a directory}.
+
+    Of an absent one also {parent: the nearest directory that exists; lacks: what it does not have; names: what it has}.
+    """
+    path = Path(target).absolute()
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            return {"kind": "directory"} | {key: identify(target)[key] for key in ("fstype", "mount")}
+        return {"kind": "other"}
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    parent, lacks = path.parent, path.name
+    while not parent.is_dir():
+        parent, lacks = parent.parent, parent.name
+    try:
+        with os.scandir(parent) as entries:
+            names = [entry.name for entry in itertools.islice(entries, _MOST_NAMES)]
+    except PermissionError:
+        names = []
+    return {"kind": "absent", "parent": str(parent), "lacks": lacks, "names": names}
+
+
+def is_type(fstype: str, wanted: str) -> bool:
+    """Whether a mount's type is the one that a configuration names: `nfs` is nfs4, too; `x` is fuse.x, too. Pure."""
+    return fstype in (wanted, f"fuse.{wanted}") or (wanted, fstype) == ("nfs", "nfs4")
+
+
+def other_type(wanted: str, directory: str, seen: Mapping[str, Any]) -> str:
+    """That a target is on a file system of another type than target.type. Pure.
+
+    seen: what target.look or target.identify returned.
+    """
+    return (
+        f"`{wanted}` is expected, and {directory} is on `{seen['fstype']}` ({seen['mount']});"
+        " is the file system mounted?"
+    )
 
 
 def space(directory: str) -> dict[str, int]:
@@ -218,7 +260,9 @@ def state(directory: str, uuid: str, node: str = "", data: bool = True) -> str |
         os.close(handle)
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (identify, space, claim, owner_of, ours, state)}
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    f.__name__: f for f in (identify, look, space, claim, owner_of, ours, state)
+}
 
 
 def holds(facts: Mapping[str, Any], directory: str, results: Path) -> bool:

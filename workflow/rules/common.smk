@@ -73,12 +73,34 @@ def sayable(function, *arguments):
         raise WorkflowError(f"{error}\nnothing was run") from None
 
 
+def or_exit(function):
+    # A WorkflowError would be shown with the lines of this file that it went through.
+    try:
+        return function()
+    except WorkflowError as error:
+        sys.exit(str(error))
+
+
 def asked():
     # While a Snakefile is read, only the command line's function knows what is asked for.
     frame = sys._getframe()
     while frame and frame.f_code.co_name != "args_to_api":
         frame = frame.f_back
     return frame.f_locals.get("args") if frame else None
+
+
+# What Snakemake can be asked for beside a run. With -n what is left is shown.
+NO_RUN = """touch unlock lint list_rules list_target_rules print_compilation dag rulegraph filegraph d3dag
+    summary detailed_summary report containerize generate_unit_tests cleanup_metadata list_changes list_input_changes
+    list_params_changes list_untracked archive delete_all_output delete_temp_output""".split()
+
+
+def measures_here():
+    # Whether this machine measures, or with -n would measure: then the target has to be there.
+    args = asked()
+    if SITE or not workflow.is_main_process or not args or only_tools():
+        return False
+    return not any(getattr(args, key, None) for key in NO_RUN)
 
 
 def only_tools():
@@ -113,10 +135,12 @@ def campaign_now():
         )
         if plan_file:
             return sayable(dag.sent, plan_file, RESULTS, LAUNCHER, ONLY, SITE, tools)
-    return sayable(dag.load, CONFIG, RESULTS, LAUNCHER, ONLY, SITE, PROVIDER)
+    return sayable(
+        dag.load, CONFIG, RESULTS, LAUNCHER, ONLY, SITE, PROVIDER, measures_here()
+    )
 
 
-CAMPAIGN = campaign_now()
+CAMPAIGN = or_exit(campaign_now)
 STORE = Store(CAMPAIGN.results)
 TEXT = dag.Texts(CAMPAIGN)
 # Not a parameter: what was measured does not depend on it, and a run without it must not do anything again.

@@ -18,15 +18,10 @@ from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from snakemake_interface_logger_plugins.common import LogEvent
 
-# What Snakemake can be asked for beside a run.
-NO_RUN = """dryrun touch unlock lint list_rules list_target_rules print_compilation dag rulegraph filegraph d3dag
-    summary detailed_summary report containerize generate_unit_tests cleanup_metadata list_changes list_input_changes
-    list_params_changes list_untracked archive delete_all_output delete_temp_output""".split()
-
 
 def runs():
     args = asked()
-    return args and not any(getattr(args, key, None) for key in NO_RUN)
+    return args and not any(getattr(args, key, None) for key in ["dryrun", *NO_RUN])
 
 
 def wait_for_earlier_jobs():

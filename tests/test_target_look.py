@@ -1,0 +1,114 @@
+"""Whether the target is there, seen before anything is planned in detail or run."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from iosweep import agent, dag, target, target_look
+from iosweep.yamlfile import ConfigError
+from small import TEXT, problems, read
+
+
+def wrong(place: Path, directory: Path | str, more: str = "") -> str | None:
+    """What is wrong with a target, as `line: key: message`."""
+    text = TEXT.replace("{directory: /scratch/me}", f"{{directory: '{directory}', deadline: 30s{more}}}")
+    found = target_look.problem(read(place, text))
+    return str(found).replace(f"{place}/x.yaml:", "") if found else None
+
+
+def test_a_target_that_is_there(tmp_path: Path) -> None:
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "link").symlink_to("bench")
+    assert wrong(tmp_path, tmp_path / "bench") is None
+    assert wrong(tmp_path, tmp_path / "link") is None
+    assert list((tmp_path / "bench").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("scrtch/bench", "{place} is there, and has no `scrtch`; did you mean {place}/scratch/bench?"),
+        ("scratch/bnch", "{place}/scratch is there, and has no `bnch`; did you mean {place}/scratch/bench?"),
+        ("scratch/other", "{place}/scratch is there, and has no `other`; is the file system mounted?"),
+        ("file/below", "{place}/file is a symbolic link that leads nowhere, or is not a directory"),
+        ("dangling", "{place}/dangling is a symbolic link that leads nowhere, or is not a directory"),
+    ],
+)
+def test_a_target_that_is_not_there(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "scratch" / "bench").mkdir(parents=True)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    found = wrong(tmp_path, tmp_path / name)
+    expected = f'2: target.directory: "{tmp_path / name}" does not exist: {said.format(place=tmp_path)}'
+    assert found is not None and found.startswith(expected)
+
+
+def test_a_relative_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bench").mkdir()
+    assert wrong(tmp_path, "bench") is None
+    assert f"did you mean {tmp_path}/bench?" in (wrong(tmp_path, "bnch") or "")
+
+
+def test_a_target_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "is not a directory" in (wrong(tmp_path, tmp_path / "file") or "")
+
+
+def test_a_target_that_cannot_be_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    found = wrong(tmp_path, tmp_path / "loop")
+    assert found == (
+        f'2: target.directory: "{tmp_path}/loop" cannot be measured on: {os.strerror(40)}: {tmp_path}/loop'
+    )
+
+
+def test_a_target_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent.Agent, "argv", (sys.executable, "-c", "import time; time.sleep(600)"))
+    monkeypatch.setattr(target_look, "DEADLINE_S", 0.1)
+    found = wrong(tmp_path, tmp_path)
+    assert found is not None
+    assert "does not answer: no progress for 0.1 s while looking whether it is there" in found
+
+
+def test_a_target_of_another_type(tmp_path: Path) -> None:
+    there = str(target.identify(str(tmp_path))["fstype"])
+    assert wrong(tmp_path, tmp_path, f", type: {there}") is None
+    found = wrong(tmp_path, tmp_path, ", type: lustre")
+    assert found is not None
+    assert found.startswith(f"2: target.type: `lustre` is expected, and {tmp_path} is on `{there}` (")
+
+
+@pytest.mark.parametrize(
+    ("fstype", "wanted", "same"),
+    [
+        ("lustre", "lustre", True),
+        ("nfs4", "nfs", True),
+        ("nfs", "nfs4", False),
+        ("fuse.glusterfs", "glusterfs", True),
+        ("fuse.glusterfs", "fuse.glusterfs", True),
+        ("ext4", "lustre", False),
+        ("wekafs", "weka", False),
+    ],
+)
+def test_types(fstype: str, wanted: str, same: bool) -> None:
+    assert target.is_type(fstype, wanted) is same
+
+
+def test_what_is_no_type(tmp_path: Path) -> None:
+    text = TEXT.replace("me}", "me, type: 'a b'}")
+    assert problems(tmp_path, text) == [
+        '2: target.type: "a b" is not a type of a file system; write it as /proc/self/mountinfo does, for example'
+        " lustre or wekafs"
+    ]
+
+
+def test_the_workflow_looks_only_where_it_is_asked_to(tmp_path: Path) -> None:
+    read(tmp_path, TEXT)
+    file, results = tmp_path / "x.yaml", tmp_path / "results"
+    assert dag.load(file, results).left  # a login node need not have the target
+    with pytest.raises(ConfigError, match=r"target\.directory"):
+        dag.load(file, results, look=True)
+    assert not results.exists()
