@@ -65,6 +65,16 @@ def test_figures(
     assert (figures["tasks"], figures["label"]) == (2, "write")
 
 
+def test_writes_are_not_durable_where_ior_did_without_fsync() -> None:
+    wanted, stdout = step("seq_write"), streams("ior_seq_write_fpp")["stdout"]
+    line = b"WARNING: fsync() not supported in selected backend.  Using value of 0.\n"
+    verdict, reasons = judged(wanted, parsed("ior_seq_write_fpp", wanted, stdout=line + stdout))
+    assert verdict == "suspect"
+    assert reasons == [f"writes were not flushed inside the timing: {line.decode().strip()}"]
+    noted = parsed("ior_seq_write_fpp", wanted, stdout=b"WARNING: Backend returned error during statfs\n" + stdout)
+    assert judged(wanted, noted) == ("valid", [])
+
+
 @pytest.mark.parametrize("phase", ["seq_write", "seq_read", "rand_write", "rand_read"])
 def test_every_timed_phase_is_valid(phase: str) -> None:
     wanted = step(phase)

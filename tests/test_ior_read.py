@@ -17,16 +17,24 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ior_samples import EXPECTED, Bad, Good
+from ior_samples import EXPECTED, Bad, Doubtful, Good
 from iosweep.columns import COLUMNS
 from iosweep.tools import Reading
-from readings import texts
+from readings import measured, refuses, texts
 
 _module = import_module("iosweep.tools.ior.read")
 read, summary = _module.read, _module.summary
 
 SAMPLES = Path(__file__).resolve().parent.parent / "workflow/iosweep/tools/ior/samples"
 MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def _however_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The samples are runs of milliseconds; tests/test_ior_severity.py has tests of what that says."""
+    monkeypatch.setattr(_module, "too_short", lambda runtime_s, clock_s: None)
+
+
 Row = Mapping[str, Any]
 
 
@@ -82,7 +90,8 @@ def test_sample(sample: Sample) -> None:
     expected = EXPECTED[sample.version, sample.name]
     reading = sample.read()
     if isinstance(expected, Bad):
-        assert not reading.rows
+        verdicts = {reading.verdict(index) for index, _ in enumerate(reading.rows)}
+        assert verdicts == {"suspect"} if isinstance(expected, Doubtful) else not measured(reading)
         for reason in expected.reasons:
             assert any(reason in problem for problem in texts(reading)), (reason, texts(reading))
         return
@@ -231,7 +240,7 @@ def test_each_file_alone_says_the_same_or_why_not(sample: Sample) -> None:
 def test_a_stonewalled_csv_alone_cannot_be_judged() -> None:
     content = _files("main", "stonewall_D1_wearout_CSV")["stonewall_D1_wearout_CSV.summary.csv"]
     reading = read({"x.csv": content}, 0)
-    assert not reading.rows
+    assert not measured(reading)
     assert "no whole number of blocks" in texts(reading)[0]
 
 
@@ -249,7 +258,7 @@ def test_two_files_of_one_run_give_the_more_precise_figures_and_must_agree() -> 
     assert reading.version == "4.1.0+dev"
     for old, new in ((b"185.6148", b"185.7148"), (b",2,0\nread", b",3,0\nread"), (b"0.0082", b"0.0092")):
         reading = read({"ior.out": table, "ior.csv": csv_of_it.replace(old, new)}, 0)
-        assert not reading.rows
+        assert not measured(reading)
         assert texts(reading)
     other = _files("main", "verbose_v2_stdout")["verbose_v2_stdout.out"]
     assert not read({"ior.out": other, "ior.csv": csv_of_it}, 0).rows
@@ -266,13 +275,24 @@ def test_several_runs_in_one_log_are_kept_apart() -> None:
     assert [row["tool_version"] for row in reading.rows] == ["3.3.0"] * 6 + ["4.0.0"] * 6 + ["4.1.0+dev"] * 6
     cut = tables[1][: tables[1].index(b"Max Write") - 200]
     reading = read({"log": tables[0] + cut + tables[2]}, None)
-    assert [row["tool_version"] for row in reading.rows] == ["3.3.0"] * 6 + ["4.1.0+dev"] * 6
+    assert [row["tool_version"] for row in reading.rows] == ["3.3.0"] * 6 + ["4.0.0"] * 5 + ["4.1.0+dev"] * 6
     assert texts(reading) == ["log, run 2: read of iteration 2 is missing (3 repetitions of write and read)"]
     said = tables[1].replace(b"Commencing read", b"WARNING: fsync(3) failed\nCommencing read")
     reading = read({"log": tables[0] + said + tables[2]}, None)
     assert [row["tool_version"] for row in reading.rows] == ["3.3.0"] * 6 + ["4.1.0+dev"] * 6
-    between = tables[0] + b"WARNING: inconsistent file size by different tasks\n" + tables[1] + tables[2]
-    assert [row["tool_version"] for row in read({"log": between}, None).rows] == ["4.1.0+dev"] * 6
+    # the first run printed `Finished`: only what says how processes ended is of that run
+    for line, verdicts in (
+        (b"WARNING: inconsistent file size by different tasks\n", ["valid"] * 6 + ["suspect"] * 6 + ["valid"] * 6),
+        (b"srun: error: n1: task 3: Killed\n", ["valid"] * 12),
+    ):
+        reading = read({"log": tables[0] + line + tables[1] + tables[2]}, None)
+        assert [reading.verdict(index) for index, _ in enumerate(reading.rows)] == verdicts
+    assert [row["tool_version"] for row in reading.rows] == ["4.0.0"] * 6 + ["4.1.0+dev"] * 6
+    # a table that was cut before its first row was ended by what follows it
+    early = tables[1][: tables[1].index(b"Commencing write")]
+    reading = read({"log": tables[0] + early + b"ERROR: cannot open file\n" + tables[2]}, None)
+    assert [row["tool_version"] for row in reading.rows] == ["3.3.0"] * 6 + ["4.1.0+dev"] * 6
+    assert "log, run 2: IOR or MPI says: ERROR: cannot open file" in texts(reading)
     json_runs = [_files(v, "mpiio_coll_JSON")["mpiio_coll_JSON.summary.json"] for v in ("3.3.0", "4.0.0")]
     reading = read({"log": b"noise of MPI\n" + json_runs[0] + b"noise\n" + json_runs[1] + tables[2]}, None)
     assert [row["tool_version"] for row in reading.rows] == ["3.3.0"] * 6 + ["4.0.0"] * 6 + ["4.1.0+dev"] * 6
@@ -296,9 +316,9 @@ def test_the_tests_of_a_script_are_runs_of_their_own() -> None:
     assert len(reading.rows) == 12
     assert {row["tool_version"] for row in reading.rows} == {"4.0.0"}
     reading = read({"out": whole.replace("34686", "34786").encode()}, 0)  # of both: each is judged
-    assert not reading.rows
+    assert [row["label"] for row in measured(reading)] == ["write"] * 6
     reading = read({"out": (table[:end] + second.replace("34686", "34786") + table[end:]).encode()}, 0)
-    assert len(reading.rows) == 6
+    assert len(measured(reading)) == 11
 
 
 def test_a_log_that_ends_after_its_table_is_whole() -> None:
@@ -328,7 +348,7 @@ def test_tables_without_iops_and_latency_and_with_lines_in_between_are_read() ->
 def test_details_of_ranks_are_refused_and_the_summary_beside_them_read(version: str) -> None:
     details = (SAMPLES / version / "rankdetails.csv").read_bytes()
     reading = read({"rankdetails.csv": details}, 0)
-    assert not reading.rows
+    assert not measured(reading)
     assert "rankdetails.csv holds the times of single ranks" in texts(reading)[0]
     reading = read({"rankdetails.csv": details, **_files(version, "rankdetails")}, 0)
     assert len(reading.rows) == 6
@@ -348,8 +368,7 @@ def test_details_of_ranks_are_refused_and_the_summary_beside_them_read(version: 
 )
 def test_what_is_no_result_of_ior_is_refused_with_what_it_is(content: bytes, why: str) -> None:
     reading = read({"file": content}, 0)
-    assert not reading.rows
-    assert any(why in problem for problem in texts(reading)), texts(reading)
+    assert refuses(reading, why), reading
 
 
 # -- what makes a run bad -------------------------------------------------------------------------------------------
@@ -361,9 +380,6 @@ def test_what_is_no_result_of_ior_is_refused_with_what_it_is(content: bytes, why
         "WARNING: fsync(12) failed",
         "WARNING: Incorrect data on write (3 errors found).",
         "WARNING: incorrect data on read (3 errors found).",
-        "WARNING: task 3, partial read(), 4096 of 1048576 bytes at offset 0",
-        "WARNING: inconsistent file size by different tasks.",
-        "WARNING: Could not read back the stonewalling status from the file!",
         "ERROR: cannot open file, (aiori-POSIX.c:1)",
         "could not create directory",
         "Unable to create test directory /x",
@@ -381,8 +397,38 @@ def test_a_line_that_says_so_makes_a_clean_table_bad(line: str) -> None:
     assert not texts(read(files, 0))
     for where in (out, "stderr"):
         reading = read({**files, where: files.get(where, b"") + line.encode() + b"\n"}, 0)
-        assert not reading.rows
+        assert not measured(reading)
         assert any(line[:30] in problem for problem in texts(reading))
+
+
+@pytest.mark.parametrize(
+    ("line", "severity"),
+    [
+        ("WARNING: task 3, partial read(), 4096 of 1048576 bytes at offset 0", "suspect"),
+        ("WARNING: inconsistent file size by different tasks.", "suspect"),
+        ("[E 12:00:00.000000] io_callback: I/O error occurred", "suspect"),
+        ("transport: 3 requests failed and were sent again", "suspect"),
+        ("WARNING: Could not read back the stonewalling status from the file!", "note"),
+        ("WARNING: could not read stonewall status file", "note"),
+        ("WARNING: Backend returned error during statfs", "note"),
+        ('srun: error: Ignoring conflicting option "a" in plugin "b"', "note"),
+        ("srun: error: SOME_DEBUG=often invalid. ignoring...", "note"),
+        ("WARNING: There was an error initializing an OpenFabrics device.", "note"),
+        ('[n1:1] Set MCA parameter "a" to 0 to see all help / error messages', "note"),
+        ("ior WARNING: fsync() only available in POSIX/MMAP.  Using value of 0.", "note"),
+    ],
+)
+def test_what_a_line_says_against_the_figures(line: str, severity: str) -> None:
+    files = _files("4.0.0", "posix_shared_seq_1m_np2_i3_CSV")
+    out = next(name for name in files if name.endswith(".out"))
+    for where in (out, "stderr"):
+        reading = read({**files, where: files.get(where, b"") + (line + "\n").encode() * 10}, 0)
+        assert len(measured(reading)) == 6
+        (problem,) = reading.problems
+        assert (problem.severity, problem.row) == (severity, None)
+        assert line in problem.text and "(and 9 more)" in problem.text
+        verdict = "suspect" if severity == "suspect" else "valid"
+        assert {reading.verdict(index) for index in range(6)} == {verdict}
 
 
 @pytest.mark.parametrize(
@@ -413,22 +459,22 @@ _LIMIT = "WARNING: Maybe caused by deadlineForStonewalling\n"
 
 
 @pytest.mark.parametrize(
-    ("access", "stat", "moved", "limit", "good"),
+    ("access", "stat", "moved", "limit", "verdict"),
     [
-        ("read", 67108864, 33554432, True, True),  # a complete file, ended by -D
-        ("read", 33554432, 33554432, True, True),  # what a stonewalled write left, with its status file
-        ("read", 20971520, 33554432, True, False),  # beyond what is allocated
-        ("read", 50331648, 33554432, True, False),  # a file with holes
-        ("read", 67108864, 134217728, True, True),  # minTimeDuration: round and round
-        ("write", 33554432, 33554432, True, True),
-        ("write", 20971520, 33554432, True, False),
-        ("write", 67108864, 33554432, False, False),  # no limit, and yet not all
-        ("read", 134217728, 67108864, False, True),  # a part of a larger file
-        ("read", 50331648, 67108864, False, False),
+        ("read", 67108864, 33554432, True, "valid"),  # a complete file, ended by -D
+        ("read", 33554432, 33554432, True, "valid"),  # what a stonewalled write left, with its status file
+        ("read", 20971520, 33554432, True, "invalid"),  # beyond what is allocated
+        ("read", 50331648, 33554432, True, "invalid"),  # a file with holes
+        ("read", 67108864, 134217728, True, "valid"),  # minTimeDuration: round and round
+        ("write", 33554432, 33554432, True, "valid"),
+        ("write", 20971520, 33554432, True, "suspect"),  # clients that cache sizes
+        ("write", 67108864, 33554432, False, "invalid"),  # no limit, and yet not all
+        ("read", 134217728, 67108864, False, "valid"),  # a part of a larger file
+        ("read", 50331648, 67108864, False, "suspect"),
     ],
 )
 def test_what_ior_moved_decides_whether_a_figure_is_true(
-    access: str, stat: int, moved: int, limit: bool, good: bool
+    access: str, stat: int, moved: int, limit: bool, verdict: str
 ) -> None:
     table = (
         "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter\n"
@@ -437,7 +483,11 @@ def test_what_ior_moved_decides_whether_a_figure_is_true(
     )
     log = "Writing output to x\n" + _BLOCK.format(67108864, stat, moved) + _LIMIT * limit
     reading = read({"x": table.encode(), "out": log.encode()}, 0)
-    assert bool(reading.rows) == good == (not texts(reading)), texts(reading)
+    assert len(reading.rows) == 1
+    assert reading.verdict(0) == verdict, reading.problems
+    assert bool(texts(reading)) == (verdict != "valid")
+    good = verdict != "invalid"
+    assert ("bandwidth_bytes_per_s" in reading.rows[0]) == good
     if good:
         assert reading.rows[0]["bytes_written" if access == "write" else "bytes_read"] == moved
     doubled = read({"x": table.encode(), "out": (log + _BLOCK.format(67108864, stat, moved)).encode()}, 0)
@@ -474,8 +524,7 @@ def test_what_is_said_twice_must_agree(old: str, new: str, why: str) -> None:
     table = _files("4.0.0", "verbose_v2_stdout")["verbose_v2_stdout.out"].decode()
     assert old in table
     reading = read({"out": table.replace(old, new, 1).encode()}, 0)
-    assert not reading.rows
-    assert any(why in problem for problem in texts(reading)), texts(reading)
+    assert refuses(reading, why), reading
 
 
 # -- 3.0 and 3.1 ----------------------------------------------------------------------------------------------------
@@ -525,11 +574,11 @@ def test_the_tests_of_a_script_of_the_old_layout_are_runs_of_their_own(version: 
     assert [row["repetition"] for row in rows] == [1, 1, 2, 2] * 2
     start, second = text[: text.index("Test 1")], text[text.index("Test 1") :]
     reading = read({"out": (start + re.sub(r"Max Read: +\d", "Max Read:  9", second)).encode()}, 0)
-    assert [row["transfer_size_bytes"] for row in reading.rows] == [1048576] * 4
+    assert [(row["transfer_size_bytes"], row["label"]) for row in measured(reading)[4:]] == [(524288, "write")] * 2
     assert "run 2: the summary's maximum of read" in texts(reading)[0]
     for wrong in ("Test 0 started", "Test 2 started"):
         reading = read({"out": text.replace("Test 1 started", wrong).encode()}, 0)
-        assert not reading.rows
+        assert not measured(reading)
         assert "starts within test 0" in " ".join(texts(reading))
 
 
@@ -576,8 +625,7 @@ def test_what_is_said_twice_in_the_old_layout_must_agree(old: str, new: str, why
     files = {name: content.decode() for name, content in _files("3.1.0", "verbose_v2").items()}
     assert sum(old in content for content in files.values()) == 1
     reading = read({name: content.replace(old, new, 1).encode() for name, content in files.items()}, 0)
-    assert not reading.rows
-    assert any(why in problem for problem in texts(reading)), texts(reading)
+    assert refuses(reading, why), reading
 
 
 @pytest.mark.parametrize(
@@ -622,7 +670,7 @@ def test_an_indented_log_says_the_same(version: str, indentation: str) -> None:
 def test_a_table_without_options_is_of_an_unknown_run() -> None:
     text = _old("4.0.0", "verbose_v2_stdout")
     reading = read({"out": text[text.index("access    bw") : text.index("Max Write")].encode()}, 0)
-    assert not reading.rows
+    assert not measured(reading)
     assert "without the options" in texts(reading)[0]
 
 
@@ -646,8 +694,7 @@ def test_impossible_rows_of_csv(old: str, new: str, why: str) -> None:
     text = _files("4.0.0", "posix_shared_seq_1m_np2_i3_CSV")[name].decode()
     assert text.count(old) == 6
     reading = read({name: text.replace(old, new).encode()}, 0)
-    assert not reading.rows
-    assert any(why in problem for problem in texts(reading)), texts(reading)
+    assert refuses(reading, why), reading
 
 
 @pytest.mark.parametrize(
@@ -669,8 +716,7 @@ def test_impossible_numbers_in_all_layouts(sample: str, old: str, new: str, why:
     text = content.decode().partition("Summary of all")[0]  # where a table is told by its options alone
     assert old in text
     reading = read({name: text.replace(old, new).encode()}, 0)
-    assert not reading.rows
-    assert any(why in problem for problem in texts(reading)), texts(reading)
+    assert refuses(reading, why), reading
 
 
 _NINES = tuple("9" * length for length in (18, 19, 20, 30, 300, 400, 5000))
@@ -700,7 +746,7 @@ def test_a_total_that_is_no_figure_is_a_damaged_line() -> None:
     text = _old("4.0.0", "verbose_v2_stdout")
     for figure in ("10000000000000000000.35", "9" * 5000 + ".1"):
         reading = read({"out": re.sub(r"(Max Write: +)[\d.]+", rf"\g<1>{figure}", text).encode()}, 0)
-        assert not reading.rows
+        assert not measured(reading)
         assert any("a damaged line of the summary: Max Write" in problem for problem in texts(reading))
 
 
@@ -732,7 +778,7 @@ def test_a_copy_of_a_part_is_of_no_run(version: str, name: str) -> None:
         "JSON": lambda: text + text.replace('"Version": "4.0.0"', '"Version": "4.0.1"'),
     }.get(name.rpartition("_")[2], lambda: text + text.replace("IOR-" + version, "IOR-3.2.0"))()
     reading = read({file: changed.encode()}, 0)
-    assert not reading.rows
+    assert not measured(reading)
     assert "has the very figures of run" in " ".join(texts(reading))
 
 
@@ -816,8 +862,7 @@ def test_what_is_said_twice_in_json_must_agree(old: str, new: str, why: str) -> 
     document = _files("4.0.0", "mpiio_coll_JSON")["mpiio_coll_JSON.summary.json"].decode()
     assert old in document
     reading = read({"json": document.replace(old, new, 1).encode()}, 0)
-    assert not reading.rows
-    assert any(why in problem for problem in texts(reading)), texts(reading)
+    assert refuses(reading, why), reading
 
 
 def test_with_one_iteration_the_summary_has_more_digits_than_the_table() -> None:
@@ -859,7 +904,7 @@ def test_rows_inside_of_a_damaged_json_are_of_no_run() -> None:
         at = document.index(start)
         for beginning in (document[:at], document[2:at]):  # with its brace and without
             reading = read({"json": (beginning + foreign + document[at:]).encode()}, 0)
-            assert not reading.rows
+            assert not measured(reading)
             assert "the JSON is damaged" in texts(reading)[0]
 
 
@@ -868,7 +913,7 @@ def test_warnings_in_another_file_must_be_of_the_one_run() -> None:
     log = ("Writing output to x\n" + _BLOCK.format(8388608, 8388608, 8388608) + _LIMIT).encode()
     assert len(read({"x.csv": rows, "out": log}, 0).rows) == 2
     reading = read({"x.csv": rows + rows, "out": log}, 0)
-    assert not reading.rows
+    assert not measured(reading)
     assert any("do not say of which run" in problem for problem in texts(reading))
 
 
@@ -905,10 +950,11 @@ def test_summary_of_a_run_bounded_by_time_has_the_bytes_that_were_moved() -> Non
     assert run.results[0].bytes_moved == 2000 * MIB
     assert run.stonewall_s == 2
     alone = read({"summary.json": bounded.encode()}, None)
-    assert not alone.rows
+    assert alone.verdict(0) == "suspect"
     assert any("only IOR's messages tell" in problem for problem in texts(alone))
-    assert summary(bounded.encode(), b"").problems  # 1000 MiB/s x 2 s are not 8 MiB
-    assert summary(bounded.encode(), _BLOCK.format(8388608, 4194304, 2000 * MIB).encode()).problems
+    for said in (b"", _BLOCK.format(8388608, 4194304, 2000 * MIB).encode()):  # 1000 MiB/s x 2 s are not 8 MiB
+        run = summary(bounded.encode(), said)
+        assert not run.problems and {remark.severity for remark in run.remarks} >= {"suspect" if said else "invalid"}
     assert summary(bounded.encode(), (moved + "WARNING: Incorrect data on read (1 errors found).").encode()).problems
     assert summary(bounded.encode()[:-300], moved.encode()).problems == ("the JSON is cut: the run did not end",)
     assert summary(b"", b"ERROR: x").problems == ("the summary is empty", "IOR or MPI says: ERROR: x")

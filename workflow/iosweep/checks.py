@@ -16,7 +16,7 @@ from iosweep.causes import Cause, cause
 from iosweep.columns import REASONS
 from iosweep.plan import Point
 from iosweep.process import MOST_BYTES
-from iosweep.tools import Parsed, Phase, tools
+from iosweep.tools import CLOCK_S, LEAST_RUNTIME_S, LEAST_TICKS, Parsed, Phase, tools
 from iosweep.units import human_count, human_duration, human_size, printable, shortened
 
 Outcome = Literal["pass", "fail", "not checked", "not applicable"]
@@ -86,14 +86,10 @@ CHECKS: list[Check] = []
 OTHER_LOAD = 0.25
 #: The tool must run for at least, and at most, so much of the time asked for (fio, 60 s: 0.98 to 1.05).
 SHORTEST, LONGEST, SLACK_S = 0.98, 1.05, 0.1
-#: Figures of shorter runs rest on too few ticks of the tool's clock, which is fio's where the tool does not say.
-LEAST_TICKS, CLOCK_S = 20, 0.001
 #: Signals that others send; those of a crash come again.
 FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 #: So much may the nodes' own rates add up to above the rate of all.
 WINDOW = 0.02
-#: A scheduler's tick is 1 to 10 ms.
-LEAST_RUNTIME_S = 0.02
 
 
 def check(severity: Severity, doc: str) -> Callable[[Callable[[Seen], Finding]], Callable[[Seen], Finding]]:

@@ -156,6 +156,13 @@ class Parsed:
     problems: Sequence[str] = ()
 
 
+#: Resolution of a tool's clock in seconds, where the tool does not say.
+CLOCK_S = 0.001
+#: Figures of runs with fewer ticks of the tool's clock are wrong.
+LEAST_TICKS = 20
+#: Figures of shorter runs are mostly barriers and ticks of the scheduler, which are 1 to 10 ms.
+LEAST_RUNTIME_S = 0.02
+
 ProblemSeverity = Literal["invalid", "suspect", "note"]
 
 
@@ -192,6 +199,16 @@ class Reading:
         """The verdict on the row with this index: the worst that its own problems and those of all rows say."""
         found = {p.severity for p in self.problems if p.row == row or (p.row is None and p.severity != "invalid")}
         return "invalid" if "invalid" in found else "suspect" if "suspect" in found else "valid"
+
+
+def too_short(runtime_s: float, clock_s: float) -> ProblemSeverity | None:
+    """What the length of a run says against its rates, by the thresholds of the checks `duration` and `long_enough`.
+
+    None where the run was long enough.
+    """
+    if runtime_s < LEAST_TICKS * clock_s:
+        return "invalid"
+    return "suspect" if runtime_s < LEAST_RUNTIME_S else None
 
 
 class ClientServer(Protocol):
@@ -270,7 +287,7 @@ class Tool(Protocol):
 def tools() -> dict[str, Tool]:
     """All tools by name, found by their folders."""
     found: dict[str, Tool] = {}
-    for module in pkgutil.iter_modules(__path__):
+    for module in (module for module in pkgutil.iter_modules(__path__) if module.ispkg):
         tool: Tool = importlib.import_module(f"{__name__}.{module.name}").TOOL
         found[tool.name] = tool
     return dict(sorted(found.items()))

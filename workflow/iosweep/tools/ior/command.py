@@ -39,7 +39,7 @@ def _whole(digits: str) -> int:
 class Command:
     """Options of a command line. `certain` is false where a script (-f) may say otherwise: then it tells nothing."""
 
-    flags: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()  # letters, and `zz` for a second z
     values: dict[str, str] = field(default_factory=dict)  # letters, and lower-case names of -O and --name=value
     certain: bool = True
     old: bool = False  # of IOR 3.1 or earlier
@@ -81,6 +81,8 @@ def parse(line: str | None, old: bool = False) -> Command | None:
             if name[0] in _WITH_VALUE:
                 _value(name[0], name[1:] or value or (words.popleft() if words else ""), values)
             elif value != "0":
+                if name.count("z") + ("z" in flags) > 1:  # -z -z draws offsets within the size that the files have
+                    flags.add("zz")
                 flags |= set(name)
     return Command(frozenset(flags), values, certain="f" not in values, old=old)
 

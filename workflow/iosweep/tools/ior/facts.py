@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from iosweep.tools.ior import command as command_line
 from iosweep.tools.ior.command import Command, number, size
-from iosweep.tools.ior.run import MIXED, OPERATIONS, Printed, Run
+from iosweep.tools.ior.run import MIXED, OPERATIONS, Printed, Run, same_in_64_bits
 
 T = TypeVar("T")
 
@@ -70,6 +70,7 @@ def derive(run: Run) -> Run:
         operations = tuple(name for name in OPERATIONS if wanted[name])
     stonewall = number(run.parameters.get("deadlineForStonewall")) or number(run.options.get("stonewallingTime"))
     o_direct = fsync = None
+    status_file, within_file = False, (number(run.parameters.get("randomOffset")) or 0) > 1
     if asked and asked.certain:
         if repetitions is None:
             repetitions = number(asked.values.get("i", "1"))
@@ -82,12 +83,16 @@ def derive(run: Run) -> Run:
         transfer = size(asked.values.get("t")) if transfer is None else transfer
         if api in (None, "POSIX"):
             o_direct = asked.on("B", "useO_DIRECT") or asked.on("B", "posix.odirect")
+        status_file = bool(asked.values.get("stonewallingstatusfile"))
+        within_file = within_file or "zz" in asked.flags
         problems += _asked(asked, tasks)
     aggregate = size(run.options.get("aggregate filesize"))
     if segments is None and aggregate and block and tasks and not aggregate % (block * tasks):
         segments = aggregate // (block * tasks)  # 3.1 and earlier tell them with -v or in the summary only
     if "fsync" in run.parameters:
         fsync = _flag(run.parameters["fsync"])
+    fsync = False if "fsync" in run.off else fsync
+    o_direct = False if "o_direct" in run.off else o_direct
     if "1" in (run.options.get("dryRun"), run.parameters.get("dryRun")):
         problems.append("a dry run: nothing was measured")
     threads = number(run.notes.get("threads"))
@@ -97,6 +102,7 @@ def derive(run: Run) -> Run:
         nodes=agreed("nodes", counts("nodes", "nodes")), repetitions=repetitions, segments=segments,
         block_bytes=block, transfer_bytes=transfer, file_per_process=file_per_process, collective=collective,
         random=random, o_direct=o_direct, fsync=fsync, stonewall_s=stonewall, operations=operations,
+        status_file=status_file, within_file=within_file,
     )  # fmt: skip
     return replace(derived, problems=run.problems + tuple(problems) + tuple(_expected(derived)))
 
@@ -157,6 +163,6 @@ def _expected(run: Run) -> list[str]:
     aggregate = size(run.options.get("aggregate filesize"))
     parts = (run.block_bytes, run.segments, run.tasks)
     product = math.prod(part or 0 for part in parts)
-    if aggregate and product and aggregate != product:
+    if aggregate and product and not same_in_64_bits(aggregate, product):
         problems.append(f"aggregate file size: told as {aggregate}, block x segments x tasks is {product}")
     return list(dict.fromkeys(problems))

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from iosweep.tools import ProblemSeverity
 from iosweep.tools.ior.facts import time_bounded
-from iosweep.tools.ior.run import LARGEST, MIXED, OPERATIONS, Moved, Printed, Result, Run
+from iosweep.tools.ior.run import LARGEST, MIXED, OPERATIONS, Moved, Printed, Remark, Result, Run, same_in_64_bits
 
 _SLACK = 1e-9  # of floating point; the printed digits' own error is far above it
 Range = tuple[float, float]
@@ -23,19 +25,38 @@ def judge(run: Run, moved: Sequence[Moved]) -> Run:
 
     `moved`: IOR's warnings on this run, in order.
     """
-    problems = _complete(run)
+    problems, remarks = _complete(run)
     bounded = time_bounded(run)
     run, unclaimed = _attach(run, moved)
     if unclaimed and run.results:
         problems.append(f"{unclaimed} warnings on the bytes moved belong to no result")
-    results = _bytes(run, bounded, problems)
+    results = _bytes(run, bounded, remarks)
     problems += _possible(run, results)
     problems += [] if bounded else _whole_blocks(run, results)
     for result in results:
-        problems += _consistent(run, result)
-    problems += _totals(run, results)
+        remarks += [Remark("invalid", text, _key(result)) for text in _consistent(run, result)]
+    problems += _totals(run, results, remarks)
     results = _best(run, results)
-    return replace(run, results=tuple(results), problems=tuple(dict.fromkeys((*run.problems, *problems))))
+    return replace(
+        run, results=tuple(results), problems=tuple(dict.fromkeys((*run.problems, *problems))),
+        remarks=tuple(dict.fromkeys((*run.remarks, *remarks))),
+    )  # fmt: skip
+
+
+#: Columns of a row that say what ran; all others are figures.
+_IDENTITY = frozenset((
+    "tool", "tool_version", "label", "repetition", "phase", "kind", "metric", "nodes", "threads_per_node", "tasks",
+    "transfer_size_bytes", "o_direct", "fsync", "api", "file_per_process", "collective",
+))  # fmt: skip
+
+
+def without_figures(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row without what cannot be trusted where one of its figures cannot."""
+    return {name: value for name, value in row.items() if name in _IDENTITY}
+
+
+def _key(result: Result) -> tuple[str, int]:
+    return result.access, result.iteration
 
 
 def _name(result: Result) -> str:
@@ -57,12 +78,12 @@ def _within(value: float, allowed: Range) -> bool:
     return allowed[0] <= value <= allowed[1]
 
 
-def _complete(run: Run) -> list[str]:
-    """Every operation of every iteration once, in IOR's order."""
+def _complete(run: Run) -> tuple[list[str], list[Remark]]:
+    """Every operation of every iteration once, in IOR's order. A row that is missing says nothing against others."""
     if not run.results:
-        return [] if run.problems else ["no results"]
+        return [] if run.problems else ["no results"], []
     if run.layout == "notes":  # one row is taken over from each run (its last); the rest is not there
-        return []
+        return [], []
     found = [(result.access, result.iteration) for result in run.results]
     names = run.operations or tuple(name for name in OPERATIONS if any(access == name for access, _ in found))
     last = max(iteration for _, iteration in found)
@@ -70,18 +91,20 @@ def _complete(run: Run) -> list[str]:
     # one more than there can be: then one of these is missing
     expected = [(access, i) for i in range(min(iterations, len(found) + 1)) for access in names]
     if found == expected:
-        return []
+        return [], []
     counts = Counter(found)
     told = "" if run.repetitions is None else f" ({run.repetitions} repetitions of {' and '.join(names)})"
     for (access, iteration), count in counts.items():
         if count > 1:
-            return [f"{access} of iteration {iteration} is there more than once: {MIXED}"]
+            return [f"{access} of iteration {iteration} is there more than once: {MIXED}"], []
         if access not in names or iteration >= iterations:
-            return [f"{access} of iteration {iteration} was not asked for{told}: {MIXED}"]
+            return [f"{access} of iteration {iteration} was not asked for{told}: {MIXED}"], []
     for access, iteration in expected:
         if (access, iteration) not in counts:
-            return [f"{access} of iteration {iteration} is missing{told}"]
-    return [f"the results are out of order: {MIXED}"]
+            missing = f"{access} of iteration {iteration} is missing{told}"
+            in_order = found == [one for one in expected if one in counts]
+            return ([], [Remark("invalid", missing)]) if in_order else ([missing], [])
+    return [f"the results are out of order: {MIXED}"], []
 
 
 def _expected(run: Run) -> int | None:
@@ -106,7 +129,7 @@ def _attach(run: Run, moved: Sequence[Moved]) -> tuple[Run, int]:
     return replace(run, results=tuple(results)), len(queue)
 
 
-def _bytes(run: Run, bounded: bool, problems: list[str]) -> list[Result]:
+def _bytes(run: Run, bounded: bool, remarks: list[Remark]) -> list[Result]:
     """The rows with their exact bytes where they are told."""
     expected = _expected(run)
     told = _told(run)
@@ -114,15 +137,13 @@ def _bytes(run: Run, bounded: bool, problems: list[str]) -> list[Result]:
     for result in run.results:
         moved = expected
         if result.moved:
-            problems += _moved(bounded, result, result.moved, expected)
+            remarks += _moved(run, bounded, result, result.moved, expected)
             moved = result.moved.moved
         elif bounded and not run.log_seen:  # with a log, and no warning in it: as many as expected
             moved = told.get(result.access) if result.iteration == 0 else None
             if result.access == "read":
-                problems.append(
-                    f"{_name(result)} was bounded by time: only IOR's messages tell whether it read beyond what is"
-                    " allocated"
-                )
+                text = "was bounded by time: only IOR's messages tell whether it read beyond what is allocated"
+                remarks.append(Remark("suspect", f"{_name(result)} {text}", _key(result)))
         results.append(replace(result, bytes_moved=moved))
     return results
 
@@ -156,26 +177,35 @@ def _possible(run: Run, results: Sequence[Result]) -> list[str]:
     return problems + [f"{name}: beyond 64 bits" for name, value in counts.items() if value and abs(value) > LARGEST]
 
 
-def _moved(bounded: bool, result: Result, moved: Moved, expected: int | None) -> list[str]:
-    """What IOR's warning says about a row."""
-    problems = []
-    where = _name(result)
-    if expected is not None and moved.expected != expected:
-        problems.append(f"{where}: IOR expected {moved.expected} bytes, block x segments x tasks is {expected}")
-    if not (moved.stonewalled or bounded):
-        if moved.moved != moved.expected:
-            problems.append(f"{where}: {moved.moved} of {moved.expected} bytes were moved, and no time limit says why")
-        elif moved.stat < moved.moved:
-            problems.append(f"{where}: {moved.moved} bytes were moved, but the files have {moved.stat}")
-    elif result.access == "read" and moved.stat != moved.moved and moved.stat < moved.expected:
+def _moved(run: Run, bounded: bool, result: Result, moved: Moved, expected: int | None) -> list[Remark]:
+    """What IOR's warning says about a row.
+
+    Random offsets within the files' real size (-z -z) reach nothing beyond it, and what IOR then expects is another
+    figure. A status file bounds reads by what was written.
+    """
+    found: list[tuple[ProblemSeverity, str]] = []
+    limited = moved.stonewalled or bounded or run.within_file
+    if expected is not None and not same_in_64_bits(moved.expected, expected) and not run.within_file:
+        found.append(("invalid", f": IOR expected {moved.expected} bytes, block x segments x tasks is {expected}"))
+    if not limited and moved.moved != moved.expected and not (run.status_file and result.access == "read"):
+        found.append(("invalid", f": {moved.moved} of {moved.expected} bytes were moved, and no time limit says why"))
+    elif run.within_file:
+        pass
+    elif result.access == "read" and limited and moved.stat != moved.moved and moved.stat < moved.expected:
         # holes and what is beyond the end cost nothing: seen with a file that -w -z -D left a third allocated
-        problems.append(
-            f"{where} went beyond what is allocated: {moved.moved} bytes were read, the files have {moved.stat} of"
-            f" {moved.expected}; the figure is false"
-        )
-    elif result.access == "write" and moved.stat < moved.moved <= moved.expected:
-        problems.append(f"{where}: {moved.moved} bytes were written, but the files have {moved.stat}")
-    return problems
+        what = f"{moved.moved} bytes were read, the files have {moved.stat} of {moved.expected}"
+        if run.random is False:
+            found.append(("suspect", f" may have gone beyond what is allocated: {what}"))
+        else:
+            found.append(("invalid", f" went beyond what is allocated: {what}; the figure is false"))
+    elif moved.stat < moved.moved <= moved.expected:
+        done = "written" if result.access == "write" else "read"
+        found.append((
+            "suspect",
+            f": {moved.moved} bytes were {done}, and by stat() the files have {moved.stat}: sizes that another node"
+            " has not seen yet, or files that are not whole",
+        ))  # fmt: skip
+    return [Remark(severity, f"{_name(result)}{text}", _key(result)) for severity, text in found]
 
 
 def _whole_blocks(run: Run, results: Sequence[Result]) -> list[str]:
@@ -222,8 +252,8 @@ def _consistent(run: Run, result: Result) -> list[str]:
     return problems
 
 
-def _totals(run: Run, results: Sequence[Result]) -> list[str]:
-    """Where Max Write, Max Read and the summary do not fit the rows."""
+def _totals(run: Run, results: Sequence[Result], remarks: list[Remark]) -> list[str]:
+    """Where Max Write, Max Read and the summary do not fit the rows: into `remarks` for all rows of an operation."""
     problems = []
     rows = {access: [result for result in results if result.access == access] for access in OPERATIONS}
     figures = {access: _spread(of) for access, of in rows.items() if of}
@@ -231,17 +261,19 @@ def _totals(run: Run, results: Sequence[Result]) -> list[str]:
         if total.access not in figures:
             problems.append(f"the summary tells of {total.access}, of which there are no results")
             continue
+        wrong: list[str] = []
         found = zip((total.maximum, total.minimum, total.mean), figures[total.access], strict=True)
         for name, (told, made) in zip(("maximum", "minimum", "mean"), found, strict=True):
             if told is not None and not told.near(made):
-                problems.append(f"the summary's {name} of {total.access} is {told:.6g} B/s, the rows' {made:.6g}")
+                wrong.append(f"the summary's {name} of {total.access} is {told:.6g} B/s, the rows' {made:.6g}")
         first = rows[total.access][0]
         size = total.aggregate_bytes
         moved = first.bytes_moved if first.iteration == 0 else None
         # IOR's table prints MiB from a C float; 3.1 and earlier print bytes
         slack = _SLACK if run.old else 1e-6
         if size is not None and moved is not None and abs(size - moved) > size.error + slack * size:
-            problems.append(f"{total.access} moved {moved} bytes, {size:.12g} says the summary")
+            wrong.append(f"{total.access} moved {moved} bytes, {size:.12g} says the summary")
+        remarks += [Remark("invalid", text, _key(result)) for text in wrong for result in rows[total.access]]
     return problems
 
 

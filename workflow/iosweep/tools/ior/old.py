@@ -30,7 +30,7 @@ _VALUES = {
     "clients": re.compile(r"(?P<tasks>\d+) \((?P<clients_per_node>\d+) per node\)"),
     "api": re.compile(r"(?P<api>\w+)\b.*"),  # MPIIO and HDF5 with their version
     "ordering in a file": re.compile(r"(?P<ordering_in_a_file>sequential|random) offsets"),
-    "Using stonewalling": re.compile(r"(?P<stonewallingTime>\d+) second\(s\)"),
+    "Using stonewalling": re.compile(r"(?P<stonewallingTime>\d+) second\(s\)(?: with phase out)?"),
 }
 
 

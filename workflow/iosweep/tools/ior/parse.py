@@ -27,7 +27,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         return Parsed(evidence={"messages": messages}, problems=["IOR wrote no summary", *messages[:3]])
     run = summary(document, stdout)
     evidence: dict[str, Any] = {
-        "errors": list(run.problems),
+        "errors": [*run.problems, *(remark.text for remark in run.remarks if remark.severity != "note")],
         "tasks": run.tasks,
         "nodes": run.nodes,
         "messages": messages,
@@ -37,6 +37,8 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     shared = not step.options["file_per_process"]
     if step.number("file_size") * (step.tasks if shared else 1) > _DISTINCT_BYTES:
         evidence["repeats"] = "IOR's random data begins anew after 4 GiB of a file"
+    if "fsync" in run.off:
+        evidence["not_flushed"] = run.off["fsync"]
     if not run.results:
         return Parsed(run.version, {}, evidence, ["IOR's summary holds no result"])
     wanted = "read" if phase.reads else "write"

@@ -2,7 +2,8 @@
 
 IOR writes one run to several files: messages to stdout, results to stdout or to a summary file. Each file is read into
 runs (text.py, document.py), those of several files are brought together, facts are collected (facts.py) and figures
-judged (judge.py). A run with a problem gives no rows. IOR 3.0 and later are read.
+judged (judge.py). A run with a problem gives no rows; a remark (run.py) leaves them, or takes the figures of the row
+that it concerns. IOR 3.0 and later are read.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from iosweep.tools import Reading, ReadingProblem
+from iosweep.tools import CLOCK_S, ProblemSeverity, Reading, ReadingProblem, too_short
 from iosweep.tools.ior import noise
 from iosweep.tools.ior.document import Inside, pieces
-from iosweep.tools.ior.facts import derive
-from iosweep.tools.ior.judge import judge
-from iosweep.tools.ior.run import MIXED, Moved, Printed, Result, Run
+from iosweep.tools.ior.facts import derive, time_bounded
+from iosweep.tools.ior.judge import judge, without_figures
+from iosweep.tools.ior.run import MIXED, Moved, Printed, Remark, Result, Run
 from iosweep.tools.ior.text import Reader
 
 __all__ = ["Result", "Run", "read", "summary"]
@@ -32,7 +33,8 @@ class _Scanned:
 
     name: str
     runs: list[Run] = field(default_factory=list)
-    bad: list[tuple[range, str]] = field(default_factory=list)  # which runs; empty: all that there are
+    said: list[tuple[range, noise.Said]] = field(default_factory=list)  # which runs; empty: all that there are
+    off: list[tuple[range, tuple[str, str]]] = field(default_factory=list)  # what is off, and the line
     moved: list[tuple[range, Moved]] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     is_log: bool = False
@@ -41,66 +43,121 @@ class _Scanned:
 def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
     """Rows of the runs in the files (name -> content): all of one run, or the same several runs in each.
 
-    Never raises for what a file may hold. Anything wrong with a run, wherever it is told, is a problem, and the run
-    gives no rows; an exit code other than 0 says so of all of them.
+    Never raises for what a file may hold. What makes no figure of a run trustworthy is an invalid problem, and the run
+    gives no rows; an exit code other than 0 says so of all of them. What concerns a row belongs to that row.
     """
     scanned = [_scan(name, content) for name, content in files.items()]
     runs, problems = _together(scanned)
     problems += [refusal for one in scanned for refusal in one.refused]
     if exit_code not in (0, None):
         problems.append(f"IOR's exit code is {exit_code}")
-    said = [line for one in scanned for which, line in one.bad if not which]
-    if said:
-        problems.append(f"IOR or MPI says: {_some(said)}")
+    general = _remarks([said for one in scanned for which, said in one.said if not which])
+    problems += [remark.text for remark in general if remark.severity == "invalid"]
     if not runs:
         problems.append(_nothing(files, scanned))
     # a file that is refused is not part of the run; all else that is wrong here is wrong with every run
-    rows: list[Mapping[str, Any]] = []
     usable = len(problems) == sum(len(one.refused) for one in scanned)
+    rows: list[Mapping[str, Any]] = []
+    told = [ReadingProblem("invalid", problem) for problem in problems]
+    told += [ReadingProblem(remark.severity, remark.text) for remark in general if remark.severity != "invalid"]
     for number, run in enumerate(runs, 1):
         where = run.source if len(runs) == 1 else f"{run.source}, run {number}"
-        problems += [f"{where}: {problem}" for problem in run.problems]
+        told += [ReadingProblem("invalid", f"{where}: {problem}") for problem in run.problems]
+        places: dict[tuple[str, int], int] = {}
         if usable and not run.problems:
-            rows += [_row(run, result) for result in run.results]
+            run = replace(run, remarks=(*run.remarks, *_short(run)))
+            wrong = {remark.row for remark in run.remarks if remark.severity == "invalid"}
+            for result in run.results:
+                places[result.access, result.iteration] = len(rows)
+                row = _row(run, result)
+                rows.append(without_figures(row) if (result.access, result.iteration) in wrong else row)
+        told += _of_rows(run, where, places, alone=len(runs) == 1)
     version = next((run.version for run in runs if run.version), None)
-    told = [ReadingProblem("invalid", problem.replace(" | ", " / ")) for problem in dict.fromkeys(problems)]
+    told = [replace(problem, text=problem.text.replace(" | ", " / ")) for problem in dict.fromkeys(told)]
     return Reading(version, rows, told)
+
+
+def _of_rows(run: Run, where: str, places: Mapping[tuple[str, int], int], alone: bool) -> list[ReadingProblem]:
+    """The remarks on a run as problems of its rows. `places`: index of the row of each access and iteration."""
+    found: list[ReadingProblem] = []
+    for remark in run.remarks:
+        text = f"{where}: {remark.text}"
+        if remark.row is not None and remark.row in places:
+            found.append(ReadingProblem(remark.severity, text, places[remark.row]))
+        elif remark.severity == "suspect" and not alone:  # of the run, whose rows are some of all
+            found += [ReadingProblem("suspect", text, index) for index in places.values()]
+        elif remark.severity != "suspect" or places:
+            found.append(ReadingProblem(remark.severity, text))
+    return found
+
+
+def _short(run: Run) -> list[Remark]:
+    """Rows that took too little time for a rate."""
+    remarks = []
+    for result in run.results:
+        # half a unit of the last digit is printed
+        severity = too_short(result.total_s, min(2 * result.total_s.error, CLOCK_S))
+        if severity and result.bandwidth_bytes_per_s > 0:
+            text = (
+                f"{result.access} of iteration {result.iteration} was over after {result.total_s * 1000:.3g} ms,"
+                " which is mostly barriers and ticks of the clock"
+            )
+            remarks.append(Remark(severity, text, (result.access, result.iteration)))
+    return remarks
 
 
 def summary(document: bytes, stdout: bytes) -> Run:
     """The run in one JSON summary (as IOR >= 4.0 writes it) together with what IOR printed, judged.
 
     Its results have the bytes that were moved where IOR tells them exactly, under a time limit too (`bytes_moved`).
-    `problems` is empty where every figure can be trusted, as far as the two tell; the exit code is the caller's.
+    `problems` is empty, and no remark but notes is there, where every figure can be trusted, as far as the two tell;
+    the exit code is the caller's.
     """
     scanned, log = _scan("summary", document), _scan("stdout", stdout)
+    heard = [said for _, said in (*scanned.said, *log.said)]
     if len(scanned.runs) != 1 or scanned.runs[0].layout != "json":
         why = "the summary is empty" if not document.strip() else f"{len(scanned.runs)} runs in the summary, not one"
-        return Run("summary", "json", problems=(why, *_said([line for _, line in log.bad])))
-    run = derive(replace(scanned.runs[0], log_seen=True))
+        return Run("summary", "json", problems=(why, *(remark.text for remark in _remarks(heard))))
+    off = dict(pair for _, pair in (*scanned.off, *log.off))
+    run = derive(replace(scanned.runs[0], log_seen=True, off=off))
     run = judge(run, [moved for _, moved in (*scanned.moved, *log.moved)])
-    return replace(run, problems=(*run.problems, *_said([line for _, line in (*scanned.bad, *log.bad)])))
+    return _with_remarks(run, heard)
 
 
-def _said(lines: Sequence[str]) -> list[str]:
-    return [f"IOR or MPI says: {_some(lines)}"] if lines else []
+def _with_remarks(run: Run, heard: Sequence[noise.Said]) -> Run:
+    """The run with what lines beside its results say."""
+    remarks = _remarks(heard)
+    wrong = tuple(remark.text for remark in remarks if remark.severity == "invalid")
+    others = tuple(remark for remark in remarks if remark.severity != "invalid")
+    return replace(run, problems=(*run.problems, *wrong), remarks=(*run.remarks, *others))
 
 
-def _some(lines: Sequence[str]) -> str:
+def _remarks(heard: Sequence[noise.Said]) -> list[Remark]:
+    """A remark for each severity among the lines."""
+    by_severity: dict[ProblemSeverity, list[noise.Said]] = {}
+    for said in heard:
+        by_severity.setdefault(said.severity, []).append(said)
+    return [Remark(severity, f"IOR or MPI says: {_some(lines)}") for severity, lines in by_severity.items()]
+
+
+def _some(lines: Sequence[noise.Said]) -> str:
     """A few of the lines for a sentence: causes before what followed from them."""
-    different = sorted(dict.fromkeys(line[:160] for line in lines), key=noise.consequence)
-    more = f" (and {len(different) - 3} more)" if len(different) > 3 else ""
-    return "; ".join(different[:3]) + more
+    counts: Counter[str] = Counter()
+    for said in lines:
+        counts[said.line[:160]] += said.count
+    different = sorted(counts, key=noise.consequence)
+    more = counts.total() - min(len(different), 3)
+    return "; ".join(different[:3]) + (f" (and {more} more)" if more else "")
 
 
 def _scan(name: str, content: bytes) -> _Scanned:
     """The runs of one file as they stand there."""
     reader = Reader(name)
     for piece in pieces(name, content.decode("utf-8", "replace").replace("\r\n", "\n")):
-        if isinstance(piece, str):
-            take = reader.inside if isinstance(piece, Inside) else reader.line
-            for line in piece.split("\n"):
-                take(line)
+        if isinstance(piece, Inside):
+            reader.inside(piece)
+        elif isinstance(piece, str):
+            reader.text(piece)
         else:
             for run in piece:
                 reader.document(run)
@@ -108,19 +165,31 @@ def _scan(name: str, content: bytes) -> _Scanned:
     segments = reader.segments
     ends = [segment.last for segment in segments]
 
-    def owners(at: int) -> range:
-        """Runs that a line may be of: between two, either of them."""
+    def owners(at: int, line: str = "") -> range:
+        """Runs that a line may be of: between two, either of them, where neither the line nor a run says which.
+
+        A run that printed `Finished` says no more: only how its processes ended may follow. A table that did not
+        finish and has no result was ended by what follows it.
+        """
         first = bisect_left(ends, at)  # runs that were over by then
-        inside = first < len(segments) and segments[first].first <= at
-        return range(first, first + 1) if inside else range(max(first - 1, 0), min(first + 1, len(segments)))
+        if first < len(segments) and segments[first].first <= at:
+            return range(first, first + 1)
+        before, after = max(first - 1, 0), min(first + 1, len(segments))
+        if line and 0 < first < len(segments):
+            if segments[before].over:
+                return range(before, first) if noise.about_the_end(line) else range(first, after)
+            if segments[before].layout == "table" and not segments[before].results:
+                return range(before, first)
+        return range(before, after)
 
     return _Scanned(
         name,
         [segment.made(reader.mixed) for segment in segments],
-        [(owners(at), line) for at, line in reader.other if noise.bad(line)],
+        [(owners(said.at, said.line), said) for said in reader.heard],
+        [(owners(at, line), (what, line)) for at, what, line in reader.off],
         [(owners(at), moved) for at, moved in reader.moved],
         reader.refused,
-        any("Writing output to" in line for _, line in reader.other) or any(s.layout == "table" for s in segments),
+        reader.is_log or any(s.layout == "table" for s in segments),
     )
 
 
@@ -133,18 +202,22 @@ def _together(scanned: Sequence[_Scanned]) -> tuple[list[Run], list[str]]:
         counts = ", ".join(f"{group.name} has {len(group.runs)}" for group in groups)
         return [run for group in groups for run in group.runs], [f"the files are not of the same runs: {counts}"]
     loose = [moved for one in scanned if not one.runs for _, moved in one.moved]
-    bad, told = [_by_run(group.bad) for group in groups], [_by_run(group.moved) for group in groups]
+    heard, told = [_by_run(group.said) for group in groups], [_by_run(group.moved) for group in groups]
+    off = [_by_run(group.off) for group in groups]
+    off_loose = [pair for one in scanned if not one.runs for _, pair in one.off]
     log_seen = any(one.is_log for one in scanned)
     several = len(groups[0].runs) > 1
     matched = zip(*(group.runs for group in groups), strict=True)
     merged = [replace(_merged(same), log_seen=log_seen) for same in matched]
     runs = []
     for k, run in enumerate(merged):
-        problems = _said([line for lines in bad for line in lines.get(k, ())])
+        problems: list[str] = []
+        said = [said for lines in heard for said in lines.get(k, ())]
+        run = replace(run, off=dict([*(pair for one in off for pair in one.get(k, ())), *off_loose]))
         moved = next((one[k] for one in told if k in one), [])
         if loose and several:
             problems.append("warnings on the bytes moved are in another file, and do not say of which run")
-        run = replace(run, problems=(*run.problems, *problems)) if problems else run
+        run = _with_remarks(replace(run, problems=(*run.problems, *problems)), said)
         if run.problems and not (run.results or run.totals or run.options or run.parameters or run.command):
             runs.append(run)  # nothing to judge
         else:
@@ -252,6 +325,16 @@ def _nothing(files: Mapping[str, bytes], scanned: Sequence[_Scanned]) -> str:
     return f"no results of IOR in {', '.join(files) or 'no file'}"
 
 
+def _file_size(run: Run, result: Result) -> int | None:
+    """Bytes of a rank's file, or its part of a shared one: what was asked for, where all of it was gone over."""
+    if not run.block_bytes or not run.segments or run.within_file:
+        return None
+    asked, moved = run.block_bytes * run.segments, result.bytes_moved
+    if moved is None:
+        return None if time_bounded(run) or run.status_file else asked
+    return asked if run.tasks and moved >= asked * run.tasks else None
+
+
 def _row(run: Run, result: Result) -> dict[str, Any]:
     """Columns of the result table (columns.py) that the run tells."""
     order = None if run.random is None else "rand" if run.random else "seq"
@@ -271,7 +354,7 @@ def _row(run: Run, result: Result) -> dict[str, Any]:
         "threads_per_node": run.clients_per_node,
         "tasks": run.tasks,
         "transfer_size_bytes": transfer,
-        "file_size_bytes": run.block_bytes * run.segments if run.block_bytes and run.segments else None,
+        "file_size_bytes": _file_size(run, result),
         "o_direct": run.o_direct,
         "fsync": run.fsync if result.access == "write" else None,
         "api": run.api,

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from iosweep.tools import ProblemSeverity
+
 #: how a problem ends that says so; then no run of the same file is trusted
 MIXED = "lines of several runs are mixed"
 OPERATIONS = ("write", "read")  # in IOR's own order within an iteration
@@ -41,6 +43,11 @@ class Printed(float):
         """Whether both may be the same figure, each rounded on its own."""
         error = self.error + (other.error if isinstance(other, Printed) else 0.0)
         return abs(self - other) <= error + 1e-9 * abs(self)
+
+
+def same_in_64_bits(one: int, other: int) -> bool:
+    """Whether two sizes are the same to IOR, whose products overflow where exabytes are asked for."""
+    return (one - other) % (1 << 64) == 0
 
 
 @dataclass(frozen=True)
@@ -85,8 +92,21 @@ class Total:
 
 
 @dataclass(frozen=True)
+class Remark:
+    """A finding that leaves the run's other rows as they are. `row`: access and iteration; None: the run as a whole.
+
+    Severities are those of ReadingProblem. An invalid one of a row takes its figures; one without a row names what is
+    missing.
+    """
+
+    severity: ProblemSeverity
+    text: str
+    row: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True)
 class Run:
-    """One run (one test of it, where a script has several). `problems`: why its figures cannot be trusted."""
+    """One run (one test of it, where a script has several). `problems`: why none of its figures can be trusted."""
 
     source: str
     layout: Layout
@@ -98,6 +118,10 @@ class Run:
     totals: tuple[Total, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)  # leading columns of the Lustre notes' results.csv
     problems: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    off: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what IOR does without, as it says: `fsync`, `o_direct` -> line
     log_seen: bool = False  # IOR's messages were among what was read
     old: bool = False  # the layout, and so the command line, of IOR 3.1 and earlier
     # derived by facts.py; None where nothing tells
@@ -115,4 +139,6 @@ class Run:
     o_direct: bool | None = None
     fsync: bool | None = None
     stonewall_s: int | None = None
+    status_file: bool = False  # reads are bounded by what a write before them recorded
+    within_file: bool = False  # random offsets are drawn within the size that the files have (-z -z)
     operations: tuple[str, ...] | None = None  # that were asked for

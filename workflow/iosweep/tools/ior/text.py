@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iosweep.tools.ior import old
+from iosweep.tools.ior import noise, old
 from iosweep.tools.ior.rows import CSV_HEADER, MIB, NOTES, TABLE, csv_row, summary_line, table_row
 from iosweep.tools.ior.run import MIXED, OPERATIONS, Layout, Moved, Printed, Run, Total
 from iosweep.tools.ior.segment import Segment
 from iosweep.tools.ior.warned import Warned
+from iosweep.tools.loglines import marked
 
 _BANNER = re.compile(r"IOR-(\S{0,80}): MPI Coordinated Test of Parallel I/O")
 _OPTION = re.compile(
@@ -18,19 +19,31 @@ _OPTION = re.compile(
 )
 _MAX = re.compile(r"Max (Write|Read):\s+(\d+\.\d+) MiB/sec \(\d+\.\d+ MB/sec\)")
 _CSV_330 = re.compile(r"\d[\w.+-]*(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} [ \d]\d [\d:]{8} \d{4}\S+ .*")
+#: How lines begin that may be IOR's own. All others are looked at only where they have a word of noise.WORDS.
+_MAY_BE = re.compile(
+    r"access|api|aggregate|blocksize|clients|Command line|dryRun|Finished|Max |nodes|Operation|ordering|Participating"
+    r"|pattern|rank,|rand_|read|remove|repetitions|segments|seq_|stone[Ww]alling|tasks|Test|time,|type"
+    r"|Using stonewalling|verbose|write|Writing output to|xfersize"
+    r"|WARNING: (?:Expected|Stat\(\)|Using actual|[Mm]aybe caused)"
+    r"|\d(?:\.\d+e[+-]|[\w.+-]*(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )"
+)
+_BANNERS = "MPI Coordinated Test"
 _ROW_START = re.compile(r"(write|read)[\s,]+-?\d+(\.\d*)?[\s,]")
 
 
 class Reader:
-    """Reads the lines of one file in order. The rest (`other`) is what IOR or anything else said in between."""
+    """Reads the lines of one file in order. The rest (`heard`) is what IOR or anything else said in between."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.segments: list[Segment] = []
-        self.other: list[tuple[int, str]] = []
+        self.heard = noise.Heard()
+        self.is_log = False  # IOR's own messages are in it
+        self.off: list[tuple[int, str, str]] = []  # number of a line, what it says is off (noise.switched_off), line
         self.refused: list[str] = []
         self.mixed = False  # a run goes on after another has begun
         self._at = 0
+        self._place = 0  # the number of the last line that was part of a run
         self._warned = Warned()
         self._tests: dict[str, list[Segment]] = {}
         self._columns: list[str] = []
@@ -43,21 +56,36 @@ class Reader:
         self._open("json", run)
         self._columns, self._summary, self._csv = [], [], ""
 
-    def line(self, line: str) -> None:
-        """One line of text."""
-        self._at += 1
-        text = line.rstrip("\r\n")
-        stripped = text.strip()
-        if not stripped:
-            return
-        if not (self._table(text.rstrip(), stripped) or self._comma(stripped) or self._warned.take(self._at, stripped)):
-            self.other.append((self._at, stripped))
+    def text(self, text: str) -> None:
+        """Text between documents, line by line."""
+        may_be, words = _MAY_BE.match, (_BANNERS.lower(), *noise.WORDS)
+        for line, is_marked in marked(text, words):
+            self._at += 1
+            stripped = line.strip()
+            own = may_be(stripped) or (is_marked and _BANNERS in stripped) or (stripped and self._csv == "notes")
+            if own and self._line(line.rstrip(), stripped):
+                continue
+            if is_marked:
+                self._hear(stripped)
 
-    def inside(self, line: str) -> None:
-        """One line of a damaged document, of which only a warning or an error counts."""
-        self._at += 1
-        if line.strip():
-            self.other.append((self._at, line.strip()))
+    def inside(self, text: str) -> None:
+        """Text of a damaged document, of which only a warning or an error counts."""
+        for line, is_marked in marked(text, noise.WORDS):
+            self._at += 1
+            if is_marked:
+                self._hear(line.strip())
+
+    def _line(self, text: str, stripped: str) -> bool:
+        """Whether a line is part of a run or of a warning on its bytes."""
+        if self._table(text, stripped) or self._comma(stripped):
+            self._place = self._at
+            return True
+        return self._warned.take(self._at, stripped)
+
+    def _hear(self, line: str) -> None:
+        if what := noise.switched_off(line):
+            self.off.append((self._at, what, line))
+        self.heard.take(self._at, self._place, line)
 
     def _open(self, layout: Layout, run: Run | None = None) -> Segment:
         segment = Segment(layout, self._at, self._at, run or Run(self.source, layout))
@@ -111,6 +139,8 @@ class Reader:
                 segment.totals.append(Total(match[1].lower(), Printed.of(match[2], MIB)))
             except ValueError:
                 segment.problems.append(f"a damaged line of the summary: {stripped[:80]}")
+        elif stripped.startswith("Writing output to"):
+            self.is_log = True
         elif words[0] in OPERATIONS and len(words) > 4 and "," not in words[0]:
             return self._row(words)
         elif words[0] in ("Finished", "remove") and self._running():
@@ -279,4 +309,5 @@ class Reader:
     def end(self) -> None:
         """No more lines."""
         self._warned.end(self._at)
-        self.other = sorted([*self.other, *self._warned.broken])
+        for at, line in self._warned.broken:
+            self.heard.take(at, at, line)
