@@ -452,7 +452,7 @@ def judged(job: str, scratch: Path, program: str, prefix: list[str], words: list
         done, streams = commands.run(ior, [["ior", *words]], 2, 60.0, Held.hosts)
         parsed = ior.parse(streams, step, step.phase)
         run = {"exit_code": done.exit_code, "timed_out": False, "stderr": "", "wall_s": 1.0, "ran_on": done.ran_on}
-        return verdict.verdict(verdict.judge(Seen(of, step.phase, run, parsed, {}, None)))
+        return verdict.verdict(verdict.judge(Seen(of, step.phase, run, parsed, {}, {})))
 
     return on_nodes(job, scratch, ior, program, act, Wrong("srun", None, None, allocated=True))
 

@@ -54,7 +54,7 @@ def seen(cpus: Record | None, tool: str = "fio", runtime_s: float | None = 1.0) 
     phase = next(iter(tools()[tool].phases.values()))
     point = Point("p", tool, (phase.name,), 1, {"threads_per_node": 4}, 1.0, Repetitions(1, 1), ())
     run = {"exit_code": 0, "timed_out": False, "wall_s": 1.1, "stderr": "", "cpus": cpus}  # fmt: skip
-    return Seen(point, phase, run, Parsed("x", {} if runtime_s is None else {"runtime_s": runtime_s}), {}, None)
+    return Seen(point, phase, run, Parsed("x", {} if runtime_s is None else {"runtime_s": runtime_s}), {}, {})
 
 
 def found(check: str, cpus: Record | None, **more: Any) -> Finding:

@@ -67,7 +67,9 @@ def judged(parsed: Parsed, of: Step, exit_code: int = 0) -> tuple[str, list[str]
     point = Point("p", "fio", (of.name,), of.nodes, of.options, of.time_s, Repetitions(1, 1), ())
     files = {"role": "read", "wrong": [], "holes": "none", "files": 4, "file_size_bytes": MIB, "set_bytes": 1 << 40}
     run = {"exit_code": exit_code, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files}
-    return verdict.verdict(verdict.judge(Seen(point, of.phase, run, parsed, {}, 1 << 30)))
+    return verdict.verdict(
+        verdict.judge(Seen(point, of.phase, run, parsed, {}, dict.fromkeys(("n1", "n2"), 1 << 30), "ext4"))
+    )
 
 
 READ = sample("own_rand_read")
@@ -176,7 +178,7 @@ def test_where_it_is_not_known_when_nodes_began_rates_are_added_up_and_the_check
 def seen_of(parsed: Parsed, of: Step) -> Seen:
     point = Point("p", "fio", (of.name,), of.nodes, of.options, of.time_s, Repetitions(1, 1), ())
     run = {"exit_code": 0, "timed_out": False, "wall_s": 1.5, "stderr": ""}
-    return Seen(point, of.phase, run, parsed, {}, 1 << 30)
+    return Seen(point, of.phase, run, parsed, {}, dict.fromkeys(("n1", "n2"), 1 << 30), "ext4")
 
 
 def test_metadata() -> None:

@@ -66,7 +66,9 @@ class Sample(NamedTuple):
             "set_bytes": 1 << 30,
         }
         run = {"exit_code": exit_code, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files}
-        return verdict.verdict(verdict.judge(Seen(point, FIO.phases[self.phase], run, parsed, {}, 1 << 30)))
+        return verdict.verdict(
+            verdict.judge(Seen(point, FIO.phases[self.phase], run, parsed, {}, {"n1": 1 << 30}, "ext4"))
+        )
 
 
 with (SAMPLES / "manifest.tsv").open(encoding="utf-8") as _file:

@@ -43,7 +43,7 @@ def judged(step: Step, parsed: Parsed, exit_code: int = 0, nodes: int = 1) -> tu
     files = {"role": "read", "wrong": [], "holes": "none", "files": 2, "file_size_bytes": 8 * MIB,
              "set_bytes": 16 * MIB}  # fmt: skip
     run = {"exit_code": exit_code, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files}
-    return verdict.verdict(verdict.judge(Seen(point, step.phase, run, parsed, {}, MIB)))
+    return verdict.verdict(verdict.judge(Seen(point, step.phase, run, parsed, {}, {"n1": MIB}, "ext4")))
 
 
 @pytest.mark.parametrize(

@@ -410,7 +410,7 @@ def test_several_nodes_of_a_slurm_job(tmp_path: Path) -> None:
         "n2", "n2,n1", "key-n2", "7", "n2:2,n1:2",
     ]  # fmt: skip
     assert (second["hosts"], second["ran_on"]) == ("n3,n1", "n1:2")
-    # the memory that counts is the largest that is known: it caches most
+    # a point of one node here, of which any may have read: the largest memory caches most
     said = {c["repetition"]: c["evidence"] for c in campaign.table("checks") if c["check"] == "client_cache"}
     assert said[1].endswith("4.0 GiB of memory")
     assert said[2].endswith("4.0 GiB of memory")

@@ -47,7 +47,8 @@ TARGET: dict[str, Any] = {"server_cache": None, "node_bandwidth": None}
 def seen(
     phase: str = "rand_write",
     problems: tuple[str, ...] = (),
-    memory: int | None = GIB,
+    memory: int | dict[str, int | None] | None = GIB,
+    fstype: str | None = "ext4",
     seconds: float | None = 10.0,
     nodes: int = 1,
     ran_on: int | None = None,
@@ -75,7 +76,7 @@ def seen(
     point = Point("p", tool, (phase,), nodes, part(OPTIONS), seconds if kind == "data" else None, Repetitions(1, 1), ())
     evidence = part(EVIDENCE) | ({} if ran_on is None else {"nodes": ran_on})
     return Seen(point, PHASES[phase], part(RUN), Parsed("fio-3.33", part(FIGURES), evidence, problems),
-                TARGET | part(TARGET), memory)  # fmt: skip
+                TARGET | part(TARGET), memory if isinstance(memory, dict) else {"n1": memory}, fstype)  # fmt: skip
 
 
 def files(**changes: Any) -> dict[str, Any]:
@@ -89,6 +90,8 @@ def cpus(planned: dict[str, int] | None = RUN["cpus"]["planned"], **changes: Any
 PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
 BUFFERED: dict[str, Any] = {"phase": "rand_read", "o_direct": False}
 ONE_PASS: dict[str, Any] = {"seconds": None}
+EIGHT: dict[str, Any] = {"nodes": 8, "memory": {f"n{k}": GIB for k in range(8)}}
+SET: dict[str, Any] = {"role": "read", "files": 8, "file_size_bytes": 2 * GIB, "set_bytes": 16 * GIB, "wrong": []}
 #: The same on two nodes that began 0.1 s apart, with a clock that is right to 50 ms.
 TWO_NODES: dict[str, Any] = {
     "nodes": 2, "each_node": dict.fromkeys(("n1", "n2"), Parsed("fio-3.33", FIGURES, EVIDENCE)),
@@ -264,6 +267,24 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("client_cache", BUFFERED | {"memory": 5 * GIB}, FAIL, "reads without O_DIRECT of 8.0 GiB on a node with 5.0 GiB"),
     ("client_cache", BUFFERED | {"memory": None}, UNCHECKED, "the node's memory is not known"),
     ("client_cache", {"phase": "stat"}, NO, ""),
+    # eight nodes of 1 GiB that read 1 GiB each: 8 GiB are no more than each of them can keep
+    ("client_cache", BUFFERED | EIGHT, FAIL, "reads without O_DIRECT of 1.0 GiB on n0 with 1.0 GiB of memory"),
+    ("client_cache", BUFFERED | EIGHT | {"files": SET}, PASS, "each node reads 2.0 GiB, twice its memory or more (1.0"),
+    ("client_cache", BUFFERED | EIGHT | {"files": SET, "memory": EIGHT["memory"] | {"n5": 2 * GIB}}, FAIL,
+     "reads without O_DIRECT of 2.0 GiB on n5 with 2.0 GiB of memory"),
+    ("client_cache", BUFFERED | EIGHT | {"files": SET, "memory": EIGHT["memory"] | {"n5": None}}, UNCHECKED,
+     "the memory of n5 is not known"),
+    # without a prepared set: of all files, each node's share
+    ("client_cache", BUFFERED | EIGHT | {"files": {"role": "fresh"}}, PASS, "each node reads 8.0 GiB"),
+    # a FUSE daemon may cache whatever the flags say
+    ("client_cache", {"fstype": "fuse.mfs"}, UNCHECKED, "no proof on fuse.mfs: a FUSE daemon may cache in spite of"),
+    ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read", "memory": 5 * GIB}, UNCHECKED, "a FUSE daemon may"),
+    ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read", "memory": None}, UNCHECKED, "a FUSE daemon may"),
+    ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read"}, PASS, "8.0 GiB are more than twice the node's"),
+    ("client_cache", {"fstype": "nfs4"}, UNCHECKED, "no proof on nfs4: whether its client keeps to O_DIRECT is not"),
+    ("client_cache", {"fstype": "zfs"}, UNCHECKED, "ZFS before 2.3 accepts O_DIRECT and caches"),
+    ("client_cache", {"fstype": None}, UNCHECKED, "no proof on an unknown file system"),
+    ("client_cache", {"fstype": "tmpfs"}, PASS, "the file system accepted it"),
     ("server_cache", {}, NO, ""),
     ("server_cache", {"phase": "rand_read"}, UNCHECKED, "target.server_cache is not given"),
     ("server_cache", {"phase": "rand_read", "server_cache": 4 * GIB}, PASS, "8.0 GiB of files against 4.0 GiB"),
@@ -433,14 +454,16 @@ def test_only_what_another_try_can_cure_is_tried_again(changes: dict[str, Any], 
 
 def test_what_was_not_run_passes_nothing() -> None:
     # exit code 0 is what a run has that never was; it says nothing about O_DIRECT
-    run = Seen(seen().point, PHASES["rand_write"], RUN | {"not_run": "not run: no space"}, Parsed(), TARGET, GIB)
+    run = Seen(
+        seen().point, PHASES["rand_write"], RUN | {"not_run": "not run: no space"}, Parsed(), TARGET, {"n1": GIB}
+    )
     found = verdict.judge(run)
     assert verdict.verdict(found) == ("invalid", ["not run: no space"])
     assert {f.outcome for c, f in found if c.name != "exit_status"} == {NO}
 
 
 def test_no_output_at_all_is_invalid() -> None:
-    run = Seen(seen().point, PHASES["rand_write"], RUN, Parsed(), TARGET, GIB)
+    run = Seen(seen().point, PHASES["rand_write"], RUN, Parsed(), TARGET, {"n1": GIB})
     assert verdict.verdict(verdict.judge(run)) == ("invalid", ["no output is stored"])
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Literal, NamedTuple
 
+from iosweep import fs_types
 from iosweep.causes import Cause, cause
 from iosweep.columns import REASONS
 from iosweep.plan import Point
@@ -28,7 +29,8 @@ class Seen:
     """What a check may look at.
 
     run: the phase's entry in the stored result (exit code, files, load ...); parsed: what the tool's output says;
-    target: the plan's target; memory_bytes: that of the node, None if it is not known.
+    target: the plan's target; memory_bytes: of each node that measured by its name, None if it is not known; fstype:
+    the target's type of file system.
     """
 
     point: Point
@@ -36,7 +38,8 @@ class Seen:
     run: Mapping[str, Any]
     parsed: Parsed
     target: Mapping[str, Any]
-    memory_bytes: int | None
+    memory_bytes: Mapping[str, int | None]
+    fstype: str | None = None
 
 
 class Finding(NamedTuple):
@@ -435,24 +438,44 @@ def file_count(s: Seen) -> Finding:
     return passed(f"{expected:,} files counted after {s.phase.name}")
 
 
-@check("suspect", "The client's page cache had no part: O_DIRECT, or more data than memory.")
+@check(
+    "suspect",
+    "The client's cache had no part: O_DIRECT on a file system that is known to keep to it, or each node reads twice"
+    " its memory or more.",
+)
 def client_cache(s: Seen) -> Finding:
-    if s.phase.kind == "metadata":
-        return NOT_APPLICABLE
-    if s.point.options.get("o_direct"):
-        if s.run["exit_code"] == 0:
-            return passed("O_DIRECT was asked for and the file system accepted it")
-        return unchecked("the run failed")
-    if not s.phase.reads:
+    direct, fs = bool(s.point.options.get("o_direct")), fs_types.of(s.fstype)
+    if s.phase.kind == "metadata" or not (direct or s.phase.reads):
         return NOT_APPLICABLE  # whether writes reach the storage is `durable`
-    if s.memory_bytes is None:
-        return unchecked("the node's memory is not known")
-    size = s.run.get("files", {}).get("set_bytes", 0)
-    if size < 2 * s.memory_bytes:
-        return failed(
-            f"reads without O_DIRECT of {human_size(size)} on a node with {human_size(s.memory_bytes)} of memory"
-        )
-    return passed(f"{human_size(size)} are more than twice the node's {human_size(s.memory_bytes)} of memory")
+    if direct:
+        if s.run["exit_code"]:
+            return unchecked("the run failed")
+        if fs.direct is None:
+            return passed("O_DIRECT was asked for and the file system accepted it")
+    accepted = f"O_DIRECT was accepted, and is no proof on {s.fstype or 'an unknown file system'}: {fs.direct}"
+    if not s.phase.reads:
+        return unchecked(accepted)
+    share = (s.run.get("files", {}).get("set_bytes") or s.point.volume_bytes) // s.point.nodes
+    known = {host: size for host, size in s.memory_bytes.items() if size}
+    small = {host: size for host, size in known.items() if share < 2 * size}
+    if small and direct:
+        return unchecked(accepted)
+    if small:
+        host = max(small, key=small.__getitem__)
+        where = "a node" if s.point.nodes == 1 else host
+        return failed(f"reads without O_DIRECT of {human_size(share)} on {where} with {_memory(small[host])}")
+    if len(known) < s.point.nodes:
+        unknown = ", ".join(sorted(set(s.memory_bytes) - set(known))[:SHOWN_NODES]) or "the nodes"
+        whose = "the node's memory" if s.point.nodes == 1 else f"the memory of {unknown}"
+        return unchecked(accepted if direct else f"{whose} is not known")
+    most = _memory(max(known.values()))
+    if s.point.nodes == 1:
+        return passed(f"{human_size(share)} are more than twice the node's {most}")
+    return passed(f"each node reads {human_size(share)}, twice its memory or more ({most} at most)")
+
+
+def _memory(size: int) -> str:
+    return f"{human_size(size)} of memory"
 
 
 @check("suspect", "Reads are not served from the servers' memory: files of twice target.server_cache.")

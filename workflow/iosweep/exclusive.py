@@ -25,15 +25,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from iosweep import filesystem, slurm
+from iosweep import filesystem, fs_types, slurm
 
 #: Where the locks are if the configuration names no directory.
 DEFAULT = "/tmp"  # noqa: S108 - everybody's on purpose: what somebody plants there is refused
 
-#: File systems of one machine: a lock on it keeps off all that could disturb.
-_LOCAL = frozenset(
-    {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "overlay", "ramfs", "tmpfs", "xfs", "zfs"}
-)
 #: What the system says where something else than a file is.
 _NO_FILE = (errno.ELOOP, errno.EISDIR, errno.ENXIO)
 #: A file that is removed again and again before it is locked is nobody's lock.
@@ -232,7 +228,7 @@ def _exclusion(file: Path, configured: bool, fstype: str, left: bytes, ended: bo
     """What a lock that was taken is worth. `left`: what the owner before left in it; `ended`: Slurm says it has."""
     if configured:
         enforced, evidence = True, f"no other campaign that locks in {file.parent} ({file.name})"
-    elif fstype in _LOCAL:
+    elif fs_types.of(fstype).local:  # a lock on this machine keeps off all that could disturb
         enforced, evidence = True, f"no other campaign on this machine (lock {file})"
     else:
         enforced = False

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
-from iosweep import columns, models, verdict
+from iosweep import columns, fs_types, models, verdict
 from iosweep.models import NODES
 from iosweep.tools import Option, Tool, tools
 from iosweep.units import size_name
@@ -37,7 +37,8 @@ def _files() -> Iterator[tuple[str, str]]:
     yield "workflow/schemas/sweep.schema.json", schema(models.campaign_model(), "A configuration of iosweep")
     yield "workflow/schemas/suite.schema.json", schema(models.suite_model(), "A suite of iosweep")
     yield "docs/columns.md", columns.markdown()
-    yield "docs/verdicts.md", _between("docs/verdicts.md", "checks", verdict.markdown())
+    verdicts = _between("docs/verdicts.md", "checks", verdict.markdown())
+    yield "docs/verdicts.md", _replaced(verdicts, "docs/verdicts.md", "file systems", fs_types.markdown())
     yield "config/README.md", _between("config/README.md", "keys", _keys())
     for tool in tools().values():
         name = f"workflow/iosweep/tools/{tool.name}/README.md"
@@ -73,7 +74,11 @@ def _between(name: str, part: str, text: str) -> str:
     """A hand-written file with its generated part replaced."""
     file = ROOT / name
     begin = _BEGIN.format(part)
-    before = file.read_text(encoding="utf-8") if file.exists() else f"{begin}\n{_END}\n"
+    return _replaced(file.read_text(encoding="utf-8") if file.exists() else f"{begin}\n{_END}\n", name, part, text)
+
+
+def _replaced(before: str, name: str, part: str, text: str) -> str:
+    begin = _BEGIN.format(part)
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(_END)}", re.DOTALL)
     if not pattern.search(before):
         raise ValueError(f"{name} lacks the lines `{begin}` and `{_END}`")

@@ -364,8 +364,8 @@ def _repetition(
     printed = _store.unpack(archive)
     tool = tools()[point.tool]
     steps = {phase.name: (step, phase) for step in point.steps() for phase in step.phases}
-    # of several nodes the smallest, as far as it is known
-    memory_bytes = max(filter(None, map(memory.get, _nodes_of(record).values())), default=None)
+    memory_bytes = {host: memory.get(key) for host, key in _nodes_of(record).items()}
+    fstype = record["target"]["fstype"]
     shared = base | {
         "repetition": result.repetition,
         "host": record["host"],
@@ -376,7 +376,7 @@ def _repetition(
         "tool_sha256": record["tool"]["sha256"],
         "build": record.get("build"),
         "target_source": record["target"]["source"],
-        "target_fstype": record["target"]["fstype"],
+        "target_fstype": fstype,
         "target_layout": record["target"]["layout_is"],
         "raw_sha256": record["raw"]["sha256"],
         "raw": f"points/{point.id}/{record['raw']['name']}",
@@ -385,7 +385,7 @@ def _repetition(
         step, phase = steps[run["phase"]]
         streams = printed.get(step.name)
         parsed = Parsed() if streams is None else tool.parse(streams, step, phase)
-        findings = verdict.judge(Seen(point, phase, run, parsed, plan.target, memory_bytes))
+        findings = verdict.judge(Seen(point, phase, run, parsed, plan.target, memory_bytes, fstype))
         outcome, reasons = verdict.verdict(findings)
         outcomes = [f.outcome for _, f in findings]
         row = shared.copy()

@@ -72,7 +72,7 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
     raw: dict[str, bytes] = {}
     judged: dict[str, Judged] = {}
     hosts = subset(tuple(c.nodes), point.nodes, number)
-    memory = [known for host in hosts if (known := c.nodes[host]["memory_bytes"])]
+    memory = {host: c.nodes[host]["memory_bytes"] for host in hosts}
     retry: str | None = None
     fault: Exception | None = None
     program = c.programs[point.tool]
@@ -83,7 +83,8 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
         for phase in step.phases:
             try:
                 parsed = tool.parse(output, step, phase) if output else Parsed()
-                findings = verdict.judge(Seen(point, phase, run, parsed, c.plan.target, max(memory, default=None)))
+                seen = Seen(point, phase, run, parsed, c.plan.target, memory, c.target["fstype"])
+                findings = verdict.judge(seen)
             except (
                 Exception
             ) as error:  # a fault of ours: what was measured is stored all the same, and merge judges anew
