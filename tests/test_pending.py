@@ -180,6 +180,29 @@ def test_what_slurm_would_not_run(slurm, tmp_path):
         assert why is None if expected is None else why.startswith(expected)
 
 
+def test_the_cluster_that_the_environment_names(slurm_accounting, tmp_path):
+    """All of Slurm's commands then speak to it through the database; another one is refused."""
+    name = slurm_accounting.run(["sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster"])
+    env = {"SLURM_CLUSTERS": name.stdout.strip()}
+    sbatch = ["sbatch", "--parsable", "--job-name=named", "--wrap=sleep 60"]
+    number, _, where = slurm_accounting.run(sbatch, env=env, cwd=tmp_path).stdout.strip().partition(";")
+    assert where == env["SLURM_CLUSTERS"]
+    code = """
+import json, sys
+from iosweep import pending, slurm
+there, elsewhere = ["sbatch", "--nodes=1", "-p", "small"], ["sbatch", "--clusters", "other", "--nodes=1"]
+refused = [pending.refused(argv, 1, 1, " -p small") for argv in (there, elsewhere)]
+found = [job.id for job in slurm.jobs()], slurm.states("named"), slurm.lives(sys.argv[1])
+print(json.dumps([*found, *refused]))
+"""
+    done = slurm_accounting.run([sys.executable, "-c", code, number], env=env, cwd=tmp_path)
+    slurm_accounting.cancel()
+    jobs, states, lives, there, elsewhere = json.loads(done.stdout)
+    assert (jobs, lives, there) == ([number], True, None)
+    assert states[number] in ("PENDING", "CONFIGURING", "RUNNING")
+    assert elsewhere.startswith("--clusters=other sends a job to another cluster than the one that is asked")
+
+
 def test_nodes_that_are_down_are_waited_for(slurm, tmp_path):
     slurm.run(["scontrol", "update", "nodename=n2", "state=drain", "reason=test"])
     try:

@@ -190,6 +190,8 @@ def refused(sbatch: Sequence[str], nodes: int, asked_min: int, partition: str) -
 
     `partition`: as an option of sbatch. Tells where it will have to wait for nodes that are down.
     """
+    if other := submission.other_cluster(sbatch, os.environ):
+        return other
     limits = _limits(partition)
     if limits and (wrong := submission.beyond(nodes, asked_min, limits)):
         return wrong

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iosweep import slurm
@@ -31,8 +31,11 @@ _COMMENT = "rule_measure_wildcards_{campaign}_"
 _NAMES = (
     *("slurm_partition", "slurm_account", "runtime", "mem_mb", "licenses", "launcher", "scheduler", "tools"),
     *("constraint", "qos", "gres", "gpu", "gpu_model", "cpus_per_gpu", "cpus_per_task", "mem_mb_per_cpu"),
-    *("slurm_cluster", "cluster", "clusters", "mem", "mem_mib", "disk", "disk_mb", "disk_mib", "tmpdir"),
+    *("mem", "mem_mib", "disk", "disk_mb", "disk_mib", "tmpdir"),
 )
+#: Names by which the executor sends a job to another cluster, where its state is not asked for.
+_CLUSTER = ("slurm_cluster", "cluster", "clusters")
+_ONE_CLUSTER = "set SLURM_CLUSTERS to that cluster where snakemake is called: all of Slurm's commands then go there"
 #: The executor's as well, and the workflow's to set.
 _OURS = ("nodes", "tasks", "tasks_per_node", "tasks_per_gpu", "mpi", "slurm_extra")
 #: Where tools come from, if the configuration does not say it.
@@ -81,6 +84,8 @@ def _unknown(name: str) -> str | None:
         return "the workflow sets it itself; leave it out"
     if name in ("reservation", "slurm_reservation"):
         return "no resource; write slurm-reservation, as a key of the profile of its own"
+    if name in _CLUSTER:
+        return f"a job there would seem lost, as its state is asked of this cluster; leave it out, and {_ONE_CLUSTER}"
     if name in _NAMES:
         return None
     return "unknown" + (_near(name, _NAMES) or f" (known: {', '.join(_NAMES)})")
@@ -204,11 +209,28 @@ def usable(printed: str) -> tuple[int, str]:
     able, not_able = 0, []
     for line in printed.split():
         count, _, state = line.partition("|")
+        if not count.isdigit():  # `CLUSTER: name`, with SLURM_CLUSTERS
+            continue
         if re.match(r"down|drain|fail|maint|unknown|err|future|inval|no_respond|block", state) or state.endswith("*"):
             not_able.append(f"{count} {state}")
         else:
             able += int(count)
     return able, ", ".join(not_able)
+
+
+def other_cluster(sbatch: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """Why a job would not be found again after its submission, as it goes to another cluster than the one that squeue
+    asks, and what to change; None if it is found. `environment`: of this process."""
+    asked = environment.get("SLURM_CLUSTERS", "")
+    option = sbatch[sbatch.index("--clusters") + 1] if "--clusters" in sbatch[:-1] else None
+    named = option or environment.get("SBATCH_CLUSTERS", asked)
+    if named == asked and asked != "all" and "," not in asked:
+        return None
+    where = "--clusters" if option else "SBATCH_CLUSTERS" if "SBATCH_CLUSTERS" in environment else "SLURM_CLUSTERS"
+    seen = f"{where}={named} sends a job to another cluster than the one that is asked for its state"
+    if named == asked:
+        seen = f"SLURM_CLUSTERS={asked} names several clusters, and jobs are looked for on one"
+    return f"{seen}; name one cluster: {_ONE_CLUSTER}"
 
 
 def beyond(nodes: int, asked_min: int, limits: Partition) -> str | None:

@@ -141,6 +141,9 @@ def _submission(chosen: Profile, count: int, limits: submission.Partition, state
         *([f"--mem={chosen.memory_mb}"] if chosen.memory_mb else []),
         "--wrap=true",
     ]
+    if other := submission.other_cluster(argv, os.environ):
+        seen, _, change = other.partition("; ")
+        return wrong("submission", seen, change)
     said, refused = None, ""
     try:
         said = slurm.ask(argv, ANSWER_S, both=True)

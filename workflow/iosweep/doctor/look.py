@@ -145,7 +145,9 @@ class _Talk:
 
     def __post_init__(self) -> None:
         # inside an allocation srun would take that one
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_") or k in slurm.ACCESS}
+        environment = {
+            k: v for k, v in os.environ.items() if not k.startswith("SLURM_") or k in (*slurm.ACCESS, "SLURM_CLUSTERS")
+        }
         try:
             self._process = subprocess.Popen(
                 self.argv,
