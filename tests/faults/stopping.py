@@ -114,6 +114,14 @@ def time_spent(case: Case) -> Happening:
     case.reset(limits={"time": None})
 
 
+@fault(limits={"bytes_written": "1g"})
+def bytes_spent(case: Case) -> Happening:
+    case.results.mkdir(parents=True)
+    (case.results / "spent.json").write_text('{"spent_s": 1.0, "bytes_written": 1073741000}')
+    yield None
+    case.reset(limits={"bytes_written": None})
+
+
 @fault()
 def reader_gone(case: Case) -> Happening:
     case.prefix = ["bash", "-c", 'exec "$@" 2> >(exec true)', "bash"]

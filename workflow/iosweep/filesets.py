@@ -50,6 +50,7 @@ class FileSets:
             self._wanted |= {directory: (files, tool) for directory, files in data_sets(members).items()}
         self._known: dict[str, _Known] = {}
         self.prepared_s = 0.0  # that preparing has taken so far
+        self.prepared_bytes = 0  # that it has written, or tried to
 
     def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> dict[str, Any]:
         """See that a set, or that of each host, is complete; prepare it if not.
@@ -162,6 +163,7 @@ class FileSets:
         size, ranks = sum(files.size_bytes for files in sets), sets[0].prepare_tasks
         self._directory.may_write(size, sum(len(files.files) for files in sets))
         limit_s = 60 + ranks + sets[0].size_bytes / (PREPARE_BANDWIDTH / 100)
+        self.prepared_bytes += size
         done, streams = self._run(tools()[tool], commands, ranks, limit_s, hosts)
         self._directory.recount()
         said = {}

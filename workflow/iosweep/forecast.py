@@ -46,26 +46,25 @@ class Cost:
 
 def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
     """What one repetition takes, data sets excluded."""
+    return sum((step_cost(point, step, node_bandwidth) for step in point.steps()), Cost())
+
+
+def step_cost(point: Point, step: Step, node_bandwidth: int | None) -> Cost:
+    """What one step of a repetition takes, data sets excluded."""
     tool = tools()[point.tool]
-    cost = Cost()
-    for step in point.steps():
-        cost += Cost(time_s=START_UP_S)
-        if work := tool.work(step):
-            cost += Cost(time_s=work / METADATA_RATE / point.nodes)
-            names, size = {phase.name for phase in step.phases}, point.volume_bytes
-            written, read = size * ("create" in names), size * ("read" in names)
-            least = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
-            cost += Cost((written + read) / least, written, read)
-            continue
-        phase = step.phase
-        # Little's law: so many I/Os in flight, none done sooner than the least latency
-        in_flight = _number(point, "threads_per_node") * _number(point, "queue_depth")
-        rate = min(node_bandwidth or NODE_BANDWIDTH, in_flight * _number(point, "transfer_size") / LEAST_LATENCY_S)
-        moved = rate * point.nodes * step.time_s if step.time_s is not None else float(point.volume_bytes)
-        time_s = moved / rate / point.nodes if step.time_s is None else step.time_s
-        reads = _number(point, "read_percent") / 100 if phase.reads and phase.writes else float(phase.reads)
-        cost += Cost(time_s, math.ceil(moved * (1 - reads)), math.ceil(moved * reads))
-    return cost
+    if work := tool.work(step):
+        names, size = {phase.name for phase in step.phases}, point.volume_bytes
+        written, read = size * ("create" in names), size * ("read" in names)
+        least = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
+        return Cost(START_UP_S + work / METADATA_RATE / point.nodes + (written + read) / least, written, read)
+    phase = step.phase
+    # Little's law: so many I/Os in flight, none done sooner than the least latency
+    in_flight = _number(point, "threads_per_node") * _number(point, "queue_depth")
+    rate = min(node_bandwidth or NODE_BANDWIDTH, in_flight * _number(point, "transfer_size") / LEAST_LATENCY_S)
+    moved = rate * point.nodes * step.time_s if step.time_s is not None else float(point.volume_bytes)
+    time_s = moved / rate / point.nodes if step.time_s is None else step.time_s
+    reads = _number(point, "read_percent") / 100 if phase.reads and phase.writes else float(phase.reads)
+    return Cost(START_UP_S + time_s, math.ceil(moved * (1 - reads)), math.ceil(moved * reads))
 
 
 def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:

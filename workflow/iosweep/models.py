@@ -241,7 +241,10 @@ class Limits(Strict):
     """Ceilings. What cannot fit is refused before anything is written."""
 
     bytes_written: Size | None = Field(
-        None, description="Bytes that the campaign may write, data sets included. Must be given above 10t."
+        None,
+        description="Bytes that the campaign may write, data sets included, in all its runs. A larger forecast is"
+        " refused; where a tool writes more than its forecast, the campaign stops before the next repetition. Must be"
+        " given above 10t.",
     )
     time: Duration | None = Field(
         None,

@@ -16,7 +16,7 @@ from iosweep.checks import Seen
 from iosweep.command import Commands, Scratch
 from iosweep.directory import FRESH, Directory
 from iosweep.filesets import FileSets
-from iosweep.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
+from iosweep.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes, step_cost
 from iosweep.launch import subset
 from iosweep.plan import Plan, Point, file_set, seed_of
 from iosweep.store import Result, Store
@@ -57,6 +57,7 @@ class Context:
     exclusive: Mapping[str, Any]  # enforced, evidence
     pinning: pinning.Pinning
     build: str  # key of the build document of the programs (builds.py)
+    written_bytes: int = 0  # by repetitions so far, data sets excluded
     server_failed: bool = False  # whether the file system's server failed the last repetition
 
 
@@ -80,6 +81,7 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
     for step in point.steps():
         run, output = _step(c, point, step, number, hosts)
         raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
+        written: list[float | None] = []
         for phase in step.phases:
             try:
                 parsed = tool.parse(output, step, phase) if output else Parsed()
@@ -89,11 +91,13 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
                 Exception
             ) as error:  # a fault of ours: what was measured is stored all the same, and merge judges anew
                 parsed, findings, fault = Parsed(), [], error
+            written += [parsed.figures.get("bytes_written")] if phase.writes else []
             judged[phase.name] = verdict.verdict(findings)
             retry = retry or verdict.retry(findings)
             headline = parsed.figures.get(phase.metric) if judged[phase.name][0] != "invalid" else None
             said, reasons = judged[phase.name]  # for who looks on meanwhile; merge judges anew
             runs.append({"phase": phase.name} | run | {"headline": headline, "verdict": said, "reasons": reasons})
+        c.written_bytes += _written(c, point, step, run, written)
         if run.get("left_behind"):  # whatever comes next would hang as well
             break
     hung = any(run.get("left_behind") for run in runs)
@@ -154,6 +158,16 @@ def _why(runs: Sequence[Mapping[str, Any]]) -> Cause | None:
     """The cause that the phases of a repetition that are invalid give. Pure."""
     bad = [run for run in runs if run["verdict"] == "invalid"]
     return cause("\n".join(text for run in bad for text in (run.get("not_run", ""), run["stderr"], *run["reasons"])))
+
+
+def _written(c: Context, point: Point, step: Step, run: Mapping[str, Any], figures: Sequence[float | None]) -> int:
+    """Bytes that a step has written to the target: what the tool reports, or else the forecast."""
+    if run.get("not_run"):
+        return 0
+    reported = [figure for figure in figures if figure is not None]
+    if reported and len(reported) == len(figures):
+        return int(sum(reported))
+    return step_cost(point, step, c.plan.target["node_bandwidth"]).bytes_written
 
 
 def _tidy(c: Context, point: Point, result: Result, failed: bool) -> None:

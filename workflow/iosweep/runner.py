@@ -320,13 +320,17 @@ class _Session:
         self._plan, self._allocation, self._store, self._agent = plan, allocation, store, agent
         self._watcher, self._only, self._here = watcher, only, here
         self._points = {p.id: p for p in allocation.points}
-        self._cost_s = {id: repetition_cost(p, plan.target["node_bandwidth"]).time_s for id, p in self._points.items()}
+        costs = {id: repetition_cost(p, plan.target["node_bandwidth"]) for id, p in self._points.items()}
+        self._cost_s = {id: cost.time_s for id, cost in costs.items()}
+        self._cost_bytes = {id: cost.bytes_written for id, cost in costs.items()}
         self._done = done
         self._job = job
         self._expected_s = self._took_s = 0.0  # what the repetitions so far were to take, and took
         self._volumes: list[str] = []  # names of the target on the nodes
         self._began = time.monotonic()
-        self._spent_before_s = float(store.documents("").get("spent", {}).get("spent_s", 0.0))
+        spent = store.documents("").get("spent", {})
+        self._spent_before_s = float(spent.get("spent_s", 0.0))
+        self._wrote_before = int(spent.get("bytes_written", 0))
 
     def begin(
         self,
@@ -376,7 +380,7 @@ class _Session:
             store,
             self._agent,
             directory,
-            FileSets(self._agent, directory, store, [self._points[p] for p in todo], commands.run, self._time_for_set),
+            FileSets(self._agent, directory, store, [self._points[p] for p in todo], commands.run, self._room_for_set),
             commands,
             found,
             nodes,
@@ -484,6 +488,7 @@ class _Session:
     def _repetition(self, point: str, number: int) -> None:
         cost_s, began = self._cost_s[point], time.monotonic() - self._context.sets.prepared_s
         self._in_time(cost_s)
+        self._in_bytes(self._cost_bytes[point], "repetition")
         try:
             result, judged = measure_repetition(
                 self._context, self._points[point], number, self._disturbed(point, number)
@@ -493,7 +498,7 @@ class _Session:
         except BaseException:  # a signal, too: nothing of a repetition that did not end stays on the target
             self._agent.hurry()
             with contextlib.suppress(OSError):
-                self._note_time()
+                self._note_spent()
             with contextlib.suppress(TargetHangs, TargetError, target.Refused):
                 self._context.directory.remove(FRESH, TO_TIDY_S)  # the next run removes the rest
             if stays := self._context.directory.present_bytes:
@@ -503,7 +508,7 @@ class _Session:
                 )
             raise
         self._expected_s, self._took_s = self._expected_s + cost_s, self._took_s + self._since(began)
-        self._note_time()
+        self._note_spent()
         self._done[point] = self._store.results_of(point)  # a second try does not always count
         self._watcher.finished(result, judged, self._cost_s[point])
 
@@ -516,9 +521,13 @@ class _Session:
         result = self._done.get(point, {}).get(number)
         return bool(result and result.retry and progress.current(result, self._plan, self._points[point], self._here))
 
-    def _note_time(self) -> None:
-        """Keep what limits.time goes by: results may be superseded, and a run may end without one."""
-        self._store.put("", "spent", {"spent_s": round(self._spent_s(), 3)})
+    def _note_spent(self) -> None:
+        """Keep what `limits` goes by: results may be superseded, and a run may end without one."""
+        self._store.put("", "spent", {"spent_s": round(self._spent_s(), 3), "bytes_written": self._wrote()})
+
+    def _wrote(self) -> int:
+        """Bytes that the campaign has written to the target, in all its runs."""
+        return self._wrote_before + self._context.sets.prepared_bytes + self._context.written_bytes
 
     def _spent_s(self) -> float:
         """Time that the campaign has taken, in all its runs."""
@@ -539,14 +548,31 @@ class _Session:
                     f" ({human_duration(time_s)}); another job goes on from there",
                 )
 
-    def _time_for_set(self, size: int) -> None:
-        """Leave a data set to the next job where this one would be over before it is written: it would be written anew.
+    def _room_for_set(self, size: int) -> None:
+        """Stop before a data set that limits.bytes_written leaves no room for.
+
+        Leave a data set to the next job where this one would be over before it is written: it would be written anew.
 
         A job that has done nothing yet writes it: the next one may have no more time.
         """
+        self._in_bytes(size, "data set")
         if self._took_s or self._context.sets.prepared_s:
             rate = set_rate(self._store.documents("sets"), self._plan.target["node_bandwidth"])
             self._job_lasts("next data set", size / rate)
+
+    def _in_bytes(self, size: int, what: str) -> None:
+        """Stop before something that limits.bytes_written leaves no room for.
+
+        A tool may write more than its forecast, which assumes a bandwidth; then the next repetition is refused.
+        """
+        limit, wrote = self._plan.limits["bytes_written"], self._wrote()
+        if size and limit is not None and wrote + size > limit:
+            raise Refusal(
+                OUT_OF_TIME,
+                f"limits.bytes_written {human_size(limit)} is spent: {human_size(wrote)} were written, and the next"
+                f" {what} writes up to {human_size(size)}; raise it, and the next run goes on from there",
+                lasting=True,
+            )
 
     def _in_time(self, cost_s: float) -> None:
         """Stop before a repetition that the job, or limits.time, leaves no time for."""
