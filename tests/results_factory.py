@@ -364,11 +364,12 @@ def _points(one: Sweep) -> Iterator[dict[str, Any]]:
 def _id(tool: str, phases: Sequence[str], parameters: Mapping[str, Any]) -> str:
     digest = hashlib.sha256(repr((tool, phases, sorted(parameters.items()))).encode()).hexdigest()[:8]
     size, depth = parameters.get("transfer_size_bytes"), parameters.get("queue_depth")
-    kind = {"fio": "fio" if size else "fio-metadata"}.get(tool, tool if tool in ("ior", "mdtest") else "fio")
-    parts = [kind, f"n{parameters['nodes']}", f"t{parameters['threads_per_node']}"]
+    kind = tool if tool in ("ior", "mdtest") else "fio"
+    first = phases[0] + (f"+{len(phases) - 1}" if len(phases) > 1 else "")
+    parts = [kind, first, f"{parameters['nodes']}n", f"{parameters['threads_per_node']}t"]
     parts += [f"{size // K}k"] if size else []
-    parts += [f"q{depth}"] if depth else []
-    return "-".join([*parts, digest])
+    parts += [f"qd{depth}"] if depth else []
+    return ".".join([*parts, digest])
 
 
 def _rows(

@@ -229,6 +229,18 @@ def test_a_point_that_is_not_narrow_enough_has_something_left(tmp_path: Path) ->
     assert len(rows) == 4
 
 
+def test_results_on_the_target_are_recorded(campaign: Campaign) -> None:
+    campaign.measured()
+    merge.merge(campaign.plan, campaign.results)
+    assert orjson.loads((campaign.results / "campaign.json").read_bytes())["results_on_target"] is False
+    fsid = f"{os.statvfs(campaign.results).f_fsid:016x}"
+    target = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "layout": None, "layout_is": "-"}
+    campaign.measured(0, 2, record={"target": target | {"fsid": fsid}})
+    merge.merge(campaign.plan, campaign.results)
+    found = orjson.loads((campaign.results / "campaign.json").read_bytes())["results_on_target"]
+    assert found is (int(fsid, 16) != 0)  # 0: the file system has none
+
+
 def test_what_is_missing_has_a_row_with_its_reason(campaign: Campaign) -> None:
     first, second = campaign.plan.points
     campaign.store.set_missing(second.id, {"tool": "fio"}, "fio is not on PATH")

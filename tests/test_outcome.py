@@ -99,7 +99,7 @@ def test_check_names_reasons_and_points(place: Path, capsys: Capture) -> None:
     campaign(place, INVALID)
     assert run("check", "quick") == 1
     [_, line] = capsys.readouterr().out.splitlines()
-    assert line.startswith("  1 invalid: no_errors: 3 I/O errors (fio-n1-t1-")
+    assert line.startswith("  1 invalid: no_errors: 3 I/O errors (fio.")
 
 
 def test_check_fails_for_what_is_left(place: Path, capsys: Capture) -> None:

@@ -5,6 +5,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rich.console import Console
 
 import results_factory as factory
 from iosweep import columns
-from iosweep.report import headline, page, table, words
+from iosweep.report import headline, page, remarks, table, words
 from iosweep.report.data import load
 from iosweep.report.summary import (
     OUTCOMES,
@@ -378,6 +379,51 @@ class TestHeadline:
         console = Console(width=width, record=True, file=io.StringIO())
         console.print(headline.table(results))
         return console.export_text()
+
+
+class TestRemarks:
+    def about(self, tmp_path: Path, fstype: str = "ext4", mount: str = "", **about: Any) -> list[str]:
+        campaign = load(factory.make(tmp_path))
+        rows = tuple({**row, "target_fstype": fstype} for row in campaign.rows)
+        nodes = tuple({**node, "mount": mount} for node in campaign.nodes)
+        return remarks.of(replace(campaign, rows=rows, nodes=nodes, about={**campaign.about, **about}))
+
+    def test_a_storage_system_has_none(self, tmp_path: Path) -> None:
+        assert self.about(tmp_path, "wekafs", "default on /mnt/weka type wekafs (rw)") == []
+        assert self.about(tmp_path, "ext4", "/dev/sdb on /mnt/on / type type ext4 (rw)") == []
+
+    @pytest.mark.parametrize("fstype", ["tmpfs", "ramfs"])
+    def test_memory_is_no_storage(self, tmp_path: Path, fstype: str) -> None:
+        [text] = self.about(tmp_path, fstype, f"{fstype} on / type {fstype} (rw)")
+        assert f"is in memory ({fstype})" in text
+
+    def test_the_system_disk(self, tmp_path: Path) -> None:
+        [text] = self.about(tmp_path, "ext4", "/dev/vda1 on / type ext4 (rw)")
+        assert "is on the root file system: these figures are of the system disk" in text
+
+    def test_results_on_the_target(self, tmp_path: Path) -> None:
+        [text] = self.about(tmp_path, results_on_target=True)
+        assert text.startswith("The results are stored on the file system under test")
+
+    def test_they_are_on_both_first_screens(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(remarks, "_MEMORY", frozenset({"ext4"}))
+        results = factory.make(tmp_path)
+        assert "is in memory (ext4)" in " ".join(TestHeadline().shown(results).split())
+        assert "is in memory (ext4)" in page.render(results)
+
+
+class TestNames:
+    def test_what_all_points_share_is_left_out(self) -> None:
+        points = [f"fio.seq_write+3.1n.{t}t.{s}k.qd4.{t}{s}abcdef" for t in (1, 2) for s in (4, 64)]
+        assert list(table.names(points).values()) == ["1t.4k", "1t.64k", "2t.4k", "2t.64k"]
+
+    def test_the_hash_stays_where_nothing_else_differs(self) -> None:
+        assert table.names(["fio.a.1n.x", "fio.a.1n.y", "fio.b.1n.z"]) == {
+            "fio.a.1n.x": "a.x",
+            "fio.a.1n.y": "a.y",
+            "fio.b.1n.z": "b",
+        }
+        assert table.names(["fio.a.1n.x"]) == {"fio.a.1n.x": "fio.a.1n"}
 
 
 class TestTable:

@@ -1,5 +1,9 @@
 """The page in a real browser, from a file, without a network: drawn, usable, and silent."""
 
+import contextlib
+import re
+import subprocess
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -7,7 +11,10 @@ from typing import Any
 import pytest
 
 import results_factory as factory
+from iosweep.report import figures, plots, spec
 from iosweep.report import page as report
+from iosweep.report.data import load
+from iosweep.report.summary import summarise
 from results_factory import DATA_PHASES, K, M, sweep
 from test_report_cpus import HUGE, ONE, node, nodes
 
@@ -188,7 +195,9 @@ def test_saves_a_figure(show: Open, demo: Path) -> None:
     with tab.expect_download() as download:
         tab.locator(".save button", has_text="SVG").first.click()
     assert download.value.suggested_filename == "throughput-by-threads.threads.svg"
-    assert download.value.path().read_text().startswith("<svg")
+    text = download.value.path().read_text()
+    assert text.startswith("<svg")
+    assert "Campaign demo on /mnt/scratch/bench (ext4), measured 2025-06-02 (UTC)." in text
 
 
 def test_tooltip_gives_the_exact_figure(show: Open, demo: Path) -> None:
@@ -198,6 +207,74 @@ def test_tooltip_gives_the_exact_figure(show: Open, demo: Path) -> None:
     lines = tab.locator("#tip").inner_text().splitlines()
     assert lines[0].endswith("GiB/s") or lines[0].endswith("MiB/s")
     assert lines[1].endswith("% (95 % CI, n = 3)")
+
+
+def test_figures_are_legible_in_the_dark(show: Open, demo: Path) -> None:
+    tab = show(demo, color_scheme="dark")
+    # the ground of every figure is dark, and what is drawn on it is inverted
+    grounds = tab.evaluate("[...document.querySelectorAll('figure')].map(f => getComputedStyle(f).backgroundColor)")
+    assert set(grounds) == {"rgb(24, 29, 34)"}
+    assert "invert" in tab.evaluate("getComputedStyle(document.querySelector('.chart svg')).filter")
+    assert tab.locator(".chart svg > rect[fill='white']").count() == 0
+    tab.emulate_media(color_scheme="dark", media="print")
+    assert tab.evaluate("getComputedStyle(document.querySelector('.chart svg')).filter") == "none"
+
+
+def test_without_its_script_the_page_has_its_figures(browser: Any, demo: Path) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, java_script_enabled=False)
+    context.set_default_timeout(PATIENCE_MS)
+    tab = context.new_page()
+    tab.goto((demo / "report.html").as_uri())
+    assert tab.locator(".chart > svg").count() == 5
+    assert tab.locator(".chart > svg").first.get_attribute("aria-label") == "Throughput against threads per node"
+    for box in (svg.bounding_box() for svg in tab.locator(".chart > svg").all()):
+        assert box["width"] > 300 and box["height"] > 200
+    assert tab.locator(".chart > svg path[fill='white']").count() > 0  # hollow marks
+    context.close()
+
+
+@pytest.mark.parametrize("most", [24, 1], ids=["static", "by the script"])
+def test_printing_at_once_has_every_figure(
+    chromium: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """`--print-to-pdf` prints as soon as the page is loaded, wherever its script is by then."""
+    monkeypatch.setattr(report, "_STATIC", most)
+    results, pdf = written(tmp_path / "r", sweeps=[sweep("cube", DATA_PHASES, CUBE)]), tmp_path / "report.pdf"
+    command = [str(chromium), *FLAGS, f"--print-to-pdf={pdf}", (results / "report.html").as_uri()]
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_MS / 1000)
+    campaign = load(results)
+    drawn = [f for f in plots.figures(campaign, summarise(campaign.rows)) if f.panels]
+    svgs = figures.static(((figure, spec.specification(figure)) for figure in drawn), 99, 10**9)
+    assert len(svgs) > 5
+    # grid and ticks alone; little else in the page is stroked
+    assert strokes(pdf.read_bytes()) >= sum(svg.count("<line ") for svg in svgs.values())
+
+
+def strokes(pdf: bytes) -> int:
+    """How many lines a PDF draws. Its pages are compressed streams of operators."""
+    found = 0
+    for begin in re.finditer(rb"(?<!end)stream\r?\n", pdf):
+        with contextlib.suppress(zlib.error):
+            found += len(re.findall(rb"\bS\n", zlib.decompressobj().decompress(pdf[begin.end() :])))
+    return found
+
+
+def test_the_last_column_is_in_sight(all_tools: Any) -> None:
+    """However many columns there are: the table is wider than the window, its last column is not outside."""
+    box = all_tools.locator("#table .copy").first.bounding_box()
+    assert box["x"] + box["width"] <= 1280 - 32
+
+
+def test_a_point_shows_what_tells_it_from_others(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    names = column(tab, "point")
+    assert names[:3] == ["seq_write+3.1t.4k.qd1"] * 3
+    cell = tab.locator("#table td.point").first
+    whole = cell.get_attribute("title")
+    assert whole.startswith("fio.seq_write+3.1n.1t.4k.qd1.")
+    tab.locator("#table .open").first.click()
+    assert whole in tab.locator("#table tr.behind").inner_text()
+    assert tab.locator('#table tr.behind button[title="Copy the point\'s id"]').count() == 1
 
 
 def test_hostile_names_are_inert(show: Open, tmp_path: Path) -> None:

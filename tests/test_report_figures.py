@@ -1,9 +1,11 @@
 """Which figures there are, what is drawn together, and what is written as SVG and PNG."""
 
 import re
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -269,6 +271,15 @@ class TestPlots:
         assert 3 <= len(ticks) <= 6
 
 
+def png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Types and contents of a PNG file's chunks."""
+    at = 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        yield png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
+        at += 12 + length
+
+
 class TestExport:
     def test_every_figure_as_svg_and_png(self, tmp_path: Path) -> None:
         results = factory.make(tmp_path, sweeps=factory.DEMO[1:], spoil=factory.spoil_some)
@@ -286,6 +297,47 @@ class TestExport:
         svg = written[0].read_text()
         assert "IOPS against queue depth" in svg
         assert "Not drawn: 2 missing (time limit: 2 points were not started)." in svg
+
+    def test_files_say_where_they_are_from(self, tmp_path: Path) -> None:
+        """In the image, for whoever sees it on a slide, and as metadata."""
+        own = sweep("a", ["rand_read"], {"threads_per_node": [1, 2]})
+        origin = "Campaign <a> & b on /mnt/scratch/bench (ext4), measured 2025-06-02 (UTC)."
+        svg, png = figures.export(factory.make(tmp_path, sweeps=[own], campaign="<a> & b"))
+        root = ElementTree.parse(svg).getroot()  # noqa: S314
+        texts = ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
+        assert origin in " ".join(texts)
+        assert (root[0].text, (root[1].text or "")[-len(origin) :]) == ("IOPS against threads per node", origin)
+        chunks = list(png_chunks(png.read_bytes()))
+        assert [kind for kind, _ in chunks][:4] == [b"IHDR", b"iTXt", b"iTXt", b"iTXt"]
+        assert chunks[-1][0] == b"IEND"
+        assert b"Source\0\0\0\0\0" + origin.encode() in [content for _, content in chunks]
+
+    def test_long_notes_do_not_make_an_image_wide(self, tmp_path: Path) -> None:
+        axes = {"threads_per_node": [1, 2]}
+        long = factory.make(tmp_path / "a", sweeps=[sweep("a", ["rand_read"], axes)], campaign="long " * 60)
+        short = factory.make(tmp_path / "b", sweeps=[sweep("a", ["rand_read"], axes)])
+        wide, narrow = (
+            float(ElementTree.parse(figures.export(results)[0]).getroot().attrib["width"])  # noqa: S314
+            for results in (long, short)
+        )
+        assert wide <= 1.6 * narrow
+
+    def test_a_static_figure_is_nothing_but_a_drawing(self) -> None:
+        evil = (
+            '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" class="x">'
+            '<script>alert(1)</script><a xlink:href="http://x"><text>y</text></a><image href="http://x"/>'
+            '<g onclick="alert(2)" style="fill:red" aria-label="1"><text fill="red">&lt;b&gt;</text></g></svg>'
+        )
+        assert figures.bare(evil, 'a"b') == (
+            '<svg role="img" aria-label="a&quot;b"><g><text fill="red">&lt;b&gt;</text></g></svg>'
+        )
+
+    def test_static_figures_have_a_limit(self, tmp_path: Path) -> None:
+        campaign = load(factory.make(tmp_path))
+        drawn = [f for f in plots.figures(campaign, summarise(campaign.rows)) if f.panels]
+        pairs = [(figure, spec.specification(figure)) for figure in drawn]
+        assert list(figures.static(pairs, 2, 10**6)) == [figure.name for figure in drawn[:2]]
+        assert figures.static(pairs, 1, 1000) == {}
 
     def test_nothing_to_draw(self, tmp_path: Path) -> None:
         assert figures.export(factory.make(tmp_path, spoil=lambda _: ("missing", "no fio"))) == []

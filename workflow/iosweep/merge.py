@@ -75,7 +75,9 @@ def _write(plan: Plan, results: Path) -> None:
         for name, facts in nodes.items():
             known = {**facts, "used_cpus": where.used(name)}
             table.add([(name, *map(known.get, table.names[1:]))])
-        about(orjson.dumps(_about(plan, where) | {"builds": _builds(store, built)}, option=orjson.OPT_INDENT_2))
+        about(
+            orjson.dumps(_about(plan, where, results) | {"builds": _builds(store, built)}, option=orjson.OPT_INDENT_2)
+        )
 
 
 @contextmanager
@@ -96,7 +98,7 @@ def _replaced(file: Path) -> Iterator[Callable[[bytes], None]]:
         temporary.unlink(missing_ok=True)
 
 
-def _about(plan: Plan, where: _Where) -> dict[str, Any]:
+def _about(plan: Plan, where: _Where, results: Path) -> dict[str, Any]:
     """What campaign.json says."""
     return {
         "campaign": plan.campaign,
@@ -112,6 +114,7 @@ def _about(plan: Plan, where: _Where) -> dict[str, Any]:
         "configuration": plan.configuration,
         "jobs": where.jobs(),
         "results_of_nodes": where.rows,
+        "results_on_target": f"{os.statvfs(results).f_fsid:016x}" in where.fsids,
     }
 
 
@@ -149,11 +152,14 @@ class _Where:
 
     def __init__(self) -> None:
         self.rows: Counter[str] = Counter()  # key of a node's facts -> rows
+        self.fsids: set[str] = set()  # of the targets, where the system has one
         self._masks: dict[str, set[str]] = {}  # key of a node's facts -> CPUs of ranks and workers, as texts
         self._jobs: dict[str, _Job] = {}
 
     def add(self, point: Point, record: Mapping[str, Any]) -> None:
         """Count a repetition."""
+        if (fsid := record["target"].get("fsid")) and int(fsid, 16):
+            self.fsids.add(fsid)
         keys = _nodes_of(record)
         for key in keys.values():
             self.rows[key] += len(record["phases"])

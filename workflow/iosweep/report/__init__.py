@@ -14,6 +14,7 @@
 | cpus.py | nodes and results -> pictures of their CPUs, what is wrong with them, what was proven (pure) |
 | node_check.py | the suite node-check -> nodes side by side, and which stands out (pure) |
 | headline.py | results -> the answer in a few lines; the same for a terminal |
-| spec.py, figures.py | a figure -> Vega-Lite -> SVG and PNG |
+| remarks.py | campaign -> what the first screen mentions about the target (pure) |
+| spec.py, figures.py | a figure -> Vega-Lite -> SVG and PNG, and static SVG for the page |
 | page.py | everything -> one HTML file (page.html, tables.html, sections.html, page.css, page.js, charts.js) |
 """

@@ -2,6 +2,8 @@
 // The figures: the specification of the SVG and PNG files, made to fit the width there is.
 
 const PANEL = {least: 300, around: 62, between: 26};
+// ast: expressions are interpreted, not compiled, so that the policy can forbid eval.
+const OPTIONS = {ast: true, renderer: "svg", actions: false, defaultStyle: false};
 const views = new Map();
 
 function valuesOf(columns) {
@@ -14,8 +16,8 @@ function fitted(spec, width) {
   const columns = Math.max(1, Math.min(spec.columns, Math.floor(width / PANEL.least)));
   const share = (width - (columns - 1) * PANEL.between) / columns;
   const panels = spec.concat.map((panel) => ({...panel, width: Math.max(160, Math.floor(share - PANEL.around))}));
-  const {title, ...rest} = spec; // the page has it as a heading
-  return {...rest, columns, concat: panels, config: {...spec.config, padding: 1}};
+  const {title, ...rest} = spec; // the page has it as a heading, and its own ground
+  return {...rest, columns, concat: panels, config: {...spec.config, padding: 1, background: null}};
 }
 
 const tip = element("div", {id: "tip", role: "tooltip", hidden: ""});
@@ -40,8 +42,10 @@ async function draw(place) {
   const width = place.clientWidth;
   views.get(place)?.result?.finalize();
   const spec = {...fitted(figure.spec, width), datasets: {values: valuesOf(figure.values)}};
-  // ast: expressions are interpreted, not compiled, so that the policy can forbid eval.
-  const result = await vegaEmbed(place, spec, {ast: true, renderer: "svg", actions: false, defaultStyle: false, tooltip});
+  // Drawn beside the page and put in its place at once: whoever prints meanwhile gets one or the other.
+  const canvas = element("div", {});
+  const result = await vegaEmbed(canvas, spec, {...OPTIONS, tooltip});
+  place.replaceChildren(canvas);
   views.set(place, {result, width});
   place.dataset.drawn = "";
 }
@@ -50,18 +54,24 @@ function saveButton(place, type) {
   return element("button", {
     type: "button",
     onclick: async () => {
-      const chart = document.querySelector(`.chart[data-figure="${CSS.escape(place.dataset.figure)}"]`);
-      const url = await views.get(chart).result.view.toImageURL(type, 2);
+      // With the title, the notes, campaign, target and date, as the files in figures/ have them.
+      const {spec, values} = report.figures[place.dataset.figure];
+      const {view, finalize} = await vegaEmbed(element("div", {}), {...spec, datasets: {values: valuesOf(values)}}, {...OPTIONS, tooltip});
+      const url = await view.toImageURL(type, 2);
+      finalize();
       element("a", {href: url, download: `${place.dataset.figure}.${type}`}).click();
     },
   }, type.toUpperCase());
 }
 
 async function drawAll() {
-  for (const place of document.querySelectorAll(".chart")) {
+  // First those that are empty without this, and without a pause: the page may be printed as soon as it is loaded.
+  const places = [...document.querySelectorAll(".chart")].sort((a, b) => a.childElementCount - b.childElementCount);
+  for (const place of places) {
     if (views.get(place)?.width === place.clientWidth) continue;
+    const empty = !place.childElementCount;
     await draw(place);
-    await new Promise((resolve) => setTimeout(resolve)); // let the page answer in between
+    if (!empty) await new Promise((resolve) => setTimeout(resolve)); // let the page answer in between
   }
   document.documentElement.dataset.drawn = "";
 }

@@ -1,15 +1,25 @@
-"""Every figure of the report as SVG and PNG."""
+"""Every figure of the report as SVG and PNG, and as static SVG inside the page."""
 
 from __future__ import annotations
 
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
 
 from iosweep.report import spec
 from iosweep.report.data import load
-from iosweep.report.plots import figures
+from iosweep.report.plots import Figure, figures
 from iosweep.report.summary import summarise
 
 _PNG_SCALE = 2  # sharp in a document and on a screen with many dots
+_SVG = "http://www.w3.org/2000/svg"
+#: Elements that a static figure may consist of: nothing that refers to anything or runs.
+_DRAWN = frozenset({"svg", "g", "path", "line", "rect", "text", "tspan", "circle", "defs", "clipPath"})
 
 
 def export(results: Path) -> list[Path]:
@@ -28,7 +38,9 @@ def export(results: Path) -> list[Path]:
         if figure.panels:
             # No base URL is allowed: a specification must not make the converter fetch anything.
             svg = vl_convert.vegalite_to_svg(spec.with_values(figure), allowed_base_urls=[])
-            contents = {"svg": svg.encode(), "png": vl_convert.svg_to_png(svg, scale=_PNG_SCALE)}
+            png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
+            told = {"Title": figure.title, "Description": figure.subtitle, "Source": figure.origin}
+            contents = {"svg": with_title(svg, told).encode(), "png": with_texts(png, told)}
             for suffix, content in contents.items():
                 path = folder / f"{figure.name}.{suffix}"
                 path.write_bytes(content)
@@ -37,3 +49,59 @@ def export(results: Path) -> list[Path]:
         if path.suffix in (".svg", ".png") and path not in written:
             path.unlink()
     return written
+
+
+def with_title(svg: str, texts: Mapping[str, str]) -> str:
+    """An SVG document with a title, and with the texts as its description."""
+    told = escape("; ".join(f"{key}: {text}" for key, text in texts.items() if key != "Title"))
+    return re.sub(
+        r"<svg[^>]*>", lambda m: f"{m[0]}<title>{escape(texts['Title'])}</title><desc>{told}</desc>", svg, count=1
+    )
+
+
+def with_texts(png: bytes, texts: Mapping[str, str]) -> bytes:
+    """A PNG file with texts as metadata (iTXt chunks, after its header). Keys are 1 to 79 Latin letters."""
+    start = 8 + 4 + 4 + 13 + 4  # signature, then the header's length, type, content and checksum
+    chunks = [_chunk(b"iTXt", key.encode() + b"\0\0\0\0\0" + text.encode()) for key, text in texts.items()]
+    return png[:start] + b"".join(chunks) + png[start:]
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def static(drawn: Iterable[tuple[Figure, dict[str, Any]]], most: int, most_bytes: int) -> dict[str, str]:
+    """Name -> SVG element of the first figures, for the page before or without its script.
+
+    `drawn`: figures with their specifications. `most`, `most_bytes`: figures, and bytes of all of them, at most. A
+    figure that would not fit is left to the script.
+    """
+    import vl_convert  # late: it carries a JavaScript engine
+
+    found: dict[str, str] = {}
+    room = most_bytes
+    for figure, specified in list(drawn)[:most]:
+        wanted = spec.for_page(spec.filled(specified, figure))
+        try:
+            svg = bare(vl_convert.vegalite_to_svg(wanted, allowed_base_urls=[]), figure.title)
+        except ElementTree.ParseError:  # a character that XML does not know, as a script may draw
+            continue
+        if len(svg.encode()) <= room:
+            found[figure.name] = svg
+            room -= len(svg.encode())
+    return found
+
+
+def bare(svg: str, label: str) -> str:
+    """An SVG document as an element of a page: drawing elements only, and one label instead of one per mark."""
+    root = ElementTree.fromstring(svg)  # noqa: S314  vl-convert made it
+    for element in list(root.iter()):
+        for child in list(element):
+            if child.tag.removeprefix(f"{{{_SVG}}}") not in _DRAWN:
+                element.remove(child)
+        for name in list(element.attrib):
+            if name.startswith(("aria-", "on", "{")) or name in ("role", "class", "style", "pointer-events"):
+                del element.attrib[name]
+        element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
+    root.attrib |= {"role": "img", "aria-label": label}
+    return ElementTree.tostring(root, encoding="unicode")

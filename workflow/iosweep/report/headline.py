@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iosweep.report import cpus, node_check, words
+from iosweep.report import cpus, node_check, remarks, words
 from iosweep.report.data import Campaign, load
 from iosweep.report.summary import Result, count_repetitions, phase_order, repetitions, summarise
 from iosweep.report.table import not_checked
@@ -156,6 +156,7 @@ def table(results: Path) -> RenderableType:
     campaign = load(results)
     summary = summarise(campaign.rows)
     parts: list[RenderableType] = [_title(campaign, summary), _verdicts(campaign)]
+    parts += [Text(text, style="yellow") for text in remarks.of(campaign)]
     parts += [Text(text, style="yellow") for text in scaled(campaign.about["sweeps"])]
     if checked := node_check.of(campaign, summary):
         parts.append(Text(f"Node check: {checked.sentence}", style="yellow" if checked.odd else ""))

@@ -41,9 +41,8 @@ const NUMERIC = ["number", "size", "count"];
 function cell(value, column) {
   const text = shown(value, column.type);
   const kind = column.type === "verdict" ? value : NUMERIC.includes(column.type) ? "number" : column.type;
-  const made = element("td", {class: kind}, text);
-  if (column.type === "point") made.title = text;
-  return made;
+  if (column.type !== "point") return element("td", {class: kind}, text);
+  return element("td", {class: kind, title: text}, report.table.names[value] ?? text);
 }
 
 function head(column, ...more) {
@@ -51,9 +50,9 @@ function head(column, ...more) {
   return element("th", {scope: "col", class: kind}, ...more, column.unit ? element("small", {}, column.unit) : null);
 }
 
-function copyButton(text) {
+function copyButton(text, title = "Copy the command") {
   return element("button", {
-    type: "button", class: "copy", title: "Copy the command",
+    type: "button", class: "copy", title,
     onclick: async (event) => {
       event.stopPropagation();
       const button = event.currentTarget;
@@ -123,7 +122,7 @@ function toggle(entry) {
 function behind({row, details: found}) {
   const parts = [];
   const point = row[columns.findIndex((column) => column.key === "point")];
-  parts.push(element("p", {}, element("code", {}, point), ` in ${found.sweeps.replaceAll(",", ", ")}`));
+  parts.push(element("p", {}, element("code", {}, point), " ", copyButton(point, "Copy the point's id"), ` in ${found.sweeps.replaceAll(",", ", ")}`));
   if (found.reasons.length) parts.push(element("ul", {}, ...found.reasons.map((reason) => element("li", {}, reason))));
   if (found.repetitions.length) {
     // A tool without latencies has no columns for them, and what is valid has no reasons.

@@ -45,6 +45,7 @@ class Figure:
     title: str
     subtitle: str  # conditions, and what does not vary
     sweep: str
+    origin: str  # campaign, target and date of the measurement
     panels: tuple[Panel, ...]  # none: there is nothing to draw, and the notes say why
     x_title: str
     x_column: str
@@ -63,10 +64,11 @@ def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
     Panels are phases, unless a third axis varies: then there is a figure per phase, with a panel per value.
     """
     found: list[Figure] = []
+    origin = words.origin(campaign.about["campaign"], campaign.about["target"]["directory"], campaign.rows)
     for cut in slices(campaign, results):
         phases = _phases(cut.results) if cut.facet else [None]
         for quantity, phase in product(_quantities(cut), phases):
-            figure = _figure(cut, quantity, phase)
+            figure = _figure(cut, quantity, phase, origin)
             if figure:
                 found.append(figure)
     return _distinct(found)
@@ -81,7 +83,7 @@ def _quantities(cut: Slice) -> tuple[str, ...]:
     return ("rate",)
 
 
-def _figure(cut: Slice, quantity: str, phase: str | None) -> Figure | None:
+def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure | None:
     """One figure, or None if it would only repeat that there is nothing to draw."""
     results = [result for result in cut.results if phase in (None, result.phase)]
     lines = _LINES[quantity]
@@ -106,6 +108,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None) -> Figure | None:
         title=captions.title(cut, quantity, phase),
         subtitle=captions.subtitle(cut),
         sweep=cut.sweep,
+        origin=origin,
         panels=tuple(panels),
         x_title=words.PARAMETER_TITLES[cut.x],
         x_column=cut.x,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ _DASHES = ([1, 0], [5, 3])
 _SHAPES = ("circle", "triangle-up")
 
 _WIDTH, _HEIGHT = 360, 220
+#: Mean width of a character of the subtitle in pixels.
+_CHARACTER = 5.3
 
 
 def specification(figure: Figure) -> dict[str, Any]:
@@ -48,7 +51,18 @@ def specification(figure: Figure) -> dict[str, Any]:
 
 def with_values(figure: Figure) -> dict[str, Any]:
     """The figure complete, for a renderer."""
-    return {**specification(figure), "datasets": {DATA: [dict(value) for value in figure.values]}}
+    return filled(specification(figure), figure)
+
+
+def filled(specified: dict[str, Any], figure: Figure) -> dict[str, Any]:
+    """A figure's specification with its values."""
+    return {**specified, "datasets": {DATA: [dict(value) for value in figure.values]}}
+
+
+def for_page(specified: dict[str, Any]) -> dict[str, Any]:
+    """A specification without what the page writes beside the figure, on the page's ground. charts.js does the same."""
+    config = {**specified["config"], "padding": 1, "background": None}
+    return {**{key: value for key, value in specified.items() if key != "title"}, "config": config}
 
 
 def columns(panels: int) -> int:
@@ -173,7 +187,10 @@ def _tooltip(figure: Figure) -> list[alt.Tooltip]:
 
 
 def _lines(figure: Figure) -> list[str]:
-    return [f"Sweep {figure.sweep}: {figure.subtitle}", *figure.notes]
+    """What an image needs that is seen without the page, in lines that are not much wider than the panels."""
+    most = max(90, round(columns(len(figure.panels)) * _WIDTH / _CHARACTER))
+    texts = [f"Sweep {figure.sweep}: {figure.subtitle}", *figure.notes, figure.origin]
+    return [line for text in texts for line in textwrap.wrap(text, most) or [""]]
 
 
 _CONFIG: dict[str, Any] = {

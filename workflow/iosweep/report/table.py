@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +81,24 @@ def payload(results: Sequence[Result], checks: Iterable[Row]) -> dict[str, Any]:
         "rows": [[_cell(result, column["key"]) for column in columns] for result in results],
         "repetition_columns": _repetition_columns(),
         "details": [_details(result, open_checks, texts) for result in results],
+        "names": names({result.point for result in results}),
         "texts": list(texts),
+    }
+
+
+def names(points: Collection[str]) -> dict[str, str]:
+    """Id of a point -> the parts of it that not all points have: `64k.qd4` of `fio.seq_write+3.1n.1t.64k.qd4.0a1b2c3d`.
+
+    The hash at the end is left out where the rest is clear without it.
+    """
+    parts = {point: point.split(".") for point in points}
+    shared = set.intersection(*map(set, parts.values())) if len(parts) > 1 else set()
+    differing = {point: [part for part in own if part not in shared] for point, own in parts.items()}
+    without = {point: ".".join(own[:-1]) for point, own in differing.items()}
+    counts = Counter(without.values())
+    return {
+        point: without[point] if without[point] and counts[without[point]] == 1 else ".".join(own)
+        for point, own in differing.items()
     }
 
 

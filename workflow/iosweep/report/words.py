@@ -361,6 +361,15 @@ def several_builds(results: Iterable[Result]) -> list[str]:
     return [name for name, builds in found.items() if len(builds) > 1]
 
 
+def origin(campaign: str, directory: str, rows: Iterable[Mapping[str, Any]]) -> str:
+    """Where figures are from: `Campaign demo on /mnt/scratch (ext4), measured 2025-06-02 to 2025-06-03 (UTC).`"""
+    measured = [row for row in rows if row["started"]]
+    types = ", ".join(sorted({row["target_fstype"] for row in measured if row["target_fstype"]}))
+    days = sorted({f"{row['started']:%Y-%m-%d}" for row in measured})
+    when = f", measured {' to '.join(dict.fromkeys((days[0], days[-1])))} (UTC)" if days else ""
+    return f"Campaign {campaign} on {directory}{f' ({types})' if types else ''}{when}."
+
+
 def of_builds(result: Result) -> str:
     """`build 3fa9c1d2e0ab`; "" where it is not known."""
     return " and ".join(f"build {name}" for name in result.builds)

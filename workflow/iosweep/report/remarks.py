@@ -1,0 +1,38 @@
+"""What the first screen has to mention about the target: figures of memory, or of the system disk. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iosweep.report.data import Campaign, Row
+
+#: File systems whose files are in the node's memory.
+_MEMORY = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
+
+
+def of(campaign: Campaign) -> list[str]:
+    """One sentence for each remark; none for a storage system with the results elsewhere."""
+    directory, types = campaign.about["target"]["directory"], {row["target_fstype"] for row in campaign.rows}
+    found = []
+    if memory := sorted(types & _MEMORY):
+        found.append(
+            f"The target {directory} is in memory ({', '.join(memory)}): these figures are of the nodes' memory, not of"
+            " a storage system."
+        )
+    elif _on_root(campaign.nodes):
+        found.append(
+            f"The target {directory} is on the root file system: these figures are of the system disk, which the"
+            " operating system uses at the same time, not of a storage system."
+        )
+    if campaign.about.get("results_on_target"):
+        found.append(
+            "The results are stored on the file system under test: what is written there is part of its load. Keep them"
+            " elsewhere to measure it alone."
+        )
+    return found
+
+
+def _on_root(nodes: Iterable[Row]) -> bool:
+    """Whether a node has the target on /. Mount lines are as target.identify writes them."""
+    mounts = (row["mount"] for row in nodes if row["mount"])
+    return any(mount.rpartition(" type ")[0].endswith(" on /") for mount in mounts)
