@@ -2,6 +2,7 @@
 faults made for real on the test cluster."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -655,6 +656,16 @@ def test_a_profile_that_snakemake_would_refuse(here: Site) -> None:
     assert "requeue" not in found  # what is right is read all the same
     shutil.rmtree(here.place / "profile")
     assert outcomes(here.doctor()) == {"profile": "wrong", "the rest": "not checked"}
+
+
+def test_the_controller_is_not_asked_by_every_node(here: Site, tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = tmp_path_factory.mktemp("asked")
+    script = f'#!/bin/sh\necho "$(hostname) $*" >> {place}/log\nexec {shutil.which("scontrol")} "$@"\n'
+    (place / "scontrol").write_text(script)
+    (place / "scontrol").chmod(0o755)
+    [line] = here.doctor(env={"PATH": f"{place}{os.pathsep}{os.environ['PATH']}"})["CPUs"]
+    assert (line.outcome, line.seen[:8]) == ("ok", "n1, n2: ")
+    assert {asked.split()[0] for asked in (place / "log").read_text().splitlines()} == {"head"}
 
 
 def test_reserved_cpus_leave_none(here: Site) -> None:

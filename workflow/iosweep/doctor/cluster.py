@@ -17,13 +17,14 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 import iosweep
 from iosweep import pinning, slurm, submission
-from iosweep.doctor import campaign, look, nodes, site, spack_tools
+from iosweep.doctor import campaign, cores_probe, look, nodes, site, spack_tools
 from iosweep.doctor.lines import Line, ok, show, unchecked, wrong
 from iosweep.doctor.spack_tools import SpackTools
 from iosweep.launch import SLURM_LAUNCHERS
@@ -34,6 +35,8 @@ from iosweep.tools import tools
 #: So long is waited for an answer of Slurm's, and for a node that is free.
 ANSWER_S, FREE_S = 15.0, 20.0
 RESULTS = Path("results")
+#: Nodes of which the answers fit into an argument of srun (128 KiB).
+_NAMED = 2000
 
 
 def doctor(profile: Path, configuration: Path | None, wait_s: float | None, as_json: bool) -> int:
@@ -97,7 +100,8 @@ def _examine(
     if line is not None:
         lines.append(site.memory(chosen, settings, line, node_list))
     lines += site.settings(chosen, settings)
-    return lines + _nodes(chosen, made, count or 1, lines, licence, states, wait_s, later, built)
+    names = [row.partition("|")[0] for row in node_list.splitlines()] if line is not None else []
+    return lines + _nodes(chosen, made, count or 1, lines, licence, states, names, wait_s, later, built)
 
 
 def _ping() -> str:
@@ -203,6 +207,7 @@ def _nodes(
     lines: Sequence[Line],
     licence: Line | None,
     states: str,
+    names: Sequence[str],
     wait_s: float | None,
     later: bool,
     built: SpackTools | None,
@@ -227,6 +232,8 @@ def _nodes(
         strict=made is not None and made.cpus["pinning"] == "strict",
         reserved=made.cpus["reserved"] if made else None,
     )
+    if asked.pinned and len(names) <= _NAMED:  # asked here, and not by every node
+        asked = replace(asked, slurm=cores_probe.controller(names, slurm.ask))
     needs_mpi = made is not None and _needs_mpi(made)
     if later or any(line.outcome == "wrong" for line in lines if line.check in ("partition", "account", "reservation")):
         return [unchecked("nodes", "no job of ours can run now; see above"), nodes.exclusion(asked, licence, ())]

@@ -56,7 +56,7 @@ def look(a: Asked, options: Sequence[str], wait_s: float) -> Answers:
     with _ended_by_signals(), _places(a, token) as (places, lock):
         told = {"places": places, "token": token, "lock": lock, "target": a.target, "programs": _names(a),
                 "search": a.search or None,
-                "pinned": a.pinned, "reserved": a.reserved}  # fmt: skip
+                "pinned": a.pinned, "reserved": a.reserved, "slurm": a.slurm}  # fmt: skip
         talk = _Talk(command(a, options, name, wait_s, json.dumps(told)), a.nodes)
         try:
             talk.listen(wait_s + ANSWER_S)

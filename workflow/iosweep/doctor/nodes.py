@@ -48,6 +48,7 @@ class Asked:
     pinned: bool = False
     strict: bool = False
     reserved: str | None = None
+    slurm: Facts | None = None  # what the controller says of the nodes; None: each asks it
 
 
 @dataclass(frozen=True)

@@ -106,12 +106,15 @@ def programs(names: list[str], search: "str | None" = None) -> dict[str, Any]:
     return found
 
 
-def cpus(configured: "str | None") -> "dict[str, Any] | None":
-    """This node's CPUs, and what is reserved of them; None without the package. `configured`: cpus.reserved."""
+def cpus(configured: "str | None", told: "dict[str, Any] | None" = None) -> "dict[str, Any] | None":
+    """This node's CPUs, and what is reserved of them; None without the package. `configured`: cpus.reserved.
+
+    `told`: what cores_probe.controller returned elsewhere; without it the controller is asked from here.
+    """
     try:
         from iosweep.doctor.cores_probe import here
 
-        return here(configured)
+        return here(configured, told)
     except Exception:
         return None
 
@@ -161,7 +164,7 @@ def facts(wanted: dict[str, Any]) -> dict[str, Any]:
         "target": target(wanted["target"]) if wanted["target"] else None,
         "lock_on": target(str(Path(wanted["lock"]).parent)) if wanted["lock"] else None,
         "programs": programs(wanted["programs"], wanted["search"]),
-        "cpus": cpus(wanted["reserved"]) if wanted["pinned"] else None,
+        "cpus": cpus(wanted["reserved"], wanted["slurm"]) if wanted["pinned"] else None,
         "limits": {name: None if soft == resource.RLIM_INFINITY else soft for name, (soft, _) in limits.items()},
         "infiniband": INFINIBAND.is_dir() and any(INFINIBAND.iterdir()),
         "memory": memory(),
