@@ -32,6 +32,9 @@ class Inside(str):
 def pieces(source: str, text: str) -> Iterator[str | list[Run]]:
     """The text in order, with the runs of each JSON document in its place. A damaged document is a run without
     results, followed by its text: what is inside of it, where its end is there, and what follows."""
+    if not text.startswith("{") and "\n{" not in text and '": ' not in text:
+        yield text  # most logs: these look-ups take a twentieth of the time of the patterns
+        return
     # decoded one by one: an error of the decoder counts the lines of all that it was given
     bounds = [0, *(start.start() for start in _NEXT.finditer(text) if start.start()), len(text)]
     rest = ""

@@ -21,6 +21,7 @@ from iosweep.tools.ior.facts import derive, time_bounded
 from iosweep.tools.ior.judge import judge, without_figures
 from iosweep.tools.ior.run import MIXED, Moved, Printed, Remark, Result, Run
 from iosweep.tools.ior.text import Reader
+from iosweep.tools.loglines import Said, about_the_end
 
 __all__ = ["Result", "Run", "read", "summary"]
 
@@ -33,7 +34,7 @@ class _Scanned:
 
     name: str
     runs: list[Run] = field(default_factory=list)
-    said: list[tuple[range, noise.Said]] = field(default_factory=list)  # which runs; empty: all that there are
+    said: list[tuple[range, Said]] = field(default_factory=list)  # which runs; empty: all that there are
     off: list[tuple[range, tuple[str, str]]] = field(default_factory=list)  # what is off, and the line
     moved: list[tuple[range, Moved]] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -124,7 +125,7 @@ def summary(document: bytes, stdout: bytes) -> Run:
     return _with_remarks(run, heard)
 
 
-def _with_remarks(run: Run, heard: Sequence[noise.Said]) -> Run:
+def _with_remarks(run: Run, heard: Sequence[Said]) -> Run:
     """The run with what lines beside its results say."""
     remarks = _remarks(heard)
     wrong = tuple(remark.text for remark in remarks if remark.severity == "invalid")
@@ -132,15 +133,15 @@ def _with_remarks(run: Run, heard: Sequence[noise.Said]) -> Run:
     return replace(run, problems=(*run.problems, *wrong), remarks=(*run.remarks, *others))
 
 
-def _remarks(heard: Sequence[noise.Said]) -> list[Remark]:
+def _remarks(heard: Sequence[Said]) -> list[Remark]:
     """A remark for each severity among the lines."""
-    by_severity: dict[ProblemSeverity, list[noise.Said]] = {}
+    by_severity: dict[ProblemSeverity, list[Said]] = {}
     for said in heard:
         by_severity.setdefault(said.severity, []).append(said)
     return [Remark(severity, f"IOR or MPI says: {_some(lines)}") for severity, lines in by_severity.items()]
 
 
-def _some(lines: Sequence[noise.Said]) -> str:
+def _some(lines: Sequence[Said]) -> str:
     """A few of the lines for a sentence: causes before what followed from them."""
     counts: Counter[str] = Counter()
     for said in lines:
@@ -177,7 +178,7 @@ def _scan(name: str, content: bytes) -> _Scanned:
         before, after = max(first - 1, 0), min(first + 1, len(segments))
         if line and 0 < first < len(segments):
             if segments[before].over:
-                return range(before, first) if noise.about_the_end(line) else range(first, after)
+                return range(before, first) if about_the_end(line) else range(first, after)
             if segments[before].layout == "table" and not segments[before].results:
                 return range(before, first)
         return range(before, after)

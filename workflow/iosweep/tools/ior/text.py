@@ -10,7 +10,7 @@ from iosweep.tools.ior.rows import CSV_HEADER, MIB, NOTES, TABLE, csv_row, summa
 from iosweep.tools.ior.run import MIXED, OPERATIONS, Layout, Moved, Printed, Run, Total
 from iosweep.tools.ior.segment import Segment
 from iosweep.tools.ior.warned import Warned
-from iosweep.tools.loglines import marked
+from iosweep.tools.loglines import Heard, marked
 
 _BANNER = re.compile(r"IOR-(\S{0,80}): MPI Coordinated Test of Parallel I/O")
 _OPTION = re.compile(
@@ -37,7 +37,7 @@ class Reader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.segments: list[Segment] = []
-        self.heard = noise.Heard()
+        self.heard = Heard(noise.judged)
         self.is_log = False  # IOR's own messages are in it
         self.off: list[tuple[int, str, str]] = []  # number of a line, what it says is off (noise.switched_off), line
         self.refused: list[str] = []
@@ -83,9 +83,9 @@ class Reader:
         return self._warned.take(self._at, stripped)
 
     def _hear(self, line: str) -> None:
-        if what := noise.switched_off(line):
+        new = self.heard.take(self._at, self._place, line)
+        if new and (what := noise.switched_off(line)):
             self.off.append((self._at, what, line))
-        self.heard.take(self._at, self._place, line)
 
     def _open(self, layout: Layout, run: Run | None = None) -> Segment:
         segment = Segment(layout, self._at, self._at, run or Run(self.source, layout))
