@@ -20,7 +20,7 @@ from iosweep.tools import Reading, ReadingProblem
 TOOLS = Path(__file__).parents[1] / "workflow" / "iosweep" / "tools"
 FIO = TOOLS / "fio" / "samples" / "s1_single_json.out"
 IOR = TOOLS / "ior" / "samples" / "4.0.0" / "posix_fpp_odirect_CSV.summary.csv"
-MDTEST = TOOLS / "mdtest" / "samples" / "4.0.0" / "md_both_i1.out"
+MDTEST = TOOLS / "mdtest" / "samples" / "4.0.0" / "own_W_F.out"
 
 
 def parse(*arguments: object) -> tuple[int, list[dict[str, Any]], str]:

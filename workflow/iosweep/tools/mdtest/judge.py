@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from math import hypot
 
+from iosweep.tools import ProblemSeverity
 from iosweep.tools.mdtest.command import Options, asked
 from iosweep.tools.mdtest.scan import Launch
 from iosweep.tools.mdtest.signs import quote
@@ -17,6 +18,11 @@ _ROUNDING = 0.002
 _HALF = 0.0006  # of the last decimal, and some
 #: What of n values the squares of the deviations are divided by: n in a population, n - 1 in a sample.
 _POPULATION, _SAMPLE = 0, 1
+#: A table without any line above it.
+ALONE = (
+    "the table stands without the lines above it: which version ran what on how many tasks is not known, and before 4.0"
+    " a mean is over the rates of single ranks"
+)
 _CUT = "the output is cut: mdtest's closing line '-- finished at' is missing"
 
 
@@ -44,15 +50,28 @@ def _missing(table: Table, version: tuple[int, ...], options: Options | None) ->
         yield f"the table has rows that this run does not print: {', '.join(extra)}"
 
 
-def zeros(table: Table, version: tuple[int, ...], options: Options | None) -> Iterator[str]:
-    """Zeros of operations that were asked for. Others are zero because they were not run."""
+def zeros(
+    table: Table,
+    version: tuple[int, ...],
+    options: Options | None,
+    doubts: dict[str, str],
+    remarks: list[tuple[ProblemSeverity, str]],
+) -> Iterator[str]:
+    """Zeros of operations that were asked for, into `doubts`. Others are zero because they were not run.
+
+    A tree that takes more than about 2,000 s for each of its directories has the rate 0.000: into `remarks`.
+    """
     zero = [name for name, rate in table.rates.items() if rate.maximum == 0]
     work = [name for name in table.rates if not name.startswith("Tree")]
     if work and set(work) <= set(zero):
         without = options and not {"n", "I"} & set(options.values)
         yield "nothing was measured: every rate is 0" + (" (mdtest was run without -n)" if without else "")
-    elif options and (silent := sorted(set(zero) & asked(options, version), key=ORDER.__getitem__)):
-        yield f"operations that were asked for have the rate 0: {', '.join(silent)}"
+        return
+    for name in sorted(set(zero) & asked(options, version) if options else (), key=ORDER.__getitem__):
+        if name.startswith("Tree"):
+            remarks.append(("note", f"{name} has the rate 0, or one below the digits that are printed"))
+        else:
+            doubts[name] = f"{name} was asked for and has the rate 0"
 
 
 def _arithmetic(name: str, rate: Rate, count: int | None, less: Collection[int]) -> str | None:
@@ -122,6 +141,8 @@ def times(launch: Launch, table: Table, version: tuple[int, ...], options: Optio
         time = table.times.rates[name]
         values = f"{name}: {rate.minimum:.3f} to {rate.maximum:.3f} ops/s, {time.minimum:.3f} to {time.maximum:.3f} s"
         slow = not name.startswith("Tree") and rate.mean < 1 and time.mean > 60
+        if rate.maximum == 0 and time.maximum and name.startswith("Tree") and time.minimum * _HALF > 1:
+            continue  # slower than the digits of a rate
         if rate.maximum == 0 and time.maximum:
             yield f"{values}: a time without a rate"
         elif lasted is not None and time.maximum > lasted + 2:

@@ -6,11 +6,7 @@ from functools import lru_cache
 
 from iosweep.tools import Parsed, Phase, Step
 from iosweep.tools.mdtest.options import ROWS
-from iosweep.tools.mdtest.read import Run, tables
-
-#: MPI's clock counts in far less; of barriers, a phase of a millisecond is mostly made.
-_CLOCK_S = 0.00005
-
+from iosweep.tools.mdtest.read import CLOCK_S, Run, tables
 
 #: How many times the shift the ranks of a phase are after those that created (mdtest.c: names come from the rank).
 _SHIFTS = {"dir_stat": 1, "stat": 1, "read": 2}
@@ -33,11 +29,11 @@ def parse(stdout: bytes, step: Step, phase: Phase) -> Parsed:
         return Parsed(evidence={"messages": []}, problems=[many if stdout.strip() else "mdtest printed nothing"])
     (run,) = runs
     evidence = {
-        "errors": list(run.problems),
+        "errors": [*run.problems, *(text for severity, text in run.remarks if severity == "suspect")],
         "tasks": run.tasks,
         "nodes": run.nodes,
         "shift": None if run.shift is None else run.shift * _SHIFTS.get(phase.name, 0),
-        "clock_s": _CLOCK_S,
+        "clock_s": CLOCK_S,
         "messages": [],
     }
     rates = run.rates.get(ROWS[phase.name])

@@ -29,15 +29,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from iosweep.tools import Reading, ReadingProblem
+from iosweep.tools import ProblemSeverity, Reading, ReadingProblem, too_short
+from iosweep.tools.loglines import Heard, marked
 from iosweep.tools.mdtest.command import Options, parse, release, split
-from iosweep.tools.mdtest.judge import problems_of, statistics, times, zeros
+from iosweep.tools.mdtest.judge import ALONE, problems_of, statistics, times, zeros
 from iosweep.tools.mdtest.scan import MIXED, Launch, scan
-from iosweep.tools.mdtest.signs import quote, said
+from iosweep.tools.mdtest.signs import WORDS, judged, quote, said
 from iosweep.tools.mdtest.table import PHASES, Rate, Table
 
 __all__ = ["PHASES", "Rate", "Run", "read", "shift", "tables"]
 
+#: MPI's clock counts in far less; of barriers, a phase of a millisecond is mostly made.
+CLOCK_S = 0.00005
 _SHIFT = re.compile(r"Shifting ranks by (\d{1,9}) for each phase")
 
 
@@ -58,6 +61,7 @@ class Run:
     rates: Mapping[str, Rate] = field(default_factory=dict)
     problems: Sequence[str] = ()
     doubts: Mapping[str, str] = field(default_factory=dict)
+    remarks: Sequence[tuple[ProblemSeverity, str]] = ()  # suspect: of all rows; note
     items: int | None = None  # files (or directories) of each task
     command: tuple[str, ...] | None = None  # as mdtest prints it, program first
     options: Options | None = None
@@ -90,8 +94,9 @@ def _runs(launch: Launch) -> Iterator[Run]:
     version = release(text)
     words = split(launch.command) if launch.command else None
     options = parse(words, version)
-    signs = list(said(launch.lines, warnings=True))
-    shifts = _shifts("\n".join(launch.lines))
+    told = list(said(launch.heard))
+    signs = [sentence for severity, sentence in told if severity == "invalid"]
+    shifts = launch.shifts
     if len(shifts) > 1:
         signs.append(f"lines disagree by how many ranks phases are shifted: {', '.join(map(str, sorted(shifts)))}")
     found: list[Table | None] = [table for table in launch.tables if table.kind == "rate"]
@@ -107,10 +112,15 @@ def _runs(launch: Launch) -> Iterator[Run]:
                 items = table.count[1] // tasks
         problems = list(problems_of(launch, table, version, options, signs))
         doubts: dict[str, str] = {}
+        remarks: list[tuple[ProblemSeverity, str]] = [
+            (severity, sentence) for severity, sentence in told if severity != "invalid"
+        ]
         if table:
-            problems += zeros(table, version, options)
+            problems += zeros(table, version, options, doubts, remarks)
             statistics(table, version, tasks, problems, doubts)
             problems += times(launch, table, version, options)
+            if not (launch.headed or table.count):
+                remarks.append(("suspect", ALONE))
         yield Run(
             version=text or None,
             tasks=tasks,
@@ -120,6 +130,7 @@ def _runs(launch: Launch) -> Iterator[Run]:
             rates=table.rates if table else {},
             problems=tuple(dict.fromkeys(problems)),
             doubts=doubts,
+            remarks=tuple(dict.fromkeys(remarks)),
             items=items,
             command=words,
             options=options,
@@ -133,7 +144,7 @@ def _open_ended(options: Options | None) -> bool:
 
 
 def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Any]]:
-    """The rows of a run without problems; what is not told is left out."""
+    """The rows of a run without problems; what is not told is left out, and figures that are in doubt."""
     options = run.options
     per_node = run.tasks // run.nodes if run.tasks and run.nodes and not run.tasks % run.nodes else None
     size = None
@@ -142,7 +153,7 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Any]]:
     elif options and ("C" in options.flags or not options.flags & set("TErU")):
         size = 0  # it makes the files itself
     for name, rate in run.rates.items():
-        if rate.maximum == 0 or name in run.doubts:
+        if rate.maximum == 0 and name not in run.doubts:
             continue
         row: dict[str, Any] = {
             "tool": "mdtest",
@@ -160,11 +171,14 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Any]]:
             "unique_directory": "u" in options.flags if options else None,
             "file_size_bytes": size if name.startswith("File") else None,
             "iterations": run.iterations,
-            "ops_per_s": rate.mean,
-            "min_ops_per_s": rate.minimum,
-            "max_ops_per_s": rate.maximum,
-            "stddev_ops_per_s": rate.stddev,
         }
+        if name not in run.doubts:
+            row |= {
+                "ops_per_s": rate.mean,
+                "min_ops_per_s": rate.minimum,
+                "max_ops_per_s": rate.maximum,
+                "stddev_ops_per_s": rate.stddev,
+            }
         yield {column: value for column, value in row.items() if value is not None}
 
 
@@ -195,43 +209,75 @@ def _details(text: str) -> str | None:
 def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
     """The rows of one call's output files (name -> content), and what is wrong with them. Never raises.
 
-    A run with a problem gives no row, and one that is there twice gives its rows once. Several runs of one log are
-    told apart by `command` and, where that is the same or unknown, by `repetition`, their number in the log.
+    A run with a problem gives no row, one whose doubts concern single operations gives these rows without figures, and
+    one that is there twice gives its rows once. Several runs of one log are told apart by `command` and, where that is
+    the same or unknown, by `repetition`, their number in the log.
     """
-    problems: list[str] = []
+    problems: list[ReadingProblem] = []
     holders: dict[str, list[Run]] = {}
     spoiled = bool(exit_code)
     if exit_code:
-        problems.append(f"mdtest ended with exit code {exit_code}")
+        problems.append(ReadingProblem("invalid", f"mdtest ended with exit code {exit_code}"))
     for name, content in files.items():
         text = content.decode("utf-8", "replace")
         if what := _details(text):
-            problems.append(f"{quote(name)} has {what}")
+            problems.append(ReadingProblem("invalid", f"{quote(name)} has {what}"))
         elif runs := _once(tables(text)):
             holders[name] = runs
-        elif lines := list(said((line.strip() for line in text.split("\n")), warnings=False)):
-            problems += lines  # of which run in another file is not known
-            spoiled = True
+        else:
+            beside = [ReadingProblem(*one) for one in said(_heard(text), warnings=False)]
+            problems += beside  # of which run in another file is not known
+            spoiled = spoiled or any(problem.severity == "invalid" for problem in beside)
     if not holders:
         nothing = not any(content.strip() for content in files.values())
-        problems.append("mdtest printed nothing" if nothing else "there is no table of results (SUMMARY)")
-        return Reading(None, (), _problems(problems))
+        why = "mdtest printed nothing" if nothing else "there is no table of results (SUMMARY)"
+        return Reading(None, (), tuple(dict.fromkeys([*problems, ReadingProblem("invalid", why)])))
     runs = next(iter(holders.values()))
     if any(others != runs for others in holders.values()):
-        problems.append(f"several files have results: {', '.join(map(quote, holders))}; give those of one run")
+        why = f"several files have results: {', '.join(map(quote, holders))}; give those of one run"
+        problems.append(ReadingProblem("invalid", why))
         spoiled = True
     several = len(runs) > 1
     numbers: Counter[Any] = Counter()
     rows: list[Mapping[str, Any]] = []
     for position, run in enumerate(runs, 1):
         numbers[run.command, run.tasks] += 1
-        wrong = [*run.problems, *run.doubts.values()]
-        problems += [f"run {position} of {len(runs)}: {problem}" if several else problem for problem in wrong]
+        where = f"run {position} of {len(runs)}: " if several else ""
+        problems += [ReadingProblem("invalid", f"{where}{problem}") for problem in run.problems]
+        first = len(rows)
         if not run.problems and not spoiled:
             rows += _rows(run, numbers[run.command, run.tasks] if several else None)
+        problems += _of_rows(run, where, rows, first, alone=not several)
     versions = {run.version for run in runs}
-    return Reading(versions.pop() if len(versions) == 1 else None, tuple(rows), _problems(problems))
+    return Reading(versions.pop() if len(versions) == 1 else None, tuple(rows), tuple(dict.fromkeys(problems)))
 
 
-def _problems(texts: Sequence[str]) -> tuple[ReadingProblem, ...]:
-    return tuple(ReadingProblem("invalid", text) for text in dict.fromkeys(texts))
+def _heard(text: str) -> Heard:
+    """What the lines of a file without results say."""
+    heard = Heard(judged)
+    for line, is_marked in marked(text, WORDS):
+        if is_marked:
+            heard.take(0, 0, line.strip())
+    return heard
+
+
+def _of_rows(
+    run: Run, where: str, rows: Sequence[Mapping[str, Any]], first: int, alone: bool
+) -> Iterator[ReadingProblem]:
+    """What is said of a run's rows, of which `first` is the index of the first."""
+    places = {rows[index]["label"]: index for index in range(first, len(rows))}
+    for name, doubt in run.doubts.items():
+        yield ReadingProblem("invalid", f"{where}{doubt}", places.get(name))
+    for severity, text in run.remarks:
+        if severity == "note" or alone:
+            yield ReadingProblem(severity, f"{where}{text}")
+        else:
+            yield from (ReadingProblem(severity, f"{where}{text}", index) for index in places.values())
+    for name, index in places.items():
+        rate = rows[index].get("ops_per_s")
+        # trees are a handful of directories, and always short
+        if rate and run.items and run.tasks and not name.startswith("Tree"):
+            runtime_s = run.items * run.tasks / rate
+            if short := too_short(runtime_s, CLOCK_S):
+                why = f"was over after {runtime_s * 1000:.3g} ms, which is mostly barriers and ticks of the clock"
+                yield ReadingProblem(short, f"{where}{name} {why}", index)

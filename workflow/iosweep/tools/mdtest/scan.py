@@ -6,12 +6,19 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from iosweep.tools.mdtest.table import TITLE, TORN_OUTSIDE, Table
+from iosweep.tools.loglines import Heard, about_the_end, marked
+from iosweep.tools.mdtest.signs import FRAME, WORDS, judged
+from iosweep.tools.mdtest.table import TITLE, TORN_OUTSIDE, Table, may_be_of_a_table
 
 _STARTED = re.compile(r"-- started at (.*) --")
 _FINISHED = re.compile(r"-- finished at (.*) --")
 _BANNER = re.compile(r"mdtest-(\S*) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node(?:s|\(s\))")
 _COMMAND = re.compile(r"Command line used:.*")
+_SHIFT = re.compile(r"Shifting ranks by (\d{1,9}) for each phase")
+#: How mdtest's own lines begin. All others are looked at where they have a word of signs.WORDS, or inside a table.
+_MAY_BE = re.compile(
+    r"-- (?:started|finished) at |mdtest-|Command line used:|\d{1,9} tasks, |SUMMARY|Directory|File|Tree"
+)
 _COUNT = re.compile(r"(\d{1,9}) tasks, (\d{1,18}) (files/directories|files|directories|file)")
 
 MIXED = "lines of several runs or ranks are mixed, so that no figure can be told whose it is"
@@ -19,9 +26,10 @@ MIXED = "lines of several runs or ranks are mixed, so that no figure can be told
 
 @dataclass
 class Launch:
-    """The lines from one start of mdtest to the next, and what they say."""
+    """What the lines from one start of mdtest to the next say."""
 
-    lines: list[str] = field(default_factory=list)
+    heard: Heard = field(default_factory=lambda: Heard(judged))
+    shifts: set[int] = field(default_factory=set)  # by how many ranks phases are shifted
     started: bool = False
     finished: bool = False
     banner: tuple[str, int, int] | None = None
@@ -59,13 +67,27 @@ def scan(text: str) -> tuple[list[Launch], bool]:
     """(the launches in the text, whether lines are mixed).
 
     A launch that is cut and followed by another is no mixture; two heads, two closing lines, two tables of one count,
-    or a row outside of a table are.
+    or a row outside of a table are. What is said between two launches is of the second, but for how processes ended.
     """
     launches = [Launch()]
     mixed = False
-    for raw in text.replace("\r\n", "\n").split("\n"):
+    before = ""  # the line before
+    between: list[str] = []
+    may_be, words = _MAY_BE.match, (*WORDS, "shifting ranks")
+    for raw, is_marked in marked(text.replace("\r\n", "\n"), words):
         line = raw.strip()
         launch = launches[-1]
+        if is_marked and not (FRAME.fullmatch(before) and "WARNING" in line):
+            if shift := _SHIFT.search(line):
+                launch.shifts.add(int(shift[1]))
+            elif launch.finished and not about_the_end(line):
+                between.append(line)
+            else:
+                launch.heard.take(0, 0, line)
+        before = line or before
+        in_table = launch.tables and not launch.tables[-1].closed and not launch.finished
+        if not (may_be(line) or (in_table and may_be_of_a_table(line))):
+            continue
         beginning = _STARTED.fullmatch(line)
         head = _BANNER.fullmatch(line) or _COMMAND.fullmatch(line) or _COUNT.fullmatch(line)
         title = TITLE.fullmatch(line)
@@ -76,7 +98,9 @@ def scan(text: str) -> tuple[list[Launch], bool]:
         if (beginning and launch.touched) or ((head or title) and launch.over and not belongs):
             launch = Launch()
             launches.append(launch)
-        launch.lines.append(line)
+            for one in between:
+                launch.heard.take(0, 0, one)
+            between = []
         if beginning:
             launch.started = True
             launch.began = beginning[1]
@@ -93,6 +117,8 @@ def scan(text: str) -> tuple[list[Launch], bool]:
             launch.tables[-1].add(line)
         elif TORN_OUTSIDE.match(line):
             mixed = True
+    for one in between:  # nothing follows
+        launches[-1].heard.take(0, 0, one)
     return [launch for launch in launches if launch.touched], mixed
 
 

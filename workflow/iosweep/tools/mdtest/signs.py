@@ -1,9 +1,12 @@
-"""What lines of mdtest's output, or of what started it, say is wrong."""
+"""What lines of mdtest's output, or of what started it, say: figures are invalid or suspect, or it is a note."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+
+from iosweep.tools import ProblemSeverity
+from iosweep.tools.loglines import Said, has, notice
 
 
 def _apart(first: str, second: str) -> str:
@@ -18,7 +21,18 @@ _HARMLESS = re.compile(
     r"|.* backend is deprecated use |assuming POSIX-based backend for )"
 )
 #: Open MPI frames its own messages by lines of dashes
-_FRAME = re.compile(r"-{60,}")
+FRAME = re.compile(r"-{60,}")
+#: A line that says anything contains one of these, in any case.
+WORDS = (
+    "warning", "error", "fail", "invalid options", "could not create", "unable to", "partial ", "prematurely",
+    "bad termination", "mpi_abort", "abort(", "assert", "killed", "exited on signal", "time limit", "cancelled at",
+    "oom", "out of memory", "no space left", "quota exceeded", "stale file", "read-only file", "not connected",
+    "segmentation", "bus error",
+)  # fmt: skip
+_NOTES = (
+    "could not read stonewall status file",
+    "returned error during statfs", "returned error during statvfs",  # only the line "FS:" is about that
+)  # fmt: skip
 
 _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("mdtest did not understand its options", re.compile(r"Error invalid argument|Invalid options|Error, argument")),
@@ -37,7 +51,7 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
     ("data was not made durable", re.compile(r"fsync\([^()]*\) failed")),
-    ("reads or writes were not whole", re.compile(r"partial (?:read|write)\(\)|returned EOF prematurely")),
+    ("reads were not whole", re.compile(r"returned EOF prematurely")),
     ("mdtest failed", re.compile(r"^(?:ior )?ERROR:|: FAILED in ")),
     (
         "processes ended before their time",
@@ -55,25 +69,41 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
 )
-_WARNING = ("mdtest warns", re.compile(r"^(?:ior )?WARNING: "))
-#: whether a line is worth a closer look
-_ANY = re.compile("|".join(pattern.pattern for _, pattern in (*_SIGNS, _WARNING)))
+_PARTIAL = "reads or writes were not whole at first, and were gone on with"
+_WARNS = "mdtest warns"
+_SPEAKS = "the output speaks of errors"
+_BESIDE = "beside the figures is"
+_WARNING = re.compile(r"^(?:ior )?WARNING: ")
+_FAILED = re.compile(r"\b(?:errors?|fail(?:ed|ure))\b")
 
 
-def said(lines: Iterable[str], warnings: bool) -> Iterator[str]:
-    """What the lines say is wrong, a sentence for each kind. `warnings`: whether a warning can be mdtest's own."""
-    seen: dict[str, list[str]] = {}
-    signs = (*_SIGNS, _WARNING) if warnings else _SIGNS
-    before = ""
-    for line in lines:
-        if _ANY.search(line) and not _HARMLESS.match(line):
-            meaning = next((meaning for meaning, pattern in signs if pattern.search(line)), None)
-            if meaning and not (meaning == _WARNING[0] and _FRAME.fullmatch(before)):
-                seen.setdefault(meaning, []).append(line)
-        before = line or before
+def judged(line: str) -> tuple[ProblemSeverity, str] | None:
+    """The severity of a line and what it means, or None where it says nothing."""
+    if _HARMLESS.match(line):
+        return None
+    low = line.lower()
+    if has(low, _NOTES) or notice(low):
+        return "note", _BESIDE
+    for meaning, pattern in _SIGNS:
+        if pattern.search(line):
+            return "invalid", meaning
+    if "partial read()" in low or "partial write()" in low:
+        return "suspect", _PARTIAL
+    if _WARNING.match(line):
+        return "suspect", _WARNS
+    return ("suspect", _SPEAKS) if ("error" in low or "fail" in low) and _FAILED.search(low) else None
+
+
+def said(heard: Iterable[Said], warnings: bool = True) -> Iterator[tuple[ProblemSeverity, str]]:
+    """What lines say, a severity and a sentence for each kind. `warnings`: whether a warning can be mdtest's own."""
+    seen: dict[str, list[Said]] = {}
+    for one in heard:
+        if warnings or one.meaning != _WARNS:
+            seen.setdefault(one.meaning, []).append(one)
     for meaning, found in seen.items():
-        more = f" (first of {len(found)} such lines)" if len(found) > 1 else ""
-        yield f"{meaning}: {quote(found[0])}{more}"
+        count = sum(one.count for one in found)
+        more = f" (first of {count} such lines)" if count > 1 else ""
+        yield found[0].severity, f"{meaning}: {quote(found[0].line)}{more}"
 
 
 def quote(line: str) -> str:

@@ -34,6 +34,16 @@ TORN_OUTSIDE = re.compile(rf"{_NAME}(?:\s*:)?\s+[\d.](?!.*\bsec\b)")
 _TORN_INSIDE = re.compile(rf"(?<![\d.])\d+\.\d{{3}}(?![\d.])|{_NAME}\b")
 
 
+_FIGURE = re.compile(r"\.\d{3}(?![\d.])")
+_MOST_DAMAGED = 20
+
+
+def may_be_of_a_table(line: str) -> bool:
+    """Whether a line may be a row of a table, its heading, or what is left of them; quick for what is not."""
+    names = "File " in line or "Directory " in line or "Tree " in line
+    return names or line.startswith("Operation") or bool(_FIGURE.search(line))
+
+
 class Rate(NamedTuple):
     """A row of the table, in operations per second, in the table's own order."""
 
@@ -62,6 +72,8 @@ class Table:
 
     def add(self, line: str) -> None:
         """A line below the title, up to the last row. Lines that look like nothing of a table are noise."""
+        if len(self.problems) >= _MOST_DAMAGED and not line.startswith(_LAST):
+            return  # no row of it counts any more
         row = _ROW.fullmatch(line)
         if row:
             figures = [float(figure) for figure in row[2].split()]
