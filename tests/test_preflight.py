@@ -100,13 +100,17 @@ class Job:
         lines = [line for line in said.splitlines() if line.startswith("iosweep: ")]
         return code, lines[-1].removeprefix("iosweep: ") if code else said
 
-    def refused(self, code: int, lasting: bool = False, after: str | None = None, **more: Any) -> str:
+    def refused(
+        self, code: int, lasting: bool = False, after: str | None = None, nodes: tuple[str, ...] = (), **more: Any
+    ) -> str:
         """What is said by one that stops; the same stands in the store, and no agent and no file of it stays."""
         before = self.made.files()
         found, said = self.measure(**more)
         assert found == code, said
         (name,) = (allocation.name for allocation in self.made.plan.allocations)
-        assert self.made.store.documents("refusals") == {name: {"reason": said, "lasting": lasting, "after": after}}
+        told = {"reason": said, "lasting": lasting, "after": after}
+        told |= {"nodes": list(nodes), "short_of_time": code == JOB_OVER}
+        assert self.made.store.documents("refusals") == {name: told}
         assert not (self.made.results / "scratch").exists()
         if code == REFUSED:
             assert self.made.files() == before
@@ -193,7 +197,7 @@ def test_a_node_without_the_target(job: Job) -> None:
     away.mkdir()
     job.mount("n2", "--bind", away, job.place / "target")
     job.mount("n2", "-t", "tmpfs", "tmpfs", job.place / "target")
-    said = job.refused(REFUSED)
+    said = job.refused(REFUSED, nodes=("n2",))
     assert said.startswith("n2 is not as n1: the target is on the file system tmpfs (tmpfs) there, and on ")
     assert said.endswith(" on the first node; is it mounted there?")
 
@@ -202,15 +206,18 @@ def test_a_node_where_the_target_is_not_to_be_found(job: Job) -> None:
     job.made.configure(TWO, target={"directory": str(job.place / "target/below")})
     (job.place / "target/below").mkdir()
     job.mount("n2", "-t", "tmpfs", "tmpfs", job.place / "target")
-    said = job.refused(REFUSED)  # another job may be given other nodes
-    assert said == f"on n2: the target {job.place}/target/below does not exist; is the file system mounted?"
+    said = job.refused(REFUSED, nodes=("n2",))  # another job may be given other nodes
+    not_there = f"the target {job.place}/target/below does not exist; is the file system mounted?"
+    assert said == f"on n2: {not_there}; n1 can work there"
+    job.mount("n1", "-t", "tmpfs", "tmpfs", job.place / "target")
+    assert job.refused(REFUSED, lasting=True) == f"on n1, n2: {not_there}"
 
 
 def test_a_node_that_may_only_read(job: Job) -> None:
     target = job.place / "target"
     job.mount("n2", "--bind", target, target)
     job.held.cluster.on("n2", ["mount", "-o", "remount,bind,ro", target])
-    assert job.refused(REFUSED) == "n2 is not as n1: the target cannot be written to from there"
+    assert job.refused(REFUSED, nodes=("n2",)) == "n2 is not as n1: the target cannot be written to from there"
 
 
 def test_a_disk_of_each_nodes_own(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,15 +236,15 @@ def test_another_build_of_a_tool(job: Job) -> None:
     other.write_bytes(program.read_bytes() + b"\n")
     other.chmod(0o755)
     job.mount("n2", "--bind", other, program)
-    assert job.refused(REFUSED) == "n2 is not as n1: fio is another build there"
+    assert job.refused(REFUSED, nodes=("n2",)) == "n2 is not as n1: fio is another build there"
     job.mount("n2", "-t", "tmpfs", "tmpfs", job.place / "bin")
-    assert job.refused(REFUSED) == "n2 is not as n1: fio is not there under the same path"
+    assert job.refused(REFUSED, nodes=("n2",)) == "n2 is not as n1: fio is not there under the same path"
 
 
 def test_a_node_that_does_not_see_the_results(job: Job) -> None:
     job.made.command()  # makes the directory
     job.mount("n2", "-t", "tmpfs", "tmpfs", job.made.results)
-    assert job.refused(REFUSED) == (
+    assert job.refused(REFUSED, nodes=("n2",)) == (
         f"n2: the results {job.made.results} are not there; every node must see the directory that snakemake runs in"
     )
 

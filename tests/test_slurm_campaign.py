@@ -22,6 +22,7 @@ from slurm_campaign import (
     Stories,
     mounted,
     promised,
+    script,
     tells,
     told,
     told_stories,  # noqa: F401
@@ -205,6 +206,26 @@ def job_that_says_nothing(stage: Stage) -> None:
     asked = re.findall(r"(\d) repetitions left, .*; asks for 2 nodes for (\d+ min)", run.said())
     assert [count for count, _ in asked] == ["3", "2"]
     assert len({time for _, time in asked}) == 1
+
+
+@story("run/target-lost-on-a-node")
+def target_lost(stage: Stage) -> None:
+    """The next job is given another node, and asks for no more time."""
+    cluster, node = stage.cluster, "n1"
+    campaign = SlurmCampaign(stage, [WRITES | {"axes": {"nodes": [1]}, "repetitions": 2}])
+    lose = f"grep -q ' {campaign.target} .* lost ' /proc/self/mountinfo || mount -t tmpfs lost {campaign.target}"
+    lines = f'case "$*" in *time_based*) [ $SLURMD_NODENAME != {node} ] || {{ {lose}; }};; esac'
+    campaign.path = script(stage.place / "bin", "fio", lines, campaign.path)
+    with mounted(cluster, campaign.target):
+        run = campaign.start("--until", "merge")
+        code = run.end()
+        cluster.on(node, ["umount", campaign.target])
+        holds("run/target-lost-on-a-node", code, run.said(), campaign)
+    campaign.once()
+    campaign.nothing_lives()
+    assert {tuple(record["hosts"]) for record in campaign.records()} == {("n2",)}
+    asked = re.findall(r"(\d) repetitions left, .*; asks for 1 node for (\d+ min)", run.said())
+    assert len(asked) == 2 and len(set(asked)) == 1
 
 
 @story("run/waits-for-ever")

@@ -95,6 +95,33 @@ def test_wall_time_counted_by_hand() -> None:
     assert [submission.minutes(1200, attempt, 60) for attempt in (1, 2, 3)] == [35, 60, 60]
 
 
+@pytest.mark.parametrize(
+    ("state", "refusal", "too_short"),
+    [
+        ("TIMEOUT", {}, True),
+        ("TIMEOUT", {"reason": "its job was stopped by SIGTERM"}, True),
+        ("FAILED", {"reason": "job 7 ends in 3 s", "short_of_time": True}, True),
+        (None, {}, True),  # Slurm has forgotten it, and its runner stored nothing
+        ("FAILED", {"reason": "on n2: the target is not there", "short_of_time": False}, False),
+        (None, {"reason": "on n2: the target is not there"}, False),
+        ("FAILED", {}, False),  # killed
+        ("NODE_FAIL", {}, False),
+        ("CANCELLED", {}, False),
+    ],
+)
+def test_only_a_job_that_was_too_short_makes_the_next_one_longer(
+    state: str | None, refusal: dict[str, object], too_short: bool
+) -> None:
+    assert submission.too_short(state, refusal) == too_short
+
+
+def test_nodes_that_sbatch_may_be_given() -> None:
+    """They go into a shell as they are."""
+    assert submission.avoidable(["n2", "rack1-n07.site", "n2"]) == ["n2", "rack1-n07.site"]
+    assert submission.avoidable(["n1;reboot", "-w", "", "a b", "n[1-2]", "n1,n2", "n1\n", 7, None]) == []
+    assert submission.avoidable(None) == submission.avoidable("n1") == []
+
+
 def test_retries_let_a_campaign_end_that_is_longer_than_a_job() -> None:
     assert submission.retries(1200, None) == submission.retries(1200, 35) == 3
     assert submission.retries(10 * 3600, 60) == 15 - 1 + 1 + 3  # 15 h and 5 min in jobs of an hour

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from iosweep.agent import TargetError, TargetHangs
+from iosweep.crew import Silent
 from iosweep.target import Refused
 from iosweep.target_check import Answer, Unfit, look, unfit
 
@@ -26,8 +27,9 @@ AWAY = "/mnt/t/iosweep-c is no longer there; is the file system still mounted?"
         ({"n1": AWAY, "n2": GONE}, f"on n1: {AWAY}; on n2: {NO_SERVER}", False, False, ()),
         ({"n1": AWAY}, f"on n1: {AWAY}", False, False, ("n1",)),  # another job may be given another node
         (
-            {"n1": None, "n2": TargetHangs("nothing for 30 s (state)"), "n3": AWAY},
-            f"on n2: the target does not answer; on n3: {AWAY}; n1 can work there",
+            {"n1": None, "n2": Silent("nothing for 30 s (state)"), "n3": AWAY},
+            "on n2: the target, or the agent there, does not answer: nothing for 30 s (state);"
+            f" on n3: {AWAY}; n1 can work there",
             True, False, ("n2", "n3"),
         ),
     ],

@@ -67,11 +67,17 @@ _BEAT_S = 0.05
 
 
 class TargetHangs(Exception):
-    """The target did not answer in time."""
+    """The target did not answer in time. `nodes`: where, if that is known."""
+
+    def __init__(self, message: str, nodes: Sequence[str] = ()):
+        self.nodes = tuple(nodes)
+        super().__init__(message)
 
 
 class TargetError(OSError):
-    """The target, or what was to be started, answered with an error."""
+    """The target, or what was to be started, answered with an error. `node`: where, if that is not the first node."""
+
+    node = ""
 
 
 class Agent:

@@ -509,7 +509,9 @@ def _measure(arguments: argparse.Namespace) -> int:
     except runner.Refusal as error:
         said, code = str(error), error.code
         with contextlib.suppress(OSError):  # the results' disk may be what is full
-            Store(results).set_refusal(arguments.allocation, said, error.lasting, error.after)
+            Store(results).set_refusal(
+                arguments.allocation, said, error.lasting, error.after, error.nodes, error.code == runner.JOB_OVER
+            )
     except Stopped as error:
         said, code = (
             f"stopped by {error}; what was measured is stored, the next run goes on from there",

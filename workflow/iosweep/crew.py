@@ -46,6 +46,10 @@ class Clock:
     error_s: float
 
 
+class Silent(TargetHangs):
+    """An agent, or the target that it touches, does not answer; the message says for how long."""
+
+
 class Lost(Exception):
     """The agents, or one of them, ended; the message is for the user."""
 
@@ -105,12 +109,14 @@ class Crew:
         """
         answers = self.answers(operation, *arguments, each=each, deadline_s=deadline_s)
         if late := sorted(host for host, answer in answers.items() if isinstance(answer, TargetHangs)):
-            raise TargetHangs(f"the agent on {some_of(late)} does not answer: {answers[late[0]]}")
+            raise TargetHangs(f"the agent on {some_of(late)} does not answer: {answers[late[0]]}", late)
         for host, answer in answers.items():
             if isinstance(answer, target.Refused):
                 raise target.Refused(f"on {host}: {answer}")
             if isinstance(answer, TargetError):
-                raise TargetError(answer.errno, f"on {host}: {answer.strerror}")
+                error = TargetError(answer.errno, f"on {host}: {answer.strerror}")
+                error.node = host
+                raise error
         return answers
 
     def answers(
@@ -130,7 +136,7 @@ class Crew:
         end = time.monotonic() + limit_s
         self._send(json.dumps(request).encode() + b"\n", end)
         answers = self._answers(set(wanted), end)
-        late = TargetHangs(f"nothing for {limit_s:g} s ({operation})")
+        late = Silent(f"nothing for {limit_s:g} s ({operation})")
         return {host: _value(answers[host]) if host in answers else late for host in wanted}
 
     def clocks(self) -> dict[str, Clock]:

@@ -177,6 +177,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "clock": time.time,
     "facts": _facts,
     "hash": hash_of,
+    "identify": target.identify,
     "ours": target.ours,
     "state": target.state,
     "free_port": _free_port,

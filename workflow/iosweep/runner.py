@@ -31,7 +31,7 @@ from iosweep import (
     target_check,
 )
 from iosweep.agent import Agent, TargetError, TargetHangs
-from iosweep.causes import cause
+from iosweep.causes import SERVER_ERRORS, cause
 from iosweep.command import Commands, lacking_pmi, needs_mpiexec
 from iosweep.crew import Crew, Lost
 from iosweep.directory import FRESH, Directory
@@ -124,7 +124,7 @@ def measure(
     node.keep_hwloc_still()
     # Tools are started elsewhere: a relative directory on PATH would be another one there.
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
-    with _named(plan), stoppable(works_for), Agent(plan.target["deadline"]) as agent:
+    with _named(plan, job), stoppable(works_for), Agent(plan.target["deadline"]) as agent:
         with store.locked(job.id if job else None, slurm.lives), _crew(plan, allocation, job) as crew:
             try:
                 _measure(plan, allocation, store, agent, launcher, watcher, only, job, crew, tools_built)
@@ -164,8 +164,9 @@ def _crew(plan: Plan, allocation: Allocation, job: slurm.Job | None) -> Iterator
 
 
 @contextmanager
-def _named(plan: Plan) -> Iterator[None]:
-    """What ends an allocation, with its exit code."""
+def _named(plan: Plan, job: slurm.Job | None) -> Iterator[None]:
+    """What ends an allocation, with its exit code, and in a job with the node that it happened on."""
+    first = job.hosts[:1] if job else ()
     try:
         yield
     except Held as error:
@@ -173,7 +174,10 @@ def _named(plan: Plan) -> Iterator[None]:
         raise Refusal(REFUSED, busy, after=error.job) from None
     except Unfit as error:
         raise Refusal(HANGS if error.hangs else REFUSED, str(error), error.lasting, nodes=error.nodes) from None
-    except (TargetHangs, LeftBehind) as error:
+    except TargetHangs as error:
+        where = f"on {first[0]}: " if first and not error.nodes else ""
+        raise Refusal(HANGS, f"{where}{error}", nodes=error.nodes or first) from None
+    except LeftBehind as error:
         raise Refusal(HANGS, str(error)) from None
     except StoreFailed as error:
         raise Refusal(STORE_FAILED, str(error), lasting=True) from None
@@ -182,8 +186,11 @@ def _named(plan: Plan) -> Iterator[None]:
     except slurm.Unanswered as error:
         raise Refusal(REFUSED, str(error)) from None
     except TargetError as error:
-        why = cause(str(error))
-        raise Refusal(REFUSED, f"{why.text}: {error.strerror}" if why else str(error.strerror)) from None
+        why, nodes = cause(str(error)), (error.node,) if error.node else first
+        said = f"{why.text}: {error.strerror}" if why else str(error.strerror)
+        where = f"on {first[0]}: " if first and not error.node else ""
+        bad = nodes if error.errno in SERVER_ERRORS else ()
+        raise Refusal(REFUSED, f"{where}{said}", nodes=bad) from None
     except exclusive.Busy as error:
         raise Refusal(REFUSED, str(error), after=error.job) from None
     except Replaced as error:
@@ -229,7 +236,13 @@ def _measure(
         with contextlib.suppress(TargetHangs, TargetError, target.Refused, exclusive.Busy, exclusive.Unusable):
             _finish(plan, store, agent, here, watcher, job)  # what is measured already needs no target
         return
-    facts = _identified(agent, "the target", plan.target["directory"])
+    try:
+        facts = _identified(agent, "the target", plan.target["directory"])
+    except target.Refused as error:
+        # another job may be given other nodes, unless no node of this one has it
+        others = crew.answers("identify", plan.target["directory"]) if crew else {}
+        answers = {h: a if isinstance(a, Exception) else None for h, a in others.items()}
+        raise target_check.unfit(answers) or error from None
     wanted = plan.target.get("type")
     if wanted and not target.is_type(facts["fstype"], wanted):
         # on every node: those that are not as the first one are refused by preflight.py
@@ -448,17 +461,17 @@ class _Session:
             known = node.facts(facts, space, programs, reserved_cpus=kept, controller=told)
             return {known["host"]: known}
         hashes = {name: program.sha256 for name, program in found.items()}
-        try:
-            # asked here for all nodes: a thousand of them at once are too much for a controller
-            seen = crew.call("facts", directory, programs, kept, controller(crew.hosts, slurm.ask))
-        except target.Refused as error:  # on one of them: another job may be given other nodes
-            raise Refusal(REFUSED, str(error)) from None
+        # asked here for all nodes: a thousand of them at once are too much for a controller
+        seen = crew.answers("facts", directory, programs, kept, controller(crew.hosts, slurm.ask))
+        bad = {host: answer if isinstance(answer, Exception) else None for host, answer in seen.items()}
+        if found_unfit := target_check.unfit(bad):
+            raise found_unfit
         for host, told in seen.items():
             if wrong := preflight.differs(facts, told["target"], hashes, told["builds"]):
                 if self._tools_built and told["builds"] != hashes:
                     wrong += f"; is tools.directory ({self._tools_built.file.parent.parent}) mounted there?"
                 # another job may be given other nodes
-                raise Refusal(REFUSED, f"{host} is not as {crew.hosts[0]}: {wrong}")
+                raise Refusal(REFUSED, f"{host} is not as {crew.hosts[0]}: {wrong}", nodes=[host])
         self._volumes = sorted({filesystem.volume(told["target"]) for told in seen.values()})
         ours = str((self._store.path / "plans" / f"{self._plan.digest}.json").absolute())
         if away := [host for host, theirs in crew.call("hash", ours).items() if theirs != hash_of(ours)]:
@@ -466,6 +479,7 @@ class _Session:
                 REFUSED,
                 f"{', '.join(away)}: the results {self._store.path.absolute()} are not there; every node must see the"
                 " directory that snakemake runs in",
+                nodes=away,
             )
         return {host: told["node"] | {"host": host} for host, told in seen.items()}
 
@@ -655,6 +669,7 @@ def _shared(directory: Directory, crew: Crew) -> None:
                 f"{', '.join(away)}: {directory.path} is not there, which {crew.hosts[0]} has made; the target is on a"
                 " file system of the same name there, and not on the same one: is it mounted, and shared by all nodes?",
                 lasting=len(away) == len(crew.hosts) - 1,  # else another job may be given other nodes
+                nodes=away if len(away) < len(crew.hosts) - 1 else (),
             )
         time.sleep(0.5)
 

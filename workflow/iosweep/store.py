@@ -28,7 +28,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -175,15 +175,25 @@ class Store:
                 with contextlib.suppress(OSError):  # a disk that is lost: why we end is worth more
                     file.truncate(0)
 
-    def set_refusal(self, allocation: str, reason: str | None, lasting: bool = False, after: str | None = None) -> None:
+    def set_refusal(
+        self,
+        allocation: str,
+        reason: str | None,
+        lasting: bool = False,
+        after: str | None = None,
+        nodes: Sequence[str] = (),
+        short_of_time: bool = False,
+    ) -> None:
         """Record why an allocation could not go on, or (None) that it did.
 
-        `lasting`: another job would not help. `after`: the Slurm job that must end first.
+        `lasting`: another job would not help. `after`: the Slurm job that must end first. `nodes`: those at fault.
+        `short_of_time`: its job was too short.
         """
         if reason is None:
             (self.path / "refusals" / f"{allocation}.json").unlink(missing_ok=True)
         else:
-            self.put("refusals", allocation, {"reason": reason, "lasting": lasting, "after": after})
+            said = {"reason": reason, "lasting": lasting, "after": after}
+            self.put("refusals", allocation, said | {"nodes": list(nodes), "short_of_time": short_of_time})
 
     def supersede(self, result: Result) -> Path:
         """Open a repetition again; its result stays under another name."""

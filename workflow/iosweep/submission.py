@@ -16,13 +16,14 @@ from iosweep.yamlfile import ConfigError, Problem
 #: More than the forecast, which knows neither how slow data sets are written nor how many repetitions `until` takes,
 #: and the minutes that a job takes beside them. To ask for much more is to wait longer: small jobs fill gaps.
 MARGIN, BESIDES_MIN = 1.5, 5
-#: Jobs of an allocation beyond those that the forecast needs: each asks for more than the one before it.
+#: Jobs of an allocation beyond those that the forecast needs. After one that was too short, the next asks for more.
 SPARE_JOBS = 3
 #: A job is left so long before its time is up, to tidy up and to write the manifest.
 JOB_RESERVE_S = 10.0
 #: Goes into a shell as it is, so nothing but names and numbers.
 LICENCE = re.compile(r"[A-Za-z0-9_.@-]+(:[0-9]{1,6})?(,[A-Za-z0-9_.@-]+(:[0-9]{1,6})?)*")
 _ACCOUNT_NAME = re.compile(r"[\w.@-]+", re.ASCII)
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}", re.ASCII)
 #: Rule and wildcards of a job, as the executor writes them into its comment.
 _COMMENT = "rule_measure_wildcards_{campaign}_"
 
@@ -115,9 +116,26 @@ def spelt(minutes: int) -> str:
 
 
 def minutes(time_s: float, attempt: int, limit_min: int | None) -> int:
-    """The wall time that the `attempt`-th job (from 1) asks for, where `time_s` are forecast to be left at first."""
+    """The wall time that a job asks for, where `time_s` are forecast to be left.
+
+    `attempt`: 1, and 1 more for each job before it that was too short to measure anything.
+    """
     asked = math.ceil(time_s / 60 * MARGIN + BESIDES_MIN) * attempt
     return asked if limit_min is None else min(asked, limit_min)
+
+
+def too_short(state: str | None, refusal: Mapping[str, object]) -> bool:
+    """Whether a job that failed would have needed more time. `state`: Slurm's, None if Slurm has forgotten the job.
+
+    `refusal`: what its runner stored. A node that is at fault, or a target that is, is not cured by more time.
+    """
+    return state in ("TIMEOUT", "DEADLINE") or bool(refusal.get("short_of_time")) or (state is None and not refusal)
+
+
+def avoidable(nodes: object) -> list[str]:
+    """Names of nodes, as a refusal has them, that can be handed to sbatch: it goes into a shell as it is."""
+    names = nodes if isinstance(nodes, list | tuple) else ()
+    return sorted({name for name in names if isinstance(name, str) and _NODE.fullmatch(name)})
 
 
 def retries(time_s: float, limit_min: int | None) -> int:

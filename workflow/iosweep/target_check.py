@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from iosweep import target
 from iosweep.agent import TargetError, TargetHangs
 from iosweep.causes import cause
-from iosweep.crew import Crew, some_of
+from iosweep.crew import Crew, Silent, some_of
 from iosweep.directory import Directory
 
 #: What a node answers: None if all is well, why it cannot work there, or what it raised.
@@ -69,8 +69,8 @@ def unfit(answers: Mapping[str, Answer]) -> Unfit | None:
 
 def _sentence(answer: str | Exception) -> str:
     """An answer without the name of its node."""
-    if isinstance(answer, TargetHangs):
-        return "the target does not answer"
+    if isinstance(answer, Silent):
+        return f"the target, or the agent there, does not answer: {answer}"
     if isinstance(answer, TargetError):
         why = cause(str(answer))
         return f"{why.text}: {answer.strerror}" if why else str(answer.strerror)

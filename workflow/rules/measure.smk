@@ -18,6 +18,8 @@ rule plan:
 
 # Allocation -> a job, of another campaign on the file system, that its next job waits for.
 AFTER = {}
+# Allocation -> how many of its jobs were too short to measure anything.
+TOO_SHORT = {}
 # What the job asks Slurm for (submission.py). On this machine nothing is asked for.
 RESOURCES = (
     {
@@ -26,8 +28,8 @@ RESOURCES = (
             CAMPAIGN.nodes(wildcards.allocation)
         ),
         "mpi": "iosweep",  # any: our command gets the whole allocation, where the executor would give it one CPU
-        "runtime": lambda wildcards, attempt: CAMPAIGN.minutes(
-            wildcards.allocation, attempt
+        "runtime": lambda wildcards: CAMPAIGN.minutes(
+            wildcards.allocation, 1 + TOO_SHORT.get(wildcards.allocation, 0)
         ),
         "slurm_extra": lambda wildcards: submission.options(
             SITE.licence, AFTER.get(wildcards.allocation)

@@ -69,14 +69,33 @@ def sbatch(job, partition):
     )
 
 
-# Allocation -> jobs of others that one of its jobs has waited for; job -> how Slurm says it ended.
-WAITED, ENDED = {}, {}
+def avoided(job, partition):
+    """Nodes that a job is kept off, as far as Slurm has enough without them."""
+    if not (nodes := AVOID.get(job.wildcards.get("allocation"))):
+        return frozenset()
+    names = ",".join(sorted(nodes))
+    command = [*sbatch(job, partition), f"--exclude={names}"]
+    try:
+        slurm.ask([*command, "--test-only", "--wrap", "true"])
+    except slurm.Unanswered:
+        pending.say(
+            f"note: the next job may get {names} again, because Slurm has too few nodes without"
+        )
+        return frozenset()
+    pending.say(f"note: the next job is kept off {names}")
+    return frozenset(nodes)
+
+
+# Allocation -> jobs of others that one of its jobs has waited for; job -> its number and how Slurm says it ended;
+# allocation -> nodes that could not work on the target in a job of it.
+WAITED, ENDED, AVOID = {}, {}, {}
 
 
 class Executor(SlurmExecutor):
     """The executor of the plugin, with less looking up and waiting."""
 
     silent = False  # whether Slurm did not answer at the last look
+    avoided = frozenset()  # nodes that the job that is being submitted is kept off
 
     def __post_init__(self, test_mode=False):
         super().__post_init__(test_mode)
@@ -86,14 +105,21 @@ class Executor(SlurmExecutor):
         # Slurm measures them in the order in which they come; Snakemake's are a set.
         super().run_jobs(sorted(jobs, key=lambda job: job.resources.nodes))
 
+    def run_job(self, job):
+        # In the one thread that submits.
+        self.avoided = avoided(job, self.get_partition_arg(job))
+        super().run_job(job)
+        self.avoided = frozenset()
+
     def get_account_arg(self, job):
         yield account_of(job)
 
     @property
     def _failed_nodes(self):
         # It would keep all jobs off every node of one that lost a node. Slurm starts nothing on a node that is down.
+        # What our own jobs name is kept off that node.
         named = workflow.executor_settings.exclude_failed_nodes or ""
-        return {node for node in named.split(",") if node}
+        return {node for node in named.split(",") if node} | self.avoided
 
     @_failed_nodes.setter
     def _failed_nodes(self, nodes):
@@ -122,9 +148,7 @@ class Executor(SlurmExecutor):
                 self.report_job_success(info)
             else:
                 if state != "FAILED":  # that has reasons of its own
-                    ENDED[info.job] = (
-                        f"job {info.external_jobid}: {state or 'unknown to Slurm'}"
-                    )
+                    ENDED[info.job] = info.external_jobid, state
                 log = info.aux.get("slurm_logfile")
                 self.report_job_error(info, aux_logs=[str(log)] if log else [])
         first_s = workflow.executor_settings.init_seconds_before_status_checks
@@ -142,7 +166,10 @@ class Executor(SlurmExecutor):
         # Snakemake decides next whether to try it again.
         super().handle_job_error(job)
         allocation, refusal = job.wildcards.allocation, refusal_of(job) or {}
-        why, how = refusal.get("reason", ""), ENDED.pop(job, "")
+        why, how = refusal.get("reason", ""), ""
+        number, state = ENDED.pop(job, ("", "FAILED"))
+        if number:
+            how = f"job {number}: {state or 'unknown to Slurm'}"
         if (why or how) and not pending.told(why):
             both = f"{why} ({how})" if why and how else why or how
             pending.say(f"{submission.spoken(allocation)}: {both}")
@@ -158,6 +185,10 @@ class Executor(SlurmExecutor):
             waits = after and after not in WAITED.setdefault(allocation, set())
             if waits or CAMPAIGN.left_s.get(allocation, 0.0) < before_s:
                 job.attempt -= 1
+            elif submission.too_short(state, refusal):
+                TOO_SHORT[allocation] = TOO_SHORT.get(allocation, 0) + 1
+            bad = submission.avoidable(refusal.get("nodes"))
+            AVOID.setdefault(allocation, set()).update(bad)
             WAITED.setdefault(allocation, set()).add(after)
 
 
