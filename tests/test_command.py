@@ -228,17 +228,14 @@ def completed(**more: Any) -> Completed:
 
 
 def test_together_is_the_worst_of_each() -> None:
-    one = completed(load={"other": 0.1, "steal": 0.4}, stderr=b"a\nb", stdout=b"1")
+    one = completed(stderr=b"a\nb", stdout=b"1")
     two = completed(argv=("b",), exit_code=-9, timed_out=True, wall_s=2.5, left_behind=1, stdout=b"2")
-    three = completed(
-        argv=("c",), exit_code=3, flooded=True, load={"other": 0.3, "steal": 0.0}, stderr=b"c\n", left_behind=2
-    )
+    three = completed(argv=("c",), exit_code=3, flooded=True, stderr=b"c\n", left_behind=2)
     assert together({"n1": one, "n2": two, "n3": three}) == completed(
-        argv=("b",), exit_code=-9, timed_out=True, flooded=True, wall_s=2.5, load={"other": 0.3, "steal": 0.4},
+        argv=("b",), exit_code=-9, timed_out=True, flooded=True, wall_s=2.5,
         left_behind=3, stderr=b"n1: a\nn1: bn3: c\n", argvs=(("a",), ("b",), ("c",)),
     )  # fmt: skip
-    assert together({"n1": one}) == completed(load=one.load, stderr=b"n1: a\nn1: b")
-    assert together({"n1": completed(), "n2": completed()}).load is None
+    assert together({"n1": one}) == completed(stderr=b"n1: a\nn1: b")
 
 
 class Agents:
@@ -256,7 +253,9 @@ class Agents:
     def call(self, operation: str, *, each: dict[str, Any]) -> dict[str, Any]:
         self.watched = each
         told = {"ranks": 0, "cpus": None}
-        return {host: told | {"other": other} for host, other in zip(each, (0.25, None), strict=True)}
+        load = {"busy": 0.5, "ours": 0.25, "steal": 0.0, "client": 0.0, "user_only": False, "window_s": 1.5}
+        load["machine"] = [1, 2, 3]
+        return {host: told | {"load": one} for host, one in zip(each, (load, None), strict=True)}
 
 
 def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -> None:
@@ -269,7 +268,9 @@ def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -
         {"host": "n2", "started": 100.0, "ended": 102.0, "clock_offset_s": 5.0, "clock_error_s": 0.002, **common},
         {"host": "n3", "started": 107.0, "ended": 109.0, "clock_offset_s": -2.0, "clock_error_s": 0.003, **common},
     ]
-    assert done.load == {"other": 0.25, "steal": 0.0}  # by those who did not start it; one node's was too short to say
+    assert done.load == {
+        "other": 0.25, "steal": 0.0, "client": 0.0, "user_only": False, "window_s": 1.5, "host": "n2", "unread": ["n3"],
+    }  # fmt: skip
 
 
 # What srun needs
@@ -476,7 +477,7 @@ def test_a_launch_that_went_wrong(held: Held, stand_ins: Path, tmp_path: Path, p
     program = f"{stand_ins}/ior"
     said, reasons = held.inside(judged, held.job, tmp_path / "scratch", program, prefix, words, of)
     assert said == "invalid"
-    assert reason in reasons
+    assert any(reason in one for one in reasons)
 
 
 # fio's own client and servers

@@ -15,8 +15,6 @@ from typing import Any
 import psutil
 import pytest
 
-from iosweep import process
-
 #: Leaves the process group, ignores what can be ignored, and has a child of its own.
 STUBBORN = """
 import os, signal, subprocess, sys, time
@@ -297,32 +295,3 @@ def test_what_is_asked_to_end_may_tidy_up(tmp_path: Path) -> None:
     )
     assert found == [0, []]
     assert (tmp_path / "tidied").read_text() == "tidy\n"
-
-
-def test_load_of_others_and_of_ours() -> None:
-    """What the command itself uses is not others' load."""
-    busy = f"import time; end = time.monotonic() + 1\nwhile time.monotonic() < end: pass\nprint({os.cpu_count()})"
-    load = simply([sys.executable, "-c", busy])["load"]
-    assert set(load) == {"other", "steal"}
-    assert all(0 <= share <= 1 for share in load.values())
-    assert simply(["true"])["load"] is None or simply(["true"])["load"]["other"] <= 1
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "ours_s", "expected"),
-    [
-        # user, nice, system, idle, iowait, irq, softirq, steal, in ticks of 10 ms
-        ([0] * 8, [50, 0, 50, 900, 0, 0, 0, 0], 1.0, {"other": 0.0, "steal": 0.0}),
-        ([0] * 8, [150, 0, 50, 800, 0, 0, 0, 0], 1.0, {"other": 0.1, "steal": 0.0}),
-        ([0] * 8, [50, 100, 50, 700, 0, 0, 0, 100], 1.0, {"other": 0.1, "steal": 0.1}),
-        ([0] * 8, [50, 0, 50, 400, 100, 200, 200, 0], 1.0, {"other": 0.0, "steal": 0.0}),  # interrupts are nobody's
-        ([10] * 8, [20, 10, 10, 1000, 10, 10, 10, 10], 5.0, {"other": 0.0, "steal": 0.0}),
-        ([0] * 8, [5, 0, 5, 5, 0, 0, 0, 0], 0.0, None),  # too short to tell
-        (None, [0] * 8, 0.0, None),
-        ([0] * 8, None, 0.0, None),
-    ],
-)
-def test_load_is_what_is_not_ours(before: Any, after: Any, ours_s: float, expected: Any) -> None:
-    if os.sysconf("SC_CLK_TCK") != 100:
-        pytest.skip("ticks: the kernel does not count in 10 ms")
-    assert process._load(before, after, ours_s) == expected

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep import layout, process, procfs, pulse, quota, removal, target, trees
+from iosweep.load import Around, Watch
 from iosweep.sampling import Sampler, Wanted
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -120,12 +121,17 @@ class Agent:
         cpus: Collection[int] | None = None,
         wanted: Wanted | None = None,
         token: bool = False,
+        around: Around | None = None,
     ) -> process.Completed:
-        """`process.run` in the child, which looks on (`wanted`). Raises TargetError if the command cannot be started.
-        Whatever is raised meanwhile (a signal of ours), no process of the command stays."""
+        """`process.run` in the child, which looks on (`wanted`), and at what others do (`around`).
+
+        Raises TargetError if the command cannot be started. Whatever is raised meanwhile (a signal of ours), no process
+        of the command stays.
+        """
         with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
             request = ["run", list(argv), timeout_s, str(directory) if directory else None]
             request += [None if cpus is None else sorted(cpus), asdict(wanted) if wanted else None, token]
+            request.append(asdict(around) if around else None)
             done = self._ask(request, timeout_s + _SLACK_S, (stdout.fileno(), stderr.fileno()))
             stdout.seek(0)
             stderr.seek(0)
@@ -271,14 +277,16 @@ def _serve(connection: socket.socket, parent: int) -> None:
 
 def _run(arguments: list[Any], printed: Sequence[int], asker: int) -> dict[str, Any]:
     """process.Completed, as far as the runner does not know it already."""
-    argv, timeout_s, directory, cpus, wanted, token = arguments
+    argv, timeout_s, directory, cpus, wanted, token, around = arguments
     stdout, stderr = printed
     sampler = Sampler(Wanted(**wanted), lambda: procfs.below(str(os.getpid()))) if wanted else None
+    watch = Watch(Around(**around)) if around else None
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
     finally:
+        load = watch.end() if watch else None
         seen = sampler.end() if sampler else None
-    return asdict(done, dict_factory=_told) | {"cpus": seen}
+    return asdict(done, dict_factory=_told) | {"cpus": seen, "load": load}
 
 
 def _told(items: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ NOT_APPLICABLE = Finding("not applicable", "")
 
 CHECKS: list[Check] = []
 
-#: So much of all CPUs may others use while a phase runs.
+#: Share of a node's CPU time that others may use while a phase runs.
 OTHER_LOAD = 0.25
 #: The tool must run for at least, and at most, so much of the time asked for (fio, 60 s: 0.98 to 1.05).
 SHORTEST, LONGEST, SLACK_S = 0.98, 1.05, 0.1
@@ -559,16 +559,33 @@ def plausible(s: Seen) -> Finding:
     return passed(f"{human_size(rate)}/s of {human_size(links * s.point.nodes)}/s")
 
 
-@check("suspect", "The node was not busy with something else, and its hypervisor gave it its CPUs.")
+@check(
+    "suspect",
+    "No node was busy with something else than the tool and the target's client, and its hypervisor gave it its CPUs.",
+)
 def other_load(s: Seen) -> Finding:
     load = s.run.get("load")
+    short = "it takes runs of half a second"
     if not load:
-        return unchecked("the node's load was not read")
+        return unchecked(f"the node's load was not read ({short})")
+    where = f" on {load['host']}" if s.point.nodes > 1 and "host" in load else ""
     if load["steal"] > OTHER_LOAD:
         return failed(f"the hypervisor withheld {load['steal']:.0%} of the CPU time", True)
+    client = load.get("client", 0.0)
     if load["other"] > OTHER_LOAD:
-        return failed(f"other processes used {load['other']:.0%} of the CPU time", True)
-    return passed(f"others used {load['other']:.0%}, the hypervisor withheld {load['steal']:.0%} of the CPU time")
+        used = f"{load['other']:.0%} of the CPU time{where}"
+        if client is None:
+            why = "its processes were not found"
+            return unchecked(f"others used {used}, and the client of {s.fstype} may be one of them: {why}")
+        return failed(f"other processes used {used}", True)
+    if unread := load.get("unread"):
+        return unchecked(f"the load of {', '.join(unread[:SHOWN_NODES])} was not read ({short})")
+    by_client = f", the target's client {client:.0%}" if client else ""
+    user_only = (
+        " (others' in user mode only: the kernel's threads cannot be seen here)" if load.get("user_only") else ""
+    )
+    others = f"others used {load['other']:.0%}{where}{by_client}"
+    return passed(f"{others}, the hypervisor withheld {load['steal']:.0%} of the CPU time{user_only}")
 
 
 @check("suspect", "No other campaign measured the file system at the same time (a lock).")

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from iosweep import process, slurm
+from iosweep import load, process, slurm
 from iosweep.agent import Agent
 from iosweep.cpus import CpuSet
 from iosweep.crew import Crew, Lost
@@ -105,11 +105,14 @@ class Commands:
         elif self.crew:
             self._watch(self.crew, hosts, wanted)
             done = self.agent.run(argv, timeout_s, self.scratch, cpus)
-            _, load, seen = self._seen(self.crew, hosts, done)
-            done = replace(done, load=load, cpus=seen)
+            _, used, seen = self._seen(self.crew, hosts)
+            done = replace(done, load=used, cpus=seen)
         else:
-            done = self.agent.run(argv, timeout_s, self.scratch, cpus, wanted if wanted and wanted.masks else None)
-            done = replace(done, cpus={hosts[0]: done.cpus} if done.cpus and hosts else None)
+            looked_for = wanted if wanted and wanted.masks else None
+            around = self._around() if step else None
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
+            used = load.of_nodes(dict.fromkeys(hosts[:1], done.load))
+            done = replace(done, load=used, cpus={hosts[0]: done.cpus} if done.cpus and hosts else None)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         for stream, name in tool.outputs.items():
             file = self.scratch / name
@@ -136,6 +139,10 @@ class Commands:
         else:
             crew.call("watch", each={host: [told] for host in hosts})
 
+    def _around(self) -> load.Around:
+        """What is known of the node that we are on."""
+        return load.Around.of_facts(next(iter(self.pinning.nodes.values()), {}) if self.pinning else {})
+
     def _launched(
         self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]
     ) -> Completed:
@@ -161,26 +168,23 @@ class Commands:
                 left = self._end_steps()
         if done.exit_code:
             done = replace(done, left_behind=done.left_behind + left)
-        seen, load, cpus = self._seen(self.crew, hosts, done)
+        seen, used, cpus = self._seen(self.crew, hosts)
         said = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
         if said and not any(seen.values()):
             return said[0]
         # of a short run one node's ranks may have come and gone between two looks
         told = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
-        return replace(done, ran_on=seen if told else None, load=load, cpus=cpus)
+        return replace(done, ran_on=seen if told else None, load=used, cpus=cpus)
 
+    @staticmethod
     def _seen(
-        self, crew: Crew, hosts: Sequence[str], done: Completed
-    ) -> tuple[dict[str, int], Mapping[str, float] | None, dict[str, Any] | None]:
-        """Ranks at once on each host since they were watched, the load by others, and what sampling saw.
-
-        What ran was not our own agent's, which takes it for others'.
-        """
+        crew: Crew, hosts: Sequence[str]
+    ) -> tuple[dict[str, int], Mapping[str, Any] | None, dict[str, Any] | None]:
+        """Ranks at once on each host since they were watched, the load by others, and what sampling saw."""
         told = crew.call("seen", each=None if tuple(hosts) == crew.hosts else dict.fromkeys(hosts, ()))
-        others = [seen["other"] for seen in told.values() if seen["other"] is not None]
-        load = {"other": max(others), "steal": (done.load or {}).get("steal", 0.0)} if others else None
         cpus = {host: seen["cpus"] for host, seen in told.items() if seen["cpus"]}
-        return {host: seen["ranks"] for host, seen in told.items()}, load, cpus or None
+        used = load.of_nodes({host: seen["load"] for host, seen in told.items()})
+        return {host: seen["ranks"] for host, seen in told.items()}, used, cpus or None
 
     def _end_steps(self) -> int:
         with contextlib.suppress(slurm.Unanswered):
@@ -215,8 +219,8 @@ class Commands:
                 }
             )
         whole = together({host: one for host, (one, _, _) in done.items()})
-        _, load, seen = self._seen(crew, list(argvs), whole)
-        return replace(whole, load=load, cpus=seen), streams | {"hosts": orjson.dumps(told)}
+        _, used, seen = self._seen(crew, list(argvs))
+        return replace(whole, load=used, cpus=seen), streams | {"hosts": orjson.dumps(told)}
 
     def serve(
         self, tool: Tool, step: Step, places: Sequence[tuple[str, int]], timeout_s: float, hosts: Sequence[str]
@@ -253,8 +257,8 @@ class Commands:
         finally:
             crew.call("end_servers", each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(told)}
-        _, load, seen = self._seen(crew, hosts, done)
-        return replace(done, load=load, cpus=seen, argvs=(done.argv, *map(tuple, exact))), streams
+        _, used, seen = self._seen(crew, hosts)
+        return replace(done, load=used, cpus=seen, argvs=(done.argv, *map(tuple, exact))), streams
 
     def _prepare(self) -> None:
         try:
@@ -282,14 +286,13 @@ def together(done: Mapping[str, Completed]) -> Completed:
     """
     every = list(done.values())
     failed = next((one for one in every if one.exit_code), every[0])
-    loads = [one.load for one in every if one.load]
     return Completed(
         argv=failed.argv,
         exit_code=failed.exit_code,
         timed_out=any(one.timed_out for one in every),
         flooded=any(one.flooded for one in every),
         wall_s=max(one.wall_s for one in every),
-        load={share: max(load[share] for load in loads) for share in ("other", "steal")} if loads else None,
+        load=None,  # of the nodes, not of their commands
         left_behind=sum(one.left_behind for one in every),
         argvs=tuple(one.argv for one in every) if len(every) > 1 else (),
         stderr=b"".join(

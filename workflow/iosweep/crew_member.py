@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from iosweep import node, process, procfs, target
+from iosweep import load, node, process, procfs, target
 from iosweep.programs import hash_of
 from iosweep.sampling import Sampler, Wanted
 
@@ -29,28 +29,23 @@ from iosweep.sampling import Sampler, Wanted
 PIECE = 700
 #: So long may a server of a tool take to listen.
 _SERVER_S = 10.0
-#: Shorter runs are too few ticks to tell who took the CPUs' time.
-_LEAST_S = 0.2
 
 
 class _Watch:
-    """Looks on while a command runs on this node: its ranks or workers (sampling.py), and what CPU time others take.
+    """Looks on while a command runs on this node: its ranks or workers (sampling.py), and what others do (load.py).
 
-    The ranks are Slurm's children and not ours, so the kernel does not add up their time for us.
+    The ranks are Slurm's children and not ours, but of our job.
     """
 
     def __init__(self, wanted: Wanted | None):
-        self._before, self._began = _foreign(), time.monotonic()
+        self._load = load.Watch(_around, procfs.is_of_job)
         there = set(procfs.pids())
         self._sampler = Sampler(wanted, lambda: _new(there)) if wanted else None
 
     def end(self) -> dict[str, Any]:
+        used = self._load.end()
         seen = self._sampler.end() if self._sampler else None
-        ticks = sum(now - self._before.get(key, 0) for key, now in _foreign().items())
-        took_s = time.monotonic() - self._began
-        other = ticks / os.sysconf("SC_CLK_TCK") / took_s / (os.cpu_count() or 1)
-        ranks = self._sampler.most if self._sampler else 0
-        return {"ranks": ranks, "other": round(other, 3) if took_s >= _LEAST_S else None, "cpus": seen}
+        return {"ranks": self._sampler.most if self._sampler else 0, "load": used, "cpus": seen}
 
 
 def _new(there: set[str]) -> Iterator[str]:
@@ -58,25 +53,7 @@ def _new(there: set[str]) -> Iterator[str]:
     return (pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid))
 
 
-#: Processes that were not this job's when they were looked at last: to read that again takes longer than all else.
-_strangers: frozenset[tuple[str, bytes]] = frozenset()
-
-
-def _foreign() -> dict[tuple[str, bytes], int]:
-    """(process id, start) -> CPU time in ticks, of programs that are not this job's. (The kernel's threads work for
-    everybody.) Not while something is being started: a process becomes a rank only when it executes its program."""
-    global _strangers
-    found = {}
-    for pid in procfs.pids():
-        stat = procfs.stat(pid)
-        if not stat or (stat[1] in (b"0", b"2") and pid != "1"):  # gone, or a thread of the kernel, by its parent
-            continue
-        if (key := (pid, stat[19])) in _strangers or not procfs.is_of_job(pid):
-            found[key] = int(stat[11]) + int(stat[12])
-    _strangers = frozenset(found)
-    return found
-
-
+_around = load.Around()
 _watch: _Watch | None = None
 
 
@@ -141,6 +118,8 @@ def _facts(
     tools = {name: (path, version) for name, (path, version) in programs.items()}
     builds = {name: hash_of(path) for name, (path, _) in programs.items()}
     known = node.facts(seen, space, tools, reserved_cpus=reserved_cpus, controller=controller)
+    global _around
+    _around = load.Around.of_facts(known)
     return {"target": seen, "builds": builds, "node": known}
 
 

@@ -1,4 +1,4 @@
-"""Running one command: a time limit, a limit of what it prints, no orphan, and what else the node did meanwhile.
+"""Running one command: a time limit, a limit of what it prints, and no orphan.
 
 This is what the agent does for the runner (agent.py). The agent is the parent of the tools and adopts what they leave
 (`adopt_orphans`), so all that a command ever started stays below it, however it is started, and can be ended.
@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import fcntl
 import os
-import resource
 import select
 import signal
 import subprocess
@@ -33,8 +32,7 @@ class Completed:
     """What a command did. `exit_code` is negative for a signal, as in subprocess.
 
     argv: what was executed; argvs: the commands of all nodes, or of a client and its servers, where there were several.
-    load: shares of the CPU time of all CPUs, {"other": used by processes that are not ours, "steal": withheld by the
-    hypervisor}, or None where /proc/stat is not there or the run was too short to tell.
+    load: what used the CPUs meanwhile (load.Watch.end on a node, load.of_nodes of all); None where that was not read.
     """
 
     argv: tuple[str, ...]
@@ -89,7 +87,7 @@ def run(
     meanwhile, but its end. Whatever is raised, no process of the command stays. `token`: it needs TOKEN, as it starts
     ranks by srun.
     """
-    before, ours, began = _cpu_ticks(), _cpu_seconds(), time.monotonic()
+    began = time.monotonic()
     try:
         with _on(cpus):
             process = subprocess.Popen(
@@ -119,7 +117,7 @@ def run(
         why == "timed out",
         why == "flooded",
         wall_s,
-        _load(before, _cpu_ticks(), _cpu_seconds() - ours),
+        None,
         left_behind,
     )
 
@@ -254,29 +252,3 @@ def _signal_all(pids: Iterable[int], number: signal.Signals) -> None:
 
 def _children(pid: int) -> set[int]:
     return set(map(int, procfs.children(str(pid))))
-
-
-def _cpu_seconds() -> float:
-    """CPU time of this process and of all its ended children."""
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in usages)
-
-
-def _cpu_ticks() -> list[int] | None:
-    try:
-        with Path("/proc/stat").open(encoding="ascii") as file:
-            return [int(value) for value in file.readline().split()[1:9]]
-    except (OSError, ValueError):
-        return None
-
-
-def _load(before: list[int] | None, after: list[int] | None, ours_s: float) -> dict[str, float] | None:
-    """user, nice and system time that is not ours, and steal, as shares of all CPU time. Interrupts are nobody's."""
-    if before is None or after is None:
-        return None
-    user, nice, system, _idle, _iowait, _irq, _softirq, steal = (b - a for a, b in zip(before, after, strict=True))
-    total = sum(after) - sum(before)
-    if total < 20:  # ticks of 10 ms: shorter runs tell nothing
-        return None
-    other = (user + nice + system) - ours_s * os.sysconf("SC_CLK_TCK")
-    return {"other": round(max(0.0, other / total), 3), "steal": round(max(0, steal) / total, 3)}

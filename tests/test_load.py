@@ -1,0 +1,243 @@
+"""Who used the CPUs of this node: the tool, the file system's client, the kernel, or others."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iosweep import load
+from iosweep.checks import OTHER_LOAD
+from iosweep.load import Around, Cpus, Look, Ticks, of_nodes, shares
+
+STAT = b"""cpu  99 99 99 99 99 99 99 99 0 0
+cpu0 100 10 50 800 20 5 5 10 0 0
+cpu1 200 0 100 700 0 0 0 0 0 0
+cpu10 1 1 1 1
+intr 5
+ctxt 4500
+btime 1700000000
+"""
+
+
+def test_cpus_that_are_not_reserved() -> None:
+    assert load.cpus(STAT) == Cpus(Ticks(312, 151), 1000 + 1000 + 4, 10, 1_700_000_000, 4500)
+    assert load.cpus(STAT, frozenset({1, 10})) == Cpus(Ticks(110, 50), 1000, 10, 1_700_000_000, 4500)
+
+
+RANK, HELPER, STEP, DAEMON, KTHREAD = ("10", b"5"), ("11", b"6"), ("9", b"4"), ("7", b"2"), ("2", b"1")
+#: Who started whom, of ours.
+PARENTS = {"9": "1", "10": "9", "11": "10"}
+
+
+def look(at_s: float, busy: Ticks, total: int = 0, **kinds: Any) -> Look:
+    made = Look(at_s, Cpus(busy, total, 0), **kinds)
+    made.parents = {pid: PARENTS[pid] for pid, _ in made.ours}
+    return made
+
+
+def record(*looks: Look, client_is_process: bool = False) -> dict[str, Any]:
+    found = shares(list(looks), client_is_process)
+    return of_nodes({"n1": found}) or {}
+
+
+def made(end: Look, client_is_process: bool = False, **kinds: Any) -> dict[str, Any]:
+    """By a look at a node where nothing was used yet, and one 10 s later."""
+    found = record(look(0.0, Ticks(), **kinds), end, client_is_process=client_is_process)
+    return {name: found[name] for name in ("other", "client", "user_only")}
+
+
+KERNEL: dict[str, Any] = {"kernel": {KTHREAD: Ticks(0, 0)}}
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        # of 1,000 ticks others used 300, in the kernel as well as outside
+        (look(10, Ticks(200, 100), 1000, **KERNEL), 0.3),
+        # less the tool, and what the kernel's threads did for it
+        (look(10, Ticks(200, 100), 1000, ours={RANK: Ticks(150, 50)}, kernel={KTHREAD: Ticks(0, 40)}), 0.06),
+        # less the target's client
+        (look(10, Ticks(200, 100), 1000, client={DAEMON: Ticks(100, 100)}, **KERNEL), 0.1),
+        # ticks are counted in different ways: never less than nothing
+        (look(10, Ticks(200, 100), 1000, ours={RANK: Ticks(250, 90)}, **KERNEL), 0.0),
+    ],
+)
+def test_what_is_left_is_others(end: Look, expected: float) -> None:
+    assert made(end, **KERNEL)["other"] == expected
+
+
+def test_what_a_process_had_used_before_is_not_of_this_time() -> None:
+    end = look(10, Ticks(100, 0), 1000, ours={RANK: Ticks(5100, 0)}, **KERNEL)
+    before = {"ours": {RANK: Ticks(5050, 0)}, **KERNEL}
+    assert made(end, **before) == {"other": 0.05, "client": 0.0, "user_only": False}
+    # nor where it was not known to be ours
+    assert made(end, rest={RANK: Ticks(5050, 0)}, **KERNEL) == {"other": 0.05, "client": 0.0, "user_only": False}
+
+
+def test_where_the_threads_of_the_kernel_are_hidden() -> None:
+    """Then the kernel's time cannot be told apart, and others count by their time outside of it."""
+    end = look(10, Ticks(200, 500), 1000, ours={RANK: Ticks(120, 10)})
+    assert made(end) == {"other": 0.08, "client": 0.0, "user_only": True}
+
+
+def test_a_client_that_is_a_process_and_was_not_found() -> None:
+    assert made(look(10, Ticks(200, 0), 1000, **KERNEL), client_is_process=True)["client"] is None
+    found = made(look(10, Ticks(200, 0), 1000, client={DAEMON: Ticks(100, 0)}, **KERNEL), client_is_process=True)
+    assert found["client"] == 0.1
+
+
+def test_what_ends_is_known_by_its_parent_or_not_at_all() -> None:
+    begin = look(0, Ticks(), ours={STEP: Ticks(), RANK: Ticks(), HELPER: Ticks()}, **KERNEL)
+    middle = look(5, Ticks(500, 0), 1000, ours={STEP: Ticks(), RANK: Ticks(400, 0), HELPER: Ticks(90, 0)}, **KERNEL)
+    # the step has waited for its rank, which had waited for its helper
+    waited = look(10, Ticks(1000, 0), 2000, ours={STEP: Ticks(980, 0)}, **KERNEL)
+    found = record(begin, middle, waited)
+    assert (found["other"], found["window_s"]) == (0.01, 10.0)
+    # the step is gone, too: its last five seconds may have been the ranks', and are not taken for others'
+    gone = look(10, Ticks(1000, 0), 2000, **KERNEL)
+    found = record(begin, middle, gone)
+    assert (found["other"], found["window_s"]) == (0.01, 5.0)
+    assert shares([begin, gone], False) is None
+
+
+@pytest.mark.parametrize("looks", [[], [look(0, Ticks())], [look(0, Ticks()), look(0.1, Ticks(1, 1), 20)]])
+def test_too_short_to_tell(looks: list[Look]) -> None:
+    assert shares(looks, False) is None
+
+
+ONE: dict[str, Any] = {"busy": 0.5, "ours": 0.2, "client": 0.2, "steal": 0.0, "user_only": False, "window_s": 9.0}
+
+
+def test_the_worst_of_several_nodes() -> None:
+    two = ONE | {"busy": 0.6, "client": 0.0, "window_s": 8.0, "machine": [2, 5, 9]}
+    three = ONE | {"steal": 0.3, "machine": [3, 5, 9]}
+    assert of_nodes({"n1": ONE | {"machine": [1, 5, 9]}, "n2": two, "n3": three}) == {
+        "other": 0.4, "steal": 0.3, "client": 0.2, "user_only": False, "window_s": 8.0, "host": "n2", "unread": [],
+    }  # fmt: skip
+    found = of_nodes({"n1": three, "n2": None, "n3": two | {"client": None}})
+    assert found and (found["client"], found["unread"]) == (None, ["n2"])
+    assert of_nodes({"n1": None, "n2": None}) is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "other"),
+    [
+        ([1, 60, 90], 0.1),
+        ([2, 60, 90], 0.5),  # booted at another time
+        ([1, 81, 90], 0.5),  # at the same second, and not the same machine: it had switched more often before
+        ([1, 10, 49], 0.5),
+    ],
+)
+def test_nodes_that_are_one_machine(machine: list[int], other: float) -> None:
+    """Each sees the whole machine as busy, and of the ranks only its own: those of the other are ours as well."""
+    one, two = (ONE | {"busy": 0.9, "ours": ours, "machine": [1, 50, 80]} for ours in (0.4, 0.2))
+    assert (of_nodes({"n1": one, "n2": two | {"machine": machine}}) or {})["other"] == other
+
+
+FACTS = {"fstype": "fuse.mfs", "mount": "master on 9421 on /mnt/a b type fuse.mfs (rw,relatime)", "reserved_cpus": "3"}
+
+
+def test_what_is_known_of_a_node() -> None:
+    assert Around.of_facts(FACTS) == Around("fuse.mfs", "/mnt/a b", "3")
+    assert Around.of_facts({"fstype": None, "mount": None, "reserved_cpus": None}) == Around()
+
+
+# Real processes, in a process of its own: whatever is below it is the tool
+
+
+def used(body: str, *arguments: str) -> Any:
+    program = "import json, os, subprocess, sys\nfrom iosweep import load\n" + textwrap.dedent(body)
+    done = subprocess.run([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, timeout=300, check=True)
+    return json.loads(done.stdout)
+
+
+#: Uses a second of CPU time, whatever else the machine does.
+BUSY = "import time\nwhile time.process_time() < 1: pass"
+
+
+def test_time_of_the_tool_and_of_what_it_started_is_ours() -> None:
+    ticks = used(
+        """
+        reader = load.Reader(load.Around(), None)
+        before = reader.look()
+        # a child that ends, and a grandchild whose parent is gone by then
+        subprocess.run([sys.executable, "-c", sys.argv[1]])
+        subprocess.run([sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", sys.executable,
+                        "-c", sys.argv[1]])
+        lives = subprocess.Popen([sys.executable, "-c", sys.argv[1] + "\\nprint()\\ntime.sleep(600)"],
+                                 stdout=subprocess.PIPE)
+        lives.stdout.readline()
+        after = reader.look()
+        lives.kill()
+        print(json.dumps([sum(load._used_by_ours(before, after)), load._whole(before, after), len(after.kernel) > 0]))
+        """,
+        BUSY,
+    )
+    second = os.sysconf("SC_CLK_TCK")
+    assert ticks[0] >= 2.9 * second
+    assert ticks[1]
+
+
+def test_others_are_all_that_is_not_below_us() -> None:
+    """A neighbor for each CPU: others used much of the time, as they would whatever else this machine does."""
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        found = used(
+            """
+            import time
+            watch = load.Watch(load.Around())
+            time.sleep(1.5)
+            print(json.dumps(load.of_nodes({"n1": watch.end()})))
+            """
+        )
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+    assert found["other"] > OTHER_LOAD
+    assert (found["client"], found["steal"] >= 0, found["window_s"] >= 1) == (0.0, True, True)
+
+
+@contextlib.contextmanager
+def serving(mount: str, name: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """What looks like the FUSE daemon of a mount."""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("/dev/fuse: not there, or not for us")
+    name.symlink_to(sys.executable)
+    script = "import os, time; os.open('/dev/fuse', os.O_RDWR); print(flush=True); time.sleep(600)"
+    daemon = subprocess.Popen([str(name), "-c", script, "-H", "master", mount], stdout=subprocess.PIPE)
+    try:
+        assert daemon.stdout and daemon.stdout.readline()
+        yield daemon
+    finally:
+        daemon.kill()
+        daemon.wait()
+
+
+@pytest.mark.parametrize(
+    ("fstype", "mount", "found"),
+    [("fuse.mfs", "/mnt/x y", True), ("fuse.mfs", "/mnt/x y/", True), ("ext4", "/mnt/x y", False)],
+)
+def test_the_daemon_of_a_fuse_mount(tmp_path: Path, fstype: str, mount: str, found: bool) -> None:
+    with serving("/mnt/x y", tmp_path / "mfsmount") as daemon, contextlib.ExitStack() as stack:
+        # not that of another mount
+        other = stack.enter_context(serving("/mnt/other", tmp_path / "sshfs"))
+        reader = load.Reader(Around(fstype, mount), lambda pid: pid == str(os.getpid()))
+        # they are children of this process: as if they were not
+        reader._ours = lambda there: {str(os.getpid()): True}  # type: ignore[method-assign, assignment]
+        pids = {pid for pid, _ in reader.look().client}
+        assert (str(daemon.pid) in pids, str(other.pid) in pids) == (found, False)
+
+
+def test_a_client_by_its_name() -> None:
+    reader = load.Reader(Around("wekafs", "/mnt/weka"), None)
+    there = {("5", b"1"): b"wekanode", ("6", b"1"): b"fio", ("7", b"1"): b"weka_init"}
+    assert reader._of_client(there) == {("5", b"1"), ("7", b"1")}
+    assert reader.client_is_process
