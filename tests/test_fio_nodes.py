@@ -410,7 +410,7 @@ def test_reports_of_servers() -> None:
         ([entry("10.0.0.1"), entry("::3")], b"", "a report that was not asked for: rand_read of ::3, port 8765"),
         ([entry("10.0.0.1"), entry("::2", port=1)], b"", "a report that was not asked for: rand_read of ::2, port 1"),
         ([entry("10.0.0.1"), entry("::2", jobname="x")], b"", "a report that was not asked for: x of ::2, port 8765"),
-        ([entry("10.0.0.1"), entry("::2", read={})], b"", "n2: fio's JSON lacks what is expected: KeyError"),
+        ([entry("10.0.0.1"), entry("::2", read={})], b"", "n2: `clat_ns` is missing in the JSON"),
         ([entry("10.0.0.1"), 5], b"", "fio's JSON has no client_stats"),
         ([entry("10.0.0.1"), entry(["::2"])], b"", "n2 (::2, port 8765) did not report"),
     ],

@@ -192,9 +192,9 @@ def test_a_mixed_phase_without_histograms_has_no_percentiles() -> None:
         (lambda text: b"[]", "no JSON in fio's output"),
         (lambda text: b"{\n}", "expected one group of jobs in fio's JSON, found 0"),
         (lambda text: b'{\n"jobs": {}}', "expected one group of jobs in fio's JSON, found 0"),
-        (lambda text: b'{\n"jobs": [5]}', "fio's JSON lacks what is expected"),
+        (lambda text: b'{\n"jobs": [5]}', "an entry of fio's JSON is 5; an object is expected"),
         (lambda text: b'{\n"jobs": ' + b"[" * 100_000, "fio's JSON is cut or damaged"),
-        (lambda text: text.replace(b'"iops" :', b'"jops" :'), "fio's JSON lacks what is expected: KeyError('iops')"),
+        (lambda text: text.replace(b'"iops" :', b'"jops" :'), "`iops` is missing in the JSON"),
         (lambda text: b"\xff\xfe\n" + text[:2000], "fio's JSON is cut or damaged"),
     ],
 )

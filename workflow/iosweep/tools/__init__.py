@@ -11,7 +11,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal, Protocol
 
 from iosweep.cpus import CpuSet
@@ -197,8 +197,16 @@ class Reading:
 
     def verdict(self, row: int) -> Literal["valid", "suspect", "invalid"]:
         """The verdict on the row with this index: the worst that its own problems and those of all rows say."""
-        found = {p.severity for p in self.problems if p.row == row or (p.row is None and p.severity != "invalid")}
+        found = self._severities.get(row, set()) | (self._severities.get(None, set()) - {"invalid"})
         return "invalid" if "invalid" in found else "suspect" if "suspect" in found else "valid"
+
+    @cached_property
+    def _severities(self) -> Mapping[int | None, set[ProblemSeverity]]:
+        """Row, or None for the files as a whole, -> severities of its problems."""
+        found: dict[int | None, set[ProblemSeverity]] = {}
+        for problem in self.problems:
+            found.setdefault(problem.row, set()).add(problem.severity)
+        return found
 
 
 def too_short(runtime_s: float, clock_s: float) -> ProblemSeverity | None:

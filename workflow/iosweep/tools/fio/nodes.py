@@ -14,6 +14,7 @@ import orjson
 from iosweep.tools import Parsed, Phase, Step, Streams
 from iosweep.tools.fio import client_server
 from iosweep.tools.fio import parse as _parse
+from iosweep.tools.fio.damage import DAMAGE, sentence
 from iosweep.tools.fio.parse import Parts, added_up, of_direction
 
 #: What a node reported: its own figures and evidence, and fio's blocks that they come from.
@@ -61,8 +62,8 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     try:
         windows, error_s = _windows(hosts, nodes)
         figures = together(nodes, windows, phase)
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-        return Parsed(version, {}, evidence, [f"the nodes' outputs cannot be put together: {error!r}"])
+    except DAMAGE as error:
+        return Parsed(version, {}, evidence, [f"the nodes' outputs cannot be put together: {sentence(error)}"])
     evidence |= {"each_node": {name: parsed for name, (parsed, _) in nodes.items()}}
     evidence |= {"windows": windows, "windows_error_s": error_s}
     return Parsed(version, figures, {"errors": [], **evidence}, [])

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from iosweep.tools.fio import told
-from iosweep.tools.fio.rows import Wrong
+from iosweep.tools.fio.damage import Wrong
 
 #: the first release whose layout is the one that read_json expects
 TODAY = (3, 18)

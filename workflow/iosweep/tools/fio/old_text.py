@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from iosweep.tools.fio.damage import Wrong
 from iosweep.tools.fio.rounded import Rounded
-from iosweep.tools.fio.rows import Wrong
 from iosweep.tools.fio.text_lines import Report
 
 #: less than this share of the time with an I/O in flight: the unit of the time may be another one

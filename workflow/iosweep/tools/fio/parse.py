@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from iosweep.tools import Parsed, Phase
+from iosweep.tools.fio.damage import DAMAGE, Wrong, check_form, sentence, shown
 
 #: column suffix -> fio's percentile key
 PERCENTILES = {
@@ -50,9 +51,12 @@ def parsed_parts(stdout: bytes, phase: Phase) -> tuple[Parsed, Parts]:
 def entry(job: dict[str, Any], version: str | None, phase: Phase, messages: list[str]) -> tuple[Parsed, Parts]:
     """An entry of `jobs` or `client_stats`: a group of workers on one node."""
     try:
+        if not isinstance(job, dict):
+            raise Wrong(f"an entry of fio's JSON is {shown(job)}; an object is expected")
+        check_form(job)
         figures, evidence, parts = _figures(job, phase, messages)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        return Parsed(version, {}, {"messages": messages}, [f"fio's JSON lacks what is expected: {error!r}"]), {}
+    except DAMAGE as error:
+        return Parsed(version, {}, {"messages": messages}, [sentence(error)]), {}
     return Parsed(version, figures, {**evidence, "messages": messages}, []), parts
 
 
@@ -151,7 +155,7 @@ def latency(part: dict[str, Any]) -> dict[str, float]:
     if not part["N"]:
         return {}
     if "bins" in part and sum(part["bins"].values()) != part["N"]:
-        raise ValueError("the histogram does not hold every I/O")
+        raise Wrong("the histogram does not hold every I/O")
     columns = {f"latency_{name}_s": part[name] / 1e9 for name in ("min", "mean", "stddev", "max")}
     percentiles = part.get("percentile", {})
     return columns | {f"latency_{n}_s": percentiles[k] / 1e9 for n, k in PERCENTILES.items() if k in percentiles}

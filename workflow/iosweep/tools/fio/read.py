@@ -9,99 +9,154 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from iosweep.tools import Reading, ReadingProblem
 from iosweep.tools.fio import read_json, read_text
-from iosweep.tools.fio.rows import Row
+from iosweep.tools.fio.damage import DAMAGE, sentence
+from iosweep.tools.fio.rows import Found
 
 #: What fio prints when a run is spoiled, also where its exit code is 0. Repetitions are bounded: a line may be long.
+#: Each with words that are in every such line, which are looked for first.
 _SPOILED = tuple(
-    (re.compile(pattern), sentence)
-    for pattern, sentence in (
-        (r"fio: terminating on signal (\d+)", "fio was interrupted (signal {})"),
-        (r"client: host=(\S{1,255}) disconnected", "host {} disconnected"),
-        (r"(?<!\S)(\S{1,255}) error: failed to setup shm", "host {} refused: failed to setup shm segment"),
-        (r"failed to setup shm()", "a host refused: failed to setup shm segment"),
-        (r"fio: failed to connect to (\S{1,255})", "no connection to {}"),
-        (r"fio: failed to resolve <(.{0,255}?)>", "host {} cannot be resolved"),
-        (r"fio: client/server version mismatch \((.{0,255}?)\)", "client and server are of different versions ({})"),
-        (r"fio: server (bad crc on command)", "client and server do not understand each other ({})"),
-        (r"fio: pid=\d{1,20}, err=([1-9].{0,400})", "a worker failed: err={}"),
-        (r"fio: io_u error on file (.{0,400})", "an I/O failed: {}"),
-        (r"Bad option <(.{0,400}?)>", "fio refused the option {}"),
-        (r"fio: (job .{0,400} dropped)", "fio refused a section: {}"),
-        (r"fio: (unable to open .{0,400})", "fio did not start: {}"),
-        (r"fio: (engine \S{1,255} not loadable)", "fio did not start: {}"),
-        (r"fio: (output file open error.{0,400})", "fio did not start: {}"),
-        (r"fio: (file creation disallowed.{0,400})", "a file was not there: {}"),
-        (r"fio: (ENOSPC on laying out file)", "the file system was full: {}"),
+    (sign, re.compile(pattern), words)
+    for sign, pattern, words in (
+        ("fio: terminating", r"fio: terminating on signal (\d+)", "fio was interrupted (signal {})"),
+        ("client: host=", r"client: host=(\S{1,255}) disconnected", "host {} disconnected"),
+        (
+            " error: failed",
+            r"(?<!\S)(\S{1,255}) error: failed to setup shm",
+            "host {} refused: failed to setup shm segment",
+        ),
+        ("failed to setup", r"failed to setup shm()", "a host refused: failed to setup shm segment"),
+        ("fio: failed", r"fio: failed to connect to (\S{1,255})", "no connection to {}"),
+        ("fio: failed", r"fio: failed to resolve <(.{0,255}?)>", "host {} cannot be resolved"),
+        (
+            "fio: client/",
+            r"fio: client/server version mismatch \((.{0,255}?)\)",
+            "client and server are of different versions ({})",
+        ),
+        (
+            "fio: server",
+            r"fio: server (bad crc on command)",
+            "client and server do not understand each other ({})",
+        ),
+        ("fio: pid=", r"fio: pid=\d{1,20}, err=([1-9].{0,400})", "a worker failed: err={}"),
+        ("fio: io_u", r"fio: io_u error on file (.{0,400})", "an I/O failed: {}"),
+        ("Bad option", r"Bad option <(.{0,400}?)>", "fio refused the option {}"),
+        ("fio: job ", r"fio: (job .{0,400} dropped)", "fio refused a section: {}"),
+        ("fio: unable", r"fio: (unable to open .{0,400})", "fio did not start: {}"),
+        ("fio: engine", r"fio: (engine \S{1,255} not loadable)", "fio did not start: {}"),
+        ("fio: output", r"fio: (output file open error.{0,400})", "fio did not start: {}"),
+        ("fio: file", r"fio: (file creation disallowed.{0,400})", "a file was not there: {}"),
+        ("fio: ENOSPC", r"fio: (ENOSPC on laying out file)", "the file system was full: {}"),
     )
 )
 
-#: what any of these begins with, so that most lines are looked at once
-_MAYBE = re.compile(r"fio: |client: host=|failed to setup shm|Bad option <")
+#: one of them is in each of these lines, so that the others are not looked at
+_MAYBE = ("fio: ", "client: host=", "failed to setup shm", "Bad option <")
+#: runs of empty lines, which say nothing and take time
+_BLANK = ("\n" * 64, "\n" * 8, "\n" * 3)
+#: characters of a line before and after that which are looked at
+_LONGEST = 1000
+#: different lines of this kind that are given; a full target makes as many as there are I/Os
+_MOST_MESSAGES = 20
 
-_BEGIN = re.compile(r'^\{[ \t]*(?:$|")', re.MULTILINE)
+_BEGIN = re.compile(r'\{[ \t]*(?:\n|\Z|")')
 #: an object on a line of its own that has none of these is a launcher's, and no JSON of fio's
 _FIO = ("fio version", "jobs", "client_stats")
 _CUT = "the JSON is cut or damaged"
 _NAMED = re.compile(r'"fio version"[ \t]{0,9}:')
 #: what only stands in JSON: outside of a document it is a piece of one
-_PIECE = re.compile(r'^[ \t]*(?:"[^"\n]*"[ \t]*:|[\]}],?[ \t]*$)', re.MULTILINE)
+_PIECE = re.compile(r'(?:\A|\n)[ \t]*(?:"[^"\n]*"[ \t]*:|[\]}],?[ \t]*(?=\n|\Z))')
 
 
 def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
-    """Rows of one run from its files (name -> content: stdout, an --output file, stderr), and what is wrong with them.
+    """Rows of the runs in some files (name -> content: stdout, an --output file, stderr), and what is wrong with them.
 
-    What spoils the run as a whole (exit code, signal, host that is missing, damaged or contradicting files) leaves no
-    row; what spoils one entry leaves that one out. Pure; raises nothing whatever the files hold.
+    What spoils one entry makes its row invalid (without figures) or suspect. What speaks against a run as a whole (exit
+    code, signal, host that is missing, damaged or contradicting files) makes all of its rows suspect. Pure; raises
+    nothing whatever the files hold.
     """
+    try:
+        found = _read(files, exit_code)
+    except Exception:  # Tool.read promises to raise nothing
+        found = Found(problems=[ReadingProblem("invalid", "the files do not have the form that fio writes")])
+    rows = [
+        {key: _utf8(value) if isinstance(value, str) else value for key, value in row.items()} for row in found.rows
+    ]
+    problems = [replace(problem, text=_utf8(problem.text)) for problem in dict.fromkeys(found.problems)]
+    return Reading(found.version and _utf8(found.version), rows, problems)
+
+
+def _utf8(text: str) -> str:
+    """JSON can hold halves of characters, which no encoding has."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _read(files: Mapping[str, bytes], exit_code: int | None) -> Found:
     documents: dict[str, dict[str, Any]] = {}  # by their text: stdout kept twice is one
     outside: list[str] = []
-    problems: list[str] = []
+    doubts: list[str] = []
+    holders = 0
     for name, content in files.items():
-        text = content.decode("utf-8", "replace").replace("\r\n", "\n").removeprefix("\ufeff")
-        found, around, problem = _documents(text)
-        documents |= found
+        text = content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+        for many in _BLANK:
+            text = text.replace(many, "\n\n")
+        inside, around, problem = _documents(text)
+        holders += bool(inside.keys() - documents.keys())
+        documents |= inside
         outside += [around] if around not in outside else []
-        problems += [f"{name}: {problem}"] if problem else []
+        doubts += [f"{name}: {problem}"] if problem else []
     if not any(content.strip() for content in files.values()):
-        problems.append("fio printed nothing")
-    problems += _messages("\n".join(outside))
+        doubts.append("fio printed nothing")
+    doubts += _messages("\n".join(outside))
     if exit_code:
-        problems.append(f"fio ended with exit code {exit_code}")
-    version, rows, wrong = _reports(list(documents.values()), outside, bool(problems))
-    clean = [] if problems else rows
-    return Reading(version, clean, [ReadingProblem("invalid", text) for text in dict.fromkeys([*problems, *wrong])])
-
-
-def _reports(
-    documents: list[dict[str, Any]], outside: list[str], damaged: bool
-) -> tuple[str | None, list[Row], list[str]]:
-    if len(documents) > 1:
-        several = f"{len(documents)} JSON documents: reports in between or several runs; give one run's files at a time"
-        return None, [], [several]
+        doubts.append(f"fio ended with exit code {exit_code}")
+    found = Found()
     try:
         if documents:
-            return read_json.rows(documents[0])
-        version, rows, problems = read_text.rows("\n".join(outside))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
-        return None, [], [f"fio's output lacks what is expected: {error!r}"]
-    if rows or problems or damaged:
-        return version, rows, problems
-    return version, [], ["no report of fio, neither JSON nor text"]
+            found, runs = read_json.runs(list(documents.values()))
+            if holders > 1 and runs > 1:
+                doubts.append(f"{runs} runs are in {holders} files that were given as those of one")
+        else:
+            found = read_text.rows("\n".join(outside))
+    except DAMAGE as error:
+        found.doubt([sentence(error)])
+    if not found.rows and not found.problems and not doubts:
+        doubts.append("no report of fio, neither JSON nor text")
+    found.doubt(doubts)
+    return found
 
 
 def _messages(text: str) -> list[str]:
     """What fio's own lines say went wrong."""
-    found: list[str] = []
-    for line in text.splitlines():
-        for pattern, sentence in _SPOILED if _MAYBE.search(line) else ():
-            if match := pattern.search(line):
-                found.append(sentence.format(match[1].strip()))
+    found: dict[str, None] = {}
+    more = 0
+    for begin, end in sorted(_lines_with(text)):
+        line = text[begin:end]
+        for sign, pattern, words in _SPOILED:
+            if sign in line and (match := pattern.search(line)):
+                one = words.format(match[1].strip())
+                more += len(found) >= _MOST_MESSAGES and one not in found
+                if len(found) < _MOST_MESSAGES:
+                    found[one] = None
                 break
-    return list(dict.fromkeys(found))
+    return [*found, f"and {more} more lines about what went wrong"] if more else [*found]
+
+
+def _lines_with(text: str) -> set[tuple[int, int]]:
+    """Where the lines begin and end (or a part of a long one) that may say what went wrong."""
+    found: set[tuple[int, int]] = set()
+    for words in _MAYBE:
+        at = text.find(words)
+        while at >= 0:
+            begin, end = text.rfind("\n", max(at - _LONGEST, 0), at) + 1, text.find("\n", at)
+            end = len(text) if end < 0 else end
+            found.add((begin or max(at - _LONGEST, 0), min(end, at + _LONGEST)))
+            at = text.find(words, end)
+    return found
 
 
 def _documents(text: str) -> tuple[dict[str, dict[str, Any]], str, str]:
@@ -110,14 +165,19 @@ def _documents(text: str) -> tuple[dict[str, dict[str, Any]], str, str]:
     outside: list[str] = []
     at = 0
     decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_refuse)
-    while match := _BEGIN.search(text, at):
-        outside.append(text[at : match.start()])
+    while (start := _begin(text, at)) >= 0:
+        outside.append(text[at:start])
+        end = _log_line(text, start)
+        if end:
+            outside.append(text[start:end])
+            at = end
+            continue
         try:
-            document, at = decoder.raw_decode(text, match.start())
+            document, at = decoder.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
             contradicts = isinstance(error, _TwiceError)
             return documents, "".join(outside), str(error) if contradicts else _CUT
-        whole = text[match.start() : at]
+        whole = text[start:at]
         if text[at : at + 1] not in ("", "\n", " "):
             return documents, "".join(outside), _CUT
         if "\n" in whole or any(key in document for key in _FIO):
@@ -134,6 +194,25 @@ def _documents(text: str) -> tuple[dict[str, dict[str, Any]], str, str]:
     return documents, around, "a piece of JSON without its document" if _PIECE.search(around) else ""
 
 
+def _log_line(text: str, start: int) -> int:
+    """Where the line ends, if it is an object of its own and none of fio's; else 0."""
+    end = text.find("\n", start)
+    line = text[start : end if end > 0 else len(text)]
+    known = not line.endswith("}") or any(f'"{key}"' in line for key in _FIO)
+    return 0 if known else start + len(line)
+
+
+def _begin(text: str, at: int) -> int:
+    """Where the next object begins that is the first thing in its line; -1 without any."""
+    if (at == 0 or text[at - 1] == "\n") and _BEGIN.match(text, at):
+        return at
+    while (line := text.find("\n{", at)) >= 0:
+        if _BEGIN.match(text, line + 1):
+            return line + 1
+        at = line + 1
+    return -1
+
+
 #: options that no column depends on: where a command line has several, the last one counts, as for fio
 _LAST_COUNTS = ("size", "directory", "filename")
 
@@ -144,12 +223,13 @@ class _TwiceError(ValueError):
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys may stand twice (fio does that) if they say the same."""
-    found: dict[str, Any] = {}
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    first: dict[str, Any] = {}
     for key, value in pairs:
-        if key in _LAST_COUNTS and isinstance(value, str):
-            found[key] = value
-        elif found.setdefault(key, value) != value:
-            raise _TwiceError(f"the JSON contradicts itself: {key!r} stands twice with different values")
+        if key not in _LAST_COUNTS and first.setdefault(key, value) != value:
+            raise _TwiceError(f"the JSON contradicts itself: {key[:100]!r} stands twice with different values")
     return found
 
 

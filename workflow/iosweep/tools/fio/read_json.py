@@ -12,109 +12,217 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from iosweep.tools.fio import old, told
+from iosweep.tools.fio.damage import DAMAGE, Wrong, check_form, sentence, shown
 from iosweep.tools.fio.parse import PERCENTILES, merged_percentiles
 from iosweep.tools.fio.rows import (
+    Found,
     Part,
     Row,
-    Wrong,
     asked_for,
     check_bins,
-    check_depth,
     check_latency,
+    check_means,
     check_time,
     checked,
+    depth_not_reached,
     figures,
     phase_and_kind,
 )
 
 _ALL = "All clients"  # fio's sum over everything, also over unlike tests: only used to see whether all hosts are there
+#: the group of a report that belongs to none: -1 in 32 bits
+_NO_GROUP = 0xFFFFFFFF
+#: reports of one run agree in when fio began: `elapsed` is rounded up to seconds
+_SAME_BEGIN_S = 1.2
+#: characters of a job's name that fio prints
+_NAME = 127
 _LATENCY = {"min", "max", "mean", "stddev", "N", "percentile", "bins"}
 
 
-def rows(document: Mapping[str, Any]) -> tuple[str | None, list[Row], list[str]]:
-    """(version, rows that can be trusted, problems). May raise what a malformed document makes of it."""
+def rows(document: Mapping[str, Any]) -> Found:
+    """Rows of a document and what is wrong with them. Raises Wrong, or one of DAMAGE, where it is none of fio's."""
     version = document.get("fio version")
-    match = re.match(r"fio-(\d+)\.(\d+)", version) if isinstance(version, str) else None
+    match = re.match(r"fio-(\d{1,9})\.(\d{1,9})", version) if isinstance(version, str) else None
     if not match:
-        return None, [], ["the JSON does not say which version of fio wrote it"]
-    release = int(match[1]), int(match[2])
+        raise Wrong("the JSON does not say which version of fio wrote it")
+    found, release = Found(version), (int(match[1]), int(match[2]))
     if ("jobs" in document) == ("client_stats" in document):
-        return version, [], ["the JSON has neither fio's jobs nor its client_stats, or both"]
-    if why := old.unreadable(document, release):
-        return version, [], [f"{version} is not read: {why}"]
+        raise Wrong("the JSON has neither fio's jobs nor its client_stats, or both")
     client = "client_stats" in document
     everything = document["client_stats" if client else "jobs"]
-    entries = [entry for entry in everything if not (client and entry["jobname"] == _ALL)]
+    if not isinstance(everything, list) or not all(isinstance(entry, Mapping) for entry in everything):
+        raise Wrong(
+            f"fio's {'client_stats' if client else 'jobs'} are {shown(everything)}; a list of objects is expected"
+        )
+    if why := old.unreadable(document, release):
+        raise Wrong(f"{version} is not read: {why}")
+    named = [entry for entry in everything if not _unused(entry)]
+    sums = [entry for entry in named if client and entry.get("jobname") == _ALL]
+    entries = [entry for entry in named if not (client and entry.get("jobname") == _ALL)]
     if not entries:
-        return version, [], ["no host reported a job" if client else "no job was reported"]
-    if problems := _whole(document, entries, [e for e in everything if client and e["jobname"] == _ALL], client):
-        return version, [], problems
-    ports = Counter(host for host, _ in {(e["hostname"], e["port"]) for e in entries}) if client else Counter()
-    same = Counter((e["jobname"], e["groupid"], e.get("hostname"), e.get("port")) for e in entries)
-    found: list[Row] = []
-    for entry in entries:
-        identity: Row = {"tool": "fio", "tool_version": version, "label": _text(entry["jobname"])}
+        raise Wrong("no host reported a job" if client else "no job was reported")
+    places = [_place(entry, client) for entry in entries]
+    servers: dict[str, set[object]] = {}
+    for place in places:
+        servers.setdefault(place.host, set()).add(place.port)
+    same = Counter(places)
+    for entry, place in zip(entries, places, strict=True):
+        identity: Row = {"tool": "fio", "tool_version": version, "label": place.job}
         if client:
-            host = _text(entry["hostname"])
-            identity["host"] = f"{host}:{entry['port']}" if ports[host] > 1 else host
-        siblings = same[(entry["jobname"], entry["groupid"], entry.get("hostname"), entry.get("port"))]
+            identity["host"] = f"{place.host}:{place.port}" if len(servers[place.host]) > 1 else place.host
         try:
-            row = _row(entry, told.options(document, entry), release, siblings)
-        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            why = str(error) if isinstance(error, Wrong) else f"the JSON lacks what is expected: {error!r}"
-            problems.append(f"{identity['label']}{' on ' + identity['host'] if client else ''}: {why}")
+            check_form(entry)
+            row, doubts = _row(entry, told.options(document, entry), release, same[place])
+        except DAMAGE as error:
+            found.add(identity, invalid=sentence(error))
         else:
-            found += [identity | row] if row else []
-    if not found and not problems:
-        problems = ["nothing was measured: every section only laid out files"]
-    return version, found, problems
+            if row:
+                found.add(identity | row, doubts)
+    if not found.rows:
+        raise Wrong("nothing was measured: every section only laid out files")
+    found.doubt(_whole(document, entries, places, sums, client))
+    return found
+
+
+def runs(documents: Sequence[Mapping[str, Any]]) -> tuple[Found, int]:
+    """(rows of some documents and what is wrong with them, how many runs they are of).
+
+    With --status-interval fio prints a document again and again while it runs: the last one of a run counts.
+    """
+    last: list[Mapping[str, Any]] = []
+    for document in documents:
+        if last and _goes_on(last[-1], document):
+            last[-1] = document
+        else:
+            last.append(document)
+    together = Found()
+    for document in last:
+        try:
+            one = rows(document)
+        except DAMAGE as error:
+            one = Found()
+            one.doubt([sentence(error)])
+        together.append(one, alone=len(last) == 1)
+    return together, len(last)
+
+
+def _goes_on(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Is a document a later report of the same run? Its entries are the same, its clock and its counters went on."""
+    try:
+        if before["fio version"] != after["fio version"] or before.get("global options") != after.get("global options"):
+            return False
+        (one, begun), (two, again) = _progress(before), _progress(after)
+    except DAMAGE:
+        return False
+    grown = all(now >= then for then, now in zip(one.values(), two.values(), strict=False))
+    return one.keys() == two.keys() and grown and one != two and abs(again - begun) <= _SAME_BEGIN_S
+
+
+def _progress(document: Mapping[str, Any]) -> tuple[dict[tuple[_Place, int, str], float], float]:
+    """(what each entry has counted so far, when fio began in seconds) of a document. Raises one of DAMAGE."""
+    client = "client_stats" in document
+    entries = [entry for entry in document["client_stats" if client else "jobs"] if not _unused(entry)]
+    counted = {
+        (_place(entry, client and entry.get("jobname") != _ALL), at, name): told.number(entry[name], "total_ios")
+        for at, entry in enumerate(entries)
+        for name in ("read", "write", "mixed")
+        if name in entry
+    }
+    stamp_s = told.number(document, "timestamp_ms") / 1000
+    return counted, stamp_s - max(told.number(entry, "elapsed") for entry in entries if "elapsed" in entry)
+
+
+class _Place(NamedTuple):
+    """What tells an entry from others; equal for the workers of a section without group_reporting."""
+
+    job: str
+    group: int
+    host: str
+    port: int
+
+
+def _place(entry: Mapping[str, Any], client: bool) -> _Place:
+    job, host = entry.get("jobname"), entry.get("hostname", "")
+    if not isinstance(job, str) or not isinstance(host, str) or (client and not host):
+        name = "jobname" if not isinstance(job, str) else "hostname"
+        raise Wrong(f"`{name}` of an entry is {shown(entry.get(name))}; a name is expected")
+    port = int(told.number(entry, "port")) if client else 0
+    return _Place(job, int(told.number(entry, "groupid")), host, port)
+
+
+def _unused(entry: Mapping[str, Any]) -> bool:
+    """Is this a place that fio reserved for a section and did not use?
+
+    Where only some sections have group_reporting, fio counts more reports than it fills. It prints the others without a
+    name and without figures, and with the number of the group that stands for none.
+    """
+    return entry.get("groupid") == _NO_GROUP and not entry.get("jobname")
 
 
 def _whole(
-    document: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], sums: Sequence[Mapping[str, Any]], client: bool
+    document: Mapping[str, Any],
+    entries: Sequence[Mapping[str, Any]],
+    places: Sequence[_Place],
+    sums: Sequence[Mapping[str, Any]],
+    client: bool,
 ) -> list[str]:
-    """Is every host and every group there?"""
-    groups: dict[Any, list[int]] = {}
-    for entry in entries:
-        groups.setdefault((entry.get("hostname"), entry.get("port")), []).append(entry["groupid"])
-    if any(sorted(set(ids)) != list(range(max(ids) + 1)) for ids in groups.values()):
-        return ["a group of jobs is missing from the JSON"]
+    """What speaks against every host and every group being there."""
+    groups: dict[tuple[str, int], set[int]] = {}
+    for place in places:
+        groups.setdefault((place.host, place.port), set()).add(place.group)
+    if any(len(ids) != max(ids) + 1 for ids in groups.values()):
+        return ["a group of jobs is missing from the JSON: it was removed, or its sections have stats=0"]
     if not client:
         return []
     shared = document.get("global options")
-    hosts = {(one.get("hostname"), one.get("port")) for one in shared} if isinstance(shared, list) else set()
-    if missing := hosts - set(groups):
-        return [f"{host} (port {port}) did not report" for host, port in sorted(missing)]
+    hosts = [one for one in shared if isinstance(one, Mapping)] if isinstance(shared, list) else []
+    if missing := {f"{one.get('hostname')} (port {one.get('port')})" for one in hosts} - {
+        f"{host} (port {port})" for host, port in groups
+    }:
+        return [f"{host} did not report" for host in sorted(missing)]
     # fio sums up as soon as every host has reported, if there is more than one report
     if len(sums) != (len(entries) > 1):
         why = "of other reports" if sums else "missing: not every host reported"
         return [f"fio's sum over all clients is {why}"]
-    for total in sums:
-        for name in ("read", "write"):
-            for key in ("io_bytes", "total_ios"):
-                if total[name][key] != sum(entry[name][key] for entry in entries):
-                    return ["the reports do not add up to fio's sum over all clients"]
+    try:
+        for total in sums:
+            for name in ("read", "write"):
+                for key in ("io_bytes", "total_ios"):
+                    if total[name][key] != sum(entry[name][key] for entry in entries):
+                        return ["the reports do not add up to fio's sum over all clients"]
+    except DAMAGE:
+        return ["fio's sum over all clients cannot be compared with the reports"]
     return []
 
 
-def _row(entry: Mapping[str, Any], options: Mapping[str, str], release: tuple[int, int], siblings: int) -> Row | None:
-    """Columns of an entry; None for a section that only lays out files. Raises Wrong, or what a malformed one makes."""
+def _row(
+    entry: Mapping[str, Any], options: Mapping[str, str], release: tuple[int, int], siblings: int
+) -> tuple[Row, list[str]]:
+    """(columns of an entry, none for a section that only lays out files; why they may not be what they seem). Raises
+    Wrong or one of DAMAGE."""
     if error := told.number(entry, "error"):
         raise Wrong(f"fio reports error {error:.0f}")
     size = told.size(options.get("bs", options.get("blocksize")))
     if release < old.TODAY:
         entry = old.modern(entry, release, size)
-    if options.get("name", entry["jobname"]) != entry["jobname"] or entry["jobname"] == _ALL:
-        raise Wrong(f"its options are those of {options.get('name', 'no job')}")
+    worked = [name for name in ("read", "write", "mixed") if name in entry and told.number(entry[name], "total_ios")]
+    workers = told.workers(entry, worked, options, release, siblings)
+    # fio cuts the name of a job, but not the option; merged sections may have the options of any of them
+    foreign = options.get("name", entry["jobname"])[:_NAME] != entry["jobname"][:_NAME]
+    if (foreign and not workers.merged) or entry["jobname"] == _ALL:
+        raise Wrong(f"its options are those of {shown(options.get('name', 'no job'))}")
+    if workers.merged:
+        kept = {name: options[name] for name in ("verify", "ramp_time") if name in options}
+        options, size = {told.NOT_TOLD: "yes", **kept}, None
     engine, rw = options.get("ioengine"), options.get("rw", options.get("readwrite"))
     asked = asked_for(rw, engine, options.get("rwmixread"))
     names = ("mixed",) if "mixed" in entry and "read" not in entry else ("read", "write", "trim")
     active = [name for name in names if _worked(entry.get(name, {}) if name == "trim" else entry[name], name)]
     if not active and "create_only" in options and options["create_only"] != "0":
-        return None
+        return {}, []
     if "trim" in active:
         raise Wrong("trims have no columns here")
     if names[0] != "mixed":
@@ -132,13 +240,15 @@ def _row(entry: Mapping[str, Any], options: Mapping[str, str], release: tuple[in
     if any(timed) and release >= old.FILE_ENGINES and "ioengine" not in options and "disable_lat" not in options:
         row = {}
     metadata = row.get("kind") == "metadata"
-    row |= told.tasks(entry, active, options, release, siblings)
-    depth = told.depth(entry, options)
+    row |= workers.tasks
+    depth = 0 if workers.merged else told.depth(entry, options)
+    doubts = [workers.merged, workers.missing]
     if not metadata:
-        check_depth(depth, entry.get("iodepth_level", {}), engine)
+        doubts += [depth_not_reached(depth, entry.get("iodepth_level", {}), engine), told.limits(options)]
     parts = {name: _part(entry[name], size, options, depth, release) for name in active}
     check_time(max(part.runtime_s for part in parts.values()))
-    row |= told.phase_time(max(part.runtime_s for part in parts.values()), parts, entry, options)
+    timing, doubt = told.phase_time(max(part.runtime_s for part in parts.values()), parts, entry, options)
+    row, doubts = row | timing, [*doubts, doubt]
     if engine:
         row["ioengine"] = engine
     if row.get("kind") == "data":
@@ -147,7 +257,7 @@ def _row(entry: Mapping[str, Any], options: Mapping[str, str], release: tuple[in
         row |= {"file_size_bytes": known} if (known := told.size(options.get("filesize"))) else {}
         row |= {"o_direct": options["direct"] != "0"} if "direct" in options else {}
     # neither an engine nor a direction told: bytes may be files that were created or looked up
-    return checked(row | figures(parts, metadata or "kind" not in row))
+    return checked(row | figures(parts, metadata or "kind" not in row)), doubts
 
 
 def _worked(part: Mapping[str, Any], name: str) -> bool:
@@ -187,12 +297,13 @@ def _part(
         or told.number(part, "io_kbytes", moved // 1024) != moved // 1024
     ):
         raise Wrong("operations, bytes and time do not agree")
-    # I/Os in flight when the ramp ended are counted in one place only
-    ramp = max(depth, 1) * int(options.get("numjobs", "1")) if options.get("ramp_time", "0") != "0" else 0
+    # I/Os in flight when the ramp ended are counted in one place only (of merged sections it is not known how many)
+    ramp = max(depth, 1) * (told.count(options, "numjobs") or 1) if options.get("ramp_time", "0") != "0" else 0
     if size and abs(moved - ops * size) > ramp * size:
         raise Wrong(f"{ops:.0f} operations of {size} bytes are not {moved:.0f} bytes")
     clat = part["clat_ns"]
-    _check_clat(part, clat, ops, None if "verify" in options else ramp, old.grain_ns(release))
+    unknown = "verify" in options or (told.NOT_TOLD in options and "ramp_time" in options)
+    _check_clat(part, clat, ops, None if unknown else ramp, old.grain_ns(release))
     sampled = told.number(part, "iops_mean", 0) if told.number(part, "iops_samples", 0) else None
     return Part(int(ops), iops, milliseconds / 1000, int(moved), float(rate), sampled, clat)
 
@@ -216,20 +327,11 @@ def _check_clat(
     if bins is not None:
         check_bins(clat)
         again = merged_percentiles([bins])
-        if any(clat["percentile"].get(key, again[name]) != again[name] for name, key in PERCENTILES.items()):
+        if any(clat.get("percentile", {}).get(key, again[name]) != again[name] for name, key in PERCENTILES.items()):
             raise Wrong("the percentiles are not those of the histogram")
     if told.number(whole, "N") == timed:  # submission + completion = all, in the mean
-        rest = told.number(whole, "mean") - clat["mean"]
-        known = before["mean"] if told.number(before, "N") == timed else None
-        # means of whole microseconds have two decimals
-        within = 1 + 0.02 * grain_ns
-        if rest < -within or (known is not None and abs(rest - known) > within + grain_ns + 1e-3 * whole["mean"]):
-            raise Wrong("the means of the latencies do not add up")
+        known = told.number(before, "mean") if told.number(before, "N") == timed and not slack else None
+        # means of whole microseconds have two decimals, and each was cut to whole ones
+        check_means(told.number(whole, "mean"), known, clat["mean"], 1 + 1.02 * grain_ns)
         if clat["min"] > told.number(whole, "min") or clat["max"] > told.number(whole, "max"):
             raise Wrong("completion took longer than the whole I/O")
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a name is {value!r}")
-    return value

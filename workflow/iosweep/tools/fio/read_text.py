@@ -10,20 +10,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from iosweep.tools.fio import old_text
+from iosweep.tools.fio.damage import DAMAGE, Wrong, sentence
 from iosweep.tools.fio.rounded import Rounded
 from iosweep.tools.fio.rows import (
     METADATA,
+    Found,
     Part,
     Row,
-    Wrong,
     asked_for,
-    check_depth,
     check_latency,
+    check_means,
     check_time,
     checked,
+    depth_not_reached,
     figures,
     phase_and_kind,
 )
@@ -33,72 +36,197 @@ _NS = {"nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
 #: a rate that is printed less precisely than this is not given
 _PRECISE = 0.01
 
+#: characters of a job's name that fio prints in a report; its line before the run has all of them
+_NAME = 127
+#: names of merged sections that a problem gives
+_NAMED = 5
 _VERSION = re.compile(r"(?:hostname=(?P<host>\S+), .*, fio=)?(?P<version>fio-\d\S*?)(?:, flags=.*)?")
 _STARTING = re.compile(r"(?:<(?P<host>[^>]+)> )?Starting (\d+) (?:process|thread)(?:\w* and (\d+) process)?.*")
 
 
-def rows(text: str) -> tuple[str | None, list[Row], list[str]]:
-    """(version, rows that can be trusted, problems) of all reports in a text; none and no problem without a report."""
-    lines = [line for whole in text.splitlines() if (line := plain(whole))]
-    first = [match for line in lines if (match := _VERSION.fullmatch(line))]
-    versions = list(dict.fromkeys(match["version"] for match in first))
+def rows(text: str) -> Found:
+    """Rows of all reports in a text and what is wrong with them; nothing at all where there is no report."""
+    segments: list[_Segment] = [_Segment()]
+    for whole in text.split("\n"):
+        if line := plain(whole):
+            segments = _sorted_in(line, segments)
+    runs: list[Found] = []
+    seen: set[tuple[str, ...]] = set()
+    heads: set[str] = set()
+    for segment in segments:
+        everything = list(reports(segment.lines))
+        found = [one for one in everything if isinstance(one, Report)]
+        texts = [tuple(report.text) for report in found]
+        if texts and seen.issuperset(texts) and not segment.hosts:
+            continue  # an output that was saved twice
+        contradicts = [
+            f"reports of {report.head['label']} with pid {report.head['pid']} differ: a damaged one"
+            for report, one in zip(found, texts, strict=True)
+            if one not in seen and one[0] in heads and report.head["label"] != ALL
+        ]
+        seen.update(texts)
+        heads.update(one[0] for one in texts)
+        run = _run(segment, found, [one for one in everything if isinstance(one, str)] + contradicts[:1])
+        runs += [run] if run.rows or run.problems else []
+    together = Found()
+    for run in runs:
+        together.append(run, alone=len(runs) == 1)
+    return together
+
+
+@dataclass
+class _Segment:
+    """The lines of one run, and those of them that say what runs."""
+
+    lines: list[str] = field(default_factory=list)
+    versions: list[re.Match[str]] = field(default_factory=list)
+    jobs: list[re.Match[str]] = field(default_factory=list)
+    starting: list[re.Match[str]] = field(default_factory=list)
+    reported: bool = False
+
+    @property
+    def hosts(self) -> bool:
+        """Is it of client mode?"""
+        return any(match["host"] for match in [*self.versions, *self.jobs, *self.starting])
+
+
+def _sorted_in(line: str, segments: list[_Segment]) -> list[_Segment]:
+    """The segments with another line; fio prints its jobs, its version and `Starting` before anything else."""
+    here = segments[-1]
+    if "(g=" in line and (match := JOB.fullmatch(line)):
+        if (here.versions or here.starting or here.reported) and not match["host"] and not here.hosts:
+            segments.append(here := _Segment())
+        here.jobs.append(match)
+    elif line.startswith(("fio-", "hostname=")) and (match := _VERSION.fullmatch(line)):
+        if (here.versions or here.starting or here.reported) and not match["host"] and not here.hosts:
+            segments.append(here := _Segment())
+        here.versions.append(match)
+    elif "Starting " in line and (match := _STARTING.fullmatch(line)):
+        if here.reported and not match["host"] and not here.hosts:
+            segments.append(here := _Segment())
+        here.starting.append(match)
+    elif "(groupid=" in line:
+        here.reported = True
+    here.lines.append(line)
+    return segments
+
+
+def _run(segment: _Segment, everything: list[Report], doubts: list[str]) -> Found:
+    """Rows of one run, and what is wrong with them."""
+    versions = list(dict.fromkeys(match["version"] for match in segment.versions))
+    found = Found(versions[0] if len(versions) == 1 else None)
     if len(versions) > 1:
-        return None, [], [f"reports of {' and '.join(versions)}: give one run's files at a time"]
-    version = versions[0] if versions else None
-    jobs = [match for line in lines if (match := JOB.fullmatch(line))]
-    try:
-        everything = list(reports(lines))
-        printed = [report for report in everything if report.head["label"] != ALL]
-        sums = [report for report in everything if report.head["label"] == ALL]
+        doubts = [f"reports of {' and '.join(versions)}: give one run's files at a time", *doubts]
+    jobs = segment.jobs
+    sums = [report for report in everything if report.head["label"] == ALL]
+    printed = [report for report in everything if report.head["label"] != ALL]
+    servers = [match["host"] for match in segment.versions if match["host"]]
+    named = [match["host"] for match in [*jobs, *segment.starting] if match["host"]]
+    clients = dict.fromkeys([*servers, *named])
+    if clients:
         single, copies = _once(printed)
-        starting = [match for line in lines if (match := _STARTING.fullmatch(line))]
-        _whole(single, sums, jobs, bool(version or starting))
-        servers = [match["host"] for match in first if match["host"]]
-        clients = dict.fromkeys([*servers, *(match["host"] for match in [*jobs, *starting] if match["host"])])
-        if clients:
-            _every_host(single, copies, bool(sums), jobs, servers)
-        else:
-            _unlike(single)
-            if len(starting) > copies:
-                raise Wrong("the text is of several runs: give one run's files at a time")
-        started = sum(int(match[2]) + int(match[3] or 0) for match in starting)
-        reported = sum(int(report.head["jobs"]) for report in single)
-        if started and started not in (reported, reported * copies):
-            raise Wrong(f"{started} workers were started, the reports are of {reported}")
-        hosts = _hosts(lines, single, jobs, list(clients))
-    except Wrong as wrong:
-        return version, [], [str(wrong)]
-    found: list[Row] = []
-    problems: list[str] = []
-    named = {(job["label"], job["group"]): job for job in reversed(jobs)}
+        doubts += _every_host(single, copies, bool(sums), jobs, servers)
+    else:
+        (single, why), copies = _last(printed), 1
+        doubts += why
+    merged = {} if clients else _merged(single, jobs)
+    doubts += _whole(single, sums, jobs, merged, bool(segment.versions or segment.starting))
+    started = sum(int(match[2]) + int(match[3] or 0) for match in segment.starting)
+    reported = sum(int(report.head["jobs"]) for report in single)
+    if started and started not in (reported, reported * copies):
+        doubts.append(f"{started} workers were started, the reports are of {reported}")
+    hosts = _hosts(segment.lines, single, jobs, list(clients))
+    sections = {(job["label"][:_NAME], job["group"]): job for job in reversed(jobs)}
     for report in single:
-        told = {"tool_version": version} if version else {}
-        identity: Row = {"tool": "fio", **told, "label": report.head["label"]}
+        identity: Row = {"tool": "fio", **({"tool_version": found.version} if found.version else {})}
+        identity |= {"label": report.head["label"]}
         identity |= {"host": hosts[report.at]} if report.at in hosts else {}
+        added = merged.get(report.head["group"], [])
+        job = None if added else sections.get(_key(report))
         try:
-            found.append(identity | _row(report, named.get(_key(report)), old_text.prints_remainders(report, version)))
-        except Wrong as wrong:
-            problems.append(f"{identity['label']}{' on ' + identity['host'] if 'host' in identity else ''}: {wrong}")
-    return version, found, problems
+            if report.wrong:
+                raise Wrong(report.wrong)
+            row, unsure = _row(report, job, old_text.prints_remainders(report, found.version))
+        except DAMAGE as error:
+            found.add(identity, invalid=sentence(error))
+        else:
+            labels = ", ".join(dict.fromkeys(job["label"][:_NAME] for job in added[:_NAMED]))
+            labels += f" and {len(added) - _NAMED} more" if len(added) > _NAMED else ""
+            adds_up = f"group_reporting merged the sections {labels}, whose options may differ"
+            found.add(identity | row, [unsure, adds_up] if added else [unsure])
+    found.doubt(doubts)
+    return found
 
 
-def _whole(single: list[Report], sums: list[Report], jobs: list[re.Match[str]], announced: bool) -> None:
-    """Is there a report for every job, and every job's report one that was announced?"""
+def _merged(single: list[Report], jobs: list[re.Match[str]]) -> dict[str, list[re.Match[str]]]:
+    """Group -> its sections, where one report adds up several of them."""
+    sections: dict[str, list[re.Match[str]]] = {}
+    for job in jobs:
+        sections.setdefault(job["group"], []).append(job)
+    reported: dict[str, list[Report]] = {}
+    for report in single:
+        reported.setdefault(report.head["group"], []).append(report)
+    return {
+        group: found
+        for group, found in sections.items()
+        if len(one := reported.get(group, [])) == 1
+        and found[0]["label"][:_NAME] == one[0].head["label"]
+        and len({job["label"] for job in found}) > 1
+        and int(one[0].head["jobs"]) >= len(found)
+    }
+
+
+def _last(printed: list[Report]) -> tuple[list[Report], list[str]]:
+    """(the reports of a local run that count, what speaks against them).
+
+    With --status-interval fio prints all that have begun again and again: the last complete set of them counts.
+    """
+    sets: list[dict[tuple[str, str, str], Report]] = [{}]
+    for report in printed:
+        if report.key in sets[-1]:
+            sets.append({})
+        sets[-1][report.key] = report
+    doubts = []
+    whole = [one for one in sets if not any(report.wrong for report in one.values())] or sets
+    last = max(reversed(whole), key=len)
+    end = next(at for at, one in enumerate(sets) if one is last)
+    if last is not sets[-1]:
+        doubts.append("the last reports are cut or damaged: those before them are given")
+    done: dict[tuple[str, str, str], int] = {}
+    for one in sets[: end + 1]:
+        for key, report in one.items():
+            issued = report.one("issued")
+            count = sum(int(issued[index]) for index in (1, 2, 3)) if issued else 0
+            if issued and count < done.get(key, 0):
+                doubts.append(f"reports of {key[0]} with pid {key[2]} differ: a damaged one, or several runs")
+            done[key] = count
+    return list(last.values()), doubts
+
+
+def _whole(
+    single: list[Report],
+    sums: list[Report],
+    jobs: list[re.Match[str]],
+    merged: Mapping[str, list[re.Match[str]]],
+    announced: bool,
+) -> list[str]:
+    """What speaks against a report for every job, and an announcement for every report."""
     if sums and not single:
-        raise Wrong(
+        return [
             "there is only fio's sum over all clients, which adds up unlike tests: the hosts' own reports are needed"
-        )
-    for total in sums:
-        if int(total.head["jobs"]) != len(single):
-            raise Wrong(f"fio's sum over all clients is of {total.head['jobs']} reports, {len(single)} are here")
-    told = {(job["label"], job["group"]) for job in jobs}
+        ]
+    doubts = [
+        f"fio's sum over all clients is of {total.head['jobs']} reports, {len(single)} are here"
+        for total in sums
+        if int(total.head["jobs"]) != len(single)
+    ]
+    asked = {(job["label"][:_NAME], job["group"]) for job in jobs if job["group"] not in merged}
     here = {_key(report) for report in single}
-    for label, group in sorted(told - here):
-        raise Wrong(
-            f"no report of {label} (group {group}): it is missing, or group_reporting merged it with another section"
-        )
-    for label, _ in sorted(here - told) if announced else ():
-        raise Wrong(f"the line that says what {label} does is missing")
+    doubts += [f"no report of {label} (group {group})" for label, group in sorted(asked - here)]
+    if announced:
+        unsaid = sorted(key for key in here - asked if key[1] not in merged)
+        doubts += [f"the line that says what {label} does is missing" for label, _ in unsaid]
+    return doubts
 
 
 def _key(report: Report) -> tuple[str, str]:
@@ -113,26 +241,23 @@ def _once(printed: list[Report]) -> tuple[list[Report], int]:
     return [first[text] for text in times], copies.pop() if len(copies) == 1 else 1
 
 
-def _unlike(single: list[Report]) -> None:
-    """Is there one report only of each worker of a local run?"""
-    for (label, _, pid), times in Counter((*_key(report), report.head["pid"]) for report in single).items():
-        if times > 1:
-            raise Wrong(f"{times} reports of {label} with pid {pid} differ: reports in between, or a damaged one")
-
-
-def _every_host(single: list[Report], copies: int, summed: bool, jobs: list[re.Match[str]], servers: list[str]) -> None:
-    """Did every host of client mode announce its jobs and report them?"""
+def _every_host(
+    single: list[Report], copies: int, summed: bool, jobs: list[re.Match[str]], servers: list[str]
+) -> list[str]:
+    """What speaks against every host of client mode having announced its jobs and reported them."""
+    doubts = []
     announced = Counter((job["host"], job["label"], job["group"]) for job in jobs if job["host"])
     for host, times in Counter(servers).items():
         if max((count for (name, *_), count in announced.items() if name == host), default=0) < times:
-            raise Wrong(f"host {host} did not say what its jobs do")
-    reported, asked = Counter(map(_key, single)), Counter((job["label"], job["group"]) for job in jobs)
+            doubts.append(f"host {host} did not say what its jobs do")
+    reported, asked = Counter(map(_key, single)), Counter((job["label"][:_NAME], job["group"]) for job in jobs)
     for key, times in asked.items():
         if reported[key] * copies < times:
-            raise Wrong(f"{times} hosts were to report {key[0]} (group {key[1]}), {reported[key]} did")
+            doubts.append(f"{times} hosts were to report {key[0]} (group {key[1]}), {reported[key]} did")
     # fio sums up as soon as every host has reported, if there is more than one report
     if not summed and len(single) > 1:
-        raise Wrong("fio's sum over all clients is missing: not every host reported")
+        doubts.append("fio's sum over all clients is missing: not every host reported")
+    return doubts
 
 
 def _hosts(lines: list[str], single: list[Report], jobs: list[re.Match[str]], clients: list[str]) -> dict[int, str]:
@@ -156,19 +281,24 @@ def _hosts(lines: list[str], single: list[Report], jobs: list[re.Match[str]], cl
                 return {}
             keys[host].append(begins[at])
             found[at] = host
-    told = {host: sorted({(job["label"], job["group"]) for job in jobs if job["host"] == host}) for host in clients}
+    told = {
+        host: sorted({(job["label"][:_NAME], job["group"]) for job in jobs if job["host"] == host}) for host in clients
+    }
     return found if all(sorted(keys[host]) == told[host] for host in clients) else {}
 
 
-def _row(report: Report, job: re.Match[str] | None, remainders: bool) -> Row:
+def _row(report: Report, job: re.Match[str] | None, remainders: bool) -> tuple[Row, str]:
+    """(columns of a report, why they may not be what they seem). Raises Wrong."""
     issued, head = report.one("issued"), report.head
     if int(head["error"]):
         raise Wrong(f"fio reports error {head['error']}")
     if not issued or not report.one("cpu") or not report.one("depths"):
         raise Wrong("lines of the report are missing")
-    if set(issued[4] + (issued[5] or "")) - set("0,rwd=/"):
-        raise Wrong("I/Os were short or dropped")
     counts = {name: int(issued[index]) for index, name in enumerate(("read", "write", "trim"), start=1)}
+    short, dropped = _per_direction(issued[4]), _per_direction(issued[5] or "")
+    # fio counts every fsync and fdatasync as a short read, also of a job that only writes
+    if any((name != "read" or counts["read"]) and short.get(name) for name in counts) or any(dropped.values()):
+        raise Wrong("I/Os were short or dropped")
     printed = [name for name in ("read", "write", "trim", "mixed") if report.one("direction", name)]
     unified = printed == ["mixed"]
     active = [name for name, count in counts.items() if count]
@@ -192,8 +322,10 @@ def _row(report: Report, job: re.Match[str] | None, remainders: bool) -> Row:
     # file engines' I/Os have no latency as a whole: where the engine is not told, these may be files and no bytes
     timed = [report.one("latency clat", name) and not report.one("latency lat", name) for name in printed]
     files = metadata or (not engine and any(timed))
+    doubt = ""
     if not files:
-        row |= _depth(report, job, engine)
+        depth, doubt = _depth(report, job, engine)
+        row |= depth
         if len(known := set(sizes.values())) == 1 and (size := known.pop()):
             row["transfer_size_bytes"] = size
     if any(old_text.is_old(line) for name in printed if (line := report.one("direction", name))):
@@ -201,18 +333,23 @@ def _row(report: Report, job: re.Match[str] | None, remainders: bool) -> Row:
         workers = row["tasks"] * max(row.get("queue_depth", 1), 1)
         old_text.check_unit(report, [(name, part.ops) for name, part in parts.items()], longest, workers)
         row.setdefault("kind", "data")  # engines whose operations are files came with 3.2
-    return checked(row | figures(parts, files))
+    return checked(row | figures(parts, files)), doubt
 
 
-def _depth(report: Report, job: re.Match[str] | None, engine: str | None) -> Row:
+def _per_direction(counts: str) -> dict[str, int]:
+    """`1,0,0,0` and `r=1/w=0/d=0` by direction; what they count of syncs is left out."""
+    return dict(zip(("read", "write", "trim"), map(int, re.findall(r"\d+", counts)), strict=False))
+
+
+def _depth(report: Report, job: re.Match[str] | None, engine: str | None) -> tuple[Row, str]:
     tail, depths = report.one("tail"), report.one("depths")
     told = {int(match[2]) for match in (tail,) if match and match[1] == "0"} | ({int(job["depth"])} if job else set())
     if len(told) > 1:
         raise Wrong(f"the queue depth is told as {' and as '.join(map(str, sorted(told)))}")
     levels = re.findall(r"(\S+)=([\d.]+)%", depths[0]) if depths else []
-    for depth in told:
-        check_depth(depth, {level: float(percent) for level, percent in levels}, engine)
-    return {"queue_depth": told.pop()} if told else {}
+    percents = {level: float(percent) for level, percent in levels}
+    doubts = [depth_not_reached(depth, percents, engine) for depth in told]
+    return ({"queue_depth": told.pop()} if told else {}), "".join(doubts)
 
 
 def _part(report: Report, name: str, ops: int, size: int | None, remainders: bool) -> Part:
@@ -266,13 +403,8 @@ def _clat(report: Report, name: str, ops: int, remainders: bool) -> Mapping[str,
     if whole:
         total = Rounded.of(whole[5]).value * _NS[whole[2]]
         submitted = Rounded.of(before[5]).value * _NS[before[2]] if before else None
-        rest = total - clat["mean"]
-        within = 0.02 * max(unit, _NS[whole[2]])
-        if rest < -within or (
-            # fio 2 cut off all three to whole microseconds
-            submitted is not None and abs(rest - submitted) > within + (1e3 if remainders else 0.0) + 1e-3 * total
-        ):
-            raise Wrong("the means of the latencies do not add up")
+        # fio 2 cut off all three to whole microseconds
+        check_means(total, submitted, clat["mean"], 0.02 * max(unit, _NS[whole[2]]) + (1e3 if remainders else 0.0))
     head = report.one("percentiles clat", name)
     if head:
         printed = [

@@ -7,10 +7,10 @@ stand once. `All clients` comes as a report too, with its head alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from iosweep.tools.fio.rows import Wrong
+from iosweep.tools.fio.damage import Wrong
 
 ALL = "All clients"  # fio's sum over all reports, also of unlike tests
 
@@ -49,8 +49,19 @@ _BODY = {
         "issued 2": r"issued\s*: total=r=(\d+)/w=(\d+)/d=(\d+), short=([rwd=\d/]+)(?:, drop=([rwd=\d/]+))?",
     }.items()
 }  # fmt: skip
+#: by the first two characters of a line, so that each is tried for few of the above
+_BY_START: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+for _name, _starts in {
+    "direction": "re wr tr mi", "direction 2": "re wr tr mi", "latency": "sl cl la", "percentiles": "cl la sl",
+    "percents": "|", "bw": "bw", "iops": "io", "many": "la", "sync": "fs sy", "cpu": "cp", "depths": "IO",
+    "submit": "su", "complete": "co", "steady": "st", "issued": "is", "issued 2": "is",
+}.items():  # fmt: skip
+    for _start in _starts.split():
+        _BY_START.setdefault(_start, []).append((_name, _BODY[_name]))
 _TAIL = re.compile(r"latency\s*: target=(\d+), window=\d+, percentile=[\d.]+%, depth=(\d+)")
 _ERRORS = re.compile(r"errors\s*: total=([1-9]\d*).*")
+#: the first two characters of those that have no groupid
+_PIECE_STARTS = frozenset({*_BY_START, "er"})
 #: lines that fio prints are shorter
 _LONGEST, _TOO_LONG = 1000, "\n..."
 #: starts of lines that only a report has: outside of one, or not as above, they are pieces
@@ -68,8 +79,14 @@ class Report:
     lines: dict[tuple[str, str], list[re.Match[str]]] = field(default_factory=dict)
     direction: str = ""
     block: str = ""  # whose percentiles follow
-    at: int = 0  # which line of the whole text it begins with
+    at: int = 0  # which of the lines it begins with
     text: list[str] = field(default_factory=list)
+    wrong: str = ""  # why nothing in it counts
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from other reports of its run."""
+        return self.head["label"], self.head["group"], self.head["pid"]
 
     def add(self, kind: str, match: re.Match[str]) -> None:
         """Raises Wrong for a line that stands twice, or where it cannot."""
@@ -114,35 +131,51 @@ def plain(line: str) -> str:
     return line if len(line) <= _LONGEST else line[:100] + _TOO_LONG
 
 
-def reports(lines: list[str]) -> Iterator[Report]:
-    """Raises Wrong where lines are missing, doubled, unknown, or belong to nothing."""
+def reports(lines: Iterable[str]) -> Iterator[Report | str]:
+    """The reports, and as sentences what is in no report although it can only be of one.
+
+    A report with lines that are missing, doubled or unknown says so in `wrong`.
+    """
     report: Report | None = None
     tail: Report | None = None
+    broken = False  # in the rest of a report that is wrong
     for at, line in enumerate(lines):
-        if head := _HEAD.fullmatch(line):
+        start = "|" if line[:1] == "|" else line[:2]
+        if "(groupid=" in line and (head := _HEAD.fullmatch(line)):
             if report:
-                break
-            report, tail = Report(head, at=at, text=[line]), None
+                report.wrong = "the report is cut or damaged"
+                yield report
+            report, tail, broken = Report(head, at=at, text=[line]), None, False
         elif report and report.head["label"] == ALL:
-            if line.startswith("issued"):
+            if start == "is":
                 yield report
                 report = None
         elif report and line:
-            kind, match = next(((k, m) for k, pattern in _BODY.items() if (m := pattern.fullmatch(line))), ("", None))
-            if not match:
-                raise Wrong(f"a line that does not belong into the report of {report.head['label']}: {line[:80]}")
-            report.add(kind.removesuffix(" 2"), match)
             report.text.append(line)
+            try:
+                for kind, pattern in _BY_START.get(start, ()):
+                    if match := pattern.fullmatch(line):
+                        report.add(kind.removesuffix(" 2"), match)
+                        break
+                else:
+                    raise Wrong(f"a line that does not belong into the report: {line[:80]}")
+            except Wrong as wrong:
+                report.wrong, broken = str(wrong), not line.startswith("issued")
+                yield report
+                report = None
+                continue
             if kind.startswith("issued"):
                 tail, report = report, None
                 yield tail
-        elif tail and (match := _TAIL.fullmatch(line)):
+        elif tail and start == "la" and (match := _TAIL.fullmatch(line)):
             tail.lines[("", "tail")], tail = [match], None
-        elif tail and (match := _ERRORS.fullmatch(line)):
-            raise Wrong(f"{match[1]} I/Os failed in {tail.head['label']}")
-        elif _PIECE.match(line):
-            raise Wrong(f"a piece of a report without the rest: {line[:80]}")
-        elif line.startswith("Run status"):
-            tail = None
+        elif tail and start == "er" and (match := _ERRORS.fullmatch(line)):
+            tail.wrong = f"{match[1]} I/Os failed"
+        elif start == "Ru" and line.startswith("Run status"):
+            tail, broken = None, False
+        elif not broken and (start in _PIECE_STARTS or "(groupid=" in line) and _PIECE.match(line):
+            yield f"a piece of a report without the rest: {line[:80]}"
+            broken = True
     if report:
-        raise Wrong(f"the report of {report.head['label']} is cut or damaged")
+        report.wrong = "the report is cut or damaged"
+        yield report
