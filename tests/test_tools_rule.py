@@ -367,6 +367,37 @@ def test_what_was_built_before_a_failure_is_not_built_again(site):
     assert re.findall("tools: building .* (.*) .*", site.build()) == ["fio"]
 
 
+def test_what_is_installed_after_a_failure_is_found(site, monkeypatch, tmp_path):
+    """A lock that was never built is decided anew when the system offers something else; one that was built is not."""
+    directory = tmp_path / "installed"
+    directory.mkdir()
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{directory}")
+
+    def install(name):
+        (directory / name).write_text("#!/bin/sh\n")
+        (directory / name).chmod(0o755)
+
+    standin.play(site.spack, "half-mirror")
+    site.build(code=1)
+    assert "what is built is decided already" in site.build(code=1)
+    install("gcc-99")
+    standin.play(site.spack, None)
+    output = site.build()
+    assert "this system has changed since it was decided what is built (other versions: gcc): deciding anew" in output
+    assert "verified: fio 3.37" in output
+    install("gcc-98")
+    site.built.unlink()
+    assert "what is built is decided already" in site.build()
+
+
+def test_a_record_of_the_system_that_is_damaged_is_made_anew(site):
+    standin.play(site.spack, "half-mirror")
+    site.build(code=1)
+    (site.built.parent / "environment/decided").write_text("{")
+    standin.play(site.spack, None)
+    assert "deciding anew" in site.build()
+
+
 def test_two_build_in_one_directory_and_one_of_them_waits(site, checkouts, tmp_path):
     sites = [Site(tmp_path / name, site.spack, site.packages, directory=str(tmp_path / "shared")) for name in "ab"]
     standin.play(site.spack, "slow")

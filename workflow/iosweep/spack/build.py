@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from iosweep import store
-from iosweep.spack import failures, shell, source, verify
+from iosweep.spack import failures, shell, source, system, verify
 from iosweep.spack.asked import Asked
 from iosweep.spack.environment import BUILD_TOOLS, Place, scope, stale
 from iosweep.spack.shell import Done, Failed, Shell
@@ -82,7 +82,8 @@ class _Session:
         self._environment = shell.environment(os.environ, root)
         self._copy = asked.place.environment.absolute()
         self._scope = root / "scope"
-        self._decided = self._copy / "decided"  # the lock is ours, and not one that a result kept
+        # The lock is ours, and not one that a result kept: what the system offered, and whether it was built.
+        self._decided = self._copy / "decided"
 
     def build(self) -> dict[str, Any]:
         """tools.json."""
@@ -143,8 +144,16 @@ class _Session:
         return failures.why(done, str(self._asked.environment.file), text)
 
     def _concretize(self) -> None:
-        """Decide what is built, unless that is decided: a lock stays, so that a build can be repeated."""
+        """Decide what is built, unless that is decided: a lock stays, so that a build can be repeated.
+
+        One that was never built does not stay when the system offers something else: a package may have been installed
+        because it was missing.
+        """
         specs, lock, copy = self._asked.environment.specs, self._copy / "spack.lock", self._copy / "spack.yaml"
+        offered = system.offered(self._environment.get("PATH", os.defpath))
+        if lock.exists() and (why := self._outdated(offered)):
+            self._shell.say(f"this system has changed since it was decided what is built ({why}): deciding anew")
+            self._forget()
         if not (lock.exists() and copy.exists()):
             shutil.copyfile(self._asked.environment.file, copy)
         if lock.exists():
@@ -166,7 +175,24 @@ class _Session:
         except BaseException:  # half of a lock is none
             lock.unlink(missing_ok=True)
             raise
-        self._decided.touch()
+        self._decided.write_bytes(orjson.dumps({"offered": offered, "built": False}))
+        if instead := system.built_instead(json.loads(lock.read_bytes())):
+            self._shell.note(f"not on this system, so Spack builds them from source: {', '.join(instead)}")
+
+    def _outdated(self, offered: system.Offered) -> str | None:
+        """What the system offers now and did not when a lock of ours was made that was never built; else None."""
+        try:
+            decided = orjson.loads(self._decided.read_bytes())
+            return None if decided["built"] else system.differs(decided["offered"], offered)
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError):  # half of it was written
+            return "that record cannot be read"
+
+    def _forget(self) -> None:
+        """Have it decided anew what is built; what was built stays."""
+        (self._copy / "spack.lock").unlink(missing_ok=True)
+        self._decided.unlink(missing_ok=True)
 
     def _install(self) -> None:
         def tell(line: str) -> None:
@@ -174,14 +200,18 @@ class _Session:
                 which = f"{found['which']} " if found["which"] else ""
                 self._shell.say(f"building {which}{found['name']} {found['version']}")
 
+        lock = json.loads((self._copy / "spack.lock").read_bytes())
         done = self._shell.run([*self._command, "install", "--only-concrete"], _INSTALL_S, self._environment, tell)
         if done.exit_code == 0:
+            if self._decided.exists():
+                self._decided.write_bytes(orjson.dumps({"built": True}))
             return
         if failures.does_not_build(done) and self._decided.exists():
             # something of the system was taken that will not do: what is mended there is to be found the next time
-            (self._copy / "spack.lock").unlink(missing_ok=True)
-            self._decided.unlink()
-        raise Failed(self._why(done))
+            self._forget()
+        why = self._why(done)
+        install = system.to_install(lock, done.stderr + done.stdout)
+        raise Failed(f"{why}; {install}" if install else why)
 
     def _installed(self) -> list[dict[str, Any]]:
         """The packages of tools.json, and beside its keys `os` and `provides_mpi`. Raises Failed."""
