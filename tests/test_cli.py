@@ -33,6 +33,12 @@ def run(*arguments: str) -> int:
     return cli.main(list(arguments))
 
 
+def test_plan_of_another_campaign_and_target(capsys: Capture, place: Path) -> None:
+    (place / "other").mkdir()
+    assert run("plan", "x.yaml", "--campaign", "nightly", "--target", str(place / "other")) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"nightly  target {place}/other"
+
+
 def test_plan_for_a_person(capsys: Capture, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     assert run("plan", "x.yaml") == 0

@@ -361,3 +361,27 @@ def test_whatever_is_written_is_a_plan_or_a_config_error(
 def test_nodes_are_an_axis(tmp_path: Path) -> None:
     found = problems(tmp_path, TEXT.replace("options: {file_size: 16m}", "options: {file_size: 16m, nodes: 2}"))
     assert found == ["8: sweeps[0].options.nodes: stands under axes: write `axes: {nodes: [...]}`"]
+
+
+def test_values_from_the_command_line(tmp_path: Path) -> None:
+    read(tmp_path, TEXT.replace("me}", "me, keep: all}"))
+    file = tmp_path / "x.yaml"
+    plain, found = config.read(file), config.read(file, {"campaign": "007", "target": "/mnt/x"})
+    assert (found.campaign, found.target.directory, found.target.keep) == ("007", "/mnt/x", "all")
+    assert found.sweeps[0].axes == plain.sweeps[0].axes
+    # plan and report keep what was given
+    [*files, given] = found.documents
+    assert [d.text for d in files] == [d.text for d in plain.documents]
+    assert (given.file, given.text) == ("command line", 'campaign: "007"\ntarget.directory: "/mnt/x"\n')
+    # an error is not blamed on the file
+    with pytest.raises(ConfigError) as caught:
+        config.read(file, {"campaign": "a/b", "target": "~/x"})
+    first, second = sorted(map(str, caught.value.problems))
+    assert first.startswith('command line: campaign: "a/b" is not a name; write up to')
+    assert second.startswith('command line: target.directory: "~/x" starts with `~`, which is not expanded')
+
+
+def test_a_target_from_the_command_line_alone(tmp_path: Path) -> None:
+    read(tmp_path, TEXT)
+    (tmp_path / "x.yaml").write_text(TEXT.replace("target: {directory: /scratch/me}\n", ""))
+    assert config.read(tmp_path / "x.yaml", {"target": "/mnt/x"}).target.directory == "/mnt/x"

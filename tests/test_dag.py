@@ -55,6 +55,22 @@ def test_only(tmp_path: Path, only: str, points: str) -> None:
     assert load(tmp_path, only=only).text("1-node").startswith(f"1 node: {points}, ")
 
 
+def test_campaign_and_target_from_the_command_line(tmp_path: Path) -> None:
+    plain = load(tmp_path)
+    found = load(tmp_path, given={"campaign": "nightly", "target": "/mnt/x"})
+    assert found.results == tmp_path / "results/nightly"
+    assert (found.plan.campaign, found.plan.target["directory"]) == ("nightly", "/mnt/x")
+    assert [p.id for p in found.plan.points] == [p.id for p in plain.plan.points]
+    assert found.plan_file.stem not in (
+        plain.plan_file.stem,
+        load(tmp_path, given={"campaign": "other"}).plan_file.stem,
+    )
+    # a job goes by the plan that it was sent with
+    found.plan_file.parent.mkdir(parents=True)
+    found.plan_file.write_bytes(found.plan.document())
+    assert dag.sent(found.plan_file, tmp_path / "results", "direct").plan.document() == found.plan.document()
+
+
 def test_only_of_another_node_count(tmp_path: Path) -> None:
     # it is in the plan, so it is no mistake; here it cannot be measured
     assert load(tmp_path, nodes=(1, 4), only=".4n.").left == {}

@@ -239,7 +239,8 @@ def test_a_missing_tool_is_said_and_not_left(tmp_path, fio):
 
 @pytest.mark.parametrize("profile", ["local", "slurm"])
 def test_a_dry_run_needs_nothing_and_agrees_with_the_plan(profile, tmp_path):
-    # without fio, Slurm, target, results: only what Python and the executors' import need is on PATH
+    # without fio, Slurm, results, and with profiles/slurm without the target: on PATH is only what Python and the
+    # import of the executors need
     # (test_slurm_profile.py does this with every configuration)
     from iosweep import config, forecast, plan
 
@@ -248,7 +249,8 @@ def test_a_dry_run_needs_nothing_and_agrees_with_the_plan(profile, tmp_path):
     [allocation] = (made := plan.make(config.read(campaign.file))).allocations
     cost = forecast.of(made, {allocation.name: {p.id: p.repetitions.min for p in allocation.points}})
     environment = {"PATH": str(links(tmp_path, "which")), "HOME": str(tmp_path), "LANG": "C.UTF-8"}
-    output = campaign.snakemake("-n", "--profile", str(ROOT / "profiles" / profile), env=environment)
+    there = ["--config", f"target={campaign.target}"] if profile == "local" else []
+    output = campaign.snakemake("-n", "--profile", str(ROOT / "profiles" / profile), *there, env=environment)
     # shown once by each, and the same but for a word
     assert f"measure {forecast.sentence(cost, 1)}" + ("; asks for 1 node for" if profile == "slurm" else "\n") in output
     assert f"\n{forecast.sentence(cost, 1, word='')}\n" in campaign.iosweep("plan", str(campaign.file), code=None)
@@ -288,6 +290,22 @@ def test_wrong_configuration_stops_before_anything(tmp_path):
     assert "nothing was run" in output
     assert not (tmp_path / "results").exists()
     assert "--config knows `only`" in Campaign(tmp_path).snakemake("--config", "limits=3", code=1)
+
+
+def test_another_campaign_and_target_by_config(measured, tmp_path):
+    (tmp_path / "bench").mkdir()
+    # 007 is a name, and not the number 7
+    given = ["--config", "campaign=007", f"target={tmp_path / 'bench'}"]
+    output = measured.dry(*given)
+    assert "measure 1 node: 2 points, 4 repetitions left" in output
+    assert "results/007/" in output
+    wrong = measured.snakemake("-n", "--config", f"target={tmp_path / 'bnch'}", code=1)
+    assert f'command line: target.directory: "{tmp_path / "bnch"}" does not exist' in wrong
+    # the rule writes the plan that was asked for
+    plans = measured.place / "results/007/plans"
+    measured.snakemake("--until", "plan", *given)
+    assert len(list(plans.glob("*.json"))) == 1
+    shutil.rmtree(plans.parent)
 
 
 def test_the_error_of_a_rule_is_shown(tmp_path):

@@ -72,6 +72,10 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(run=run)
         return sub
 
+    def given(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument("--campaign", metavar="NAME", help="in place of the configuration's campaign")
+        sub.add_argument("--target", metavar="DIR", help="in place of the configuration's target.directory")
+
     sub = command(_plan, "what a configuration will do, and what it takes")
     sub.add_argument("config", nargs="?", type=Path, default=CONFIG, help=f"default: {CONFIG}")
     form = sub.add_mutually_exclusive_group()
@@ -82,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     names = ("direct", "mpiexec", "srun", "srun-pmix")
     sub.add_argument("--launcher", choices=names, help="default: that of the profile, or mpiexec")
     form.add_argument("--write", type=Path, metavar="FILE", help=argparse.SUPPRESS)
+    given(sub)
 
     named = "its name, or the path of its results"
     sub = command(_show, "the headline table of a campaign, or every result of it")
@@ -154,6 +159,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--write", type=Path, required=True, metavar="FILE")
     sub.add_argument("--scheduler", choices=("slurm",))
     sub.add_argument("--works-for", type=int, metavar="PID")
+    given(sub)
 
     sub = command(_generate, "the schema and the generated parts of the documentation")
     sub.add_argument("--check", action="store_true", help="change nothing; exit code 1 if something is out of date")
@@ -185,7 +191,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from iosweep.tools import tools
     from iosweep.yamlfile import ConfigError
 
-    configured = config.read(arguments.config)
+    configured = config.read(arguments.config, _given(arguments))
     made = plan.make(configured)
     problems = forecast.over_limits(made, configured)
     if arguments.write and problems:
@@ -236,6 +242,12 @@ def _plan(arguments: argparse.Namespace) -> int:
     if problems:  # below the plan, so that it is seen what takes so much
         raise ConfigError(problems)
     return 0
+
+
+def _given(arguments: argparse.Namespace) -> dict[str, str]:
+    """Values in place of those of the configuration."""
+    values = {"campaign": arguments.campaign, "target": arguments.target}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -449,7 +461,8 @@ def _tools_build(arguments: argparse.Namespace) -> int:
     from iosweep.spack import rule
 
     works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
-    return rule.build(arguments.configfile, arguments.write, RESULTS, arguments.scheduler == "slurm", works_for)
+    slurm, given = arguments.scheduler == "slurm", _given(arguments)
+    return rule.build(arguments.configfile, arguments.write, RESULTS, slurm, works_for, given)
 
 
 def _tools_list(arguments: argparse.Namespace) -> int:

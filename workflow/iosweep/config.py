@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from iosweep.models import unknown
 from iosweep.plan import Repetitions
 from iosweep.tools import Option, Tool, Value, tools
 from iosweep.units import shortened, size_name
-from iosweep.yamlfile import ConfigError, Document, KeyPath, Problem, load
+from iosweep.yamlfile import COMMAND_LINE, ConfigError, Document, KeyPath, Problem, dotted, load
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,18 @@ class Config:
     documents: tuple[Document, ...]
 
 
-def read(file: Path) -> Config:
-    """Read and validate a configuration. Raises ConfigError with every problem found."""
+#: Name of a value that the command line may give -> its key.
+GIVEN: Mapping[str, KeyPath] = {"campaign": ("campaign",), "target": ("target", "directory")}
+
+
+def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
+    """Read and validate a configuration. Raises ConfigError with every problem found.
+
+    `given`: names of GIVEN -> values, in place of those of the file.
+    """
     document = load(file)
+    if given:
+        document = _with(document, given)
     model, problems = _validate(document, models.campaign_model())
     # with an error somewhere, the entries that are right by themselves are still looked at
     entries = dict(enumerate(model.sweeps)) if model else _sound_entries(document.data)
@@ -112,8 +122,24 @@ def read(file: Path) -> Config:
         model.allocation,
         model.seed,
         tuple(sweeps),
-        tuple(documents),
+        (*documents, *([_command_line(given)] if given else [])),
     )
+
+
+def _with(document: Document, given: Mapping[str, str]) -> Document:
+    """A configuration with some of its values replaced."""
+    data = dict(document.data)
+    for name, value in given.items():
+        key, *below = GIVEN[name]
+        known = data.get(str(key))
+        data[str(key)] = {**(known if isinstance(known, dict) else {}), str(below[0]): value} if below else value
+    return replace(document, data=data, given=frozenset(GIVEN[name] for name in given))
+
+
+def _command_line(given: Mapping[str, str]) -> Document:
+    """What was given, as a part of the configuration: plan and report keep it."""
+    text = "".join(f"{dotted(GIVEN[name])}: {json.dumps(value)}\n" for name, value in sorted(given.items()))
+    return Document(COMMAND_LINE, text, dict(given), {})
 
 
 def _member(entry: models.SuiteEntry, model: Any, document: Document, index: int) -> Sweep:

@@ -87,15 +87,17 @@ def load(
     site: submission.Site | None = None,
     provider: str = "path",
     look: bool = False,
+    given: Mapping[str, str] | None = None,
 ) -> Dag:
     """Plan a configuration and ask the store. Raises ConfigError.
 
     `site`: of the Slurm cluster that measures. `provider`: where tools come from if the configuration does not say it.
+    `given`: config.GIVEN from the command line.
     `look`: refuse a target that is not there; for a run, or `-n`, on the machine that measures.
     """
     if wrong := _working_directory(str(Path.cwd()), bool(site)):
         raise ConfigError([Problem(str(file), 1, "", wrong)])
-    configured = config.read(file)
+    configured = config.read(file, given)
     made = plan.make(configured)
     forecast.refuse(made, configured)
     problems = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -150,14 +151,20 @@ def _with_tables(known: Outcome, results: Path) -> Outcome:
     rows = _rows(results, "point", "phase", "verdict", "reasons")
     verdicts = _verdicts(rows)
     points: dict[tuple[str, str], dict[tuple[str, str], None]] = {}  # verdict and reason -> results
+    texts: dict[tuple[str, str], str] = {}
     lacking = set()
     for row in rows:
         key = row["point"], row["phase"]
         if row["verdict"] == "missing" != verdicts[key]:
             lacking.add(key)
         if row["verdict"] != "valid":
-            points.setdefault((row["verdict"], row["reasons"] or "no reason given"), {})[key] = None
+            reason = row["reasons"] or "no reason given"
+            kind = row["verdict"], re.sub(r"[\d.,]+", "#", reason)  # the same with other numbers
+            points.setdefault(kind, {})[key] = None
+            texts.setdefault(kind, reason)
     reasons: dict[str, list[tuple[str, int, list[str]]]] = {}
-    for (verdict, reason), found in sorted(points.items(), key=lambda one: (rank(one[0][1]), -len(one[1]))):
-        reasons.setdefault(verdict, []).append((reason, len(found), list(dict.fromkeys(point for point, _ in found))))
+    for kind, found in sorted(points.items(), key=lambda one: (rank(texts[one[0]]), -len(one[1]))):
+        reasons.setdefault(kind[0], []).append(
+            (texts[kind], len(found), list(dict.fromkeys(point for point, _ in found)))
+        )
     return replace(known, verdicts=_counts(verdicts), incomplete=len(lacking), reasons=reasons, stale=stale(results))

@@ -19,10 +19,14 @@ from iosweep.units import printable, shortened
 
 KeyPath = tuple[str | int, ...]
 
+#: In place of a file's name, for values that are not from a file.
+COMMAND_LINE = "command line"
+
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong in a file. `line` counts from 1; `where` is the dotted path of the key."""
+    """One thing that is wrong in a file. `line` counts from 1, 0: there are no lines; `where` is the dotted path of the
+    key."""
 
     file: str
     line: int
@@ -31,7 +35,8 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"{shortened(self.where, 120)}: " if self.where else ""
-        return printable(f"{self.file}:{self.line}: {where}{self.message}")
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return printable(f"{place}: {where}{self.message}")
 
 
 class ConfigError(Exception):
@@ -84,12 +89,16 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _int)
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed file: its data, its text, and the line of every path that stands in it."""
+    """A parsed file: its data, its text, and the line of every path that stands in it.
+
+    `given`: paths whose values are from the command line.
+    """
 
     file: str
     text: str
     data: Any
     lines: dict[KeyPath, int]
+    given: frozenset[KeyPath] = frozenset()
 
     def line(self, path: KeyPath) -> int:
         """Line of a path, or of the nearest part of it that stands in the file."""
@@ -99,6 +108,8 @@ class Document:
 
     def problem(self, path: KeyPath, message: str) -> Problem:
         """A problem with the value at a path."""
+        if path in self.given:
+            return Problem(COMMAND_LINE, 0, dotted(path), message)
         return Problem(self.file, self.line(path), dotted(path), message)
 
 

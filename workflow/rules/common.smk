@@ -5,6 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from iosweep import config as configuration
 from iosweep import dag, profile, slurm, submission
 from iosweep.store import Store
 from iosweep.yamlfile import ConfigError
@@ -20,13 +21,16 @@ def chosen_configuration():
     return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
 
 
-def chosen_points():
-    given = workflow.config_settings.config
-    if unknown := sorted(set(given) - {"only"}):
+def given_values():
+    # As they are written: Snakemake's own would make a number of `campaign=007`.
+    texts = workflow.config_settings.config_args or ()
+    given = dict(text.split("=", 1) for text in texts)
+    if unknown := sorted(set(given) - {"only", *configuration.GIVEN}):
         raise WorkflowError(
-            f"--config knows `only` (points or sweeps), not {', '.join(unknown)}; the rest stands in the file"
+            "--config knows `only` (points or sweeps), `campaign` and `target` (a directory), not"
+            f" {', '.join(unknown)}; everything else belongs in the configuration file"
         )
-    return str(given["only"]) if "only" in given else None
+    return given
 
 
 def in_profile(key):
@@ -109,15 +113,17 @@ def only_tools():
     return bool(args) and list(args.targets or ()) == ["tools"]
 
 
+GIVEN = given_values()
 CONFIG, ONLY, LAUNCHER, PROVIDER = (
     chosen_configuration(),
-    chosen_points(),
+    GIVEN.pop("only", None),
     in_profile("launcher") or "direct",
     chosen_provider(),
 )
 RESULTS = Path("results")
 SITE = sayable(chosen_site)  # None on this machine alone
 SCHEDULER = ["--scheduler", "slurm"] if SITE else []
+IN_PLACE = [f"--{name}={value}" for name, value in GIVEN.items()]
 
 if SITE and workflow.is_main_process:
 
@@ -136,7 +142,15 @@ def campaign_now():
         if plan_file:
             return sayable(dag.sent, plan_file, RESULTS, LAUNCHER, ONLY, SITE, tools)
     return sayable(
-        dag.load, CONFIG, RESULTS, LAUNCHER, ONLY, SITE, PROVIDER, measures_here()
+        dag.load,
+        CONFIG,
+        RESULTS,
+        LAUNCHER,
+        ONLY,
+        SITE,
+        PROVIDER,
+        measures_here(),
+        GIVEN,
     )
 
 

@@ -9,7 +9,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from iosweep import config as configuration
 from iosweep import pending, slurm
 from snakemake.logging import logger
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
@@ -30,8 +29,9 @@ def wait_for_earlier_jobs():
         return
     if not shutil.which("squeue") or not runs() or only_tools():
         return
+    named = sayable(configuration.read, CONFIG, GIVEN).campaign
     try:
-        pending.wait(configuration.read(CONFIG).campaign)
+        pending.wait(named)
     except slurm.Unanswered as error:
         raise WorkflowError(
             f"{error}; whether jobs of an earlier run still measure this campaign cannot be seen"

@@ -17,7 +17,7 @@ if CAMPAIGN.tools:
             "tools: with Spack, in {CAMPAIGN.tools.root}"
         shell:
             "{params.iosweep:q} tools build {CONFIG:q} --write {output[0]:q} {SCHEDULER:q}"
-            " --works-for $PPID"
+            " {IN_PLACE:q} --works-for $PPID"
 
     # A job awaits its inputs, and fails without a word where it does not see one: so none is where only the tools are.
     rule used:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from iosweep import config, plan, target
@@ -25,13 +25,16 @@ INTERRUPTED = 130
 _NOT_BUILT = "the tools are not built"
 
 
-def build(file: Path, wanted: Path, results: Path, slurm: bool, works_for: Sequence[int]) -> int:
+def build(
+    file: Path, wanted: Path, results: Path, slurm: bool, works_for: Sequence[int], given: Mapping[str, str]
+) -> int:
     """Build the tools of a configuration; 0, or 1 with a sentence on standard error.
 
     `wanted`: the tools.json that the workflow expects. `results`: where reasons are kept for its report.
+    `given`: config.GIVEN from the command line.
     Raises ConfigError.
     """
-    configured = config.read(file)
+    configured = config.read(file, given)
     made = plan.make(configured)
     asked = asking.read(configured, made, builds=True)
     if asked.place.file != wanted:
