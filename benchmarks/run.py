@@ -22,6 +22,7 @@ import forecasting
 import harness
 import measure
 import merging
+import parsing
 import planning
 import reporting
 import sampling
@@ -35,6 +36,7 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "plan": planning.run,
     "merge": merging.run,
     "report": reporting.run,
+    "parse": parsing.run,
     "slurm": cluster.run,
     "forecast": forecasting.run,
 }

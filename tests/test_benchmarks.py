@@ -20,6 +20,7 @@ PROMISED = {
     "plan": (["snakemake -n", "snakemake -n, memory", "snakemake -n, 4 phases", "snakemake -n, profiles/slurm"], ""),
     "merge": (["CPU", "wall", "memory", "memory, ten times as many"], "fio"),
     "report": (["HTML", "HTML, size", "SVG and PNG"], ""),
+    "parse": (["ior, warnings", "mdtest, messages of no interest"], ""),
     "slurm": (["sleep of 0.1 s on 2 nodes, beyond srun", "of it start and end, once"], "slurm"),
     "forecast": (["counts and times", "counts and times: in other orders"], "slurm"),
 }
