@@ -125,6 +125,11 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--missing", action="store_true", help="those that something was lacking for: a tool, a launcher, CPUs"
     )
+    for verdict in ("suspect", "invalid"):
+        sub.add_argument(f"--{verdict}", action="store_true", help=f"repetitions with a {verdict} result")
+    where = "repetitions whose row in the tables has this value, for example phase=create or transfer_size=4k,1m;"
+    where += " may be given several times: all must hold, also with --suspect or --invalid"
+    sub.add_argument("--where", action="append", metavar="NAME=VALUE", default=[], help=where)
     sub.add_argument("--campaign", help="where to look; default: all in results/")
 
     sub = command(_clean, "show what campaigns have left on the target, and remove it if told; no result is touched")
@@ -373,8 +378,19 @@ def _rerun(arguments: argparse.Namespace) -> int:
 
     stores = [Store(f) for f in ([_campaign(arguments.campaign)] if arguments.campaign else _campaigns()) if f]
     status = 0
-    if not arguments.point and not arguments.missing:
-        arguments.refuse("name points, or --missing")
+    verdicts = [name for name in ("suspect", "invalid") if getattr(arguments, name)]
+    chooses = bool(verdicts or arguments.where)
+    if not arguments.point and not arguments.missing and not chooses:
+        arguments.refuse("name points, --suspect, --invalid, --where or --missing")
+    if chooses and (arguments.point or arguments.missing):
+        arguments.refuse("--suspect, --invalid and --where go neither with points nor with --missing")
+    if chooses and not arguments.campaign and len(stores) > 1:
+        known = ", ".join(store.path.name for store in stores)
+        arguments.refuse(f"--suspect, --invalid and --where need --campaign NAME (there are: {known})")
+    if arguments.campaign and not stores:
+        return _no_campaign(arguments.campaign)
+    if chooses:
+        return max((_rerun_chosen(arguments, store, verdicts) for store in stores), default=1)
     if arguments.missing:
         for store in stores:
             for point in (found := store.missing()):
@@ -395,6 +411,37 @@ def _rerun(arguments: argparse.Namespace) -> int:
             store.supersede(result)
         print(f"{names[0][1]}: {len(results)} superseded and kept; the next run of snakemake measures again")
     return status
+
+
+def _rerun_chosen(arguments: argparse.Namespace, store: Any, verdicts: list[str]) -> int:
+    """Open what the tables know as suspect or invalid, or by its parameters."""
+    _hide_pandas(arguments)
+    from iosweep import choosing
+    from iosweep.units import human_count
+
+    try:
+        found = choosing.choose(store.path, verdicts, arguments.where)
+    except choosing.Unknown as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError:
+        print(f"{store.path} has no tables yet; `iosweep report {store.path}` makes them", file=sys.stderr)
+        return 1
+    for point in dict.fromkeys(point for point, _ in found.repetitions):
+        numbers = [number for id, number in found.repetitions if id == point]
+        results = store.results_of(point)
+        for number in numbers:
+            store.supersede(results[number])
+        print(f"{point}: {human_count(len(numbers), 'repetition')} superseded and kept")
+    if found.newer:
+        many = human_count(found.newer, "repetition")
+        print(f"not looked at: {many} not in the tables yet; `iosweep report {store.path}` makes them anew")
+    if not found.repetitions:
+        print(f"{store.path}: no stored repetition is chosen", file=sys.stderr)
+        return 1
+    many = human_count(len(found.repetitions), "repetition")
+    print(f"{store.path}: {many} left again; the next run of snakemake measures them")
+    return 0
 
 
 def _clean(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,135 @@
+"""Which repetitions `iosweep rerun` opens again: by verdict and by parameters."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+
+import results_factory
+from iosweep import choosing, cli, columns
+from iosweep.store import Store
+
+Capture = pytest.CaptureFixture[str]
+SWEEP = results_factory.sweep("s", ["seq_write", "rand_read"], {"threads_per_node": [1, 2]})
+
+
+def spoilt(row: Any) -> tuple[str, str] | None:
+    """Of the point with one thread the second repetition is suspect, of the one with two the first is invalid."""
+    return {
+        (1, 2, "rand_read"): ("suspect", "other load"),
+        (2, 1, "seq_write"): ("invalid", "I/O errors"),
+    }.get((row["threads_per_node"], row["repetition"], row["phase"]))
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A campaign of two points, two repetitions and two phases, with its tables."""
+    monkeypatch.chdir(tmp_path)
+    results = results_factory.make(tmp_path / "results/quick", sweeps=[SWEEP], repetitions=2, spoil=spoilt)
+    (results / "plans").mkdir()
+    made = Store(results)
+    rows = parquet.read_table(results / "results.parquet").to_pylist()
+    hashes = {}
+    for point, number in sorted({(row["point"], row["repetition"]) for row in rows}):
+        hashes[point, number] = commit(made, point, number)
+    rows = [row | {"raw_sha256": hashes[row["point"], row["repetition"]]} for row in rows]
+    results_factory._write(results / "results.parquet", rows, columns.COLUMNS)
+    return made
+
+
+def commit(store: Store, point: str, number: int, raw: bytes = b"y") -> str:
+    record: dict[str, Any] = {
+        "point": point, "tool": {"sha256": "t"}, "target": {}, "retry": None, "retried": False, "phases": [],
+    }  # fmt: skip
+    return str(store.commit(point, number, record, {"x": raw}).raw["sha256"])
+
+
+def left(store: Store) -> set[tuple[str, int]]:
+    """(threads, repetition) of what is stored."""
+    return {
+        ("t1" if re.search(r"[-.](t1|1t)\b", point) else "t2", n)
+        for point, found in store.results().items()
+        for n in found
+    }
+
+
+ALL = {("t1", 1), ("t1", 2), ("t2", 1), ("t2", 2)}
+
+
+@pytest.mark.parametrize(
+    ("options", "opened"),
+    [
+        (["--suspect"], {("t1", 2)}),
+        (["--invalid"], {("t2", 1)}),
+        (["--suspect", "--invalid"], {("t1", 2), ("t2", 1)}),
+        (["--where", "threads_per_node=2"], {("t2", 1), ("t2", 2)}),
+        (["--where", "threads_per_node=1,2"], ALL),
+        (["--where", "phase=seq_write"], ALL),
+        (["--where", "phase=seq_write", "--where", "threads_per_node=1"], {("t1", 1), ("t1", 2)}),
+        (["--invalid", "--where", "phase=seq_write"], {("t2", 1)}),
+        (["--suspect", "--where", "sweep=s", "--where", "host=node01", "--campaign", "quick"], {("t1", 2)}),
+    ],
+)
+def test_what_is_opened(store: Store, capsys: Capture, options: list[str], opened: set[tuple[str, int]]) -> None:
+    assert cli.main(["rerun", *options]) == 0
+    assert left(store) == ALL - opened
+    assert len(list(store.path.glob("points/*/*.superseded.json"))) == len(opened)  # kept
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"{Path('results/quick')}: {len(opened)} repetition")
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("phas=create", "unknown name `phas`; did you mean `phase`? (known: api, "),
+        (
+            "phase=rand_raed",
+            "no result has phase `rand_raed`; did you mean `rand_read`? (there are: rand_read, seq_write)",
+        ),
+        ("threads_per_node=3", "no result has threads_per_node `3` (there are: 1, 2)"),
+        ("phase", "write NAME=VALUE, for example phase=create"),
+        ("phase=", "write NAME=VALUE, for example phase=create"),
+    ],
+)
+def test_what_there_is_not(store: Store, capsys: Capture, where: str, said: str) -> None:
+    assert cli.main(["rerun", "--where", where]) == 1
+    assert said in capsys.readouterr().err
+    assert left(store) == ALL
+
+
+def test_nothing_is_chosen(store: Store, capsys: Capture) -> None:
+    assert cli.main(["rerun", "--suspect", "--where", "phase=seq_write"]) == 1
+    assert "no stored repetition is chosen" in capsys.readouterr().err
+    assert left(store) == ALL
+
+
+def test_a_try_that_the_tables_do_not_know_is_left_alone(store: Store, capsys: Capture) -> None:
+    [point] = [point for point in store.results() if re.search(r"[-.](t1|1t)\b", point)]
+    commit(store, point, 2, b"another try")
+    assert cli.main(["rerun", "--suspect"]) == 1
+    assert "not looked at: 1 repetition not in the tables yet" in capsys.readouterr().out
+    assert left(store) == ALL
+
+
+def test_sizes_are_written_as_in_a_configuration() -> None:
+    rows = [{"verdict": "valid", "transfer_size_bytes": size, "o_direct": True} for size in (4096, 1 << 20, None)]
+    for text in ("transfer_size=4k", "transfer_size=4096", "transfer_size_bytes=4k"):
+        assert choosing.matching(rows, [], [text]) == rows[:1]
+    assert choosing.matching(rows, [], ["transfer_size=4k,1m", "o_direct=true"]) == rows[:2]
+    with pytest.raises(choosing.Unknown, match="there are: 4k, 1m"):
+        choosing.matching(rows, [], ["transfer_size=8k"])
+
+
+@pytest.mark.parametrize("options", [["--suspect", "p"], ["--invalid", "--missing"], ["--where", "phase=x", "p"]])
+def test_usage(store: Store, capsys: Capture, options: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["rerun", *options])
+    assert "go neither with points nor with --missing" in capsys.readouterr().err
+
+
+def test_several_campaigns_need_a_name(store: Store, capsys: Capture) -> None:
+    (store.path.parent / "other/plans").mkdir(parents=True)
+    with pytest.raises(SystemExit):
+        cli.main(["rerun", "--suspect"])
+    assert "need --campaign NAME (there are: other, quick)" in capsys.readouterr().err
