@@ -29,7 +29,7 @@ _SPOILED = tuple(
             r"(?<!\S)(\S{1,255}) error: failed to setup shm",
             "host {} refused: failed to setup shm segment",
         ),
-        ("failed to setup", r"failed to setup shm()", "a host refused: failed to setup shm segment"),
+        ("failed to setup", r"(?<! error: )failed to setup shm()", "a host refused: failed to setup shm segment"),
         ("fio: failed", r"fio: failed to connect to (\S{1,255})", "no connection to {}"),
         ("fio: failed", r"fio: failed to resolve <(.{0,255}?)>", "host {} cannot be resolved"),
         (
@@ -54,14 +54,13 @@ _SPOILED = tuple(
     )
 )
 
-#: one of them is in each of these lines, so that the others are not looked at
-_MAYBE = ("fio: ", "client: host=", "failed to setup shm", "Bad option <")
 #: runs of empty lines, which say nothing and take time
 _BLANK = ("\n" * 64, "\n" * 8, "\n" * 3)
 #: characters of a line before and after that which are looked at
 _LONGEST = 1000
-#: different lines of this kind that are given; a full target makes as many as there are I/Os
-_MOST_MESSAGES = 20
+#: lines with each of these words that are looked at, and different ones that are given: a full target makes as many as
+#: there are I/Os
+_LOOKED_AT, _MOST_MESSAGES = 1000, 20
 
 _BEGIN = re.compile(r'\{[ \t]*(?:\n|\Z|")')
 #: an object on a line of its own that has none of these is a launcher's, and no JSON of fio's
@@ -132,31 +131,24 @@ def _read(files: Mapping[str, bytes], exit_code: int | None) -> Found:
 
 def _messages(text: str) -> list[str]:
     """What fio's own lines say went wrong."""
-    found: dict[str, None] = {}
+    found: list[str] = []
     more = 0
-    for begin, end in sorted(_lines_with(text)):
-        line = text[begin:end]
-        for sign, pattern, words in _SPOILED:
-            if sign in line and (match := pattern.search(line)):
-                one = words.format(match[1].strip())
-                more += len(found) >= _MOST_MESSAGES and one not in found
-                if len(found) < _MOST_MESSAGES:
-                    found[one] = None
+    for sign, pattern, words in _SPOILED:
+        different: dict[str, None] = {}
+        at = text.find(sign)
+        for _ in range(_LOOKED_AT):
+            if at < 0:
                 break
-    return [*found, f"and {more} more lines about what went wrong"] if more else [*found]
-
-
-def _lines_with(text: str) -> set[tuple[int, int]]:
-    """Where the lines begin and end (or a part of a long one) that may say what went wrong."""
-    found: set[tuple[int, int]] = set()
-    for words in _MAYBE:
-        at = text.find(words)
-        while at >= 0:
-            begin, end = text.rfind("\n", max(at - _LONGEST, 0), at) + 1, text.find("\n", at)
+            end = text.find("\n", at)
             end = len(text) if end < 0 else end
-            found.add((begin or max(at - _LONGEST, 0), min(end, at + _LONGEST)))
-            at = text.find(words, end)
-    return found
+            first = max(at - _LONGEST, 0)
+            line = text[text.rfind("\n", first, at) + 1 or first : min(end, at + _LONGEST)]
+            if match := pattern.search(line):
+                different[words.format(match[1].strip())] = None
+            at = text.find(sign, end)
+        more += (text.count(sign, at) if at >= 0 else 0) + max(len(different) - _MOST_MESSAGES, 0)
+        found += list(different)[:_MOST_MESSAGES]
+    return [*dict.fromkeys(found), *([f"and {more} more lines like these"] if more and found else [])]
 
 
 def _documents(text: str) -> tuple[dict[str, dict[str, Any]], str, str]:

@@ -102,20 +102,33 @@ def runs(source: str, document: Any) -> list[Run]:
         for entry in document["summary"]:
             totals.setdefault(entry["TestID"], []).append(_total(entry))
         if not isinstance(tests, list) or not tests or not document["Finished"]:
-            raise ValueError("no tests, or not finished")
+            raise _UnlikeError("no tests, or not finished")
         found = [_test(source, document, test, totals.get(test["TestID"], [])) for test in tests]
         if len(document["summary"]) != sum(len(run.totals) for run in found):
-            raise ValueError("the summary is of a test that is not there")
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        return [Run(source, "json", problems=(f"the JSON lacks what is expected: {error!r}"[:200],))]
+            raise _UnlikeError("the summary is of a test that is not there")
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+        return [Run(source, "json", problems=(f"the JSON lacks what is expected: {_lacking(error)}"[:200],))]
     return found
+
+
+class _UnlikeError(ValueError):
+    """What is not as IOR writes it; the message is for the user."""
+
+
+def _lacking(error: Exception) -> str:
+    """What is expected and not there, without the words of an exception."""
+    if isinstance(error, _UnlikeError):
+        return str(error)
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
+        return f"`{error.args[0]}`"
+    return "a value is not of the kind that IOR writes there"
 
 
 def _test(source: str, document: dict[str, Any], test: dict[str, Any], totals: list[Total]) -> Run:
     parameters = {key: str(value) for key, value in test["Parameters"].items()}
     options = {key: str(value) for key, value in test["Options"].items()}
     if missing := [name for name in _NEEDED if name not in parameters and name not in options]:
-        raise ValueError(f"no {', '.join(missing)}")
+        raise _UnlikeError(f"no {', '.join(missing)}")
     results: list[Result] = []
     seen: Counter[str] = Counter()
     for number, entry in enumerate(test["Results"]):
@@ -139,13 +152,13 @@ def _test(source: str, document: dict[str, Any], test: dict[str, Any], totals: l
 
 def _printed(value: Any, scale: float = 1.0) -> Printed:
     if not isinstance(value, Printed):
-        raise TypeError(f"{str(value)[:40]} is no figure")
+        raise _UnlikeError(f"{str(value)[:40]} is no figure")
     return value.times(scale)
 
 
 def _result(entry: dict[str, Any], iteration: int) -> Result:
     if entry["access"] not in OPERATIONS:
-        raise ValueError(f"unknown access {str(entry['access'])[:40]}")
+        raise _UnlikeError(f"unknown access {str(entry['access'])[:40]}")
     return Result(
         access=entry["access"],
         iteration=iteration,
@@ -162,7 +175,7 @@ def _result(entry: dict[str, Any], iteration: int) -> Result:
 
 def _total(entry: dict[str, Any]) -> Total:
     if entry["operation"] not in OPERATIONS:
-        raise ValueError(f"unknown operation {str(entry['operation'])[:40]}")
+        raise _UnlikeError(f"unknown operation {str(entry['operation'])[:40]}")
     return Total(
         access=entry["operation"],
         maximum=_printed(entry["bwMaxMIB"], MIB),
