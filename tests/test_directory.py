@@ -7,12 +7,13 @@ import orjson
 import pytest
 
 from allocation import SWEEP, Allocation
+from iosweep import directory as directories
 from iosweep import forecast, plan
 from iosweep.agent import Agent
 from iosweep.config import read
 from iosweep.directory import Directory
 from iosweep.store import Store
-from iosweep.target import Refused
+from iosweep.target import NotNow, Refused
 
 #: Two points that write new files; the one with two workers fails when they are there.
 FAILS = SWEEP | {"phases": ["seq_write"], "options": {"file_size": "64m", "transfer_size": "1m", "write_mode": "new"}}
@@ -138,6 +139,18 @@ class Asked:
         return [call for call in self.calls if call[0] in operations]
 
 
+class Space(Asked):
+    """A stand-in for the agent of a target whose free space is set. What is removed has a size."""
+
+    free, used, removed = 1 << 40, 0, 0
+
+    def call(self, operation: str, *arguments: Any) -> Any:
+        answer = super().call(operation, *arguments)
+        if operation == "space":
+            return answer | {"free_bytes": self.free, "used_bytes": self.used}
+        return answer | {"files": 1, "bytes": self.removed} if operation == "remove" else answer
+
+
 def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> Directory:
     file = place / "c.yaml"
     target = {"directory": str(place / "t"), "layout": layout}
@@ -189,3 +202,49 @@ def test_the_stand_in_knows_operations_that_there_are() -> None:
         OPERATIONS
     )
     assert callable(Agent.call)
+
+
+# Space
+
+
+def test_a_file_system_that_reports_no_size_is_asked_again(tmp_path: Path) -> None:
+    """As MooseFS does while its data servers are down: another job may find them up."""
+    agent = Space()
+    directory = claimed(tmp_path, "inherit", agent)
+    agent.free = 0
+    with pytest.raises(NotNow, match="it reports 0 bytes in all; are its data servers up"):
+        directory.may_write(1, 1)
+    directory.may_write(0, 1)
+
+
+def test_what_was_deleted_and_did_not_become_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directories, "FREED_S", 0)
+    monkeypatch.setattr(directories.time, "sleep", lambda _: None)
+    agent = Space()
+    directory = claimed(tmp_path, "inherit", agent)
+    agent.free, agent.used = 10 << 30, 1014 << 30
+    with pytest.raises(Refused) as caught:  # others may have written that
+        directory.may_write(100 << 30, 1)
+    assert "did not become free" not in str(caught.value)
+    agent.removed = 1000 << 30
+    directory.remove("fresh/p-r1")
+    with pytest.raises(Refused) as caught:
+        directory.may_write(100 << 30, 1)
+    assert str(caught.value).endswith(
+        "make room, or measure less. 1000 GiB of the 1000 GiB that this run has deleted did not become free: the file"
+        " system may keep deleted files for a time (trash, snapshots). Empty its trash, or wait until it has; the next"
+        " run goes on from there"
+    )
+
+
+def test_what_becomes_free_late_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Space()
+    directory = claimed(tmp_path, "inherit", agent)
+    agent.free, agent.removed = 10 << 30, 1000 << 30
+    directory.remove("fresh/p-r1")
+
+    def later(_: float) -> None:
+        agent.free = 1 << 40
+
+    monkeypatch.setattr(directories.time, "sleep", later)
+    directory.may_write(100 << 30, 1)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.room import too_much
+from iosweep.room import not_freed, too_much
 
 GIB = 1 << 30
 #: 60 of 100 GiB used, 40 free; a tenth of a million files used.
@@ -48,7 +48,7 @@ CASES: list[tuple[str, dict[str, Any], str | None]] = [
     ("no inode is free", {"now": {"used_inodes": 1000, "free_inodes": 0}, "needed_inodes": 1},
      "up to 1 files are needed, more than 10% of the 0 free inodes"),
     ("an empty file system", {"now": {"used_bytes": 0, "free_bytes": 0}, "needed_bytes": 1},
-     "its file system does not say how much is free"),
+     "its file system does not say how much is free: it reports 0 bytes in all; are its data servers up?"),
     ("more than there is", {"now": {"used_bytes": 99 * GIB, "free_bytes": GIB}, "needed_bytes": 2 * GIB,
                             "limits": {"share_of_free": 1.0, "fill": 1.0}},
      "2.0 GiB more are needed, and 1.0 GiB are free; make room, or measure less"),
@@ -63,3 +63,19 @@ def test_too_much(change: dict[str, Any], expected: str | None) -> None:
         assert found is None
     else:
         assert expected in str(found)
+
+
+@pytest.mark.parametrize(
+    ("deleted", "expected_free", "free", "says"),
+    [
+        (0, 50 * GIB, 10 * GIB, None),  # what others have written
+        (40 * GIB, 50 * GIB, 50 * GIB, None),
+        (40 * GIB, 50 * GIB, 31 * GIB, None),  # most of it is free
+        (40 * GIB, 50 * GIB, 10 * GIB, "40.0 GiB of the 40.0 GiB that this run has deleted did not become free"),
+        (40 * GIB, 90 * GIB, 10 * GIB, "40.0 GiB of the 40.0 GiB that"),  # no more than was deleted
+        (40 * GIB, 50 * GIB, 30 * GIB, "20.0 GiB of the 40.0 GiB that"),
+    ],
+)
+def test_deleted_and_not_free(deleted: int, expected_free: int, free: int, says: str | None) -> None:
+    found = not_freed(deleted, expected_free, free)
+    assert found is None if says is None else str(found).startswith(says)

@@ -17,9 +17,11 @@ from iosweep.agent import Agent, TargetError
 from iosweep.forecast import Forecast
 from iosweep.plan import Plan
 from iosweep.store import Store
-from iosweep.target import Refused
+from iosweep.target import NotNow, Refused
 from iosweep.trees import KEPT
 
+#: Some file systems count deleted files as used for some seconds (MooseFS: 2 to 5 s).
+FREED_S = 10.0
 #: Names below it: new files of the repetition in flight, and data sets.
 FRESH, SETS = "fresh", "sets"
 
@@ -37,6 +39,8 @@ class Directory:
         self._deleted: float | None = None  # when we last deleted something
         self.uuid = ""  # what its marker says, once it is claimed
         self._device, self._file_system = 0, ""
+        self._deleted_bytes = 0
+        self._free_without_ours: int | None = None  # at first, had nothing of ours been there
         self.path = target.directory_of(plan.target["directory"], plan.campaign)
         self.layout = ""
 
@@ -149,9 +153,20 @@ class Directory:
         ):
             return f"{where} is on another file system than when it began; is the target still mounted?"
         self._device = now["device"]
-        return room.too_much(now, self._present, size, inodes, self._limits) or quota.too_much(
-            self._agent.call("quota", where), max(0, size - self._present), inodes
-        )
+        if size > self._present and room.says_nothing(now):
+            raise NotNow(f"{where}: {room.too_much(now, self._present, size, inodes, self._limits)}")
+        if self._free_without_ours is None:
+            self._free_without_ours = now["free_bytes"] + self._present
+        end = time.monotonic() + FREED_S
+        while wrong := room.too_much(now, self._present, size, inodes, self._limits):
+            expected = self._free_without_ours - self._present
+            if not (kept := room.not_freed(self._deleted_bytes, expected, now["free_bytes"])):
+                return wrong
+            if time.monotonic() > end:
+                return f"{wrong}. {kept}"
+            time.sleep(1)
+            now = self._agent.call("space", where)
+        return quota.too_much(self._agent.call("quota", where), max(0, size - self._present), inodes)
 
     def state(self, data: bool = True) -> str | None:
         """Why it cannot be worked in any more, or None. `data`: whether data is written and read (target.state)."""
@@ -179,6 +194,7 @@ class Directory:
         removed: dict[str, Any] = self._agent.call("remove", self.path, below, seconds)
         if removed["files"]:
             self._deleted = time.monotonic()
+            self._deleted_bytes += removed["bytes"]
             if not below.startswith(f"{FRESH}/"):  # the files of a repetition in flight do not count as staying
                 self._present = max(0, self._present - removed["bytes"])
         return removed

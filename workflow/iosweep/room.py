@@ -18,7 +18,7 @@ def too_much(
     more = needed_bytes - ours_bytes
     free, total = now["free_bytes"], now["used_bytes"] + now["free_bytes"]
     if more > 0 and not total:
-        return "its file system does not say how much is free"
+        return "its file system does not say how much is free: it reports 0 bytes in all; are its data servers up?"
     if more > free:
         return f"{human_size(more)} more are needed, and {human_size(free)} are free; make room, or measure less"
     if more > 0 and needed_bytes > limits["share_of_free"] * (free + ours_bytes):
@@ -40,3 +40,23 @@ def too_much(
     if inodes and needed_inodes and now["used_inodes"] + needed_inodes > limits["fill"] * inodes:
         return f"{needed_inodes:,} more files would use more than {limits['fill']:.0%} of its inodes (limits.fill)"
     return None
+
+
+def says_nothing(now: Mapping[str, int]) -> bool:
+    """Whether the file system reports 0 bytes in all, as some do while their data servers are down."""
+    return not now["used_bytes"] + now["free_bytes"]
+
+
+def not_freed(deleted_bytes: int, expected_free_bytes: int, free_bytes: int) -> str | None:
+    """That what we deleted did not become free, in a sentence; None where at least half of it did.
+
+    `expected_free_bytes`: what would be free if all of it had, and nothing else had been written meanwhile.
+    """
+    lacking = min(deleted_bytes, expected_free_bytes - free_bytes)
+    if not deleted_bytes or 2 * lacking < deleted_bytes:
+        return None
+    return (
+        f"{human_size(lacking)} of the {human_size(deleted_bytes)} that this run has deleted did not become free: the"
+        " file system may keep deleted files for a time (trash, snapshots). Empty its trash, or wait until it has; the"
+        " next run goes on from there"
+    )

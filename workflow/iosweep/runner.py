@@ -195,6 +195,8 @@ def _named(plan: Plan, job: slurm.Job | None) -> Iterator[None]:
         raise Refusal(REFUSED, str(error), after=error.job) from None
     except Replaced as error:
         raise Refusal(REFUSED, str(error)) from None
+    except target.NotNow as error:
+        raise Refusal(REFUSED, str(error)) from None
     except (target.Refused, exclusive.Unusable) as error:
         raise Refusal(REFUSED, str(error), lasting=True) from None
     except OSError as error:  # not the target's, which are TargetErrors

@@ -42,6 +42,10 @@ class Refused(Exception):
     """Something on the target is not ours, or not as it must be. The message is for the user."""
 
 
+class NotNow(Refused):
+    """As Refused, but it may be otherwise soon: another job may be able to go on."""
+
+
 def directory_of(target: str, campaign: str) -> str:
     """Absolute path of the campaign's directory."""
     return str(Path(target).absolute() / f"iosweep-{campaign}")
