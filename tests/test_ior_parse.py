@@ -65,12 +65,15 @@ def test_figures(
     assert (figures["tasks"], figures["label"]) == (2, "write")
 
 
-def test_writes_are_not_durable_where_ior_did_without_fsync() -> None:
+def test_what_ior_prints_beside_its_figures_decides_the_verdict() -> None:
     wanted, stdout = step("seq_write"), streams("ior_seq_write_fpp")["stdout"]
     line = b"WARNING: fsync() not supported in selected backend.  Using value of 0.\n"
     verdict, reasons = judged(wanted, parsed("ior_seq_write_fpp", wanted, stdout=line + stdout))
     assert verdict == "suspect"
     assert reasons == [f"writes were not flushed inside the timing: {line.decode().strip()}"]
+    line = b"transport: 3 requests failed and were sent again\n"
+    verdict, reasons = judged(wanted, parsed("ior_seq_write_fpp", wanted, stdout=line + stdout))
+    assert (verdict, reasons) == ("suspect", [f"IOR or MPI says: {line.decode().strip()}"])
     noted = parsed("ior_seq_write_fpp", wanted, stdout=b"WARNING: Backend returned error during statfs\n" + stdout)
     assert judged(wanted, noted) == ("valid", [])
 
@@ -128,7 +131,6 @@ def test_figures_that_do_not_fit_are_invalid(values: dict[str, Any], said: str) 
         "Incorrect data on write (2 errors found).",
         "WARNING: fsync(29) failed Input/output error",
         "ERROR: cannot write to file, (ior.c:1655)",
-        "WARNING: Task 1, partial read(), 4096 of 65536 bytes at offset 0",
     ],
 )
 def test_a_bad_word_beside_a_clean_summary_is_invalid(line: str) -> None:

@@ -63,7 +63,7 @@ def seen(
         ("not_run", "leftover", "leftover_expected", "left_behind", "flooded"), RUN
     )
     known |= dict.fromkeys(
-        ("tasks", "shift", "clock_s", "each_node", "windows", "windows_error_s", "not_flushed"), EVIDENCE
+        ("tasks", "shift", "clock_s", "each_node", "windows", "windows_error_s", "not_flushed", "doubts"), EVIDENCE
     )
     known |= dict.fromkeys(("sum_of_rates_bytes_per_s", "sum_of_rates_ops_per_s", "start_skew_s"), FIGURES)
     assert set(changes) <= set(known)
@@ -136,6 +136,9 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
      "the tool reports error 5; 2 short and 1 dropped I/Os"),
     ("tool_errors", {"errors": ["a | b"]}, FAIL, "the tool reports a / b"),  # a bar stands between reasons
     ("tool_errors", {"errors": None}, UNCHECKED, "no output to look at"),
+    ("tool_doubts", {}, NO, ""),
+    ("tool_doubts", {"doubts": []}, PASS, "no line puts the figures in doubt"),
+    ("tool_doubts", {"doubts": ["partial read()", "a | b"]}, FAIL, "partial read(); a / b"),
     ("direction", {}, PASS, "10,000 operations"),
     ("direction", {"silent_directions": ["read", "write"]}, FAIL, "no read and no write was done"),
     ("direction", {"unasked_directions": ["read"]}, FAIL, "a read was done that the phase does not ask for"),

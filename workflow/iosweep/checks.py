@@ -181,6 +181,16 @@ def tool_errors(s: Seen) -> Finding:
     return passed("the tool reports no error")
 
 
+@check("suspect", "No line that the tool printed puts its figures in doubt (IOR and mdtest: partial reads, warnings).")
+def tool_doubts(s: Seen) -> Finding:
+    doubts = s.parsed.evidence.get("doubts")
+    if doubts is None:
+        return NOT_APPLICABLE
+    if doubts:
+        return failed("; ".join(doubts).replace(REASONS, " / "))
+    return passed("no line puts the figures in doubt")
+
+
 @check("invalid", "I/O went in the directions that the phase asks for, and no other.")
 @per_node
 def direction(s: Seen) -> Finding:

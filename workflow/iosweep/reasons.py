@@ -18,7 +18,7 @@ ROOTS = ("exit_status", "tool_errors")
 CONSEQUENCES = frozenset(
     {
         *("output", "tool_errors", "direction", "arithmetic", "workers", "volume", "duration", "long_enough"),
-        *("overtime", "common_window", "queue_depth", "stayed_new", "file_count"),
+        *("tool_doubts", "overtime", "common_window", "queue_depth", "stayed_new", "file_count"),
     }
 )
 

@@ -135,6 +135,7 @@ class Parsed:
     | key | meaning |
     |---|---|
     | errors | what the tool itself reports as wrong, a sentence each |
+    | doubts | what it printed that puts its figures in doubt, a sentence each; absent where lines are not judged |
     | silent_directions, unasked_directions | `read`, `write`: asked for and not done, or the other way round |
     | transferred_bytes, rate_times_runtime_bytes | bytes that were moved, counted in two ways |
     | clock_s | resolution of the tool's clock |

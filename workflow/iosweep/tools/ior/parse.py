@@ -27,7 +27,8 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         return Parsed(evidence={"messages": messages}, problems=["IOR wrote no summary", *messages[:3]])
     run = summary(document, stdout)
     evidence: dict[str, Any] = {
-        "errors": [*run.problems, *(remark.text for remark in run.remarks if remark.severity != "note")],
+        "errors": [*run.problems, *(remark.text for remark in run.remarks if remark.severity == "invalid")],
+        "doubts": [remark.text for remark in run.remarks if remark.severity == "suspect"],
         "tasks": run.tasks,
         "nodes": run.nodes,
         "messages": messages,

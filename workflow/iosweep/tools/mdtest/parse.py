@@ -29,7 +29,8 @@ def parse(stdout: bytes, step: Step, phase: Phase) -> Parsed:
         return Parsed(evidence={"messages": []}, problems=[many if stdout.strip() else "mdtest printed nothing"])
     (run,) = runs
     evidence = {
-        "errors": [*run.problems, *(text for severity, text in run.remarks if severity == "suspect")],
+        "errors": list(run.problems),
+        "doubts": [text for severity, text in run.remarks if severity == "suspect"],
         "tasks": run.tasks,
         "nodes": run.nodes,
         "shift": None if run.shift is None else run.shift * _SHIFTS.get(phase.name, 0),
