@@ -183,6 +183,13 @@ def test_too_much_for_the_limits(capsys: Capture, place: Path) -> None:
     assert error.startswith("x.yaml:11: limits.time: 10 s is not enough: about 17 s are needed")
 
 
+def test_a_limit_that_trims_is_shown_and_refuses_nothing(capsys: Capture, place: Path) -> None:
+    with (place / "x.yaml").open("a") as file:
+        file.write("limits: {time: 10s, over_time: trim}\n")
+    assert run("plan", "x.yaml") == 0
+    assert "limits.time 10 s: about 17 s are needed; repetitions that do not fit will be" in capsys.readouterr().out
+
+
 def test_the_plan_that_is_written_is_the_one_that_was_asked_for(capsys: Capture, place: Path) -> None:
     made = make(place, (place / "x.yaml").read_text())
     made_here = orjson.loads(made.document())

@@ -158,8 +158,9 @@ def fits(directory: Path, text: Any) -> None:
         ({"bytes_written": "42t"}, "limits.bytes_written: 42.0 TiB is not enough: up to 42.2 TiB may be written; raise"
                                    " it, or measure less"),
         ({"bytes_written": "43t"}, None),
-        ({"bytes_written": "43t", "time": "2h"}, "limits.time: 2 h is not enough: about 3 h are needed; raise it, or"
-                                                 " measure less"),
+        ({"bytes_written": "43t", "time": "2h"}, "limits.time: 2 h is not enough: about 3 h are needed; raise it,"
+                                                 " measure less, or set limits.over_time to trim"),
+        ({"bytes_written": "43t", "time": "2h", "over_time": "trim"}, None),
         ({"bytes_written": "43t", "time": "4h"}, None),
     ],
 )  # fmt: skip

@@ -357,3 +357,15 @@ def test_deciding_changes_nothing(tmp_path: Path) -> None:
     plan = make(tmp_path, TEXT)
     results = stored(*complete(plan, retry="busy"))
     assert left(plan, results, {}, HERE) == left(plan, results, {}, HERE)
+
+
+def test_what_limits_time_left_out_is_left_when_it_is_raised(tmp_path: Path) -> None:
+    def of(limits: dict[str, Any]) -> dict[str, dict[str, list[int]]]:
+        made = make(tmp_path, document(axes=None) | {"limits": limits})
+        [point] = made.points
+        return left(made, {}, {point.id: {"needs": {"time_s": 3600.0}, "reason": "limits.time"}}, Here())
+
+    trim = {"over_time": "trim"}
+    assert of({"time": "1h", **trim}) == of({"time": "30min", **trim}) == {}
+    for limits in ({"time": "2h", **trim}, {"time": "1h"}, trim, {}):
+        assert list(of(limits)) == ["1-node"]

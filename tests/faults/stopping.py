@@ -107,6 +107,13 @@ def agent_killed(case: Case) -> Happening:
     yield kill
 
 
+@fault(limits={"time": "2s", "over_time": "trim"})
+def time_spent_and_trimmed(case: Case) -> Happening:
+    case.at_call('"$fio" "$@"; code=$?; sleep 2.1; exit $code', nth=1)
+    yield None
+    case.reset(limits={"time": None})
+
+
 @fault(limits={"time": "2s"})
 def time_spent(case: Case) -> Happening:
     case.at_call('"$fio" "$@"; code=$?; sleep 2.1; exit $code', nth=1)

@@ -196,10 +196,11 @@ def over_limits(plan: Plan, config: Config) -> list[Problem]:
     if allowed is not None and cost.bytes_written > allowed:
         wrong = f"{human_size(allowed)} is not enough: up to {needed} may be written; raise it, or measure less"
         problems.append(document.problem(("limits", "bytes_written"), wrong))
-    if config.limits.time is not None and cost.time_s > config.limits.time:
+    too_long = config.limits.time is not None and cost.time_s > config.limits.time
+    if config.limits.time is not None and too_long and config.limits.over_time == "refuse":
         wrong = (
             f"{human_duration(config.limits.time)} is not enough: about {human_duration(cost.time_s)} are needed;"
-            " raise it, or measure less"
+            " raise it, measure less, or set limits.over_time to trim"
         )
         problems.append(document.problem(("limits", "time"), wrong))
     return problems

@@ -84,6 +84,9 @@ def counts(found: Mapping[str, Mapping[str, list[int]]]) -> dict[str, dict[str, 
 def lacking(record: Mapping[str, Any] | None, here: Here, plan: Plan) -> bool:
     """Whether what a missing point needs is still absent."""
     needs = (record or {}).get("needs", {})
+    if "time_s" in needs:
+        limit = plan.limits["time"]
+        return plan.limits.get("over_time") == "trim" and limit is not None and bool(limit <= needs["time_s"])
     if "cpus" in needs:  # what the nodes have is not seen from here: as long as the same is asked of them
         return bool(needs["cpus"] == plan.cpus)
     if "tool" in needs:

@@ -84,6 +84,10 @@ class Refusal(Exception):
         super().__init__(message)
 
 
+class _Trimmed(Exception):
+    """limits.time is spent, and what is left is to be missing. The message is the reason."""
+
+
 class Watcher(Protocol):
     """Who is told what happens (display.py)."""
 
@@ -224,7 +228,14 @@ def _measure(
     tools_built: Built | None,
 ) -> None:
     search = tools_built.search if tools_built else None
+    trimmed = {
+        point: record
+        for point, record in store.missing().items()
+        if "time_s" in record["needs"] and progress.lacking(record, progress.Here(), plan)
+    }
     found, hydra = _programs(allocation, store, agent, launcher, watcher, search)
+    for point in trimmed.keys() & {p.id for p in allocation.points} - store.missing().keys():
+        store.set_missing(point, **trimmed[point])  # still out of time, though nothing else is lacking
     if tools_built and (other := [p.path for t, p in found.items() if p.sha256 != tools_built.hashes().get(t)]):
         raise Refusal(
             REFUSED,
@@ -492,14 +503,25 @@ class _Session:
             number = min(n[0] for n in todo.values())
             order = sorted(p for p, n in todo.items() if n[0] == number)
             random.Random(f"{self._plan.seed}:{number}").shuffle(order)
-            for point in order:
-                self._repetition(point, number)
+            try:
+                for point in order:
+                    self._repetition(point, number)
+            except _Trimmed as error:
+                self._leave_out(str(error))
+                break
             expected, todo = todo, self._left()
             news = {p: len(n) - len(expected.get(p, [])) + (p in order) for p, n in todo.items()}
             if again := sum(self._disturbed(p, n[0]) for p, n in todo.items()):
                 self._watcher.say(f"{human_count(again, 'repetition')} disturbed, tried again")
             self._watcher.more(sum(news.values()), sum(self._cost_s[p] * n for p, n in news.items()))
         _tidy_up(self._plan, self._store, self._here, self._context.directory, self._watcher)
+
+    def _leave_out(self, reason: str) -> None:
+        """Make what is left missing, because limits.time is spent (limits.over_time: trim)."""
+        todo = self._left()
+        for point in todo:
+            self._store.set_missing(point, {"time_s": self._plan.limits["time"]}, reason)
+        self._watcher.say(f"missing: {human_count(sum(map(len, todo.values())), 'repetition')}: {reason}")
 
     def _repetition(self, point: str, number: int) -> None:
         cost_s, began = self._cost_s[point], time.monotonic() - self._context.sets.prepared_s
@@ -597,6 +619,8 @@ class _Session:
         limit = self._plan.limits["time"]
         spent = self._spent_s()
         if limit is not None and spent + cost_s > limit:
+            if self._plan.limits.get("over_time") == "trim":
+                raise _Trimmed(f"limits.time {human_duration(limit)} is spent (limits.over_time: trim)")
             raise Refusal(
                 OUT_OF_TIME,
                 f"limits.time {human_duration(limit)} is spent: {human_duration(spent)} were measured, and the next"

@@ -139,13 +139,24 @@ def table(made: plan.Plan, place: Where, from_spack: Collection[str] | None = No
         f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
         f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
     )
-    for sentence in [*_missing(made, place, from_spack), *_checked(made)]:
+    for sentence in [*_trimmed(made, cost), *_missing(made, place, from_spack), *_checked(made)]:
         print(sentence)
     if not look:
         return 0
     fits, said = room_for(made, cost)
     print(f"space on the target: {said}" if fits is not False else said, file=sys.stderr if fits is False else None)
     return int(fits is False)
+
+
+def _trimmed(made: plan.Plan, cost: forecast.Forecast) -> list[str]:
+    """That limits.time leaves something out, where it may."""
+    limit = made.limits["time"]
+    if limit is None or cost.time_s <= limit or made.limits["over_time"] != "trim":
+        return []
+    return [
+        f"limits.time {human_duration(limit)}: about {human_duration(cost.time_s)} are needed; repetitions that do not"
+        " fit will be missing (limits.over_time: trim)"
+    ]
 
 
 def _missing(made: plan.Plan, place: Where, from_spack: Collection[str] | None) -> list[str]:
