@@ -30,7 +30,7 @@ venv: ## the virtual environment .venv, from requirements.lock
 
 .PHONY: demo
 # With less priority than others, who may be at work on this machine.
-demo: ## a small campaign on this machine, from nothing to a report, within 90 s
+demo: ## a small campaign on this machine, from nothing to a report, in 90 s at most
 	@nice -n 10 scripts/demo
 
 .PHONY: test-tools
