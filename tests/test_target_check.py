@@ -2,12 +2,14 @@
 
 import errno
 import os
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from iosweep.agent import TargetError, TargetHangs
 from iosweep.crew import Silent
+from iosweep.runner import _target
 from iosweep.target import Refused
 from iosweep.target_check import Answer, Unfit, look, unfit
 
@@ -95,3 +97,40 @@ def test_a_machine_without_agents_on_nodes(answer: Answer, raised: type[Exceptio
     directory: Any = Directory(answer)
     with pytest.raises(raised):
         look(directory, None)
+
+
+class Nodes:
+    """Agent of the first node, and agents of all: each answers what it sees of the target."""
+
+    def __init__(self, seen: dict[str, Any]):
+        self.hosts = list(seen)
+        self._seen = seen
+
+    def call(self, operation: str, directory: str) -> Any:
+        if isinstance(found := self._seen[self.hosts[0]], Exception):
+            raise found
+        return found
+
+    def answers(self, operation: str, directory: str) -> dict[str, Any]:
+        return self._seen
+
+
+@pytest.mark.parametrize(
+    ("n1", "n2", "nodes"),
+    [
+        ("ext4", "lustre", ("n1",)),  # not mounted on the first node
+        (Refused("the target /mnt/t does not exist"), "lustre", ("n1",)),
+        (Refused("the target /mnt/t does not exist"), "ext4", None),  # nor on the other
+        ("ext4", "ext4", None),
+    ],
+)
+def test_a_first_node_without_the_target(n1: Any, n2: Any, nodes: tuple[str, ...] | None) -> None:
+    plan = SimpleNamespace(target={"directory": "/mnt/t", "type": "lustre"})
+    seen = {
+        host: answer if isinstance(answer, Exception) else {"fstype": answer, "mount": "none"}
+        for host, answer in (("n1", n1), ("n2", n2))
+    }
+    with pytest.raises(Unfit) as found:
+        _target(plan, Nodes(seen), Nodes(seen))  # type: ignore[arg-type]
+    assert found.value.lasting is (nodes is None)
+    assert found.value.nodes == (nodes or ())

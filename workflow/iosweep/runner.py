@@ -249,18 +249,7 @@ def _measure(
         with contextlib.suppress(TargetHangs, TargetError, target.Refused, exclusive.Busy, exclusive.Unusable):
             _finish(plan, store, agent, here, watcher, job)  # what is measured already needs no target
         return
-    try:
-        facts = _identified(agent, "the target", plan.target["directory"])
-    except target.Refused as error:
-        # another job may be given other nodes, unless no node of this one has it
-        others = crew.answers("identify", plan.target["directory"]) if crew else {}
-        answers = {h: a if isinstance(a, Exception) else None for h, a in others.items()}
-        raise target_check.unfit(answers) or error from None
-    wanted = plan.target.get("type")
-    if wanted and not target.is_type(facts["fstype"], wanted):
-        # on every node: those that are not as the first one are refused by preflight.py
-        wrong = target.other_type(wanted, plan.target["directory"], facts)
-        raise Refusal(REFUSED, f"target.type: {wrong}", lasting=True)
+    facts = _target(plan, agent, crew)
     # not the fsid: of NFS, and of XFS on a device mapper, it may be another after each mount
     kept = Directory(plan, store, agent)
     own_name = filesystem.known_as(facts, kept.seen_as, kept.is_there())
@@ -288,6 +277,34 @@ def _measure(
         commands = Commands(agent, launcher, store.path / SCRATCH, hydra, found, job.id if job else None, crew)
         session.begin(facts, found, commands, exclusion)
         session.measure()
+
+
+def _target(plan: Plan, agent: Agent, crew: Crew | None) -> dict[str, Any]:
+    """Which file system the target is on, of the type that target.type asks for. Raises Refusal, Unfit."""
+    directory, wanted = plan.target["directory"], plan.target.get("type")
+    facts: dict[str, Any] = {}
+    refused: target.Refused | None = None
+    wrong = ""
+    try:
+        facts = _identified(agent, "the target", directory)
+    except target.Refused as error:
+        refused = error
+    else:
+        if not wanted or target.is_type(facts["fstype"], wanted):
+            return facts
+        wrong = f"target.type: {target.other_type(wanted, directory, facts)}"
+    if crew:  # another job may be given other nodes, unless no node of this one has the target
+        answers: dict[str, target_check.Answer] = {}
+        for host, answer in crew.answers("identify", directory).items():
+            if isinstance(answer, Exception):
+                answers[host] = answer
+            elif wanted and not target.is_type(answer["fstype"], wanted):
+                answers[host] = f"target.type: {target.other_type(wanted, directory, answer)}"
+            else:
+                answers[host] = None
+        if unfit := target_check.unfit(answers):
+            raise unfit
+    raise refused or Refusal(REFUSED, wrong, lasting=True)
 
 
 def _spare_tools(
