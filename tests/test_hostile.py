@@ -30,6 +30,7 @@ WHOLE: dict[str, Any] = {
     "seed": 1,
     "target": {
         "directory": "/t",
+        "type": "lustre",
         "server_cache": "1g",
         "node_bandwidth": "1g",
         "layout": ["-c", "4"],
@@ -41,6 +42,7 @@ WHOLE: dict[str, Any] = {
     "limits": {
         "bytes_written": "50t",
         "time": "300d",
+        "over_time": "trim",
         "grace": "1s",
         "share_of_free": "10%",
         "retried": "10%",
@@ -190,7 +192,7 @@ def shown(text: str) -> bool:
 EVERYWHERE = tuple(leaves(WHOLE))
 #: Values of these are numbers, sizes, times, shares, words that are known, and names.
 STRICT = tuple(place for place in EVERYWHERE if place not in (*TEXT, *PATH, *KIND))
-NAMES: tuple[Place, ...] = (("campaign",), ("cpus", "nic"), ("sweeps", 0, "name"))
+NAMES: tuple[Place, ...] = (("campaign",), ("target", "type"), ("cpus", "nic"), ("sweeps", 0, "name"))
 FLAGS: tuple[Place, ...] = (("sweeps", 0, "options", "o_direct"), ("sweeps", 0, "options", "fsync"))
 FLAGS += (("sweeps", 0, "options", "client_server"), ("cpus", "oversubscribe"))
 

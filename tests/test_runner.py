@@ -244,8 +244,8 @@ exec "$fio" "$@" """)
     assert (first["retried"], second.retried, second.attempt) == (False, True, 2)
     lines = output.splitlines()
     after = lines.index("1 repetition disturbed, tried again")
-    assert f"1/1 {point.id} r1  " in lines[after - 3]
-    assert lines[after - 2].strip() == "invalid: the tool was killed by signal 9"
+    assert f"1/1 {point.id} r1  " in lines[after - 2]
+    assert lines[after - 1].strip() == "invalid: the tool was killed by signal 9 → fio printed nothing"
     assert f"2/2 {point.id} r1 again  " in lines[after + 1]
     assert [said(r) for r in allocation.rows()] == [""]
 
@@ -259,7 +259,7 @@ exec "$fio" "$@" """)
     [point] = allocation.plan.points
     assert allocation.files() == [f"{point.id}/r001-{n}.{kind}" for n in (1, 2) for kind in ("json", "zip")]
     [row] = allocation.rows()
-    assert row["reasons"].startswith("the tool was killed by signal 9 | fio printed nothing")
+    assert row["reasons"].startswith("the tool was killed by signal 9 → fio printed nothing")
     assert allocation.store.results()[point.id][1].retried
 
 
@@ -771,7 +771,11 @@ def test_what_is_left_only_on_this_target_has_its_mpiexec(ranks: Allocation) -> 
     [point] = [p for p in ranks.plan.points if p.tool == "ranks"]
     for file in ranks.store.point(point.id).glob("*.json"):
         record = orjson.loads(file.read_bytes())
-        file.write_bytes(orjson.dumps(record | {"target": record["target"] | {"source": "/dev/elsewhere"}}))
+        file.write_bytes(
+            orjson.dumps(
+                record | {"target": record["target"] | {"source": "/dev/elsewhere", "volume": "/dev/elsewhere"}}
+            )
+        )
     ranks.configure(sweeps=[RANKS, SWEEP | {"axes": {}, "repetitions": 2}])
     measure_ranks(ranks, "mpiexec")
     found = [record for result, record in ranks.store.records_of(point.id) if result.attempt == 2]

@@ -319,12 +319,15 @@ def test_refusals(store: Store) -> None:
     store.set_refusal("1-node", "no space")
     store.set_refusal("2-nodes", "no nodes")
     store.set_refusal("1-node", "still no space", lasting=True, after="12")
-    nodes = {"reason": "no nodes", "lasting": False, "after": None}
+    store.set_refusal("4-nodes", "no target", nodes=["n1"], short_of_time=True)
+    rest = {"lasting": False, "after": None, "nodes": [], "short_of_time": False}
     assert store.documents("refusals") == {
-        "1-node": {"reason": "still no space", "lasting": True, "after": "12"}, "2-nodes": nodes,
-    }  # fmt: skip
+        "1-node": rest | {"reason": "still no space", "lasting": True, "after": "12"},
+        "2-nodes": rest | {"reason": "no nodes"},
+        "4-nodes": rest | {"reason": "no target", "nodes": ["n1"], "short_of_time": True},
+    }
     store.set_refusal("1-node", None)
-    assert store.documents("refusals") == {"2-nodes": nodes}
+    assert list(store.documents("refusals")) == ["2-nodes", "4-nodes"]
 
 
 def test_one_runner_at_a_time(store: Store) -> None:

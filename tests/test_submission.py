@@ -122,6 +122,20 @@ def test_nodes_that_sbatch_may_be_given() -> None:
     assert submission.avoidable(None) == submission.avoidable("n1") == []
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "nodes", "repeated"),
+    [
+        ({"reason": "on n1: no such directory", "nodes": ["n1"]}, "on n2: no such directory", 1, True),
+        ({"reason": "on n1: no such directory", "nodes": ["n1"]}, "on n2: it hangs", 1, False),
+        ({"reason": "on n1: no such directory", "nodes": ["n1"]}, "on n2: no such directory", 2, False),  # n1 can
+        ({"reason": "no such directory", "nodes": []}, "on n2: no such directory", 1, False),
+        ({}, "on n2: no such directory", 1, False),
+    ],
+)
+def test_a_reason_that_every_node_has(before: dict[str, object], now: str, nodes: int, repeated: bool) -> None:
+    assert submission.repeated({"reason": now, "nodes": ["n2"]}, before, nodes) is repeated
+
+
 def test_retries_let_a_campaign_end_that_is_longer_than_a_job() -> None:
     assert submission.retries(1200, None) == submission.retries(1200, 35) == 3
     assert submission.retries(10 * 3600, 60) == 15 - 1 + 1 + 3  # 15 h and 5 min in jobs of an hour

@@ -41,7 +41,7 @@ INHERIT = "inherit"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
-FSTYPE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
+FSTYPE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
 def _schema(*patterns: tuple[str, str]) -> WithJsonSchema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iosweep import slurm
@@ -136,6 +136,21 @@ def avoidable(nodes: object) -> list[str]:
     """Names of nodes, as a refusal has them, that can be handed to sbatch: it goes into a shell as it is."""
     names = nodes if isinstance(nodes, list | tuple) else ()
     return sorted({name for name in names if isinstance(name, str) and _NODE.fullmatch(name)})
+
+
+def repeated(refusal: Mapping[str, object], before: Mapping[str, object], nodes: int) -> bool:
+    """Whether two jobs in a row failed for one reason on all of their nodes: a third one would fail, too.
+
+    `nodes`: how many a job has.
+    """
+    bad, bad_before = avoidable(refusal.get("nodes")), avoidable(before.get("nodes"))
+    return len(bad) == len(bad_before) == nodes and _without(refusal, bad) == _without(before, bad_before)
+
+
+def _without(refusal: Mapping[str, object], nodes: Iterable[str]) -> str:
+    """The reason without the names of nodes."""
+    named = "|".join(map(re.escape, nodes))
+    return re.sub(rf"(?<![\w.-])({named})(?![\w.-])", "*", str(refusal.get("reason")))
 
 
 def retries(time_s: float, limit_min: int | None) -> int:

@@ -87,8 +87,8 @@ def avoided(job, partition):
 
 
 # Allocation -> jobs of others that one of its jobs has waited for; job -> its number and how Slurm says it ended;
-# allocation -> nodes that could not work on the target in a job of it.
-WAITED, ENDED, AVOID = {}, {}, {}
+# allocation -> nodes that could not work on the target in a job of it; allocation -> why its last job failed.
+WAITED, ENDED, AVOID, FAILED = {}, {}, {}, {}
 
 
 class Executor(SlurmExecutor):
@@ -173,7 +173,11 @@ class Executor(SlurmExecutor):
         if (why or how) and not pending.told(why):
             both = f"{why} ({how})" if why and how else why or how
             pending.say(f"{submission.spoken(allocation)}: {both}")
-        if refusal.get("lasting"):
+        again = submission.repeated(
+            refusal, FAILED.get(allocation, {}), CAMPAIGN.nodes(allocation)
+        )
+        FAILED[allocation] = refusal
+        if refusal.get("lasting") or again:
             job.attempt = job.restart_times + 1
         elif job.attempt <= job.restart_times:
             STORE.set_refusal(allocation, None)  # the next job has reasons of its own
