@@ -76,7 +76,8 @@ class TestSummary:
         rows = [row(point=str(i), repetition=1, phase=phase) for i in range(27) for phase in ("seq_write", "seq_read")]
         rows += [row(point=str(i), repetition=number, **later) for i in range(27) for number in (2, 3)]
         # one phase of a repetition is enough; points without a repetition count as many as were planned
-        rows += [row(point="x", phase="seq_write"), row(point="x", phase="seq_read", verdict="invalid", reasons="no")]
+        rows += [row(point="x", phase="seq_write", verdict="suspect", reasons="perhaps")]
+        rows += [row(point="x", phase="seq_read", verdict="invalid", reasons="no")]
         rows += [row(point="x", repetition=2, verdict="suspect"), row(point="y", repetition=None, **later)]
         rows.append(row(point="z", repetition=None, **later | {"reasons": "no fio"}))
         sweeps = [{"points": ["y", "0"], "repetitions": {"min": 3}}, {"points": ["y", "z"], "repetitions": {"min": 6}}]

@@ -414,8 +414,8 @@ def findings(*chosen: tuple[str, Finding]) -> Iterator[Any]:
         ),
         ([("durable", checks.failed("slow"))], ("suspect", ["slow"])),
         ([("output", checks.failed("cut"))], ("invalid", ["cut"])),
-        # invalid outweighs suspect, whatever comes first; all reasons are kept in the order of the checks
-        ([("durable", checks.failed("slow")), ("output", checks.failed("cut"))], ("invalid", ["slow", "cut"])),
+        # invalid outweighs suspect, and what makes it invalid comes first; all reasons are kept
+        ([("durable", checks.failed("slow")), ("output", checks.failed("cut"))], ("invalid", ["cut", "slow"])),
         ([("output", checks.failed("cut")), ("durable", checks.failed("slow"))], ("invalid", ["cut", "slow"])),
         # a failure of the run explains what its output lacks, and nothing else
         (

@@ -20,8 +20,10 @@ def judge(seen: Seen) -> list[tuple[Check, Finding]]:
 
 
 def verdict(findings: Sequence[tuple[Check, Finding]]) -> tuple[Verdict, list[str]]:
-    """The verdict of a row and its reasons, a cause before what follows from it (reasons.py)."""
+    """The verdict of a row and its reasons: those that make it invalid first, and a cause before what follows from it
+    (reasons.py)."""
     fails = [(c, f) for c, f in findings if f.outcome == "fail"]
+    fails.sort(key=lambda fail: fail[0].severity != "invalid")
     reasons = chained([(c.name, f.evidence) for c, f in fails])
     if any(c.severity == "invalid" for c, _ in fails):
         return "invalid", reasons

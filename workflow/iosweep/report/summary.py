@@ -165,7 +165,7 @@ class Repetitions:
 
     count: int
     outcome: str  # of OUTCOMES; the worst of its phases
-    reasons: tuple[str, ...]  # distinct, of its phases
+    reasons: tuple[str, ...]  # distinct, of those of its phases that have this outcome
 
 
 def repetitions(rows: Iterable[Row], sweeps: Iterable[Mapping[str, Any]]) -> list[Repetitions]:
@@ -183,7 +183,8 @@ def repetitions(rows: Iterable[Row], sweeps: Iterable[Mapping[str, Any]]) -> lis
         outcomes = [outcome(row) for row in own]
         judged = [one for one in outcomes if one in VERDICTS and one != "missing"]
         state = worst(judged) if judged else outcomes[0]
-        reasons = tuple(dict.fromkeys(row["reasons"] for row in own if row["reasons"]))
+        # a suspect phase is not why a repetition is invalid
+        reasons = tuple(dict.fromkeys(row["reasons"] for row in own if row["reasons"] and outcome(row) == state))
         found.append(Repetitions(planned.get(point, 1) if number is None else 1, state, reasons))
     return found
 
