@@ -60,7 +60,7 @@ def campaigns(found: Iterable[Path], as_json: bool) -> int:
 
 
 def check(results: Path, suspect: bool) -> int:
-    """Print what became of a campaign; 1 if something is invalid, missing, incomplete, left or not checked."""
+    """Print what became of a campaign; 1 if something is invalid, missing, left or not checked."""
     try:
         found = outcome.of(results)
     except _UNREADABLE as error:
@@ -92,8 +92,7 @@ def _campaign(one: outcome.Outcome) -> dict[str, Any]:
         "target": one.target,
         "results": str(one.results),
         "measured": when,
-        "verdicts": one.verdicts,
-        "incomplete": one.incomplete,
+        "repetitions": one.verdicts,
         "repetitions_left": one.left,
         "tables_out_of_date": one.stale,
     }

@@ -1,11 +1,9 @@
-"""What became of a campaign: results by verdict, and repetitions that are left. For `check`, `list` and `show`."""
+"""What became of a campaign: repetitions by verdict, and those that are left. For `check`, `list` and `show`."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,8 @@ import orjson
 
 from iosweep import progress
 from iosweep.plan import Plan, from_document
-from iosweep.reasons import rank
-from iosweep.report.summary import VERDICTS, worst
+from iosweep.reasons import bare, rank
+from iosweep.report.summary import VERDICTS, Repetitions, count_repetitions, repetitions
 from iosweep.store import Store
 from iosweep.units import human_count
 
@@ -27,18 +25,17 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """A campaign's results. A result is a point's phase; its verdict is the worst of its repetitions with an outcome.
+    """A campaign's repetitions. The verdict of one is the worst of its phases.
 
-    `incomplete`: results with an outcome that lack some of their repetitions. `left`: repetitions that the next run
-    measures. `reasons`: verdict -> (reason, results, some of their points). `stale`: whether something was stored or
-    planned after the tables were made. `measured`: when the last repetition was stored (seconds since the epoch).
+    `verdicts`: verdict -> repetitions. `left`: repetitions that the next run measures. `reasons`: verdict -> (reason,
+    repetitions, their points). `stale`: whether something was stored or planned after the tables were made.
+    `measured`: when the last repetition was stored (seconds since the epoch).
     """
 
     campaign: str
     target: str
     results: Path
     verdicts: Mapping[str, int] | None  # None: no tables yet
-    incomplete: int = 0
     left: int = 0
     reasons: Mapping[str, list[tuple[str, int, list[str]]]] = field(default_factory=dict)
     stale: bool = False
@@ -46,7 +43,7 @@ class Outcome:
 
     def fails(self, suspect: bool = False) -> bool:
         """Whether `iosweep check` exits with 1. `suspect`: suspect results fail, too."""
-        if self.verdicts is None or self.stale or self.left or self.incomplete:
+        if self.verdicts is None or self.stale or self.left:
             return True
         return any(self.verdicts[verdict] for verdict in (*FAILING, *(("suspect",) if suspect else ())))
 
@@ -59,7 +56,7 @@ def of(results: Path) -> Outcome:
     store = Store(results)
     measured = max((entry.stat().st_mtime for entry in (results / "points").glob("*/r*.json")), default=None)
     known = Outcome(plan.campaign, plan.target["directory"], results, None, left=left(plan, store), measured=measured)
-    return known if about is _NO_TABLES else _with_tables(known, results)
+    return known if about is _NO_TABLES else _with_tables(known, results, about["sweeps"])
 
 
 def left(plan: Plan, store: Store) -> int:
@@ -79,18 +76,16 @@ def stale(results: Path) -> bool:
 
 
 def sentence(outcome: Outcome) -> str:
-    """`quick: 24 results: 20 valid, 0 suspect, 4 invalid, 0 missing; 3 repetitions left`"""
+    """`quick: 27 repetitions: 20 valid, 0 suspect, 4 invalid, 0 missing, 3 left`"""
     if outcome.verdicts is None:
         return f"{outcome.campaign}: no tables yet; {human_count(outcome.left, 'repetition')} left"
-    many = ", ".join(f"{count:,} {verdict}" for verdict, count in outcome.verdicts.items())
-    text = f"{outcome.campaign}: {human_count(sum(outcome.verdicts.values()), 'result')}: {many}"
-    if outcome.incomplete:
-        text += f", {outcome.incomplete:,} with fewer repetitions than asked for"
-    return f"{text}; {human_count(outcome.left, 'repetition')} left"
+    counts = {**outcome.verdicts, "left": outcome.left}
+    many = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items())
+    return f"{outcome.campaign}: {human_count(sum(counts.values()), 'repetition')}: {many}"
 
 
 def lines(outcome: Outcome) -> list[str]:
-    """The sentence, and what is behind it: each reason with its number of results and some of their points."""
+    """The sentence, and what is behind it: each reason with its number of repetitions and some of their points."""
     found = [sentence(outcome)]
     for verdict in reversed(VERDICTS[1:]):
         for reason, count, points in outcome.reasons.get(verdict, ()):
@@ -134,37 +129,21 @@ def _rows(results: Path, *columns: str) -> list[dict[str, Any]]:
     return found
 
 
-def _verdicts(rows: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
-    """(point, phase) -> the worst verdict of its repetitions that were measured; missing if none was."""
-    found: dict[tuple[str, str], set[str]] = {}
-    for row in rows:
-        found.setdefault((row["point"], row["phase"]), set()).add(row["verdict"])
-    return {key: worst(verdicts - {"missing"} or verdicts) for key, verdicts in found.items()}
-
-
-def _counts(verdicts: Mapping[tuple[str, str], str]) -> dict[str, int]:
-    many = Counter(verdicts.values())
-    return {verdict: many[verdict] for verdict in VERDICTS}
-
-
-def _with_tables(known: Outcome, results: Path) -> Outcome:
-    rows = _rows(results, "point", "phase", "verdict", "reasons")
-    verdicts = _verdicts(rows)
-    points: dict[tuple[str, str], dict[tuple[str, str], None]] = {}  # verdict and reason -> results
+def _with_tables(known: Outcome, results: Path, sweeps: Sequence[Mapping[str, Any]]) -> Outcome:
+    rows = _rows(results, "point", "phase", "repetition", "verdict", "reasons")
+    found = repetitions(rows, sweeps)
+    counts = count_repetitions(found)
+    given: dict[tuple[str, str], list[Repetitions]] = {}  # verdict and reason without its numbers
     texts: dict[tuple[str, str], str] = {}
-    lacking = set()
-    for row in rows:
-        key = row["point"], row["phase"]
-        if row["verdict"] == "missing" != verdicts[key]:
-            lacking.add(key)
-        if row["verdict"] != "valid":
-            reason = row["reasons"] or "no reason given"
-            kind = row["verdict"], re.sub(r"[\d.,]+", "#", reason)  # the same with other numbers
-            points.setdefault(kind, {})[key] = None
-            texts.setdefault(kind, reason)
+    for one in found:
+        if one.outcome in VERDICTS[1:]:
+            for reason in one.reasons or ("no reason given",):
+                given.setdefault((one.outcome, bare(reason)), []).append(one)
+                texts.setdefault((one.outcome, bare(reason)), reason)
     reasons: dict[str, list[tuple[str, int, list[str]]]] = {}
-    for kind, found in sorted(points.items(), key=lambda one: (rank(texts[one[0]]), -len(one[1]))):
-        reasons.setdefault(kind[0], []).append(
-            (texts[kind], len(found), list(dict.fromkeys(point for point, _ in found)))
-        )
-    return replace(known, verdicts=_counts(verdicts), incomplete=len(lacking), reasons=reasons, stale=stale(results))
+    many = {kind: sum(one.count for one in alike) for kind, alike in given.items()}
+    for kind in sorted(given, key=lambda kind: (rank(texts[kind]), -many[kind])):
+        points = list(dict.fromkeys(one.point for one in given[kind]))
+        reasons.setdefault(kind[0], []).append((texts[kind], many[kind], points))
+    verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
+    return replace(known, verdicts=verdicts, reasons=reasons, stale=stale(results))

@@ -163,6 +163,7 @@ class Result:
 class Repetitions:
     """One repetition with all its phases, or all those of a point that has none yet."""
 
+    point: str
     count: int
     outcome: str  # of OUTCOMES; the worst of its phases
     reasons: tuple[str, ...]  # distinct, of those of its phases that have this outcome
@@ -185,7 +186,7 @@ def repetitions(rows: Iterable[Row], sweeps: Iterable[Mapping[str, Any]]) -> lis
         state = worst(judged) if judged else outcomes[0]
         # a suspect phase is not why a repetition is invalid
         reasons = tuple(dict.fromkeys(row["reasons"] for row in own if row["reasons"] and outcome(row) == state))
-        found.append(Repetitions(planned.get(point, 1) if number is None else 1, state, reasons))
+        found.append(Repetitions(point, planned.get(point, 1) if number is None else 1, state, reasons))
     return found
 
 
