@@ -501,7 +501,10 @@ def server_cache(s: Seen) -> Finding:
     return passed(f"{human_size(size)} of files against {human_size(cache)} of server memory")
 
 
-@check("suspect", "Writes were durable inside the timing.")
+@check(
+    "suspect",
+    "Writes were durable inside the timing: flushed at the end, and with O_DIRECT where files were written over.",
+)
 def durable(s: Seen) -> Finding:
     if s.phase.kind == "metadata" or not s.phase.writes:
         return NOT_APPLICABLE
@@ -509,6 +512,13 @@ def durable(s: Seen) -> Finding:
         return failed("writes were not flushed inside the timing (fsync: false)")
     if not_flushed := s.parsed.evidence.get("not_flushed"):
         return failed(f"writes were not flushed inside the timing: {not_flushed}")
+    written, room = s.parsed.figures.get("bytes_written"), s.point.volume_bytes
+    if written and written > room and not s.point.options.get("o_direct"):
+        # pages that are written again before they are flushed reach the storage once
+        return failed(
+            f"{human_size(written)} were written through the page cache into {human_size(room)} of files, and flushed"
+            " once, at the end: what was written over meanwhile may not have reached the storage"
+        )
     return passed("flushed at the end, inside the timing")
 
 
