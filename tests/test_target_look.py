@@ -32,6 +32,7 @@ def test_a_target_that_is_there(tmp_path: Path) -> None:
         ("scrtch/bench", "{place} is there, and has no `scrtch`; did you mean {place}/scratch/bench?"),
         ("scratch/bnch", "{place}/scratch is there, and has no `bnch`; did you mean {place}/scratch/bench?"),
         ("scratch/other", "{place}/scratch is there, and has no `other`; is the file system mounted?"),
+        ("scratch/typo", "{place}/scratch is there, and has no `typo`; is the file system mounted?"),  # a file is near
         ("file/below", "{place}/file is a symbolic link that leads nowhere, or is not a directory"),
         ("dangling", "{place}/dangling is a symbolic link that leads nowhere, or is not a directory"),
     ],
@@ -39,6 +40,7 @@ def test_a_target_that_is_there(tmp_path: Path) -> None:
 def test_a_target_that_is_not_there(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "scratch" / "bench").mkdir(parents=True)
     (tmp_path / "file").write_text("")
+    (tmp_path / "scratch" / "typo.yaml").write_text("")
     (tmp_path / "dangling").symlink_to("nowhere")
     found = wrong(tmp_path, tmp_path / name)
     expected = f'2: target.directory: "{tmp_path / name}" does not exist: {said.format(place=tmp_path)}'

@@ -91,7 +91,7 @@ def identify(target: str) -> dict[str, Any]:
 def look(target: str) -> dict[str, Any]:
     """What the name of a target leads to: {kind: directory, other or absent; fstype and mount of a directory}.
 
-    Of an absent one also {parent: the nearest directory that exists; lacks: what it does not have; names: what it has}.
+    Of an absent one also {parent: the nearest directory that exists; lacks: what it does not have; names: its directories}.
     """
     path = Path(target).absolute()
     try:
@@ -105,7 +105,9 @@ def look(target: str) -> dict[str, Any]:
         parent, lacks = parent.parent, parent.name
     try:
         with os.scandir(parent) as entries:
-            names = [entry.name for entry in itertools.islice(entries, _MOST_NAMES)]
+            first = itertools.islice(entries, _MOST_NAMES)
+            # by the type that the listing gives: to follow a link or a mount may hang
+            names = [e.name for e in first if e.name == lacks or e.is_symlink() or e.is_dir(follow_symlinks=False)]
     except PermissionError:
         names = []
     return {"kind": "absent", "parent": str(parent), "lacks": lacks, "names": names}
