@@ -116,9 +116,9 @@ ONE: dict[str, Any] = {"busy": 0.5, "ours": 0.2, "client": 0.2, "steal": 0.0, "u
 
 
 def test_the_worst_of_several_nodes() -> None:
-    two = ONE | {"busy": 0.6, "client": 0.0, "window_s": 8.0, "machine": [2, 5, 9]}
-    three = ONE | {"steal": 0.3, "machine": [3, 5, 9]}
-    assert of_nodes({"n1": ONE | {"machine": [1, 5, 9]}, "n2": two, "n3": three}) == {
+    two = ONE | {"busy": 0.6, "client": 0.0, "window_s": 8.0, "machine": [[2, 5, 5], [2, 9, 9]]}
+    three = ONE | {"steal": 0.3, "machine": [[3, 5, 5], [3, 9, 9]]}
+    assert of_nodes({"n1": ONE | {"machine": [[1, 5, 5], [1, 9, 9]]}, "n2": two, "n3": three}) == {
         "other": 0.4, "steal": 0.3, "client": 0.2, "user_only": False, "window_s": 8.0, "host": "n2", "unread": [],
     }  # fmt: skip
     found = of_nodes({"n1": three, "n2": None, "n3": two | {"client": None}})
@@ -129,15 +129,16 @@ def test_the_worst_of_several_nodes() -> None:
 @pytest.mark.parametrize(
     ("machine", "other"),
     [
-        ([1, 60, 90], 0.1),
-        ([2, 60, 90], 0.5),  # booted at another time
-        ([1, 81, 90], 0.5),  # at the same second, and not the same machine: it had switched more often before
-        ([1, 10, 49], 0.5),
+        ([[1, 60, 6], [1, 90, 9]], 0.1),
+        ([[2, 60, 6], [2, 90, 9]], 0.5),  # booted at another time
+        ([[1, 81, 6], [1, 90, 9]], 0.5),  # at the same second, and not the same machine: it had switched more before
+        ([[1, 10, 6], [1, 49, 9]], 0.5),
+        ([[1, 60, 9], [1, 90, 12]], 0.5),  # as many switches, and more processes
     ],
 )
-def test_nodes_that_are_one_machine(machine: list[int], other: float) -> None:
+def test_nodes_that_are_one_machine(machine: list[list[int]], other: float) -> None:
     """Each sees the whole machine as busy, and of the ranks only its own: those of the other are ours as well."""
-    one, two = (ONE | {"busy": 0.9, "ours": ours, "machine": [1, 50, 80]} for ours in (0.4, 0.2))
+    one, two = (ONE | {"busy": 0.9, "ours": ours, "machine": [[1, 50, 5], [1, 80, 8]]} for ours in (0.4, 0.2))
     assert (of_nodes({"n1": one, "n2": two | {"machine": machine}}) or {})["other"] == other
 
 

@@ -49,6 +49,7 @@ def seen(
     problems: tuple[str, ...] = (),
     memory: int | dict[str, int | None] | None = GIB,
     fstype: str | None = "ext4",
+    mount: str | None = "/dev/sdb on /t type x (rw,relatime)",
     seconds: float | None = 10.0,
     nodes: int = 1,
     ran_on: int | None = None,
@@ -75,8 +76,9 @@ def seen(
     kind = PHASES[phase].kind
     point = Point("p", tool, (phase,), nodes, part(OPTIONS), seconds if kind == "data" else None, Repetitions(1, 1), ())
     evidence = part(EVIDENCE) | ({} if ran_on is None else {"nodes": ran_on})
-    return Seen(point, PHASES[phase], part(RUN), Parsed("fio-3.33", part(FIGURES), evidence, problems),
-                TARGET | part(TARGET), memory if isinstance(memory, dict) else {"n1": memory}, fstype)  # fmt: skip
+    parsed = Parsed("fio-3.33", part(FIGURES), evidence, problems)
+    memory_bytes = memory if isinstance(memory, dict) else {"n1": memory}
+    return Seen(point, PHASES[phase], part(RUN), parsed, TARGET | part(TARGET), memory_bytes, fstype, mount)
 
 
 def files(**changes: Any) -> dict[str, Any]:
@@ -285,6 +287,12 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read", "memory": None}, UNCHECKED, "a FUSE daemon may"),
     ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read"}, PASS, "8.0 GiB are more than twice the node's"),
     ("client_cache", {"fstype": "nfs4"}, UNCHECKED, "no proof on nfs4: whether its client keeps to O_DIRECT is not"),
+    ("client_cache", {"mount": "b on /t type ext4 (rw,data=journal)"}, UNCHECKED, "mount option data=journal it"),
+    ("client_cache", {"mount": "/dev/sdb on /t type ext4 (rw,data=ordered)"}, PASS, "O_DIRECT was asked for and the"),
+    ("client_cache", {"fstype": "btrfs", "mount": "b on /t type btrfs (rw,compress-force=zstd:3,ssd)"}, UNCHECKED,
+     "no proof on btrfs: with the mount option compress-force=zstd:3 it accepts O_DIRECT and caches all the same"),
+    ("client_cache", {"fstype": "btrfs", "mount": "/dev/sdb on /t type btrfs (rw,compress=no)"}, PASS, "O_DIRECT was"),
+    ("client_cache", {"fstype": "overlay"}, UNCHECKED, "depends on the file system below an overlay"),
     ("client_cache", {"fstype": "zfs"}, UNCHECKED, "ZFS before 2.3 accepts O_DIRECT and caches"),
     ("client_cache", {"fstype": None}, UNCHECKED, "no proof on an unknown file system"),
     ("client_cache", {"fstype": "tmpfs"}, PASS, "the file system accepted it"),

@@ -30,7 +30,7 @@ class Seen:
 
     run: the phase's entry in the stored result (exit code, files, load ...); parsed: what the tool's output says;
     target: the plan's target; memory_bytes: of each node that measured by its name, None if it is not known; fstype:
-    the target's type of file system.
+    the target's type of file system; mount: its mount line.
     """
 
     point: Point
@@ -40,6 +40,7 @@ class Seen:
     target: Mapping[str, Any]
     memory_bytes: Mapping[str, int | None]
     fstype: str | None = None
+    mount: str | None = None
 
 
 class Finding(NamedTuple):
@@ -454,15 +455,15 @@ def file_count(s: Seen) -> Finding:
     " its memory or more.",
 )
 def client_cache(s: Seen) -> Finding:
-    direct, fs = bool(s.point.options.get("o_direct")), fs_types.of(s.fstype)
+    direct, doubt = bool(s.point.options.get("o_direct")), fs_types.direct(s.fstype, s.mount)
     if s.phase.kind == "metadata" or not (direct or s.phase.reads):
         return NOT_APPLICABLE  # whether writes reach the storage is `durable`
     if direct:
         if s.run["exit_code"]:
             return unchecked("the run failed")
-        if fs.direct is None:
+        if doubt is None:
             return passed("O_DIRECT was asked for and the file system accepted it")
-    accepted = f"O_DIRECT was accepted, and is no proof on {s.fstype or 'an unknown file system'}: {fs.direct}"
+    accepted = f"O_DIRECT was accepted, and is no proof on {s.fstype or 'an unknown file system'}: {doubt}"
     if not s.phase.reads:
         return unchecked(accepted)
     share = (s.run.get("files", {}).get("set_bytes") or s.point.volume_bytes) // s.point.nodes

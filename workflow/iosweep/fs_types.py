@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -10,12 +11,14 @@ class FileSystem:
     """A type, as the third column of /proc/mounts has it.
 
     local: only this machine uses it. direct: None where O_DIRECT keeps I/O out of this machine's memory, else why that
-    is not proven. clients: how the names of its client's processes begin, where it has such outside the kernel.
+    is not proven. unless: a pattern of mount options with which it is not proven either. clients: how the names of its
+    client's processes begin, where it has such outside the kernel.
     """
 
     types: tuple[str, ...]
     local: bool
     direct: str | None
+    unless: str = ""
     clients: tuple[str, ...] = ()
 
 
@@ -26,10 +29,13 @@ FUSE = FileSystem(("fuse", "fuse.*", "fuseblk"), local=False, direct=_FUSE)
 UNKNOWN = FileSystem((), local=False, direct=_OTHER)
 TABLE = (
     FileSystem(
-        ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "overlay", "xfs"),
+        ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "xfs"),
         local=True,
         direct=None,
+        # read on Linux 6: both accept O_DIRECT, and leave what was read in the page cache
+        unless="data=journal|compress(ion|-force)?(=(?!no).*)?",
     ),
+    FileSystem(("overlay",), local=True, direct="what becomes of O_DIRECT depends on the file system below an overlay"),
     FileSystem(("ramfs", "tmpfs"), local=True, direct=None),  # memory is the storage
     FileSystem(("zfs",), local=True, direct="ZFS before 2.3 accepts O_DIRECT and caches all the same"),
     FileSystem(("wekafs",), local=False, direct=_OTHER, clients=("weka",)),
@@ -47,14 +53,29 @@ def of(fstype: str | None) -> FileSystem:
     return _BY_TYPE.get(fstype or "", UNKNOWN)
 
 
+def direct(fstype: str | None, mount: str | None) -> str | None:
+    """Why O_DIRECT is no proof on a file system; None where it is. `mount`: its line, as mount(8) prints it."""
+    known = of(fstype)
+    options = (mount or "").rpartition("(")[2].rstrip(")").split(",")
+    if not known.direct and known.unless:
+        for option in options:
+            if re.fullmatch(known.unless, option):
+                return f"with the mount option {option} it accepts O_DIRECT and caches all the same"
+    return known.direct
+
+
 def markdown() -> str:
     """The table for docs/verdicts.md."""
     rows = [
-        (", ".join(f"`{name}`" for name in one.types) or "all others", one.direct or "evidence enough", _clients(one))
+        (", ".join(f"`{name}`" for name in one.types) or "all others", _evidence(one), _clients(one))
         for one in (*TABLE, UNKNOWN)
     ]
     head = ["| type | O_DIRECT that was accepted | processes of its client |", "|---|---|---|"]
     return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def _evidence(one: FileSystem) -> str:
+    return one.direct or "evidence enough" + (", but with `data=journal` or compression" if one.unless else "")
 
 
 def _clients(one: FileSystem) -> str:

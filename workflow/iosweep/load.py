@@ -63,7 +63,8 @@ class Ticks(NamedTuple):
 class Cpus(NamedTuple):
     """Of the CPUs that are not reserved: busy, all their time, and what the hypervisor withheld.
 
-    Of the machine: when it was booted (in seconds since the epoch), and its context switches since then.
+    Of the machine: when it was booted (in seconds since the epoch), and since then its context switches and the
+    processes that it has started.
     """
 
     busy: Ticks
@@ -71,6 +72,7 @@ class Cpus(NamedTuple):
     steal: int
     booted_s: int = 0
     switches: int = 0
+    forks: int = 0
 
 
 Key = tuple[str, bytes]  # process id, and start: ids are used again
@@ -149,16 +151,22 @@ def shares(looks: list[Look], client_is_process: bool) -> dict[str, Any] | None:
         "steal": round(max(0, steal) / total, 4),
         "user_only": user_only,
         "window_s": round(window_s, 2),
-        "machine": [looks[0].cpus.booted_s, looks[0].cpus.switches, looks[-1].cpus.switches],
+        "machine": [_counters(looks[0]), _counters(looks[-1])],
     }
 
 
-def _same_machine(one: Sequence[int], other: Sequence[int]) -> bool:
-    """Whether two nodes that looked at the same time were one machine: boot, switches at the first and last look.
+def _counters(look: Look) -> list[int]:
+    """What tells a machine from others: when it was booted, and counts of what it has done since then."""
+    return [look.cpus.booted_s, look.cpus.switches, look.cpus.forks]
 
-    The boot_id does not tell: test clusters give each node on a machine one of its own.
+
+def _same_machine(one: Sequence[Sequence[int]], other: Sequence[Sequence[int]]) -> bool:
+    """Whether two nodes that looked at the same time were one machine. Of each: _counters at the first and last look.
+
+    Nodes that were booted together for a job share the second of their boot, and no range of both counts. The boot_id
+    does not tell: test clusters give each node on a machine one of its own.
     """
-    return one[0] == other[0] and one[1] <= other[2] and other[1] <= one[2]
+    return one[0][0] == other[0][0] and all(a <= d and c <= b for a, b, c, d in zip(*one, *other, strict=True))
 
 
 def of_nodes(loads: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any] | None:
@@ -354,14 +362,15 @@ def _text(file: str) -> bytes:
 
 def cpus(stat: bytes, reserved: CpuSet = NO_CPUS) -> Cpus:
     """By the text of /proc/stat."""
-    user = system = total = steal = booted_s = switches = 0
+    user = system = total = steal = 0
+    machine = {b"btime": 0, b"ctxt": 0, b"processes": 0}
     for line in stat.splitlines():
-        if line.startswith((b"btime ", b"ctxt ")):
-            name, _, value = line.partition(b" ")
-            booted_s, switches = (int(value), switches) if name == b"btime" else (booted_s, int(value))
+        name, _, value = line.partition(b" ")
+        if name in machine:
+            machine[name] = int(value)
         if not (match := re.match(rb"cpu(\d+) (.*)", line)) or int(match[1]) in reserved:
             continue
         values = [*map(int, match[2].split()[:8]), *[0] * 8][:8]  # user nice system idle iowait irq softirq steal
         user, system = user + values[0] + values[1], system + values[2]
         total, steal = total + sum(values), steal + values[7]
-    return Cpus(Ticks(user, system), total, steal, booted_s, switches)
+    return Cpus(Ticks(user, system), total, steal, *machine.values())

@@ -371,7 +371,7 @@ def _repetition(
     tool = tools()[point.tool]
     steps = {phase.name: (step, phase) for step in point.steps() for phase in step.phases}
     memory_bytes = {host: memory.get(key) for host, key in _nodes_of(record).items()}
-    fstype = record["target"]["fstype"]
+    fstype, mount = record["target"]["fstype"], record["target"].get("mount")
     shared = base | {
         "repetition": result.repetition,
         "host": record["host"],
@@ -391,7 +391,7 @@ def _repetition(
         step, phase = steps[run["phase"]]
         streams = printed.get(step.name)
         parsed = Parsed() if streams is None else tool.parse(streams, step, phase)
-        findings = verdict.judge(Seen(point, phase, run, parsed, plan.target, memory_bytes, fstype))
+        findings = verdict.judge(Seen(point, phase, run, parsed, plan.target, memory_bytes, fstype, mount))
         outcome, reasons = verdict.verdict(findings)
         outcomes = [f.outcome for _, f in findings]
         row = shared.copy()

@@ -85,7 +85,7 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
         for phase in step.phases:
             try:
                 parsed = tool.parse(output, step, phase) if output else Parsed()
-                seen = Seen(point, phase, run, parsed, c.plan.target, memory, c.target["fstype"])
+                seen = Seen(point, phase, run, parsed, c.plan.target, memory, c.target["fstype"], c.target["mount"])
                 findings = verdict.judge(seen)
             except (
                 Exception

@@ -427,7 +427,7 @@ class _Session:
             commands,
             found,
             nodes,
-            self._here.target or {},
+            {**(self._here.target or {}), "mount": facts["mount"]},
             {"enforced": exclusion.enforced, "evidence": exclusion.evidence},
             pinned,
             self._keep_build(found, commands.mpiexec),

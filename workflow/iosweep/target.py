@@ -91,7 +91,8 @@ def identify(target: str) -> dict[str, Any]:
 def look(target: str) -> dict[str, Any]:
     """What the name of a target leads to: {kind: directory, other or absent; fstype and mount of a directory}.
 
-    Of an absent one also {parent: the nearest directory that exists; lacks: what it does not have; names: its directories}.
+    Of an absent one also {parent: the nearest directory that exists; lacks: what it does not have; names: of its
+    directories}.
     """
     path = Path(target).absolute()
     try:
