@@ -259,8 +259,8 @@ def strokes(pdf: bytes) -> int:
     return found
 
 
-def test_the_last_column_is_in_sight(all_tools: Any) -> None:
-    """However many columns there are: the table is wider than the window, its last column is not outside."""
+def test_the_copy_button_is_in_sight(all_tools: Any) -> None:
+    """However many columns there are: the table is wider than the window, its button is not outside."""
     box = all_tools.locator("#table .copy").first.bounding_box()
     assert box["x"] + box["width"] <= 1280 - 32
 
@@ -438,3 +438,39 @@ def test_tables_of_weka_and_mdtest(all_tools: Any) -> None:
 def test_links_lead_to_sections(all_tools: Any) -> None:
     for link in all_tools.locator("nav a").all():
         assert all_tools.locator(f"section{link.get_attribute('href')}").count() == 1
+
+
+def test_nothing_covers_a_column_of_the_results(all_tools: Any) -> None:
+    """Scrolled to either end, every cell that is in sight is what a reader sees at its middle."""
+    box = all_tools.locator(".scroll:has(#table)")
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth")  # wider than the window
+    for end in (0, 10_000):
+        box.evaluate("(box, end) => { box.scrollIntoView({behavior: 'instant'}); box.scrollLeft = end; }", end)
+        covered = box.evaluate(
+            """box => {
+              const frame = box.getBoundingClientRect();
+              const cells = "#table > thead th, #table > tbody > tr:nth-child(3) > td";
+              return [...box.querySelectorAll(cells)].filter(cell => {
+                const {left, right, top, bottom} = cell.getBoundingClientRect();
+                if (left < frame.left - 1 || right > frame.right + 1) return false;
+                const seen = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+                return !cell.contains(seen);
+              }).map(cell => cell.outerHTML);
+            }"""
+        )
+        assert covered == []
+        assert (
+            all_tools.locator("#table td.point").first.evaluate("cell => getComputedStyle(cell).whiteSpace") == "nowrap"
+        )
+
+
+def test_a_printed_header_names_its_columns_in_text(all_tools: Any) -> None:
+    """Chromium leaves buttons out of a header that it repeats on the next page."""
+    all_tools.emulate_media(media="print")
+    names = all_tools.evaluate(
+        """() => [...document.querySelectorAll("#table th[data-column]")].map(th => [
+          getComputedStyle(th, "::before").content, getComputedStyle(th.querySelector("button")).display,
+          JSON.stringify(th.querySelector("button").textContent)])"""
+    )
+    assert len(names) > 5
+    assert [(shown, display) for shown, display, _ in names] == [(title, "none") for _, _, title in names]

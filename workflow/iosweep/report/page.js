@@ -99,8 +99,8 @@ function rowOf(entry) {
   const opener = element("button", {type: "button", class: "open", "aria-expanded": "false", title: "Show the repetitions"}, "▸");
   entry.tr = element("tr", {onclick: () => toggle(entry)},
     element("td", {class: "opener"}, opener),
-    ...entry.row.map((value, i) => cell(value, columns[i])),
-    element("td", {class: "command"}, command ? copyButton(command) : null));
+    element("td", {class: "command"}, command ? copyButton(command) : null),
+    ...entry.row.map((value, i) => cell(value, columns[i])));
   return entry.tr;
 }
 
@@ -200,11 +200,12 @@ function csv() {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-table.tHead.append(element("tr", {}, element("th", {class: "opener"}), ...columns.map((column, i) => {
+table.tHead.append(element("tr", {}, element("th", {class: "opener"}), element("th", {class: "command", "aria-label": "command"}), ...columns.map((column, i) => {
   const th = head(column, element("button", {type: "button", onclick: () => sortBy(i)}, column.title));
   th.dataset.column = column.key;
+  th.dataset.title = column.title; // printed instead of the button
   return th;
-}), element("th", {class: "command"}, "command")));
+})));
 
 document.getElementById("filter").addEventListener("input", (event) => { state.text = event.target.value; show(); });
 document.getElementById("more").addEventListener("click", () => { state.most = Infinity; show(); });
