@@ -219,16 +219,42 @@ exec "$fio" "$@" """)
     assert allocation.files() == before
 
 
-def test_servers_that_fail_again_and_again_end_it(allocation: Allocation) -> None:
-    """What is left would fail in no time, and count as done."""
-    says = "fio: pid=7, err=6/file:io_u.c:1876, func=io_u error, error=No such device or address"
-    allocation.configure(SWEEP | {"axes": {"threads_per_node": [1, 2, 3]}, "phases": ["seq_write"]})
+SERVER_GONE = {
+    6: ("No such device or address", "a data server of the target cannot be reached"),
+    107: ("Transport endpoint is not connected", "the target's file system server is gone"),
+}
+
+
+@pytest.mark.parametrize("number", SERVER_GONE)
+def test_servers_that_fail_again_and_again_end_it(allocation: Allocation, number: int) -> None:
+    """What is left would fail in no time, and count as done: however many runs there are, it is left."""
+    words, cause = SERVER_GONE[number]
+    says = f"fio: pid=7, err={number}/file:io_u.c:1876, func=io_u error, error={words}"
+    points = {"axes": {"threads_per_node": [1, 2, 3]}, "phases": ["seq_write"]}
+    allocation.configure(SWEEP | points, limits={"fill": "100%"})  # with a budget of tries
     allocation.fake(f'case "$*" in *--name=seq_write*) echo "{says}" >&2; exit 1;; esac; exec "$fio" "$@"')
-    said = allocation.measure(code=REFUSED)
-    assert "two repetitions in a row failed" in said
-    assert "a data server of the target cannot be reached; see whether all data servers of the target are up" in said
-    [result] = [one for p in allocation.plan.points for one in allocation.store.results_of(p.id).values()]
-    assert "a data server of the target cannot be reached" in str(result.retry)  # so it is left, too
+    for _ in range(4):
+        said = allocation.measure(code=REFUSED)
+        assert "two tries in a row failed" in said
+        assert f"{cause}; see whether all data servers of the target are up" in said
+        assert allocation.files() == []
+        assert not list(allocation.ours.glob("fresh/*"))
+
+
+def test_a_server_that_fails_once(allocation: Allocation) -> None:
+    """Both tries are stored, and none of the budget of tries is used."""
+    says = "fio: pid=7, err=107/file:io_u.c:1876, func=io_u error, error=Transport endpoint is not connected"
+    allocation.configure(SWEEP | {"axes": {}, "phases": ["seq_write"]})
+    allocation.fake(f"""
+case "$*" in *--name=seq_write*) [ -e "$0.failed" ] || {{ : > "$0.failed"; echo "{says}" >&2; exit 1; }};; esac
+exec "$fio" "$@" """)
+    allocation.measure()
+    [point] = allocation.plan.points
+    tries = [orjson.loads((allocation.store.point(point.id) / f"r001-{n}.json").read_bytes()) for n in (1, 2)]
+    assert "the target's file system server is gone" in tries[0]["retry"]
+    assert [one["retried"] for one in tries] == [False, False]
+    assert allocation.store.results()[point.id][1].attempt == 2
+    assert [said(r) for r in allocation.rows()] == [""]
 
 
 def test_a_killed_tool_is_tried_again(allocation: Allocation) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,16 +58,70 @@ class Context:
     pinning: pinning.Pinning
     build: str  # key of the build document of the programs (builds.py)
     written_bytes: int = 0  # by repetitions so far, data sets excluded
-    server_failed: bool = False  # whether the file system's server failed the last repetition
+    before_again: Callable[[str], None] = lambda _: None  # raises where no time or bytes are left to try a point again
+
+
+@dataclass
+class _Try:
+    """A repetition that has run, and is not stored yet. `fault`: what our own code raised when it judged."""
+
+    record: dict[str, Any]
+    raw: dict[str, bytes]
+    judged: dict[str, Judged]
+    hung: bool
+    why: Cause | None
+    fault: Exception | None = None
+
+    @property
+    def invalid(self) -> bool:
+        return any(verdict == "invalid" for verdict, _ in self.judged.values())
+
+    @property
+    def server_failed(self) -> bool:
+        """Whether it says nothing about the point, because a server of the target failed."""
+        return bool(self.why and self.why.server and self.invalid and not self.hung and not self.fault)
 
 
 def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Result, dict[str, Judged]]:
     """Run all phases of a point once and store them; returns the result and phase -> verdict, reasons.
 
+    A failure of the target's server is tried again at once. Where the second try does not fail so, both are stored;
+    where it does, neither is: each run would store one more failure, until no try is left.
+
     `retried`: the try before this one was disturbed. Raises Unfit and target.Refused where the target cannot be worked
     in any more, on this node or another (nothing is stored then: it says nothing about the point), Replaced,
     StoreFailed, LeftBehind, and what Agent.call raises.
     """
+    tries = [_try(c, point, number, retried)]
+    if tries[0].server_failed:
+        c.before_again(point.id)
+        c.directory.remove(f"{FRESH}/{point.id}-r{number}")
+        tries.append(_try(c, point, number, retried))
+        if tries[1].server_failed and tries[1].why:
+            raise target_check.Unfit(
+                f"two tries in a row failed, the last one of {point.id}, and a new file can be written and read:"
+                f" {tries[1].why.text}; see whether all data servers of the target are up"
+            )
+    last = tries[-1]
+    try:
+        result = [c.store.commit(point.id, number, one.record, one.raw) for one in tries][-1]
+    except OSError as error:
+        raise StoreFailed(
+            f"the result of {point.id} cannot be stored: {error.strerror or error}; what was stored"
+            " before is on disk, and the next run goes on from there"
+        ) from None
+    if last.fault:
+        raise last.fault
+    if last.hung:
+        raise LeftBehind(
+            f"the target hangs: processes of {point.id} hang in it and cannot be killed (unless another user's)"
+        )
+    _tidy(c, point, result, last.invalid)
+    return result, last.judged
+
+
+def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
+    """Run all phases of a point once, and judge them. Raises as `measure` does."""
     started = datetime.now(UTC)
     runs: list[dict[str, Any]] = []
     raw: dict[str, bytes] = {}
@@ -105,12 +159,6 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
     if not hung and any(verdict == "invalid" for verdict, _ in judged.values()):
         # no result: after an unmount everything that is left would fail in no time, and count as done
         target_check.look(c.directory, c.commands.crew, data=not (why and why.full))
-        if why and why.server and c.server_failed:
-            raise target_check.Unfit(
-                f"two repetitions in a row failed, the last one of {point.id}, and a new file can be written and read:"
-                f" {why.text}; see whether all data servers of the target are up"
-            )
-    c.server_failed = bool(why and why.server)
     if program.replaced():
         raise Replaced(
             f"{program.path} was replaced while it was measured; the next run measures with what is there now"
@@ -137,21 +185,7 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
         "retry": retry,
         "retried": retried,
     }
-    try:
-        result = c.store.commit(point.id, number, record, raw)
-    except OSError as error:
-        raise StoreFailed(
-            f"the result of {point.id} cannot be stored: {error.strerror or error}; what was stored"
-            " before is on disk, and the next run goes on from there"
-        ) from None
-    if fault:
-        raise fault
-    if hung:
-        raise LeftBehind(
-            f"the target hangs: processes of {point.id} hang in it and cannot be killed (unless another user's)"
-        )
-    _tidy(c, point, result, any(verdict == "invalid" for verdict, _ in judged.values()))
-    return result, judged
+    return _Try(record, raw, judged, hung, why, fault)
 
 
 def _why(runs: Sequence[Mapping[str, Any]]) -> Cause | None:

@@ -431,6 +431,7 @@ class _Session:
             {"enforced": exclusion.enforced, "evidence": exclusion.evidence},
             pinned,
             self._keep_build(found, commands.mpiexec),
+            before_again=self._before_again,
         )
 
     def _keep_build(self, found: Mapping[str, Program], hydra: Mpiexec | None) -> str:
@@ -566,6 +567,12 @@ class _Session:
         self._note_spent()
         self._done[point] = self._store.results_of(point)  # a second try does not always count
         self._watcher.finished(result, judged, self._cost_s[point])
+
+    def _before_again(self, point: str) -> None:
+        """Stop before a repetition is tried again that the job, or limits.bytes_written, leaves no room for."""
+        self._watcher.say(f"a server of the target failed {point}, which is tried again at once")
+        self._job_lasts("second try", self._cost_s[point])
+        self._in_bytes(self._cost_bytes[point], "try")
 
     def _left(self) -> dict[str, list[int]]:
         found = progress.left(self._plan, self._done, self._store.missing(), self._here, self._only)
