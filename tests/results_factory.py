@@ -420,7 +420,7 @@ def _spoilt(row: Row, spoil: Spoil) -> Row | None:
     if row["verdict"] != "missing":
         return row
     if row["reasons"] == columns.NOT_YET:  # of a point that has other repetitions
-        return _missing(row) | {"repetition": row["repetition"]}
+        return _missing(row) | {"repetition": row["repetition"], "left": True}
     return _missing(row) if row["repetition"] == 1 else None
 
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
@@ -76,7 +77,9 @@ def test_what_is_opened(store: Store, capsys: Capture, options: list[str], opene
     assert cli.main(["rerun", *options]) == 0
     assert left(store) == ALL - opened
     assert len(list(store.path.glob("points/*/*.superseded.json"))) == len(opened)  # kept
-    assert capsys.readouterr().out.splitlines()[-1].startswith(f"{Path('results/quick')}: {len(opened)} repetition")
+    *_, said, refresh = capsys.readouterr().out.splitlines()
+    assert said.startswith(f"{Path('results/quick')}: {len(opened)} repetition")
+    assert refresh.startswith("`iosweep report quick` refreshes")
 
 
 @pytest.mark.parametrize(
@@ -96,6 +99,19 @@ def test_what_there_is_not(store: Store, capsys: Capture, where: str, said: str)
     assert cli.main(["rerun", "--where", where]) == 1
     assert said in capsys.readouterr().err
     assert left(store) == ALL
+
+
+def test_what_is_missing_is_opened_by_another_option(store: Store, capsys: Capture) -> None:
+    [point] = [point for point in store.results() if re.search(r"[-.](t1|1t)\b", point)]
+    for result in store.results_of(point).values():
+        store.supersede(result)
+    store.set_missing(point, {"tool": "fio"}, "fio is not on PATH")
+    table = parquet.read_table(store.path / "results.parquet")
+    rows = [row | ({"verdict": "missing"} if row["point"] == point else {}) for row in table.to_pylist()]
+    parquet.write_table(pa.Table.from_pylist(rows, table.schema), store.path / "results.parquet")
+    assert cli.main(["rerun", "--where", "threads_per_node=1"]) == 1
+    said = capsys.readouterr().err
+    assert "1 point that was chosen is missing: `iosweep rerun --campaign quick --missing` opens" in said
 
 
 def test_nothing_is_chosen(store: Store, capsys: Capture) -> None:

@@ -201,8 +201,10 @@ def test_why_an_allocation_could_not_go_on(campaign: Campaign) -> None:
     campaign.store.set_refusal("2-nodes", "another one")
     # the second repetition of the one that was measured, and the other point
     assert [r["reasons"] for r in campaign.table()] == ["", "the target is full", "the target is full"]
+    assert [r["left"] for r in campaign.table()] == [False, True, True]
     campaign.store.set_missing(second.id, {"tool": "fio"}, "fio is not on PATH")  # more exactly
     assert [r["reasons"] for r in campaign.table()] == ["", "the target is full", "fio is not on PATH"]
+    assert [r["left"] for r in campaign.table()] == [False, True, False]
     campaign.store.set_missing(second.id, None)
     campaign.store.set_refusal("1-node", None)
     assert [(r["point"], r["repetition"], r["reasons"]) for r in campaign.table()] == [

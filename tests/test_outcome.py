@@ -11,7 +11,8 @@ import orjson
 import pytest
 
 import results_factory
-from iosweep import cli, outcome, plan
+from iosweep import cli, merge, outcome, plan, watching
+from iosweep.report import headline
 from iosweep.store import Store
 from small import TEXT, make
 
@@ -107,12 +108,36 @@ def test_check_fails_for_what_is_left(place: Path, capsys: Capture) -> None:
     made = plan.from_document(next((results / "plans").iterdir()).read_bytes())
     store = Store(results)
     store.supersede(store.results_of(made.points[0].id)[1])
-    (results / "results.parquet").touch()
+    os.utime(results / "results.parquet", (0, 0))  # the tables do not know of it yet
     assert run("check", "quick") == 1
     assert ", 1 left\n" in capsys.readouterr().out
+    assert outcome.left(made, store) == 1
     # what lacks a tool is missing, and not left
     store.set_missing(made.points[0].id, {"tool": "fio"}, "fio is not on PATH")
     assert outcome.left(made, store) == 0
+
+
+def test_check_counts_what_is_left_as_the_headline_does(place: Path, capsys: Capture) -> None:
+    """What a job that was stopped did not measure is left, and the reason is shown."""
+    made, results = make(place, TEXT), place / "results" / "quick"
+    (results / "plans").mkdir(parents=True)
+    (results / "plans" / f"{made.digest}.json").write_bytes(made.document())
+    store = Store(results)
+    store.set_refusal(made.allocations[0].name, "its job was stopped by SIGTERM", stopped=True)
+    lacks = made.points[-1]
+    store.set_missing(lacks.id, {"tool": "fio"}, "fio is not on PATH")
+    merge.merge(made, results)
+    assert run("check", "quick") == 1
+    first, *others = capsys.readouterr().out.splitlines()
+    many, missing = sum(point.repetitions.min for point in made.points), lacks.repetitions.min
+    left = many - missing
+    assert first == (f"quick: {many} repetitions: 0 valid, 0 suspect, 0 invalid, {missing} missing, {left} left")
+    assert others[0].startswith(f"  {left} left: its job was stopped by SIGTERM (")
+    assert others[1] == f"  {missing} missing: fio is not on PATH ({lacks.id})"
+    assert f"{missing} missing and {left} left of {many} repetitions" in headline.closing(results, "quick")
+    assert outcome.left(made, store) == left
+    seen = watching.Campaign(results).look().allocations
+    assert [sum(a.repetitions_left for a in seen), sum(a.repetitions_missing for a in seen)] == [left, missing]
 
 
 def test_check_fails_where_the_tables_are_not_of_what_is_stored(place: Path, capsys: Capture) -> None:
@@ -120,7 +145,10 @@ def test_check_fails_where_the_tables_are_not_of_what_is_stored(place: Path, cap
     file = results / "results.parquet"
     os.utime(file, (0, 0))
     assert run("check", "quick") == 1
-    assert "  not checked: more was measured or planned since the tables were made" in capsys.readouterr().out
+    assert (
+        "  not checked: repetitions were opened again, measured or planned since the tables were made"
+        in capsys.readouterr().out
+    )
     file.touch()
     (results / "plans" / "0.json").write_text("{}")  # another configuration, of which there are no tables yet
     os.utime(results / "plans" / "0.json", (file.stat().st_mtime + 1,) * 2)
@@ -142,7 +170,7 @@ def test_check_without_tables_and_without_a_campaign(place: Path, capsys: Captur
 def test_a_repetition_that_is_missing_beside_others_fails(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = campaign(place, {})
     rows = [
-        {"point": "p", "phase": "x", "repetition": number, "verdict": verdict, "reasons": ""}
+        {"point": "p", "phase": "x", "repetition": number, "verdict": verdict, "reasons": "", "left": False}
         for number, verdict in ((1, "valid"), (2, "missing"))
     ]
     monkeypatch.setattr(outcome, "_rows", lambda *_: rows)

@@ -109,7 +109,7 @@ class Job:
         assert found == code, said
         (name,) = (allocation.name for allocation in self.made.plan.allocations)
         told = {"reason": said, "lasting": lasting, "after": after}
-        told |= {"nodes": list(nodes), "short_of_time": code == JOB_OVER}
+        told |= {"nodes": list(nodes), "short_of_time": code == JOB_OVER, "stopped": False}
         assert self.made.store.documents("refusals") == {name: told}
         assert not (self.made.results / "scratch").exists()
         if code == REFUSED:

@@ -67,19 +67,19 @@ class TestSummary:
         [none] = summarise([row(**stopped | {"repetition": None})])
         assert (none.verdict, none.used, none.lacking, none.state) == ("missing", 0, 0, "missing")
         assert words.incomplete(none) == ""
-        [left] = summarise([row(**stopped | {"repetition": None, "reasons": columns.NOT_YET})])
+        [left] = summarise([row(**stopped | {"repetition": None, "reasons": "its job was stopped", "left": True})])
         assert left.state == "left"
 
     def test_what_is_left_is_counted_in_repetitions(self) -> None:
         """29 measured of 89 are not 29 valid and 0 missing."""
-        later = {"verdict": "missing", "reasons": columns.NOT_YET, "ops_per_s": None}
+        later = {"verdict": "missing", "left": True, "reasons": columns.NOT_YET, "ops_per_s": None}
         rows = [row(point=str(i), repetition=1, phase=phase) for i in range(27) for phase in ("seq_write", "seq_read")]
         rows += [row(point=str(i), repetition=number, **later) for i in range(27) for number in (2, 3)]
         # one phase of a repetition is enough; points without a repetition count as many as were planned
         rows += [row(point="x", phase="seq_write", verdict="suspect", reasons="perhaps")]
         rows += [row(point="x", phase="seq_read", verdict="invalid", reasons="no")]
         rows += [row(point="x", repetition=2, verdict="suspect"), row(point="y", repetition=None, **later)]
-        rows.append(row(point="z", repetition=None, **later | {"reasons": "no fio"}))
+        rows.append(row(point="z", repetition=None, **later | {"left": False, "reasons": "no fio"}))
         sweeps = [{"points": ["y", "0"], "repetitions": {"min": 3}}, {"points": ["y", "z"], "repetitions": {"min": 6}}]
         found = repetitions(rows, sweeps)
         counts = count_repetitions(found)

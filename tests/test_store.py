@@ -320,14 +320,16 @@ def test_refusals(store: Store) -> None:
     store.set_refusal("2-nodes", "no nodes")
     store.set_refusal("1-node", "still no space", lasting=True, after="12")
     store.set_refusal("4-nodes", "no target", nodes=["n1"], short_of_time=True)
-    rest = {"lasting": False, "after": None, "nodes": [], "short_of_time": False}
+    store.set_refusal("8-nodes", "its job was stopped", stopped=True)
+    rest = {"lasting": False, "after": None, "nodes": [], "short_of_time": False, "stopped": False}
     assert store.documents("refusals") == {
         "1-node": rest | {"reason": "still no space", "lasting": True, "after": "12"},
         "2-nodes": rest | {"reason": "no nodes"},
         "4-nodes": rest | {"reason": "no target", "nodes": ["n1"], "short_of_time": True},
+        "8-nodes": rest | {"reason": "its job was stopped", "stopped": True},
     }
     store.set_refusal("1-node", None)
-    assert list(store.documents("refusals")) == ["2-nodes", "4-nodes"]
+    assert list(store.documents("refusals")) == ["2-nodes", "4-nodes", "8-nodes"]
 
 
 def test_one_runner_at_a_time(store: Store) -> None:

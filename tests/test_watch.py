@@ -325,6 +325,16 @@ def test_why_it_ended(made: Made) -> None:
     assert "refused: the target /mnt does not exist\\x1b[2J" in shown(made.look())
 
 
+@pytest.mark.parametrize("how", ["stopped", "short_of_time"])
+def test_a_job_that_was_stopped_was_not_refused(made: Made, how: str) -> None:
+    made.measure(made.plan.points[0])
+    made.store.set_refusal("1-node", "its job was stopped by SIGTERM", **{how: True})
+    assert made.look().allocations[0].state == "stopped"
+    text = shown(made.look())
+    assert "stopped: its job was stopped by SIGTERM" in text
+    assert "refused" not in text
+
+
 # --- who is at it
 
 

@@ -35,10 +35,12 @@ class Unknown(Exception):
 @dataclass(frozen=True)
 class Chosen:
     """Repetitions of one campaign: (point, repetition). `newer`: stored repetitions whose rows
-    in the tables are of an earlier try, or absent."""
+    in the tables are of an earlier try, or absent. `missing`: points that meet the conditions, and were not measured
+    because they lack something (a tool, nodes, time)."""
 
     repetitions: tuple[tuple[str, int], ...]
     newer: int = 0
+    missing: int = 0
 
 
 def choose(results: Path, verdicts: Sequence[str], conditions: Sequence[str]) -> Chosen:
@@ -49,11 +51,13 @@ def choose(results: Path, verdicts: Sequence[str], conditions: Sequence[str]) ->
     import pyarrow.parquet as parquet
 
     rows = parquet.ParquetFile(results / "results.parquet").read().to_pylist()
-    wanted = {(row["point"], row["repetition"]) for row in matching(rows, verdicts, conditions)}
+    meant = matching(rows, verdicts, conditions)
+    wanted = {(row["point"], row["repetition"]) for row in meant}
     archives = {(row["point"], row["repetition"]): row["raw_sha256"] for row in rows}
     stored = {(point, n): r for point, found in Store(results).results().items() for n, r in found.items()}
     current = {key for key, result in stored.items() if archives.get(key) == result.raw["sha256"]}
-    return Chosen(tuple(sorted(wanted & current)), len(stored.keys() - current))
+    lacking = Store(results).missing().keys() & {row["point"] for row in meant if row["verdict"] == "missing"}
+    return Chosen(tuple(sorted(wanted & current)), len(stored.keys() - current), len(lacking))
 
 
 def matching(rows: Sequence[Row], verdicts: Sequence[str], conditions: Sequence[str]) -> list[Row]:

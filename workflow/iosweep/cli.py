@@ -279,7 +279,8 @@ def _show(arguments: argparse.Namespace) -> int:
         printer.print(table)
         if outcome.stale(results):
             print(
-                f"more was measured since these tables were made; `iosweep report {arguments.campaign}` makes them anew"
+                "repetitions were opened again or measured since these tables were made;"
+                f" `iosweep report {arguments.campaign}` makes them anew"
             )
         if (results / "report.html").exists():
             printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
@@ -396,6 +397,9 @@ def _rerun(arguments: argparse.Namespace) -> int:
             for point in (found := store.missing()):
                 store.set_missing(point, None)
             print(f"{store.path}: {len(found)} points that were missing are left again")
+            if found and (store.path / "results.parquet").exists():
+                print(_refresh(arguments, store))
+    opened: dict[Path, Store] = {}
     for wanted in arguments.point:
         names = sorted({(str(s.path), p) for s in stores for p in s.results() if p == wanted})
         # up to a dot, or `qd1` would mean `qd16` as well
@@ -410,7 +414,20 @@ def _rerun(arguments: argparse.Namespace) -> int:
         for result in results.values():
             store.supersede(result)
         print(f"{names[0][1]}: {len(results)} superseded and kept; the next run of snakemake measures again")
+        opened[store.path] = store
+    for path, store in opened.items():
+        if (path / "results.parquet").exists():
+            print(_refresh(arguments, store))
     return status
+
+
+def _refresh(arguments: argparse.Namespace, store: Any) -> str:
+    return f"`iosweep report {_named(arguments, store)}` refreshes the tables and the report before that"
+
+
+def _named(arguments: argparse.Namespace, store: Any) -> str:
+    """The campaign as the user named it, or its own name where the user named none; for a shell."""
+    return shlex.quote(arguments.campaign or store.path.name)
 
 
 def _rerun_chosen(arguments: argparse.Namespace, store: Any, verdicts: list[str]) -> int:
@@ -437,10 +454,16 @@ def _rerun_chosen(arguments: argparse.Namespace, store: Any, verdicts: list[str]
         many = human_count(found.newer, "repetition")
         print(f"not looked at: {many} not in the tables yet; `iosweep report {store.path}` makes them anew")
     if not found.repetitions:
-        print(f"{store.path}: no stored repetition is chosen", file=sys.stderr)
+        hint = ""
+        if found.missing:
+            points = human_count(found.missing, "point that was chosen is", "points that were chosen are")
+            command = f"iosweep rerun --campaign {_named(arguments, store)} --missing"
+            hint = f"; {points} missing: `{command}` opens what is missing"
+        print(f"{store.path}: no stored repetition is chosen{hint}", file=sys.stderr)
         return 1
     many = human_count(len(found.repetitions), "repetition")
     print(f"{store.path}: {many} left again; the next run of snakemake measures them")
+    print(_refresh(arguments, store))
     return 0
 
 
@@ -579,7 +602,7 @@ def _measure(arguments: argparse.Namespace) -> int:
         )
         if arguments.scheduler:  # or nobody would say why the job ended
             with contextlib.suppress(OSError):
-                Store(results).set_refusal(arguments.allocation, f"its job was {said}")
+                Store(results).set_refusal(arguments.allocation, f"its job was {said}", stopped=True)
     except OSError as error:  # of the log, which is with the results
         said, code = runner.cannot_be_written(error), runner.STORE_FAILED
     else:

@@ -28,7 +28,7 @@ class Column:
 
 #: Between the reasons of a row; none contains it (what a tool says is changed where it does).
 REASONS = " | "
-#: The reason of a row whose repetition is still to be measured.
+#: The reason of a row whose repetition is still to be measured, where nothing stopped its allocation.
 NOT_YET = "not measured yet"
 #: Between a cause and each of its consequences, within one reason; evidence that contains it is changed.
 FOLLOWS = " → "
@@ -134,6 +134,11 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column("verdict", "string", "valid, suspect, invalid or missing."),
     Column("reasons", "string", "Why, joined by ' | '. Empty for valid."),
+    Column(
+        "left",
+        "bool",
+        "The next run measures it: true only where the verdict is missing and no tool, node or time limit prevents it.",
+    ),
     Column("checks_passed", "int", "Checks that passed."),
     Column("checks_failed", "int", "Checks that failed."),
     Column("checks_not_checked", "int", "Checks that could not be made (companion table `checks` says why)."),

@@ -51,7 +51,9 @@ def campaigns(found: Iterable[Path], as_json: bool) -> int:
             table.add_row(one.campaign, when, *counts, f"{one.left:,}", *texts)
         Printer().print(table)
         if any(one.stale for one in known):
-            print("* measured or planned since its tables were made; `iosweep report CAMPAIGN` makes them")
+            print(
+                "* opened again, measured or planned since its tables were made; `iosweep report CAMPAIGN` makes them"
+            )
     elif not unread:
         print("no campaigns here; snakemake measures one")
     for line in unread:

@@ -299,24 +299,28 @@ def _rows(plan: Plan, store: Store, memory: Mapping[str, int | None], where: _Wh
             found = [f for f in store.records_of(point.id) if f[0].repetition <= point.repetitions.max]
             measured_with = [_measured_with(f) for f in found]
             newest = max(measured_with, default=())[1:]
-            counted = []
-            for (result, record), own in zip(found, measured_with, strict=True):
-                here = (result.target["directory"], result.target["layout"]) == place
-                if here and own[1:] == newest:
-                    counted.append(result)
+            counted = {
+                result.repetition: result
+                for (result, _), own in zip(found, measured_with, strict=True)
+                if own[1:] == newest and (result.target["directory"], result.target["layout"]) == place
+            }
+            wanted = still_wanted(point, counted)
+            lacks = store.missing_of(point.id) if wanted else None
+            for result, record in found:
+                if result.repetition in counted:
                     where.add(point, record)
                     yield from _repetition(plan, point, result, record, store.raw(result), memory, base)
                 else:  # one mean over two builds or two file systems would be neither's
                     other = f"measured with another build of {point.tool}, on another target, or with another layout"
                     other += " or placement"
-                    yield from _missing(point, base | {"repetition": result.repetition}, other)
+                    left = result.repetition in wanted and not lacks
+                    yield from _missing(point, base | {"repetition": result.repetition}, other, left)
             there = {result.repetition for result, _ in found}
-            wanted = still_wanted(point, {result.repetition: result for result in counted})
             lacking = [number for number in wanted if number not in there]
             if lacking:
-                reason = store.missing_of(point.id) or refusals.get(allocation.name) or {"reason": NOT_YET}
+                reason = lacks or refusals.get(allocation.name) or {"reason": NOT_YET}
                 for number in lacking if found else [None]:
-                    yield from _missing(point, base | {"repetition": number}, reason["reason"])
+                    yield from _missing(point, base | {"repetition": number}, reason["reason"], not lacks)
 
 
 def _measured_with(found: tuple[Result, Mapping[str, Any]]) -> tuple[str, ...]:
@@ -327,12 +331,13 @@ def _measured_with(found: tuple[Result, Mapping[str, Any]]) -> tuple[str, ...]:
     return started, result.tool_sha256, target["directory"], volume(target), bound
 
 
-def _missing(point: Point, base: Row, reason: str) -> Iterator[tuple[Row, Findings]]:
-    """Rows of what has no figures."""
+def _missing(point: Point, base: Row, reason: str, left: bool) -> Iterator[tuple[Row, Findings]]:
+    """Rows of what has no figures. `left`: whether the next run measures it."""
     checks = {"checks_passed": 0, "checks_failed": 0, "checks_not_checked": 0}
     for phase in point.measured():
-        row = {"phase": phase.name, "kind": phase.kind, "metric": phase.metric, "verdict": "missing", "reasons": reason}
-        yield base | row | checks | _only_for(phase.name, point), []
+        row = {"phase": phase.name, "kind": phase.kind, "metric": phase.metric}
+        verdict_of = {"verdict": "missing", "reasons": reason, "left": left}
+        yield base | row | verdict_of | checks | _only_for(phase.name, point), []
 
 
 def _absolute(plan: Plan) -> str:
@@ -349,6 +354,7 @@ def _base(plan: Plan, point: Point, directory: str) -> Row:
         "nodes": point.nodes,
         "phase_time_s": point.phase_time_s,
         "target_directory": directory,
+        "left": False,
         **{name: value for name, value in options.items() if name in _NAMES},
     }
 
@@ -365,7 +371,7 @@ def _repetition(
     """The rows of a repetition, parsed and judged anew."""
     if archive is None:
         reason = f"the stored raw output is damaged; `iosweep rerun {point.id}` measures it again"
-        yield from _missing(point, base | {"repetition": result.repetition}, reason)
+        yield from _missing(point, base | {"repetition": result.repetition}, reason, left=not result.intact)
         return
     printed = _store.unpack(archive)
     tool = tools()[point.tool]

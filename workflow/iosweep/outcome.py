@@ -13,7 +13,7 @@ import orjson
 from iosweep import progress
 from iosweep.plan import Plan, from_document
 from iosweep.reasons import bare, rank
-from iosweep.report.summary import VERDICTS, Repetitions, count_repetitions, repetitions
+from iosweep.report.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
 from iosweep.store import Store
 from iosweep.units import human_count
 
@@ -27,8 +27,9 @@ _NAMED = 3
 class Outcome:
     """A campaign's repetitions. The verdict of one is the worst of its phases.
 
-    `verdicts`: verdict -> repetitions. `left`: repetitions that the next run measures. `reasons`: verdict -> (reason,
-    repetitions, their points). `stale`: whether something was stored or planned after the tables were made.
+    `verdicts`: verdict -> repetitions. `left`: repetitions that the next run measures, counted in the tables, or in the
+    store where the tables are absent or stale. `reasons`: verdict or `left` -> (reason, repetitions, their points).
+    `stale`: whether something was stored, opened again or planned after the tables were made.
     `measured`: when the last repetition was stored (seconds since the epoch).
     """
 
@@ -87,12 +88,13 @@ def sentence(outcome: Outcome) -> str:
 def lines(outcome: Outcome) -> list[str]:
     """The sentence, and what is behind it: each reason with its number of repetitions and some of their points."""
     found = [sentence(outcome)]
-    for verdict in reversed(VERDICTS[1:]):
+    for verdict in reversed(OUTCOMES[1:]):
         for reason, count, points in outcome.reasons.get(verdict, ()):
             more = f" and {len(points) - _NAMED:,} more" if len(points) > _NAMED else ""
             found.append(f"  {count:,} {verdict}: {reason} ({', '.join(points[:_NAMED])}{more})")
     if outcome.verdicts is None or outcome.stale:
-        why = "more was measured or planned since the tables were made" if outcome.stale else "there are no tables"
+        newer = "repetitions were opened again, measured or planned since the tables were made"
+        why = newer if outcome.stale else "there are no tables"
         found.append(f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them")
     if outcome.left:
         found.append("  left: the same snakemake command measures them")
@@ -130,13 +132,13 @@ def _rows(results: Path, *columns: str) -> list[dict[str, Any]]:
 
 
 def _with_tables(known: Outcome, results: Path, sweeps: Sequence[Mapping[str, Any]]) -> Outcome:
-    rows = _rows(results, "point", "phase", "repetition", "verdict", "reasons")
+    rows = _rows(results, "point", "phase", "repetition", "verdict", "reasons", "left")
     found = repetitions(rows, sweeps)
     counts = count_repetitions(found)
     given: dict[tuple[str, str], list[Repetitions]] = {}  # verdict and reason without its numbers
     texts: dict[tuple[str, str], str] = {}
     for one in found:
-        if one.outcome in VERDICTS[1:]:
+        if one.outcome in OUTCOMES[1:]:
             for reason in one.reasons or ("no reason given",):
                 given.setdefault((one.outcome, bare(reason)), []).append(one)
                 texts.setdefault((one.outcome, bare(reason)), reason)
@@ -146,4 +148,7 @@ def _with_tables(known: Outcome, results: Path, sweeps: Sequence[Mapping[str, An
         points = list(dict.fromkeys(one.point for one in given[kind]))
         reasons.setdefault(kind[0], []).append((texts[kind], many[kind], points))
     verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
-    return replace(known, verdicts=verdicts, reasons=reasons, stale=stale(results))
+    if stale(results):  # what is left, the store knows better
+        reasons.pop("left", None)
+        return replace(known, verdicts=verdicts, reasons=reasons, stale=True)
+    return replace(known, verdicts=verdicts, reasons=reasons, left=counts["left"])

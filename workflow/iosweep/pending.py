@@ -167,7 +167,7 @@ def _give_up(store: Store, watcher: Watch, job: Job, why: str) -> None:
     """End a job that cannot start. First the reason, for the report, and so that it is not tried again."""
     name = submission.allocation(job, watcher.campaign, watcher.directory)
     try:
-        store.set_refusal(str(name), f"job {job.id} was cancelled: {why}", lasting=True)
+        store.set_refusal(str(name), f"job {job.id} was cancelled: {why}", lasting=True, stopped=True)
         slurm.ask(["scancel", job.id])
     except (OSError, Unanswered) as error:
         say(f"job {job.id} for {why}; it could not be cancelled: {error}")

@@ -183,17 +183,19 @@ class Store:
         after: str | None = None,
         nodes: Sequence[str] = (),
         short_of_time: bool = False,
+        stopped: bool = False,
     ) -> None:
         """Record why an allocation could not go on, or (None) that it did.
 
         `lasting`: another job would not help. `after`: the Slurm job that must end first. `nodes`: those at fault.
-        `short_of_time`: its job was too short.
+        `short_of_time`: its job was too short. `stopped`: its job was ended by a signal, or canceled.
         """
         if reason is None:
             (self.path / "refusals" / f"{allocation}.json").unlink(missing_ok=True)
         else:
             said = {"reason": reason, "lasting": lasting, "after": after}
-            self.put("refusals", allocation, said | {"nodes": list(nodes), "short_of_time": short_of_time})
+            said |= {"nodes": list(nodes), "short_of_time": short_of_time, "stopped": stopped}
+            self.put("refusals", allocation, said)
 
     def supersede(self, result: Result) -> Path:
         """Open a repetition again; its result stays under another name."""

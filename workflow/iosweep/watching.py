@@ -39,8 +39,9 @@ _LOG = re.compile(r"-([0-9a-f]{12})-\d+\.log$")
 class Seen:
     """How far an allocation is. Times are in seconds since the epoch, None where they are not known.
 
-    `why`: what it waits for, why it was refused, or what it said last. `since`: when it began to measure, or to wait.
-    `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: from when it runs.
+    `why`: what it waits for, why it was refused or stopped, or what it said last. `since`: when it began to measure, or
+    to wait. `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: from when it
+    runs.
     """
 
     name: str
@@ -295,7 +296,8 @@ class Campaign:
         )
         last = max((self._ended[p] for p in ids if p in self._ended), default=None)
         jobs = self._queue.jobs_of(campaign, allocation, self._store.path)
-        refusal = refusals.get(allocation.name, {}).get("reason")
+        ended = refusals.get(allocation.name, {})
+        refusal = ended.get("reason")
         if jobs:
             seen = _with_job(seen, jobs[-1])
         elif holder and holder.alive and holder.allocation in (None, allocation.name):
@@ -303,7 +305,9 @@ class Campaign:
         elif not left:
             seen = replace(seen, state="done")
         elif refusal:
-            seen = replace(seen, state="refused", why=printable(str(refusal)))
+            # a job that began, and whose time or signal ended it, was not refused
+            stopped = ended.get("stopped") or ended.get("short_of_time")
+            seen = replace(seen, state="stopped" if stopped else "refused", why=printable(str(refusal)))
         elif holder and holder.alive is None and not self._told(holder):
             seen = replace(seen, state="unseen", why=holder.text)
         elif (said := _last_words(self._store.path, allocation)) is not None or last is not None:

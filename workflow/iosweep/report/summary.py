@@ -14,7 +14,6 @@ from functools import cache
 from statistics import fmean, median, stdev
 from typing import Any
 
-from iosweep.columns import NOT_YET
 from iosweep.report.data import Row
 
 #: From best to worst.
@@ -192,7 +191,7 @@ def repetitions(rows: Iterable[Row], sweeps: Iterable[Mapping[str, Any]]) -> lis
 
 def outcome(row: Row) -> str:
     """The outcome of a row: its verdict, or `left` where it is still to be measured. An unknown verdict is invalid."""
-    if row["verdict"] == "missing" and row["reasons"] == NOT_YET:
+    if row["verdict"] == "missing" and row["left"]:
         return "left"
     return worst([row["verdict"]])
 
