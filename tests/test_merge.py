@@ -474,7 +474,7 @@ def test_two_builds_or_targets_share_no_mean(campaign: Campaign, other: dict[str
     campaign.store.supersede(first)
     campaign.store.commit(first.point, 1, record | other | {"started": "2000-01-01"}, {})
     rows = [r for r in campaign.table() if r["repetition"] is not None]
-    assert [(r["repetition"], r["verdict"]) for r in rows] == [(1, "missing"), (2, "valid")]
+    assert [(r["repetition"], r["verdict"], r["left"]) for r in rows] == [(1, "missing", True), (2, "valid", False)]
     assert "another build of fio, on another target, or with another layout or placement" in rows[0]["reasons"]
 
 
