@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,18 +12,41 @@ _CHUNK = 1 << 18
 #: Digits, and the letters of hexadecimal numbers, are all 0. Of bytes: str.translate takes ten times as long.
 _NUMBERS = bytes.maketrans(b"123456789abcdef", b"0" * 15)
 
-#: What launchers and MPI libraries say of their own options and devices, in lower case.
-_NOTICES = (
-    "openfabrics", "open mpi", "mca_", "mca:", "mca parameter", "btl_openib", "help message", "libibverbs",
-    "librdmacm", "/dev/ipath", "psm can't open",
-)  # fmt: skip
-_LAUNCHERS = ("srun: error", "slurmstepd: error")
-_HEEDLESS = ("ignoring", "conflicting option")
+#: What a launcher puts before each line: `3: ` (srun -l) or `[1,3]<stderr>:` (mpirun --tag-output), in lower case.
+LABEL = r"(?:\d{1,9}: ?|\[\d{1,9},\d{1,9}\]<std(?:out|err)>: ?)?"
+#: Open MPI: host and process
+_PROCESS = r"(?:\[[\w.-]{1,255}:\d{1,9}\] (?:\[\[\d{1,9},\d{1,9}\],\d{1,9}\] )?)"
+#: What launchers and MPI libraries say of their own options and devices, in lower case, from the start of the line:
+#: a path or a host name inside another message cannot match.
+_NOTICE = re.compile(
+    LABEL + "(?:"
+    r"no openfabrics connection schemes reported\b"
+    r"|warning: there was an error initializing an openfabrics device\b"
+    r"|warning: it appears that your openfabrics subsystem is configured to\b"
+    r"|warning: no preset parameters were found for the device that open mpi\b"
+    r"|warning: open mpi will create a shared memory backing file\b"
+    r"|warning: linux kernel cma support was requested via the btl_"
+    r"|warning: a deprecated mca (?:variable|parameter)\b"
+    r"|the openfabrics \(openib\) btl failed to initialize\b"
+    r"|note: you can turn off this warning by setting the mca parameter\b"
+    rf"|{_PROCESS}\d{{1,9}} more process(?:es have| has) sent help message help-"
+    rf"|{_PROCESS}?set mca parameter \"\w+\" to 0 to see all help / error messages$"
+    rf"|{_PROCESS}?\w{{0,20}}mca_base_component_repository_open: unable to open "
+    rf"|{_PROCESS}?mca: base: components?_\w+: "
+    rf"|{_PROCESS}?error: [\w./-]+\.c:\d+ - mca_coll_\w+_comm_query\(\) [\w ]*init failed$"
+    r"|libibverbs: warning: "
+    r"|librdmacm: (?:warning: |fatal: (?:no rdma devices found|unable to get rdma device list))"
+    r"|(?:[\w.:-]{1,255} )?(?:psm )?can't open /dev/(?:ipath|hfi1)"
+    r"|[\w.:-]{1,255}(?: [\w.:-]{1,255})?: the /dev/(?:ipath|hfi1)\w* device failed to appear after [\d.]+ seconds"
+    r"|(?:srun|slurmstepd): error: ignoring "
+    r"|(?:srun|slurmstepd): error: [a-z_][a-z0-9_]*=.{0,200} invalid\. ignoring\.\.\.$"
+    ")"
+)
 #: How a launcher ends, in lower case.
 _ENDS = (
     "termination", "exited on signal", "noticed that process", "mpi_abort", "abort(", "aborted", "killed", "terminated",
     "segmentation fault", "bus error", "due to time limit", "oom-kill", "oom_kill", "oom kill", "out of memory",
-    "srun: error", "slurmstepd: error", "cancelled at",
+    "srun: error", "slurmstepd: error", "cancelled at", "process received signal",
 )  # fmt: skip
 
 
@@ -67,8 +91,11 @@ def has(low: str, words: Sequence[str]) -> bool:
 
 
 def notice(low: str) -> bool:
-    """Whether a lower-case line is of a launcher or an MPI library, on its own options and devices."""
-    return has(low, _NOTICES) or (has(low, _LAUNCHERS) and has(low, _HEEDLESS))
+    """Whether a lower-case line is of a launcher or an MPI library, on its own options and devices.
+
+    The signs of a bad run come first: a notice can quote a path or an error of the system.
+    """
+    return bool(_NOTICE.match(low.strip()))
 
 
 def about_the_end(line: str) -> bool:

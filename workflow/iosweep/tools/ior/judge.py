@@ -247,6 +247,8 @@ def _consistent(run: Run, result: Result) -> list[str]:
         if ops[1] < wanted[0] or ops[0] > wanted[1]:
             problems.append(f"{where}: operations/s x time is {ops[0]:.6g} to {ops[1]:.6g}, not {wanted[0]:.6g}")
     for name, part in (("open", result.open_s), ("transfer", result.io_s), ("close", result.close_s)):
+        if part < 0:
+            problems.append(f"{where}: its {name} takes negative time ({part:g} s)")
         if part > result.total_s + part.error + result.total_s.error + _SLACK:
             problems.append(f"{where}: its {name} takes longer ({part:g} s) than all of it ({result.total_s:g} s)")
     return problems

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from iosweep.tools import ProblemSeverity
-from iosweep.tools.loglines import has, notice
+from iosweep.tools.loglines import LABEL, has, notice
 
 #: A line that says anything contains one of these, in any case.
 WORDS = (
@@ -13,7 +13,7 @@ WORDS = (
     "more tasks", "too many", "returned eof", "bad termination", "segmentation", "no space left", "permission denied",
     "stale file", "quota exceeded", "read-only file", "not connected", "timed out", "noticed that process",
     "exited on signal", "mpi_abort", "abort(", "aborted", "killed", "terminated", "time limit", "oom", "out of memory",
-    "unrecognized parameter",
+    "unrecognized parameter", "received signal",
 )  # fmt: skip
 
 _HARMLESS = re.compile(
@@ -23,20 +23,22 @@ _HARMLESS = re.compile(
 )
 #: IOR does without the fsync that it was asked for
 _FSYNC_OFF = re.compile(r"fsync\(\) (?:only available in|not supported in) .{1,80}Using value of 0\b")
-_NOTES = (
-    "fsync() only available in", "fsync() not supported in",
-    "returned error during statfs", "returned error during statvfs",  # only the line "FS:" is about that
-    "could not read stonewall", "could not read back the stonewall", "cannot open hints file",
-)  # fmt: skip
+#: in lower case, from the start of the line: a path inside another message cannot match
+_NOTE = re.compile(
+    LABEL + r"(?:(?:ior )?warning: )?(?:fsync\(\) (?:only available|not supported) in "
+    r"|(?:\w+ )?returned error during statv?fs\b"  # only the line "FS:" is about that
+    r"|could not read (?:back the )?stonewall|cannot open hints file)"
+)
 _INVALID = (
     "incorrect data", "data check error", "could not create", "unable to create", "more tasks requested",
     "too many retries", "returned eof", "bad termination", "fatal error", "segmentation fault", "bus error",
     "no space left", "input/output error", "remote i/o error", "disk quota exceeded", "read-only file system",
     "endpoint is not connected", "permission denied", "exited on signal", "noticed that process", "mpi_abort", "abort(",
-    "aborted(", "srun: error", "slurmstepd: error", "due to time limit", "oom-kill", "oom_kill", "oom kill",
+    "aborted(", "process received signal", "due to time limit", "oom-kill", "oom_kill", "oom kill",
     "out of memory", "invalid argument", "invalid options", "unrecognized parameter", "stale file handle",
-    "connection timed out",
 )  # fmt: skip
+#: signs that notices of launchers and MPI libraries have, too
+_INVALID_UNLESS_NOTICE = ("srun: error", "slurmstepd: error", "connection timed out")
 _SUSPECT = ("partial read()", "partial write()", "inconsistent file size")
 #: behind WARNING
 _WARNED = ("fail", "could not", "cannot", "unable", "invalid", "overflow", "not supported", "error")
@@ -50,11 +52,13 @@ def judged(line: str) -> tuple[ProblemSeverity, str] | None:
     if _HARMLESS.match(line):
         return None
     low = line.lower()
-    if has(low, _NOTES) or notice(low):
-        return "note", ""
     if has(low, _INVALID) or _SHOUTED.search(line):
         return "invalid", ""
     if ") failed" in low.partition("fsync(")[2] or "fail" in low.partition("assert")[2]:
+        return "invalid", ""
+    if _NOTE.match(low.strip()) or notice(low):
+        return "note", ""
+    if has(low, _INVALID_UNLESS_NOTICE):
         return "invalid", ""
     if has(low, _SUSPECT) or has(low.partition("warning: ")[2], _WARNED):
         return "suspect", ""

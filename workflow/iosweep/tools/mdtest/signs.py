@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from iosweep.tools import ProblemSeverity
-from iosweep.tools.loglines import Said, has, notice
+from iosweep.tools.loglines import LABEL, Said, notice
 
 
 def _apart(first: str, second: str) -> str:
@@ -18,7 +18,7 @@ def _apart(first: str, second: str) -> str:
 _HARMLESS = re.compile(
     r"(?:ior )?WARNING: (?:Read bytes is 0"
     r"|unable to use realpath\(\)|unable to statv?fs\(\)"  # only the line "FS:" is about that
-    r"|.* backend is deprecated use |assuming POSIX-based backend for )"
+    r"|\S+ backend is deprecated use |assuming POSIX-based backend for )"
 )
 #: Open MPI frames its own messages by lines of dashes
 FRAME = re.compile(r"-{60,}")
@@ -27,13 +27,15 @@ WORDS = (
     "warning", "error", "fail", "invalid options", "could not create", "unable to", "partial ", "prematurely",
     "bad termination", "mpi_abort", "abort(", "assert", "killed", "exited on signal", "time limit", "cancelled at",
     "oom", "out of memory", "no space left", "quota exceeded", "stale file", "read-only file", "not connected",
-    "segmentation", "bus error",
+    "segmentation", "bus error", "received signal",
 )  # fmt: skip
-_NOTES = (
-    "could not read stonewall status file",
-    "returned error during statfs", "returned error during statvfs",  # only the line "FS:" is about that
-)  # fmt: skip
+#: in lower case, from the start of the line: a path inside another message cannot match
+_NOTE = re.compile(
+    LABEL + r"(?:(?:ior )?warning: )?(?:could not read stonewall status file"
+    r"|(?:\w+ )?returned error during statv?fs\b)"  # only the line "FS:" is about that
+)
 
+_ENDED = "processes ended before their time"
 _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("mdtest did not understand its options", re.compile(r"Error invalid argument|Invalid options|Error, argument")),
     (
@@ -54,11 +56,11 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("reads were not whole", re.compile(r"returned EOF prematurely")),
     ("mdtest failed", re.compile(r"^(?:ior )?ERROR:|: FAILED in ")),
     (
-        "processes ended before their time",
+        _ENDED,
         re.compile(
             r"BAD TERMINATION|MPI_Abort|MPI_ABORT|\bAbort\(|\bAssertion\b|\bassert \(|Segmentation fault|Bus error"
-            r"|Killed \(signal|exited on signal|DUE TO TIME LIMIT|CANCELLED AT|oom.kill|Out Of Memory"
-            "|" + _apart("srun: error: ", "task")
+            r"|Killed \(signal|exited on signal|[Pp]rocess received signal|DUE TO TIME LIMIT|CANCELLED AT|oom.kill"
+            "|Out Of Memory"
         ),
     ),
     (
@@ -69,6 +71,8 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
 )
+#: notices of srun name tasks, too
+_OF_SRUN = re.compile(_apart("srun: error: ", "task"))
 _PARTIAL = "reads or writes were not whole at first, and were gone on with"
 _WARNS = "mdtest warns"
 _SPEAKS = "the output speaks of errors"
@@ -82,11 +86,13 @@ def judged(line: str) -> tuple[ProblemSeverity, str] | None:
     if _HARMLESS.match(line):
         return None
     low = line.lower()
-    if has(low, _NOTES) or notice(low):
-        return "note", _BESIDE
     for meaning, pattern in _SIGNS:
         if pattern.search(line):
             return "invalid", meaning
+    if _NOTE.match(low.strip()) or notice(low):
+        return "note", _BESIDE
+    if _OF_SRUN.search(line):
+        return "invalid", _ENDED
     if "partial read()" in low or "partial write()" in low:
         return "suspect", _PARTIAL
     if _WARNING.match(line):
