@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,59 @@ def test_nothing_is_wrapped_or_padded_without_a_terminal(place: Path, capsys: Ca
     assert len(lines) == 5
     assert [line for line in lines if line != line.rstrip()] == []
     assert [line for line in lines if line.endswith(f"✕ invalid  {long}")]
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed goes to a terminal of 80 columns, as far as Rich knows."""
+    for name, value in {"FORCE_COLOR": "1", "COLUMNS": "80", "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+
+
+def printed(capsys: Capture) -> list[str]:
+    """The lines without colors."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().out).splitlines()
+
+
+LONG = "a reason of more than eighty characters, [which] a terminal of that width would have broken in two or three"
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_narrow_terminal_has_a_block_per_result(place: Path, capsys: Capture) -> None:
+    campaign(place, {("rand_read", 1): ("invalid", LONG)})
+    assert run("show", "quick", "--all") == 0
+    lines = printed(capsys)
+    assert max(map(len, lines)) <= 80
+    at = lines.index("  ✕ invalid  -")
+    assert lines[at - 1].endswith("  rand_read")
+    assert " ".join(" ".join(lines[at + 1 : at + 3]).split()) == LONG
+    assert sum(line.startswith("  ● valid  ") and "n = 2" in line for line in lines) == 3
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_narrow_terminal_has_a_block_per_campaign(place: Path, capsys: Capture) -> None:
+    name = "a-campaign-with-a-rather-long-name"
+    campaign(place, INVALID, name)
+    assert run("list") == 0
+    assert [line.split("  ")[0] if i == 0 else line for i, line in enumerate(printed(capsys))] == [
+        name,
+        "  2 valid, 0 suspect, 2 invalid, 0 missing, 0 left",
+        "  target   /scratch/me",
+        f"  results  results/{name}",
+    ]
+
+
+@pytest.mark.usefixtures("terminal")
+def test_no_word_is_broken_on_a_terminal(place: Path, capsys: Capture) -> None:
+    campaign(place, {("rand_read", 1): ("invalid", LONG)})
+    assert run("check", "quick") == 1
+    lines = printed(capsys)
+    assert max(map(len, lines)) <= 80
+    assert LONG in " ".join(" ".join(lines).split())
+    assert run("show", "quick") == 0
+    lines = printed(capsys)
+    assert max(map(len, lines)) <= 80
+    assert "`iosweep check quick` lists the reasons and exits with 1" in " ".join(" ".join(lines[-2:]).split())
 
 
 def test_show_as_csv_and_json_agree(place: Path, capsys: Capture) -> None:

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from iosweep import exclusive, target
 from iosweep.agent import Agent, TargetError, TargetHangs
+from iosweep.plain import prose
 from iosweep.store import Held, Store
 from iosweep.target import Refused
 from iosweep.units import human_count, human_duration, human_size, printable
@@ -57,12 +58,12 @@ class _Place:
 def show(results: Path) -> int:
     """Print what `remove` would remove, and whose it is. Returns the exit code."""
     with _exit_code() as code, _found(results) as place:
-        print(f"{printable(place.directory)} ({place.whose})")
+        prose(f"{printable(place.directory)} ({place.whose})")
         for name in place.agent.call("parts", place.directory):
             size = place.agent.call("usage", place.directory, name)
             what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
-            print(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
-        print("nothing was removed; with --yes all of it is")
+            prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
+        prose("nothing was removed; with --yes all of it is")
     return code[0]
 
 
@@ -88,7 +89,7 @@ def _remove(place: _Place, end: float | None, workers: int, console: Console) ->
             told = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"
             status.update(f"removing: {told}")
             more = answer["left"] and (end is None or time.monotonic() < end)
-    print(
+    prose(
         f"{printable(place.directory)}: removed {told} and"
         f" {human_count(gone['directories'], 'directory', 'directories')} in {human_duration(time.monotonic() - began)}"
     )
@@ -106,7 +107,7 @@ def _exit_code() -> Iterator[list[int]]:
     try:
         yield code
     except _Done as done:
-        print(done, file=sys.stderr if done.code else sys.stdout)
+        prose(str(done), sys.stderr if done.code else sys.stdout)
         code[0] = done.code
 
 
@@ -154,7 +155,7 @@ def _undisturbed(place: _Place, results: Path) -> Iterator[None]:
             try:
                 held.enter_context(exclusive.hold(place.lock, place.file_system, owner))
             except exclusive.Unusable as error:  # the campaign may be long over, and its lock's directory gone
-                print(printable(f"note: no lock keeps measurements off: {error}"), file=sys.stderr)
+                prose(printable(f"note: no lock keeps measurements off: {error}"), sys.stderr)
         except Held as error:
             raise _Done(WRONG, f"{results} is being measured by {error}; wait for it, or stop it") from None
         except OSError as error:

@@ -268,7 +268,7 @@ def _show(arguments: argparse.Namespace) -> int:
     form = next((name for name in ("all", "json", "csv") if getattr(arguments, name)), None)
     with working(f"reading {results} ..."):
         from iosweep import listing, outcome
-        from iosweep.plain import Printer
+        from iosweep.plain import Printer, prose
         from iosweep.report import headline
 
         table = "" if form else headline.table(results)
@@ -278,14 +278,14 @@ def _show(arguments: argparse.Namespace) -> int:
         printer = Printer()
         printer.print(table)
         if outcome.stale(results):
-            print(
+            prose(
                 "repetitions were opened again or measured since these tables were made;"
                 f" `iosweep report {arguments.campaign}` makes them anew"
             )
         if (results / "report.html").exists():
             printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
         if last := headline.closing(results, arguments.campaign):
-            print(last)
+            prose(last)
     if not arguments.strict:
         return 0
     found = outcome.of(results)

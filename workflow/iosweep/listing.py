@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from rich.markup import escape
 from rich.table import Table
 
 from iosweep import outcome
-from iosweep.plain import Printer
+from iosweep.plain import Printer, prose
 from iosweep.report import words
 from iosweep.report.data import Campaign, load
 from iosweep.report.summary import FIGURES, PARAMETERS, VERDICTS, Result, Statistics, count_results, summarise
@@ -22,6 +23,10 @@ from iosweep.units import printable
 
 #: Figures whose spread over the repetitions is in `show --csv`.
 _WITH_SPREAD = ("bandwidth_bytes_per_s", "ops_per_s")
+#: The counts of a campaign in `list`.
+_COUNTS = (*VERDICTS, "left")
+#: The narrowest that a column of reasons is made, in characters.
+_REASON_WIDTH = 40
 #: What reading a plan or a table raises when it is not one of ours.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError)
 
@@ -38,26 +43,15 @@ def campaigns(found: Iterable[Path], as_json: bool) -> int:
     if as_json:
         print(orjson.dumps([_campaign(one) for one in known], option=orjson.OPT_INDENT_2).decode())
     elif known:
-        table = Table(*("campaign", "measured"), box=None, pad_edge=False, header_style="bold")
-        for name in (*VERDICTS, "left"):
-            table.add_column(name, justify="right")
-        for name in ("target", "results"):
-            table.add_column(name, overflow="fold")
-        for one in known:
-            counts = [f"{one.verdicts[v]:,}" if one.verdicts else "-" for v in VERDICTS]
-            mark = "*" if one.stale else ""
-            when = f"{datetime.fromtimestamp(one.measured):%F %H:%M}{mark}" if one.measured else "-"
-            texts = [printable(text) for text in (one.target, str(one.results))]
-            table.add_row(one.campaign, when, *counts, f"{one.left:,}", *texts)
-        Printer().print(table)
+        _list([_cells(one) for one in known])
         if any(one.stale for one in known):
-            print(
+            prose(
                 "* opened again, measured or planned since its tables were made; `iosweep report CAMPAIGN` makes them"
             )
     elif not unread:
         print("no campaigns here; snakemake measures one")
     for line in unread:
-        print(line, file=sys.stderr)
+        prose(line, sys.stderr)
     return int(bool(unread))
 
 
@@ -66,10 +60,10 @@ def check(results: Path, suspect: bool) -> int:
     try:
         found = outcome.of(results)
     except _UNREADABLE as error:
-        print(f"{results}: its plan or tables cannot be read: {error}", file=sys.stderr)
+        prose(f"{results}: its plan or tables cannot be read: {error}", sys.stderr)
         return 1
     for line in outcome.lines(found):
-        print(line)
+        prose(line)
     return int(found.fails(suspect))
 
 
@@ -100,22 +94,56 @@ def _campaign(one: outcome.Outcome) -> dict[str, Any]:
     }
 
 
-def _table(found: Sequence[Result]) -> None:
+def _cells(one: outcome.Outcome) -> list[str]:
+    """Campaign, when it was measured, _COUNTS, target, results directory."""
+    counts = [f"{one.verdicts[v]:,}" if one.verdicts else "-" for v in VERDICTS]
+    mark = "*" if one.stale else ""
+    when = f"{datetime.fromtimestamp(one.measured):%F %H:%M}{mark}" if one.measured else "-"
+    return [one.campaign, when, *counts, f"{one.left:,}", printable(one.target), printable(str(one.results))]
+
+
+def _list(rows: Sequence[Sequence[str]]) -> None:
+    """Print campaigns as a table; on a terminal that is narrower than it, each as a block."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("point", no_wrap=True)
-    table.add_column("phase", no_wrap=True)
-    table.add_column("figure", justify="right", no_wrap=True)
-    for name in ("spread", "verdict", "reason"):
-        table.add_column(name)
+    for name in ("campaign", "measured", *_COUNTS, "target", "results"):
+        table.add_column(name, justify="right" if name in _COUNTS else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    printer = Printer()
+    if printer.excess(table) <= 0:
+        printer.print(table)
+        return
+    for campaign, when, *counts, target, results in rows:
+        prose(f"{campaign}  {when}")
+        prose("  " + ", ".join(f"{count} {name}" for name, count in zip(_COUNTS, counts, strict=True)))
+        prose(f"  target   {target}")
+        prose(f"  results  {results}")
+
+
+def _table(found: Sequence[Result]) -> None:
+    """Print results as a table; on a terminal that leaves too little for its reasons, each as a block."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("point", "phase", "figure", "spread", "verdict"):
+        table.add_column(name, justify="right" if name == "figure" else "left", no_wrap=True)
+    table.add_column("reason")
+    rows = []
     for result in found:
         headline, units = result.headline, words.units_of(result.metric, result.kind)
         figure = words.quantity(headline.mean, units) if headline else "-"
         verdict = f"{words.VERDICT_SYMBOLS[result.verdict]} {result.verdict}"
         reasons = printable("; ".join(result.reasons))
-        table.add_row(
-            result.point, result.phase, figure, words.spread(headline, units) if headline else "", verdict, reasons
-        )
-    Printer().print(table)
+        spread = words.spread(headline, units) if headline else ""
+        rows.append((result.point, result.phase, figure, spread, verdict, reasons))
+        table.add_row(*map(escape, rows[-1]))
+    printer = Printer()
+    if printer.excess(table) <= max(0, max((len(row[-1]) for row in rows), default=0) - _REASON_WIDTH):
+        printer.print(table)
+        return
+    for point, phase, figure, spread, verdict, reasons in rows:
+        prose(f"{point}  {phase}")
+        prose("  " + "  ".join(filter(None, (verdict, figure, spread))))
+        if reasons:
+            prose(f"    {reasons}")
 
 
 def _document(campaign: Campaign, found: Sequence[Result], results: Path) -> dict[str, Any]:

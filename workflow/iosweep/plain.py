@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+import textwrap
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
 #: Wider than any line, so that nothing is wrapped.
 _UNLIMITED = 10_000
+
+
+def prose(text: str, file: TextIO | None = None) -> None:
+    """Print lines of text to `file` (None: stdout). On a terminal they are wrapped at blanks, never within a word."""
+    console = Console(file=file or sys.stdout)
+    for line in text.split("\n"):
+        if console.is_terminal:
+            indent = " " * (len(line) - len(line.lstrip()) + 2)
+            line = textwrap.fill(
+                line, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            )
+        print(line, file=file)
 
 
 class Printer:
@@ -20,6 +35,11 @@ class Printer:
         self._console = Console()
         if not self._console.is_terminal:
             self._console = Console(width=_UNLIMITED, highlight=False)
+
+    def excess(self, table: Table) -> int:
+        """The number of characters by which a table is wider than the terminal; 0 or less where it fits."""
+        whole = self._console.options.update(width=_UNLIMITED)
+        return self._console.measure(table, options=whole).maximum - self._console.width
 
     def print(self, *parts: RenderableType, highlight: bool = False, soft_wrap: bool = False) -> None:
         """One line or table after the other."""

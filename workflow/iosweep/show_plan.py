@@ -16,7 +16,7 @@ from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.config import Config
 from iosweep.launch import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.models import unknown
-from iosweep.plain import Printer
+from iosweep.plain import Printer, prose
 from iosweep.programs import sha256
 from iosweep.repetition import tool_commands
 from iosweep.report import node_check
@@ -140,11 +140,11 @@ def table(made: plan.Plan, place: Where, from_spack: Collection[str] | None = No
         f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
     )
     for sentence in [*_trimmed(made, cost), *_missing(made, place, from_spack), *_checked(made)]:
-        print(sentence)
+        prose(sentence)
     if not look:
         return 0
     fits, said = room_for(made, cost)
-    print(f"space on the target: {said}" if fits is not False else said, file=sys.stderr if fits is False else None)
+    prose(f"space on the target: {said}" if fits is not False else said, sys.stderr if fits is False else None)
     return int(fits is False)
 
 
