@@ -125,7 +125,7 @@ def write_owner(directory: Path, **change: Any) -> Path:
         ("tmpfs", "tmpfs", "tmpfs tmpfs 0a"),
         ("overlay", "overlay", "overlay overlay 0a"),
         ("none", "tmpfs", "tmpfs none 0a"),
-        ("beegfs_nodev", "beegfs", "beegfs beegfs_nodev"),
+        ("beegfs_nodev", "beegfs", "beegfs beegfs_nodev 0a"),
     ],
 )
 def test_identity(source: str, fstype: str, expected: str) -> None:

@@ -112,10 +112,11 @@ def test_what_is_stale_is_measured_again(plan: Plan, change: dict[str, Any], her
 @pytest.mark.parametrize(
     ("now", "again"),
     [
-        ({"fstype": "fuse.glusterfs", "source": "s2:/dfs"}, False),
+        ({"fstype": "fuse.glusterfs", "source": "s1:/dfs"}, False),
+        ({"fstype": "fuse.glusterfs", "source": "s2:/dfs"}, True),  # it may be another cluster's
         ({"fstype": "fuse.glusterfs", "source": "s1:/other"}, True),
         ({"fstype": "nfs4", "source": "s1:/dfs"}, True),
-        ({"fstype": "nfs4", "source": "x:/dfs", "volume": "fuse.glusterfs /dfs"}, False),  # the marker proved it
+        ({"fstype": "nfs4", "source": "x:/dfs", "volume": "fuse.glusterfs s1:/dfs"}, False),  # the marker proved it
     ],
 )
 def test_a_volume_by_another_of_its_servers(plan: Plan, now: dict[str, str], again: bool) -> None:

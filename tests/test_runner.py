@@ -351,6 +351,8 @@ def measured(allocation: Allocation, source: Path, kind: str = "glusterfs") -> t
 def test_a_volume_by_another_of_its_servers(elsewhere: Allocation) -> None:
     """Results of before count, and where the target is another one it is printed what does not."""
     servers = elsewhere.place
+    elsewhere.keep = "all"  # the marker stays
+    elsewhere.configure(SWEEP | {"phases": ["seq_write"]})
     assert measured(elsewhere, servers / "s1:/dfs")[0] == 2
     (servers / "s1:").rename(servers / "s2:")
     longer = SWEEP | {"phases": ["seq_write"], "axes": {"threads_per_node": [1, 2, 3]}}
@@ -364,6 +366,15 @@ def test_a_volume_by_another_of_its_servers(elsewhere: Allocation) -> None:
         f" {servers}/s1:/dfs (fuse.glusterfs), 1 result of {elsewhere.target} on {servers}/s2:/dfs (fuse.glusterfs);"
         f" the target is {elsewhere.target} on {servers}/s2:/other (fuse.glusterfs) now"
     ) in " ".join(said.split())
+
+
+def test_a_volume_of_another_cluster_by_the_same_name(elsewhere: Allocation) -> None:
+    """Without the marker, and without a common server, the name does not make results of before count."""
+    assert measured(elsewhere, elsewhere.place / "s1:/dfs")[0] == 2
+    elsewhere.configure(SWEEP | {"phases": ["seq_write"], "repetitions": 2})
+    found, said = measured(elsewhere, elsewhere.place / "s9:/dfs")
+    assert found == 2 + 4
+    assert f"another one: 2 results of {elsewhere.target} on {elsewhere.place}/s1:/dfs" in " ".join(said.split())
 
 
 def test_the_marker_proves_that_it_is_the_same_file_system(elsewhere: Allocation) -> None:

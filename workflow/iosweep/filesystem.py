@@ -1,7 +1,8 @@
-"""Which file system a mount is of, without what differs from node to node. Pure.
+"""Which file system a mount is of. Pure.
 
 One file system may be mounted by the name of any of its servers: GlusterFS as `s1:/dfs` on one node and `s2:/dfs` on
-another, WEKA by any backend, CephFS by any monitor, Lustre by any NID of its MGS.
+another, WEKA by any backend, CephFS by any monitor, Lustre by any NID of its MGS. And two clusters may have volumes of
+the same name: without the servers a name only means that it may be one.
 """
 
 from __future__ import annotations
@@ -16,15 +17,28 @@ _NETWORK = re.compile(
 )
 
 
+#: Names by which every machine means itself: two of them are not one server.
+_SELF = re.compile(r"localhost([.].*)?|127[.][0-9.]*|0@lo|\[?::1\]?|")
+
+
 def volume(facts: Mapping[str, Any]) -> str:
-    """The file system's type and name, the same on all nodes: `fuse.glusterfs /dfs`.
+    """The file system's type and source, which results are stored with: `fuse.glusterfs s1:/dfs`.
 
     `facts`: source and fstype, and fsid if it is known, as target.identify has them. `volume` among them, the name that
-    was stored when the nodes proved it, goes before. The server stays where another server is another file system
-    (NFS, SMB, MooseFS).
+    was stored when it was proven (known_as), goes before. The servers stay: another cluster may have a volume of the
+    same name.
     """
     if stored := facts.get("volume"):
         return str(stored)
+    kind, source = str(facts.get("fstype")), str(facts.get("source"))
+    fsid = str(facts.get("fsid", ""))
+    # the cluster's own name, which needs no server: its fsid, or what is between user and path
+    cluster = kind == "ceph" and (fsid.strip("0") or "=" in source)
+    return f"{kind} {_name(kind, source, fsid) if cluster else source}"
+
+
+def _serverless(facts: Mapping[str, Any]) -> str:
+    """Type and name without servers: `fuse.glusterfs /dfs`. Where these are equal, two mounts may be of one volume."""
     kind, source = str(facts.get("fstype")), str(facts.get("source"))
     return f"{kind} {_name(kind, source, str(facts.get('fsid', '')))}"
 
@@ -48,11 +62,22 @@ def _name(kind: str, source: str, fsid: str) -> str:
 
 
 def identity(facts: Mapping[str, Any]) -> str:
-    """As `volume`, with the fsid of what has no name of its own on this machine: tmpfs, overlay."""
-    named = volume({"source": facts["source"], "fstype": facts["fstype"], "fsid": facts["fsid"]})
-    if _NETWORK.fullmatch(facts["fstype"]) or re.search("[/:]", facts["source"]):
+    """What the lock goes by: type and name without servers and without the directory below the volume's root that is
+    mounted, and the fsid of what has no name of its own: tmpfs, overlay, BeeGFS.
+
+    Two clusters may have a volume of the same name: one lock too many is better than two campaigns at once.
+    """
+    kind, source, fsid = facts["fstype"], facts["source"], facts["fsid"]
+    named = _serverless({"source": source, "fstype": kind, "fsid": fsid})
+    if kind in ("lustre", "fuse.glusterfs", "glusterfs"):
+        return re.sub(r"^(\S+ /[^/]*)/.*", r"\1", named, flags=re.DOTALL)
+    if kind == "ceph":
+        return re.sub(r"([ =:]/).*", r"\1", named, count=1, flags=re.DOTALL)
+    if kind == "beegfs":  # the source is beegfs_nodev for each of them
+        return f"{named} {fsid}" if fsid.strip("0") else named
+    if _NETWORK.fullmatch(kind) or re.search("[/:]", source):
         return named
-    return f"{named} {facts['fsid']}"
+    return f"{named} {fsid}"
 
 
 def may_be_one(here: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
@@ -62,17 +87,55 @@ def may_be_one(here: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
     """
     if here["fstype"] == there["fstype"] and here["fstype"].startswith("nfs"):
         return _export(here["source"]) == _export(there["source"])
-    return volume(here) == volume(there)
+    return _serverless(here) == _serverless(there)
 
 
 def _export(source: str) -> str:
-    return source.partition(":")[2] if ":/" in source else source
+    return source.rpartition(":/")[2]  # an IPv6 address has colons of its own
 
 
-def known_as(facts: Mapping[str, Any], names: Collection[str], proven: bool) -> str:
+def known_as(facts: Mapping[str, Any], names: Collection[str], marked: bool) -> str:
     """The name that results of this file system are stored with: the first of `names` if it is that one, else its own.
 
-    `names`: volumes that nodes saw the campaign's marker on, the first one first. `proven`: the marker is there now.
+    `names`: volumes that nodes saw the campaign's marker on, the first one first. `marked`: the marker is there now,
+    which proves it only where one file system may have several names: a disk's copy has the marker, too.
     """
     now = volume(facts)
-    return next(iter(names)) if names and (proven or now in names) else now
+    proven = marked and several_names(facts)
+    return next(iter(names)) if names and (proven or any(_same(facts, now, name) for name in names)) else now
+
+
+def several_names(facts: Mapping[str, Any]) -> bool:
+    """Whether a file system of this type may be mounted by several names."""
+    kind, source = str(facts.get("fstype")), str(facts.get("source"))
+    return bool(_NETWORK.fullmatch(kind)) and not (kind.startswith("fuse") and source.startswith("/dev/"))
+
+
+def _same(facts: Mapping[str, Any], now: str, name: str) -> bool:
+    """Whether `name`, which volume has returned, is this file system's: by the same source, or by a common server.
+
+    The fsid proves nothing here but of CephFS, whose name has it: Lustre makes it of the volume's name.
+    """
+    if now == name:
+        return True
+    kind, _, source = name.partition(" ")
+    then = {"fstype": kind, "source": source}
+    if _serverless({"fstype": facts["fstype"], "source": facts["source"]}) != _serverless(then):
+        return False
+    return bool(_servers(kind, source) & _servers(kind, str(facts["source"])))
+
+
+def _servers(kind: str, source: str) -> set[str]:
+    """Servers that a source names, of file systems that may be mounted by any of them."""
+    found: list[str] = []
+    if kind in ("fuse.glusterfs", "glusterfs"):
+        found = source.rpartition(":")[0].split(",")
+    elif kind in ("wekafs", "pvfs2"):
+        found = source.rpartition("/")[0].split(",")
+    elif kind == "ceph" and "=" not in source:
+        found = source.rpartition(":/")[0].split(",")
+    elif kind == "lustre":
+        for part in source.rpartition(":/")[0].split(","):
+            # failover nodes are divided by colons, which an IPv6 address has, too
+            found += [n.removeprefix(":") for n in re.findall("[^@]+@[a-z0-9]+", part)] or part.split(":")
+    return {server for server in found if not _SELF.fullmatch(server)}
