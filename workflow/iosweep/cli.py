@@ -11,7 +11,8 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -392,14 +393,7 @@ def _rerun(arguments: argparse.Namespace) -> int:
         return _no_campaign(arguments.campaign)
     if chooses:
         return max((_rerun_chosen(arguments, store, verdicts) for store in stores), default=1)
-    if arguments.missing:
-        for store in stores:
-            for point in (found := store.missing()):
-                store.set_missing(point, None)
-            print(f"{store.path}: {len(found)} points that were missing are left again")
-            if found and (store.path / "results.parquet").exists():
-                print(_refresh(arguments, store))
-    opened: dict[Path, Store] = {}
+    opened: dict[Path, list[str]] = {}
     for wanted in arguments.point:
         names = sorted({(str(s.path), p) for s in stores for p in s.results() if p == wanted})
         # up to a dot, or `qd1` would mean `qd16` as well
@@ -409,13 +403,24 @@ def _rerun(arguments: argparse.Namespace) -> int:
             print(f"{wanted}: {f'is not one point: {many}' if names else 'has no result'}", file=sys.stderr)
             status = 1
             continue
-        store = Store(Path(names[0][0]))
-        results = store.results_of(names[0][1])
-        for result in results.values():
-            store.supersede(result)
-        print(f"{names[0][1]}: {len(results)} superseded and kept; the next run of snakemake measures again")
-        opened[store.path] = store
-    for path, store in opened.items():
+        opened.setdefault(Path(names[0][0]), []).append(names[0][1])
+    for path, points in opened.items():
+        if _no_time(Store(path), {point: len(Store(path).results_of(point)) for point in points}):
+            return 1
+    if arguments.missing:
+        for store in stores:
+            for point in (found := store.missing()):
+                store.set_missing(point, None)
+            print(f"{store.path}: {len(found)} points that were missing are left again")
+            if found and (store.path / "results.parquet").exists():
+                print(_refresh(arguments, store))
+    for path, points in opened.items():
+        store = Store(path)
+        for point in dict.fromkeys(points):
+            results = store.results_of(point)
+            for result in results.values():
+                store.supersede(result)
+            print(f"{point}: {len(results)} superseded and kept; the next run of snakemake measures again")
         if (path / "results.parquet").exists():
             print(_refresh(arguments, store))
     return status
@@ -428,6 +433,15 @@ def _refresh(arguments: argparse.Namespace, store: Any) -> str:
 def _named(arguments: argparse.Namespace, store: Any) -> str:
     """The campaign as the user named it, or its own name where the user named none; for a shell."""
     return shlex.quote(arguments.campaign or store.path.name)
+
+
+def _no_time(store: Any, chosen: Mapping[str, int]) -> bool:
+    """Whether limits.time is spent for repetitions that are to be opened again; prints what to change."""
+    from iosweep import reopening
+
+    if why := reopening.out_of_time(store, chosen):
+        print(f"{store.path}: {why}", file=sys.stderr)
+    return bool(why)
 
 
 def _rerun_chosen(arguments: argparse.Namespace, store: Any, verdicts: list[str]) -> int:
@@ -443,6 +457,8 @@ def _rerun_chosen(arguments: argparse.Namespace, store: Any, verdicts: list[str]
         return 1
     except OSError:
         print(f"{store.path} has no tables yet; `iosweep report {store.path}` makes them", file=sys.stderr)
+        return 1
+    if found.repetitions and _no_time(store, Counter(point for point, _ in found.repetitions)):
         return 1
     for point in dict.fromkeys(point for point, _ in found.repetitions):
         numbers = [number for id, number in found.repetitions if id == point]
