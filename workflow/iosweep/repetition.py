@@ -58,6 +58,7 @@ class Context:
     pinning: pinning.Pinning
     build: str  # key of the build document of the programs (builds.py)
     written_bytes: int = 0  # by repetitions so far, data sets excluded
+    in_flight_bytes: int = 0  # what the step in flight writes by the forecast; stays where it does not end
     before_again: Callable[[str], None] = lambda _: None  # raises where no time or bytes are left to try a point again
 
 
@@ -151,7 +152,7 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
             headline = parsed.figures.get(phase.metric) if judged[phase.name][0] != "invalid" else None
             said, reasons = judged[phase.name]  # for who looks on meanwhile; merge judges anew
             runs.append({"phase": phase.name} | run | {"headline": headline, "verdict": said, "reasons": reasons})
-        c.written_bytes += _written(c, point, step, run, written)
+        c.written_bytes, c.in_flight_bytes = c.written_bytes + _written(c, point, step, run, written), 0
         if run.get("left_behind"):  # whatever comes next would hang as well
             break
     hung = any(run.get("left_behind") for run in runs)
@@ -246,6 +247,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         run["settled_s"] = c.directory.settle()
         run["started"] = datetime.now(UTC).isoformat()
         grace_s = c.plan.limits["grace"]
+        c.in_flight_bytes = step_cost(point, step, c.plan.target["node_bandwidth"]).bytes_written
         timeout_s = _timeout(step, tool.work(step), point, grace_s)
         if tool.client_server and tool.client_server.asked_for(step):
             done, streams = c.commands.serve(

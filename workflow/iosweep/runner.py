@@ -550,6 +550,8 @@ class _Session:
                 self._context, self._points[point], number, self._disturbed(point, number)
             )
         except (LeftBehind, TargetHangs):
+            with contextlib.suppress(OSError):
+                self._note_spent()
             raise
         except BaseException:  # a signal, too: nothing of a repetition that did not end stays on the target
             self._agent.hurry()
@@ -589,7 +591,8 @@ class _Session:
 
     def _wrote(self) -> int:
         """Bytes that the campaign has written to the target, in all its runs."""
-        return self._wrote_before + self._context.sets.prepared_bytes + self._context.written_bytes
+        measured = self._context.written_bytes + self._context.in_flight_bytes
+        return self._wrote_before + self._context.sets.prepared_bytes + measured
 
     def _spent_s(self) -> float:
         """Time that the campaign has taken, in all its runs."""
