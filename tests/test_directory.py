@@ -188,6 +188,16 @@ def test_another_layout_needs_new_files(tmp_path: Path) -> None:
         assert agent.asked("remove_all") == removed
 
 
+def test_probes_go_where_something_is_kept(tmp_path: Path) -> None:
+    agent = Asked()
+    directory = claimed(tmp_path, "inherit", agent)
+    directory._target = {**directory._target, "keep": "failed"}
+    call = agent.call
+    agent.call = lambda operation, *rest: ["kept"] if operation == "parts" else call(operation, *rest)  # type: ignore[method-assign]
+    directory.tidy_up()
+    assert agent.asked("remove_probes", "remove_all") == [("remove_probes", "some-uuid")]
+
+
 def test_a_layout_that_cannot_be_set_here(tmp_path: Path) -> None:
     agent = Asked()
     with pytest.raises(Refused, match=r"can be set on lustre and beegfs, and the target is ext4: leave it out"):
@@ -201,6 +211,7 @@ def test_the_stand_in_knows_operations_that_there_are() -> None:
     assert {"usage", "space", "quota", "claim", "ours", "remove", "remove_all", "read_layout", "set_layout"} <= set(
         OPERATIONS
     )
+    assert "remove_probes" in OPERATIONS
     assert callable(Agent.call)
 
 

@@ -234,6 +234,42 @@ def test_nothing_wrong(ours: str) -> None:
     assert target.ours(ours, uuid)
 
 
+@pytest.mark.parametrize("remove", ["claim", "remove_probes"])
+def test_probes_that_a_kill_has_left_are_removed(ours: str, remove: str) -> None:
+    """Also those of nodes that are not in this job; nothing else that has such a name."""
+    place, uuid = Path(ours), marker(ours)["uuid"]
+    for name in (target.PROBE, f"{target.PROBE}.n1", f"{target.PROBE}.n2"):
+        (place / name).write_bytes(b"x")
+    (place / f"{target.PROBE}.d").mkdir()
+    (place / f"{target.PROBE}.link").symlink_to("iosweep.json")
+    (place / f"{target.PROBE}s").touch()
+    if remove == "claim":
+        target.claim(ours, OWNER)
+    else:
+        target.remove_probes(ours, uuid)
+    others = [f"{target.PROBE}.d", f"{target.PROBE}.link", f"{target.PROBE}s"]
+    assert sorted(f.name for f in Path(ours).iterdir()) == sorted(["iosweep.json", *others])
+
+
+def test_probes_of_another_campaign_are_left(ours: str) -> None:
+    (Path(ours) / target.PROBE).touch()
+    with pytest.raises(Refused, match="belongs to another campaign"):
+        target.remove_probes(ours, "11111111-1111-1111-1111-111111111111")
+    with pytest.raises(Refused, match="belongs to another campaign"):
+        target.claim(ours, OWNER | {"uid": 7})
+    assert (Path(ours) / target.PROBE).exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_target_that_takes_no_data_is_not_dead(ours: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "write", fail)
+    assert target.state(ours, marker(ours)["uuid"]) is None
+    assert names(ours) == ["iosweep.json"]
+
+
 @pytest.mark.parametrize("call", ["write", "fsync", "pread"])
 def test_no_data_server_answers(ours: str, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty file needs no data server, so that one can be made proves little."""

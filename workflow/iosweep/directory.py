@@ -133,6 +133,7 @@ class Directory:
         else:
             self._agent.call("remove", self.path, FRESH)
             gone = self._agent.call("remove", self.path, SETS)
+            self._agent.call("remove_probes", self.path, self.uuid)
         self._store.put("", "target", mine | {"tidied": True})
         return gone
 

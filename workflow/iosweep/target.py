@@ -197,6 +197,7 @@ def claim(directory: str, owner: dict[str, Any]) -> str:
                 if (uid := os.fstat(handle).st_uid) not in (0, os.getuid()):
                     _check_user(directory, uid, _uid_there(handle))
                 _shut(directory, handle)
+            _remove_probes(handle)
             return str(found["uuid"])
         finally:
             os.close(handle)
@@ -235,7 +236,8 @@ def ours(directory: str, uuid: str) -> bool:
 
 
 def state(directory: str, uuid: str, node: str = "", data: bool = True) -> str | None:
-    """Why the campaign's directory cannot be worked in any more, or None. A lack of space is no such reason.
+    """Why the campaign's directory cannot be worked in any more, or None. A lack of space, or a limit on
+    the size of files, is not such a reason.
 
     A small file is written to stable storage and read back: an empty one needs no data server. `node`: goes into its
     name, because all nodes look at the same time. `data`: False makes an empty file instead. Raises OSError for other
@@ -256,7 +258,7 @@ def state(directory: str, uuid: str, node: str = "", data: bool = True) -> str |
     except Refused as error:
         return str(error)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # EFBIG: a limit on the size of files
             return None
         if error.errno == errno.EROFS:
             return f"the target is read-only now: nothing can be written to {directory}"
@@ -267,8 +269,18 @@ def state(directory: str, uuid: str, node: str = "", data: bool = True) -> str |
         os.close(handle)
 
 
+def remove_probes(directory: str, uuid: str) -> None:
+    """Remove probes that a kill has left in the campaign's directory. Raises Refused if its marker has another UUID."""
+    handle = _open(directory)
+    try:
+        check_marker(handle, directory, uuid)
+        _remove_probes(handle)
+    finally:
+        os.close(handle)
+
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (identify, look, space, claim, owner_of, ours, state)
+    f.__name__: f for f in (identify, look, space, claim, owner_of, ours, state, remove_probes)
 }
 
 
@@ -413,6 +425,19 @@ def _uid_there(handle: int) -> int:
     finally:
         os.close(probe)
         os.unlink(PROBE, dir_fd=handle)
+
+
+def _remove_probes(handle: int) -> None:
+    """Remove regular files of an open directory that are named as probes are; of any node."""
+    with os.scandir(handle) as entries:
+        left = [e.name for e in entries if _is_probe(e.name) and e.is_file(follow_symlinks=False)]
+    for name in left:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=handle)
+
+
+def _is_probe(name: str) -> bool:
+    return name == PROBE or name.startswith(f"{PROBE}.")
 
 
 def _probe(handle: int, name: str, content: bytes) -> None:
