@@ -118,6 +118,18 @@ def test_check_fails_for_what_is_left(place: Path, capsys: Capture) -> None:
     assert outcome.left(made, store) == 0
 
 
+def test_check_fails_for_what_is_tried_again(place: Path, capsys: Capture) -> None:
+    results = campaign(place, {})
+    made = plan.from_document(next((results / "plans").iterdir()).read_bytes())
+    store = Store(results)
+    store.supersede(store.results_of(made.points[0].id)[1])
+    (results / "results.parquet").touch()  # the tables have a verdict of it
+    assert run("check", "quick") == 1
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.endswith(", 0 missing, 0 left")
+    assert last == "  1 repetition with a verdict is tried once more by the same snakemake command"
+
+
 def test_check_counts_what_is_left_as_the_headline_does(place: Path, capsys: Capture) -> None:
     """What a job that was stopped did not measure is left, and the reason is shown."""
     made, results = make(place, TEXT), place / "results" / "quick"

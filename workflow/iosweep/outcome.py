@@ -30,6 +30,7 @@ class Outcome:
     `verdicts`: verdict -> repetitions. `left`: repetitions that the next run measures, counted in the tables, or in the
     store where the tables are absent or stale. `reasons`: verdict or `left` -> (reason, repetitions, their points).
     `stale`: whether something was stored, opened again or planned after the tables were made.
+    `again`: repetitions with a verdict that the next run tries once more; they are not counted as left.
     `measured`: when the last repetition was stored (seconds since the epoch).
     """
 
@@ -38,13 +39,14 @@ class Outcome:
     results: Path
     verdicts: Mapping[str, int] | None  # None: no tables yet
     left: int = 0
+    again: int = 0
     reasons: Mapping[str, list[tuple[str, int, list[str]]]] = field(default_factory=dict)
     stale: bool = False
     measured: float | None = None
 
     def fails(self, suspect: bool = False) -> bool:
         """Whether `iosweep check` exits with 1. `suspect`: suspect results fail, too."""
-        if self.verdicts is None or self.stale or self.left:
+        if self.verdicts is None or self.stale or self.left or self.again:
             return True
         return any(self.verdicts[verdict] for verdict in (*FAILING, *(("suspect",) if suspect else ())))
 
@@ -98,6 +100,9 @@ def lines(outcome: Outcome) -> list[str]:
         found.append(f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them")
     if outcome.left:
         found.append("  left: the same snakemake command measures them")
+    if outcome.again:
+        many = human_count(outcome.again, "repetition with a verdict is", "repetitions with a verdict are")
+        found.append(f"  {many} tried once more by the same snakemake command")
     return found
 
 
@@ -151,4 +156,5 @@ def _with_tables(known: Outcome, results: Path, sweeps: Sequence[Mapping[str, An
     if stale(results):  # what is left, the store knows better
         reasons.pop("left", None)
         return replace(known, verdicts=verdicts, reasons=reasons, stale=True)
-    return replace(known, verdicts=verdicts, reasons=reasons, left=counts["left"])
+    again = max(0, known.left - counts["left"])
+    return replace(known, verdicts=verdicts, reasons=reasons, left=counts["left"], again=again)
