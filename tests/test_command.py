@@ -254,7 +254,7 @@ class Agents:
         self.watched = each
         told = {"ranks": 0, "cpus": None}
         load = {"busy": 0.5, "ours": 0.25, "steal": 0.0, "client": 0.0, "user_only": False, "window_s": 1.5}
-        load["machine"] = [1, 2, 3]
+        load["machine"] = [[1, 2, 3], [1, 4, 5]]
         return {host: told | {"load": one} for host, one in zip(each, (load, None), strict=True)}
 
 

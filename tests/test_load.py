@@ -172,7 +172,7 @@ def test_time_of_the_tool_and_of_what_it_started_is_ours() -> None:
         subprocess.run([sys.executable, "-c", sys.argv[1]])
         subprocess.run([sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", sys.executable,
                         "-c", sys.argv[1]])
-        lives = subprocess.Popen([sys.executable, "-c", sys.argv[1] + "\\nprint()\\ntime.sleep(600)"],
+        lives = subprocess.Popen([sys.executable, "-c", sys.argv[1] + "\\nprint(flush=True)\\ntime.sleep(600)"],
                                  stdout=subprocess.PIPE)
         lives.stdout.readline()
         after = reader.look()

@@ -394,9 +394,13 @@ class Immediately:
     def join(self) -> None: ...
 
 
+#: The first of their ids; no process of this machine, such as the tests' own, has one so high (PID_MAX_LIMIT).
+FIRST_PID = 5_000_000
+
+
 def ranks_of(count: int, threads: int = 1, begins: float = 0.0, ends: float = 1e9) -> list[Actor]:
     masks = (lambda _: frozenset({0}),) * threads
-    return [Actor(str(1000 + k * threads), "1", begins=begins, ends=ends, masks=masks) for k in range(count)]
+    return [Actor(str(FIRST_PID + k * threads), "1", begins=begins, ends=ends, masks=masks) for k in range(count)]
 
 
 @pytest.mark.parametrize("time_s", [0.5, 0.6, 1.0, 2.0, 5.0, 60.0, 300.0])
@@ -497,7 +501,7 @@ def test_who_is_not_there_is_not_looked_for_often() -> None:
 
 def test_masks_before_a_process_has_settled_do_not_count() -> None:
     late = (lambda t: frozenset({0, 1}) if t < 1.15 else frozenset({1}),)
-    record = World([Actor("1000", "1", begins=1.0, masks=late)], 4.0).sampled(Wanted("/opt/tool", 1, True, 3.0))
+    record = World([Actor(str(FIRST_PID), "1", begins=1.0, masks=late)], 4.0).sampled(Wanted("/opt/tool", 1, True, 3.0))
     (rank, *_) = [one for one in record["processes"] if one["role"] == "rank"]
     assert (rank["masks"], rank["early"]) == (["1"], "0-1")
 
