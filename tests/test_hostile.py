@@ -15,9 +15,11 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
+import small
 from allocation import SWEEP, Allocation, said
 from campaign import Campaign
-from iosweep import config, dag, models, plan, store
+from iosweep import cli, config, dag, models, plan, store, submission
+from iosweep.doctor import campaign
 from iosweep.report import page
 from iosweep.tools import tools
 from iosweep.yamlfile import ConfigError, dotted
@@ -624,3 +626,23 @@ def test_a_working_directory_that_cannot_be(tmp_path: Path, monkeypatch: pytest.
         dag.load(Path("x.yaml"), Path("results"))
     assert str(caught.value).isprintable()
     assert list(Path().iterdir()) == [Path("x.yaml")]
+
+
+@pytest.mark.parametrize("character", '%$`"\\')
+def test_a_working_directory_that_jobs_cannot_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], character: str
+) -> None:
+    """Slurm replaces %j in the paths of logs. Refused by whatever plans for Slurm, before anything is submitted."""
+    place = tmp_path / f"100{character}j"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    Path("x.yaml").write_text(small.TEXT)
+    wrong = f"the working directory {place} has the character {character}, which jobs cannot take"
+    with pytest.raises(ConfigError) as caught:
+        dag.load(Path("x.yaml"), Path("results"), "srun", site=submission.Site())
+    assert str(caught.value) == f"x.yaml:1: {wrong}; run it in another"
+    assert cli.main(["plan", "x.yaml", "--profile", str(Path(__file__).parents[1] / "profiles/slurm")]) == 1
+    assert wrong in capsys.readouterr().err
+    assert [line.seen for line in campaign.working_directory(submits=True)] == [wrong]
+    assert campaign.working_directory(submits=False) == []
+    dag.load(Path("x.yaml"), Path("results"))  # on one machine it is a character like others

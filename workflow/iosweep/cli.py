@@ -193,9 +193,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from iosweep import config, forecast, pinning, plan, profile, show_plan, target_look
+    from iosweep import config, forecast, pinning, plan, profile, show_plan, submission, target_look
     from iosweep.tools import tools
-    from iosweep.yamlfile import ConfigError
+    from iosweep.yamlfile import ConfigError, Problem
 
     configured = config.read(arguments.config, _given(arguments))
     made = plan.make(configured)
@@ -207,6 +207,8 @@ def _plan(arguments: argparse.Namespace) -> int:
     except profile.Unreadable as error:
         print(error, file=sys.stderr)
         return 1
+    if wrong := submission.working_directory(str(Path.cwd()), bool(where.site)):
+        raise ConfigError([Problem(str(arguments.config), 1, "", wrong), *problems])
     if arguments.write:
         if arguments.write.stem != made.digest:
             print("the configuration changed meanwhile; run snakemake again", file=sys.stderr)

@@ -95,7 +95,7 @@ def load(
     `given`: config.GIVEN from the command line.
     `look`: refuse a target that is not there; for a run, or `-n`, on the machine that measures.
     """
-    if wrong := _working_directory(str(Path.cwd()), bool(site)):
+    if wrong := submission.working_directory(str(Path.cwd()), bool(site)):
         raise ConfigError([Problem(str(file), 1, "", wrong)])
     configured = config.read(file, given)
     made = plan.make(configured)
@@ -234,14 +234,3 @@ def _too_long(made: plan.Plan, left: Mapping[str, Mapping[str, object]], limit_m
         f"{human_duration(limit_min * 60)} is too short for one repetition of {id}, which takes"
         f" {human_duration(time_s)}; raise it, or shorten its phases"
     )
-
-
-def _working_directory(path: str, submits: bool) -> str | None:
-    """Why Snakemake cannot work in a directory, or None. `submits`: it sends jobs to Slurm."""
-    if submits and (strange := next((c for c in path if c in '$`"\\'), None)):
-        return f"the working directory {path} has the character {strange}, which jobs cannot take; run it in another"
-    if "{" in path or "}" in path:
-        return f"the working directory {path} has braces, which Snakemake takes for a pattern; run it in another"
-    if not path.isprintable():
-        return f"the working directory {path} has characters that cannot be printed; run it in another"
-    return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from iosweep import slurm
 from iosweep.launch import SLURM_LAUNCHERS
-from iosweep.units import human_count, human_duration
+from iosweep.units import human_count, human_duration, printable
 from iosweep.yamlfile import ConfigError, Problem
 
 #: More than the forecast, which knows neither how slow data sets are written nor how many repetitions `until` takes,
@@ -325,3 +325,18 @@ def meaning(said: str, memory_mb: int = 0) -> str:
     if memory_mb and "node configuration" in said.lower():
         return f"mem_mb={memory_mb} in the profile may be more than a node has (`sinfo --format=%n,%m`); or {_FEWER}"
     return change
+
+
+def working_directory(path: str, submits: bool) -> str | None:
+    """Why Snakemake cannot work in a directory, or None. `submits`: it sends jobs to Slurm. Pure.
+
+    Slurm replaces patterns that begin with % in the paths of its log files, which are below the working directory.
+    """
+    shown = printable(path)
+    if submits and (strange := next((c for c in path if c in '$`"\\%'), None)):
+        return f"the working directory {shown} has the character {strange}, which jobs cannot take; run it in another"
+    if "{" in path or "}" in path:
+        return f"the working directory {shown} has braces, which Snakemake takes for a pattern; run it in another"
+    if not path.isprintable():
+        return f"the working directory {shown} has characters that cannot be printed; run it in another"
+    return None

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from iosweep import programs
+from iosweep import programs, submission
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.config import Config
 from iosweep.doctor import nodes, probe, spack_tools
@@ -39,6 +39,12 @@ def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
     counts = ", ".join(str(a.nodes) for a in made.allocations)
     seen = f"{configuration}: {made.campaign}, with {', '.join(used)} on {counts} node{'s' if counts != '1' else ''}"
     return configured, made, ok("configuration", seen)
+
+
+def working_directory(submits: bool) -> list[Line]:
+    """A line where Snakemake cannot work in this directory. `submits`: it sends jobs to Slurm."""
+    seen, _, change = (submission.working_directory(str(Path.cwd()), submits) or "").partition("; ")
+    return [wrong("directory", seen, change)] if seen else []
 
 
 def look(configured: Config, made: Plan) -> list[Line]:

@@ -66,7 +66,7 @@ def _examine(
     lines.append(site.controller(_ping(), time.monotonic() - began))
     chosen = _profile(profile, lines)
     configured, made, line_of_it = campaign.plan(configuration)
-    lines.append(line_of_it)
+    lines += [line_of_it, *campaign.working_directory(submits=True)]
     if lines[1].outcome == "wrong":
         return [*lines, unchecked("the rest", "the controller does not answer")]
     if chosen is None:

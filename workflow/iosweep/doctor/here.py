@@ -25,7 +25,7 @@ def doctor(configuration: Path | None, as_json: bool) -> int:
     """Print what was found; 0 if nothing is wrong, else 1."""
     configured, made, line = campaign.plan(configuration)
     reserved = configured.cpus.reserved if configured else None
-    lines, here = [line], True
+    lines, here = [line, *campaign.working_directory(submits=False)], True
     found: list[dict[str, Any]] = []
     try:
         if hosts := _hosts():
