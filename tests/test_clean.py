@@ -189,7 +189,9 @@ def test_not_mounted_is_not_gone(left: Left, capsys: Capture, arguments: tuple[s
 def test_results_that_cannot_be_locked(left: Left, capsys: Capture) -> None:
     (left.results / "lock").mkdir()
     assert clean("--yes", "c") == 1
-    assert capsys.readouterr().err == "results/c cannot be locked: Is a directory\n"
+    said = capsys.readouterr().err
+    assert said.startswith("results/c cannot be locked: the lock is a directory (of user ")
+    assert said.endswith(") and is left alone; remove it, and the next run makes another\n")
 
 
 def test_as_long_as_it_may(left: Left, capsys: Capture) -> None:

@@ -265,7 +265,7 @@ def test_the_campaign_is_held_by_another_job(job: Job) -> None:
     left = f"process 7 on n9 (job {other})"
     (job.made.results / "lock").write_text(left)
     said = job.refused(REFUSED, after=other)
-    assert said == f"campaign c is being measured by {left}; wait for it or stop it"
+    assert said == f"campaign c is being measured by {left}; wait for it, or stop it"
     job.held.cluster.run(["scancel", other])
     (job.made.results / "lock").write_text(left)
     code, said = job.measure()

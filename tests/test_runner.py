@@ -510,7 +510,7 @@ def in_its_middle(allocation: Allocation) -> tuple[subprocess.Popen[str], list[p
 def test_one_at_a_time_and_nothing_is_left_of_one_that_is_killed(allocation: Allocation) -> None:
     running, below = in_its_middle(allocation)
     output = allocation.measure(code=3)
-    busy = f"campaign c is being measured by process {running.pid} on {socket.gethostname()}; wait for it or stop it"
+    busy = f"campaign c is being measured by process {running.pid} on {socket.gethostname()}; wait for it, or stop it"
     assert output == f"iosweep: {busy}\n"
     assert all(c.is_running() for c in below)
     running.kill()

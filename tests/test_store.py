@@ -3,11 +3,7 @@
 import errno
 import io
 import os
-import re
 import shutil
-import socket
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iosweep import store as store_module
-from iosweep.slurm import Unanswered
-from iosweep.store import Held, Result, Store, unpack
+from iosweep.store import Result, Store, unpack
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
 RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.summary": b"[]" * 9, "rand_read.stderr": b"x"}
@@ -330,88 +325,6 @@ def test_refusals(store: Store) -> None:
     }
     store.set_refusal("1-node", None)
     assert list(store.documents("refusals")) == ["2-nodes", "4-nodes", "8-nodes"]
-
-
-def test_one_runner_at_a_time(store: Store) -> None:
-    ours = f"process {os.getpid()} on {socket.gethostname()}"
-    with store.locked():
-        with pytest.raises(Held, match=f"^{ours}$"), Store(store.path).locked():
-            pass
-        with Store(store.path.with_name("another")).locked():
-            pass
-    with store.locked():  # it is free again
-        assert (store.path / "lock").read_text() == ours
-
-
-@pytest.mark.parametrize(
-    ("left", "lives", "held"),
-    [
-        ("process 7 on n1 (job 12)", {"12"}, True),
-        ("process 7 on n1 (job 12)", set(), False),
-        ("process 7 on n1 (job 99)", {"99"}, False),  # that is us, again: Slurm has begun our job anew
-        ("process 7 on n1", {"7", "12"}, False),
-        ("process 7 on n1 (job 12) or so", {"12"}, False),
-        ("(job x)", {"x"}, False),
-        ("", set(), False),
-    ],
-)
-def test_a_job_that_was_killed_may_live_where_locks_do_not_reach(
-    store: Store, left: str, lives: set[str], held: bool
-) -> None:
-    # not every mount takes its locks to the other nodes: who stands in it is asked for
-    store.path.mkdir(parents=True)
-    (store.path / "lock").write_text(left)
-    if held:
-        with pytest.raises(Held, match=f"^{re.escape(left)}$") as caught, store.locked("99", lives.__contains__):
-            pass
-        assert caught.value.job == "12"
-        assert store.holder() == left
-        return
-    with store.locked("99", lives.__contains__):
-        ours = f"process {os.getpid()} on {socket.gethostname()} (job 99)"
-        assert store.holder() == ours
-        with pytest.raises(Held, match=f"^{re.escape(ours)}$") as caught, Store(store.path).locked("100"):
-            pass
-        assert caught.value.job == "99"
-    assert store.holder() == ""
-
-
-def test_what_cannot_be_seen_holds_it(store: Store) -> None:
-    def blind(job: str) -> bool:
-        raise Unanswered("squeue did not answer")
-
-    store.path.mkdir(parents=True)
-    (store.path / "lock").write_text("process 7 on n1 (job 12)")
-    with pytest.raises(Unanswered), store.locked("99", blind):
-        pass
-    assert store.holder() == "process 7 on n1 (job 12)"  # for the next one, too
-    with store.locked("99", lambda _: False):
-        pass
-
-
-def test_a_runner_that_was_killed_holds_nothing(store: Store) -> None:
-    program = (
-        "import sys, time; from pathlib import Path; from iosweep.store import Store\n"
-        "with Store(Path(sys.argv[1])).locked(): print('held', flush=True); time.sleep(600)"
-    )
-    other = subprocess.Popen([sys.executable, "-c", program, str(store.path)], stdout=subprocess.PIPE)
-    with other:
-        assert other.stdout
-        assert other.stdout.readline() == b"held\n"
-        with pytest.raises(Held, match=f"process {other.pid} on "), store.locked():
-            pass
-        other.kill()
-    with store.locked():
-        assert (store.path / "lock").read_text().startswith(f"process {os.getpid()} on ")
-
-
-def test_a_file_system_without_locks_keeps_nobody_out(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(*_: object) -> None:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-
-    monkeypatch.setattr(store_module.fcntl, "flock", missing)
-    with store.locked(), Store(store.path).locked():
-        pass
 
 
 def test_documents_are_written_only_when_they_change(store: Store) -> None:

@@ -2,7 +2,10 @@
 
 import shutil
 import signal
+import sys
+from pathlib import Path
 
+import without_flock
 from faults.case import ONE, Case
 from faults.registry import Happening, fault
 
@@ -14,6 +17,26 @@ def measured_already(case: Case) -> Happening:
         run.tool()
         yield None
     yield None
+
+
+@fault(sweep=ONE)
+def measured_already_without_locks(case: Case) -> Happening:
+    """The kernel's lock cannot be had by either: they see each other by what stands in the file."""
+    case.prefix = [sys.executable, str(Path(without_flock.__file__))]
+    case.measure_for_long()
+    with case.running() as run:
+        run.tool()
+        yield None
+    yield None
+
+
+@fault(sweep=ONE)
+def lock_of_the_results_leads_elsewhere(case: Case) -> Happening:
+    case.planned = case.command()
+    lock = case.results / "lock"
+    lock.symlink_to(case.beside / "foreign" / "precious")
+    yield None
+    lock.unlink()
 
 
 @fault(sweep=ONE, still=False)

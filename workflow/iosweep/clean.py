@@ -17,8 +17,9 @@ from rich.console import Console
 
 from iosweep import exclusive, target
 from iosweep.agent import Agent, TargetError, TargetHangs
+from iosweep.campaign_lock import Held
 from iosweep.plain import prose
-from iosweep.store import Held, Store
+from iosweep.store import Store
 from iosweep.target import Refused
 from iosweep.units import human_count, human_duration, human_size, printable
 
@@ -157,7 +158,7 @@ def _undisturbed(place: _Place, results: Path) -> Iterator[None]:
             except exclusive.Unusable as error:  # the campaign may be long over, and its lock's directory gone
                 prose(printable(f"note: no lock keeps measurements off: {error}"), sys.stderr)
         except Held as error:
-            raise _Done(WRONG, f"{results} is being measured by {error}; wait for it, or stop it") from None
+            raise _Done(WRONG, f"{results} {error}") from None
         except OSError as error:
             raise _Done(WRONG, f"{results} cannot be locked: {error.strerror}") from None
         except exclusive.Busy as error:

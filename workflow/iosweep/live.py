@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import threading
@@ -10,9 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from iosweep import node, pending, slurm
+from iosweep import campaign_lock, node, pending, slurm
 from iosweep.plan import Allocation
-from iosweep.store import Store
 from iosweep.units import printable
 
 #: squeue is asked no more often: it is the controller of a whole site that answers.
@@ -26,8 +24,6 @@ _WAITS = {
     "Dependency": "another job of this campaign comes first",
     "BeginTime": "it may not begin yet",
 }
-#: What a runner writes into the lock of its campaign.
-_OWNER = re.compile(r"process (\d+) on (\S+)(?: \(job (\d+)\))?$")
 
 
 @dataclass(frozen=True)
@@ -109,24 +105,22 @@ class Holder:
 
 def holds(results: Path, locks: Path = Path("/proc/locks")) -> Holder | None:
     """Who holds the campaign's lock. It is not tried: a runner that comes in that moment would find it taken."""
+    file = results / campaign_lock.NAME
     try:
-        status = (results / "lock").stat()
-        lines = [line.split() for line in locks.read_text(encoding="ascii").splitlines()]
+        status = file.lstat()
     except OSError:
         return None
-    text = printable(Store(results).holder())
-    owner = _OWNER.match(text)
-    job = owner[3] if owner else None
-    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
-    for line in lines:  # 1: FLOCK  ADVISORY  WRITE 4242 fe:01:1835021 0 EOF
-        if line[1:2] != ["FLOCK"] or line[5].rpartition(":")[2] != str(status.st_ino):
-            continue
-        # a file may be shown with another device than it has (btrfs, overlay)
-        if line[5].rpartition(":")[0] == device or (owner and line[4] == owner[1]):
-            return Holder(text or "another process", True, job, _argument(line[4], b"--allocation"))
-    if not text:  # who ends well leaves it empty
-        return None
-    return Holder(text, None if owner and owner[2] != node.host() else False, job)
+    text = campaign_lock.read(file)
+    named = campaign_lock.owner(text)
+    job, said = (named.job, named.text) if named else (None, printable(text))
+    if pids := campaign_lock.kernel_holders(status, named, locks):
+        return Holder(said or "another process", True, job, _argument(pids[0], b"--allocation"))
+    if named is None:  # a run that ends well leaves nothing
+        return Holder(said, None) if said else None
+    ended = campaign_lock.ended(named, campaign_lock.here(named.pid))
+    if ended is None and not named.boot and named.host == node.host():  # it would be in /proc/locks
+        ended = True
+    return Holder(said, None if ended is None else not ended, job)
 
 
 def _argument(process: str, option: bytes) -> str | None:

@@ -31,6 +31,7 @@ from iosweep import (
     target_check,
 )
 from iosweep.agent import Agent, TargetError, TargetHangs
+from iosweep.campaign_lock import Held
 from iosweep.causes import SERVER_ERRORS, cause
 from iosweep.command import Commands, lacking_pmi, needs_mpiexec
 from iosweep.crew import Crew, Lost
@@ -47,7 +48,7 @@ from iosweep.repetition import measure as measure_repetition
 from iosweep.spack import built
 from iosweep.spack.built import Built, on_target
 from iosweep.stopping import stoppable
-from iosweep.store import Held, Result, Store, write
+from iosweep.store import Result, Store, write
 from iosweep.submission import JOB_RESERVE_S
 from iosweep.target_check import Unfit
 from iosweep.tools import tools
@@ -129,7 +130,9 @@ def measure(
     # Tools are started elsewhere: a relative directory on PATH would be another one there.
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
     with _named(plan, job), stoppable(works_for), Agent(plan.target["deadline"]) as agent:
-        with store.locked(job.id if job else None, slurm.lives), _crew(plan, allocation, job) as crew:
+        with store.locked(job.id if job else None, slurm.lives) as note, _crew(plan, allocation, job) as crew:
+            if note:
+                watcher.say(f"note: {note}")
             try:
                 _measure(plan, allocation, store, agent, launcher, watcher, only, job, crew, tools_built)
             finally:
@@ -174,8 +177,7 @@ def _named(plan: Plan, job: slurm.Job | None) -> Iterator[None]:
     try:
         yield
     except Held as error:
-        busy = f"campaign {plan.campaign} is being measured by {error}; wait for it or stop it"
-        raise Refusal(REFUSED, busy, after=error.job) from None
+        raise Refusal(REFUSED, f"campaign {plan.campaign} {error}", after=error.job) from None
     except Unfit as error:
         raise Refusal(HANGS if error.hangs else REFUSED, str(error), error.lasting, nodes=error.nodes) from None
     except TargetHangs as error:

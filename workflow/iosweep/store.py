@@ -18,9 +18,7 @@ of a repetition counts, unless it was to cure a disturbed one and has fewer figu
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import fcntl
 import hashlib
 import io
 import os
@@ -36,13 +34,11 @@ from typing import Any
 
 import orjson
 
-from iosweep import node
+from iosweep import campaign_lock
 
 _RESULT = re.compile(r"^r(\d{3,})-(\d+)\.json$")
 #: An archive alone is none: its runner was killed before it committed the result, and the next one writes over it.
 _ANY_TRY = re.compile(r"^r(\d{3,})-(\d+)(\.superseded)?\.json$")
-#: What stands in the lock of a runner in a Slurm job.
-_JOB = re.compile(r"\(job (\d+)\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +61,12 @@ class Result:
     headlines: tuple[tuple[str, float | None], ...]
 
 
-class Held(Exception):
-    """Another runner measures this campaign; the message says which. `job`: its Slurm job, if it has one."""
-
-    @property
-    def job(self) -> str | None:
-        match = _JOB.search(str(self))
-        return match[1] if match else None
-
-
 class Store:
     """The directory of one campaign's results."""
 
     def __init__(self, results: Path):
         self.path = results
-        self._lock: int | None = None  # the lock's handle while it is held
+        self._lock: campaign_lock.Lock | None = None  # while it is held
 
     def results(self) -> dict[str, dict[int, Result]]:
         """point -> repetition -> its highest try. One scan; archives are judged by their size alone."""
@@ -114,7 +101,7 @@ class Store:
 
     def commit(self, point: str, repetition: int, record: dict[str, Any], raw: Mapping[str, bytes]) -> Result:
         """Store a repetition whole. `raw` maps member names to bytes. Raises OSError; then nothing is committed."""
-        if self._lock is not None and not _is(self._lock, self.path / "lock"):
+        if self._lock is not None and not self._lock.in_place():
             raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
         directory = self.point(point)
         _make(directory)
@@ -141,39 +128,20 @@ class Store:
         write(file, orjson.dumps({"needs": needs, "reason": reason}))
 
     def holder(self) -> str:
-        """Who holds the campaign, or held it when it was killed; empty where nobody does."""
-        return (_read(f"{self.path}/lock") or b"").decode("utf-8", "replace").strip()
+        """Who holds the campaign, or held it when it was killed; empty where nothing does."""
+        return campaign_lock.read(self.path / campaign_lock.NAME).partition("\n")[0]
 
     @contextmanager
-    def locked(self, job: str | None = None, lives: Callable[[str], bool] = lambda _: False) -> Iterator[None]:
-        """Hold the campaign: one runner at a time. Raises Held if another one lives; the kernel frees it with us.
-
-        `job`: the Slurm job that we are in; `lives` says of another one whether it does, because not every mount takes
-        its locks to the other nodes.
-        """
+    def locked(
+        self, job: str | None = None, lives: Callable[[str], bool] = lambda _: False, certain: bool = False
+    ) -> Iterator[str | None]:
+        """Hold the campaign (campaign_lock.hold); yields what is to be said of how far that reaches, or None."""
         _make(self.path)
-        with (self.path / "lock").open("a+", encoding="utf-8") as file:
+        with campaign_lock.hold(self.path / campaign_lock.NAME, job, lives, certain) as self._lock:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                raise Held(file.read().strip() or "another process") from None
-            except OSError:  # a file system without locks (Lustre without `-o flock`): nobody can be kept out
-                pass
-            file.seek(0)
-            holder = file.read().strip()
-            if (other := _JOB.search(holder)) and other[1] != job and lives(other[1]):
-                raise Held(holder)
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {node.host()}" + (f" (job {job})" if job else ""))
-            file.flush()
-            self._lock = file.fileno()
-            try:
-                yield
+                yield self._lock.note
             finally:
                 self._lock = None
-                with contextlib.suppress(OSError):  # a disk that is lost: why we end is worth more
-                    file.truncate(0)
 
     def set_refusal(
         self,
@@ -227,13 +195,6 @@ class Store:
             if document is not None:
                 found[file.stem] = document
         return found
-
-
-def _is(handle: int, file: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), file.stat())
-    except OSError:
-        return False
 
 
 def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
