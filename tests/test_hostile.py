@@ -320,7 +320,16 @@ YAML = {
     "key of a list": ("[1, 2]: 3\n", ":2: keys must be text"),
     "a key that is a number": ("1: 3\n", ":2: keys must be text"),
     "depth": ("limits: " + "[" * 3000 + "\n", ":1: is nested too deeply"),
-    "a line of a megabyte": ("description: " + "x" * (1 << 20) + "\n", None),
+    "a long text": ("description: " + "x" * 65536 + "\n", None),
+    "a longer text": ("description: " + "x" * 65537 + "\n", ":2: description: has 65,537 characters; at most 65,536"),
+    "a line of a megabyte": ("description: " + "x" * (1 << 20) + "\n", ":1: is larger than 1.0 MiB, the most"),
+    "digits": ("seed: 1" + "0" * 999 + "\n", ":2: seed: 1" + "0" * 56 + "... has 1,000 digits; at most 20 are read"),
+    "digits of hexadecimals": ("seed: 0x" + "f" * 4000 + "\n", "... has 4,001 digits; at most 20 are read"),
+    "digits of fractions": ("seed: 1." + "1" * 4000 + "\n", "... has 4,001 digits; at most 20 are read"),
+    "more than a float holds": ("seed: 1e999\n", ":2: seed: inf is not a whole number"),
+    "no number": ("limits: {fill: .nan}\n", ":2: limits.fill: nan is not a share"),
+    "a long share": ("limits: {fill: 1." + "9" * 3000 + "%}\n", "is not a share"),
+    "a long duration": ("limits: {time: 1." + "9" * 3000 + "s}\n", "is not a duration"),
 }
 
 
@@ -332,7 +341,7 @@ def test_yaml_that_means_more_than_it_says(tmp_path: Path, text: str, wrong: str
     if wrong is None:
         assert config.read(file).campaign == "c"
     else:
-        with pytest.raises(ConfigError, match=re.escape(f"{file}{wrong}")):
+        with pytest.raises(ConfigError, match=re.escape(f"{file}{wrong}" if wrong[0] == ":" else wrong)):
             config.read(file)
 
 

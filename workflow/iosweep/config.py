@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -17,8 +17,12 @@ from iosweep import models
 from iosweep.models import unknown
 from iosweep.plan import Repetitions
 from iosweep.tools import Option, Tool, Value, tools
-from iosweep.units import shortened, size_name
+from iosweep.units import human_count, shortened, size_name
 from iosweep.yamlfile import COMMAND_LINE, ConfigError, Document, KeyPath, Problem, dotted, load
+
+#: Combinations of the axes of all sweeps, with those that `exclude` and `when` leave out: planned in ten seconds. Each
+#: is compared with every entry of `exclude`.
+MOST_COMBINATIONS, MOST_COMPARISONS = 100_000, 5_000_000
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,7 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
             where = f"{first.document.file}, line {first.document.line(first.path)}"
             problems.append(sweep.problem(f"`{sweep.name}` names two sweeps (the other: {where})", "name"))
         names[sweep.name] = sweep
+    problems += _too_many(sweeps)
     if problems or not model:
         raise ConfigError(sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line)))
     return Config(
@@ -273,6 +278,24 @@ def _check(sweep: Sweep) -> list[Problem]:
     return problems
 
 
+def _too_many(sweeps: Sequence[Sweep]) -> list[Problem]:
+    """Where there is more than can be multiplied out, before it is."""
+    total = 0
+    for sweep in sweeps:
+        count = math.prod(map(len, sweep.axes.values()))
+        total += count
+        if total > MOST_COMBINATIONS:
+            of = " x ".join(str(len(values)) for values in sweep.axes.values())
+            others = f", {total:,} with the sweeps before it" if total > count else ""
+            wrong = f"{of} values are {human_count(count, 'combination')}{others}"
+            most = f"a campaign may have {MOST_COMBINATIONS:,}, excluded ones included; shorten an axis"
+            return [sweep.problem(f"{wrong}; {most}", "axes")]
+        if count * len(sweep.exclude) > MOST_COMPARISONS:
+            wrong = f"{human_count(len(sweep.exclude), 'entry', 'entries')} for {human_count(count, 'combination')}"
+            return [sweep.problem(f"{wrong} are too many to compare; exclude by fewer entries with lists", "exclude")]
+    return []
+
+
 def _circle(when: Mapping[str, Mapping[str, object]]) -> list[str]:
     """Axes whose conditions depend on each other in a circle, or nothing."""
     left = dict(when)
@@ -328,10 +351,13 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
         "model_type": "must be a mapping of keys to values",
         "model_attributes_type": "must be a mapping of keys to values",
         "too_short": "is empty; give at least one value",
+        "too_long": f"has more than {models.MOST_VALUES:,} values; give fewer",
         "bool_type": "must be true or false",
         "string_type": "must be text",
     }.get(kind, detail["msg"].removeprefix("Value error, "))
     if message.startswith("unknown "):
+        return document.problem(path, message)
+    if kind == "too_long":  # nobody wants to see them
         return document.problem(path, message)
     return document.problem(path, f"{_shown(value)} {_is(message)}")
 

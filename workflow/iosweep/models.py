@@ -41,6 +41,9 @@ INHERIT = "inherit"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
+#: Values of an axis, entries of `sweeps` and of `exclude`; what is multiplied out of them is bounded in config.py.
+MOST_VALUES = 1000
+
 FSTYPE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
@@ -422,7 +425,9 @@ class SuiteEntry(Strict):
         ]
         | None
     ) = Field(None, description="`laptop`, or upper bounds, so that the suite fits a smaller machine.")
-    nodes: list[Count] | None = Field(None, description="Node counts, in place of the suite's own.", min_length=1)
+    nodes: list[Count] | None = Field(
+        None, description="Node counts, in place of the suite's own.", min_length=1, max_length=MOST_VALUES
+    )
     repetitions: RepetitionsField | None = Field(None, description="In place of the suite's own.")
 
 
@@ -448,7 +453,7 @@ def _help(option: Option) -> str:
 
 def _list_of(option: Option) -> Any:
     values: Any = list.__class_getitem__(_value_type(option))
-    return Annotated[values, Field(min_length=1)]
+    return Annotated[values, Field(min_length=1, max_length=MOST_VALUES)]
 
 
 def _one_or_more(kind: Any) -> Any:
@@ -481,7 +486,7 @@ def sweep_model(tool: Tool) -> type[Strict]:
     when = group("When", "Axes that vary only where others have these values.", lambda o: some, settable)
     phase: Any = Literal[tuple(tool.phases)]
     name: Any = Literal[tool.name]
-    one_of: Any = Annotated[list[phase], Field(min_length=1)]
+    one_of: Any = Annotated[list[phase], Field(min_length=1, max_length=MOST_VALUES)]
     excluded: Any = list.__class_getitem__(some)
     fields: dict[str, Any] = {
         "name": (Name, Field(description="Name of the sweep, unique in the campaign.")),
@@ -495,7 +500,11 @@ def sweep_model(tool: Tool) -> type[Strict]:
         "options": (options, Field(default_factory=options, description="What does not vary.")),
         "exclude": (
             excluded,
-            Field([], description="Combinations to leave out; one that names few axes leaves out many."),
+            Field(
+                [],
+                max_length=MOST_VALUES,
+                description="Combinations to leave out; one that names few axes leaves out many.",
+            ),
         ),
         "when": (
             when,
@@ -547,7 +556,7 @@ def _entries(kinds: dict[str, type[Strict]]) -> Any:
         entry = part if entry is None else entry | part
     if len(kinds) > 1:  # a discriminated union needs two members
         entry = Annotated[entry, Discriminator(entry_kind)]
-    return Annotated[list[entry], Field(min_length=1)]
+    return Annotated[list[entry], Field(min_length=1, max_length=MOST_VALUES)]
 
 
 @cache

@@ -203,7 +203,8 @@ def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:
         for name in _conditions_first(sweep.when):
             if not _matches(defaults | combination, sweep.when[name]):
                 del combination[name]
-        if any(_matches(defaults | combination, partial) for partial in sweep.exclude):
+        whole = defaults | combination
+        if any(_matches(whole, partial) for partial in sweep.exclude):
             continue
         key = tuple(sorted(combination.items()))
         if key not in seen:

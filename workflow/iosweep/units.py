@@ -33,7 +33,7 @@ def parse_size(value: object) -> int:
 
 def parse_duration(value: object) -> float:
     """Seconds of `"60s"`, `"5min"`, `"2h"`, `"500ms"`. Raises ValueError with what would be right."""
-    if isinstance(value, str) and (match := re.fullmatch(DURATION_PATTERN, value)):
+    if isinstance(value, str) and len(value) <= 20 and (match := re.fullmatch(DURATION_PATTERN, value)):
         seconds = float(value.removesuffix(match[2])) * _SECONDS[match[2]]
         if seconds <= _MOST_SECONDS:
             return seconds
@@ -42,8 +42,9 @@ def parse_duration(value: object) -> float:
 
 def parse_share(value: object) -> float:
     """Fraction of `"10%"`. Raises ValueError with what would be right."""
-    if isinstance(value, str) and re.fullmatch(SHARE_PATTERN, value) and float(value[:-1]) <= 100:
-        return float(value[:-1]) / 100
+    short = value if isinstance(value, str) and len(value) <= 20 else ""
+    if re.fullmatch(SHARE_PATTERN, short) and float(short[:-1]) <= 100:
+        return float(short[:-1]) / 100
     raise ValueError("not a share; write a percentage from 0% to 100%, for example 5%")
 
 

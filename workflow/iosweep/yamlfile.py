@@ -6,8 +6,10 @@ YAML 1.2's core schema, so that `off`, `1:30` and `010` mean what they say; dupl
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import string
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from iosweep.units import printable, shortened
+from iosweep.units import human_size, printable, shortened
 
 KeyPath = tuple[str | int, ...]
 
@@ -47,8 +49,10 @@ class ConfigError(Exception):
         super().__init__("\n".join(str(p) for p in problems))
 
 
-#: More values than anybody writes; aliases of aliases could make billions of a small file.
-_MOST_VALUES = 200_000
+#: Bytes and values of a file. Reading takes seconds at this size; aliases of aliases could make billions of values.
+MOST_BYTES, _MOST_VALUES = 1 << 20, 50_000
+#: Characters of a text; digits of a number, as many as fit 64 bits.
+_MOST_CHARACTERS, _MOST_DIGITS = 1 << 16, 20
 
 
 class _Loader(yaml.SafeLoader):
@@ -125,7 +129,11 @@ def load(file: Path) -> Document:
     """Read one YAML file. Raises ConfigError: unreadable, not YAML, a key twice, not a mapping."""
     name = printable(os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file))
     try:
-        text = file.read_text(encoding="utf-8")
+        with file.open("rb") as opened:
+            content = opened.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ConfigError([Problem(name, 1, "", f"is larger than {human_size(MOST_BYTES)}, the most that is read")])
+        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8").read()  # lines end as in a text file
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ConfigError([Problem(name, 1, "", f"cannot be read: {reason}")]) from None
@@ -163,8 +171,8 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
     lines.setdefault(path, line)
     if len(lines) > _MOST_VALUES:
         raise ConfigError([Problem(file, line, "", f"has more than {_MOST_VALUES:,} values")])
-    if isinstance(node, yaml.ScalarNode) and not _is_text(node.value):
-        problems.append(Problem(file, line, dotted(path), _NO_TEXT))
+    if isinstance(node, yaml.ScalarNode) and (wrong := _unfit(node)):
+        problems.append(Problem(file, line, dotted(path), wrong))
     if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
         for key, value in node.value:
@@ -187,6 +195,18 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
             _walk(value, (*path, index), lines, problems, file)
 
 
+def _unfit(node: yaml.ScalarNode) -> str | None:
+    """Why a value is not even looked at, or None."""
+    if not _is_text(node.value):
+        return _NO_TEXT
+    if (count := len(node.value)) > _MOST_CHARACTERS:
+        return f"has {count:,} characters; at most {_MOST_CHARACTERS:,} are read"
+    if node.tag in _NUMBERS and (count := sum(c in string.hexdigits for c in node.value)) > _MOST_DIGITS:
+        return f"{shortened(node.value)} has {count:,} digits; at most {_MOST_DIGITS} are read"
+    return None
+
+
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _NO_TEXT = "has a control character or half of a surrogate pair, which is no text"
 
 
