@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 import iosweep.tools
-from iosweep import config, plan, runner, store
+from iosweep import config, plan, runner, safe_paths, store
 from iosweep.launch import LAUNCHERS
 from iosweep.plan import Allocation, Plan, Point
 from iosweep.store import Result, Store
@@ -60,7 +60,7 @@ def written(made: Plan, work: Path, results: str) -> Path:
     """The file that `iosweep measure` and `iosweep merge` take, below results/<results>/ as always."""
     file = work / "results" / results / "plans" / f"{made.digest}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    store.write(file, made.document())
+    safe_paths.write(file.parent, file.name, made.document())
     return file
 
 

@@ -338,9 +338,7 @@ def test_says_that_there_is_no_room(
     why = f"there is no space left in {tmp_path}; make room there, and run it again"
     assert mirror._why(Done(3, "", "==> Error: [Errno 28] No space left on device\n"), tmp_path) == why
     assert mirror._why_pip(Done(2, "", "ERROR: [Errno 28] No space left on device\n"), tmp_path) == why
-    play.setattr(
-        mirror.store, "write", lambda file, data: (_ for _ in ()).throw(OSError(28, "No space left on device"))
-    )
+    play.setattr(mirror.safe_paths, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     assert site.make() == 1
     assert f"{site.mirror} cannot be made or written (No space left on device); make room" in capsys.readouterr().err
 

@@ -213,10 +213,10 @@ def _plan(arguments: argparse.Namespace) -> int:
         if arguments.write.stem != made.digest:
             print("the configuration changed meanwhile; run snakemake again", file=sys.stderr)
             return 1
-        from iosweep import store
+        from iosweep import safe_paths
 
-        arguments.write.parent.mkdir(parents=True, exist_ok=True)
-        store.write(arguments.write, made.document())
+        results = arguments.write.parent.parent
+        safe_paths.write(results, f"plans/{arguments.write.name}", made.document())
     elif arguments.json:
         document = {"plan": orjson.loads(made.document()), "forecast": asdict(forecast.of(made))}
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())

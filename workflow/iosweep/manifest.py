@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from iosweep import store as _store
+from iosweep import safe_paths
 from iosweep.plan import Allocation
 from iosweep.store import Result, Store
 
@@ -37,8 +37,7 @@ def text(
 
 def write(file: Path, allocation: Allocation, store: Store) -> None:
     """Write the manifest of what the store has."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    _store.write(file, text(allocation, store.results(), store.missing()))
+    safe_paths.write(store.path, file.relative_to(store.path), text(allocation, store.results(), store.missing()))
 
 
 def path(results: Path, allocation: Allocation, lines: bytes, anything_left: bool) -> Path:

@@ -26,6 +26,7 @@ from iosweep import (
     preflight,
     process,
     progress,
+    safe_paths,
     slurm,
     target,
     target_check,
@@ -48,7 +49,7 @@ from iosweep.repetition import measure as measure_repetition
 from iosweep.spack import built
 from iosweep.spack.built import Built, on_target
 from iosweep.stopping import stoppable
-from iosweep.store import Result, Store, write
+from iosweep.store import Result, Store
 from iosweep.submission import JOB_RESERVE_S
 from iosweep.target_check import Unfit
 from iosweep.tools import tools
@@ -443,9 +444,11 @@ class _Session:
         self._store.put("builds", key, document)
         if self._tools_built:
             for name in ("spack.yaml", "spack.lock"):
-                copy = self._store.path / "builds" / f"{key}.{name}"
-                if not copy.exists():
-                    write(copy, (self._tools_built.file.parent / "environment" / name).read_bytes())
+                copy = f"builds/{key}.{name}"
+                if not (self._store.path / copy).exists():
+                    safe_paths.write(
+                        self._store.path, copy, (self._tools_built.file.parent / "environment" / name).read_bytes()
+                    )
         return key
 
     def _pinned(self, nodes: Mapping[str, Mapping[str, Any]], crew: Crew | None) -> pinning.Pinning:

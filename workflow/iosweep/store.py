@@ -34,7 +34,7 @@ from typing import Any
 
 import orjson
 
-from iosweep import campaign_lock
+from iosweep import campaign_lock, safe_paths
 
 _RESULT = re.compile(r"^r(\d{3,})-(\d+)\.json$")
 #: An archive alone is none: its runner was killed before it committed the result, and the next one writes over it.
@@ -103,19 +103,21 @@ class Store:
         """Store a repetition whole. `raw` maps member names to bytes. Raises OSError; then nothing is committed."""
         if self._lock is not None and not self._lock.in_place():
             raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
-        directory = self.point(point)
-        _make(directory)
-        for left in directory.glob(".*.tmp"):  # by a runner that was killed while it wrote
-            left.unlink(missing_ok=True)
-        attempt = 1 + max((int(m[2]) for m in _tries(directory) if int(m[1]) == repetition), default=0)
         archive = _archive(raw)
-        name = _name(repetition, attempt, "zip")
-        record = record | {
-            "attempt": attempt,
-            "raw": {"name": name, "sha256": hashlib.sha256(archive).hexdigest(), "bytes": len(archive)},
-        }
-        write(directory / name, archive)
-        write(directory / _name(repetition, attempt, "json"), orjson.dumps(record))
+        with safe_paths.folder(self.path, f"points/{point}", make=True) as place:
+            names = place.names()
+            for left in names:  # by a runner that was killed while it wrote
+                if left.startswith(".") and left.endswith(".tmp"):
+                    place.remove(left)
+            tries = (match for match in map(_ANY_TRY.match, names) if match)
+            attempt = 1 + max((int(m[2]) for m in tries if int(m[1]) == repetition), default=0)
+            name = _name(repetition, attempt, "zip")
+            record = record | {
+                "attempt": attempt,
+                "raw": {"name": name, "sha256": hashlib.sha256(archive).hexdigest(), "bytes": len(archive)},
+            }
+            place.write(name, archive)
+            place.write(_name(repetition, attempt, "json"), orjson.dumps(record))
         return _result(point, repetition, attempt, record, intact=True)
 
     def set_missing(self, point: str, needs: Mapping[str, Any] | None, reason: str = "") -> None:
@@ -124,8 +126,7 @@ class Store:
         if needs is None:
             file.unlink(missing_ok=True)
             return
-        _make(file.parent)
-        write(file, orjson.dumps({"needs": needs, "reason": reason}))
+        safe_paths.write(self.path, f"points/{point}/missing.json", orjson.dumps({"needs": needs, "reason": reason}))
 
     def holder(self) -> str:
         """Who holds the campaign, or held it when it was killed; empty where nothing does."""
@@ -136,7 +137,8 @@ class Store:
         self, job: str | None = None, lives: Callable[[str], bool] = lambda _: False, certain: bool = False
     ) -> Iterator[str | None]:
         """Hold the campaign (campaign_lock.hold); yields what is to be said of how far that reaches, or None."""
-        _make(self.path)
+        with safe_paths.folder(self.path, make=True):
+            pass
         with campaign_lock.hold(self.path / campaign_lock.NAME, job, lives, certain) as self._lock:
             try:
                 yield self._lock.note
@@ -179,9 +181,8 @@ class Store:
         """Write a JSON document below the campaign, unless it is there already word for word."""
         file = self.path / folder / f"{name}.json"
         data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-        _make(file.parent)
         if not file.exists() or file.read_bytes() != data:
-            write(file, data)
+            safe_paths.write(self.path, Path(folder) / f"{name}.json", data)
 
     def document(self, folder: str, name: str) -> dict[str, Any] | None:
         """A JSON document below the campaign; None where there is none that can be read."""
@@ -223,37 +224,6 @@ def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
 _MEMBER = struct.Struct("<4x2x2xH4x4xL4xHH")
 
 
-def write(path: Path, data: bytes) -> None:
-    """Write a file whole: temporary name, sync, rename, sync of the directory."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync(path.parent)
-
-
-def _make(directory: Path) -> None:
-    """Make a directory with those above it. The name of a new one must survive a power failure, as its files do."""
-    if not directory.is_dir():
-        _make(directory.parent)
-        directory.mkdir(exist_ok=True)
-        _sync(directory.parent)
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _name(repetition: int, attempt: int, suffix: str) -> str:
     return f"r{repetition:03d}-{attempt}.{suffix}"
 
@@ -275,10 +245,6 @@ def _directories(path: Path) -> Iterator[os.DirEntry[str]]:
             yield from sorted((e for e in entries if e.is_dir(follow_symlinks=False)), key=lambda e: e.name)
     except FileNotFoundError:
         return
-
-
-def _tries(directory: Path) -> list[re.Match[str]]:
-    return [m for file in directory.iterdir() if (m := _ANY_TRY.match(file.name))]
 
 
 def _results_of(directory: str) -> dict[int, Result]:

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from iosweep import store
+from iosweep import safe_paths
 from iosweep.report import (
     builds,
     cpus,
@@ -50,9 +50,8 @@ def write(results: Path) -> Path:
 
     Raises FileNotFoundError when merge has not written to `results`.
     """
-    path = results / "report.html"
-    store.write(path, render(results).encode())
-    return path
+    safe_paths.write(results, "report.html", render(results).encode())
+    return results / "report.html"
 
 
 def render(results: Path) -> str:

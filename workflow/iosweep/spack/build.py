@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from iosweep import store
+from iosweep import safe_paths
 from iosweep.spack import failures, shell, source, system, verify
 from iosweep.spack.asked import Asked
 from iosweep.spack.environment import BUILD_TOOLS, Place, scope, stale
@@ -356,6 +356,6 @@ def _write(place: Place, document: Mapping[str, Any]) -> bool:
     changed = False
     for file, data in ((place.script, script.encode()), (place.file, content)):
         if not file.exists() or file.read_bytes() != data:
-            store.write(file, data)
+            safe_paths.write(file.parent, file.name, data)
             changed = True
     return changed

@@ -24,7 +24,7 @@ from typing import TextIO
 
 import orjson
 
-from iosweep import config, store
+from iosweep import config, safe_paths
 from iosweep.config import Config
 from iosweep.process import adopt_orphans
 from iosweep.spack import asked as asking
@@ -92,7 +92,7 @@ def _claimed(directory: Path) -> Iterator[None]:
     if not marker.exists():
         if other := sorted({path.name for path in directory.iterdir()} - {"lost+found"}):
             raise Failed(f"{directory} has something else in it ({other[0]}); name an empty directory, or a new one")
-        store.write(marker, f"Made by `iosweep tools mirror`.\n{_next_steps(directory)}\n".encode())
+        safe_paths.write(directory, MARKER, f"Made by `iosweep tools mirror`.\n{_next_steps(directory)}\n".encode())
     with marker.open("a") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -185,7 +185,7 @@ class _Mirror:
         self._spack(command, _CONCRETIZE_S, copy, "concretize")
         kept.mkdir(parents=True, exist_ok=True)
         for name in ("spack.yaml", "spack.lock"):
-            store.write(kept / name, (copy / name).read_bytes())
+            safe_paths.write(kept, name, (copy / name).read_bytes())
         return kept
 
     def _fetch(self, lock: Path, environment: Path, command: list[str | Path]) -> None:

@@ -1,0 +1,274 @@
+"""Files below a directory that others may have prepared: no symbolic link is followed, nothing but files is read.
+
+A results directory may come from somebody else, or others may write there: a link, a pipe or a mount point can have the
+name of a file or a folder. The directory itself (`root`) may be reached through links; below it each folder is opened
+from the one above it. Errors are OSErrors whose text says what is in the way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link, which is not followed",
+    stat.S_IFDIR: "a directory, not a file",
+    stat.S_IFIFO: "a pipe, not a file",
+    stat.S_IFSOCK: "a socket, not a file",
+    stat.S_IFCHR: "a device, not a file",
+    stat.S_IFBLK: "a device, not a file",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """An open directory. `name` is always the name of an entry in it, without a slash. Raises OSError."""
+
+    handle: int
+    path: Path  # for messages
+
+    def names(self) -> list[str]:
+        """The names of its entries, sorted."""
+        with os.scandir(self.handle) as entries:
+            return sorted(entry.name for entry in entries)
+
+    def status(self, name: str) -> os.stat_result | None:
+        """What an entry itself is, links included; None where there is none."""
+        try:
+            return os.stat(name, dir_fd=self.handle, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def size(self, name: str) -> int | None:
+        """The size of a regular file; None where there is none."""
+        status = self.status(name)
+        return status.st_size if status and stat.S_ISREG(status.st_mode) else None
+
+    def open(self, name: str, flags: int = os.O_RDONLY) -> int:
+        """A handle of a regular file. Never waits for the other end of a pipe."""
+        path = str(self.path / name)
+        try:
+            # O_NONBLOCK has no effect on a regular file
+            handle = os.open(
+                name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, 0o666, dir_fd=self.handle
+            )
+        except OSError as error:
+            raise self._in_the_way(name, error) from None
+        if (kind := stat.S_IFMT(os.fstat(handle).st_mode)) != stat.S_IFREG:
+            os.close(handle)
+            raise OSError(errno.EINVAL, _KINDS.get(kind, "not a file"), path)
+        return handle
+
+    def read(self, name: str, most: int | None = None) -> bytes:
+        """A whole file. With `most`, a larger one raises OSError (EFBIG) before it is read."""
+        with os.fdopen(self.open(name), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            data = b"" if most is not None and size > most else file.read() if most is None else file.read(most + 1)
+        if most is not None and max(size, len(data)) > most:
+            raise OSError(errno.EFBIG, f"{size:,} bytes, and at most {most:,} are read", str(self.path / name))
+        return data
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file whole: temporary name, sync, rename, sync of the directory."""
+        with self.replaced(name) as file:
+            file.write(data)
+
+    @contextmanager
+    def replaced(self, name: str) -> Iterator[BinaryIO]:
+        """A new file that is synced and takes its name at the end of the block, or disappears if that raises.
+
+        A link of this name is replaced and not followed.
+        """
+        temporary = f".{name}.{os.getpid()}.tmp"
+        with contextlib.suppress(FileNotFoundError):  # of a killed process with our number
+            os.unlink(temporary, dir_fd=self.handle)
+        try:
+            with os.fdopen(self.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.replace(temporary, name, src_dir_fd=self.handle, dst_dir_fd=self.handle)
+            except OSError as error:
+                raise self._in_the_way(name, error) from None
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=self.handle)
+            raise
+        os.fsync(self.handle)
+
+    def append(self, name: str) -> TextIO:
+        """A text file to add to."""
+        handle = self.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        return os.fdopen(handle, "a", encoding="utf-8")
+
+    def remove(self, name: str) -> None:
+        """Remove an entry that is not a directory, if it is there. A link is removed itself."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self.handle)
+
+    def remove_tree(self, name: str) -> None:
+        """Remove an entry with all that is below it. Mount points are left alone, which raises OSError (EBUSY).
+
+        Folders are moved up before they are emptied, so that any depth takes two handles.
+        """
+        status = self.status(name)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            self.remove(name)
+            return
+        with self.folder(name, same_mount=True) as top:
+            number = 0
+            while names := top.names():
+                for entry in names:
+                    below = top.status(entry)
+                    if below is None or not stat.S_ISDIR(below.st_mode):
+                        top.remove(entry)
+                        continue
+                    with top.folder(entry, same_mount=True) as inner:
+                        for each in inner.names():
+                            found = inner.status(each)
+                            if found is None or not stat.S_ISDIR(found.st_mode):
+                                inner.remove(each)
+                                continue
+                            with inner.folder(each, same_mount=True):  # a closed folder cannot be moved
+                                while top.status(f".{number}"):
+                                    number += 1
+                                os.rename(each, f".{number}", src_dir_fd=inner.handle, dst_dir_fd=top.handle)
+                    os.rmdir(entry, dir_fd=top.handle)
+        os.rmdir(name, dir_fd=self.handle)
+
+    @contextmanager
+    def folder(self, name: str, make: bool = False, same_mount: bool = False) -> Iterator[Folder]:
+        """A directory in it. make: if it is not there. same_mount: raises OSError (EBUSY) at a mount point; and a
+        directory of ours that was closed to us is opened."""
+        found = self._folder(name, make, same_mount)
+        try:
+            yield found
+        finally:
+            os.close(found.handle)
+
+    def _folder(self, name: str, make: bool, same_mount: bool) -> Folder:
+        path = self.path / name
+        try:
+            handle = self._open_folder(name, make)
+        except PermissionError:
+            if not same_mount:
+                raise
+            self._permit(name)
+            handle = self._open_folder(name, make=False)
+        if same_mount:
+            if _mount(handle) != _mount(self.handle):
+                os.close(handle)
+                raise OSError(errno.EBUSY, "a mount point, which is left alone", str(path))
+            if os.fstat(handle).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+                with contextlib.suppress(PermissionError):
+                    os.fchmod(handle, stat.S_IRWXU)
+        return Folder(handle, path)
+
+    def _open_folder(self, name: str, make: bool) -> int:
+        try:
+            return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.handle)
+        except FileNotFoundError:
+            if not make:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.path / name)) from None
+        except OSError as error:
+            raise self._in_the_way(name, error, folder=True) from None
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, dir_fd=self.handle)
+            os.fsync(self.handle)  # the name of a new one must survive a power failure, as its files do
+        return self._open_folder(name, make=False)
+
+    def _permit(self, name: str) -> None:
+        """Open a directory to ourselves. By a handle that needs no permission, for a link's aim must not be changed."""
+        handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.handle)
+        try:
+            Path(f"/proc/self/fd/{handle}").chmod(stat.S_IRWXU)
+        finally:
+            os.close(handle)
+
+    def _in_the_way(self, name: str, error: OSError, folder: bool = False) -> OSError:
+        """The error with its path, and with what is there where that is the reason."""
+        why = error.strerror or str(error)
+        status = self.status(name) if error.errno in _WRONG_KIND else None
+        kind = stat.S_IFMT(status.st_mode) if status else 0
+        if kind == stat.S_IFREG and folder:
+            why = "a file, not a directory"
+        elif kind != stat.S_IFDIR or not folder:
+            why = _KINDS.get(kind, why)
+        return type(error)(error.errno, why, str(self.path / name))
+
+
+#: What opening or replacing something else than a file, or a directory, fails with.
+_WRONG_KIND = (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.ENOTEMPTY)
+
+
+@contextmanager
+def folder(root: Path, below: str | Path = "", make: bool = False, same_mount: bool = False) -> Iterator[Folder]:
+    """A directory below `root`. make: with those above it. same_mount: raises OSError where it is on another mount."""
+    parts = Path(below).parts
+    if ".." in parts or Path(below).is_absolute():
+        raise ValueError(f"`{below}` is not below {root}")
+    if make:
+        _make(root)
+    found = Folder(os.open(root, _DIRECTORY), root)
+    try:
+        for name in parts:
+            above = found
+            try:
+                found = above._folder(name, make, same_mount)
+            finally:
+                if found is not above:
+                    os.close(above.handle)
+        yield found
+    finally:
+        os.close(found.handle)
+
+
+def read(root: Path, name: str | Path, most: int | None = None) -> bytes:
+    """A whole file below `root`, see Folder.read."""
+    with folder(root, Path(name).parent) as place:
+        return place.read(Path(name).name, most)
+
+
+def write(root: Path, name: str | Path, data: bytes) -> None:
+    """Write a file below `root` whole, with the folders above it; see Folder.write."""
+    with folder(root, Path(name).parent, make=True) as place:
+        place.write(Path(name).name, data)
+
+
+def remove(root: Path, name: str | Path) -> None:
+    """Remove a file below `root`, if it is there."""
+    with contextlib.suppress(FileNotFoundError), folder(root, Path(name).parent) as place:
+        place.remove(Path(name).name)
+
+
+def append(root: Path, name: str | Path) -> TextIO:
+    """A text file below `root` to add to, with the folders above it."""
+    with folder(root, Path(name).parent, make=True) as place:
+        return place.append(Path(name).name)
+
+
+def _make(directory: Path) -> None:
+    """Make a directory with those above it, each synced."""
+    if not directory.is_dir():
+        _make(directory.parent)
+        directory.mkdir(exist_ok=True)
+        handle = os.open(directory.parent, _DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _mount(handle: int) -> bytes:
+    """The mount that an open file is on. A bind mount has the device number of its source, so that tells nothing."""
+    lines = Path(f"/proc/self/fdinfo/{handle}").read_bytes().splitlines()
+    return next(line for line in lines if line.startswith(b"mnt_id:"))
