@@ -4,6 +4,7 @@
 #   APT=0                  install no system package, whatever is missing
 #   REQUIRE=all            a test that is skipped fails (or a list: REQUIRE=fio,chromium)
 #   ARGS="-k plan -x"      further arguments for pytest; for cluster: --accounting, -- COMMAND
+#   ARGS="--seed 7"        what is random, as a run of `make soak` had it
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 SHELL := /bin/sh
@@ -36,7 +37,7 @@ demo: ## a small campaign on this machine, from nothing to a report, in 90 s at 
 .PHONY: test-tools
 # One by one, and on without what is not to be had (no root, no such package here): pytest then says what it left out.
 test-tools:
-	@$(call install_each,fio:fio git:git chromium:chromium bindfs:bindfs mkfs.btrfs:btrfs-progs $(CLUSTER) $(ACCOUNTING))
+	@$(call install_each,fio:fio git:git chromium:chromium bindfs:bindfs mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs $(CLUSTER) $(ACCOUNTING))
 	@command -v cc >/dev/null || scripts/debian-packages gcc libc6-dev || :
 	@scripts/make-venv --apt test
 
@@ -45,7 +46,7 @@ test: test-tools ## all tests, some 12 minutes
 	@$(PYTEST)
 
 .PHONY: soak
-soak: test-tools ## all tests, and those that repeat with their long counts
+soak: test-tools ## kills, power cuts, damage and attacks, and all else that is random, with long counts: an hour
 	@$(PYTEST) --soak
 
 .PHONY: cluster

@@ -8,6 +8,7 @@ fixtures here do.
 import ctypes
 import gc
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -43,22 +44,35 @@ LONGEST = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("iosweep")
     group.addoption("--require", default="", metavar="all|NAME,...", help="skips that count as failures")
-    group.addoption("--soak", action="store_true", help="long counts, and the tests marked soak")
+    group.addoption("--soak", action="store_true", help="only what is random or repeats, with its long counts")
+    group.addoption("--seed", type=int, metavar="N", help="of what is random; default: 1, and drawn with --soak")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("soak" if config.getoption("soak") else "iosweep")
+    if config.option.seed is None:  # xdist hands the options on to its workers, and so this seed
+        config.option.seed = random.SystemRandom().randrange(10**6) if config.getoption("soak") else 1
     if config.getoption("require"):
         # A module that is refused its skip must not keep all the others from running.
         config.option.continue_on_collection_errors = True
 
 
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"--seed {config.option.seed}"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # Deselected and not skipped: they are left out on purpose, so --require has nothing to say about them.
-    if not config.getoption("soak"):
-        left_out = [item for item in items if item.get_closest_marker("soak")]
-        items[:] = [item for item in items if not item.get_closest_marker("soak")]
-        config.hook.pytest_deselected(items=left_out)
+    soak = config.getoption("soak")
+    left_out = [item for item in items if (not repeats(item) if soak else item.get_closest_marker("soak"))]
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def repeats(item: pytest.Item) -> bool:
+    """Whether a test has a long count: it uses `rounds`, or Hypothesis draws its examples."""
+    return "rounds" in getattr(item, "fixturenames", ()) or hasattr(getattr(item, "obj", None), "hypothesis")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -88,9 +102,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Skips of tests: from a mark, from a fixture, from the test itself."""
+    """Skips of tests: from a mark, from a fixture, from the test itself. A failure names the seed."""
     report = yield
     refuse_skip(item.config, report)
+    if report.failed and "draw" in getattr(item, "fixturenames", ()):
+        report.sections.append(("seed", f"the same again: --seed {item.config.option.seed}"))
     return report
 
 
@@ -174,8 +190,14 @@ def soak(pytestconfig: pytest.Config) -> bool:
 
 @pytest.fixture(scope="session")
 def rounds(soak: bool) -> Callable[[int, int], int]:
-    """How often to repeat something random: `rounds(20, 200)` is 20, and 200 under --soak."""
+    """How often to repeat something random: `rounds(20, 200)` is 20, and 200 under --soak (`make soak`)."""
     return lambda usual, long: long if soak else usual
+
+
+@pytest.fixture
+def draw(request: pytest.FixtureRequest) -> random.Random:
+    """What a test draws its moments, places and values from: its own numbers, the same ones with the same --seed."""
+    return random.Random(f"{request.config.option.seed} {request.node.nodeid}")
 
 
 @pytest.fixture(scope="session")

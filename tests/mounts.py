@@ -15,6 +15,12 @@ _SHUTDOWN, _NO_FLUSH = 0x8004587D, 2
 _CAP_SYS_ADMIN = 21
 #: What is needed, and the Debian packages that have it.
 _PROGRAMS = {"mkfs.ext4": "e2fsprogs", "mkfs.btrfs": "btrfs-progs", "bindfs": "bindfs"}
+#: File systems that outlive a power cut: size of their image, command that makes them, and its Debian package.
+DURABLE = {
+    "ext4": ("64M", ("mkfs.ext4", "-q", "-m", "0"), "e2fsprogs"),
+    "xfs": ("320M", ("mkfs.xfs", "-q"), "xfsprogs"),
+    "btrfs": ("128M", ("mkfs.btrfs", "-q"), "btrfs-progs"),
+}
 
 
 def missing() -> str | None:
@@ -40,6 +46,33 @@ def ext4(where: Path) -> Iterator[None]:
     """On a loop device over a sparse file beside `where`, with room for 16,384 files."""
     with _image(where, "64M", "mkfs.ext4", "-q", "-m", "0", "-N", "16384"), _mounted(where):
         yield
+
+
+@contextlib.contextmanager
+def durable(where: Path, kind: str) -> Iterator[None]:
+    """One of DURABLE on a loop device."""
+    size, make, _ = DURABLE[kind]
+    with _image(where, size, *make), _mounted(where):
+        yield
+
+
+def received(where: Path) -> Path:
+    """A copy of the image, as its loop device has received it: nothing that is in the page cache of the file system
+    only. What writes there is to be stopped; the kernel may write at any time, so it is copied until it did not."""
+    image = where.with_name(f"{where.name}.img")
+    copy = image.with_suffix(".cut")
+    while True:
+        before = image.stat().st_mtime_ns
+        run("cp", "--sparse=always", str(image), str(copy))
+        if image.stat().st_mtime_ns == before:
+            return copy
+
+
+def replace(where: Path, copy: Path) -> None:
+    """Mount such a copy in place of the image. Nothing may use what is mounted there."""
+    run("umount", str(where))
+    copy.replace(where.with_name(f"{where.name}.img"))
+    mount_image(where)
 
 
 @contextlib.contextmanager

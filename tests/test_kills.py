@@ -1,4 +1,5 @@
-"""SIGKILL at any moment: of the runner, of its agent, of all of them; while it claims, measures and tidies up."""
+"""SIGKILL at any moment: of the runner, its agent, or all of them; while it claims, measures, stores, tidies up, merges
+and reports. Nothing measured is lost, nothing of others is changed, and the next run completes what is left."""
 
 import contextlib
 import os
@@ -6,19 +7,26 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 import psutil
+import pyarrow.parquet
 import pytest
 
+import foreign
 from allocation import SWEEP, Allocation, said
-from campaign import over, wait_for
+from campaign import Campaign, over, wait_for
 from iosweep import target
 from iosweep.report import page
+from iosweep.store import Store
+from stopped import all_stopped
+from tables import damaged
 
 pytestmark = pytest.mark.usefixtures("fio")
 
@@ -33,6 +41,9 @@ SIXTY: dict[str, Any] = SWEEP | {
     "options": {"file_size": "256k"},
     "phase_time": "50ms",
 }
+SIXTEEN: dict[str, Any] = SIXTY | {
+    "axes": {"threads_per_node": [1, 2], "transfer_size": ["4k", "16k"], "queue_depth": [1, 2, 3, 4]}
+}
 #: New files, and sets of many.
 MANY: dict[str, Any] = SWEEP | {
     "phases": ["rand_write"],
@@ -44,8 +55,23 @@ MANY: dict[str, Any] = SWEEP | {
 MARK = "IOSWEEP_TEST_OF_KILLS"
 
 
+Rounds = Callable[[int, int], int]
+
+
 class Killed(Allocation):
-    """An allocation whose runners are killed."""
+    """An allocation whose runners are killed. Others have files in its target and beside it."""
+
+    def __init__(self, place: Path):
+        super().__init__(place)
+        self.beside = place / "beside"
+        foreign.plant(self.target, self.beside)
+        self.theirs = self.outside()
+
+    def outside(self) -> dict[Path, Any]:
+        """What is not the campaign's."""
+        found = foreign.states(self.target, self.ours) | foreign.states(self.beside)
+        del found[self.target]  # the campaign's directory is made in it
+        return found
 
     def wants(self, sweep: dict[str, Any], repetitions: int, **document: Any) -> None:
         self.configure(sweep | {"repetitions": repetitions}, **document)
@@ -80,6 +106,7 @@ class Killed(Allocation):
 
     def everything_ended(self) -> None:
         wait_for(lambda: not self.left_running())
+        assert self.outside() == self.theirs
 
     def stored(self) -> dict[str, bytes]:
         """What is committed: results, and the archives that they name."""
@@ -127,14 +154,15 @@ def killed(tmp_path: Path) -> Iterator[Killed]:
             continue
 
 
-def test_sixty_points_and_a_runner_that_is_killed(killed: Killed, rounds: Callable[[int, int], int]) -> None:
-    killed.wants(SIXTY, rounds(1, 10))
-    moments = random.Random(1)
+def test_many_points_and_a_runner_that_is_killed(
+    killed: Killed, soak: bool, rounds: Rounds, draw: random.Random
+) -> None:
+    killed.wants(SIXTY if soak else SIXTEEN, rounds(1, 10))
     kept: dict[str, bytes] = {}
     kills = 0
-    while kills < rounds(20, 200):
+    while kills < rounds(8, 200):
         runner = killed.start()
-        time.sleep(moments.uniform(0.2, 1.4))
+        time.sleep(draw.uniform(0.2, 1.4))
         if killed.was_quicker(runner):
             continue
         kills += 1
@@ -146,7 +174,6 @@ def test_sixty_points_and_a_runner_that_is_killed(killed: Killed, rounds: Callab
         kept = stored
         entries = {file.name for file in killed.ours.glob("*")} | {"iosweep.json"}
         assert entries <= {"iosweep.json", "iosweep.json.tmp", "fresh", "sets"}
-        assert [file.name for file in killed.target.iterdir()] in ([], ["iosweep-c"])
     assert killed.start().wait(900) == 0
     killed.ends_well(kept)
     left = r"note: the lock \S+ was left by process \d+ of user .*, which is gone; taken over"
@@ -157,26 +184,14 @@ def test_sixty_points_and_a_runner_that_is_killed(killed: Killed, rounds: Callab
 SIX: dict[str, Any] = SIXTY | {"axes": {"transfer_size": ["4k", "8k", "16k"], "threads_per_node": [1, 2]}}
 
 
-def all_stopped(runner: psutil.Process) -> set[psutil.Process]:
-    """A runner and all below it, stopped, so that none starts another that would not be killed."""
-    found: set[psutil.Process] = set()
-    while new := {runner, *runner.children(recursive=True)} - found:
-        for process in new:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.suspend()
-        found |= new
-    return found
-
-
-def test_all_processes_are_killed(killed: Killed, rounds: Callable[[int, int], int]) -> None:
+def test_all_processes_are_killed(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
     """As when memory is out, or a node is rebooted."""
     killed.wants(SIX, rounds(2, 20))
-    moments = random.Random(2)
     kept: dict[str, bytes] = {}
     kills = 0
-    while kills < rounds(4, 40):
+    while kills < rounds(3, 40):
         runner = killed.start()
-        time.sleep(moments.uniform(0.3, 1.3))
+        time.sleep(draw.uniform(0.3, 1.3))
         if killed.was_quicker(runner):
             continue
         kills += 1
@@ -200,15 +215,14 @@ def agent_of(runner: subprocess.Popen[bytes]) -> psutil.Process | None:
     return None
 
 
-def test_agents_are_killed(killed: Killed, rounds: Callable[[int, int], int]) -> None:
+def test_agents_are_killed(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
     """The runner goes on with another one, and tries again what was in flight; or it ends in good order."""
-    killed.wants(SIX, rounds(4, 40), limits={"retried": "100%", "fill": "100%"})
-    moments = random.Random(3)
+    killed.wants(SIX, rounds(2, 40), limits={"retried": "100%", "fill": "100%"})
     runner = killed.start()
     kills = 0
-    while kills < rounds(4, 40):
+    while kills < rounds(3, 40):
         if agent := agent_of(runner):
-            time.sleep(moments.uniform(0, 0.6))
+            time.sleep(draw.uniform(0, 0.6))
             with contextlib.suppress(psutil.NoSuchProcess):  # it may be the one before, which was not quite gone
                 agent.kill()
                 agent.wait(300)
@@ -223,14 +237,13 @@ def test_agents_are_killed(killed: Killed, rounds: Callable[[int, int], int]) ->
     killed.ends_well(killed.stored(), 2, ["not run: the agent ended by itself (killed by signal 9)"])
 
 
-def test_killed_while_it_claims(killed: Killed, rounds: Callable[[int, int], int]) -> None:
+def test_killed_while_it_claims(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
     killed.configure(SWEEP | {"axes": {}, "phases": ["rand_read"]})
-    moments = random.Random(3)
     for _ in range(rounds(5, 50)):
         runner = killed.start()
         while not killed.ours.exists():
             assert runner.poll() is None
-        time.sleep(moments.uniform(0, 0.01))
+        time.sleep(draw.uniform(0, 0.01))
         os.kill(runner.pid, signal.SIGKILL)
         runner.wait()
         killed.everything_ended()
@@ -245,16 +258,132 @@ def test_killed_while_it_claims(killed: Killed, rounds: Callable[[int, int], int
     killed.ends_well({})
 
 
-def test_killed_while_it_tidies_up(killed: Killed, rounds: Callable[[int, int], int]) -> None:
+def test_killed_while_it_tidies_up(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
     killed.configure(MANY)
-    moments = random.Random(4)
     for n in range(rounds(4, 40)):
         runner = killed.start()
         wait_for(lambda: len(killed.stored()) == 4, over=over(runner))
         # when it is started again it goes on where it was killed, and takes a while to get there
-        time.sleep(moments.uniform(0.2, 0.6) if n else moments.uniform(0, 0.1))
+        time.sleep(draw.uniform(0.2, 0.6) if n else draw.uniform(0, 0.1))
         os.kill(runner.pid, signal.SIGKILL)
         runner.wait()
         killed.everything_ended()
     kept = killed.stored()
     killed.ends_well(kept)
+
+
+#: Commits results until it is killed, and tells each when it is committed.
+COMMITS = """
+import pathlib, sys
+from iosweep.store import Store
+store, n = Store(pathlib.Path(sys.argv[1])), int(sys.argv[2])
+tool = {"sha256": "t"}
+while n := n + 1:
+    record = {"point": "p", "tool": tool, "target": {}, "retry": None, "retried": False, "phases": [], "number": n}
+    store.commit("p", n, record, {"a.stdout": b"%d" % n * 2000})
+    print(n, flush=True)
+"""
+
+
+def test_killed_while_it_stores(tmp_path: Path, rounds: Rounds, draw: random.Random) -> None:
+    store = Store(tmp_path / "results")
+    told = 0
+    for _ in range(rounds(10, 60)):
+        command = [sys.executable, "-c", COMMITS, str(store.path), str(told)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout
+            first = process.stdout.readline()
+            time.sleep(draw.uniform(0, 0.1))
+            process.kill()
+            told = max(map(int, (first + process.stdout.read()).split()))
+        found = {result.repetition: (result, record) for result, record in store.records_of("p")}
+        # what was committed and not told any more is written again, as another try
+        assert set(found) in (set(range(1, told + 1)), set(range(1, told + 2)))
+        for number, (result, record) in found.items():
+            assert result.intact
+            assert record["number"] == number
+            assert store.raw(result)
+        assert len(list(store.point("p").glob(".*"))) <= 1
+
+
+@pytest.fixture
+def measured(killed: Killed) -> Killed:
+    """An allocation that is measured, and has no tables yet."""
+    killed.configure(SIX)
+    killed.measure()
+    return killed
+
+
+def kill_while(command: list[str], begun: Callable[[], bool], draw: random.Random) -> None:
+    """Kill a command a moment after it has begun something. It may have been quicker."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        while process.poll() is None and not begun():
+            time.sleep(0.0005)
+        time.sleep(draw.uniform(0, 0.03))
+        process.kill()
+
+
+def begun(directory: Path, pattern: str, before: int) -> bool:
+    """Whether a file is being written, in a directory that has changed since."""
+    return any(directory.glob(pattern)) and directory.stat().st_mtime_ns > before
+
+
+def test_killed_while_it_merges(measured: Killed, rounds: Rounds, draw: random.Random) -> None:
+    """Each table is the one before, or the new one, or not there yet."""
+    stored, plan_file = measured.stored(), measured.command()[4]
+    merge = [sys.executable, "-m", "iosweep.cli", "merge", plan_file]
+    for _ in range(rounds(5, 40)):
+        kill_while(merge, lambda: any(measured.results.glob(".*.tmp")), draw)
+        assert not damaged(measured.results)
+        if draw.random() < 0.3:
+            for table in measured.results.glob("*.parquet"):
+                table.unlink()
+    (measured.results / ".results.csv.1.tmp").touch()
+    for file in measured.results.glob(".*"):  # younger ones may be of another that is still at work
+        os.utime(file, (0, 0))
+    subprocess.run(merge, check=True)
+    assert not damaged(measured.results)
+    assert not list(measured.results.glob(".*"))
+    assert len(pyarrow.parquet.read_table(measured.results / "results.parquet")) == 6
+    assert measured.stored() == stored
+    measured.everything_ended()
+
+
+@pytest.mark.parametrize("what", ["page", "figures"])
+def test_killed_while_it_reports(measured: Killed, what: str, rounds: Rounds, draw: random.Random) -> None:
+    measured.rows()
+    command = [sys.executable, "-m", "iosweep.cli", what, str(measured.results)]
+    made = measured.results / ("figures" if what == "figures" else "")
+    pattern = "*.*" if what == "figures" else ".report.html.*.tmp"
+    for _ in range(rounds(1, 25)):
+        before = made.stat().st_mtime_ns if made.exists() else 0
+        kill_while(command, partial(begun, made, pattern, before), draw)
+        # each is written whole, where it is written at all
+        assert not damaged(measured.results)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert not damaged(measured.results)
+    measured.everything_ended()
+
+
+@pytest.mark.soak
+def test_a_workflow_is_killed_while_it_makes_tables(tmp_path: Path, rounds: Rounds, draw: random.Random) -> None:
+    """All of it, as when memory is out. What is measured is not measured again."""
+    campaign = Campaign(tmp_path, phases=["rand_write"], repetitions=1)
+    campaign.tables()
+    stored = campaign.stored()
+    for _ in range(rounds(1, 20)):
+        (campaign.results / "results.parquet").unlink()
+        with subprocess.Popen(
+            campaign.command(), env=campaign.environment, cwd=tmp_path, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ) as process:  # fmt: skip
+            wait_for(lambda: any(campaign.results.glob(".*.tmp")), over=over(process), pause_s=0.001)
+            time.sleep(draw.choice([draw.uniform(0, 0.05), draw.uniform(0, 3)]))
+            for one in all_stopped(psutil.Process(process.pid)):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.kill()
+        campaign.snakemake("--unlock")
+        assert "measure 1 node" not in campaign.tables()
+        assert not damaged(campaign.results)
+        assert campaign.stored() == stored
+    assert campaign.settled()

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from typing import Any
 import orjson
 import psutil
 
+import foreign
 import mounts
 from allocation import Allocation
 from campaign import wait_for
@@ -149,15 +149,7 @@ class Case(Allocation):
         """Make the target, and things of others that nobody may touch."""
         self.target.mkdir()
         self.beside.mkdir()
-        for directory in (self.mount, self.target, self.beside):
-            foreign = directory / "foreign"
-            foreign.mkdir()
-            (foreign / "precious").write_bytes(b"x" * 5000)
-            (foreign / "secret").mkdir(mode=0)
-            os.mkfifo(foreign / "pipe")
-            (foreign / "link").symlink_to(directory / "foreign" / "precious")
-            (foreign / "nowhere").symlink_to("/nonexistent")
-            (foreign / os.fsdecode(b"\xff\n-rf")).write_bytes(b"")
+        foreign.plant(self.mount, self.target, self.beside)
         mounts.sync(self.mount)
 
     def at_call(self, script: str, nth: int = 2, call: str = WRITING) -> None:
@@ -213,13 +205,8 @@ exec "$fio" "$@" """)
 
     def outside(self) -> dict[Path, Any]:
         """Everything on the target's file system and beside it, but the campaign's own directory."""
-        found: dict[Path, Any] = {}
-        for top in (self.mount, self.beside):
-            for directory, folders, files in os.walk(top):
-                here = Path(directory)
-                if here == self.target and not self.theirs:
-                    folders[:] = [name for name in folders if name != self.ours.name]
-                found |= {path: _state(path) for path in (here, *(here / name for name in folders + files))}
+        ours = None if self.theirs else self.ours
+        found = foreign.states(self.mount, ours) | foreign.states(self.beside)
         # the campaign's directory is made in the one, and faults make files in the other
         del found[self.target], found[self.mount]
         return found
@@ -253,13 +240,3 @@ def ended(run: Run, seconds: float = 120) -> bool:
             return False
         time.sleep(0.02)
     return True
-
-
-def _state(path: Path) -> tuple[Any, ...]:
-    status = path.lstat()
-    content: Any = None
-    if stat.S_ISREG(status.st_mode):
-        content = status.st_size, hashlib.sha256(path.read_bytes() if status.st_size < 1 << 20 else b"").digest()
-    elif stat.S_ISLNK(status.st_mode):
-        content = path.readlink()
-    return status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns, content

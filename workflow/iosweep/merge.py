@@ -24,7 +24,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 import iosweep
-from iosweep import builds, verdict
+from iosweep import builds, leftovers, verdict
 from iosweep import store as _store
 from iosweep.checks import CHECKS, Check, Finding, Seen
 from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, NOT_YET, REASONS, Column, arrow_schema
@@ -57,6 +57,7 @@ def merge(plan: Plan, results: Path) -> None:
 
 def _write(plan: Plan, results: Path) -> None:
     store = Store(results)
+    leftovers.remove(results)
     nodes = store.documents("nodes")
     memory = {key: facts.get("memory_bytes") for key, facts in nodes.items()}
     where = _Where()

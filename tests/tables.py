@@ -1,0 +1,40 @@
+"""Whether what merge and the report have written is whole."""
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet
+
+
+def damaged(results: Path) -> list[Path]:
+    """The files of these that are there, and not whole."""
+    found = []
+    for pattern, look in LOOKS.items():
+        for file in sorted(results.glob(pattern)):
+            whole = False
+            with contextlib.suppress(ValueError, OSError):  # those of Arrow and JSON are ValueErrors
+                whole = look(file)
+            found += [] if whole else [file]
+    return found
+
+
+def _table(file: Path) -> bool:
+    return len(pyarrow.parquet.read_table(file)) > 0
+
+
+def _csv(file: Path) -> bool:
+    return file.read_bytes().endswith(b"\n") and len(pyarrow.csv.read_csv(file)) > 0
+
+
+#: Files of the results -> whether one is whole.
+LOOKS: dict[str, Callable[[Path], bool]] = {
+    "*.parquet": _table,
+    "results.csv": _csv,
+    "campaign.json": lambda file: bool(json.loads(file.read_bytes())),
+    "report.html": lambda file: file.read_bytes().rstrip().endswith(b"</html>"),
+    "figures/*.svg": lambda file: file.read_bytes().rstrip().endswith(b"</svg>"),
+    "figures/*.png": lambda file: file.read_bytes()[-8:-4] == b"IEND",
+}
