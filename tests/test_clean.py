@@ -50,6 +50,11 @@ class Left:
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Left:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(exclusive, "DEFAULT", str(tmp_path))
+    for command in ("squeue", "scontrol"):  # of this machine
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / command).write_text("#!/bin/sh\n")
+        (tmp_path / "bin" / command).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     return Left(tmp_path)
 
 
@@ -158,6 +163,32 @@ def test_not_while_it_is_measured(left: Left, capsys: Capture) -> None:
         f"results/c is being measured by process {os.getpid()} on {socket.gethostname()}; wait for it, or stop it\n"
     )
     assert marker(left.directory)
+
+
+def test_not_while_the_original_of_a_copy_is_measured(left: Left, tmp_path: Path, capsys: Capture) -> None:
+    shutil.copytree(left.results, tmp_path / "copy")
+    with Store(left.results).locked():
+        assert clean("--yes", str(tmp_path / "copy")) == 1
+    assert f"{left.results} is being measured by process {os.getpid()} on " in capsys.readouterr().err
+    assert marker(left.directory)
+
+
+@pytest.mark.parametrize("left_behind", ["process 7 on n9", "process 7 on n9 (job 12)", "rubbish"])
+def test_not_where_its_end_cannot_be_seen(
+    left: Left, capsys: Capture, monkeypatch: pytest.MonkeyPatch, left_behind: str
+) -> None:
+    """A run on another node, whose lock does not reach here."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    lock = left.results / "lock"
+    lock.write_text(left_behind)
+    assert clean("--yes", "c") == 1
+    said = capsys.readouterr().err
+    assert said.startswith("results/c may still be measured by ")
+    assert left_behind in said
+    assert said.endswith("then remove results/c/lock\n")
+    assert marker(left.directory)
+    lock.unlink()
+    assert clean("--yes", "c") == 0
 
 
 def test_not_while_another_campaign_measures_the_file_system(left: Left, tmp_path: Path, capsys: Capture) -> None:

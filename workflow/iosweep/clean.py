@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from iosweep import exclusive, target
+from iosweep import exclusive, target, undisturbed
 from iosweep.agent import Agent, TargetError, TargetHangs
-from iosweep.campaign_lock import Held
 from iosweep.plain import prose
 from iosweep.store import Store
 from iosweep.target import Refused
@@ -54,6 +54,8 @@ class _Place:
     whose: str
     file_system: str  # exclusive.identity
     lock: str | None  # target.lock
+    campaign: str
+    folders: list[Path]  # where its runs may keep their results
 
 
 def show(results: Path) -> int:
@@ -137,7 +139,8 @@ def _found(results: Path) -> Iterator[_Place]:
             whose = target.whose(marker)
             if marker.get("uuid") != uuid:
                 raise Refused(f"{directory} belongs to another campaign ({whose}); it is left alone")
-            yield _Place(agent, directory, uuid, whose, exclusive.identity(facts), known.get("lock"))
+            identity, lock, folders = exclusive.identity(facts), known.get("lock"), _folders(results, marker, uuid)
+            yield _Place(agent, directory, uuid, whose, identity, lock, str(marker.get("campaign")), folders)
     except TargetHangs as error:
         raise _Done(HANGS, str(error)) from None
     except (Refused, TargetError) as error:
@@ -152,15 +155,28 @@ def _undisturbed(place: _Place, results: Path) -> Iterator[None]:
     owner = {"campaign": f"{results.name}, which is being cleaned", "results": str(results.absolute())}
     with ExitStack() as held:
         try:
-            held.enter_context(Store(results).locked())
+            if unseen := held.enter_context(undisturbed.hold(place.folders, place.campaign)):
+                prose(printable(f"note: {unseen}"), sys.stderr)
             try:
                 held.enter_context(exclusive.hold(place.lock, place.file_system, owner))
             except exclusive.Unusable as error:  # the campaign may be long over, and its lock's directory gone
                 prose(printable(f"note: no lock keeps measurements off: {error}"), sys.stderr)
-        except Held as error:
-            raise _Done(WRONG, f"{results} {error}") from None
+        except undisturbed.InUse as error:
+            raise _Done(WRONG, str(error)) from None
         except OSError as error:
             raise _Done(WRONG, f"{results} cannot be locked: {error.strerror}") from None
         except exclusive.Busy as error:
             raise _Done(WRONG, str(error)) from None
         yield
+
+
+def _folders(results: Path, marker: Mapping[str, Any], uuid: str) -> list[Path]:
+    """Where runs of the campaign may keep results: these, and those that the marker names, if these are a copy."""
+    named = Path(str(marker.get("results")))
+    try:
+        if named.is_absolute() and not named.samefile(results):
+            known = Store(named).documents("").get("target") or {}
+            return [results, named] if known.get("uuid") == uuid else [results]
+    except OSError:  # on another machine, or gone
+        pass
+    return [results]

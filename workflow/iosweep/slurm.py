@@ -137,10 +137,11 @@ def lives(id: str) -> bool:
     return found is not None and found.alive
 
 
-def jobs() -> list[Job]:
-    """All jobs of this user that squeue knows. Raises Unanswered."""
+def jobs(users: Sequence[str] = ()) -> list[Job]:
+    """All jobs of this user, or of some users, that squeue knows. Raises Unanswered."""
+    whose = f"--user={','.join(users)}" if users else "--me"
     # what a user may write freely comes last
-    said = ask(["squeue", "--me", "--noheader", "--format=%A|%T|%u|%D|%N|%S|%e|%W|%r|%j|%Z|%k"])
+    said = ask(["squeue", whose, "--noheader", "--format=%A|%T|%u|%D|%N|%S|%e|%W|%r|%j|%Z|%k"])
     found = []
     for line in said.splitlines():
         if len(parts := line.strip().split("|", 10)) < 11 or "|" not in parts[-1]:
