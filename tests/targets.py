@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from iosweep.handle import Place
+
 OWNER = {"uuid": None, "uid": 1000, "host": "h", "results": "/home/me/results/c", "campaign": "c"}
 
 #: A user who is not root; his name does not matter.
@@ -37,7 +39,9 @@ def mounted(*command: str) -> Iterator[None]:
 def as_user(program: str, *arguments: str) -> str:
     """What a Python program prints as another user; `{owner}` in it is OWNER. Its modules are loaded before."""
     start = (
-        f"import os, json, uuid; from iosweep import removal, target, trees; os.setgid({OTHER}); os.setuid({OTHER})\n"
+        "import os, json, uuid; from iosweep import handle, removal, target, target_state, trees\n"
+        "from iosweep.handle import Place\n"
+        f"os.setgid({OTHER}); os.setuid({OTHER})\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", start + program.replace("{owner}", repr(OWNER)), *arguments],
@@ -75,9 +79,24 @@ def marker(directory: str) -> dict[str, Any]:
     return found
 
 
+def at(directory: str | Path) -> Place:
+    """The campaign's directory, as operations take it; by the marker that is there."""
+    try:
+        uuid = str(marker(str(directory)).get("uuid"))
+    except (OSError, ValueError):
+        uuid = "none"
+    return Place(str(directory), uuid)
+
+
+def marked(directory: Path) -> Place:
+    """A directory with a marker, as if it had been claimed."""
+    (directory / "iosweep.json").write_text(json.dumps(OWNER | {"uuid": "u"}))
+    return at(directory)
+
+
 @contextlib.contextmanager
-def everybodys() -> Iterator[Path]:
+def everybodys(mode: int = 0o1777) -> Iterator[Path]:
     """A target that every user sees and may write to, unlike pytest's own directories."""
     with tempfile.TemporaryDirectory() as made:
-        Path(made).chmod(0o777)
+        Path(made).chmod(mode)
         yield Path(made)

@@ -16,6 +16,7 @@ import pytest
 from iosweep import target
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.target import Refused
+from targets import marked
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_errors_of_the_file_system(agent: Agent, tmp_path: Path) -> None:
     pid = pid_of(agent)
     (tmp_path / "file").write_text("x")
     with pytest.raises(TargetError, match="is a symbolic link or no directory, and is not followed"):
-        agent.call("count", str(tmp_path), "file")
+        agent.call("count", marked(tmp_path), "file")
     assert pid_of(agent) == pid  # an error is an answer
 
 
@@ -149,7 +150,7 @@ def test_an_agent_that_dies_is_an_error_and_the_next_one_works(agent: Agent, tmp
 def test_large_questions_and_answers(agent: Agent, tmp_path: Path) -> None:
     # far more than a pipe holds
     names = [f"{n:0200d}" for n in range(5000)]
-    found = agent.call("examine", str(tmp_path), "", names, 1, False)
+    found = agent.call("examine", marked(tmp_path), "", names, 1, False)
     assert len(found["wrong"]) == 5
     deep = "x" * 200
     with pytest.raises(Refused) as caught:
@@ -160,9 +161,10 @@ def test_large_questions_and_answers(agent: Agent, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a b", "a\nb", "\u00e4\u6f22", "a\udcff", "a\\b", '"'])
 def test_names_cross_the_pipe_unharmed(agent: Agent, tmp_path: Path, name: str) -> None:
     # \udcff is how Python names a byte that is no UTF-8
-    (tmp_path / name).mkdir()
-    assert agent.call("ensure", str(tmp_path), f"{name}/below") == f"{tmp_path}/{name}/below"
-    assert (tmp_path / name / "below").is_dir()
+    directory = tmp_path / f"iosweep-{name}"
+    directory.mkdir()
+    assert agent.call("ensure", marked(directory), f"{name}/below") == f"{directory}/{name}/below"
+    assert (directory / name / "below").is_dir()
 
 
 def test_ctrl_c_is_not_for_the_agent(agent: Agent, tmp_path: Path) -> None:

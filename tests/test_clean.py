@@ -15,7 +15,7 @@ import pytest
 
 from iosweep import cli, exclusive, target, trees
 from iosweep.store import Store
-from targets import OWNER, as_root, listing, make_place, marker, mounted, names, needs_bindfs
+from targets import OWNER, as_root, at, listing, make_place, marker, mounted, names, needs_bindfs
 
 Capture = pytest.CaptureFixture[str]
 
@@ -33,7 +33,9 @@ class Left:
         owner = OWNER | {"user": "me", "results": str(self.results), "campaign": name}
         self.know(uuid=target.claim(self.directory, owner))
         for file in ("sets/fio-read-1m-1/0.0", "sets/fio-read-1m-1/1.0", "kept/p-r1/0.0"):
-            (Path(trees.ensure(self.directory, file.rpartition("/")[0])) / Path(file).name).write_bytes(bytes(1 << 20))
+            (Path(trees.ensure(at(self.directory), file.rpartition("/")[0])) / Path(file).name).write_bytes(
+                bytes(1 << 20)
+            )
 
     def know(self, **changed: Any) -> None:
         known = {"directory": self.directory, "deadline": 60.0, "layout": None, "lock": None} | changed
@@ -245,7 +247,7 @@ def test_wrong_options(left: Left, capsys: Capture, option: str) -> None:
 
 @as_root
 def test_what_cannot_be_removed_is_named(left: Left, capsys: Capture) -> None:
-    where = Path(trees.ensure(left.directory, "sets/x"))
+    where = Path(trees.ensure(at(left.directory), "sets/x"))
     with mounted("mount", "-t", "tmpfs", "tmpfs", str(where)):
         assert clean("--yes", "c") == 1
         said = capsys.readouterr()

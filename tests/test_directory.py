@@ -182,7 +182,7 @@ def test_an_inherited_layout_is_read_only(tmp_path: Path) -> None:
 
 def test_another_layout_needs_new_files(tmp_path: Path) -> None:
     claimed(tmp_path, ["-c", "4"], Asked())
-    for layout, removed in ((["-c", "4"], []), (["-c", "8"], [("remove_all", "some-uuid")]), (["-c", "8"], [])):
+    for layout, removed in ((["-c", "4"], []), (["-c", "8"], [("remove_all",)]), (["-c", "8"], [])):
         agent = Asked(marker=True)
         claimed(tmp_path, layout, agent)
         assert agent.asked("remove_all") == removed
@@ -195,7 +195,7 @@ def test_probes_go_where_something_is_kept(tmp_path: Path) -> None:
     call = agent.call
     agent.call = lambda operation, *rest: ["kept"] if operation == "parts" else call(operation, *rest)  # type: ignore[method-assign]
     directory.tidy_up()
-    assert agent.asked("remove_probes", "remove_all") == [("remove_probes", "some-uuid")]
+    assert agent.asked("remove_probes", "remove_all") == [("remove_probes",)]
 
 
 def test_a_layout_that_cannot_be_set_here(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ WHOLE: dict[str, Any] = {
         "layout": ["-c", "4"],
         "keep": "none",
         "settle": "1s",
+        "trust_other_writers": False,
         "deadline": "1s",
         "lock": "/l",
     },
@@ -196,7 +197,7 @@ EVERYWHERE = tuple(leaves(WHOLE))
 STRICT = tuple(place for place in EVERYWHERE if place not in (*TEXT, *PATH, *KIND))
 NAMES: tuple[Place, ...] = (("campaign",), ("target", "type"), ("cpus", "nic"), ("sweeps", 0, "name"))
 FLAGS: tuple[Place, ...] = (("sweeps", 0, "options", "o_direct"), ("sweeps", 0, "options", "fsync"))
-FLAGS += (("sweeps", 0, "options", "client_server"), ("cpus", "oversubscribe"))
+FLAGS += (("sweeps", 0, "options", "client_server"), ("cpus", "oversubscribe"), ("target", "trust_other_writers"))
 
 
 def wheres(places: tuple[Place, ...]) -> set[str]:

@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 
-from iosweep import target
+from iosweep import target, target_state
+from iosweep.handle import Opened, Place
 from iosweep.target import Refused
 from targets import (
     OTHER,
     OWNER,
     as_root,
     as_user,
+    at,
     everybodys,
     listing,
     make_place,
@@ -214,7 +216,7 @@ def test_a_mount_point_in_its_place(ours: str, place: Path) -> None:
     (Path(ours) / "sets").mkdir()
     bound = mounted("mount", "--bind", str(place / "theirs"), f"{ours}/sets")
     with bound, pytest.raises(Refused, match=r"`sets` in .* is a mount point; it is left alone"):
-        target.open_below(ours, "sets/deep")
+        Opened(at(ours)).below("sets/deep")
     bound = mounted("mount", "--bind", ours, ours)
     with bound, pytest.raises(Refused, match="is a mount point, so not on the target"):
         target.claim(ours, OWNER | {"uuid": uuid})
@@ -225,10 +227,10 @@ def test_a_mount_point_in_its_place(ours: str, place: Path) -> None:
 
 def test_nothing_wrong(ours: str) -> None:
     uuid = marker(ours)["uuid"]
-    assert target.state(ours, uuid) is None
+    assert target_state.state(Place(ours, uuid)) is None
     assert names(ours) == ["iosweep.json"]
     (Path(ours) / target.PROBE).touch()  # left by a kill
-    assert target.state(ours, uuid) is None
+    assert target_state.state(Place(ours, uuid)) is None
     assert names(ours) == ["iosweep.json"]
     assert target.owner_of(ours) == marker(ours)
     assert target.ours(ours, uuid)
@@ -246,7 +248,7 @@ def test_probes_that_a_kill_has_left_are_removed(ours: str, remove: str) -> None
     if remove == "claim":
         target.claim(ours, OWNER)
     else:
-        target.remove_probes(ours, uuid)
+        target_state.remove_probes(Place(ours, uuid))
     others = [f"{target.PROBE}.d", f"{target.PROBE}.link", f"{target.PROBE}s"]
     assert sorted(f.name for f in Path(ours).iterdir()) == sorted(["iosweep.json", *others])
 
@@ -254,7 +256,7 @@ def test_probes_that_a_kill_has_left_are_removed(ours: str, remove: str) -> None
 def test_probes_of_another_campaign_are_left(ours: str) -> None:
     (Path(ours) / target.PROBE).touch()
     with pytest.raises(Refused, match="belongs to another campaign"):
-        target.remove_probes(ours, "11111111-1111-1111-1111-111111111111")
+        target_state.remove_probes(Place(ours, "11111111-1111-1111-1111-111111111111"))
     with pytest.raises(Refused, match="belongs to another campaign"):
         target.claim(ours, OWNER | {"uid": 7})
     assert (Path(ours) / target.PROBE).exists()
@@ -266,7 +268,7 @@ def test_a_target_that_takes_no_data_is_not_dead(ours: str, number: int, monkeyp
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "write", fail)
-    assert target.state(ours, marker(ours)["uuid"]) is None
+    assert target_state.state(Place(ours, marker(ours)["uuid"])) is None
     assert names(ours) == ["iosweep.json"]
 
 
@@ -280,15 +282,15 @@ def test_no_data_server_answers(ours: str, call: str, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, call, fail)
     with pytest.raises(OSError, match="No such device or address"):
-        target.state(ours, uuid)
+        target_state.state(Place(ours, uuid))
     assert names(ours) == ["iosweep.json"]
 
 
 def test_other_data_is_read_back(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "pread", lambda _file, size, at: b"\0" * size if at == 0 else b"")
     with pytest.raises(OSError, match="of 1048576 bytes, 0 are read back as they were written"):
-        target.state(ours, marker(ours)["uuid"])
-    assert target.state(ours, marker(ours)["uuid"], data=False) is None
+        target_state.state(Place(ours, marker(ours)["uuid"]))
+    assert target_state.state(Place(ours, marker(ours)["uuid"]), data=False) is None
     assert names(ours) == ["iosweep.json"]
 
 
@@ -310,7 +312,7 @@ def test_a_marker_that_the_server_does_not_give(
     for look in (
         lambda: target.claim(ours, OWNER),
         lambda: target.ours(ours, "x"),
-        lambda: target.state(ours, "x"),
+        lambda: target_state.state(Place(ours, "x")),
         lambda: target.owner_of(ours),
     ):
         with pytest.raises(OSError, match=re.escape(os.strerror(number))):
@@ -319,16 +321,18 @@ def test_a_marker_that_the_server_does_not_give(
 
 def test_no_longer_there_or_not_ours(ours: str) -> None:
     uuid = marker(ours)["uuid"]
-    assert "belongs to another campaign (results in /home/me" in str(target.state(ours, "another"))
+    assert "belongs to another campaign (results in /home/me" in str(target_state.state(Place(ours, "another")))
     (Path(ours) / "iosweep.json").unlink()
-    assert target.state(ours, uuid) == f"{ours} has no marker iosweep.json of ours any more; it is left alone"
+    assert (
+        target_state.state(Place(ours, uuid)) == f"{ours} has no marker iosweep.json of ours any more; it is left alone"
+    )
     with pytest.raises(Refused, match="has no marker"):
         target.owner_of(ours)
     Path(ours).rmdir()
-    assert target.state(ours, uuid) == f"{ours} is no longer there; is the file system still mounted?"
+    assert target_state.state(Place(ours, uuid)) == f"{ours} is no longer there; is the file system still mounted?"
     assert target.owner_of(ours) is None
     Path(ours).touch()
-    assert target.state(ours, uuid) == f"{ours} is no longer there; is the file system still mounted?"
+    assert target_state.state(Place(ours, uuid)) == f"{ours} is no longer there; is the file system still mounted?"
 
 
 @as_root
@@ -346,9 +350,9 @@ def test_full_and_read_only(tmp_path: Path) -> None:
                 break
         with pytest.raises(OSError, match="No space left"):
             (Path(ours) / "x").touch()
-        assert target.state(ours, uuid) is None  # that is a result
+        assert target_state.state(Place(ours, uuid)) is None  # that is a result
         subprocess.run(["mount", "-o", "remount,ro", tmp_path / "small"], check=True)
-        assert target.state(ours, uuid) == f"the target is read-only now: nothing can be written to {ours}"
+        assert target_state.state(Place(ours, uuid)) == f"the target is read-only now: nothing can be written to {ours}"
         with pytest.raises(Refused, match=f"the target {tmp_path}/small is read-only; mount it writable"):
             target.claim(f"{tmp_path}/small/iosweep-d", OWNER)
 
@@ -359,7 +363,7 @@ def test_without_permission() -> None:
         ours = f"{place}/iosweep-c"
         said = as_user(
             "import sys; d = sys.argv[1]; uuid = target.claim(d, {owner})\n"
-            "for mode in (0o500, 0): os.chmod(d, mode); print(target.state(d, uuid))\n"
+            "for mode in (0o500, 0): os.chmod(d, mode); print(target_state.state(Place(d, uuid)))\n"
             "try: target.claim(d, {owner})\n"
             "except target.Refused as error: print(error)",
             ours,
@@ -371,10 +375,13 @@ def test_without_permission() -> None:
 @pytest.mark.parametrize("aim", ["theirs", "nowhere", "precious"])
 def test_a_link_in_its_place_is_not_followed(place: Path, aim: str) -> None:
     (place / "iosweep-c").symlink_to(place / aim)
-    for touch in (lambda d: target.claim(d, OWNER), target.owner_of, lambda d: target.open_below(d, "deep")):
+    for touch in (lambda d: target.claim(d, OWNER), target.owner_of, lambda d: Opened(Place(d, "u"))):
         with pytest.raises(Refused, match="is a symbolic link; it is not followed"):
             touch(f"{place}/iosweep-c")
-    assert target.state(f"{place}/iosweep-c", "u") == f"{place}/iosweep-c is a symbolic link; it is not followed"
+    assert (
+        target_state.state(Place(f"{place}/iosweep-c", "u"))
+        == f"{place}/iosweep-c is a symbolic link; it is not followed"
+    )
     assert not target.ours(f"{place}/iosweep-c", "u")
 
 
@@ -410,7 +417,7 @@ def test_what_another_user_planted(ours: str) -> None:
     Path(ours, "sets").mkdir()
     os.chown(f"{ours}/sets", OTHER, OTHER)
     with pytest.raises(Refused, match=r"`sets` in .* belongs to another user than the directory; it is left alone"):
-        target.open_below(ours, "sets/fio-read")
+        Opened(at(ours)).below("sets/fio-read")
 
 
 def test_results_in_the_campaigns_directory(ours: str, place: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from iosweep.agent import TargetError, TargetHangs
 from iosweep.crew import Silent
+from iosweep.handle import Place
 from iosweep.runner import _target
 from iosweep.target import Refused
 from iosweep.target_check import Answer, Unfit, look, unfit
@@ -48,10 +49,13 @@ def test_nodes_that_can() -> None:
     assert unfit({"n1": None, "n2": None}) is None
 
 
+PLACE = Place("/mnt/t/iosweep-c", "7")
+
+
 class Directory:
     """As iosweep.directory.Directory, with an answer of its own."""
 
-    path, uuid = "/mnt/t/iosweep-c", "7"
+    place = PLACE
 
     def __init__(self, answer: Answer):
         self._answer = answer
@@ -80,7 +84,7 @@ def test_every_node_is_asked() -> None:
     directory: Any = Directory(None)
     look(directory, crew)
     # by a name of its own, because all look at the same time
-    assert crew.asked == {node: ("/mnt/t/iosweep-c", "7", node, True) for node in ("n2", "n3")}
+    assert crew.asked == {node: (PLACE, node, True) for node in ("n2", "n3")}
     crew = Crew({"n2": AWAY, "n3": None})
     with pytest.raises(Unfit) as caught:
         look(directory, crew)

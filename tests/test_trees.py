@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from iosweep import pulse, removal, target, trees
+from iosweep.handle import Place
 from iosweep.target import Refused
-from targets import OWNER, as_root, as_user, everybodys, listing, make_place, marker, mounted, names
+from targets import OWNER, as_root, as_user, at, everybodys, listing, make_place, marker, mounted, names
 
 SIZE = 8192
 #: What a removal says that found nothing.
@@ -48,16 +49,16 @@ NAMES = ["a", "a/b/c", "a b", "a\nb", "$HOME;*", "\u00e4", "..a", "a\udcff"]
 
 @pytest.mark.parametrize("below", NAMES)
 def test_make_empty_and_remove(ours: str, below: str) -> None:
-    made = Path(trees.ensure(ours, below))
+    made = Path(trees.ensure(at(ours), below))
     assert made == Path(ours) / below
     (made / "f").write_text("x")
-    trees.ensure(ours, below)
-    assert trees.count(ours, below) == 1
+    trees.ensure(at(ours), below)
+    assert trees.count(at(ours), below) == 1
     (made / "deep").mkdir()
-    assert removal.remove(ours, below) == NOTHING | {"files": 1, "directories": 2, "bytes": 4096}
+    assert removal.remove(at(ours), below) == NOTHING | {"files": 1, "directories": 2, "bytes": 4096}
     assert not made.exists()
-    assert removal.remove(ours, below) == NOTHING
-    assert removal.remove(ours, f"{below}/x/y") == NOTHING
+    assert removal.remove(at(ours), below) == NOTHING
+    assert removal.remove(at(ours), f"{below}/x/y") == NOTHING
     assert marker(ours)
 
 
@@ -65,22 +66,22 @@ def test_make_empty_and_remove(ours: str, below: str) -> None:
 def test_no_way_out(ours: str, below: str) -> None:
     (Path(ours) / "a").mkdir()
     with pytest.raises(Refused, match="names nothing below"):
-        removal.remove(ours, below)
+        removal.remove(at(ours), below)
     if below not in ("", "a/"):  # those two are the directory itself, and `a`
-        for touch in (lambda: trees.ensure(ours, below), lambda: trees.count(ours, below)):
+        for touch in (lambda: trees.ensure(at(ours), below), lambda: trees.count(at(ours), below)):
             with pytest.raises(Refused, match="names nothing below"):
                 touch()
     assert names(ours) == ["a", "iosweep.json"]
 
 
 def test_files_are_counted_in_all_directories_below(ours: str, place: Path) -> None:
-    top = Path(trees.ensure(ours, "fresh/p-r1"))
+    top = Path(trees.ensure(at(ours), "fresh/p-r1"))
     for name in ("a", "b/c", "b/d", "b/e f/g\nh", "b/e f/\udcff"):
         (top / name).parent.mkdir(exist_ok=True)
         (top / name).write_text("x")
-    assert trees.count(ours, "fresh/p-r1") == 5
-    assert trees.count(ours, "fresh") == 5
-    assert trees.count(ours, "fresh/p-r1/b/e f") == 2
+    assert trees.count(at(ours), "fresh/p-r1") == 5
+    assert trees.count(at(ours), "fresh") == 5
+    assert trees.count(at(ours), "fresh/p-r1/b/e f") == 2
     # nothing but regular files, and nothing through a link: neither theirs nor ours a second time
     (top / "b" / "empty").mkdir()
     (top / "b" / "theirs").symlink_to(place / "theirs")
@@ -88,17 +89,17 @@ def test_files_are_counted_in_all_directories_below(ours: str, place: Path) -> N
     (top / "b" / "file").symlink_to(top / "a")
     os.mkfifo(top / "b" / "pipe")
     handles = len(list(Path("/proc/self/fd").iterdir()))
-    assert trees.count(ours, "fresh/p-r1") == 5
+    assert trees.count(at(ours), "fresh/p-r1") == 5
     assert len(list(Path("/proc/self/fd").iterdir())) == handles
     with pytest.raises(FileNotFoundError):
-        trees.count(ours, "fresh/p-r2")
+        trees.count(at(ours), "fresh/p-r2")
 
 
 def test_many_directories_in_each_other_are_counted(ours: str) -> None:
     # as mdtest makes them for trees
-    deep = Path(trees.ensure(ours, "/".join(["d"] * 60)))
+    deep = Path(trees.ensure(at(ours), "/".join(["d"] * 60)))
     (deep / "f").write_text("x")
-    assert trees.count(ours, "d") == 1
+    assert trees.count(at(ours), "d") == 1
 
 
 def test_links_inside_are_not_followed(ours: str, place: Path) -> None:
@@ -106,34 +107,34 @@ def test_links_inside_are_not_followed(ours: str, place: Path) -> None:
     for below in ("way", "way/deep"):
         for touch in (removal.remove, trees.count):
             with pytest.raises(OSError, match=DIRECTORY):
-                touch(ours, below)
+                touch(at(ours), below)
         with pytest.raises(OSError, match=DIRECTORY):
-            trees.ensure(ours, below)
+            trees.ensure(at(ours), below)
         with pytest.raises(OSError, match=DIRECTORY):
-            trees.examine(ours, below, ["precious"], 1, True)
+            trees.examine(at(ours), below, ["precious"], 1, True)
     # in a tree that is removed, only the link goes
-    trees.ensure(ours, "tree")
+    trees.ensure(at(ours), "tree")
     (Path(ours) / "tree" / "way").symlink_to(place / "theirs")
     (Path(ours) / "tree" / "file").symlink_to(place / "precious")
-    assert trees.count(ours, "tree") == 0
-    assert trees.usage(ours)["files"] == 4  # the marker and three links, not what they lead to
-    assert removal.remove(ours, "tree")["files"] == 2
+    assert trees.count(at(ours), "tree") == 0
+    assert trees.usage(at(ours))["files"] == 4  # the marker and three links, not what they lead to
+    assert removal.remove(at(ours), "tree")["files"] == 2
     with pytest.raises(OSError, match=DIRECTORY):
-        removal.remove(ours, "way")
+        removal.remove(at(ours), "way")
     (Path(ours) / "tree").mkdir()
     (Path(ours) / "tree" / "x").mkdir()
     with pytest.raises(OSError, match=DIRECTORY):
-        trees.keep(ours, "way/deep", "x")
+        trees.keep(at(ours), "way/deep", "x")
 
 
 def test_usage(ours: str) -> None:
-    before = trees.usage(ours)
+    before = trees.usage(at(ours))
     (Path(ours) / "f").write_bytes(bytes(1 << 20))
     os.sync()
-    after = trees.usage(ours)
+    after = trees.usage(at(ours))
     assert after["files"] - before["files"] == 1
     assert after["bytes"] - before["bytes"] >= 1 << 20
-    assert trees.usage(ours + "-none") == {"bytes": 0, "files": 0}
+    assert trees.usage(at(ours + "-none")) == {"bytes": 0, "files": 0}
 
 
 # Files to work on
@@ -141,14 +142,14 @@ def test_usage(ours: str) -> None:
 
 @pytest.fixture
 def data(ours: str) -> Path:
-    directory = Path(trees.ensure(ours, "set"))
+    directory = Path(trees.ensure(at(ours), "set"))
     for name in ("0.0", "1.0"):
         (directory / name).write_bytes(b"x" * SIZE)
     return directory
 
 
 def examine(ours: str, holes: bool = False, files: int = 2) -> dict[str, Any]:
-    return trees.examine(ours, "set", [f"{n}.0" for n in range(files)], SIZE, holes)
+    return trees.examine(at(ours), "set", [f"{n}.0" for n in range(files)], SIZE, holes)
 
 
 def test_complete_files(ours: str, data: Path) -> None:
@@ -206,12 +207,12 @@ def test_a_file_system_that_hides_its_holes(ours: str, data: Path, monkeypatch: 
 def test_a_link_in_its_place_is_not_followed(place: Path, aim: str) -> None:
     (place / "iosweep-c").symlink_to(place / aim)
     for touch in (
-        lambda d: trees.ensure(d, "x"), lambda d: removal.remove(d, "deep"), lambda d: removal.remove_all(d, "u"),
+        lambda d: trees.ensure(d, "x"), lambda d: removal.remove(d, "deep"), lambda d: removal.remove_all(d),
         lambda d: trees.keep(d, "deep", "x"), trees.parts,
         lambda d: trees.count(d, "deep"), lambda d: trees.examine(d, "deep", ["precious"], 1, True), trees.usage,
     ):  # fmt: skip
         with pytest.raises(Refused, match="is a symbolic link; it is not followed"):
-            touch(f"{place}/iosweep-c")
+            touch(Place(f"{place}/iosweep-c", "u"))
 
 
 # Removing
@@ -246,7 +247,7 @@ def test_all_of_a_tree(ours: str) -> None:
     files = tree(Path(ours) / "sets", 5, 10)
     (Path(ours) / "sets" / "0" / "f").write_bytes(bytes(SIZE))
     os.link(Path(ours) / "sets" / "0" / "f", Path(ours) / "another")  # its bytes stay
-    done = removal.remove(ours, "sets")
+    done = removal.remove(at(ours), "sets")
     assert done == NOTHING | {"files": files + 1, "directories": 5 * 5 + 5 + 1}
     assert names(ours) == ["another", "iosweep.json"]
 
@@ -254,16 +255,16 @@ def test_all_of_a_tree(ours: str) -> None:
 def test_more_than_is_held_at_a_time(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "_HELD", 7)
     files = tree(Path(ours) / "sets", 10, 20)
-    assert removal.remove(ours, "sets") == NOTHING | {"files": files, "directories": 111}
+    assert removal.remove(at(ours), "sets") == NOTHING | {"files": files, "directories": 111}
 
 
 def test_many_at_a_time_where_it_is_slow_and_one_where_it_is_not(ours: str, slow: set[int]) -> None:
     files = tree(Path(ours) / "sets", 3, 100)
-    assert removal.remove(ours, "sets", None, 4)["files"] == files
+    assert removal.remove(at(ours), "sets", None, 4)["files"] == files
     assert 2 <= len(slow) <= 4
     slow.clear()
     tree(Path(ours) / "sets", 2, 10)
-    removal.remove(ours, "sets", None, 1)
+    removal.remove(at(ours), "sets", None, 1)
     assert len(slow) == 1
 
 
@@ -271,22 +272,22 @@ def test_as_long_as_it_may(ours: str, slow: set[int]) -> None:
     files = tree(Path(ours) / "sets", 3, 40)
     gone = 0
     for _ in range(files):
-        done = removal.remove(ours, "sets", 0.1, 2)
+        done = removal.remove(at(ours), "sets", 0.1, 2)
         gone += done["files"]
         if not done["left"]:
             break
         assert done["files"] < files / 2
-        assert trees.count(ours, "sets") == files - gone
+        assert trees.count(at(ours), "sets") == files - gone
     assert gone == files
     assert names(ours) == ["iosweep.json"]
     (Path(ours) / "sets" / "empty").mkdir(parents=True)
-    assert removal.remove(ours, "sets", 0.0) == NOTHING | {"left": True}
+    assert removal.remove(at(ours), "sets", 0.0) == NOTHING | {"left": True}
 
 
 def test_deeper_than_any_path(ours: str) -> None:
     """Few directories are open at a time, and no name is as long as the whole way."""
     levels = 1200
-    handle = os.open(Path(trees.ensure(ours, "sets/x")), target.DIRECTORY)
+    handle = os.open(Path(trees.ensure(at(ours), "sets/x")), target.DIRECTORY)
     for _ in range(levels):
         os.close(os.open("f", os.O_CREAT, dir_fd=handle))
         os.mkdir("a-directory", dir_fd=handle)
@@ -298,9 +299,9 @@ def test_deeper_than_any_path(ours: str) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     resource.setrlimit(resource.RLIMIT_NOFILE, (before + 130, limit[1]))
     try:
-        assert trees.count(ours, "sets") == levels
-        assert trees.usage(ours)["files"] == levels + 1
-        done = removal.remove(ours, "sets")
+        assert trees.count(at(ours), "sets") == levels
+        assert trees.usage(at(ours))["files"] == levels + 1
+        done = removal.remove(at(ours), "sets")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limit)
     assert done == NOTHING | {"files": levels, "directories": levels + 2}
@@ -309,19 +310,19 @@ def test_deeper_than_any_path(ours: str) -> None:
 
 def test_names_of_all_kinds(ours: str) -> None:
     for name in ("a\nb", "\udcff", "-rf", "$HOME;*", " ", "x" * 255):
-        (Path(trees.ensure(ours, f"sets/{name}")) / name).touch()
-    assert removal.remove(ours, "sets") == NOTHING | {"files": 6, "directories": 7}
+        (Path(trees.ensure(at(ours), f"sets/{name}")) / name).touch()
+    assert removal.remove(at(ours), "sets") == NOTHING | {"files": 6, "directories": 7}
 
 
 def test_links_and_what_is_no_file(ours: str, place: Path) -> None:
-    top = Path(trees.ensure(ours, "sets/x"))
+    top = Path(trees.ensure(at(ours), "sets/x"))
     (top / "away").symlink_to(place / "theirs")
     (top / "up").symlink_to("..")
     (top / "nowhere").symlink_to("nowhere")
     os.mkfifo(top / "pipe")
     os.link(place / "precious", top / "theirs")  # another name of their file
     before = (place / "precious").stat()
-    done = removal.remove(ours, "sets")
+    done = removal.remove(at(ours), "sets")
     assert (done["files"], done["directories"], done["wrong"]) == (5, 2, [])
     assert (place / "precious").stat().st_ino == before.st_ino
 
@@ -330,17 +331,17 @@ def test_links_and_what_is_no_file(ours: str, place: Path) -> None:
 @pytest.mark.parametrize("kind", ["another", "same"])
 def test_mount_points_are_left_alone(ours: str, place: Path, kind: str) -> None:
     tree(Path(ours) / "sets", 2, 3)
-    where = Path(trees.ensure(ours, "sets/x/mounted"))
+    where = Path(trees.ensure(at(ours), "sets/x/mounted"))
     mount = ("-t", "tmpfs", "tmpfs") if kind == "another" else ("--bind", str(place / "theirs"))
     with mounted("mount", *mount, str(where)):
         inside = names(where)
-        for done in (removal.remove(ours, "sets"), removal.remove_all(ours, marker(ours)["uuid"])):
+        for done in (removal.remove(at(ours), "sets"), removal.remove_all(at(ours))):
             assert done["wrong"] == ["sets/x/mounted: a mount point, it is left alone"]
         assert names(where) == inside
         assert names(Path(ours) / "sets") == ["x"]
-        assert trees.usage(ours)["files"] == 1
+        assert trees.usage(at(ours))["files"] == 1
         assert marker(ours)
-    assert removal.remove(ours, "sets") == NOTHING | {"directories": 3}
+    assert removal.remove(at(ours), "sets") == NOTHING | {"directories": 3}
 
 
 @as_root
@@ -348,11 +349,11 @@ def test_what_cannot_be_removed_stays_and_the_rest_goes() -> None:
     with everybodys() as place:
         ours = f"{place}/iosweep-c"
         said = as_user(
-            "import sys; from pathlib import Path; d = sys.argv[1]; target.claim(d, {owner})\n"
-            "for x in ('closed/x', 'fixed/x', 'open/x'): (Path(trees.ensure(d, 'sets/' + x)) / 'f').touch()\n"
+            "import sys; from pathlib import Path; d = sys.argv[1]; p = Place(d, target.claim(d, {owner}))\n"
+            "for x in ('closed/x', 'fixed/x', 'open/x'): (Path(trees.ensure(p, 'sets/' + x)) / 'f').touch()\n"
             "os.unlink(d + '/sets/fixed/x/f')\n"
             "os.chmod(d + '/sets/closed', 0); os.chmod(d + '/sets/fixed', 0o500)\n"
-            "print(json.dumps([removal.remove(d, 'sets'), trees.usage(d)]))",
+            "print(json.dumps([removal.remove(p, 'sets'), trees.usage(p)]))",
             ours,
         )
         done, usage = json.loads(said)
@@ -370,7 +371,7 @@ def test_no_more_sentences_than_one_reads(ours: str, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(trees.os, "unlink", refuse)
     monkeypatch.setattr(removal, "_HELD", 4)  # all that is held stays, and there is more
-    done = removal.remove(ours, "sets")
+    done = removal.remove(at(ours), "sets")
     assert (done["files"], done["left"], len(done["wrong"])) == (0, False, 5)
     assert all(re.fullmatch(r"sets/\d/\d/\d: Input/output error", wrong) for wrong in done["wrong"])
 
@@ -380,8 +381,8 @@ def test_it_tells_of_its_progress(ours: str, monkeypatch: pytest.MonkeyPatch) ->
     beats: list[int] = []
     monkeypatch.setattr(pulse, "_listeners", [lambda: beats.append(1)])
     for touch in (
-        lambda: trees.count(ours, "sets"), lambda: trees.usage(ours), lambda: removal.remove(ours, "sets"),
-        lambda: trees.examine(ours, "", [str(n) for n in range(files)], 1, False),
+        lambda: trees.count(at(ours), "sets"), lambda: trees.usage(at(ours)), lambda: removal.remove(at(ours), "sets"),
+        lambda: trees.examine(at(ours), "", [str(n) for n in range(files)], 1, False),
     ):  # fmt: skip
         beats.clear()
         touch()
@@ -394,24 +395,24 @@ def test_it_tells_of_its_progress(ours: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_directory_itself(ours: str, place: Path) -> None:
     files = tree(Path(ours) / "sets", 2, 2)
     (Path(ours) / "iosweep.json.tmp").touch()
-    assert trees.parts(ours) == ["iosweep.json.tmp", "sets"]
-    assert trees.usage(ours, "sets")["files"] == files
-    assert trees.usage(ours, "iosweep.json.tmp") == {"bytes": 0, "files": 1}
-    assert trees.usage(ours)["files"] == files + 2
-    done = removal.remove_all(ours, marker(ours)["uuid"])
+    assert trees.parts(at(ours)) == ["iosweep.json.tmp", "sets"]
+    assert trees.usage(at(ours), "sets")["files"] == files
+    assert trees.usage(at(ours), "iosweep.json.tmp") == {"bytes": 0, "files": 1}
+    assert trees.usage(at(ours))["files"] == files + 2
+    done = removal.remove_all(at(ours))
     assert (done["files"], done["directories"]) == (files + 2, 8)
     assert names(place) == ["precious", "theirs"]
-    assert removal.remove_all(ours, "any") == NOTHING
+    assert removal.remove_all(Place(ours, "any")) == NOTHING
 
 
 @pytest.mark.parametrize("uuid", ["another", ""])
 def test_not_that_of_another(ours: str, uuid: str) -> None:
     (Path(ours) / "sets").mkdir()
     with pytest.raises(Refused, match="belongs to another campaign"):
-        removal.remove_all(ours, uuid)
+        removal.remove_all(Place(ours, uuid))
     (Path(ours) / "iosweep.json").unlink()
     with pytest.raises(Refused, match="has no marker"):
-        removal.remove_all(ours, uuid)
+        removal.remove_all(Place(ours, uuid))
     assert names(ours) == ["sets"]
 
 
@@ -419,7 +420,7 @@ def test_the_marker_goes_last(ours: str, slow: set[int]) -> None:
     files = tree(Path(ours) / "sets", 3, 10)
     uuid = marker(ours)["uuid"]
     gone = 0
-    while (done := removal.remove_all(ours, uuid, 0.03, 1))["left"]:
+    while (done := removal.remove_all(Place(ours, uuid), 0.03, 1))["left"]:
         gone += done["files"]
         assert marker(ours)["uuid"] == uuid
     assert gone > 0
@@ -431,10 +432,10 @@ def test_the_marker_goes_last(ours: str, slow: set[int]) -> None:
 
 
 def test_put_aside(ours: str) -> None:
-    assert trees.keep(ours, "fresh/p-r1", "p-r1") is None
+    assert trees.keep(at(ours), "fresh/p-r1", "p-r1") is None
     for number, expected in enumerate(["kept/p-r1", "kept/p-r1-2", "kept/p-r1-3"]):
-        (Path(trees.ensure(ours, "fresh/p-r1")) / str(number)).touch()
-        assert trees.keep(ours, "fresh/p-r1", "p-r1") == expected
+        (Path(trees.ensure(at(ours), "fresh/p-r1")) / str(number)).touch()
+        assert trees.keep(at(ours), "fresh/p-r1", "p-r1") == expected
         assert names(Path(ours) / expected) == [str(number)]
     assert names(Path(ours) / "fresh") == []
 
@@ -452,15 +453,15 @@ def test_put_aside(ours: str) -> None:
     ],
 )
 def test_nothing_foreign_is_put_aside(ours: str, below: str, name: str) -> None:
-    trees.ensure(ours, "fresh/x")
+    trees.ensure(at(ours), "fresh/x")
     with pytest.raises(Refused, match="names nothing below"):
-        trees.keep(ours, below, name)
+        trees.keep(at(ours), below, name)
     assert names(Path(ours) / "fresh") == ["x"]
 
 
 def test_not_through_a_link(ours: str, place: Path) -> None:
-    trees.ensure(ours, "fresh/x")
+    trees.ensure(at(ours), "fresh/x")
     (Path(ours) / "kept").symlink_to(place / "theirs")
     with pytest.raises(OSError, match=DIRECTORY):
-        trees.keep(ours, "fresh/x", "x")
+        trees.keep(at(ours), "fresh/x", "x")
     assert names(Path(ours) / "fresh") == ["x"]

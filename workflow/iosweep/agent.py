@@ -26,12 +26,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from iosweep import layout, process, procfs, pulse, quota, removal, target, trees
+from iosweep import layout, process, procfs, pulse, quota, removal, target, target_state, trees
+from iosweep.handle import Place
 from iosweep.load import Around, Watch
 from iosweep.sampling import Sampler, Wanted
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **target.OPERATIONS,
+    **target_state.OPERATIONS,
     **trees.OPERATIONS,
     **removal.OPERATIONS,
     **layout.OPERATIONS,
@@ -45,6 +47,7 @@ _WORDS = {
     "look": "looking whether it is there",
     "space": "reading its free space",
     "quota": "reading its quota",
+    "check": "looking at the campaign's directory",
     "state": "looking at the campaign's directory",
     "owner_of": "reading the campaign's marker",
     "ours": "reading the campaign's marker",
@@ -152,7 +155,8 @@ class Agent:
             raise
         if answer is None:
             self._stop()
-            where = f" ({request[1]})" if isinstance(request[1], str) else ""
+            about = request[1][0] if isinstance(request[1], Place) else request[1]
+            where = f" ({about})" if isinstance(about, str) else ""
             doing = _WORDS.get(request[0], request[0])
             raise TargetHangs(f"the target does not answer: no progress for {deadline_s:g} s while {doing}{where}")
         if "refused" in answer:

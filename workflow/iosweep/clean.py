@@ -18,6 +18,7 @@ from rich.console import Console
 
 from iosweep import exclusive, target, undisturbed
 from iosweep.agent import Agent, TargetError, TargetHangs
+from iosweep.handle import Place
 from iosweep.plain import prose
 from iosweep.store import Store
 from iosweep.target import Refused
@@ -57,13 +58,17 @@ class _Place:
     campaign: str
     folders: list[Path]  # where its runs may keep their results
 
+    @property
+    def handle(self) -> Place:
+        return Place(self.directory, self.uuid, self.file_system)
+
 
 def show(results: Path) -> int:
     """Print what `remove` would remove, and whose it is. Returns the exit code."""
     with _exit_code() as code, _found(results) as place:
         prose(f"{printable(place.directory)} ({place.whose})")
-        for name in place.agent.call("parts", place.directory):
-            size = place.agent.call("usage", place.directory, name)
+        for name in place.agent.call("parts", place.handle):
+            size = place.agent.call("usage", place.handle, name)
             what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
             prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
         prose("nothing was removed; with --yes all of it is")
@@ -87,7 +92,7 @@ def _remove(place: _Place, end: float | None, workers: int, console: Console) ->
     with console.status("") as status:
         while more:
             rest_s = _SLICE_S if end is None else min(_SLICE_S, end - time.monotonic())
-            answer = place.agent.call("remove_all", place.directory, place.uuid, rest_s, workers)
+            answer = place.agent.call("remove_all", place.handle, rest_s, workers)
             gone = {what: number + answer[what] for what, number in gone.items()}
             told = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"
             status.update(f"removing: {told}")
@@ -97,7 +102,7 @@ def _remove(place: _Place, end: float | None, workers: int, console: Console) ->
         f" {human_count(gone['directories'], 'directory', 'directories')} in {human_duration(time.monotonic() - began)}"
     )
     if answer["left"]:
-        left = ", ".join(place.agent.call("parts", place.directory))
+        left = ", ".join(place.agent.call("parts", place.handle))
         raise _Done(OUT_OF_TIME, f"the time is up; left in {place.directory}: {left}; run it again")
     if answer["wrong"]:
         raise _Done(WRONG, *(f"not removed: {wrong}" for wrong in answer["wrong"]))

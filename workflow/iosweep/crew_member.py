@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from iosweep import load, node, process, procfs, target
+from iosweep import handle, load, node, process, procfs, target, target_state
 from iosweep.programs import hash_of
 from iosweep.sampling import Sampler, Wanted
 
@@ -158,7 +158,8 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "hash": hash_of,
     "identify": target.identify,
     "ours": target.ours,
-    "state": target.state,
+    "state": target_state.state,
+    "check": handle.check,
     "free_port": _free_port,
     "serve": _serve,
     "end_servers": _end_servers,

@@ -15,6 +15,7 @@ from typing import Any
 from iosweep import exclusive, layout, node, quota, room, target
 from iosweep.agent import Agent, TargetError
 from iosweep.forecast import Forecast
+from iosweep.handle import Place
 from iosweep.plan import Plan
 from iosweep.store import Store
 from iosweep.target import NotNow, Refused
@@ -44,6 +45,11 @@ class Directory:
         self.path = target.directory_of(plan.target["directory"], plan.campaign)
         self.layout = ""
 
+    @property
+    def place(self) -> Place:
+        """As the agent's operations take it."""
+        return Place(self.path, self.uuid, self._file_system, self._target["trust_other_writers"])
+
     def claim(self, fstype: str, file_system: str, volume: str, peak: Forecast) -> None:
         """Make it, or see that it is ours. What cannot fit is refused before the first byte.
 
@@ -59,25 +65,29 @@ class Directory:
             )
         if unsettable := self._target["layout"] and layout.unsettable(fstype):
             raise Refused(unsettable)
-        if mine:
-            self._present = self._agent.call("usage", self.path)["bytes"]
+        there = bool(mine) and self._agent.call("ours", self.path, mine["uuid"])
+        if there:
+            self.uuid = mine["uuid"]
+            self._present = self._agent.call("usage", self.place)["bytes"]
         if wrong := self._too_much(parent, peak.peak_bytes, peak.inodes):
             raise Refused(f"refused, nothing was written to {parent}: {wrong}")
-        if mine and mine["layout"] != self._target["layout"] and self._agent.call("ours", self.path, mine["uuid"]):
+        if there and mine["layout"] != self._target["layout"]:
             # striping is that of when a file was made
-            if wrong := self._agent.call("remove_all", self.path, mine["uuid"])["wrong"]:
+            if wrong := self._agent.call("remove_all", self.place)["wrong"]:
                 raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot be removed: {wrong[0]}")
             self._present = 0
         # one UUID is on one file system only: it proves that another name is of the same one
         same = volume in (mine.get("seen_as") or [volume])
-        self.uuid = self._agent.call("claim", self.path, self._owner(mine.get("uuid") if same else None))
+        self.uuid = self._agent.call(
+            "claim", self.path, self._owner(mine.get("uuid") if same else None), self._target["trust_other_writers"]
+        )
         told = {name: self._target[name] for name in ("layout", "deadline", "lock")}
         where = {"uuid": self.uuid, "directory": self.path, "file_system": file_system, "tidied": False}
         where["seen_as"] = mine.get("seen_as", [])
         self._store.put("", "target", where | told)
         if self._target["layout"]:
-            self._agent.call("set_layout", self.path, fstype, list(self._target["layout"]))
-        self.layout = self._agent.call("read_layout", self.path, fstype)
+            self._agent.call("set_layout", self.place, fstype, list(self._target["layout"]))
+        self.layout = self._agent.call("read_layout", self.place, fstype)
         self.remove(FRESH)  # what an interrupted repetition left
 
     def _owner(self, uuid: str | None) -> dict[str, Any]:
@@ -123,19 +133,27 @@ class Directory:
         mine = self._known()
         return bool(mine and mine["directory"] == self.path and not mine["tidied"])
 
+    def found_on(self, file_system: str) -> None:
+        """It is on this file system (exclusive.identity) now, where it was not claimed by this run."""
+        self._file_system = file_system
+
     def tidy_up(self) -> dict[str, Any]:
         """Remove what target.keep does not keep; returns what removal.remove does."""
         mine = self._known()
         self.uuid = mine["uuid"]
         gone: dict[str, Any]
-        if self._target["keep"] == "none" or KEPT not in self._agent.call("parts", self.path):
-            gone = self._agent.call("remove_all", self.path, self.uuid)
+        if self._target["keep"] == "none" or KEPT not in self._agent.call("parts", self.place):
+            gone = self._agent.call("remove_all", self.place)
         else:
-            self._agent.call("remove", self.path, FRESH)
-            gone = self._agent.call("remove", self.path, SETS)
-            self._agent.call("remove_probes", self.path, self.uuid)
+            self._agent.call("remove", self.place, FRESH)
+            gone = self._agent.call("remove", self.place, SETS)
+            self._agent.call("remove_probes", self.place)
         self._store.put("", "target", mine | {"tidied": True})
         return gone
+
+    def check(self) -> None:
+        """See that a tool may be started on paths in it, right before that."""
+        self._agent.call("check", self.place)
 
     def may_write(self, size: int, inodes: int) -> None:
         """Raise Refused if so much more must not be written now; that ends the allocation, and is not a result."""
@@ -171,14 +189,14 @@ class Directory:
 
     def state(self, data: bool = True) -> str | None:
         """Why it cannot be worked in any more, or None. `data`: whether data is written and read (target.state)."""
-        why: str | None = self._agent.call("state", self.path, self.uuid, "", data)
+        why: str | None = self._agent.call("state", self.place, "", data)
         return why
 
     def ensure(self, below: str, empty: bool) -> str:
         """Make a directory below it (and empty it); returns its absolute path."""
         if empty and (wrong := self.remove(below)["wrong"]):
             raise TargetError(errno.ENOTEMPTY, f"{below} cannot be emptied: {wrong[0]}")
-        path: str = self._agent.call("ensure", self.path, below)
+        path: str = self._agent.call("ensure", self.place, below)
         return path
 
     @property
@@ -188,11 +206,11 @@ class Directory:
 
     def recount(self) -> None:
         """See how much stays there."""
-        self._present = sum(self._agent.call("usage", self.path, part)["bytes"] for part in (SETS, KEPT))
+        self._present = sum(self._agent.call("usage", self.place, part)["bytes"] for part in (SETS, KEPT))
 
     def remove(self, below: str, seconds: float | None = None) -> dict[str, Any]:
         """Remove a tree below it, as much as can be in some seconds; returns what removal.remove does."""
-        removed: dict[str, Any] = self._agent.call("remove", self.path, below, seconds)
+        removed: dict[str, Any] = self._agent.call("remove", self.place, below, seconds)
         if removed["files"]:
             self._deleted = time.monotonic()
             self._deleted_bytes += removed["bytes"]
@@ -202,8 +220,8 @@ class Directory:
 
     def keep(self, below: str, name: str) -> None:
         """Put what is in `below` aside, so that no run takes it away."""
-        self._present += self._agent.call("usage", self.path, FRESH)["bytes"]  # nothing else is there
-        self._agent.call("keep", self.path, below, name)
+        self._present += self._agent.call("usage", self.place, FRESH)["bytes"]  # nothing else is there
+        self._agent.call("keep", self.place, below, name)
 
     def settle(self) -> float | None:
         """Wait until target.settle has passed since the last deletion; seconds since then, None if there was none."""

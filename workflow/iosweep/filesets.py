@@ -131,7 +131,7 @@ class FileSets:
     def _look(self, whole: FileSet, holes: bool) -> dict[str, Any]:
         seen: dict[str, Any] = self._agent.call(
             "examine",
-            self._directory.path,
+            self._directory.place,
             whole.directory,
             list(whole.files),
             whole.file_size_bytes,
@@ -164,6 +164,7 @@ class FileSets:
         self._directory.may_write(size, sum(len(files.files) for files in sets))
         limit_s = 60 + ranks + sets[0].size_bytes / (PREPARE_BANDWIDTH / 100)
         self.prepared_bytes += size
+        self._directory.check()
         done, streams = self._run(tools()[tool], commands, ranks, limit_s, hosts)
         self._directory.recount()
         said = {}

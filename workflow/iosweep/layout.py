@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iosweep import target
+from iosweep.handle import Opened, Place
 from iosweep.units import shortened
 
 #: What stands where no layout could be read; a reason may follow.
@@ -89,26 +90,27 @@ def unsettable(fstype: str) -> str | None:
     return f"target.layout can be set on {' and '.join(able)}, and the target is {fstype}: leave it out"
 
 
-def set_layout(directory: str, fstype: str, arguments: list[str]) -> None:
+def set_layout(place: Sequence[Any], fstype: str, arguments: list[str]) -> None:
     """Set the layout of what is written to the campaign's directory from now on. Raises target.Refused."""
     commands = _COMMANDS.get(fstype)
     if commands is None or commands.set is None or (wrong := refused(arguments)):
         raise target.Refused(unsettable(fstype) or f"target.layout: {wrong}")
     try:
-        _run([*commands.set, *arguments], directory)
+        _run([*commands.set, *arguments], place)
     except _Failed as error:
         raise target.Refused(f"target.layout cannot be set: {error}") from None
 
 
-def read_layout(directory: str, fstype: str) -> str:
+def read_layout(place: Sequence[Any], fstype: str) -> str:
     """The layout of the campaign's directory, in one line; NOT_RECORDED, and why, where it cannot be read."""
     commands = _COMMANDS.get(fstype)
     if commands is None:
         return NOT_RECORDED
     try:
-        shown = _run(commands.show, directory)
+        shown = _run(commands.show, place)
     except _Failed as error:
         return f"{NOT_RECORDED}: {error}"
+    directory = Place(*place).directory
     details = shown.split(commands.heading)[-1] if commands.heading else shown
     lines = (line.strip("+ ") for line in details.splitlines() if directory not in line)  # which one it is, we know
     return _one_line("; ".join(filter(None, lines))) or f"{NOT_RECORDED}: {commands.show[0]} shows nothing"
@@ -121,20 +123,20 @@ class _Failed(Exception):
     """A command is not there, or did not succeed; the message says which."""
 
 
-def _run(argv: Sequence[str], directory: str) -> str:
+def _run(argv: Sequence[str], place: Sequence[Any]) -> str:
     """What a command says of the campaign's directory. Raises _Failed, and OSError where that is not there."""
     path = os.pathsep.join([*os.get_exec_path(), _MORE_PATH])
     program = shutil.which(argv[0], path=path)
     if program is None:
         raise _Failed(f"{argv[0]} is not on PATH")
-    os.close(target.open_below(directory, ""))  # a directory, and no symbolic link
-    done = subprocess.run(
-        [program, *argv[1:], directory],
-        cwd=directory,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
+    with Opened(place) as ours:
+        done = subprocess.run(
+            [program, *argv[1:], ours.directory],
+            cwd=f"/proc/self/fd/{ours.handle}",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
     said, errors = os.fsdecode(done.stdout), os.fsdecode(done.stderr)
     if done.returncode:
         first = next(iter((errors + said).strip().splitlines()), "it says nothing")

@@ -16,8 +16,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from iosweep.handle import Opened, Place
 from iosweep.pulse import beat
-from iosweep.target import MARKER, TARGET, Refused, check_marker, mount_of, open_below, shown
+from iosweep.target import MARKER, Refused, shown
 from iosweep.trees import SENTENCES, Directory, Tree
 
 #: Names of a directory that are held at a time, and how many of them a thread takes at once.
@@ -26,56 +27,44 @@ _HELD, _TAKEN = 10_000, 32
 _SLOW = 100e-6
 
 
-def remove(directory: str, below: str, seconds: float | None = None, workers: int = 8) -> dict[str, Any]:
+def remove(place: Sequence[Any], below: str, seconds: float | None = None, workers: int = 8) -> dict[str, Any]:
     """Remove a tree below the campaign's directory.
 
     `workers`: threads at most; they wait for the file system side by side.
     {files, directories, bytes: what went; left: whether `seconds` were over before all was tried; wrong: [up to 5
     sentences] on what could not be removed, and stays}
     """
-    parent, _, name = below.rpartition("/")
+    above, _, name = below.rpartition("/")
     if name in ("", ".", ".."):
-        raise Refused(f"`{below}` names nothing below {directory}")
+        raise Refused(f"`{below}` names nothing below {Place(*place).directory}")
     removal = _Removal(below, seconds)
-    try:
-        outer = open_below(directory, parent)
-    except FileNotFoundError:
-        return removal.result()
-    try:
-        inner = open_below(directory, below)
+    with contextlib.suppress(FileNotFoundError), Opened(place, use="remove") as ours:
+        removal.spare_mounts(ours.mounts)
+        outer = ours.below(above)
         try:
-            removal.empty(inner, workers)
+            inner = ours.below(below)
+            try:
+                removal.empty(inner, workers)
+            finally:
+                os.close(inner)
+            removal.last(os.rmdir, name, outer)
         finally:
-            os.close(inner)
-        removal.last(os.rmdir, name, outer)
-    except FileNotFoundError:
-        pass
-    finally:
-        os.close(outer)
+            os.close(outer)
     return removal.result()
 
 
-def remove_all(directory: str, uuid: str, seconds: float | None = None, workers: int = 8) -> dict[str, Any]:
-    """Remove the campaign's directory with all that is in it, if its marker has this UUID; see `remove`.
+def remove_all(place: Sequence[Any], seconds: float | None = None, workers: int = 8) -> dict[str, Any]:
+    """Remove the campaign's directory with all that is in it; see `remove`.
 
     The marker goes last: what a kill leaves is still ours.
     """
     removal = _Removal("", seconds)
-    try:
-        inner = open_below(directory, "")
-    except FileNotFoundError:
-        return removal.result()
-    outer = os.open(Path(directory).parent, TARGET)
-    try:
-        check_marker(inner, directory, uuid)
-        if mount_of(inner) != mount_of(outer):
-            raise Refused(f"{directory} is a mount point; it is left alone")
-        removal.empty(inner, workers, spared=[MARKER])
-        removal.last(os.unlink, MARKER, inner)
-        removal.last(os.rmdir, Path(directory).name, outer)
-    finally:
-        os.close(outer)
-        os.close(inner)
+    with contextlib.suppress(FileNotFoundError), Opened(place, use="remove") as ours:
+        removal.spare_mounts(ours.mounts)
+        removal.empty(ours.handle, workers, spared=[MARKER])
+        removal.last(os.unlink, MARKER, ours.handle)
+        if os.path.samestat(os.fstat(ours.handle), os.stat(ours.name, dir_fd=ours.parent, follow_symlinks=False)):
+            removal.last(os.rmdir, ours.name, ours.parent)
     return removal.result()
 
 
@@ -101,6 +90,11 @@ class _Removal:
         self._waited = self._steps = 0.0
         self._threads: list[Future[None]] = []
         self._turn = threading.Condition()
+        self._mounts: Collection[str] = ()
+
+    def spare_mounts(self, mounts: Collection[str]) -> None:
+        """Files and directories that something is mounted on, by their path in the campaign's directory."""
+        self._mounts = frozenset(mounts)
 
     def result(self) -> dict[str, Any]:
         return {
@@ -203,6 +197,8 @@ class _Removal:
                 break
             beat()
             try:
+                if self._mounts and self._path(directory, name) in self._mounts:
+                    raise OSError(errno.EBUSY, "a mount point, it is left alone")
                 status = os.stat(name, dir_fd=handle.number, follow_symlinks=False)
                 os.unlink(name, dir_fd=handle.number)
             except OSError as error:
@@ -261,4 +257,7 @@ class _Removal:
         directory.failed.add(name)
         with self._turn:
             if len(self._wrong) < SENTENCES:
-                self._wrong.append(f"{shown(str(Path(self._where, directory.path(name))))}: {error.strerror}")
+                self._wrong.append(f"{shown(self._path(directory, name))}: {error.strerror}")
+
+    def _path(self, directory: Directory, name: str) -> str:
+        return str(Path(self._where, directory.path(name)))

@@ -245,6 +245,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
             if run["files"]["wrong"]:
                 return run | {"not_run": "not run: " + "; ".join(run["files"]["wrong"])}, {}
         run["settled_s"] = c.directory.settle()
+        target_check.before_tools(c.directory, c.commands.crew, hosts)
         run["started"] = datetime.now(UTC).isoformat()
         grace_s = c.plan.limits["grace"]
         c.in_flight_bytes = step_cost(point, step, c.plan.target["node_bandwidth"]).bytes_written
@@ -278,7 +279,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
     if expected is not None and not done.left_behind:
         run |= {
             "leftover_expected": expected,
-            "leftover": c.agent.call("count", c.directory.path, files.directory),
+            "leftover": c.agent.call("count", c.directory.place, files.directory),
         }
     return run, streams
 

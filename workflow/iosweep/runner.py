@@ -740,6 +740,7 @@ def _finish(
     if not directory.left_over:
         return
     facts = agent.call("identify", plan.target["directory"])
+    directory.found_on(exclusive.identity(facts))
     with exclusive.hold(plan.target["lock"], exclusive.identity(facts), _owner(plan, store, job)):
         _tidy_up(plan, store, here, directory, watcher)
 

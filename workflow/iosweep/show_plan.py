@@ -14,6 +14,7 @@ from rich.table import Table
 from iosweep import forecast, layout, plan, profile, quota, room, submission, target
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.config import Config
+from iosweep.handle import Place
 from iosweep.launch import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.models import unknown
 from iosweep.plain import Printer, prose
@@ -204,7 +205,8 @@ def room_for(made: plan.Plan, cost: forecast.Forecast) -> tuple[bool | None, str
             space = agent.call("space", made.target["directory"])
             quotas = agent.call("quota", made.target["directory"])
             directory = target.directory_of(made.target["directory"], made.campaign)
-            present = agent.call("usage", directory)["bytes"]
+            marker = agent.call("owner_of", directory)
+            present = agent.call("usage", Place(directory, str(marker.get("uuid"))))["bytes"] if marker else 0
     except (target.Refused, TargetError, TargetHangs) as error:
         return None, f"not checked ({error})"
     wrong = room.too_much(space, present, cost.peak_bytes, cost.inodes, made.limits)

@@ -16,18 +16,17 @@ import os
 import re
 import stat
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from iosweep import parents
 from iosweep.causes import SERVER_ERRORS
 from iosweep.units import printable
 
 MARKER = "iosweep.json"
 #: A file that is written to see whether the target takes data, and removed at once.
 PROBE = ".iosweep-probe"
-#: Its size: file systems keep the data of smaller files with their metadata (Lustre: up to 1 MiB as a rule).
-_PROBE_BYTES = 1 << 20
 #: How a directory is opened.
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 #: The target itself may be a link, for the user named it, and need not be readable.
@@ -67,21 +66,21 @@ def identify(target: str) -> dict[str, Any]:
     best = ("", "unknown", "unknown", "")
     for line in mounts.split("\n")[:-1]:
         before, _, after = line.partition(" - ")
-        point = _unescape(before.split(" ")[4])
+        point = unescape(before.split(" ")[4])
         # the last of equal mount points is the one on top
         if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best[0]):
             fstype, source, options = after.split(" ", 2)
             best = (
                 point,
-                _unescape(source),
+                unescape(source),
                 fstype,
-                f"{_unescape(source)} on {point} type {fstype} ({options})",
+                f"{unescape(source)} on {point} type {fstype} ({options})",
             )
     return {
         "real": printable(real),
-        "source": _without_password(printable(best[1])),
+        "source": without_password(printable(best[1])),
         "fstype": printable(best[2]),
-        "mount": _without_password(printable(best[3])),
+        "mount": without_password(printable(best[3])),
         "fsid": f"{fsid:016x}",
         "device": path.stat().st_dev,
         "writable": os.access(path, os.W_OK | os.X_OK),
@@ -142,67 +141,103 @@ def space(directory: str) -> dict[str, int]:
     }
 
 
-def claim(directory: str, owner: dict[str, Any]) -> str:
+def claim(directory: str, owner: dict[str, Any], trusting: bool = False) -> str:
     """Make the campaign's directory, or see that it is ours; returns the UUID of its marker.
 
     `owner`: {uuid or None, uid, host, results, campaign, and what else is to be told to others}. Ours means: it belongs
     to our user or to root, and the marker's UUID is the one that the results know, or the marker names the same user,
-    host and results. Raises Refused otherwise.
+    host and results. `trusting`: other users may control the way to it (never where we are root). Raises Refused
+    otherwise.
     """
     parent, name = os.path.split(directory)
-    outer = os.open(parent, TARGET)
+    way = parents.walk(parent)
+    outer = way.handle
     try:
-        made = True
+        suspects = [] if trusting and not parents.privileged() else way.suspects
+        device = os.fstat(outer).st_dev
+        for suspect in suspects:  # of owners on the target's file system we know after we have made something there
+            if suspect.uid is None or suspect.device != device:
+                raise Refused(parents.refusal(suspect))
+        made = _make(name, outer, parent)
         try:
-            os.mkdir(name, mode=0o700, dir_fd=outer)
-        except FileExistsError:
-            made = False
-        except OSError as error:
-            if error.errno == errno.EROFS:
-                raise Refused(f"the target {parent} is read-only; mount it writable, or name another one") from None
-            if error.errno in _DENIED:
-                raise Refused(
-                    f"the target {parent} cannot be written to by user id {os.getuid()};"
-                    " give it permission, or name another directory"
-                ) from None
-            raise
-        try:
-            handle = _open(directory)
+            handle = open_entry(outer, name, directory)
         except PermissionError:
             raise Refused(
                 f"{directory} is closed to user id {os.getuid()}, so it is another user's; it is left alone."
                 " Choose another campaign name."
             ) from None
         try:
-            if mount_of(handle) != mount_of(outer):
-                raise Refused(f"{directory} is a mount point, so not on the target; unmount it, or choose another name")
-            found = read_marker(handle)
-            if found is None:
-                if set(os.listdir(handle)) - {MARKER + ".tmp"}:  # that one: we were killed while we wrote it
-                    raise Refused(
-                        f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
-                        " Choose another campaign name, or remove it yourself."
-                    )
-                if not made:
-                    _check_user(directory, os.fstat(handle).st_uid, os.getuid())
-                    _shut(directory, handle)
-                found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4())}
-                _write_marker(handle, found)
-            elif not _same(found, owner):
-                raise Refused(
-                    f"{directory} belongs to another campaign ({whose(found)}); it is left alone."
-                    " Choose another campaign name."
-                )
-            else:
-                if (uid := os.fstat(handle).st_uid) not in (0, os.getuid()):
-                    _check_user(directory, uid, _uid_there(handle))
-                _shut(directory, handle)
-            _remove_probes(handle)
-            return str(found["uuid"])
+            if made and suspects:
+                mine = os.fstat(handle).st_uid
+                _check_way(suspects, mine, lambda: os.rmdir(name, dir_fd=outer))
+            return _claimed(directory, handle, outer, owner, made, suspects)
         finally:
             os.close(handle)
     finally:
-        os.close(outer)
+        way.close()
+
+
+def _make(name: str, outer: int, parent: str) -> bool:
+    """Make the campaign's directory; returns whether it was not there."""
+    try:
+        os.mkdir(name, mode=0o700, dir_fd=outer)
+        return True
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno == errno.EROFS:
+            raise Refused(f"the target {parent} is read-only; mount it writable, or name another one") from None
+        if error.errno in DENIED:
+            raise Refused(
+                f"the target {parent} cannot be written to by user id {os.getuid()};"
+                " give it permission, or name another directory"
+            ) from None
+        raise
+
+
+def _check_way(suspects: Sequence[parents.Suspect], mine: int, undo: Callable[[], None] = lambda: None) -> None:
+    """Raise Refused if a directory on the way belongs to others. `mine`: our user id on the file system."""
+    for suspect in suspects:
+        if suspect.uid != mine:
+            undo()
+            raise Refused(parents.refusal(suspect))
+
+
+def _claimed(
+    directory: str,
+    handle: int,
+    outer: int,
+    owner: dict[str, Any],
+    made: bool,
+    suspects: Sequence[parents.Suspect],
+) -> str:
+    """See that a directory that is open is ours; returns the UUID of its marker."""
+    if mount_of(handle) != mount_of(outer):
+        raise Refused(f"{directory} is a mount point, so not on the target; unmount it, or choose another name")
+    found = read_marker(handle)
+    if found is None:
+        if set(os.listdir(handle)) - {MARKER + ".tmp"}:  # that one: we were killed while we wrote it
+            raise Refused(
+                f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
+                " Choose another campaign name, or remove it yourself."
+            )
+        if not made:
+            _check_user(directory, os.fstat(handle).st_uid, os.getuid())
+            _shut(directory, handle)
+        found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4())}
+        _write_marker(handle, found)
+    elif not _same(found, owner):
+        raise Refused(
+            f"{directory} belongs to another campaign ({whose(found)}); it is left alone. Choose another campaign name."
+        )
+    else:
+        if suspects:
+            _check_way(suspects, uid_there(handle))
+        if (uid := os.fstat(handle).st_uid) not in (0, os.getuid()):
+            _check_user(directory, uid, uid_there(handle))
+        _shut(directory, handle)
+    clear_probes(handle)
+    return str(found["uuid"])
 
 
 def owner_of(directory: str) -> dict[str, Any] | None:
@@ -235,53 +270,7 @@ def ours(directory: str, uuid: str) -> bool:
         return False
 
 
-def state(directory: str, uuid: str, node: str = "", data: bool = True) -> str | None:
-    """Why the campaign's directory cannot be worked in any more, or None. A lack of space, or a limit on
-    the size of files, is not such a reason.
-
-    A small file is written to stable storage and read back: an empty one needs no data server. `node`: goes into its
-    name, because all nodes look at the same time. `data`: False makes an empty file instead. Raises OSError for other
-    errors of the file system.
-    """
-    try:
-        handle = _open(directory)
-    except (FileNotFoundError, NotADirectoryError):
-        return f"{directory} is no longer there; is the file system still mounted?"
-    except PermissionError:
-        return _denied(directory)
-    except Refused as error:
-        return str(error)
-    try:
-        check_marker(handle, directory, uuid)
-        _probe(handle, f"{PROBE}.{node}" if node else PROBE, os.urandom(_PROBE_BYTES if data else 0))
-        return None
-    except Refused as error:
-        return str(error)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # EFBIG: a limit on the size of files
-            return None
-        if error.errno == errno.EROFS:
-            return f"the target is read-only now: nothing can be written to {directory}"
-        if error.errno in _DENIED:
-            return _denied(directory)
-        raise
-    finally:
-        os.close(handle)
-
-
-def remove_probes(directory: str, uuid: str) -> None:
-    """Remove probes that a kill has left in the campaign's directory. Raises Refused if its marker has another UUID."""
-    handle = _open(directory)
-    try:
-        check_marker(handle, directory, uuid)
-        _remove_probes(handle)
-    finally:
-        os.close(handle)
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (identify, look, space, claim, owner_of, ours, state, remove_probes)
-}
+OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (identify, look, space, claim, owner_of, ours)}
 
 
 def holds(facts: Mapping[str, Any], directory: str, results: Path) -> bool:
@@ -300,36 +289,6 @@ def shown(text: str) -> str:
     """A name as a sentence may carry it: nothing in it steers a terminal, and it is not too long."""
     escaped = printable(text)
     return escaped if len(escaped) <= 300 else f"{escaped[:140]}...{escaped[-140:]}"
-
-
-def open_below(directory: str, below: str, create: bool = False) -> int:
-    """A handle of a directory below the campaign's; no component may be a symbolic link or a mount point."""
-    parts = [part for part in below.split("/") if part]
-    if {".", ".."} & set(parts):
-        raise Refused(f"`{below}` names nothing below {directory}")
-    handle = _open(directory)
-    mount, owner = mount_of(handle), os.fstat(handle).st_uid
-    for part in parts:
-        try:
-            if create:
-                try:
-                    os.mkdir(part, 0o700, dir_fd=handle)
-                except FileExistsError:
-                    pass
-            inner = os.open(part, DIRECTORY, dir_fd=handle)
-        except NotADirectoryError:
-            what = "is a symbolic link or no directory, and is not followed"
-            raise NotADirectoryError(errno.ENOTDIR, what, f"{directory}/{below}") from None
-        finally:
-            os.close(handle)
-        handle = inner
-        wrong = "is a mount point" if mount_of(handle) != mount else ""
-        if os.fstat(handle).st_uid != owner:  # planted while others could write there
-            wrong = "belongs to another user than the directory"
-        if wrong:
-            os.close(handle)
-            raise Refused(f"`{shown(part)}` in {directory} {wrong}; it is left alone")
-    return handle
 
 
 def mount_of(handle: int) -> int:
@@ -376,16 +335,28 @@ def check_marker(handle: int, directory: str, uuid: str) -> None:
         raise Refused(f"{directory} belongs to another campaign ({whose(found)}); it is left alone")
 
 
-_DENIED = (errno.EACCES, errno.EPERM)
+DENIED = (errno.EACCES, errno.EPERM)
+
+
+def open_entry(parent: int, name: str, directory: str) -> int:
+    """Open a directory by its name in another; `directory`: what it is called in sentences."""
+    try:
+        return os.open(name, DIRECTORY, dir_fd=parent)
+    except OSError as error:
+        try:
+            os.readlink(name, dir_fd=parent)
+        except OSError:
+            raise OSError(error.errno, error.strerror, directory) from None
+        raise Refused(f"{directory} is a symbolic link; it is not followed") from None
 
 
 def _open(directory: str) -> int:
+    parent, name = os.path.split(directory)
+    outer = os.open(parent, TARGET)
     try:
-        return os.open(directory, DIRECTORY)
-    except OSError:
-        if Path(directory).is_symlink():
-            raise Refused(f"{directory} is a symbolic link; it is not followed") from None
-        raise
+        return open_entry(outer, name, directory)
+    finally:
+        os.close(outer)
 
 
 def _same(found: dict[str, Any], owner: dict[str, Any]) -> bool:
@@ -414,7 +385,7 @@ def _shut(directory: str, handle: int) -> None:
                 raise Refused(f"everybody can write to {directory}; take that permission away") from None
 
 
-def _uid_there(handle: int) -> int:
+def uid_there(handle: int) -> int:
     """Our user id as the file system has it: NFS may map root, or everybody, to another one."""
     try:
         probe = os.open(PROBE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=handle)
@@ -427,7 +398,7 @@ def _uid_there(handle: int) -> int:
         os.unlink(PROBE, dir_fd=handle)
 
 
-def _remove_probes(handle: int) -> None:
+def clear_probes(handle: int) -> None:
     """Remove regular files of an open directory that are named as probes are; of any node."""
     with os.scandir(handle) as entries:
         left = [e.name for e in entries if _is_probe(e.name) and e.is_file(follow_symlinks=False)]
@@ -438,32 +409,6 @@ def _remove_probes(handle: int) -> None:
 
 def _is_probe(name: str) -> bool:
     return name == PROBE or name.startswith(f"{PROBE}.")
-
-
-def _probe(handle: int, name: str, content: bytes) -> None:
-    """Write a file to stable storage, read it back past this node's cache as far as that can be had, remove it."""
-    with contextlib.suppress(FileNotFoundError):  # left by a kill
-        os.unlink(name, dir_fd=handle)
-    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=handle)
-    try:
-        try:
-            done = 0
-            while done < len(content):
-                done += os.write(file, content[done:])
-            if content:
-                os.fsync(file)
-                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            done = 0
-            while part := os.pread(file, len(content), done):
-                if part != content[done : done + len(part)]:
-                    break
-                done += len(part)
-            if done != len(content):
-                raise OSError(errno.EIO, f"of {len(content)} bytes, {done} are read back as they were written", name)
-        finally:
-            os.close(file)
-    finally:
-        os.unlink(name, dir_fd=handle)
 
 
 def _write_marker(handle: int, content: dict[str, Any]) -> None:
@@ -480,14 +425,10 @@ def _write_marker(handle: int, content: dict[str, Any]) -> None:
     os.fsync(handle)
 
 
-def _denied(directory: str) -> str:
-    return f"{directory} cannot be written to any more by user id {os.getuid()}"
-
-
-def _without_password(text: str) -> str:
+def without_password(text: str) -> str:
     """Mount sources such as curlftpfs' hold one: `ftp://user:password@host/`."""
     return re.sub(r"(://[^/@\s:]*):[^@/\s]*@", r"\1:***@", text)
 
 
-def _unescape(text: str) -> str:
+def unescape(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

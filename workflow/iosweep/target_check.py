@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from iosweep import target
 from iosweep.agent import TargetError, TargetHangs
@@ -42,9 +42,21 @@ def look(directory: Directory, crew: Crew | None, data: bool = True) -> None:
     except (TargetHangs, TargetError, target.Refused) as error:
         answers[first] = error
     if others:
-        each = {host: (directory.path, directory.uuid, host, data) for host in others}
+        each = {host: (directory.place, host, data) for host in others}
         answers |= crew.answers("state", each=each)
     if found := unfit(answers):
+        raise found
+
+
+def before_tools(directory: Directory, crew: Crew | None, hosts: Sequence[str]) -> None:
+    """See that the campaign's directory is what it was on every node that is about to start a tool in it.
+
+    Raises as `look` does.
+    """
+    directory.check()
+    if crew is None or not (others := [host for host in hosts if host != crew.hosts[0]]):
+        return
+    if found := unfit(crew.answers("check", each=dict.fromkeys(others, (directory.place,)))):
         raise found
 
 

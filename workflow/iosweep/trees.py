@@ -1,4 +1,4 @@
-"""What the campaign has on the target, below its directory (target.py): made, counted, looked at, kept and removed.
+"""What the campaign has on the target, below its directory (handle.py): made, counted, looked at, kept and removed.
 
 As there: the functions listed in `OPERATIONS` run inside the agent, take and return plain JSON values, and import the
 standard library only. Directories are opened one from the other, no symbolic link is followed, no mount point crossed.
@@ -13,12 +13,13 @@ import os
 import stat
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from iosweep.handle import Opened, Place
 from iosweep.pulse import beat
-from iosweep.target import DIRECTORY, MARKER, Refused, mount_of, open_below
+from iosweep.target import DIRECTORY, MARKER, Refused, mount_of
 
 #: Where `keep` puts things.
 KEPT = "kept"
@@ -26,118 +27,119 @@ KEPT = "kept"
 _OPEN = 64
 #: Sentences that are returned; more would not tell more.
 SENTENCES = 5
+_NOT_LOOKED = "not looked at"
 
 
-def ensure(directory: str, below: str) -> str:
+def ensure(place: Sequence[Any], below: str) -> str:
     """Make a directory below the campaign's; returns its absolute path."""
-    os.close(open_below(directory, below, create=True))
-    return str(Path(directory) / below)
+    with Opened(place) as ours:
+        os.close(ours.below(below, create=True))
+        return str(Path(ours.directory) / below)
 
 
-def keep(directory: str, below: str, name: str) -> str | None:
+def keep(place: Sequence[Any], below: str, name: str) -> str | None:
     """Put a directory below the campaign's aside, as `kept/<name>`; returns where it is now, None if it is not there.
 
     What is there already stays: `kept/<name>-2` then.
     """
-    parent, _, last = below.rpartition("/")
+    above, _, last = below.rpartition("/")
     if "/" in name or {"", ".", ".."} & {name, last}:
-        raise Refused(f"`{below}` or `{name}` names nothing below {directory}")
-    try:
-        source = open_below(directory, parent)
-    except FileNotFoundError:
-        return None
-    try:
-        aim = open_below(directory, KEPT, create=True)
+        raise Refused(f"`{below}` or `{name}` names nothing below {Place(*place).directory}")
+    with Opened(place) as ours:
         try:
-            free, number = name, 1
-            while _is_there(free, aim):
-                number += 1
-                free = f"{name}-{number}"
-            os.rename(last, free, src_dir_fd=source, dst_dir_fd=aim)
-            return f"{KEPT}/{free}"
+            source = ours.below(above)
+        except FileNotFoundError:
+            return None
+        try:
+            aim = ours.below(KEPT, create=True)
+            try:
+                free, number = name, 1
+                while _is_there(free, aim):
+                    number += 1
+                    free = f"{name}-{number}"
+                os.rename(last, free, src_dir_fd=source, dst_dir_fd=aim)
+                return f"{KEPT}/{free}"
+            finally:
+                os.close(aim)
+        except FileNotFoundError:
+            return None
         finally:
-            os.close(aim)
-    except FileNotFoundError:
-        return None
-    finally:
-        os.close(source)
+            os.close(source)
 
 
-def parts(directory: str) -> list[str]:
+def parts(place: Sequence[Any]) -> list[str]:
     """Names of what is in the campaign's directory besides its marker."""
-    top = open_below(directory, "")
-    try:
-        with os.scandir(top) as entries:
-            return sorted(entry.name for entry in entries if entry.name != MARKER)
-    finally:
-        os.close(top)
+    with Opened(place, use="read") as ours, os.scandir(ours.handle) as entries:
+        return sorted(entry.name for entry in entries if entry.name != MARKER)
 
 
-def usage(directory: str, only: str | None = None) -> dict[str, int]:
+def usage(place: Sequence[Any], only: str | None = None) -> dict[str, int]:
     """Bytes and files in the campaign's directory, or of one part, as far as it can be seen: others may be removing."""
     total = files = 0
     try:
-        top = open_below(directory, "")
+        ours = Opened(place, use="read")
     except FileNotFoundError:  # not made yet, or removed by somebody
         return {"bytes": 0, "files": 0}
-    try:
-        for handle, entry in _walk(top, skip=True, only=only):
+    with ours:
+        for handle, entry in _walk(ours.handle, skip=True, only=only):
             try:
                 total += os.stat(entry.name, dir_fd=handle, follow_symlinks=False).st_blocks * 512
             except FileNotFoundError:
                 continue
             files += 1
-    finally:
-        os.close(top)
     return {"bytes": total, "files": files}
 
 
-def count(directory: str, below: str) -> int:
+def count(place: Sequence[Any], below: str) -> int:
     """Regular files in a directory below the campaign's, and in the directories in it."""
-    top = open_below(directory, below)
-    try:
-        return sum(entry.is_file(follow_symlinks=False) for _, entry in _walk(top, skip=False))
-    finally:
-        os.close(top)
+    with Opened(place, use="read") as ours:
+        top = ours.below(below)
+        try:
+            return sum(entry.is_file(follow_symlinks=False) for _, entry in _walk(top, skip=False))
+        finally:
+            os.close(top)
 
 
-def examine(directory: str, below: str, files: list[str], size: int, holes: bool) -> dict[str, Any]:
+def examine(place: Sequence[Any], below: str, files: list[str], size: int, holes: bool) -> dict[str, Any]:
     """Whether files are there, regular, of full size and (if told) without unwritten extents.
 
     {wrong: [up to 5 sentences], changed_ns: newest mtime, holes: "none", "found" or why it was not looked at}
     """
+    with Opened(place) as ours:
+        try:
+            handle = ours.below(below)
+        except FileNotFoundError:
+            return {"wrong": ["the directory is not there"], "changed_ns": 0, "holes": _NOT_LOOKED}
+        try:
+            return _examined(handle, files, size, holes)
+        finally:
+            os.close(handle)
+
+
+def _examined(handle: int, files: list[str], size: int, holes: bool) -> dict[str, Any]:
     wrong: list[str] = []
     newest = 0
-    seen = "not looked at"
-    try:
-        handle = open_below(directory, below)
-    except FileNotFoundError:
-        return {"wrong": ["the directory is not there"], "changed_ns": 0, "holes": seen}
-    try:
-        if holes:
-            seen = (
-                "none" if _shows_holes(handle) else "hidden: this file system shows no holes, not even in a sparse file"
-            )
-        for name in files:
-            beat()
-            try:
-                status = os.stat(name, dir_fd=handle, follow_symlinks=False)
-            except FileNotFoundError:
-                wrong.append(f"{name} is missing")
-                continue
-            newest = max(newest, status.st_mtime_ns)
-            if not stat.S_ISREG(status.st_mode):
-                wrong.append(f"{name} is not a regular file")
-            elif status.st_nlink > 1:
-                wrong.append(f"{name} has another name as well (a hard link)")
-            elif status.st_size != size:
-                wrong.append(f"{name} has {status.st_size} of {size} bytes")
-            elif seen == "none" and _first_hole(handle, name) < size:
-                wrong.append(f"{name} has unwritten extents")
-                seen = "found"
-        return {"wrong": wrong[:SENTENCES], "changed_ns": newest, "holes": seen}
-    finally:
-        os.close(handle)
+    seen = _NOT_LOOKED
+    if holes:
+        seen = "none" if _shows_holes(handle) else "hidden: this file system shows no holes, not even in a sparse file"
+    for name in files:
+        beat()
+        try:
+            status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+        except FileNotFoundError:
+            wrong.append(f"{name} is missing")
+            continue
+        newest = max(newest, status.st_mtime_ns)
+        if not stat.S_ISREG(status.st_mode):
+            wrong.append(f"{name} is not a regular file")
+        elif status.st_nlink > 1:
+            wrong.append(f"{name} has another name as well (a hard link)")
+        elif status.st_size != size:
+            wrong.append(f"{name} has {status.st_size} of {size} bytes")
+        elif seen == "none" and _first_hole(handle, name) < size:
+            wrong.append(f"{name} has unwritten extents")
+            seen = "found"
+    return {"wrong": wrong[:SENTENCES], "changed_ns": newest, "holes": seen}
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (ensure, keep, parts, usage, count, examine)}

@@ -1,0 +1,317 @@
+"""Who can lead tools elsewhere, and that nothing is written or deleted in a directory that is not the one claimed."""
+
+import os
+import stat
+import struct
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iosweep import handle, parents, removal, target, target_state, trees
+from iosweep.filesystem import identity
+from iosweep.handle import Opened, Place
+from iosweep.target import Refused
+from targets import OTHER, OWNER, as_root, as_user, at, everybodys, listing, make_place, mounted, names
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return make_place(tmp_path / "t")
+
+
+@pytest.fixture
+def ours(place: Path) -> Place:
+    """Claimed, with a set of two files."""
+    directory = target.directory_of(str(place), "c")
+    uuid = target.claim(directory, OWNER)
+    found = Place(directory, uuid, identity(target.identify(str(place))))
+    for name in ("0.0", "1.0"):
+        (Path(trees.ensure(found, "sets/s")) / name).write_text("ours")
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_theirs_changes(place: Path) -> Iterator[None]:
+    before = listing(place)
+    yield
+    assert listing(place) == before
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_remembered() -> Iterator[None]:
+    yield
+    handle._seen.clear()
+    handle._uid_on.clear()
+
+
+#: Every step that works in the directory, and those that remove there.
+WORKING: dict[str, Any] = {
+    "check": handle.check,
+    "ensure": lambda p: trees.ensure(p, "fresh/x"),
+    "keep": lambda p: trees.keep(p, "sets/s", "s"),
+    "examine": lambda p: trees.examine(p, "sets/s", ["0.0"], 4, True),
+}
+REMOVING: dict[str, Any] = {
+    "remove": lambda p: removal.remove(p, "sets"),
+    "remove_all": removal.remove_all,
+    "remove_probes": target_state.remove_probes,
+}
+READING: dict[str, Any] = {"usage": trees.usage, "parts": trees.parts, "count": lambda p: trees.count(p, "sets")}
+STEPS = WORKING | REMOVING | READING
+
+
+# Another directory in its place
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_another_directory_has_its_name(ours: Place, tmp_path: Path, step: str) -> None:
+    """Somebody renames ours, and another one, even another campaign's, has its name."""
+    directory = Path(ours.directory)
+    directory.rename(tmp_path / "away")
+    directory.mkdir()
+    (directory / "sets" / "s").mkdir(parents=True)
+    (directory / "sets" / "s" / "0.0").write_text("theirs")
+    before = listing(directory.parent, all=True)
+    with pytest.raises(Refused, match="has no marker"):
+        STEPS[step](ours)
+    assert listing(directory.parent, all=True) == before
+    (directory / "iosweep.json").write_text('{"uuid": "another"}')
+    before = listing(directory.parent, all=True)
+    with pytest.raises(Refused, match="belongs to another campaign"):
+        STEPS[step](ours)
+    assert listing(directory.parent, all=True) == before
+    assert "belongs to another campaign" in str(target_state.state(ours))
+
+
+@as_root
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("kind", ["another", "same"])
+def test_a_mount_over_it(ours: Place, tmp_path: Path, step: str, kind: str) -> None:
+    """With a copy of all that is ours, marker included: of the same file system, and on another one."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    mount = ("-t", "tmpfs", "tmpfs") if kind == "another" else ("--bind", str(copy))
+    with mounted("mount", *mount, ours.directory):
+        (Path(ours.directory) / "sets" / "s").mkdir(parents=True)
+        (Path(ours.directory) / "sets" / "s" / "0.0").write_text("theirs")
+        (Path(ours.directory) / "iosweep.json").write_text(f'{{"uuid": "{ours.uuid}"}}')
+        before = listing(Path(ours.directory))
+        with pytest.raises(Refused, match="is a mount point"):
+            STEPS[step](ours)
+        assert listing(Path(ours.directory)) == before
+    assert names(f"{ours.directory}/sets/s") == ["0.0", "1.0"]
+
+
+@as_root
+@pytest.mark.parametrize("known", [True, False], ids=["same agent", "new agent"])
+def test_a_mount_over_the_target(ours: Place, place: Path, known: bool) -> None:
+    """The copy of the directory on another file system has the marker, too."""
+    if known:
+        handle.check(ours)
+    else:
+        handle._seen.clear()
+    with mounted("mount", "-t", "tmpfs", "tmpfs", str(place)):
+        subprocess.run(["cp", "-a", ours.directory, str(place)], check=False)
+        Path(ours.directory).mkdir()
+        (Path(ours.directory) / "sets").mkdir()
+        (Path(ours.directory) / "iosweep.json").write_text(f'{{"uuid": "{ours.uuid}"}}')
+        for step in STEPS.values():
+            with pytest.raises(Refused, match=r"is on another file system than when it began \(tmpfs .*and it was"):
+                step(ours)
+        assert names(ours.directory) == ["iosweep.json", "sets"]
+    handle.check(ours)
+
+
+@as_root
+def test_mounted_again(tmp_path: Path) -> None:
+    """The same file system by another mount: that is no other one."""
+    with mounted("mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "m")):
+        directory = f"{tmp_path}/m/iosweep-c"
+        found = Place(directory, target.claim(directory, OWNER), identity(target.identify(f"{tmp_path}/m")))
+        handle.check(found)
+        with mounted("mount", "--bind", f"{tmp_path}/m", f"{tmp_path}/m"):
+            trees.ensure(found, "sets/s")
+        assert names(directory) == ["iosweep.json", "sets"]
+
+
+@as_root
+def test_a_file_mounted_over_one_of_ours(ours: Place, place: Path) -> None:
+    """A tool would write to it, and it cannot be removed: it is left alone, and named."""
+    file = f"{ours.directory}/sets/s/0.0"
+    subprocess.run(["mount", "--bind", str(place / "precious"), file], check=True)
+    try:
+        for step in WORKING.values():
+            with pytest.raises(Refused, match=r"`sets/s/0.0` in .*iosweep-c is a mount point; it is left alone"):
+                step(ours)
+        for step in (REMOVING["remove"], REMOVING["remove_all"]):
+            assert step(ours)["wrong"] == ["sets/s/0.0: a mount point, it is left alone"]
+        assert names(f"{ours.directory}/sets/s") == ["0.0"]
+        assert trees.parts(ours) == ["sets"]
+    finally:
+        subprocess.run(["umount", file], check=True)
+    assert removal.remove_all(ours)["wrong"] == []
+
+
+@as_root
+def test_names_in_the_table_of_mounts(ours: Place) -> None:
+    for name in ("a b", "a\tb", "a\nb", "a\\b", "a#b", "\u00e4", "a\udcff"):
+        inside = Path(trees.ensure(ours, f"sets/{name}/in side"))
+        with mounted("mount", "-t", "tmpfs", "tmpfs", str(inside)), Opened(ours, use="read") as found:
+            assert found.mounts == [f"sets/{name}/in side"]
+    handle.check(ours)
+
+
+def test_what_is_removed_at_last_is_what_was_opened(ours: Place, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty directory of somebody else comes to its place while ours is emptied."""
+    empty = removal._Removal.empty
+
+    def swap(self: Any, *arguments: Any, **more: Any) -> None:
+        empty(self, *arguments, **more)
+        Path(ours.directory).rename(place / "iosweep-away")
+        Path(ours.directory).mkdir()
+
+    monkeypatch.setattr(removal._Removal, "empty", swap)
+    removal.remove_all(ours)
+    assert Path(ours.directory).exists()
+
+
+# Who may put one there
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o2775, 0o733, 0o757])
+def test_a_target_that_others_may_write_to(place: Path, mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parents, "own_group", lambda gid: False)
+    place.chmod(mode)
+    before = listing(place, all=True)
+    who = "everybody" if mode & 0o002 else "group id"
+    with pytest.raises(Refused, match=rf"^{who}.* can write to {place} \(mode {mode:04o}, owner id \d+\).*chmod \+t"):
+        target.claim(f"{place}/iosweep-c", OWNER)
+    assert listing(place, all=True) == before
+    place.chmod(0o755)
+
+
+@pytest.mark.parametrize("where", ["target", "above", "link"])
+def test_it_is_seen_wherever_it_is(tmp_path: Path, where: str) -> None:
+    """On the way to the target, and on that of a symbolic link in it."""
+    deep = tmp_path / "a" / "b" / "c"
+    deep.mkdir(parents=True)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "way").symlink_to("../a/b/../b")
+    way = {"target": deep, "above": deep, "link": tmp_path / "links" / "way" / "c"}[where]
+    open_one = {"target": deep, "above": tmp_path / "a", "link": tmp_path / "links"}[where]
+    target.claim(f"{way}/iosweep-c", OWNER)
+    found = at(f"{way}/iosweep-c")
+    handle.check(found)
+    open_one.chmod(0o777)
+    for step in WORKING.values():
+        with pytest.raises(Refused, match=f"everybody can write to {open_one} "):
+            step(found)
+    assert "everybody can write" in str(target_state.state(found))
+    trees.usage(found)  # what is only read or removed goes by the handle
+    open_one.chmod(0o1777)
+    handle.check(found)
+    assert removal.remove_all(found)["wrong"] == []
+
+
+@as_root
+def test_the_group_of_a_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many systems give everybody a group of their own, and a umask of 002."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o2775)
+    assert parents.walk(str(shared)).suspects == []  # root's own
+    # `setfacl -m u:12345:rwx`: its mask shows as the mode's group
+    entries = ((1, 7, -1), (2, 7, OTHER), (4, 5, -1), (16, 7, -1), (32, 5, -1))
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    os.setxattr(shared, "system.posix_acl_access", acl)
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o2775
+    assert len(parents.walk(str(shared)).suspects) == 1
+    os.removexattr(shared, "system.posix_acl_access")
+    assert parents.walk(str(shared)).suspects == []
+    os.chown(shared, 0, OTHER)
+    assert len(parents.walk(str(shared)).suspects) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "members", "primary", "own"),
+    [
+        ("me", [], 7, True),
+        ("me", ["me"], 7, True),
+        ("me", ["other"], 7, False),
+        ("x", [], 7, False),
+        ("me", [], 8, False),
+    ],
+)
+def test_which_group_is_ones_own(
+    name: str, members: list[str], primary: int, own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = type("User", (), {"pw_gid": primary, "pw_name": "me"})
+    group = type("Group", (), {"gr_name": name, "gr_mem": members})
+    monkeypatch.setattr(parents.pwd, "getpwuid", lambda _: user)
+    monkeypatch.setattr(parents.grp, "getgrgid", lambda _: group)
+    assert parents.own_group(7) == own
+
+
+@as_root
+def test_the_owner_of_a_directory_on_the_way(place: Path) -> None:
+    """Whose directory it is may rename all in it, whatever its mode."""
+    os.chown(place, OTHER, OTHER)
+    before = listing(place, all=True)
+    with pytest.raises(Refused, match=rf"{place} belongs to user id {OTHER}, who could put another directory"):
+        target.claim(f"{place}/iosweep-c", OWNER)
+    place.chmod(0o1777)
+    with pytest.raises(Refused, match=f"belongs to user id {OTHER}"):  # nor does the sticky bit hold its owner
+        target.claim(f"{place}/iosweep-c", OWNER)
+    assert listing(place, all=True) == before
+    os.chown(place, 0, 0)
+    found = Place(f"{place}/iosweep-c", target.claim(f"{place}/iosweep-c", OWNER))
+    os.chown(place, OTHER, OTHER)
+    with pytest.raises(Refused, match=f"belongs to user id {OTHER}"):
+        handle.check(found)
+    os.chown(place, 0, 0)
+    place.chmod(0o755)
+
+
+@as_root
+def test_a_link_that_its_owner_may_turn() -> None:
+    with everybodys() as shared:
+        (shared / "data").mkdir()
+        (shared / "way").symlink_to("data")
+        assert parents.walk(f"{shared}/way").suspects == []
+        os.chown(shared / "way", OTHER, OTHER, follow_symlinks=False)
+        [found] = parents.walk(f"{shared}/way").suspects
+        assert found.sentence.startswith(f"the symbolic link {shared}/way belongs to user id {OTHER}")
+        (shared / "round").symlink_to("round")
+        with pytest.raises(OSError, match=r"Too many levels|Not a directory"):
+            parents.walk(f"{shared}/round")
+
+
+@as_root
+def test_whom_the_user_trusts() -> None:
+    """Never as root, who could overwrite everything."""
+    claim = (
+        "import sys; d = sys.argv[1]\n"
+        "for trusting in (False, True):\n"
+        "  try: print(handle.check(Place(d, target.claim(d, {owner}, trusting), '', trusting)))\n"
+        "  except target.Refused as error: print(error)\n"
+    )
+    with everybodys(0o777) as shared:
+        refused, worked = as_user(claim, f"{shared}/iosweep-c").splitlines()
+        assert refused.endswith("or set target.trust_other_writers where all who could are trusted")
+        assert worked == "None"
+        with pytest.raises(Refused) as caught:
+            target.claim(f"{shared}/iosweep-d", OWNER, True)
+        assert "trust_other_writers" not in str(caught.value)
+        assert not Path(f"{shared}/iosweep-d").exists()
+
+
+def test_the_way_holds_no_handles(place: Path) -> None:
+    count = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(FileNotFoundError):
+        parents.walk(f"{place}/none/deep")
+    parents.walk(str(place)).close()
+    assert len(list(Path("/proc/self/fd").iterdir())) == count
+    assert stat.S_IMODE(place.stat().st_mode) == 0o755

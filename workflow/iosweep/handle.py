@@ -1,0 +1,198 @@
+"""The one way into the campaign's directory on the target: opened once per step, checked, and all else from there.
+
+A directory of this name may be another one by now: renamed, swapped by another user, or covered by a mount. So every
+operation that reads, writes or deletes below it takes a `Place` and goes through `Opened`. Only the standard library is
+imported: this runs inside the agent.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from iosweep import filesystem, parents
+from iosweep.target import (
+    DIRECTORY,
+    TARGET,
+    Refused,
+    check_marker,
+    mount_of,
+    open_entry,
+    shown,
+    uid_there,
+    unescape,
+    without_password,
+)
+from iosweep.units import printable
+
+
+class Place(NamedTuple):
+    """The campaign's directory, as every operation of the agent takes it (over the socket: a list).
+
+    directory: its absolute path. uuid: of its marker. file_system: filesystem.identity of what it was claimed on; ""
+    where that is not known. trusting: target.trust_other_writers.
+    """
+
+    directory: str
+    uuid: str
+    file_system: str = ""
+    trusting: bool = False
+
+
+#: What was seen of places: their device and mount, and our user id there.
+_seen: dict[Place, tuple[int, int]] = {}
+_uid_on: dict[int, int] = {}
+
+
+class Opened:
+    """The campaign's directory, open: `handle`; `parent` is the directory that it is in. Use as a context manager.
+
+    It is no link and no mount point, it belongs to us, has the marker, and is on the file system that it was claimed
+    on. `use`: "tools" will follow paths into it, so no other user may control the way to it, and nothing may be
+    mounted below it; to "remove" and to "read", everything is opened from the handle, and what is mounted below is in
+    `mounts`, by its path from here. To read, it may be another user's.
+
+    Raises Refused, and OSError where it is not there or the file system fails.
+    """
+
+    def __init__(self, place: Sequence[Any], use: Literal["tools", "remove", "read"] = "tools"):
+        self.place = Place(*place)
+        self.directory = self.place.directory
+        outer, self.name = os.path.split(self.directory)
+        self.handle = -1
+        way = parents.walk(outer) if use == "tools" else parents.Way(os.open(outer, TARGET))
+        self.parent = way.handle
+        try:
+            self.handle = open_entry(self.parent, self.name, self.directory)
+            self._check(way.suspects, owned=use != "read")
+            if use == "tools" and self.mounts:
+                raise Refused(
+                    f"`{shown(self.mounts[0])}` in {self.directory} is a mount point; it is left alone, and nothing is"
+                    " measured beside it: unmount it"
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for handle in (self.handle, self.parent):
+            if handle >= 0:
+                os.close(handle)
+        self.handle = self.parent = -1
+
+    def _check(self, suspects: Sequence[parents.Suspect], owned: bool) -> None:
+        self.mount = mount_of(self.handle)
+        if self.mount != mount_of(self.parent):
+            raise Refused(f"{self.directory} is a mount point; it is left alone")
+        check_marker(self.handle, self.directory, self.place.uuid)
+        status = os.fstat(self.handle)
+        self.owner = status.st_uid
+        if owned and self.owner not in (0, os.getuid()) and self.owner != _our_uid(self.handle, status.st_dev):
+            raise Refused(f"{self.directory} belongs to user id {self.owner} now; it is left alone")
+        if not self.place.trusting or parents.privileged():
+            for suspect in suspects:
+                if suspect.device != status.st_dev or suspect.uid != _our_uid(self.handle, status.st_dev):
+                    raise Refused(parents.refusal(suspect))
+        table = _mount_table()
+        self.mounts = _mounts_below(table, self.mount, str(Path(f"/proc/self/fd/{self.handle}").readlink()))
+        now = status.st_dev, self.mount
+        if _seen.get(self.place) != now:  # at first, and when it was mounted again
+            here = _identity(table, self.mount, self.handle)
+            if self.place.file_system and here != self.place.file_system:
+                raise Refused(
+                    f"{self.directory} is on another file system than when it began ({shown(here)}, and it was"
+                    f" {shown(self.place.file_system)}); is the target still mounted?"
+                )
+            _seen[self.place] = now
+
+    def below(self, path: str, create: bool = False) -> int:
+        """A handle of a directory below; no component may be a symbolic link, a mount point or another user's."""
+        parts = [part for part in path.split("/") if part]
+        if {".", ".."} & set(parts):
+            raise Refused(f"`{path}` names nothing below {self.directory}")
+        handle = os.dup(self.handle)
+        for part in parts:
+            try:
+                if create:
+                    try:
+                        os.mkdir(part, 0o700, dir_fd=handle)
+                    except FileExistsError:
+                        pass
+                inner = os.open(part, DIRECTORY, dir_fd=handle)
+            except NotADirectoryError:
+                what = "is a symbolic link or no directory, and is not followed"
+                raise NotADirectoryError(errno.ENOTDIR, what, f"{self.directory}/{path}") from None
+            finally:
+                os.close(handle)
+            handle = inner
+            wrong = "is a mount point" if mount_of(handle) != self.mount else ""
+            if os.fstat(handle).st_uid != self.owner:  # planted while others could write there
+                wrong = "belongs to another user than the directory"
+            if wrong:
+                os.close(handle)
+                raise Refused(f"`{shown(part)}` in {self.directory} {wrong}; it is left alone")
+        return handle
+
+
+def check(place: Sequence[Any]) -> None:
+    """See that tools may be started on paths in the campaign's directory. Raises Refused, and OSError."""
+    Opened(place).close()
+
+
+def _our_uid(handle: int, device: int) -> int:
+    """Our user id as the file system has it; found out once, by a file that is made and removed."""
+    if device not in _uid_on:
+        _uid_on[device] = uid_there(handle)
+    return _uid_on[device]
+
+
+def _mount_table() -> bytes:
+    """/proc/self/mountinfo. As bytes: the kernel escapes fewer characters than Python takes for the end of a line."""
+    handle = os.open("/proc/self/mountinfo", os.O_RDONLY)
+    try:
+        parts = []
+        while part := os.read(handle, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(handle)
+
+
+def _mounts_below(table: bytes, mount: int, real: str) -> list[str]:
+    """What is mounted on a mount below a directory of it, by the path from there: directories and files. Pure."""
+    found = []
+    # nearly always there is none, and then no line is taken apart
+    escaped = re.sub(rb"[ \t\n\\]", lambda match: b"\\%03o" % match[0][0], os.fsencode(real))
+    if escaped + b"/" in table or b"#" in escaped:
+        for line in table.split(b"\n")[:-1]:
+            _, parent, _, _, point, _ = line.split(b" ", 5)
+            path = unescape(os.fsdecode(point))
+            if int(parent) == mount and path.startswith(real + "/"):
+                found.append(path[len(real) + 1 :])
+    return found
+
+
+def _identity(table: bytes, mount: int, handle: int) -> str:
+    """filesystem.identity of what a mount shows, by its number."""
+    for line in table.split(b"\n")[:-1]:
+        number, _, rest = line.partition(b" ")
+        if int(number) == mount:
+            fstype, source, _ = os.fsdecode(rest.partition(b" - ")[2]).split(" ", 2)
+            return filesystem.identity(
+                {
+                    "fstype": printable(fstype),
+                    "source": without_password(printable(unescape(source))),
+                    "fsid": f"{os.fstatvfs(handle).f_fsid:016x}",
+                }
+            )
+    return ""

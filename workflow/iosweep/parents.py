@@ -1,0 +1,172 @@
+"""Who could put another directory in the place of the campaign's: who may write to a directory on the way to it.
+
+fio, IOR and mdtest open their files by path and follow symbolic links. So a user who may rename the campaign's
+directory can put one of theirs there, whose `sets/.../0.0` leads to any file of ours, and the tool overwrites that.
+
+The way is walked from `/`, one component after the other, each opened from the one before; the directories of symbolic
+links on the way count, too. Only the standard library is imported: this runs inside the agent.
+"""
+
+from __future__ import annotations
+
+import errno
+import grp
+import os
+import pwd
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iosweep.units import printable
+
+#: How a directory on the way is opened: that needs no right to read it. (O_DIRECTORY lets an automounter mount it.)
+_ON_THE_WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
+#: Symbolic links on the way, at most; as many as the kernel follows.
+_LINKS = 40
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+#: An access control list that names more users or groups than the mode shows.
+_ACL = "system.posix_acl_access"
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A directory or link on the way that another user controls. `uid`: its owner, where that is what is wrong."""
+
+    device: int
+    uid: int | None
+    sentence: str
+
+
+@dataclass
+class Way:
+    """The way to a directory: `handle`, an O_PATH handle of it, and what others control on it."""
+
+    handle: int = -1
+    suspects: list[Suspect] = field(default_factory=list)
+
+    def close(self) -> None:
+        if self.handle >= 0:
+            os.close(self.handle)
+            self.handle = -1
+
+
+def walk(directory: str) -> Way:
+    """Open a directory (an absolute path) and see who controls the way to it.
+
+    The handle is of the directory that was checked: nothing can be swapped between. Raises OSError as os.open does.
+    """
+    mine = {0, os.getuid()}
+    way = Way()
+    todo = directory.split("/")[::-1]
+    links = 0
+    try:
+        way.handle = os.open("/", _ON_THE_WAY)
+        here, shared = ["/"], _look(way, "/", mine)  # shared: others may write there, and it is sticky
+        while todo:
+            name = todo.pop()
+            if name in ("", "."):
+                continue
+            try:
+                inner = os.open(name, _ON_THE_WAY, dir_fd=way.handle)
+            except OSError as error:
+                if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+                    raise OSError(error.errno, error.strerror, directory) from None
+                status = os.stat(name, dir_fd=way.handle, follow_symlinks=False)
+                links += 1
+                if not stat.S_ISLNK(status.st_mode) or links > _LINKS:
+                    raise OSError(error.errno, error.strerror, directory) from None
+                if shared and status.st_uid not in mine:
+                    where = str(Path(*here, name))
+                    way.suspects.append(_owned(f"the symbolic link {where}", status, "lead elsewhere"))
+                aim = os.readlink(name, dir_fd=way.handle)
+                todo += aim.split("/")[::-1]
+                if aim.startswith("/"):
+                    _step(way, os.open("/", _ON_THE_WAY))
+                    here = ["/"]
+                continue
+            _step(way, inner)
+            here = [*here, name] if name != ".." else here[:-1] or ["/"]
+            shared = _look(way, str(Path(*here)), mine)
+    except BaseException:
+        way.close()
+        raise
+    return way
+
+
+def _step(way: Way, inner: int) -> None:
+    os.close(way.handle)
+    way.handle = inner
+
+
+def _look(way: Way, where: str, mine: Collection[int]) -> bool:
+    """Note what is wrong with the directory that the way has come to; returns whether others may add entries."""
+    status = os.fstat(way.handle)
+    if status.st_uid not in mine:
+        way.suspects.append(_owned(where, status, "put another directory in the place of the campaign's"))
+    if not status.st_mode & _OTHERS_WRITE:
+        return False
+    if status.st_mode & stat.S_ISVTX:
+        return True
+    if status.st_mode & stat.S_IWOTH or not _own_group(status, way.handle):
+        way.suspects.append(Suspect(status.st_dev, None, _written(where, status)))
+    return True
+
+
+def _owned(what: str, status: os.stat_result, could: str) -> Suspect:
+    return Suspect(
+        status.st_dev,
+        status.st_uid,
+        f"{printable(what)} belongs to user id {status.st_uid}, who could {could} while tools write there; take a"
+        " directory on whose path each one belongs to you or to root",
+    )
+
+
+def _written(where: str, status: os.stat_result) -> str:
+    if status.st_mode & stat.S_IWOTH:
+        who, less = "everybody", "o-w" if not status.st_mode & stat.S_IWGRP else "go-w"
+    else:
+        who, less = f"group id {status.st_gid}", "g-w"
+    place = printable(where)
+    return (
+        f"{who} can write to {place} (mode {stat.S_IMODE(status.st_mode):04o}, owner id {status.st_uid}), and could put"
+        f" another directory in the place of the campaign's while tools write there; `chmod +t {place}` or"
+        f" `chmod {less} {place}`, or take a directory on whose path only you and root can write"
+    )
+
+
+def refusal(suspect: Suspect) -> str:
+    """What is wrong, and what can be done."""
+    trust = "" if privileged() else ", or set target.trust_other_writers where all who could are trusted"
+    return suspect.sentence + trust
+
+
+def own_group(gid: int) -> bool:
+    """Whether a group is our user's private one: our primary group, of our name, without members."""
+    try:
+        user, group = pwd.getpwuid(os.getuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return gid == user.pw_gid and group.gr_name == user.pw_name and not set(group.gr_mem) - {user.pw_name}
+
+
+def _own_group(status: os.stat_result, handle: int) -> bool:
+    """Whether only we are in the group that may write: no list names others besides."""
+    try:
+        os.getxattr(f"/proc/self/fd/{handle}", _ACL)
+        return False
+    except OSError as error:
+        if error.errno not in (errno.ENODATA, errno.ENOTSUP):
+            return False
+    return own_group(status.st_gid)
+
+
+def privileged() -> bool:
+    """Whether we are root; not the root of a user namespace, whose files are another user's outside."""
+    if os.getuid() != 0:
+        return False
+    try:
+        inside, outside, _ = Path("/proc/self/uid_map").read_text().splitlines()[0].split()
+    except (OSError, ValueError, IndexError):
+        return True
+    return (inside, outside) == ("0", "0")
