@@ -51,7 +51,7 @@ class Left:
 @pytest.fixture
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Left:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(exclusive, "DEFAULT", str(tmp_path))
+    monkeypatch.setattr(exclusive, "PREFIX", f"iosweep-test-{os.getpid()}")
     for command in ("squeue", "scontrol"):  # of this machine
         (tmp_path / "bin").mkdir(exist_ok=True)
         (tmp_path / "bin" / command).write_text("#!/bin/sh\n")
@@ -301,7 +301,7 @@ def test_ctrl_c_and_again(left: Left, tmp_path: Path) -> None:
     (tmp_path / "slowly.py").write_text(slowly)
     program = (
         "import sys; from iosweep import agent, cli, exclusive\n"
-        f"exclusive.DEFAULT = {str(tmp_path)!r}\n"
+        f"exclusive.PREFIX = 'iosweep-test-{os.getpid()}'\n"
         f"agent.Agent.argv = (sys.executable, {str(tmp_path / 'slowly.py')!r})\n"
         "sys.exit(cli.main(['clean', '--yes', '--workers=1', 'c']))"
     )

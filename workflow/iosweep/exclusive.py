@@ -1,39 +1,30 @@
-"""One campaign at a time per file system: a lock that the kernel frees with its owner.
+"""One campaign at a time per file system: a lock that the kernel frees with its owner, and its worth as evidence.
 
-One file per file system, for ever, in a directory that all campaigns see. Who holds its flock measures; what stands in
-it says who that is. A lock that is a file's existence (O_EXCL) would have to be taken over from owners that died: it
-takes a dead process for a living one that got its number, and two heirs may come at once. A flock ends with its owner,
-however that ends, and has one heir.
+Without target.lock it is one for the machine (host_lock.py), with it a file in a directory that campaigns on several
+machines see (lock_file.py). Only what the kernel or Slurm says has consequences. The text of a lock explains it: it may
+be forged, so it is never a reason to refuse for longer than the job that it names lives, as Slurm says.
+
+A pass needs evidence that another campaign would have been seen; else the check says "not checked". What another user
+puts in the lock's place does not stop a campaign: it is named, and the exclusion is "not checked". A lock that another
+user holds does stop it, since it cannot be told from a campaign; target.lock is the way round.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
 import hashlib
-import json
 import os
-import pwd
-import re
-import socket
-import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from iosweep import filesystem, fs_types, slurm
+from iosweep import filesystem, fs_types, host_lock, lock_file, lock_text, mount_view, procfs, slurm, target
+from iosweep.units import printable
 
-#: Where the locks are if the configuration names no directory.
-DEFAULT = "/tmp"  # noqa: S108 - everybody's on purpose: what somebody plants there is refused
-
-#: What the system says where something else than a file is.
-_NO_FILE = (errno.ELOOP, errno.EISDIR, errno.ENXIO)
-#: A file that is removed again and again before it is locked is nobody's lock.
-_TRIES = 5
+#: How names of locks begin.
+PREFIX = "iosweep"
+_ELSEWHERE = "set target.lock to a directory that only trusted users may write to"
 
 
 class Busy(Exception):
@@ -70,177 +61,181 @@ def hold(directory: str | None, identity: str, owner: Mapping[str, Any]) -> Iter
     """Keep other campaigns off a file system, and say how far that reaches.
 
     `directory`: target.lock. `owner`: {campaign, results, and in Slurm job}; process, user, host and time are added.
-    Raises Busy if another campaign holds the lock, Unusable where there can be none.
+    Raises Busy if another campaign holds the lock, Unusable if target.lock is not a directory.
     """
-    place = Path(directory or DEFAULT).absolute()
-    if directory is not None and not place.is_dir():
+    name = f"{PREFIX}-{hashlib.sha256(os.fsencode(identity)).hexdigest()[:16]}"
+    mine = lock_text.mine(identity, owner)
+    if directory is None:
+        with _on_this_machine(name, identity, mine) as found:
+            yield found
+        return
+    place = Path(directory).absolute()
+    if not place.is_dir():
         raise Unusable(f"target.lock {place} is not a directory; make it where all campaigns see it, or leave it out")
-    file = place / f"iosweep-{hashlib.sha256(os.fsencode(identity)).hexdigest()[:16]}.lock"
-    handle = None
+    with _in_directory(place / f"{name}.lock", identity, mine, owner.get("job")) as found:
+        yield found
+
+
+# On this machine
+
+
+@contextmanager
+def _on_this_machine(name: str, identity: str, mine: bytes) -> Iterator[Exclusion]:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(host_lock.held(name, mine))
+        except host_lock.Taken as taken:
+            raise _taken(taken, name, identity) from None
+        except OSError as error:
+            why = f"the lock @{name} (an abstract Unix socket) cannot be taken: {error.strerror or error}"
+            found = Exclusion(False, f"{why}; {_ELSEWHERE}")
+        else:
+            found = _machine_wide(name, identity.partition(" ")[0])
+        yield found
+
+
+def _machine_wide(name: str, fstype: str) -> Exclusion:
+    if not fs_types.of(fstype).local:
+        kept = f"only campaigns on this machine are kept off (@{name})"
+        return Exclusion(False, f"{kept}; set target.lock to a directory that all nodes see")
+    if why := host_lock.unseen(name):
+        return Exclusion(False, f"a campaign elsewhere on this machine may not be seen: {why}; {_ELSEWHERE}")
+    # a lock on this machine keeps off all that could disturb
+    return Exclusion(True, f"no other campaign on this machine, or in a container on its network (lock @{name})")
+
+
+def _taken(taken: host_lock.Taken, name: str, identity: str) -> Busy:
+    """By whom: process and user as the kernel has them, the rest as that process says."""
+    user = None if taken.uid is None else lock_text.user_name(taken.uid)
+    owner = lock_text.read(taken.text)
+    if owner and user is not None:
+        owner = lock_text.with_kernels(owner, str(taken.pid or owner.pid), user)
+    who = str(owner) if owner else f"{_process(taken.pid)}, which does not say who it is"
+    return _busy(identity, who, f"the socket @{name}", _live_job(owner))
+
+
+def _process(pid: int | str | None) -> str:
+    """`process 12 (python3) of user ann`, as the kernel has it."""
+    if not pid:
+        return "another process"
+    command = printable(procfs.read(str(pid), "comm").decode("utf-8", "replace").strip())
+    user = _user(pid)
+    return f"process {pid}{f' ({command})' if command else ''}{f' of user {user}' if user else ''}"
+
+
+def _user(pid: int | str) -> str | None:
+    """Whose process it is; None of one that cannot be seen."""
     try:
-        handle = _take(file, identity)
-    except OSError as error:  # no locks there, no permission, read-only, full
-        why = error.strerror
-    if handle is None:
-        yield Exclusion(False, f"the lock {file} cannot be taken: {why}")
+        return lock_text.user_name(Path(f"/proc/{pid}").stat().st_uid)
+    except OSError:
+        return None
+
+
+# In a directory
+
+
+@contextmanager
+def _in_directory(file: Path, identity: str, mine: bytes, job: str | None) -> Iterator[Exclusion]:
+    try:
+        handle = lock_file.take(file)
+    except lock_file.Held as held:
+        raise _held(held, file, identity) from None
+    except lock_file.Unavailable as error:
+        yield Exclusion(False, f"the lock {printable(str(file))} cannot be taken: {error}; {_ELSEWHERE}")
         return
     try:
-        left = _content(handle)
-        job = (_owner(left) or {}).get("job")
-        lives = None if job is None else _lives(job) and job != owner.get("job")
-        if lives:  # not every mount takes its locks to the other nodes
-            raise Busy(
-                f"the file system {identity} is being measured by {_describe(left)}; two at once would falsify each"
-                f" other: wait for it, or stop it with `scancel {job}` (its lock is {file})",
-                job,
-            )
-        _write(handle, json.dumps(_self(identity) | dict(owner)).encode())
-        try:
-            yield _exclusion(file, directory is not None, identity.partition(" ")[0], left, ended=lives is False)
-        finally:
-            _write(handle, b"")  # so what is left was left by an owner that was killed
-    finally:
-        fcntl.flock(handle, fcntl.LOCK_UN)  # closing is not enough if a forked child has it, too
-        os.close(handle)
-
-
-def _lives(job: str) -> bool | None:
-    """Whether a Slurm job lives; None where that cannot be seen, which does not mean that it is dead."""
+        found = _left(lock_file.content(handle), file, identity, job)
+    except BaseException:
+        lock_file.unlock(handle)
+        raise
+    lock_file.write(handle, mine)
     try:
-        return slurm.lives(job)
+        yield found
+    finally:
+        lock_file.write(handle, b"")  # what is left in a lock was left by an owner that was killed
+        lock_file.unlock(handle)
+
+
+def _held(held: lock_file.Held, file: Path, identity: str) -> Busy:
+    """By whom: the process as the kernel has it. The text counts where the kernel names none, or the same one."""
+    owner = lock_text.read(held.content)
+    who = str(owner) if owner else "another process"
+    if owner and owner.here and owner.pid in held.pids:
+        owner = lock_text.with_kernels(owner, owner.pid, _user(owner.pid) or owner.user)
+        who = str(owner)
+    elif held.pids:
+        who = _process(held.pids[0]) + (f" (the lock's text names another: {owner})" if owner else "")
+        owner = None
+    return _busy(identity, who, f"the lock {file}", _live_job(owner))
+
+
+def _live_job(owner: lock_text.Owner | None) -> str | None:
+    """The job of a holder that lives: one that Slurm knows, of its user."""
+    if not owner or not owner.job:
+        return None
+    try:
+        job = slurm.job(owner.job)
     except slurm.Unanswered:
         return None
+    return job.id if job and job.alive and job.user == owner.user else None
 
 
-def _take(file: Path, identity: str) -> int:
-    """Handle of the lock file, locked. Raises OSError where there are no locks."""
-    for _ in range(_TRIES):
-        handle = _open(file)
-        try:
-            if _lock(handle, file, identity):
-                return handle
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)
-    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-
-
-def _lock(handle: int, file: Path, identity: str) -> bool:
-    """Lock it; whether it is the lock still, or somebody tidied up since it was opened."""
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # with another name it may be anybody's file
-        raise _no_file(file)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        content = _content(handle)
-        raise Busy(
-            f"the file system {identity} is being measured by {_describe(content)}; two at once would falsify"
-            f" each other: wait for it, or stop it (its lock is {file})",
-            (_owner(content) or {}).get("job"),
-        ) from None
-    try:
-        return os.path.samestat(status, file.lstat())
-    except FileNotFoundError:
-        return False
-
-
-def _open(file: Path) -> int:
-    """Open the lock file, make it if need be, for all users whatever the umask.
-
-    O_CREAT only where there is none: in a sticky directory it is refused for a file of another user
-    (fs.protected_regular).
-    """
-    flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO would wait for its other end
-    try:
-        try:
-            return os.open(file, os.O_RDWR | flags)
-        except PermissionError:  # another user's, with a mode that was changed: enough for a lock
-            return os.open(file, os.O_RDONLY | flags)
-        except FileNotFoundError:
-            mask = os.umask(0)
-            try:
-                return os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o666)
-            finally:
-                os.umask(mask)
-    except FileExistsError:  # another one was faster
-        return _open(file)
-    except OSError as error:
-        raise _no_file(file) if error.errno in _NO_FILE else error from None
-
-
-def _no_file(file: Path) -> Unusable:
-    return Unusable(
-        f"{file} is no plain file, and is left alone; remove it, or name another directory for the lock: target.lock"
+def _busy(identity: str, who: str, lock: str, job: str | None) -> Busy:
+    return Busy(
+        f"the file system {identity} is being measured by {who}; two at once would falsify each other: wait for it, or"
+        f" stop it (it holds {printable(lock)}); if it is not a campaign, {_ELSEWHERE}",
+        job,
     )
 
 
-def _content(handle: int) -> bytes:
-    return os.pread(handle, 1 << 16, 0)
-
-
-def _write(handle: int, content: bytes) -> None:
-    with contextlib.suppress(OSError):  # a full disk, a file that we may only read: it is held all the same
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, content, 0)
-
-
-def _self(identity: str) -> dict[str, Any]:
-    uid = os.getuid()
-    try:
-        user = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        user = str(uid)
-    return {
-        "user": user,
-        "uid": uid,
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "since": datetime.now().astimezone().isoformat(timespec="seconds"),
-        "file system": identity,
-    }
-
-
-def _owner(content: bytes) -> dict[str, str] | None:
-    """Who wrote that, or None: any user may have written anything."""
-    try:
-        found = json.loads(content)
-        keys: tuple[str, ...] = ("pid", "user", "host", "campaign", "results", "since")
-        # for a terminal, so nothing that steers one
-        keys = (*keys, "job") if "job" in found and re.fullmatch(r"\d{1,12}", str(found["job"])) else keys
-        return {key: "".join(c if c.isprintable() else "?" for c in str(found[key])[:200]) for key in keys}
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-
-
-def _describe(content: bytes) -> str:
-    if not (owner := _owner(content)):  # or it is just being written
-        return "another process"
-    job = f"job {owner['job']}, " if "job" in owner else ""
-    return (
-        f"{job}process {owner['pid']} of user {owner['user']} on host {owner['host']} (campaign {owner['campaign']},"
-        f" results in {owner['results']}, since {owner['since']})"
-    )
-
-
-def _exclusion(file: Path, configured: bool, fstype: str, left: bytes, ended: bool) -> Exclusion:
-    """What a lock that was taken is worth. `left`: what the owner before left in it; `ended`: Slurm says it has."""
-    if configured:
-        enforced, evidence = True, f"no other campaign that locks in {file.parent} ({file.name})"
-    elif fs_types.of(fstype).local:  # a lock on this machine keeps off all that could disturb
-        enforced, evidence = True, f"no other campaign on this machine (lock {file})"
+def _left(left: bytes, file: Path, identity: str, own: str | None) -> Exclusion:
+    """What a lock that was taken is worth, after what its last owner left in it. `own`: our job. Raises Busy."""
+    there = target.identify(str(file.parent))
+    fstype = identity.partition(" ")[0]
+    place = printable(str(file.parent))
+    # not every mount of a network file system takes its locks to the other nodes (`localflock`, `local_lock`)
+    apart = fs_types.apart(there["fstype"], there["mount"])
+    if apart and not fs_types.of(fstype).local:
+        worth = Exclusion(False, f"only campaigns on this machine are kept off: {place} is on {apart}")
+    elif mount_view.private(str(file.parent)):
+        worth = Exclusion(False, f"{place} is private to this process: others on this machine see another one there")
     else:
-        enforced = False
-        evidence = (
-            f"only campaigns on this machine are kept off ({file}); set target.lock to a directory that all nodes see"
-        )
+        worth = Exclusion(True, f"no other campaign that locks in {place} ({file.name})")
     if not left:
-        return Exclusion(enforced, evidence)
-    note = f"the lock {file} was left by {_describe(left)}, which is gone; taken over"
-    owner = _owner(left)
-    if owner and owner["host"] != socket.gethostname() and not ended:
-        # not every mount of a network file system takes its locks to the other nodes (`localflock`, `local_lock`)
-        enforced, evidence = False, f"{file} names a campaign on host {owner['host']}; from here its end cannot be seen"
-        note = f"the lock {file} was left by {_describe(left)}, and was free from here; taken over"
-    return Exclusion(enforced, evidence, note)
+        return worth
+    owner = lock_text.read(left)
+    left_by = f"the lock {printable(str(file))} was left by {owner or 'another process'}"
+    gone = replace(worth, note=f"{left_by}, which is gone; taken over")
+    if not owner or owner.here or fs_types.of(there["fstype"]).local:
+        return gone  # what holds its flock would be on this machine
+    if (own and owner.job == own) or not (why := _may_live(owner, file, identity)):
+        return gone
+    evidence = f"{printable(str(file))} names a campaign on host {owner.host}; {why}"
+    return Exclusion(False, evidence, f"{left_by}, and was free from here; taken over")
+
+
+def _may_live(owner: lock_text.Owner, file: Path, identity: str) -> str:
+    """Why an owner on another machine may live, though its lock is free from here; empty if it has ended.
+
+    Raises Busy where Slurm confirms that it lives.
+    """
+    unseen = "from here its end cannot be seen"
+    if not owner.job:
+        return unseen
+    try:
+        job = slurm.job(owner.job)
+    except slurm.Unanswered:
+        return unseen
+    if job is None:  # ended, and forgotten; but jobs of others may be hidden (PrivateData)
+        return "" if owner.user == lock_text.user_name(os.getuid()) else unseen
+    if not job.alive:
+        return ""
+    if not lock_text.is_its_job(job, owner):
+        return f"job {job.id} is of user {printable(job.user)}, and Slurm does not show it as that campaign's"
+    stop = f", or stop it with `scancel {job.id}`" if job.user == lock_text.user_name(os.getuid()) else ""
+    raise Busy(
+        f"the file system {identity} is being measured by {owner}, a job that lives, as Slurm says; two at once would"
+        f" falsify each other: wait for it{stop} (its lock is {printable(str(file))}); if it is not of this file"
+        f" system, {_ELSEWHERE}",
+        job.id,
+    )

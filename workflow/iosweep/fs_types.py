@@ -12,7 +12,8 @@ class FileSystem:
 
     local: only this machine uses it. direct: None where O_DIRECT keeps I/O out of this machine's memory, else why that
     is not proven. unless: a pattern of mount options with which it is not proven either. clients: how the names of its
-    client's processes begin, where it has such outside the kernel.
+    client's processes begin, where it has such outside the kernel. locks: whether a flock on it is known to be seen on
+    the other nodes, but with a mount option of the pattern unlocked.
     """
 
     types: tuple[str, ...]
@@ -20,6 +21,8 @@ class FileSystem:
     direct: str | None
     unless: str = ""
     clients: tuple[str, ...] = ()
+    locks: bool = False
+    unlocked: str = ""
 
 
 _OTHER = "whether its client keeps to O_DIRECT is not counted anywhere"
@@ -38,8 +41,12 @@ TABLE = (
     FileSystem(("overlay",), local=True, direct="what becomes of O_DIRECT depends on the file system below an overlay"),
     FileSystem(("ramfs", "tmpfs"), local=True, direct=None),  # memory is the storage
     FileSystem(("zfs",), local=True, direct="ZFS before 2.3 accepts O_DIRECT and caches all the same"),
-    FileSystem(("wekafs",), local=False, direct=_OTHER, clients=("weka",)),
-    FileSystem(("gpfs",), local=False, direct=_OTHER, clients=("mmfsd",)),
+    FileSystem(("wekafs",), local=False, direct=_OTHER, clients=("weka",), locks=True),
+    FileSystem(("gpfs",), local=False, direct=_OTHER, clients=("mmfsd",), locks=True),
+    FileSystem(("nfs", "nfs4"), local=False, direct=_OTHER, locks=True, unlocked="nolock|local_lock=(all|flock)"),
+    FileSystem(("lustre",), local=False, direct=_OTHER, locks=True, unlocked="localflock"),
+    FileSystem(("ceph",), local=False, direct=_OTHER, locks=True),
+    # its flock stays on the node without tuneUseGlobalFileLocks, which the mount does not show
     FileSystem(("beegfs",), local=False, direct=_OTHER, clients=("beegfs-helper",)),
     FUSE,
 )
@@ -56,26 +63,52 @@ def of(fstype: str | None) -> FileSystem:
 def direct(fstype: str | None, mount: str | None) -> str | None:
     """Why O_DIRECT is no proof on a file system; None where it is. `mount`: its line, as mount(8) prints it."""
     known = of(fstype)
-    options = (mount or "").rpartition("(")[2].rstrip(")").split(",")
-    if not known.direct and known.unless:
-        for option in options:
-            if re.fullmatch(known.unless, option):
-                return f"with the mount option {option} it accepts O_DIRECT and caches all the same"
+    if not known.direct and (option := _option(known.unless, mount)):
+        return f"with the mount option {option} it accepts O_DIRECT and caches all the same"
     return known.direct
+
+
+def apart(fstype: str, mount: str) -> str | None:
+    """Why a flock on a file system may not be seen on other nodes; None where it is. `mount` as for `direct`."""
+    known = of(fstype)
+    if known.local:
+        return f"{fstype}, which only this machine uses"
+    if not known.locks:
+        return f"{fstype}, whose locks may not reach the other nodes"
+    if option := _option(known.unlocked, mount):
+        return f"{fstype} with the mount option {option}, which keeps its locks from the other nodes"
+    return None
+
+
+def _option(pattern: str, mount: str | None) -> str | None:
+    """The first mount option that matches a pattern."""
+    options = (mount or "").rpartition("(")[2].rstrip(")").split(",")
+    return next((option for option in options if pattern and re.fullmatch(pattern, option)), None)
 
 
 def markdown() -> str:
     """The table for docs/verdicts.md."""
     rows = [
-        (", ".join(f"`{name}`" for name in one.types) or "all others", _evidence(one), _clients(one))
+        (", ".join(f"`{name}`" for name in one.types) or "all others", _evidence(one), _locks(one), _clients(one))
         for one in (*TABLE, UNKNOWN)
     ]
-    head = ["| type | O_DIRECT that was accepted | processes of its client |", "|---|---|---|"]
+    head = [
+        "| type | O_DIRECT that was accepted | a lock (`target.lock`) on it is seen on | processes of its client |",
+        "|---|---|---|---|",
+    ]
     return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
 
 
 def _evidence(one: FileSystem) -> str:
     return one.direct or "evidence enough" + (", but with `data=journal` or compression" if one.unless else "")
+
+
+def _locks(one: FileSystem) -> str:
+    but = {
+        "nolock|local_lock=(all|flock)": ", but with `nolock` or `local_lock`",
+        "localflock": ", but with `localflock`",
+    }
+    return "this machine" if one.local else f"all nodes{but.get(one.unlocked, '')}" if one.locks else "not known"
 
 
 def _clients(one: FileSystem) -> str:

@@ -74,6 +74,18 @@ def of_job() -> Iterator[str]:
     return (pid for pid in pids() if is_of_job(pid))
 
 
+def flocks(status: os.stat_result, locks: Path = Path("/proc/locks")) -> list[str]:
+    """Ids of the processes that hold a flock of a file; empty where the kernel names none: it is a lock of another
+    machine, or of a PID namespace that cannot be seen from ours."""
+    try:
+        lines = [line.split() for line in locks.read_bytes().decode().splitlines()]
+    except OSError:
+        return []
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    # 1: FLOCK  ADVISORY  WRITE 4242 fe:01:1835021 0 EOF
+    return [line[4] for line in lines if line[1:2] == ["FLOCK"] and line[5] == device and int(line[4]) > 0]
+
+
 def threads(pid: str) -> list[str]:
     """Thread ids of a process; none if it tells nothing."""
     try:

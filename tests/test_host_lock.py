@@ -1,0 +1,256 @@
+"""The lock of a machine, with real processes in real namespaces: what another /tmp hides from a lock that is a file."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from iosweep import exclusive, host_lock, mount_view
+from iosweep.exclusive import Busy, Exclusion, hold
+
+NETWORK = "nfs4 server:/export"
+OWNER = {"campaign": "ours", "results": "/r"}
+
+#: Holds the lock until its standard input ends; says what came of it.
+HOLDER = """
+import json, sys
+from iosweep import exclusive
+exclusive.PREFIX, identity, directory = sys.argv[1], sys.argv[2], sys.argv[3] or None
+try:
+    with exclusive.hold(directory, identity, {"campaign": "theirs", "results": "/r"}) as found:
+        print(json.dumps([found.enforced, found.evidence]), flush=True)
+        sys.stdin.read()
+except exclusive.Busy as busy:
+    print(json.dumps([None, str(busy)]), flush=True)
+"""
+#: Another process on this machine, and in namespaces: what goes before its command.
+PRIVATE_TMP = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /tmp && exec "$@"', "sh")
+CONTAINER = ("unshare", "--mount", "--pid", "--fork", "--mount-proc")
+ANOTHER_NETWORK = ("unshare", "--mount", "--net")
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """A local file system that no other test locks."""
+    monkeypatch.setattr(exclusive, "PREFIX", f"iosweep-test-{os.getpid()}")
+    return f"ext4 {tmp_path}"
+
+
+class Other:
+    """Another campaign, and what came of its lock."""
+
+    def __init__(self, disk: str, within: tuple[str, ...] = (), directory: str = "") -> None:
+        program = [sys.executable, "-c", HOLDER, exclusive.PREFIX, disk, directory]
+        self.process = subprocess.Popen([*within, *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout
+        self.enforced, self.said = json.loads(self.process.stdout.readline())
+
+    def __enter__(self) -> "Other":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate(timeout=300)
+
+
+@pytest.fixture
+def first_namespace() -> None:
+    """A pass needs a machine that can be seen, and other namespaces need root."""
+    if os.getuid() or not shutil.which("unshare"):
+        pytest.skip("root: needed for namespaces")
+    if str(Path("/proc/self/ns/pid").readlink()) != host_lock.FIRST_PID_NAMESPACE:
+        pytest.skip("in a container the lock is never evidence")
+
+
+@pytest.mark.usefixtures("first_namespace")
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_a_private_tmp_hides_no_campaign(disk: str, ours_first: bool) -> None:
+    """Two campaigns whose /tmp is not the same one: job_container/tmpfs, PrivateTmp."""
+    if ours_first:
+        with hold(None, disk, OWNER) as found:
+            assert found.enforced
+            with Other(disk, PRIVATE_TMP) as other:
+                assert other.enforced is None
+                assert f"is being measured by process {os.getpid()} of user " in other.said
+                assert ", in a mount namespace of its own (campaign ours, results in /r, " in other.said
+    else:
+        with Other(disk, PRIVATE_TMP) as other:
+            assert other.enforced is True, other.said
+            with pytest.raises(Busy, match=r", in a mount namespace of its own \(campaign theirs"), hold(
+                None, disk, OWNER
+            ):  # fmt: skip
+                pass
+    with hold(None, disk, OWNER) as found:
+        assert found == Exclusion(
+            True, f"no other campaign on this machine, or in a container on its network (lock @{name(disk)})"
+        )
+
+
+@pytest.mark.usefixtures("first_namespace")
+@pytest.mark.parametrize(
+    ("within", "why"),
+    [
+        (CONTAINER, "this process runs in a container (a PID namespace), from which the machine cannot be seen"),
+        ((*CONTAINER, "--net"), "this process runs in a container (a PID namespace), from which the machine"),
+        (ANOTHER_NETWORK, "this process has a network namespace of its own"),
+    ],
+)
+def test_where_another_may_not_be_seen_it_is_not_checked(disk: str, within: tuple[str, ...], why: str) -> None:
+    with Other(disk, within) as other:
+        assert other.enforced is False
+        assert other.said.startswith(f"a campaign elsewhere on this machine may not be seen: {why}")
+        assert other.said.endswith("; set target.lock to a directory that only trusted users may write to")
+
+
+@pytest.mark.usefixtures("first_namespace")
+def test_a_container_on_the_network_of_the_machine_is_seen(disk: str) -> None:
+    with Other(disk, CONTAINER), pytest.raises(Busy, match="campaign theirs"), hold(None, disk, OWNER):
+        pass
+
+
+@pytest.mark.usefixtures("first_namespace")
+def test_a_directory_that_is_private(disk: str) -> None:
+    with Other(disk, PRIVATE_TMP, "/tmp") as other:
+        assert (other.enforced, other.said) == (
+            False, "/tmp is private to this process: others on this machine see another one there"
+        )  # fmt: skip
+
+
+def test_process_1_cannot_be_seen(tmp_path: Path) -> None:
+    with host_lock.held("iosweep-test-proof", b""):
+        assert host_lock.unseen("iosweep-test-proof", tmp_path) == (
+            "process 1 of this machine cannot be looked at (No such file or directory)"
+        )
+
+
+def name(disk: str) -> str:
+    """Of the lock."""
+    (found,) = set(re.findall(rf"@({exclusive.PREFIX}-\w+)\n", Path("/proc/net/unix").read_text()))
+    return str(found)
+
+
+def test_one_at_a_time(disk: str) -> None:
+    with Other(disk) as other:
+        with pytest.raises(Busy) as caught, hold(None, disk, OWNER):
+            pass
+        assert str(caught.value).startswith(
+            f"the file system {disk} is being measured by process {other.process.pid} of user "
+        )
+        assert f"stop it (it holds the socket @{name(disk)}); if it is not a campaign, set targ" in str(caught.value)
+        with hold(None, f"{disk}2", OWNER):  # another file system
+            pass
+        other.process.send_signal(signal.SIGKILL)
+        other.process.wait()
+        with hold(None, disk, OWNER) as found:  # the kernel has freed it
+            assert found.note is None
+    with hold(None, NETWORK, OWNER) as found:
+        assert not found.enforced
+        assert found.evidence.startswith("only campaigns on this machine are kept off (@iosweep-test-")
+        assert found.evidence.endswith("set target.lock to a directory that all nodes see")
+
+
+def test_what_a_holder_starts_does_not_hold_it(disk: str) -> None:
+    with subprocess.Popen(["sleep", "60"]) as before:
+        with hold(None, disk, OWNER), subprocess.Popen(["sleep", "60"]) as during:
+            pass_on = during
+            during.terminate()
+        with hold(None, disk, OWNER):
+            assert pass_on.poll() is not None
+        before.terminate()
+
+
+def test_twenty_at_once(disk: str) -> None:
+    start, go = os.pipe()
+    said, say = os.pipe()
+    children = []
+    for _ in range(20):
+        if not (child := os.fork()):
+            os.close(go)
+            os.read(start, 1)  # ends for all of them at once
+            try:
+                with hold(None, disk, OWNER):
+                    os.write(say, b"+")
+                    signal.pause()
+            except Busy:
+                os.write(say, b"-")
+            finally:
+                os._exit(0)
+        children.append(child)
+    os.close(go)
+    assert sorted(b"".join(os.read(said, 1) for _ in children)) == sorted(b"+" + b"-" * 19)
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    for end in (start, said, say):
+        os.close(end)
+
+
+def test_a_holder_that_is_stopped_holds_it(disk: str) -> None:
+    with Other(disk) as other:
+        other.process.send_signal(signal.SIGSTOP)
+        os.waitpid(other.process.pid, os.WUNTRACED)
+        try:
+            with (
+                pytest.raises(Busy, match=rf"by process {other.process.pid} \(\S+\) of user \S+, which does not say"),
+                hold(None, disk, OWNER),
+            ):
+                pass
+        finally:
+            other.process.send_signal(signal.SIGCONT)
+
+
+def test_readers_that_do_not_read(disk: str) -> None:
+    """They block no other reader, and not the holder's end."""
+    with hold(None, disk, OWNER):
+        readers = [socket.socket(socket.AF_UNIX) for _ in range(50)]
+        for reader in readers:
+            reader.connect(f"\0{name(disk)}")
+        with pytest.raises(Busy, match="campaign ours"), hold(None, disk, OWNER):
+            pass
+    for reader in readers:
+        reader.close()
+    with hold(None, disk, OWNER):
+        pass
+
+
+# Which directory a process sees
+
+MOUNTS = rb"""22 1 254:0 / / rw - ext4 /dev/vda rw
+23 22 0:21 / /proc rw - proc proc rw
+24 22 0:30 / /tmp rw - tmpfs tmpfs rw
+25 22 254:0 /srv/a\040b /mnt/a\040b rw - ext4 /dev/vda rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/", (b"254:0", b"/")),
+        ("/tmp", (b"0:30", b"")),
+        ("/tmp/x", (b"0:30", b"/x")),
+        ("/tmpx", (b"254:0", b"/tmpx")),
+        ("/mnt/a b/c", (b"254:0", b"/srv/a b/c")),
+    ],
+)
+def test_where_a_path_leads(path: str, expected: tuple[bytes, bytes]) -> None:
+    assert mount_view.leads_to(path.encode(), MOUNTS) == expected
+
+
+def test_the_last_mount_is_on_top() -> None:
+    assert mount_view.leads_to(b"/tmp/x", MOUNTS + b"30 24 0:31 /u /tmp rw - tmpfs tmpfs rw\n") == (b"0:31", b"/u/x")
+
+
+def test_private_needs_both(tmp_path: Path) -> None:
+    for pid, mounts in (("self", MOUNTS), ("1", MOUNTS.replace(b"0:30", b"0:31"))):
+        (tmp_path / pid / "ns").mkdir(parents=True)
+        (tmp_path / pid / "mountinfo").write_bytes(mounts)
+    assert not mount_view.private("/tmp", tmp_path)
+    (tmp_path / "self/ns/pid").symlink_to(host_lock.FIRST_PID_NAMESPACE)
+    assert mount_view.private("/tmp", tmp_path)
+    assert not mount_view.private("/", tmp_path)

@@ -1,0 +1,121 @@
+"""A lock that every process of this machine sees: the name of an abstract Unix socket.
+
+Why not a file: /tmp is private to a job (Slurm's job_container/tmpfs), to a service (systemd's PrivateTmp) and in a
+container, /run/lock is root's alone on some distributions, and other users may plant anything there. The name of an
+abstract socket belongs to the network namespace, which all of these share except a container with a network of its own.
+The kernel frees it with the process that holds it, tells that process and its user (SO_PEERCRED), and it has no mode,
+owner or type to be tampered with. Another user may take the name first; that is seen, with process and user.
+
+Whoever connects is sent the text of the holder and nothing else; nothing is read from the connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+#: Time for a holder to answer; one that is stopped (SIGSTOP) does not.
+ANSWER_S = 1.0
+#: Time between taking a name and listening on it, at most; a holder that does not listen is not one of ours.
+LISTEN_S = 1.0
+#: Bytes of a text, sent and read. They fit into a socket's buffer: a reader that does not read blocks nothing.
+LONGEST = 1 << 14
+#: The first PID namespace of a machine; the number is fixed in the kernel (PROC_PID_INIT_INO).
+FIRST_PID_NAMESPACE = "pid:[4026531836]"
+
+
+class Taken(Exception):
+    """Another process has the name. `pid`, `uid`: from the kernel, None where it does not tell; `text`: from it."""
+
+    def __init__(self, pid: int | None, uid: int | None, text: bytes):
+        self.pid, self.uid, self.text = pid, uid, text
+        super().__init__(f"taken by process {pid}")
+
+
+@contextmanager
+def held(name: str, text: bytes) -> Iterator[None]:
+    """Have the name, and answer with the text to whoever asks. Raises Taken, and OSError where that cannot be."""
+    with _bound(name) as listening:
+        thread = threading.Thread(target=_answer, args=(listening, text[:LONGEST]), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)  # ends accept
+            thread.join()
+
+
+def unseen(name: str, proc: Path = Path("/proc")) -> str | None:
+    """Why processes of this machine may not see a name that is held here; None where it is proven that they do.
+
+    Proven: process 1 of the machine, not of a container, has the name in its network. All users may read that.
+    """
+    try:
+        if str((proc / "self/ns/pid").readlink()) != FIRST_PID_NAMESPACE:
+            return "this process runs in a container (a PID namespace), from which the machine cannot be seen"
+        names = (proc / "1/net/unix").read_bytes()
+    except OSError as error:
+        return f"process 1 of this machine cannot be looked at ({error.strerror})"
+    if f" @{name}\n".encode() not in names:
+        return "this process has a network namespace of its own"
+    return None
+
+
+def _bound(name: str) -> socket.socket:
+    end = time.monotonic() + LISTEN_S
+    while True:
+        mine = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            mine.bind(f"\0{name}")
+            mine.listen()
+            return mine
+        except OSError as error:
+            mine.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+        try:
+            raise _holder(name)
+        except ConnectionRefusedError:  # it has just gone, or does not listen yet
+            if time.monotonic() > end:
+                raise OSError(errno.EADDRINUSE, "another process has the name, and does not listen") from None
+        time.sleep(0.02)
+
+
+def _holder(name: str) -> Taken:
+    """Who has the name. Raises ConnectionRefusedError where no process listens."""
+    pid = uid = None
+    text = b""
+    end = time.monotonic() + ANSWER_S
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as asking:
+        asking.settimeout(ANSWER_S)
+        try:
+            asking.connect(f"\0{name}")
+            pid, uid, _ = struct.unpack("iII", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            while len(text) < LONGEST and time.monotonic() < end and (part := asking.recv(LONGEST - len(text))):
+                text += part
+        except ConnectionRefusedError:
+            raise
+        except OSError:  # too many wait for its answer, or it is stopped
+            pass
+    return Taken(pid or None, uid, text)  # process 0: it is not in our PID namespace
+
+
+def _answer(listening: socket.socket, text: bytes) -> None:
+    while True:
+        try:
+            asking, _ = listening.accept()
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # shut down
+                return
+            time.sleep(0.1)  # no file handles left
+            continue
+        with asking, contextlib.suppress(OSError):
+            asking.setblocking(False)
+            asking.send(text)
