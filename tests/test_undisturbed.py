@@ -134,7 +134,7 @@ def test_clean_asks_a_real_one(slurm: Cluster, results: Path, tmp_path: Path) ->
     Store(results).put("", "target", known | {"tidied": False, "file_system": "", "seen_as": []})
 
     def clean() -> subprocess.CompletedProcess[str]:
-        code = f"from iosweep import exclusive; exclusive.DEFAULT = {str(tmp_path)!r}"
+        code = f"from iosweep import exclusive; exclusive.PREFIX = 'iosweep-test-{os.getpid()}'"
         code += "; import sys; from iosweep.cli import main; sys.exit(main(['clean', '--yes', 'c']))"
         return slurm.run([sys.executable, "-c", code], cwd=str(tmp_path), check=False)
 
