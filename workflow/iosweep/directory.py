@@ -82,7 +82,13 @@ class Directory:
             "claim", self.path, self._owner(mine.get("uuid") if same else None), self._target["trust_other_writers"]
         )
         told = {name: self._target[name] for name in ("layout", "deadline", "lock")}
-        where = {"uuid": self.uuid, "directory": self.path, "file_system": file_system, "tidied": False}
+        where = {
+            "campaign": self._campaign,
+            "uuid": self.uuid,
+            "directory": self.path,
+            "file_system": file_system,
+            "tidied": False,
+        }
         where["seen_as"] = mine.get("seen_as", [])
         self._store.put("", "target", where | told)
         if self._target["layout"]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from iosweep import parents
+from iosweep import marker_place, parents
 from iosweep.causes import SERVER_ERRORS
 from iosweep.units import printable
 
@@ -47,7 +47,7 @@ class NotNow(Refused):
 
 def directory_of(target: str, campaign: str) -> str:
     """Absolute path of the campaign's directory."""
-    return str(Path(target).absolute() / f"iosweep-{campaign}")
+    return str(Path(target).absolute() / marker_place.name_of(campaign))
 
 
 def identify(target: str) -> dict[str, Any]:
@@ -224,13 +224,14 @@ def _claimed(
         if not made:
             _check_user(directory, os.fstat(handle).st_uid, os.getuid())
             _shut(directory, handle)
-        found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4())}
+        found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4()), "place": marker_place.facts(handle)}
         _write_marker(handle, found)
     elif not _same(found, owner):
         raise Refused(
             f"{directory} belongs to another campaign ({whose(found)}); it is left alone. Choose another campaign name."
         )
     else:
+        _check_place(handle, directory, found)
         if suspects:
             _check_way(suspects, uid_there(handle))
         if (uid := os.fstat(handle).st_uid) not in (0, os.getuid()):
@@ -327,12 +328,19 @@ def read_marker(handle: int) -> dict[str, Any] | None:
 
 
 def check_marker(handle: int, directory: str, uuid: str) -> None:
-    """Raise Refused if the marker in an open directory has not this UUID."""
+    """Raise Refused if the marker in an open directory has not this UUID, or was written for another directory."""
     found = read_marker(handle)
     if found is None:
         raise Refused(f"{directory} has no marker {MARKER} of ours any more; it is left alone")
     if not uuid or found.get("uuid") != uuid:
         raise Refused(f"{directory} belongs to another campaign ({whose(found)}); it is left alone")
+    _check_place(handle, directory, found)
+
+
+def _check_place(handle: int, directory: str, found: Mapping[str, Any]) -> None:
+    """Raise Refused if the marker in an open directory was written for another one."""
+    if wrong := marker_place.look(found, directory, handle):
+        raise Refused(f"{directory} is not ours: {wrong}; it is left alone")
 
 
 DENIED = (errno.EACCES, errno.EPERM)

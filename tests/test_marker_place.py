@@ -1,0 +1,103 @@
+"""A marker that is copied, or moved, does not make another directory ours."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iosweep import marker_place, removal, target, target_state
+from iosweep.handle import Place
+from iosweep.target import Refused
+from targets import OWNER, as_root, make_place, marker, mounted
+
+#: Every step that deletes, and the claim.
+CALLS: list[Callable[[Path, dict[str, Any]], Any]] = [
+    lambda directory, owner: removal.remove_all(Place(str(directory), owner["uuid"])),
+    lambda directory, owner: target_state.remove_probes(Place(str(directory), owner["uuid"])),
+    lambda directory, owner: removal.remove(Place(str(directory), owner["uuid"]), "sets"),
+    lambda directory, owner: target.claim(str(directory), owner),
+]
+PLACE = {"path": "/t/iosweep-c", "inode": 7, "fsid": "01"}
+MARKER = OWNER | {"uuid": "u", "place": PLACE}
+
+
+@pytest.mark.parametrize(
+    ("changed", "seen", "said"),
+    [
+        ({}, {}, None),
+        ({}, {"path": "/other/iosweep-c"}, None),  # mounted elsewhere
+        ({}, {"inode": 8}, None),  # FUSE
+        ({}, {"fsid": "02"}, None),  # NFS, mounted again
+        ({}, {"path": "/x/iosweep-c", "inode": 8}, "was written for /t/iosweep-c, so this is a copy of that"),
+        ({}, {"path": "/x/iosweep-c", "fsid": "02"}, "was written for /t/iosweep-c"),  # a snapshot, another disk
+        ({"campaign": "d"}, {}, "is of the campaign `d`, whose directory is called iosweep-d"),
+        ({"campaign": "\x1b[2J"}, {}, r"is of the campaign `\x1b[2J`"),
+        ({"campaign": None}, {}, "is of the campaign `None`"),
+        ({"campaign": ["c"]}, {}, "is of the campaign"),
+        ({"place": None}, {}, "does not say for which directory it was written"),
+        ({"place": {"path": "/t/iosweep-c"}}, {}, "does not say for which directory"),
+        ({"place": []}, {}, "does not say for which directory"),
+    ],
+)
+def test_what_a_marker_proves(changed: dict[str, Any], seen: dict[str, Any], said: str | None) -> None:
+    found = marker_place.wrong(MARKER | changed, "iosweep-c", PLACE | seen)
+    assert found is None if said is None else found and said in found
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    directory = Path(target.directory_of(str(make_place(tmp_path / "t")), "c"))
+    target.claim(str(directory), OWNER)
+    (directory / "sets").mkdir()
+    return directory
+
+
+def uuid(directory: Path) -> str:
+    return str(marker(str(directory))["uuid"])
+
+
+def refused(directory: Path, said: str) -> None:
+    """No step that deletes goes on, and nothing is claimed."""
+    owner = OWNER | {"uuid": uuid(directory)}
+    for call in CALLS:
+        with pytest.raises(Refused, match=said):
+            call(directory, owner)
+    assert (directory / "sets").is_dir()
+
+
+def test_a_copy_is_not_ours(ours: Path, tmp_path: Path) -> None:
+    shutil.copytree(ours, tmp_path / "elsewhere" / "iosweep-c")
+    refused(tmp_path / "elsewhere" / "iosweep-c", rf"its marker was written for {ours}, so this is a copy of that, or")
+    shutil.copytree(ours, ours.with_name("home"))
+    refused(
+        ours.with_name("home"), r"its marker is of the campaign `c`, whose directory is called iosweep-c; it is left"
+    )
+
+
+def test_a_marker_in_a_directory_of_somebody_else(ours: Path) -> None:
+    victim = ours.with_name("theirs")
+    (victim / "sets").mkdir()
+    shutil.copy(ours / "iosweep.json", victim)
+    refused(victim, "whose directory is called iosweep-c")
+    content = marker(str(victim)) | {"campaign": "d"}
+    (victim / "iosweep.json").write_text(json.dumps(content))
+    refused(victim, "whose directory is called iosweep-d")
+
+
+@as_root
+def test_another_mount_point_is_the_same_place(ours: Path, tmp_path: Path) -> None:
+    with mounted("mount", "--bind", str(ours.parent), str(tmp_path / "bound")):
+        seen = tmp_path / "bound" / "iosweep-c"
+        assert target.claim(str(seen), OWNER | {"uuid": uuid(ours)}) == uuid(ours)
+
+
+def test_a_name_that_no_text_can_hold(tmp_path: Path) -> None:
+    place = tmp_path / os.fsdecode(b"\xff t")
+    place.mkdir()
+    directory = str(place / "iosweep-c")
+    first = target.claim(directory, OWNER)
+    assert target.claim(directory, OWNER | {"uuid": first}) == first
