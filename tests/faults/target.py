@@ -12,6 +12,7 @@ import pytest
 import mounts
 from faults.case import ONE, READING, READS, Case
 from faults.registry import Happening, fault
+from iosweep import node, target
 
 #: What the runner waits for a look at the target: short enough for a test, long enough for a busy machine.
 IMPATIENT = {"deadline": "3s"}
@@ -89,6 +90,22 @@ def directory_of_another_campaign(case: Case) -> Happening:
     marker = {"uuid": "7", "uid": 1, "host": "elsewhere", "results": "/r", "campaign": "c"}
     (case.ours / "iosweep.json").write_text(json.dumps(marker))
     (case.ours / "sets").mkdir()
+    yield None
+    shutil.rmtree(case.ours)
+    case.theirs = False
+
+
+@fault(sweep=ONE)
+def directory_is_a_copy(case: Case) -> Happening:
+    """Of one that this campaign has elsewhere, with its marker."""
+    case.theirs = True
+    away = case.mount / "foreign" / "iosweep-c"
+    target.claim(
+        str(away), {"uuid": None, "uid": 0, "host": node.host(), "results": str(case.results), "campaign": "c"}
+    )
+    shutil.copytree(away / "iosweep-c", case.ours)
+    (case.ours / "sets").mkdir()
+    (case.ours / "sets" / "precious").write_text("x")
     yield None
     shutil.rmtree(case.ours)
     case.theirs = False
