@@ -52,7 +52,14 @@ WHOLE: dict[str, Any] = {
         "fill": "80%",
     },
     "pinning": "verify",
-    "tools": {"provider": "spack", "environment": "/e.yaml", "directory": "/d", "spack": "/s", "mirror": "/m"},
+    "tools": {
+        "provider": "spack",
+        "environment": "/e.yaml",
+        "directory": "/d",
+        "spack": "/s",
+        "mirror": "/m",
+        "variables": ["A"],
+    },
     "cpus": {"reserved": "3", "placement": "near_nic", "nic": "ib0", "width": "core", "oversubscribe": False},
     "sweeps": [
         {

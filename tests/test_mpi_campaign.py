@@ -40,8 +40,10 @@ MDTEST: dict[str, Any] = {
 ONE = IOR | {"phases": ["seq_write"], "axes": {}}
 
 
-def measured(place: Path, mpi_tools: Path, *sweeps: dict[str, Any], launcher: str = "mpiexec") -> Allocation:
-    made = Allocation(place, keep="all", sweeps=list(sweeps))
+def measured(
+    place: Path, mpi_tools: Path, *sweeps: dict[str, Any], launcher: str = "mpiexec", **more: Any
+) -> Allocation:
+    made = Allocation(place, keep="all", sweeps=list(sweeps), **more)
     made.path = f"{mpi_tools}{os.pathsep}{made.path}"
     made.measure("--launcher", launcher)
     return made
@@ -158,7 +160,7 @@ def test_faults_are_invalid_with_their_reason(
     sweep = (ONE if tool == "ior" else MDTEST | {"axes": {}}) | {"axes": {"threads_per_node": [2]}}
     if tool == "ior":  # the set is prepared by IOR too, and may be what fails
         sweep |= {"options": IOR["options"] | {"write_mode": "new"}}
-    made = measured(tmp_path, stand_ins, sweep)
+    made = measured(tmp_path, stand_ins, sweep, tools={"variables": ["STANDIN_FAULT"]})
     rows = made.rows()
     assert {row["verdict"] for row in rows} <= {"invalid", "valid", "suspect"}
     assert any(r["verdict"] == "invalid" and reason in r["reasons"] for r in rows), [r["reasons"] for r in rows]

@@ -14,11 +14,14 @@ from campaign import Campaign
 from iosweep.report import page
 
 MARK = "planted-5f0c2d8e71b94a36"
-#: As others name them, and in a variable that says nothing.
+#: As others name them, in an address, in variables that say nothing, and below a prefix that is passed.
 PLANTED = {
     name: f"{MARK}-{name.lower()}"
-    for name in ("AWS_SECRET_ACCESS_KEY", "SLURM_JWT", "GITHUB_TOKEN", "PGPASSWORD", "UNSUSPICIOUS")
-}
+    for name in (
+        *("AWS_SECRET_ACCESS_KEY", "SLURM_JWT", "GITHUB_TOKEN", "PGPASSWORD", "MYSQL_PWD", "SMTP_PASS", "RESTIC_KEY"),
+        *("UNSUSPICIOUS", "ASKED_FOR", "UCX_AUTH_KEY"),
+    )
+} | dict.fromkeys(("https_proxy", "HTTP_PROXY", "IOR_PROXY", "FI_ADDRESS"), f"http://me:{MARK}-proxy@proxy:8080")
 
 
 class Planted(Allocation):
@@ -76,19 +79,20 @@ def test_a_campaign_leaves_no_secret(tmp_path: Path, fio: Path) -> None:
 
 
 def test_a_tool_that_prints_its_environment(tmp_path: Path, fio: Path) -> None:
-    """What it prints is stored as it is; so it does not get what is a secret by its name."""
-    allocation = Planted(tmp_path, SWEEP | {"axes": {"threads_per_node": [1]}})
+    """What it prints is stored as it is; so it gets only what it needs, and what the configuration names."""
+    sweep = SWEEP | {"axes": {"threads_per_node": [1]}}
+    allocation = Planted(tmp_path, sweep, tools={"variables": ["ASKED_FOR"]})
     allocation.fake("""
-case "$*" in *--name=*) echo "innocent $UNSUSPICIOUS" >&2; env | grep -v UNSUSPICIOUS | tee -a /dev/stderr;; esac
+case "$*" in *--name=*) echo "innocent $ASKED_FOR" >&2; env | grep -v ASKED_FOR | tee -a /dev/stderr;; esac
 case "$*" in *--name=rand_read*) exit 7;; esac
 exec "$fio" "$@" """)
     output = allocation.measure()
     rows = {row["phase"]: row for row in allocation.rows()}
     page.write(allocation.results)
-    told = f"the tool ended with exit code 7: innocent {PLANTED['UNSUSPICIOUS']}"
+    told = f"the tool ended with exit code 7: innocent {PLANTED['ASKED_FOR']}"
     assert rows["rand_read"]["reasons"].startswith(told)
     assert rows["seq_write"]["ops_per_s"] > 0
     assert told in output
     assert [name for name in holders(tmp_path) if name.endswith(("rand_read.stderr", "report.html"))]
-    named = [value.encode() for name, value in PLANTED.items() if name != "UNSUSPICIOUS"]
+    named = [value.encode() for name, value in PLANTED.items() if name != "ASKED_FOR"]
     assert [name for name, data in contents(tmp_path) if any(value in data for value in named)] == []

@@ -143,6 +143,7 @@ class Case(Allocation):
             self._sweep,
             target={"directory": str(self.target), "lock": str(self.place / "locks")} | self._settings | (target or {}),
             limits={"retried": "0%", "fill": "100%", "share_of_free": "100%"} | self._limits | (limits or {}),
+            tools={"variables": ["STANDIN_FAULT"]},
         )
 
     def plant(self) -> None:

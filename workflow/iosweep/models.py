@@ -26,7 +26,7 @@ from pydantic import (
     field_validator,
 )
 
-from iosweep import cpus, layout, units
+from iosweep import cpus, environment, layout, units
 from iosweep.tools import Option, Tool, tools
 
 #: Suites that come with the project.
@@ -110,6 +110,12 @@ def _layout(value: object) -> list[str] | None:
     )
 
 
+def _variable(value: object) -> str:
+    if wrong := environment.refused(value):
+        raise ValueError(wrong)
+    return str(value)
+
+
 def _phase_time(value: object) -> float | None:
     if value == UNTIMED:
         return None
@@ -152,6 +158,7 @@ else:
     Size = _size(1)
     Count = _count(1, 65536)
 Name = Annotated[str, BeforeValidator(_name), _schema(("string", NAME_PATTERN))]
+Variable = Annotated[str, BeforeValidator(_variable), _schema(("string", environment.NAME_PATTERN))]
 Duration = Annotated[
     float, BeforeValidator(units.parse_duration), _schema(("string", units.DURATION_PATTERN))
 ]  # seconds
@@ -349,6 +356,14 @@ class Tools(Strict):
     )
     mirror: Annotated[str, BeforeValidator(_path)] | None = Field(
         None, description="A directory that `iosweep tools mirror` has made; then nothing is fetched from a network."
+    )
+    variables: Annotated[
+        list[Variable],
+        Field(max_length=MOST_VALUES),
+    ] = Field(
+        [],
+        description="Names of variables of the environment that tools get, beside those that they always get"
+        " (docs/tools.md). Names of secrets are refused. Default: none.",
     )
 
 

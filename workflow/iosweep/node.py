@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import os
 import platform
-import re
 import shutil
 import socket
 import subprocess
@@ -24,7 +23,6 @@ import orjson
 from iosweep import reserved
 from iosweep.cpus import Topology, parsed
 from iosweep.doctor import cores
-from iosweep.process import TOKEN
 from iosweep.units import printable
 
 #: Variables that may change what a tool does, MPI's choice of network and MPI-IO's hints among them. Nothing else is
@@ -34,9 +32,6 @@ ENVIRONMENT = (
     *("HWLOC_COMPONENTS", "FI_PROVIDER", "HYDRA_IFACE", "UCX_NET_DEVICES", "UCX_TLS"),
     *("MPICH_MPIIO_HINTS", "ROMIO_FSTYPE_FORCE", "ROMIO_HINTS"),
 )
-
-#: Variables that hold secrets, by their names.
-_SECRET = re.compile("SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|ACCESS_?KEY|API_?KEY|JWT", re.IGNORECASE)
 
 #: Facts that may be others in each run on the same node. The rest tells one node from another.
 VOLATILE = (
@@ -108,15 +103,6 @@ def key(node: Mapping[str, Any]) -> str:
 def environment() -> dict[str, str]:
     """The allow-listed variables that are set."""
     return {name: printable(os.environ[name]) for name in ENVIRONMENT if name in os.environ}
-
-
-def forget_secrets() -> None:
-    """Take them out of our environment: what a tool does not have it cannot print, and what it prints is stored.
-
-    What Slurm's commands need stays; process.run withholds it from tools.
-    """
-    for name in [name for name in os.environ if _SECRET.search(name) and name != TOKEN]:
-        del os.environ[name]
 
 
 def keep_hwloc_still() -> None:

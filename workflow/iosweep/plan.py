@@ -107,6 +107,7 @@ class Plan:
     sweeps: tuple[Mapping[str, Any], ...]  # for the report: name, axes, suite, scaled, points ...
     allocations: tuple[Allocation, ...]
     configuration: tuple[Mapping[str, str], ...]  # file and text
+    variables: tuple[str, ...] = ()  # of the environment that tools get beside those of environment.py
 
     @property
     def points(self) -> list[Point]:
@@ -137,7 +138,8 @@ def from_document(document: bytes) -> Plan:
     )
     return Plan(
         **data
-        | {"allocations": allocations, "sweeps": tuple(data["sweeps"]), "configuration": tuple(data["configuration"])}
+        | {"allocations": allocations}
+        | {name: tuple(data[name]) for name in ("sweeps", "configuration", "variables") if name in data}
     )
 
 
@@ -175,6 +177,7 @@ def make(config: Config) -> Plan:
         sweeps=tuple(sweeps),
         allocations=_allocations(tuple(points.values()), config),
         configuration=tuple({"file": d.file, "text": d.text} for d in config.documents),
+        variables=tuple(config.tools.variables),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from iosweep import (
     builds,
+    environment,
     exclusive,
     filesystem,
     forecast,
@@ -126,7 +127,7 @@ def measure(
     if tools_file and not tools_built:
         raise Refusal(REFUSED, f"{tools_file}, which says what was built, is not there")
     process.adopt_orphans()
-    node.forget_secrets()
+    environment.reduce(plan.variables)
     node.keep_hwloc_still()
     # Tools are started elsewhere: a relative directory on PATH would be another one there.
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())

@@ -1,0 +1,98 @@
+"""What tools get of the environment: a list, and what the configuration names."""
+
+from pathlib import Path
+
+import pytest
+
+from iosweep import environment, node
+from small import document, make, problems
+
+#: What a rank, its launcher or a client of a file system does not work without, somewhere.
+NEEDED = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/home/me",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "Europe/Berlin",
+    "TMPDIR": "/local/7",
+    "LD_LIBRARY_PATH": "/opt/mpi/lib",
+    "LD_PRELOAD": "/opt/darshan/lib/libdarshan.so",
+    "DARSHAN_LOGPATH": "/logs",
+    "SLURM_CONF": "/site/slurm.conf",
+    "SLURM_JOB_ID": "7",
+    "SLURM_NODELIST": "n[1-2]",
+    "PMI_RANK": "0",
+    "PMI_FD": "9",
+    "PMIX_RANK": "0",
+    "PMIX_SERVER_URI41": "slurm.pmix.7.0.0;tcp4://127.0.0.1:41233",
+    "MPICH_MPIIO_HINTS": "*:romio_ds_write=disable",
+    "HYDRA_IFACE": "ib0",
+    "OMPI_MCA_btl": "^openib",
+    "OMPI_MCA_orte_hnp_uri": "4005.0;tcp://10.0.0.1,10.1.0.1:37701",
+    "PRTE_MCA_plm": "slurm",
+    "I_MPI_PMI_LIBRARY": "/usr/lib/libpmi2.so",
+    "FI_PROVIDER": "verbs",
+    "UCX_NET_DEVICES": "mlx5_0:1",
+    "IBV_FORK_SAFE": "1",
+    "MLX5_SINGLE_THREADED": "1",
+    "PSM2_CUDA": "0",
+    "OMP_NUM_THREADS": "1",
+    "HWLOC_COMPONENTS": "-x86",
+    "ROMIO_HINTS": "/etc/romio",
+    "CUDA_VISIBLE_DEVICES": "0",
+    "MODULEPATH": "/apps/modules",
+    "BASH_FUNC_module%%": "() { eval `modulecmd bash $*`; }",
+    "KRB5CCNAME": "FILE:/tmp/krb5cc_1000",
+}
+#: None of its business.
+WITHHELD = {
+    "MYSQL_PWD": "x",
+    "SMTP_PASS": "x",
+    "RESTIC_KEY": "x",
+    "DATABASE_URL": "postgres://db",
+    "https_proxy": "http://proxy:3128",
+    "SSH_AUTH_SOCK": "/tmp/agent",
+    "WEKA_USERNAME": "me",
+    "A_NAME_OF_TOMORROW": "x",
+    "PATHS": "not PATH",
+    # of the list by their beginnings, and secrets by their ends or by their values
+    "SLURM_JWT": "x",
+    "UCX_AUTH_KEY": "x",
+    "PYTHON_KEYRING_PASSWORD": "x",
+    "I_MPI_COOKIE": "x",
+    "PYTHON_INDEX": "https://me:hunter2@pypi.example/simple",
+    "FI_ADDRESS": "tcp://:hunter2@node",
+}
+
+
+def test_what_is_passed() -> None:
+    assert environment.passed(NEEDED | WITHHELD) == NEEDED
+
+
+def test_what_is_recorded_is_passed() -> None:
+    given = dict.fromkeys(node.ENVIRONMENT, "x")
+    assert environment.passed(given) == given
+
+
+def test_more_is_passed_by_its_name() -> None:
+    assert environment.passed(NEEDED | WITHHELD, ["A_NAME_OF_TOMORROW"]) == NEEDED | {"A_NAME_OF_TOMORROW": "x"}
+    assert environment.passed(WITHHELD, ["MYSQL_PWD"]) == {}
+
+
+def test_variables_of_the_configuration(tmp_path: Path) -> None:
+    assert make(tmp_path, document() | {"tools": {"variables": ["LIC_SERVER", "_x1"]}}).variables == (
+        "LIC_SERVER",
+        "_x1",
+    )
+    assert make(tmp_path).variables == ()
+
+
+@pytest.mark.parametrize("name", [*(name for name in WITHHELD if environment.is_secret(name)), "pgpassword"])
+def test_a_secret_is_not_passed_by_its_name(tmp_path: Path, name: str) -> None:
+    [wrong] = problems(tmp_path, document() | {"tools": {"variables": ["A", name]}})
+    assert f': tools.variables[1]: "{name}" is the name of a secret, which tools do not get; ' in wrong
+
+
+@pytest.mark.parametrize("name", ["", "A=1", "A B", "1A", "A-B", "A\n", "Ä", "A" * 129, "BASH_FUNC_x%%"])
+def test_what_is_no_name(tmp_path: Path, name: str) -> None:
+    [wrong] = problems(tmp_path, document() | {"tools": {"variables": [name]}})
+    assert "tools.variables[0]: " in wrong and "is not a name of a variable; write letters, digits" in wrong
