@@ -99,10 +99,10 @@ def directory_of_another_campaign(case: Case) -> Happening:
 def directory_is_a_copy(case: Case) -> Happening:
     """Of one that this campaign has elsewhere, with its marker."""
     case.theirs = True
-    away = case.mount / "foreign" / "iosweep-c"
-    target.claim(
-        str(away), {"uuid": None, "uid": 0, "host": node.host(), "results": str(case.results), "campaign": "c"}
-    )
+    away = case.place / "away"
+    away.mkdir()
+    owner = {"uuid": None, "uid": os.getuid(), "host": node.host(), "results": str(case.results), "campaign": "c"}
+    target.claim(str(away / "iosweep-c"), owner)
     shutil.copytree(away / "iosweep-c", case.ours)
     (case.ours / "sets").mkdir()
     (case.ours / "sets" / "precious").write_text("x")
