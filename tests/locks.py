@@ -2,10 +2,53 @@
 people's campaigns, on one disk. In memory, because a lock must not be on the file system under test."""
 
 import atexit
+import json
 import shutil
+import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+
+#: Holds the lock until its standard input ends; says what came of it. With a /tmp of its own, as a job has one with
+#: job_container/tmpfs: mounted after the imports, since the interpreter may be below /tmp.
+_HOLDER = """
+import ctypes, json, subprocess, sys
+from iosweep import exclusive
+prefix, identity, directory, private = sys.argv[1:]
+exclusive.PREFIX = prefix
+if private:
+    assert ctypes.CDLL(None).unshare(0x20000) == 0  # CLONE_NEWNS
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/tmp"], check=True)
+try:
+    with exclusive.hold(directory or None, identity, {"campaign": "theirs", "results": "/r"}) as found:
+        print(json.dumps([found.enforced, found.evidence]), flush=True)
+        sys.stdin.read()
+except exclusive.Busy as busy:
+    print(json.dumps([None, str(busy)]), flush=True)
+"""
+
+
+class Campaign:
+    """Another campaign on a file system, in a process of its own. `within`: what goes before its command.
+
+    `enforced`: whether others are kept off, None where it was refused; `said`: the evidence, or why.
+    """
+
+    def __init__(
+        self, prefix: str, identity: str, directory: str = "", private: bool = False, within: tuple[str, ...] = ()
+    ) -> None:
+        program = [sys.executable, "-c", _HOLDER, prefix, identity, directory, "private" * private]
+        self.process = subprocess.Popen([*within, *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout
+        self.enforced, self.said = json.loads(self.process.stdout.readline())
+
+    def __enter__(self) -> "Campaign":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate(timeout=300)
 
 
 @cache

@@ -353,6 +353,27 @@ def test_another_users_lock(shared: Path) -> None:
     )
 
 
+def test_a_lock_that_others_do_not_see_any_more(shared: Path) -> None:
+    """What its owner does to the file while it is held: no pass, and the lock is left as it is."""
+    with hold(str(shared), DISK, OWNER) as found:
+        file, way = lock(shared), "; set target.lock to a directory that only trusted users may write to"
+        before = found.now()
+        assert before == {"enforced": True, "evidence": found.evidence}
+        said = f"the lock {file} may not keep others off: "
+        file.chmod(0o600)
+        why = "other users cannot open it (a file of user root, mode 0600)"
+        assert found.now() == {"enforced": False, "evidence": f"{said}{why}{way}"}
+        file.chmod(0o666)
+        assert found.now() == before
+        file.rename(shared / "away")
+        why = "it cannot be found any more (No such file or directory)"
+        assert found.now() == {"enforced": False, "evidence": f"{said}{why}{way}"}
+        file.touch()
+        assert found.now() == {"enforced": False, "evidence": f"{said}another file of user root is in its place{way}"}
+        (shared / "away").rename(file)
+        assert found.now() == before
+
+
 @pytest.mark.usefixtures("protected")
 def test_root_takes_another_users_lock(shared: Path) -> None:
     assert as_nobody(lambda: take(shared)) == f"None {NOBODY}"

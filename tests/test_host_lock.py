@@ -1,37 +1,24 @@
 """The lock of a machine, with real processes in real namespaces: what another /tmp hides from a lock that is a file."""
 
-import json
 import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from iosweep import exclusive, host_lock, mount_view
 from iosweep.exclusive import Busy, Exclusion, hold
+from locks import Campaign
 
 NETWORK = "nfs4 server:/export"
 OWNER = {"campaign": "ours", "results": "/r"}
 
-#: Holds the lock until its standard input ends; says what came of it.
-HOLDER = """
-import json, sys
-from iosweep import exclusive
-exclusive.PREFIX, identity, directory = sys.argv[1], sys.argv[2], sys.argv[3] or None
-try:
-    with exclusive.hold(directory, identity, {"campaign": "theirs", "results": "/r"}) as found:
-        print(json.dumps([found.enforced, found.evidence]), flush=True)
-        sys.stdin.read()
-except exclusive.Busy as busy:
-    print(json.dumps([None, str(busy)]), flush=True)
-"""
-#: Another process on this machine, and in namespaces: what goes before its command.
-PRIVATE_TMP = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /tmp && exec "$@"', "sh")
+#: What goes before a command that runs in namespaces of its own.
 CONTAINER = ("unshare", "--mount", "--pid", "--fork", "--mount-proc")
 ANOTHER_NETWORK = ("unshare", "--mount", "--net")
 
@@ -43,20 +30,8 @@ def disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return f"ext4 {tmp_path}"
 
 
-class Other:
-    """Another campaign, and what came of its lock."""
-
-    def __init__(self, disk: str, within: tuple[str, ...] = (), directory: str = "") -> None:
-        program = [sys.executable, "-c", HOLDER, exclusive.PREFIX, disk, directory]
-        self.process = subprocess.Popen([*within, *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout
-        self.enforced, self.said = json.loads(self.process.stdout.readline())
-
-    def __enter__(self) -> "Other":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.communicate(timeout=300)
+def other_campaign(disk: str, **more: Any) -> Campaign:
+    return Campaign(exclusive.PREFIX, disk, **more)
 
 
 @pytest.fixture
@@ -75,12 +50,12 @@ def test_a_private_tmp_hides_no_campaign(disk: str, ours_first: bool) -> None:
     if ours_first:
         with hold(None, disk, OWNER) as found:
             assert found.enforced
-            with Other(disk, PRIVATE_TMP) as other:
+            with other_campaign(disk, private=True) as other:
                 assert other.enforced is None
                 assert f"is being measured by process {os.getpid()} of user " in other.said
                 assert ", in a mount namespace of its own (campaign ours, results in /r, " in other.said
     else:
-        with Other(disk, PRIVATE_TMP) as other:
+        with other_campaign(disk, private=True) as other:
             assert other.enforced is True, other.said
             with pytest.raises(Busy, match=r", in a mount namespace of its own \(campaign theirs"), hold(
                 None, disk, OWNER
@@ -102,7 +77,7 @@ def test_a_private_tmp_hides_no_campaign(disk: str, ours_first: bool) -> None:
     ],
 )
 def test_where_another_may_not_be_seen_it_is_not_checked(disk: str, within: tuple[str, ...], why: str) -> None:
-    with Other(disk, within) as other:
+    with other_campaign(disk, within=within) as other:
         assert other.enforced is False
         assert other.said.startswith(f"a campaign elsewhere on this machine may not be seen: {why}")
         assert other.said.endswith("; set target.lock to a directory that only trusted users may write to")
@@ -110,13 +85,13 @@ def test_where_another_may_not_be_seen_it_is_not_checked(disk: str, within: tupl
 
 @pytest.mark.usefixtures("first_namespace")
 def test_a_container_on_the_network_of_the_machine_is_seen(disk: str) -> None:
-    with Other(disk, CONTAINER), pytest.raises(Busy, match="campaign theirs"), hold(None, disk, OWNER):
+    with other_campaign(disk, within=CONTAINER), pytest.raises(Busy, match="campaign theirs"), hold(None, disk, OWNER):
         pass
 
 
 @pytest.mark.usefixtures("first_namespace")
 def test_a_directory_that_is_private(disk: str) -> None:
-    with Other(disk, PRIVATE_TMP, "/tmp") as other:
+    with other_campaign(disk, directory="/tmp", private=True) as other:
         assert (other.enforced, other.said) == (
             False, "/tmp is private to this process: others on this machine see another one there"
         )  # fmt: skip
@@ -136,7 +111,7 @@ def name(disk: str) -> str:
 
 
 def test_one_at_a_time(disk: str) -> None:
-    with Other(disk) as other:
+    with other_campaign(disk) as other:
         with pytest.raises(Busy) as caught, hold(None, disk, OWNER):
             pass
         assert str(caught.value).startswith(
@@ -192,7 +167,7 @@ def test_twenty_at_once(disk: str) -> None:
 
 
 def test_a_holder_that_is_stopped_holds_it(disk: str) -> None:
-    with Other(disk) as other:
+    with other_campaign(disk) as other:
         other.process.send_signal(signal.SIGSTOP)
         os.waitpid(other.process.pid, os.WUNTRACED)
         try:

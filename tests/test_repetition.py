@@ -50,7 +50,7 @@ def context_of(tmp_path: Path, run: Callable[..., Any], **sweep: Any) -> Any:
         sets=SimpleNamespace(ready=lambda *_: {"wrong": []}),
         commands=SimpleNamespace(binding=lambda *_: None, argv=lambda *_: ["planned"], run=run),
         pinning=SimpleNamespace(record=lambda *_: None),
-        exclusive={},
+        exclusive=dict,
     )
 
 

@@ -424,7 +424,7 @@ class TestJobs:
             ("not checked", "no lock", 1),
         ]
         text = section(page.render(factory.make(tmp_path)), "provenance")
-        assert "not kept off: exclusion is not enforced on one machine (216 rows)" in text
+        assert "not known to be kept off: exclusion is not enforced on one machine (216 rows)" in text
 
     @pytest.mark.parametrize(
         ("ran_on", "text"),

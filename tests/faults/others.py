@@ -1,13 +1,17 @@
 """Faults that are other runners: of the same campaign, or of another one on the same file system."""
 
+import fcntl
+import os
 import shutil
 import signal
 import sys
 from pathlib import Path
 
+import locks
 import without_flock
 from faults.case import ONE, Case
 from faults.registry import Happening, fault
+from iosweep import exclusive, target
 
 
 @fault(sweep=ONE)
@@ -73,4 +77,47 @@ def lock_directory_missing(case: Case) -> Happening:
 def lock_on_the_target(case: Case) -> Happening:
     case.reset(target={"lock": str(case.target)})
     yield None
+    case.reset()
+
+
+def _lock(case: Case) -> Path:
+    """The file of the lock, which is made."""
+    with exclusive.hold(str(case.place / "locks"), _identity(case), {"campaign": "x", "results": "/r"}):
+        (file,) = (case.place / "locks").glob("*.lock")
+    return file
+
+
+def _identity(case: Case) -> str:
+    return exclusive.identity(target.identify(str(case.target)))
+
+
+@fault(sweep=ONE)
+def lock_planted(case: Case) -> Happening:
+    file = _lock(case)
+    file.unlink()
+    file.mkdir()
+    os.chown(file, 65531, 65531)
+    yield None
+    file.rmdir()
+
+
+@fault(sweep=ONE)
+def lock_held_by_a_stranger(case: Case) -> Happening:
+    with _lock(case).open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield None
+    yield None
+
+
+@fault(sweep=ONE)
+def lock_that_names_a_job(case: Case) -> Happening:
+    _lock(case).write_text('{"job": "1", "pid": 1, "user": "root", "campaign": "x"}')
+    yield None
+
+
+@fault(sweep=ONE)
+def measured_in_a_private_tmp(case: Case) -> Happening:
+    case.reset(target={"lock": None})
+    with locks.Campaign(exclusive.PREFIX, _identity(case), private=True):
+        yield None
     case.reset()

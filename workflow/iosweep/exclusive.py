@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,19 @@ class Unusable(Exception):
 
 @dataclass(frozen=True)
 class Exclusion:
-    """What keeps others off. `note`: from whom the lock was taken over, or None."""
+    """What keeps others off. `note`: from whom the lock was taken over, or None. `doubt`: why it may not keep them off
+    any more, None where it does; a lock that is a file can be removed by its owner."""
 
     enforced: bool
     evidence: str
     note: str | None = None
+    doubt: Callable[[], str | None] = field(default=lambda: None, compare=False)
+
+    def now(self) -> dict[str, Any]:
+        """For the record of what has just been measured: {enforced, evidence}."""
+        if self.enforced and (why := self.doubt()):
+            return {"enforced": False, "evidence": why}
+        return {"enforced": self.enforced, "evidence": self.evidence}
 
 
 def identity(facts: Mapping[str, Any]) -> str:
@@ -149,8 +157,13 @@ def _in_directory(file: Path, identity: str, mine: bytes, job: str | None) -> It
         lock_file.unlock(handle)
         raise
     lock_file.write(handle, mine)
+
+    def doubt() -> str | None:
+        why = lock_file.doubt(handle, file)
+        return why and f"the lock {printable(str(file))} may not keep others off: {why}; {_ELSEWHERE}"
+
     try:
-        yield found
+        yield replace(found, doubt=doubt)
     finally:
         lock_file.write(handle, b"")  # what is left in a lock was left by an owner that was killed
         lock_file.unlock(handle)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iosweep import slurm
 from iosweep.exclusive import Exclusion
 
@@ -24,7 +26,7 @@ def judge(asked: str, totals: dict[str, int], without: Exclusion) -> Exclusion:
         if str(totals.get(name)) == (count or "1"):
             return Exclusion(True, f"no other job has the licence {name}: all there are ({count or 1}) are ours")
     evidence = f"{without.evidence}; of the licence {asked} there are more, which other jobs may have"
-    return Exclusion(without.enforced, evidence, without.note)
+    return replace(without, evidence=evidence)
 
 
 def parse(printed: str) -> dict[str, int]:

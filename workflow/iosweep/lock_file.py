@@ -30,6 +30,8 @@ _KINDS = {
 }
 #: A file that is removed again and again before it is locked is nobody's lock.
 _TRIES = 5
+#: For a lock a file must be open; for all users, since all of them may measure.
+_READABLE = 0o444
 
 
 class Held(Exception):
@@ -77,6 +79,19 @@ def write(handle: int, text: bytes) -> None:
     with contextlib.suppress(OSError):  # a full disk, a file that we may only read: it is held all the same
         os.ftruncate(handle, 0)
         os.pwrite(handle, text, 0)
+
+
+def doubt(handle: int, file: Path) -> str | None:
+    """Why another campaign may not see a lock that we have; None where it would."""
+    try:
+        status = file.lstat()
+    except OSError as error:
+        return f"it cannot be found any more ({error.strerror})"
+    if not os.path.samestat(os.fstat(handle), status):
+        return f"another file of user {user_name(status.st_uid)} is in its place"
+    if status.st_mode & _READABLE != _READABLE:
+        return f"other users cannot open it{_whose(file)}"
+    return None
 
 
 def _lock(handle: int, file: Path) -> bool:

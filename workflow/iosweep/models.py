@@ -250,7 +250,7 @@ class Target(Strict):
         None,
         description="A directory, not on the target, for the lock that keeps a second campaign off the same file"
         " system. All campaigns must see the same one; a relative path counts from where snakemake is run."
-        " Default: the machine's /tmp.",
+        " Default: a lock of this machine.",
     )
 
 

@@ -54,7 +54,7 @@ class Context:
     programs: Mapping[str, programs.Program]
     nodes: Mapping[str, Mapping[str, Any]]  # host -> its facts; in the allocation's order, the first is where we are
     target: Mapping[str, Any]  # which file system it is
-    exclusive: Mapping[str, Any]  # enforced, evidence
+    exclusive: Callable[[], Mapping[str, Any]]  # enforced, evidence: whether others are kept off now
     pinning: pinning.Pinning
     build: str  # key of the build document of the programs (builds.py)
     written_bytes: int = 0  # by repetitions so far, data sets excluded
@@ -231,7 +231,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         "timed_out": False,
         "wall_s": 0.0,
         "stderr": "",
-        "exclusive": c.exclusive,
+        "exclusive": c.exclusive(),
     }
     try:
         c.directory.may_write(fresh_bytes(point, [step]) if files.role == "fresh" else 0, tool.inodes(step))
@@ -271,6 +271,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         "stderr": done.stderr.decode("utf-8", "replace")[:2000],
         "left_behind": done.left_behind,
         "ran_on": done.ran_on,
+        "exclusive": c.exclusive(),
         "cpus": c.pinning.record(binding, done.cpus, tool.mpi),
     }
     if any(phase.name.endswith("delete") for phase in step.phases):

@@ -274,7 +274,7 @@ def _measure(
         )
     with exclusive.hold(lock, identity, _owner(plan, store, job)) as exclusion:
         exclusion = licences.exclusion(job.licences, exclusion) if job else exclusion
-        for note in (exclusion.note, None if exclusion.enforced else exclusion.evidence):
+        for note in (exclusion.note, None if exclusion.now()["enforced"] else exclusion.now()["evidence"]):
             if note:
                 watcher.say(f"note: {note}")
         session = _Session(plan, allocation, store, agent, watcher, only, here, done, job, tools_built)
@@ -432,7 +432,7 @@ class _Session:
             found,
             nodes,
             {**(self._here.target or {}), "mount": facts["mount"]},
-            {"enforced": exclusion.enforced, "evidence": exclusion.evidence},
+            exclusion.now,
             pinned,
             self._keep_build(found, commands.mpiexec),
             before_again=self._before_again,
