@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 import locks
-from iosweep import dag, plan
+from iosweep import dag, documents, plan
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Nothing of ours takes longer, on a machine that is busy with other tests. What is waited for and comes costs nothing.
@@ -105,7 +105,7 @@ class Campaign:
     def plan(self):
         """Write the plan as the rule does; returns its file and the name of its only allocation."""
         document = json.loads(self.iosweep("plan", "--json", str(self.file)))["plan"]
-        made = plan.from_document(json.dumps(document).encode())
+        made = plan.from_document(documents.dump(document))
         file = self.results / "plans" / f"{made.digest}.json"
         self.iosweep("plan", "--write", str(file), str(self.file))
         return file, made.allocations[0].name

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from iosweep import builds, columns
+from iosweep.documents import dump
 
 K, M, G = 2**10, 2**20, 2**30
 DATA_PHASES = ["seq_write", "seq_read", "rand_write", "rand_read"]
@@ -321,7 +322,7 @@ def make(
         },
         "configuration": [{"file": "config/sweep.yaml", "text": _CONFIGURATION.format(json.dumps(campaign))}],
     }
-    (directory / "campaign.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+    (directory / "campaign.json").write_bytes(dump(about, indent=True))
     return directory
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+import records
 import results_factory
 from iosweep import choosing, cli, columns
 from iosweep.store import Store
@@ -41,10 +42,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def commit(store: Store, point: str, number: int, raw: bytes = b"y") -> str:
-    record: dict[str, Any] = {
-        "point": point, "tool": {"sha256": "t"}, "target": {}, "retry": None, "retried": False, "phases": [],
-    }  # fmt: skip
-    return str(store.commit(point, number, record, {"x": raw}).raw["sha256"])
+    return str(store.commit(point, number, records.record(point), {"x": raw}).raw["sha256"])
 
 
 def left(store: Store) -> set[tuple[str, int]]:

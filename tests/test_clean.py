@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
-from iosweep import cli, exclusive, target, trees
+from iosweep import cli, documents, exclusive, target, trees
 from iosweep.store import Store
 from targets import OWNER, as_root, at, listing, make_place, marker, mounted, names, needs_bindfs
 
@@ -39,7 +38,7 @@ class Left:
 
     def know(self, **changed: Any) -> None:
         known = {"directory": self.directory, "deadline": 60.0, "layout": None, "lock": None} | changed
-        (self.results / "target.json").write_bytes(orjson.dumps(known))
+        (self.results / "target.json").write_bytes(documents.dump(known))
 
     def stored(self) -> dict[str, bytes]:
         files = (

@@ -7,13 +7,13 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
 import iosweep
-from iosweep import cli, forecast, programs
+import records
+from iosweep import cli, documents, forecast, programs
 from iosweep.launch import LAUNCHERS
 from iosweep.store import Store
 from small import METADATA, TEXT, document, make
@@ -192,7 +192,7 @@ def test_a_limit_that_trims_is_shown_and_refuses_nothing(capsys: Capture, place:
 
 def test_the_plan_that_is_written_is_the_one_that_was_asked_for(capsys: Capture, place: Path) -> None:
     made = make(place, (place / "x.yaml").read_text())
-    made_here = orjson.loads(made.document())
+    made_here = orjson.loads(made.content())
     run("plan", "--json", "x.yaml")
     digest = _digest(capsys.readouterr().out)
     file = place / "plans" / f"{digest}.json"
@@ -231,7 +231,7 @@ def test_report_takes_the_plan_of_the_tables(place: Path) -> None:
         (results / "plans" / f"{each.digest}.json").write_bytes(each.document())
         assert run("report", "quick") == 0
     # the tables stay those of the first plan, though the second one was written last
-    assert orjson.loads((results / "campaign.json").read_bytes())["plan_digest"] == made[0].digest
+    assert documents.read(results / "campaign.json")["plan_digest"] == made[0].digest
 
 
 def test_version(capsys: Capture) -> None:
@@ -244,7 +244,7 @@ def test_version(capsys: Capture) -> None:
 def _digest(output: str) -> str:
     from iosweep.plan import from_document
 
-    return from_document(orjson.dumps(orjson.loads(output)["plan"])).digest
+    return from_document(documents.dump(orjson.loads(output)["plan"])).digest
 
 
 @pytest.mark.parametrize("command", ["show", "report"])
@@ -264,15 +264,7 @@ def store(place: Path, campaign: str, *points: str) -> Store:
     (made.path / "plans").mkdir(parents=True)
     for point in points:
         for number in (1, 2):
-            record: dict[str, Any] = {
-                "point": point,
-                "tool": {"sha256": "t"},
-                "target": {},
-                "retry": None,
-                "retried": False,
-                "phases": [],
-            }
-            made.commit(point, number, record, {"x": b"y"})
+            made.commit(point, number, records.record(point), {"x": b"y"})
     return made
 
 

@@ -1,16 +1,17 @@
 """What the Snakefile asks: what is left, in which words, and what it refuses before anything runs."""
 
-import json
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import yaml
 
-from iosweep import config, dag
+import records
+from iosweep import config, dag, documents
 from iosweep.spack import asked, environment
 from iosweep.spack.asked import SHIPPED
 from iosweep.store import Store
@@ -159,23 +160,15 @@ class Site:
         digest = file.parent.name
         built = {"tools": tools, "mpi": None, "path": ["/nosuch/bin"], "store": str(self.place / "tools/store")}
         built["environment"] = {"digest": digest}
-        file.write_text(json.dumps(built))
+        file.write_bytes(documents.dump(built))
         return file
 
     def measure(self, sha256: str) -> None:
         """Have a result of every point, of this build."""
         made = self.load().plan
         for point in made.points:
-            record = {
-                "point": point.id,
-                "repetition": 1,
-                "tool": {"path": "x", "sha256": sha256, "version": "x"},
-                "target": {key: made.target[key] for key in ("directory", "layout")},
-                "bound": None,
-                "retry": None,
-                "retried": False,
-                "phases": [{"phase": "rand_read", "headline": 5.0}],
-            }
+            where = {key: made.target[key] for key in ("directory", "layout")}
+            record = records.record(point.id, tool={"sha256": sha256}, target=where)
             Store(Path("results/quick")).commit(point.id, 1, record, {})
 
 
@@ -235,7 +228,7 @@ def test_results_on_nodes_are_held_to_the_build(site: Site) -> None:
     bound = dag.progress.bound(made.cpus, True, False)
     for id in (p.id for p in made.points):
         file = next(Path("results/quick").glob(f"**/{id}/*.json"))
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"bound": bound}))
+        file.write_bytes(documents.dump(documents.read(file) | {"bound": bound}))
     assert site.left(**cluster) == 0
     site.build(fio="77b1")
     assert site.left(**cluster) == 2
@@ -280,7 +273,7 @@ def test_an_mpiexec_that_is_not_among_the_tools(site: Site, tmp_path: Path) -> N
     assert site.left() == 1
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/mpiexec").symlink_to("/bin/true")
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"path": [str(tmp_path / "bin")]}))
+    file.write_bytes(documents.dump(documents.read(file) | {"path": [str(tmp_path / "bin")]}))
     assert site.left() == 2
 
 
@@ -388,11 +381,13 @@ def test_what_is_wrong_with_spack_yaml(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [("{", "cannot be read; remove it"), (None, "/bin/nosuch is gone, which")]
+    ("content", "said"),
+    [("{", "is damaged (it is cut short or overwritten); remove it"), (None, "/bin/nosuch is gone, which")],
 )
 def test_what_was_built_and_cannot_be_used(site: Site, content: str | None, said: str) -> None:
     file = site.build(fio="0f3a")
-    file.write_text(file.read_text().replace("/bin/true", "/bin/nosuch") if content is None else content)
+    gone = orjson.dumps(documents.read(file)).replace(b"/bin/true", b"/bin/nosuch")
+    file.write_bytes(documents.seal(gone) if content is None else content.encode())
     with pytest.raises(ConfigError) as caught:
         site.load()
     [problem] = caught.value.problems

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 import mounts
-from iosweep import builds, cli, columns, merge
+from iosweep import builds, cli, columns, documents, merge
 from iosweep.plan import Plan
 from iosweep.store import Store
 from iosweep.tools import Parsed, fio, tools
@@ -234,12 +234,12 @@ def test_a_point_that_is_not_narrow_enough_has_something_left(tmp_path: Path) ->
 def test_results_on_the_target_are_recorded(campaign: Campaign) -> None:
     campaign.measured()
     merge.merge(campaign.plan, campaign.results)
-    assert orjson.loads((campaign.results / "campaign.json").read_bytes())["results_on_target"] is False
+    assert documents.read(campaign.results / "campaign.json")["results_on_target"] is False
     fsid = f"{os.statvfs(campaign.results).f_fsid:016x}"
     target = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "layout": None, "layout_is": "-"}
     campaign.measured(0, 2, record={"target": target | {"fsid": fsid}})
     merge.merge(campaign.plan, campaign.results)
-    found = orjson.loads((campaign.results / "campaign.json").read_bytes())["results_on_target"]
+    found = documents.read(campaign.results / "campaign.json")["results_on_target"]
     assert found is (int(fsid, 16) != 0)  # 0: the file system has none
 
 
@@ -321,7 +321,7 @@ def test_one_row(tmp_path: Path) -> None:
 
 def test_facts_of_the_campaign(campaign: Campaign) -> None:
     campaign.table()
-    found = json.loads((campaign.results / "campaign.json").read_text())
+    found = documents.read(campaign.results / "campaign.json")
     assert found["campaign"] == "quick"
     assert found["plan_digest"] == campaign.plan.digest
     assert found["configuration"][0]["text"].startswith("campaign: quick")
@@ -429,7 +429,7 @@ def test_several_nodes_of_a_slurm_job(tmp_path: Path) -> None:
     assert said[1].endswith("4.0 GiB of memory")
     assert said[2].endswith("4.0 GiB of memory")
     assert {node["host"] for node in campaign.table("nodes")} == {"h", "n1", "n2", "n3"}
-    about = json.loads((campaign.results / "campaign.json").read_text())
+    about = documents.read(campaign.results / "campaign.json")
     assert about["results_of_nodes"] == {"key-n1": 2, "key-n2": 1, "key-n3": 1}
     common = {"launcher": "srun", "hosts": ["n1", "n2", "n3"], "node_counts": [1], "points": 1, "repetitions": 1}
     assert about["jobs"] == [  # in the order of their times
@@ -442,7 +442,7 @@ def test_one_job_did_several_repetitions(campaign: Campaign) -> None:
     for number in (1, 2):
         several_nodes(campaign, number, "7", ["n1", "n2"])
     campaign.table()
-    (job,) = json.loads((campaign.results / "campaign.json").read_text())["jobs"]
+    (job,) = documents.read(campaign.results / "campaign.json")["jobs"]
     assert (job["points"], job["repetitions"]) == (1, 2)
     assert (job["started"][-8:-6], job["ended"][-8:-6]) == ("05", "07")
 
@@ -451,7 +451,7 @@ def test_one_machine_names_its_node_and_no_job(campaign: Campaign) -> None:
     campaign.measured()
     row = campaign.table()[0]
     assert [row[name] for name in ("host", "hosts", "slurm_job", "ran_on")] == ["h", "h", None, None]
-    assert json.loads((campaign.results / "campaign.json").read_text())["jobs"] == []
+    assert documents.read(campaign.results / "campaign.json")["jobs"] == []
 
 
 TARGET = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1", "layout": None,
@@ -564,7 +564,7 @@ def test_rows_say_which_build_they_are_of(campaign: Campaign) -> None:
     campaign.measured(0, 2, record={"build": key})
     rows = campaign.table()
     assert [row["build"] for row in rows] == [key, key, None]  # the last one is missing
-    about = json.loads((campaign.results / "campaign.json").read_bytes())
+    about = documents.read(campaign.results / "campaign.json")
     package = {"name": "fio", "version": "3.37", "hash": "abc", "external": None}
     assert about["builds"] == {key: BUILD | {"packages": [package], "results": 2}}
 
@@ -580,10 +580,10 @@ def test_a_build_document_that_is_not_what_measured(campaign: Campaign) -> None:
         if damage is not None:
             file.write_text(damage if isinstance(damage, str) else json.dumps(damage))
         assert campaign.table()[0]["build"] == key
-        assert list(json.loads((campaign.results / "campaign.json").read_bytes())["builds"]) == known
+        assert list(documents.read(campaign.results / "campaign.json")["builds"]) == known
 
 
 def test_records_without_a_build(campaign: Campaign) -> None:
     campaign.measured()
     assert campaign.table()[0]["build"] is None
-    assert json.loads((campaign.results / "campaign.json").read_bytes())["builds"] == {}
+    assert documents.read(campaign.results / "campaign.json")["builds"] == {}

@@ -2,17 +2,16 @@
 
 import csv
 import io
-import json
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
+import records
 import results_factory
-from iosweep import cli, merge, outcome, plan, watching
+from iosweep import cli, documents, merge, outcome, plan, watching
 from iosweep.report import headline
 from iosweep.store import Store
 from small import TEXT, make
@@ -45,8 +44,8 @@ def campaign(place: Path, verdicts: dict[tuple[str, int], tuple[str, str]], name
     (results / "plans").mkdir(exist_ok=True)
     (results / "plans" / f"{made.digest}.json").write_bytes(made.document())
     measure(results, made)
-    about = json.loads((results / "campaign.json").read_text())
-    (results / "campaign.json").write_text(json.dumps(about | {"plan_digest": made.digest}))
+    about = documents.read(results / "campaign.json")
+    (results / "campaign.json").write_bytes(documents.dump(about | {"plan_digest": made.digest}))
     (results / "results.parquet").touch()
     return results
 
@@ -54,14 +53,7 @@ def campaign(place: Path, verdicts: dict[tuple[str, int], tuple[str, str]], name
 def measure(results: Path, made: plan.Plan) -> None:
     """Store what the plan asks for."""
     for point in made.points:
-        record: dict[str, Any] = {
-            "point": point.id,
-            "tool": {"sha256": "t"},
-            "target": {"directory": made.target["directory"], "layout": None, "source": "s", "fstype": "ext4"},
-            "retry": None,
-            "retried": False,
-            "phases": [],
-        }
+        record = records.record(point.id, target={"directory": made.target["directory"]})
         for number in range(1, point.repetitions.min + 1):
             Store(results).commit(point.id, number, record, {"x": b"y"})
 
@@ -179,7 +171,7 @@ def test_check_without_tables_and_without_a_campaign(place: Path, capsys: Captur
     for file in (place / "results/quick/plans").glob("[1-9a-f]*.json"):
         file.unlink()
     assert run("check", "quick") == 1
-    assert "results/quick: its plan or tables cannot be read" in capsys.readouterr().err
+    assert "results/quick/plans/0.json is damaged (it is cut short or overwritten)" in capsys.readouterr().err
 
 
 def test_a_repetition_that_is_missing_beside_others_fails(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import records
 from iosweep import cli, reopening
 from iosweep.store import Store
 from small import document, make
@@ -44,10 +45,7 @@ def test_nothing_is_superseded_where_no_time_is_left(
     store = Store(tmp_path / "results/quick")
     (store.path / "plans").mkdir(parents=True)
     (store.path / "plans" / f"{plan.digest}.json").write_bytes(plan.document())
-    record: dict[str, Any] = {
-        "point": point.id, "tool": {"sha256": "t"}, "target": {}, "retry": None, "retried": False, "phases": [],
-    }  # fmt: skip
-    store.commit(point.id, 1, record, {"x": b"y"})
+    store.commit(point.id, 1, records.record(point.id), {"x": b"y"})
     store.set_missing(point.id, {"time_s": 3600.0}, "limits.time 1 h is spent")
     before = {f: f.read_bytes() for f in store.path.rglob("*") if f.is_file()}
     assert cli.main(["rerun", point.id, *options]) == 1

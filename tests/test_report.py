@@ -16,6 +16,7 @@ from rich.console import Console
 
 import results_factory as factory
 from iosweep import columns
+from iosweep.documents import Damaged
 from iosweep.report import headline, page, remarks, table, words
 from iosweep.report.data import load
 from iosweep.report.summary import (
@@ -552,7 +553,7 @@ class TestPage:
         results = factory.make(tmp_path)
         before = page.write(results).read_text()
         (results / "campaign.json").write_text("{}")
-        with pytest.raises(KeyError):
+        with pytest.raises(Damaged, match=r"campaign\.json is damaged"):
             page.write(results)
         assert (results / "report.html").read_text() == before
         assert not [path for path in results.iterdir() if path.name.startswith(".")]

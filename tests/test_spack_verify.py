@@ -1,6 +1,7 @@
 """The binaries are run before it is said that they are built; and what tools.json, once written, says of them."""
 
 import json
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -12,6 +13,8 @@ import pytest
 import yaml
 
 from iosweep import agent, programs
+from iosweep.documents import dump
+from iosweep.documents import read as stored
 from iosweep.launch import Mpiexec
 from iosweep.programs import Program
 from iosweep.spack import build, built, verify
@@ -355,7 +358,7 @@ def test_what_is_written_is_written_once(tmp_path: Path) -> None:
         ["sh", "-c", f". {place.script}; echo $PATH"], env={"PATH": "/usr/bin"}, capture_output=True, text=True
     )
     assert said.stdout == "/opt/a'b $HOME/bin:/opt/mpich/bin:/usr/bin\n"
-    assert json.loads(place.file.read_text()) == document
+    assert stored(place.file) == document
     before = place.file.stat()
     assert not build._write(place, dict(reversed(document.items())))
     assert place.file.stat() == before
@@ -475,7 +478,7 @@ FILE = "tools/0123456789ab/tools.json"
 def read(tmp_path: Path, document: Any) -> built.Built | None:
     file = tmp_path / FILE
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(document if isinstance(document, str) else json.dumps(document))
+    file.write_bytes(document.encode() if isinstance(document, str) else dump(document))
     return built.read(file)
 
 
@@ -517,11 +520,11 @@ def test_what_cannot_be_read(tmp_path: Path, document: dict[str, Any], change: A
     with pytest.raises(built.Unusable) as caught:
         read(tmp_path, change if isinstance(change, str) else {**document, **change})
     again = "remove it, and the next run builds the tools again"
-    assert str(caught.value) == f"{tmp_path}/{FILE} cannot be read; {again}"
+    assert re.fullmatch(rf"{tmp_path}/{FILE} is damaged \(.+\); {again}", str(caught.value))
 
 
 def test_a_directory_in_its_place(tmp_path: Path) -> None:
-    with pytest.raises(built.Unusable, match="cannot be read; remove it"):
+    with pytest.raises(built.Unusable, match=r"is damaged \(it is not a regular file\); remove it"):
         built.read(tmp_path)
 
 

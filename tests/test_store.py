@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import records
+from iosweep import documents
 from iosweep import store as store_module
 from iosweep.store import Result, Store, unpack
 
@@ -22,15 +23,8 @@ RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.summary": b"[]" * 9, "rand_re
 
 
 def record(**more: Any) -> dict[str, Any]:
-    return {
-        "point": POINT,
-        "repetition": 1,
-        "tool": {"path": "/usr/bin/fio", "sha256": "t", "version": "fio-3.33"},
-        "target": {"directory": "/t"},
-        "retry": None,
-        "retried": False,
-        "phases": [{"phase": "rand_read", "headline": 5.0, "started": "2026-11-01T00:00:00+00:00", "wall_s": 1.5}],
-    } | more
+    made: dict[str, Any] = records.record(POINT, **more)
+    return made
 
 
 def number(store: Store, result: Result) -> int:
@@ -71,7 +65,7 @@ def test_what_is_committed_is_found(store: Store) -> None:
     assert found == committed
     assert (found.point, found.repetition, found.attempt, found.intact) == (POINT, 1, 1, True)
     assert number(store, found) == 5
-    assert (found.tool_sha256, found.target) == ("t", {"directory": "/t"})
+    assert (found.tool_sha256, found.target) == ("t", records.TARGET)
     assert (found.retry, found.retried) == ("busy", True)
     assert found.headlines == (("rand_read", 5.0),)
     assert store.results_of(POINT) == {1: found}
@@ -239,7 +233,7 @@ def test_superseding_keeps_the_result_and_opens_the_repetition(store: Store) -> 
     kept = store.supersede(before)
     assert kept.name == "r001-1.superseded.json"
     assert store.results() == {}
-    assert orjson.loads(kept.read_bytes()) == written
+    assert documents.read(kept) == written
     again = store.commit(POINT, 1, record(number=2), RAW)
     assert again.attempt == 2  # the old archive stays the old result's
     assert files(store) == ["r001-1.superseded.json", "r001-1.zip", "r001-2.json", "r001-2.zip"]
@@ -346,8 +340,7 @@ def test_a_second_try_that_went_worse_does_not_count(
     store: Store, first: float | None, second: float | None, counts: int
 ) -> None:
     for value, retry, retried in ((first, "busy", False), (second, "killed", True)):
-        phases = [{"phase": "rand_read", "headline": value, "started": "2026-11-01T00:00:00+00:00", "wall_s": 1.5}]
-        store.commit(POINT, 1, record(phases=phases, retry=retry, retried=retried), {})
+        store.commit(POINT, 1, record(headline=value, retry=retry, retried=retried), {})
     result = only(store)
     assert result.attempt == counts
     assert result.retried  # and there is no third
@@ -371,5 +364,5 @@ def test_the_name_of_a_new_directory_is_synced(store: Store, monkeypatch: pytest
     assert str(points) not in synced  # it has nothing new
     store.set_missing("another", {"tool": "fio"}, "not there")
     assert str(points) in synced
-    store.put("builds", "b", {})
+    store.put("builds", "b", {"tools": {}})
     assert str(store.path) in synced

@@ -11,6 +11,7 @@ import mounts
 from campaign import wait_for
 from faults.case import ONE, PREPARING, READS, Case, Run
 from faults.registry import Happening, Meanwhile, fault
+from iosweep.documents import dump
 
 #: Starts a runner through a shell, as Snakemake does, and ends with its exit code. SIGUSR2 kills the shell.
 PARENT = """
@@ -124,7 +125,7 @@ def time_spent(case: Case) -> Happening:
 @fault(limits={"bytes_written": "1g"})
 def bytes_spent(case: Case) -> Happening:
     case.results.mkdir(parents=True)
-    (case.results / "spent.json").write_text('{"spent_s": 1.0, "bytes_written": 1073741000}')
+    (case.results / "spent.json").write_bytes(dump({"spent_s": 1.0, "bytes_written": 1073741000}))
     yield None
     case.reset(limits={"bytes_written": None})
 

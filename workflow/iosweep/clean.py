@@ -18,6 +18,7 @@ from rich.console import Console
 
 from iosweep import exclusive, target, undisturbed
 from iosweep.agent import Agent, TargetError, TargetHangs
+from iosweep.documents import Damaged
 from iosweep.handle import Place
 from iosweep.plain import prose
 from iosweep.store import Store
@@ -80,7 +81,7 @@ def remove(results: Path, end: float | None, workers: int, console: Console) -> 
     with _exit_code() as code, _found(results) as place, _undisturbed(place, results):
         _remove(place, end, workers, console)
     store = Store(results)
-    if code[0] == 0 and (known := store.documents("").get("target")):
+    if code[0] == 0 and (known := store.required("", "target")):
         store.put("", "target", known | {"tidied": True})  # the campaign may go elsewhere now
     return code[0]
 
@@ -122,7 +123,10 @@ def _exit_code() -> Iterator[list[int]]:
 @contextmanager
 def _found(results: Path) -> Iterator[_Place]:
     """The campaign's directory. Raises _Done, also for what goes wrong in the block."""
-    known = Store(results).documents("").get("target")
+    try:
+        known = Store(results).required("", "target")
+    except Damaged as error:
+        raise _Done(WRONG, f"{error}: it does not say what is whose; nothing was removed") from None
     if known is None:
         raise _Done(0, f"{results} knows of nothing on a target: nothing was measured")
     directory, uuid = known.get("directory"), known.get("uuid")
@@ -180,8 +184,10 @@ def _folders(results: Path, marker: Mapping[str, Any], uuid: str) -> list[Path]:
     named = Path(str(marker.get("results")))
     try:
         if named.is_absolute() and not named.samefile(results):
-            known = Store(named).documents("").get("target") or {}
+            known = Store(named).required("", "target") or {}
             return [results, named] if known.get("uuid") == uuid else [results]
+    except Damaged:  # it may be the one
+        return [results, named]
     except OSError:  # on another machine, or gone
         pass
     return [results]

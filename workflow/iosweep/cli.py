@@ -218,7 +218,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         results = arguments.write.parent.parent
         safe_paths.write(results, f"plans/{arguments.write.name}", made.document())
     elif arguments.json:
-        document = {"plan": orjson.loads(made.document()), "forecast": asdict(forecast.of(made))}
+        document = {"plan": orjson.loads(made.content()), "forecast": asdict(forecast.of(made))}
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     elif arguments.csv:
         writer = csv.DictWriter(sys.stdout, show_plan.CSV)
@@ -334,10 +334,9 @@ def _report(arguments: argparse.Namespace) -> int:
         digest = orjson.loads((results / "campaign.json").read_bytes())["plan_digest"]
         plans = [f for f in plans if f.stem == digest] or plans
     with _making("tables", results):
-        from iosweep import merge  # here: importing takes as long as the work
-        from iosweep.plan import from_document
+        from iosweep import merge, plan  # here: importing takes as long as the work
 
-        merge.merge(from_document(plans[-1].read_bytes()), results)
+        merge.merge(plan.read(plans[-1]), results)
     with _making("report", results):
         from iosweep.report import page
 
@@ -577,16 +576,15 @@ def _generate(arguments: argparse.Namespace) -> int:
 def _measure(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from iosweep import runner
+    from iosweep import plan, runner
     from iosweep.display import Display, Lasting
     from iosweep.launch import launchers
-    from iosweep.plan import from_document
     from iosweep.stopping import Stopped
     from iosweep.store import Store
     from iosweep.units import printable
 
     sys.stderr = Lasting(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
-    made = from_document(arguments.plan.read_bytes())
+    made = plan.read(arguments.plan)
     results = arguments.plan.parent.parent
     works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
     try:
@@ -634,11 +632,10 @@ def _measure(arguments: argparse.Namespace) -> int:
 def _collect(arguments: argparse.Namespace) -> int:
     if not arguments.scheduler:  # where it was measured: tidies up as well
         return _measure(arguments)
-    from iosweep import manifest
-    from iosweep.plan import from_document
+    from iosweep import manifest, plan
     from iosweep.store import Store
 
-    made, store = from_document(arguments.plan.read_bytes()), Store(arguments.plan.parent.parent)
+    made, store = plan.read(arguments.plan), Store(arguments.plan.parent.parent)
     allocation = next(a for a in made.allocations if a.name == arguments.allocation)
     store.set_refusal(allocation.name, None)
     manifest.write(arguments.manifest, allocation, store)
@@ -669,12 +666,11 @@ def _hide_pandas(arguments: argparse.Namespace) -> None:
 def _merge(arguments: argparse.Namespace) -> int:
     _hide_pandas(arguments)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that nobody needs
-    from iosweep import merge
-    from iosweep.plan import from_document
+    from iosweep import merge, plan
 
     results = arguments.plan.parent.parent
     with _making("tables", results):
-        merge.merge(from_document(arguments.plan.read_bytes()), results)
+        merge.merge(plan.read(arguments.plan), results)
     return 0
 
 

@@ -150,7 +150,7 @@ def sent(
 
     Raises ConfigError.
     """
-    made = plan.from_document(plan_file.read_bytes())
+    made = plan.read(plan_file)
     place = Place(Path("tools"), tools.stem) if tools else None  # nothing is built from here
     there = None
     with contextlib.suppress(built.Unusable):  # the runner says so, where its reason is kept

@@ -14,6 +14,7 @@ from typing import Any
 
 from iosweep import exclusive, layout, node, quota, room, target
 from iosweep.agent import Agent, TargetError
+from iosweep.documents import Damaged
 from iosweep.forecast import Forecast
 from iosweep.handle import Place
 from iosweep.plan import Plan
@@ -112,7 +113,10 @@ class Directory:
 
     def _known(self) -> dict[str, Any]:
         """What the results know of it; nothing before it was claimed."""
-        known: dict[str, Any] = self._store.documents("").get("target", {})
+        try:
+            known = self._store.required("", "target") or {}
+        except Damaged as error:
+            raise Refused(f"{error}: it does not say what is whose") from None
         if known and not {"uuid", "directory", "layout", "tidied"} <= known.keys():
             raise Refused(f"{self._store.path}/target.json is damaged: it does not say what is whose")
         return known

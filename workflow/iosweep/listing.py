@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from iosweep import outcome
+from iosweep.documents import Damaged
 from iosweep.plain import Printer, prose
 from iosweep.report import words
 from iosweep.report.data import Campaign, load
@@ -37,6 +38,8 @@ def campaigns(found: Iterable[Path], as_json: bool) -> int:
     for results in found:
         try:
             known.append(outcome.of(results))
+        except Damaged as error:
+            unread.append(str(error))
         except _UNREADABLE as error:
             unread.append(f"{results}: its plan or tables cannot be read: {error}")
     known.sort(key=lambda one: (one.measured or 0, one.campaign))
@@ -59,6 +62,9 @@ def check(results: Path, suspect: bool) -> int:
     """Print what became of a campaign; 1 if something is invalid, missing, left or not checked."""
     try:
         found = outcome.of(results)
+    except Damaged as error:
+        prose(str(error), sys.stderr)
+        return 1
     except _UNREADABLE as error:
         prose(f"{results}: its plan or tables cannot be read: {error}", sys.stderr)
         return 1

@@ -7,6 +7,7 @@ and an old one where there is nothing.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +33,18 @@ def text(
         for number, result in sorted(results.get(point.id, {}).items()):
             raw = result.raw["sha256"] if result.intact else None
             lines.append({"point": point.id, "repetition": number, "attempt": result.attempt, "raw_sha256": raw})
-    return b"".join(orjson.dumps(line) + b"\n" for line in lines)
+    made = b"".join(orjson.dumps(line) + b"\n" for line in lines)
+    return made + b'{"sha256":"%s"}\n' % hashlib.sha256(made).hexdigest().encode()
+
+
+def damaged(text: bytes) -> bool:
+    """Whether the digest in the last line of a manifest is not that of the lines before."""
+    lines, last = text[:-_LAST], text[-_LAST:]
+    return last != b'{"sha256":"%s"}\n' % hashlib.sha256(lines).hexdigest().encode()
+
+
+#: Bytes of the last line.
+_LAST = 78
 
 
 def write(file: Path, allocation: Allocation, store: Store) -> None:

@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 import iosweep
-from iosweep import builds, leftovers, verdict
+from iosweep import builds, documents, leftovers, verdict
 from iosweep import store as _store
 from iosweep.checks import CHECKS, Check, Finding, Seen
 from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, NOT_YET, REASONS, Column, arrow_schema
@@ -76,9 +75,7 @@ def _write(plan: Plan, results: Path) -> None:
         for name, facts in nodes.items():
             known = {**facts, "used_cpus": where.used(name)}
             table.add([(name, *map(known.get, table.names[1:]))])
-        about(
-            orjson.dumps(_about(plan, where, results) | {"builds": _builds(store, built)}, option=orjson.OPT_INDENT_2)
-        )
+        about(documents.dump(_about(plan, where, results) | {"builds": _builds(store, built)}, indent=True))
 
 
 @contextmanager

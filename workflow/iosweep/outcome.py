@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from iosweep import progress
-from iosweep.plan import Plan, from_document
+from iosweep import documents, progress
+from iosweep.plan import Plan, read
 from iosweep.reasons import bare, rank
 from iosweep.report.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
 from iosweep.store import Store
@@ -114,7 +112,7 @@ def _about(results: Path) -> dict[str, Any]:
     if not (results / "results.parquet").exists():
         return _NO_TABLES
     try:
-        about: dict[str, Any] = orjson.loads((results / "campaign.json").read_bytes())
+        about = documents.read(results / "campaign.json")
     except FileNotFoundError:
         return _NO_TABLES
     return about
@@ -126,7 +124,7 @@ def _plan(results: Path, digest: str | None) -> Plan:
     chosen = [file for file in files if file.stem == digest] or files[-1:]
     if not chosen:
         raise FileNotFoundError(2, "no plan", str(results / "plans"))
-    return from_document(chosen[0].read_bytes())
+    return read(chosen[0])
 
 
 def _rows(results: Path, *columns: str) -> list[dict[str, Any]]:

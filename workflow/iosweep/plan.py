@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from iosweep import documents, forms
 from iosweep.tools import FileSet, Phase, Step, Value, tools
 from iosweep.units import size_name
 from iosweep.yamlfile import ConfigError, Problem
@@ -114,19 +115,41 @@ class Plan:
         """All points, allocation by allocation."""
         return [point for allocation in self.allocations for point in allocation.points]
 
-    def document(self) -> bytes:
-        """The plan as JSON: the file that allocations and merge work from."""
+    def content(self) -> bytes:
+        """The plan as JSON."""
         return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+
+    def document(self) -> bytes:
+        """The file that allocations and merge work from: the content with its digest (documents.py)."""
+        return documents.seal(self.content())
 
     @property
     def digest(self) -> str:
-        """Hash of the whole document, for file names."""
-        return hashlib.sha256(self.document()).hexdigest()[:12]
+        """Hash of the whole content, for file names."""
+        return hashlib.sha256(self.content()).hexdigest()[:12]
 
 
-def from_document(document: bytes) -> Plan:
-    """The plan that `Plan.document` wrote."""
-    data = orjson.loads(document)
+def read(file: Path) -> Plan:
+    """The plan of a file that holds a `Plan.document`. Raises FileNotFoundError, Damaged."""
+    return from_document(documents.content(file, documents.MOST_BYTES), file)
+
+
+def from_document(document: bytes, file: Path = Path("plan")) -> Plan:
+    """The plan that `Plan.document` wrote. `file`: for the error. Raises Damaged."""
+    data = documents.load(document, file)
+    try:
+        made = _plan(data)
+        for point in made.points:
+            if strange := [name for name in point.phases if name not in tools()[point.tool].phases]:
+                raise KeyError(strange[0])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise documents.Damaged(file, f"it is not a plan of this version of iosweep: {error!r}") from None
+    return made
+
+
+def _plan(data: dict[str, Any]) -> Plan:
+    if wrong := forms.PLAN(data):
+        raise ValueError(wrong)
 
     def point(raw: dict[str, Any]) -> Point:
         raw["repetitions"] = Repetitions(**raw["repetitions"])

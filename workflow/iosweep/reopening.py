@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from iosweep import progress
+from iosweep.documents import Damaged
 from iosweep.forecast import repetition_cost
-from iosweep.plan import Plan, from_document
+from iosweep.plan import Plan, read
 from iosweep.store import Store
 from iosweep.units import human_count, human_duration
 
@@ -16,10 +17,10 @@ def out_of_time(store: Store, chosen: Mapping[str, int]) -> str | None:
     """`no_time` by the newest plan of a campaign; None where there is none that can be read. `chosen`: as there."""
     files = sorted((store.path / "plans").glob("*.json"), key=lambda file: (file.stat().st_mtime, file.name))
     try:
-        plan = from_document(files[-1].read_bytes())
-    except (IndexError, OSError, ValueError, KeyError, TypeError):
+        plan = read(files[-1])
+    except (IndexError, OSError, Damaged):
         return None
-    spent_s = float(store.documents("").get("spent", {}).get("spent_s", 0.0))
+    spent_s = float((store.document("", "spent") or {}).get("spent_s", 0.0))
     return no_time(plan, store.missing(), spent_s, chosen)
 
 

@@ -110,6 +110,11 @@ class Folder:
         handle = self.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         return os.fdopen(handle, "a", encoding="utf-8")
 
+    def rename(self, name: str, to: str) -> None:
+        """Give an entry another name."""
+        os.rename(name, to, src_dir_fd=self.handle, dst_dir_fd=self.handle)
+        os.fsync(self.handle)
+
     def remove(self, name: str) -> None:
         """Remove an entry that is not a directory, if it is there. A link is removed itself."""
         with contextlib.suppress(FileNotFoundError):

@@ -3,6 +3,7 @@
     points/<point>/r001-1.json              a repetition's result: repetition 1, try 1. That it is there is the commit.
     points/<point>/r001-1.zip               its raw output, one member per phase and stream
     points/<point>/r001-1.superseded.json   a result that another try replaces (kept)
+    points/<point>/r001-1.damaged.json      a result that could not be read, and was measured again (kept)
     points/<point>/missing.json             why the point cannot be measured here
     nodes/<hash>.json                       facts of a node
     sets/<name>.json                        how a data set was prepared
@@ -12,17 +13,20 @@
     results.parquet ... report.html         what merge and report make of it
 
 A file is written under a temporary name, synced and renamed; the archive first, the result (with the archive's hash and
-size) last. The last try
-of a repetition counts, unless it was to cure a disturbed one and has fewer figures than that.
+size) last. The last try of a repetition counts, unless it was to cure a disturbed one and has fewer figures than that.
+
+Each document has its digest inside (documents.py). What is damaged is gone without: `Store.damaged` names it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import io
 import os
 import re
+import stat
 import struct
 import zipfile
 import zlib
@@ -32,13 +36,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from iosweep import campaign_lock, safe_paths
+from iosweep import campaign_lock, documents, forms, safe_paths
+from iosweep.documents import Damaged
 
 _RESULT = re.compile(r"^r(\d{3,})-(\d+)\.json$")
 #: An archive alone is none: its runner was killed before it committed the result, and the next one writes over it.
-_ANY_TRY = re.compile(r"^r(\d{3,})-(\d+)(\.superseded)?\.json$")
+_ANY_TRY = re.compile(r"^r(\d{3,})-(\d+)(\.superseded|\.damaged)?\.json$")
+#: What is read of an archive at most. Its members are bounded when they are written (process.MOST_BYTES each).
+_ARCHIVE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,38 +67,55 @@ class Result:
 
 
 class Store:
-    """The directory of one campaign's results."""
+    """The directory of one campaign's results.
+
+    `damaged`: path -> why it is gone without, of what was read so far.
+    """
 
     def __init__(self, results: Path):
         self.path = results
+        self.damaged: dict[str, str] = {}
         self._lock: campaign_lock.Lock | None = None  # while it is held
 
     def results(self) -> dict[str, dict[int, Result]]:
         """point -> repetition -> its highest try. One scan; archives are judged by their size alone."""
-        found = {entry.name: _results_of(entry.path) for entry in _directories(self.path / "points")}
-        return {point: repetitions for point, repetitions in found.items() if repetitions}
+        found: dict[str, dict[int, Result]] = {}
+        for point in self._points():
+            if repetitions := {result.repetition: result for result, _ in self._records(point)}:
+                found[point] = repetitions
+        return found
 
     def results_of(self, point: str) -> dict[int, Result]:
         """repetition -> its highest try, of one point."""
-        return _results_of(f"{self.path}/points/{point}")
+        return {result.repetition: result for result, _ in self.records_of(point)}
 
     def records_of(self, point: str) -> Iterator[tuple[Result, dict[str, Any]]]:
         """The results of one point with their whole JSON, in the order of repetitions."""
-        return _records(f"{self.path}/points/{point}")
+        if self._there("points", point):
+            yield from self._records(point)
 
     def missing(self) -> dict[str, dict[str, Any]]:
         """point -> why it could not be measured when it was last tried: {needs, reason}."""
-        found = {entry.name: self.missing_of(entry.name) for entry in _directories(self.path / "points")}
-        return {point: record for point, record in found.items() if record}
+        found = ((point, self._missing(point)) for point in self._points())
+        return {point: record for point, record in found if record}
 
     def missing_of(self, point: str) -> dict[str, Any] | None:
         """The same of one point."""
-        return _read_json(f"{self.path}/points/{point}/missing.json")
+        return self._missing(point) if self._there("points", point) else None
 
     def raw(self, result: Result) -> bytes | None:
         """The archive of a result, or None if it is not the one that was committed."""
-        data = _read(f"{self.path}/points/{result.point}/{_name(result.repetition, result.attempt, 'zip')}")
-        return data if data and hashlib.sha256(data).hexdigest() == result.raw["sha256"] else None
+        file = self._file(result.point, _name(result.repetition, result.attempt, "zip"))
+        try:
+            data = documents.content(file, min(result.raw["bytes"], _ARCHIVE_BYTES))
+            if hashlib.sha256(data).hexdigest() == result.raw["sha256"]:
+                return data
+            self.damaged[file] = "its content is not what was stored"
+        except FileNotFoundError:
+            self.damaged[file] = "it is gone"
+        except Damaged as error:
+            self.damaged[error.path] = error.reason
+        return None
 
     def point(self, point: str) -> Path:
         """The directory of a point."""
@@ -113,20 +135,36 @@ class Store:
             attempt = 1 + max((int(m[2]) for m in tries if int(m[1]) == repetition), default=0)
             name = _name(repetition, attempt, "zip")
             record = record | {
+                "repetition": repetition,
                 "attempt": attempt,
                 "raw": {"name": name, "sha256": hashlib.sha256(archive).hexdigest(), "bytes": len(archive)},
             }
+            self._set_aside(point, repetition, attempt, place)
             place.write(name, archive)
-            place.write(_name(repetition, attempt, "json"), orjson.dumps(record))
+            place.write(_name(repetition, attempt, "json"), documents.dump(record))
         return _result(point, repetition, attempt, record, intact=True)
+
+    def _set_aside(self, point: str, repetition: int, before: int, place: safe_paths.Folder) -> None:
+        """Rename what cannot be read of the tries of a repetition: it is measured again, and kept."""
+        for attempt in range(1, before):
+            with contextlib.suppress(FileNotFoundError):
+                try:
+                    self._record(point, repetition, attempt)
+                except Damaged:
+                    place.rename(_name(repetition, attempt, "json"), _name(repetition, attempt, "damaged.json"))
+
+    def set_aside(self) -> list[str]:
+        """Files of results that could not be read, and were measured again."""
+        return sorted(str(file) for file in (self.path / "points").glob("*/r*.damaged.json"))
 
     def set_missing(self, point: str, needs: Mapping[str, Any] | None, reason: str = "") -> None:
         """Record why a point cannot be measured here, or (None) that it can."""
-        file = self.point(point) / "missing.json"
         if needs is None:
-            file.unlink(missing_ok=True)
+            if self._there("points", point):
+                (self.point(point) / "missing.json").unlink(missing_ok=True)
             return
-        safe_paths.write(self.path, f"points/{point}/missing.json", orjson.dumps({"needs": needs, "reason": reason}))
+        record = {"needs": needs, "reason": reason}
+        safe_paths.write(self.path, f"points/{point}/missing.json", documents.dump(record))
 
     def holder(self) -> str:
         """Who holds the campaign, or held it when it was killed; empty where nothing does."""
@@ -179,23 +217,148 @@ class Store:
 
     def put(self, folder: str, name: str, document: Any) -> None:
         """Write a JSON document below the campaign, unless it is there already word for word."""
-        file = self.path / folder / f"{name}.json"
-        data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-        if not file.exists() or file.read_bytes() != data:
-            safe_paths.write(self.path, Path(folder) / f"{name}.json", data)
+        data = documents.dump(document, indent=True)
+        file = Path(folder) / f"{name}.json"
+        with contextlib.suppress(FileNotFoundError, Damaged):
+            if documents.content(self.path / file, len(data)) == data:
+                return
+        safe_paths.write(self.path, file, data)
 
     def document(self, folder: str, name: str) -> dict[str, Any] | None:
         """A JSON document below the campaign; None where there is none that can be read."""
-        return _read_json(f"{self.path}/{folder}/{name}.json")
+        with self._noting():
+            return self.required(folder, name)
+        return None
+
+    def required(self, folder: str, name: str) -> dict[str, Any] | None:
+        """The same, for what must not be gone without: None where it is not there. Raises Damaged."""
+        try:
+            return self._document(folder, name)
+        except FileNotFoundError:
+            return None
 
     def documents(self, folder: str) -> dict[str, Any]:
         """All JSON documents of a folder by name; unreadable ones are left out."""
+        self._forget(f"{self.path}/{folder}/" if folder else f"{self.path}/", deep=False)
         found = {}
-        for file in sorted((self.path / folder).glob("*.json")):
-            document = _read_json(str(file))
-            if document is not None:
-                found[file.stem] = document
+        if self._there(*filter(None, [folder])):
+            for file in sorted((self.path / folder).glob("[!.]*.json")):
+                with self._noting():
+                    found[file.stem] = self._document(folder, file.stem)
         return found
+
+    def _document(self, folder: str, name: str) -> dict[str, Any]:
+        file = str(self.path / folder / f"{name}.json")
+        if folder:
+            documents.see(str(self.path / folder))
+        document = documents.read(file)
+        check = forms.FOLDERS.get(folder) if folder else forms.ROOT.get(name)
+        if check and (wrong := check(document)):
+            raise Damaged(file, wrong)
+        return document
+
+    def _missing(self, point: str) -> dict[str, Any] | None:
+        file = self._file(point, "missing.json")
+        with self._noting():
+            document = documents.read(file)
+            if wrong := forms.MISSING(document):
+                raise Damaged(file, wrong)
+            return document
+        return None
+
+    def _points(self) -> list[str]:
+        """The points that have a directory, in order."""
+        self._forget(f"{self.path}/points")
+        if not self._there("points"):
+            return []
+        found = []
+        with os.scandir(self.path / "points") as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    found.append(entry.name)
+                elif entry.is_symlink():
+                    self.damaged[self._file(entry.name)] = "it is a symbolic link, and is not followed"
+        return sorted(found)
+
+    def _there(self, *names: str) -> bool:
+        """Whether there is a directory below the results; a symbolic link is none."""
+        path = str(self.path)
+        with self._noting():
+            for name in names:
+                path += f"/{name}"
+                documents.see(path)
+            return True
+        return False
+
+    def _records(self, point: str) -> Iterator[tuple[Result, dict[str, Any]]]:
+        """Results of a point with their JSON, read by the handle of its directory."""
+        self._forget(self._file(point, ""))
+        tries: dict[int, list[int]] = {}
+        sizes: dict[str, int] = {}
+        with os.scandir(self._file(point)) as files:
+            for file in files:
+                if match := _RESULT.match(file.name):
+                    tries.setdefault(int(match[1]), []).append(int(match[2]))
+                elif file.name.endswith(".zip"):
+                    about = file.stat(follow_symlinks=False)
+                    if stat.S_ISREG(about.st_mode):
+                        sizes[file.name] = about.st_size
+        for repetition, attempts in sorted(tries.items()):
+            found = [self._whole(point, repetition, attempt, sizes) for attempt in sorted(attempts)[-2:]]
+            last = found[-1]
+            if last and len(found) > 1 and last[0].retried and found[0] and _figures(found[0][0]) > _figures(last[0]):
+                # the second try went worse than the disturbed first: that one counts, and there is no third
+                last = (replace(found[0][0], retried=True), found[0][1])
+            if last:
+                yield last
+
+    def _whole(
+        self, point: str, repetition: int, attempt: int, sizes: Mapping[str, int]
+    ) -> tuple[Result, dict[str, Any]] | None:
+        with self._noting():
+            record = self._record(point, repetition, attempt)
+            name = _name(repetition, attempt, "zip")
+            size, committed = sizes.get(name), record["raw"]["bytes"]
+            if size != committed:
+                why = "it is gone" if size is None else f"it has {size:,} bytes, and {committed:,} were stored"
+                self.damaged[self._file(point, name)] = why
+            return _result(point, repetition, attempt, record, size == committed), record
+        return None
+
+    def _record(self, point: str, repetition: int, attempt: int) -> dict[str, Any]:
+        """The JSON of a result. Raises FileNotFoundError, Damaged."""
+        file = self._file(point, _name(repetition, attempt, "json"))
+        record = documents.read(file)
+        if wrong := forms.RESULT(record):
+            raise Damaged(file, wrong)
+        if (record["point"], record["repetition"], record["attempt"]) != (point, repetition, attempt):
+            raise Damaged(file, f"it is the result of {record['point']}, r{record['repetition']}-{record['attempt']}")
+        return record
+
+    def _file(self, point: str, *name: str) -> str:
+        return "/".join((str(self.path), "points", point, *name))
+
+    def _noting(self) -> _Noting:
+        return _Noting(self.damaged)
+
+    def _forget(self, prefix: str, deep: bool = True) -> None:
+        """What was damaged below a directory before it is read again."""
+        for path in [p for p in self.damaged if p.startswith(prefix) and (deep or "/" not in p[len(prefix) :])]:
+            del self.damaged[path]
+
+
+class _Noting:
+    """Go without what is damaged in a block, and note it; and without what is not there."""
+
+    def __init__(self, damaged: dict[str, str]):
+        self._damaged = damaged
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, Damaged):
+            self._damaged[error.path] = error.reason
+        return isinstance(error, Damaged | FileNotFoundError)
 
 
 def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
@@ -239,55 +402,6 @@ def _archive(members: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _directories(path: Path) -> Iterator[os.DirEntry[str]]:
-    try:
-        with os.scandir(path) as entries:
-            yield from sorted((e for e in entries if e.is_dir(follow_symlinks=False)), key=lambda e: e.name)
-    except FileNotFoundError:
-        return
-
-
-def _results_of(directory: str) -> dict[int, Result]:
-    return {result.repetition: result for result, _ in _records(directory)}
-
-
-def _records(directory: str) -> Iterator[tuple[Result, dict[str, Any]]]:
-    """Results of a point's directory with their JSON. Paths are strings here: there may be 100,000."""
-    tries: dict[int, list[int]] = {}
-    sizes: dict[str, int] = {}
-    try:
-        with os.scandir(directory) as files:
-            for file in files:
-                if match := _RESULT.match(file.name):
-                    tries.setdefault(int(match[1]), []).append(int(match[2]))
-                elif file.name.endswith(".zip") and file.is_file():
-                    sizes[file.name] = file.stat().st_size
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for repetition, attempts in sorted(tries.items()):
-        found = [_whole(directory, repetition, attempt, sizes) for attempt in sorted(attempts)[-2:]]
-        last = found[-1]
-        if last and len(found) > 1 and last[0].retried and found[0] and _figures(found[0][0]) > _figures(last[0]):
-            # the second try went worse than the disturbed first: that one counts, and there is no third
-            last = (replace(found[0][0], retried=True), found[0][1])
-        if last:
-            yield last
-
-
-def _whole(
-    directory: str, repetition: int, attempt: int, sizes: Mapping[str, int]
-) -> tuple[Result, dict[str, Any]] | None:
-    point = directory.rpartition("/")[2]
-    record = _read_json(f"{directory}/{_name(repetition, attempt, 'json')}")
-    if not record or record.get("point") != point or not isinstance(record.get("raw"), dict):
-        return None
-    intact = sizes.get(_name(repetition, attempt, "zip")) == record["raw"].get("bytes")
-    try:
-        return _result(point, repetition, attempt, record, intact), record
-    except (KeyError, TypeError):  # not written by us
-        return None
-
-
 def _figures(result: Result) -> int:
     return sum(value is not None for _, value in result.headlines) if result.intact else 0
 
@@ -306,20 +420,3 @@ def _result(point: str, repetition: int, attempt: int, record: Mapping[str, Any]
         retried=record["retried"],
         headlines=tuple((run["phase"], run["headline"]) for run in record["phases"]),
     )
-
-
-def _read(file: str) -> bytes | None:
-    try:
-        with open(file, "rb") as handle:
-            return handle.read()
-    except OSError:
-        return None
-
-
-def _read_json(file: str) -> dict[str, Any] | None:
-    data = _read(file)
-    try:
-        document = orjson.loads(data) if data else None
-    except orjson.JSONDecodeError:
-        return None
-    return document if isinstance(document, dict) else None

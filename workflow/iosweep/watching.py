@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from iosweep import plan, progress
+from iosweep.documents import Damaged
 from iosweep.live import Holder, Queue, Waiting, holds, why
 from iosweep.pace import Pace, Ran, ran
 from iosweep.plan import Allocation, Plan, Point
@@ -159,8 +160,8 @@ class Campaign:
         except OSError as error:
             told = f"{error.filename or self._store.path} cannot be read: {error.strerror or error}"
             return replace(snapshot, wrong=(told,))
-        except (ValueError, KeyError, TypeError) as error:
-            return replace(snapshot, wrong=(f"the plan in {self._store.path / 'plans'} cannot be read: {error}",))
+        except Damaged as error:
+            return replace(snapshot, wrong=(str(error),))
         holder, reasons = holds(self._store.path), Counter[str]()
         for point in made.points:
             if (lacks := self._known[point.id].missing) is not None:
@@ -193,7 +194,7 @@ class Campaign:
         if plans[1:] and logs and max(logs)[0] > chosen[0] and (told := _LOG.search(max(logs)[1])):
             chosen = next(((t, f) for t, f in plans if f'"{told[1]}"'.encode() in f.read_bytes()), chosen)
         if self._plan is None or self._plan_file != chosen[::-1]:
-            made = plan.from_document(chosen[1].read_bytes())
+            made = plan.read(chosen[1])
             self._pace = Pace(made)
             self._plan, self._plan_file, self._known, self._news = made, chosen[::-1], {}, True
         return self._plan

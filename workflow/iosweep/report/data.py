@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from iosweep import documents
 from iosweep.tools import tools
 
 #: One row of a table: column name (iosweep.columns) -> value, None where there is none.
@@ -31,7 +31,7 @@ def load(results: Path) -> Campaign:
     Raises FileNotFoundError, naming the file, when merge has not written there.
     """
     rows = _table(results / "results.parquet")
-    about = json.loads((results / "campaign.json").read_text(encoding="utf-8"))
+    about = documents.read(results / "campaign.json")
     _tell_apart(rows, about["builds"])
     return Campaign(
         rows=rows,

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from iosweep import safe_paths
+from iosweep import documents, safe_paths
 from iosweep.spack import failures, shell, source, system, verify
 from iosweep.spack.asked import Asked
 from iosweep.spack.environment import BUILD_TOOLS, Place, scope, stale
@@ -352,7 +352,7 @@ def _write(place: Place, document: Mapping[str, Any]) -> bool:
     """Write env.sh and then tools.json, which says that all is there; not where it is there word for word."""
     front = shlex.quote(":".join(document["path"]))
     script = f"# The tools of {place.file.name} for a person's shell: `. {place.script}`\nexport PATH={front}:$PATH\n"
-    content = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
+    content = documents.dump(document, indent=True)
     changed = False
     for file, data in ((place.script, script.encode()), (place.file, content)):
         if not file.exists() or file.read_bytes() != data:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from iosweep import exclusive, target
+from iosweep import documents, exclusive, forms, target
+from iosweep.documents import Damaged
 
 
 class Unusable(Exception):
@@ -49,7 +48,9 @@ def read(file: Path, copied: bool = False) -> Built | None:
     """
     original = file
     try:
-        document = orjson.loads(file.read_bytes())
+        document = documents.read(file)
+        if lacks := forms.BUILD(document):
+            raise Damaged(file, lacks)
         if copied:
             original = Path(document["store"]).parent / document["environment"]["digest"] / "tools.json"
         found = Built(original, document)
@@ -58,8 +59,9 @@ def read(file: Path, copied: bool = False) -> Built | None:
             raise TypeError
     except FileNotFoundError:
         return None
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-        raise Unusable(f"{file} cannot be read; remove it, and the next run builds the tools again") from None
+    except (Damaged, KeyError, TypeError, AttributeError) as error:
+        wrong = error if isinstance(error, Damaged) else Damaged(file, "it does not say what was built")
+        raise Unusable(f"{wrong}; remove it, and the next run builds the tools again") from None
     if not (copied or _same(Path(store), file.parent.parent / "store")):
         raise Unusable(
             f"the tools of {file} were built in {store}, and cannot be moved or copied: paths are"

@@ -1,0 +1,146 @@
+"""Stored JSON: the one way in which it is written and read back.
+
+A document's last key is the SHA-256 of all bytes before that key, so that a single changed bit is noticed:
+
+    head --bytes=-83 FILE | sha256sum     prints what the last line of FILE says
+
+Reading follows no symbolic link, waits for no pipe and is bounded in size and depth: results may come from others.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+#: Largest document, and deepest nesting of one. A result of 1,000 nodes has some MiB.
+MOST_BYTES, DEEPEST = 64 << 20, 100
+
+_HEAD, _END = b',\n  "sha256": "', b'"\n}\n'
+_TAIL = len(_HEAD) + 64 + len(_END)
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+
+class Damaged(Exception):
+    """A stored file cannot be used. `path`: the file. `reason`: why, in a few words."""
+
+    def __init__(self, path: str | os.PathLike[str], reason: str):
+        self.path, self.reason = os.fspath(path), reason
+        super().__init__(f"{self.path} is damaged ({reason})")
+
+
+def dump(document: Mapping[str, Any], indent: bool = False) -> bytes:
+    """A document as it is stored. `indent`: with sorted keys, one a line."""
+    return seal(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS if indent else 0))
+
+
+def seal(text: bytes) -> bytes:
+    """A JSON object that is not empty, with its digest."""
+    body = text.rstrip()[:-1].rstrip()
+    if len(body) < 2:
+        raise ValueError("an empty document cannot be stored")
+    return body + _HEAD + hashlib.sha256(body).hexdigest().encode() + _END
+
+
+def load(data: bytes, path: str | os.PathLike[str] = "") -> dict[str, Any]:
+    """The document that `seal` made, without its digest. `path`: for the error. Raises Damaged."""
+    body, end = data[:-_TAIL], data[-_TAIL:]
+    if end != _HEAD + hashlib.sha256(body).hexdigest().encode() + _END:
+        raise Damaged(path, _unsealed(data))
+    try:
+        document: dict[str, Any] = orjson.loads(body + b"}")
+    except orjson.JSONDecodeError as error:
+        raise Damaged(path, f"it is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise Damaged(path, "it is not a JSON object")
+    if body.count(b"{") + body.count(b"[") > DEEPEST and _depth(document) > DEEPEST:
+        raise Damaged(path, f"it is nested more than {DEEPEST} levels deep")
+    return document
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A stored document. Raises FileNotFoundError, Damaged."""
+    return load(content(path, MOST_BYTES), path)
+
+
+def content(path: str | os.PathLike[str], most: int) -> bytes:
+    """The bytes of a regular file that has at most so many. Raises FileNotFoundError, Damaged."""
+    try:
+        handle = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Damaged(path, _unopened(error)) from None
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise Damaged(path, "it is not a regular file")
+        if about.st_size > most:
+            raise Damaged(path, f"it has {about.st_size:,} bytes, and at most {most:,} are read")
+        data = os.read(handle, about.st_size + 1)
+        while len(data) < about.st_size and (more := os.read(handle, about.st_size - len(data))):
+            data += more
+        return data
+    except OSError as error:
+        raise Damaged(path, _unopened(error)) from None
+    finally:
+        os.close(handle)
+
+
+def see(path: str) -> None:
+    """See that a directory below the results is one, and no symbolic link. Raises FileNotFoundError, Damaged."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Damaged(path, _unopened(error)) from None
+    if stat.S_ISLNK(mode):
+        raise Damaged(path, "it is a symbolic link, and is not followed")
+    if not stat.S_ISDIR(mode):
+        raise Damaged(path, "it is not a directory")
+
+
+def sentence(path: str, reason: str) -> str:
+    """As `Damaged` says it."""
+    return str(Damaged(path, reason))
+
+
+def _unopened(error: OSError) -> str:
+    if error.errno == errno.ELOOP:
+        return "it is a symbolic link, and is not followed"
+    return f"it cannot be read: {error.strerror or error}"
+
+
+def _unsealed(data: bytes) -> str:
+    """Why bytes are not a document with its digest."""
+    if not data:
+        return "it is empty"
+    if not data.strip(b"\0"):
+        return "it holds nothing but zeros"
+    if data[-_TAIL:].startswith(_HEAD):
+        return "its content is not what its digest says"
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return "it is cut short or overwritten"
+    if isinstance(document, dict) and "sha256" in document:
+        return "its content is not what its digest says"
+    return "it has no digest: another version of iosweep wrote it"
+
+
+def _depth(document: object) -> int:
+    """How deep a document is nested; not much more than DEEPEST is looked at."""
+    level, depth = [document], 0
+    while level and depth <= DEEPEST:
+        depth += 1
+        inner: list[object] = []
+        for one in level:
+            inner += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        level = [one for one in inner if isinstance(one, dict | list)]
+    return depth
