@@ -120,14 +120,14 @@ def _squat(listens: bool, content: bytes = b"") -> Callable[[Path, str], None]:
 
 class Plant(NamedTuple):
     """`said`: is in what the victim is told. `network`: the lock is in a directory of another machine's. `machine`: it
-    is the lock of the machine. `stays`: what was planted is the same file afterwards."""
+    is the lock of the machine."""
 
     plant: Callable[[Path, str], None]
     outcome: str
     said: tuple[str, ...]
     network: bool = False
     machine: bool = False
-    stays: bool = True
+    victim: int = ANN
 
 
 WAY = "set target.lock to a directory that only trusted users may write to"
@@ -141,6 +141,9 @@ PLANTS = {
     "link to a device": Plant(lambda f, _: f.symlink_to("/dev/zero"), UNCHECKED, (f"a symbolic link {BY}", WAY)),
     "hard link": Plant(_hard_link, UNCHECKED, (f"it is a file with 2 names {BY}", WAY)),
     "mode 0600": Plant(_file(mode=0o600), UNCHECKED, (f"Permission denied (a file {BY}, mode 0600)", WAY)),
+    "mode 0600, and root takes it": Plant(
+        _file(mode=0o600), UNCHECKED, (f"other users cannot open it (a file {BY}, mode 0600)", WAY), victim=0
+    ),
     "mode 0000": Plant(_file(mode=0), UNCHECKED, (f"Permission denied (a file {BY}, mode 0000)", WAY)),
     "mode 0644": Plant(_file(mode=0o644), PASS, ("no other campaign that locks in",)),
     "held": Plant(_flock(fcntl.LOCK_EX), BUSY, ("by process ", BY, "if it is not a campaign", WAY)),
@@ -208,7 +211,7 @@ def attack(kind: str) -> None:
             assert did == "planted", did
             before = None if planted.machine else file.lstat()
             lock = None if planted.machine else str(place)
-            with as_user(ANN, lambda: take(lock, identity, planted.network)) as found:
+            with as_user(planted.victim, lambda: take(lock, identity, planted.network)) as found:
                 assert len(found) == 3, found
                 outcome, said, job = found
                 assert outcome == planted.outcome, said
@@ -234,6 +237,7 @@ def take(lock: str | None, identity: str, network: bool) -> tuple[str, str, str 
         target.identify = lambda place: real(place) | {"fstype": "nfs4", "mount": "s:/x on /x type nfs4 (rw,vers=4.2)"}
     try:
         with exclusive.hold(lock, identity, OWNER) as found:
-            return PASS if found.enforced else UNCHECKED, f"{found.evidence} {found.note or ''}", None
+            now = found.now()
+            return PASS if now["enforced"] else UNCHECKED, f"{now['evidence']} {found.note or ''}", None
     except exclusive.Busy as busy:
         return BUSY, str(busy), busy.job

@@ -46,9 +46,11 @@ def context_of(tmp_path: Path, run: Callable[..., Any], **sweep: Any) -> Any:
     """What a step needs; `run` stands for Commands.run."""
     return SimpleNamespace(
         plan=make(read(tmp_path, document(**sweep))),
-        directory=SimpleNamespace(path=str(tmp_path), may_write=lambda *_: None, settle=lambda: 0.0),
+        directory=SimpleNamespace(
+            path=str(tmp_path), may_write=lambda *_: None, settle=lambda: 0.0, check=lambda: None
+        ),
         sets=SimpleNamespace(ready=lambda *_: {"wrong": []}),
-        commands=SimpleNamespace(binding=lambda *_: None, argv=lambda *_: ["planned"], run=run),
+        commands=SimpleNamespace(binding=lambda *_: None, argv=lambda *_: ["planned"], run=run, crew=None),
         pinning=SimpleNamespace(record=lambda *_: None),
         exclusive=dict,
     )

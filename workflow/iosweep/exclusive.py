@@ -157,9 +157,10 @@ def _in_directory(file: Path, identity: str, mine: bytes, job: str | None) -> It
         lock_file.unlock(handle)
         raise
     lock_file.write(handle, mine)
+    ours = os.fstat(handle)
 
     def doubt() -> str | None:
-        why = lock_file.doubt(handle, file)
+        why = lock_file.doubt(ours, file)
         return why and f"the lock {printable(str(file))} may not keep others off: {why}; {_ELSEWHERE}"
 
     try:

@@ -81,13 +81,13 @@ def write(handle: int, text: bytes) -> None:
         os.pwrite(handle, text, 0)
 
 
-def doubt(handle: int, file: Path) -> str | None:
+def doubt(ours: os.stat_result, file: Path) -> str | None:
     """Why another campaign may not see a lock that we have; None where it would."""
     try:
         status = file.lstat()
     except OSError as error:
         return f"it cannot be found any more ({error.strerror})"
-    if not os.path.samestat(os.fstat(handle), status):
+    if not os.path.samestat(ours, status):
         return f"another file of user {user_name(status.st_uid)} is in its place"
     if status.st_mode & _READABLE != _READABLE:
         return f"other users cannot open it{_whose(file)}"
