@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from iosweep import marker_place
 from iosweep.handle import Place
 
 OWNER = {"uuid": None, "uid": 1000, "host": "h", "results": "/home/me/results/c", "campaign": "c"}
@@ -88,9 +89,15 @@ def at(directory: str | Path) -> Place:
     return Place(str(directory), uuid)
 
 
-def marked(directory: Path) -> Place:
+def marked(directory: Path, uuid: str = "u") -> Place:
     """A directory with a marker, as if it had been claimed."""
-    (directory / "iosweep.json").write_text(json.dumps(OWNER | {"uuid": "u"}))
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        place = marker_place.facts(handle)
+    finally:
+        os.close(handle)
+    content = OWNER | {"uuid": uuid, "campaign": directory.name.removeprefix("iosweep-"), "place": place}
+    (directory / "iosweep.json").write_text(json.dumps(content))
     return at(directory)
 
 

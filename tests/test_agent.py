@@ -128,9 +128,11 @@ def test_errors_of_the_file_system(agent: Agent, tmp_path: Path) -> None:
         agent.call("space", f"{tmp_path}/none")
     assert caught.value.errno == 2
     pid = pid_of(agent)
-    (tmp_path / "file").write_text("x")
+    directory = tmp_path / "iosweep-c"
+    directory.mkdir()
+    (directory / "file").write_text("x")
     with pytest.raises(TargetError, match="is a symbolic link or no directory, and is not followed"):
-        agent.call("count", marked(tmp_path), "file")
+        agent.call("count", marked(directory), "file")
     assert pid_of(agent) == pid  # an error is an answer
 
 
@@ -150,7 +152,9 @@ def test_an_agent_that_dies_is_an_error_and_the_next_one_works(agent: Agent, tmp
 def test_large_questions_and_answers(agent: Agent, tmp_path: Path) -> None:
     # far more than a pipe holds
     names = [f"{n:0200d}" for n in range(5000)]
-    found = agent.call("examine", marked(tmp_path), "", names, 1, False)
+    directory = tmp_path / "iosweep-c"
+    directory.mkdir()
+    found = agent.call("examine", marked(directory), "", names, 1, False)
     assert len(found["wrong"]) == 5
     deep = "x" * 200
     with pytest.raises(Refused) as caught:

@@ -305,14 +305,14 @@ def test_ctrl_c_and_again(left: Left, tmp_path: Path) -> None:
         "sys.exit(cli.main(['clean', '--yes', '--workers=1', 'c']))"
     )
     for number in range(1000):
-        (Path(left.directory) / "sets" / str(number)).touch()
+        (Path(left.directory) / "sets" / "fio-read-1m-1" / str(number)).touch()
     with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True) as running:
-        while len(names(Path(left.directory) / "sets")) > 990:
+        while len(names(Path(left.directory) / "sets" / "fio-read-1m-1")) > 990:
             assert running.poll() is None
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=300)
     assert running.returncode == 130
-    assert len(names(Path(left.directory) / "sets")) > 0
+    assert len(names(Path(left.directory) / "sets" / "fio-read-1m-1")) > 0
     assert said == f"stopped; what is left in {left.directory} goes when it is run again\n"
     assert marker(left.directory)
     assert clean("--yes", "c") == 0

@@ -14,7 +14,7 @@ from iosweep import handle, parents, removal, target, target_state, trees
 from iosweep.filesystem import identity
 from iosweep.handle import Opened, Place
 from iosweep.target import Refused
-from targets import OTHER, OWNER, as_root, as_user, at, everybodys, listing, make_place, mounted, names
+from targets import OTHER, OWNER, as_root, as_user, at, everybodys, listing, make_place, marked, mounted, names
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_mount_over_it(ours: Place, tmp_path: Path, step: str, kind: str) -> N
     with mounted("mount", *mount, ours.directory):
         (Path(ours.directory) / "sets" / "s").mkdir(parents=True)
         (Path(ours.directory) / "sets" / "s" / "0.0").write_text("theirs")
-        (Path(ours.directory) / "iosweep.json").write_text(f'{{"uuid": "{ours.uuid}"}}')
+        marked(Path(ours.directory), ours.uuid)
         before = listing(Path(ours.directory))
         with pytest.raises(Refused, match="is a mount point"):
             STEPS[step](ours)
@@ -117,7 +117,7 @@ def test_a_mount_over_the_target(ours: Place, place: Path, known: bool) -> None:
         subprocess.run(["cp", "-a", ours.directory, str(place)], check=False)
         Path(ours.directory).mkdir()
         (Path(ours.directory) / "sets").mkdir()
-        (Path(ours.directory) / "iosweep.json").write_text(f'{{"uuid": "{ours.uuid}"}}')
+        marked(Path(ours.directory), ours.uuid)
         for step in STEPS.values():
             with pytest.raises(Refused, match=r"is on another file system than when it began \(tmpfs .*and it was"):
                 step(ours)

@@ -26,7 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from iosweep import layout, process, procfs, pulse, quota, removal, target, target_state, trees
+from iosweep import foreign, layout, process, procfs, pulse, quota, removal, target, target_state, trees
 from iosweep.handle import Place
 from iosweep.load import Around, Watch
 from iosweep.sampling import Sampler, Wanted
@@ -36,6 +36,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **target_state.OPERATIONS,
     **trees.OPERATIONS,
     **removal.OPERATIONS,
+    **foreign.OPERATIONS,
     **layout.OPERATIONS,
     **quota.OPERATIONS,
     "keep_to": process.keep_to,
@@ -55,6 +56,7 @@ _WORDS = {
     "ensure": "making a directory",
     "usage": "adding up files",
     "count": "counting files",
+    "foreign": "looking for files of others",
     "examine": "looking at data sets",
     "remove": "removing files",
     "remove_all": "removing files",

@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
-from iosweep import exclusive, target, undisturbed
+from iosweep import exclusive, foreign, target, undisturbed
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.documents import Damaged
 from iosweep.handle import Place
@@ -67,12 +67,16 @@ class _Place:
 def show(results: Path) -> int:
     """Print what `remove` would remove, and whose it is. Returns the exit code."""
     with _exit_code() as code, _found(results) as place:
+        others = place.agent.call("foreign", place.handle)  # first: it refuses what is not ours
         prose(f"{printable(place.directory)} ({place.whose})")
         for name in place.agent.call("parts", place.handle):
             size = place.agent.call("usage", place.handle, name)
             what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
             prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
-        prose("nothing was removed; with --yes all of it is")
+        if others["count"]:
+            prose(f"{foreign.sentence(**others)}; with --yes the rest is removed")
+        else:
+            prose("nothing was removed; with --yes all of it is")
     return code[0]
 
 
@@ -88,7 +92,7 @@ def remove(results: Path, end: float | None, workers: int, console: Console) -> 
 
 def _remove(place: _Place, end: float | None, workers: int, console: Console) -> None:
     began = time.monotonic()
-    gone = {"files": 0, "directories": 0, "bytes": 0}
+    gone = {"files": 0, "directories": 0, "bytes": 0, "linked": 0}
     more = True
     with console.status("") as status:
         while more:
@@ -102,11 +106,16 @@ def _remove(place: _Place, end: float | None, workers: int, console: Console) ->
         f"{printable(place.directory)}: removed {told} and"
         f" {human_count(gone['directories'], 'directory', 'directories')} in {human_duration(time.monotonic() - began)}"
     )
+    if gone["linked"]:
+        prose(f"{human_count(gone['linked'], 'file')} had another name as well (hard links), which stays")
     if answer["left"]:
         left = ", ".join(place.agent.call("parts", place.handle))
         raise _Done(OUT_OF_TIME, f"the time is up; left in {place.directory}: {left}; run it again")
     if answer["wrong"]:
-        raise _Done(WRONG, *(f"not removed: {wrong}" for wrong in answer["wrong"]))
+        lines = [f"not removed: {wrong}" for wrong in answer["wrong"]]
+        if answer["foreign"]["count"]:
+            lines.append(f"{foreign.sentence(**answer['foreign'])}; remove them by hand, then run it again")
+        raise _Done(WRONG, *lines)
 
 
 @contextmanager

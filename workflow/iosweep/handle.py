@@ -115,6 +115,12 @@ class Opened:
                 )
             _seen[self.place] = now
 
+    def is_mine(self, uid: int) -> bool:
+        """Whether what belongs to this user id may be ours: NFS may map our id to another one."""
+        if uid in (self.owner, os.getuid()):
+            return True
+        return uid == _our_uid(self.handle, os.fstat(self.handle).st_dev)
+
     def below(self, path: str, create: bool = False) -> int:
         """A handle of a directory below; no component may be a symbolic link, a mount point or another user's."""
         parts = [part for part in path.split("/") if part]

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from iosweep.foreign import Foreign, by_name, by_owner
 from iosweep.handle import Opened, Place
 from iosweep.pulse import beat
 from iosweep.target import MARKER, Refused, shown
@@ -31,15 +32,16 @@ def remove(place: Sequence[Any], below: str, seconds: float | None = None, worke
     """Remove a tree below the campaign's directory.
 
     `workers`: threads at most; they wait for the file system side by side.
-    {files, directories, bytes: what went; left: whether `seconds` were over before all was tried; wrong: [up to 5
-    sentences] on what could not be removed, and stays}
+    {files, directories, bytes: what went; linked: files that have other names, which stay; left: whether `seconds` were
+    over before all was tried; wrong: [up to 5 sentences] on what could not be removed, and stays; foreign: how much of
+    that is not ours (foreign.py), with up to 5 names}
     """
     above, _, name = below.rpartition("/")
     if name in ("", ".", ".."):
         raise Refused(f"`{below}` names nothing below {Place(*place).directory}")
     removal = _Removal(below, seconds)
     with contextlib.suppress(FileNotFoundError), Opened(place, use="remove") as ours:
-        removal.spare_mounts(ours.mounts)
+        removal.spare(ours)
         outer = ours.below(above)
         try:
             inner = ours.below(below)
@@ -60,7 +62,7 @@ def remove_all(place: Sequence[Any], seconds: float | None = None, workers: int 
     """
     removal = _Removal("", seconds)
     with contextlib.suppress(FileNotFoundError), Opened(place, use="remove") as ours:
-        removal.spare_mounts(ours.mounts)
+        removal.spare(ours)
         removal.empty(ours.handle, workers, spared=[MARKER])
         removal.last(os.unlink, MARKER, ours.handle)
         if os.path.samestat(os.fstat(ours.handle), os.stat(ours.name, dir_fd=ours.parent, follow_symlinks=False)):
@@ -91,18 +93,23 @@ class _Removal:
         self._threads: list[Future[None]] = []
         self._turn = threading.Condition()
         self._mounts: Collection[str] = ()
+        self._is_mine: Callable[[int], bool] = lambda _: True
+        self._linked = self._foreign = 0
+        self._names: list[str] = []
 
-    def spare_mounts(self, mounts: Collection[str]) -> None:
-        """Files and directories that something is mounted on, by their path in the campaign's directory."""
-        self._mounts = frozenset(mounts)
+    def spare(self, ours: Opened) -> None:
+        """Leave alone what is mounted in the campaign's directory, and what belongs to other users."""
+        self._mounts, self._is_mine = frozenset(ours.mounts), ours.is_mine
 
     def result(self) -> dict[str, Any]:
         return {
             "files": self._files,
             "directories": self._directories,
             "bytes": self._bytes,
+            "linked": self._linked,
             "left": self._left,
             "wrong": self._wrong,
+            "foreign": {"count": self._foreign, "names": self._names},
         }
 
     def empty(self, top: int, workers: int, spared: Collection[str] = ()) -> None:
@@ -165,15 +172,23 @@ class _Removal:
         """See what is in a directory, and make tasks of it."""
         files: list[str] = []
         directories: list[str] = []
+        others = 0
         try:
             handle = self._tree.handle(directory)
+            if not self._is_mine(uid := os.fstat(handle.number).st_uid):
+                raise Foreign(by_owner(uid))
+            way = Path(self._path(directory)).parts
             with os.scandir(handle.number) as entries:
                 for entry in islice((e for e in entries if e.name not in directory.failed), _HELD):
                     beat()
+                    if len(way) < 2 and (why := by_name(way, entry.name, entry.stat(follow_symlinks=False).st_mode)):
+                        self._fail(directory, Foreign(why), entry.name)
+                        others += 1
+                        continue
                     (directories if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
         except OSError as error:
             self._fail(directory, error)
-        directory.more = len(files) + len(directories) == _HELD
+        directory.more = len(files) + len(directories) + others == _HELD
         tasks: list[tuple[Directory, Sequence[str]]] = [(Directory(directory, name), ()) for name in directories]
         tasks += [(directory, files[first : first + _TAKEN]) for first in range(0, len(files), _TAKEN)]
         if tasks:
@@ -185,7 +200,7 @@ class _Removal:
 
     def _unlink(self, directory: Directory, names: Sequence[str]) -> int:
         """Remove some entries of a directory that are no directories themselves."""
-        files = size = 0
+        files = size = linked = 0
         try:
             handle = self._tree.handle(directory)
         except OSError as error:
@@ -200,6 +215,8 @@ class _Removal:
                 if self._mounts and self._path(directory, name) in self._mounts:
                     raise OSError(errno.EBUSY, "a mount point, it is left alone")
                 status = os.stat(name, dir_fd=handle.number, follow_symlinks=False)
+                if not self._is_mine(status.st_uid):
+                    raise Foreign(by_owner(status.st_uid))
                 os.unlink(name, dir_fd=handle.number)
             except OSError as error:
                 self._fail(directory, error, name)
@@ -207,9 +224,11 @@ class _Removal:
             files += 1
             if status.st_nlink == 1:
                 size += status.st_blocks * 512
+            linked += status.st_nlink > 1
         with self._turn:
             self._files += files
             self._bytes += size
+            self._linked += linked
             directory.tasks -= 1
             last = not directory.tasks and not self._left
         if last:
@@ -255,9 +274,13 @@ class _Removal:
         if isinstance(error, FileNotFoundError):
             return
         directory.failed.add(name)
+        path = shown(self._path(directory, name))
         with self._turn:
             if len(self._wrong) < SENTENCES:
-                self._wrong.append(f"{shown(self._path(directory, name))}: {error.strerror}")
+                self._wrong.append(f"{path}: {error.strerror}")
+            if isinstance(error, Foreign):
+                self._foreign += 1
+                self._names += [path] if len(self._names) < SENTENCES else []
 
-    def _path(self, directory: Directory, name: str) -> str:
+    def _path(self, directory: Directory, name: str = "") -> str:
         return str(Path(self._where, directory.path(name)))

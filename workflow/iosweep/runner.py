@@ -20,6 +20,7 @@ from iosweep import (
     exclusive,
     filesystem,
     forecast,
+    foreign,
     licences,
     manifest,
     node,
@@ -760,6 +761,10 @@ def _tidy_up(plan: Plan, store: Store, here: progress.Here, directory: Directory
     gone = directory.tidy_up()
     for wrong in gone["wrong"]:
         watcher.say(f"note: not removed: {wrong}")
+    if gone["foreign"]["count"]:
+        watcher.say(
+            f"note: {directory.path}: {foreign.sentence(**gone['foreign'])}; the directory stays with its marker"
+        )
     if gone["bytes"]:
         what = f"{human_count(gone['files'], 'file')}, {human_size(gone['bytes'])}"
         watcher.say(f"removed from the target: {what} (target.keep: {keep})")

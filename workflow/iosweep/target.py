@@ -409,13 +409,13 @@ def uid_there(handle: int) -> int:
 def clear_probes(handle: int) -> None:
     """Remove regular files of an open directory that are named as probes are; of any node."""
     with os.scandir(handle) as entries:
-        left = [e.name for e in entries if _is_probe(e.name) and e.is_file(follow_symlinks=False)]
+        left = [e.name for e in entries if is_probe(e.name) and e.is_file(follow_symlinks=False)]
     for name in left:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=handle)
 
 
-def _is_probe(name: str) -> bool:
+def is_probe(name: str) -> bool:
     return name == PROBE or name.startswith(f"{PROBE}.")
 
 
