@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import errno
 import os
-import re
+import select
 from collections.abc import Sequence
-from pathlib import Path
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from iosweep import filesystem, parents
@@ -91,8 +91,10 @@ class Opened:
         self.handle = self.parent = -1
 
     def _check(self, suspects: Sequence[parents.Suspect], owned: bool) -> None:
-        self.mount = mount_of(self.handle)
-        if self.mount != mount_of(self.parent):
+        self.mount, mounts = mount_of(self.handle), _table().now()
+        real = os.readlink(f"/proc/self/fd/{self.handle}")  # noqa: PTH115 - on the way of every step, and twice as fast
+        on = mounts.get(self.mount)
+        if on is None or on.point == real:
             raise Refused(f"{self.directory} is a mount point; it is left alone")
         check_marker(self.handle, self.directory, self.place.uuid)
         status = os.fstat(self.handle)
@@ -103,11 +105,12 @@ class Opened:
             for suspect in suspects:
                 if suspect.device != status.st_dev or suspect.uid != _our_uid(self.handle, status.st_dev):
                     raise Refused(parents.refusal(suspect))
-        table = _mount_table()
-        self.mounts = _mounts_below(table, self.mount, str(Path(f"/proc/self/fd/{self.handle}").readlink()))
+        inside = f"{real}/"
+        below = (m.point for m in mounts.values() if m.parent == self.mount and m.point.startswith(inside))
+        self.mounts = [point.removeprefix(inside) for point in below]
         now = status.st_dev, self.mount
         if _seen.get(self.place) != now:  # at first, and when it was mounted again
-            here = _identity(table, self.mount, self.handle)
+            here = _identity(on, self.handle)
             if self.place.file_system and here != self.place.file_system:
                 raise Refused(
                     f"{self.directory} is on another file system than when it began ({shown(here)}, and it was"
@@ -162,43 +165,54 @@ def _our_uid(handle: int, device: int) -> int:
     return _uid_on[device]
 
 
-def _mount_table() -> bytes:
-    """/proc/self/mountinfo. As bytes: the kernel escapes fewer characters than Python takes for the end of a line."""
-    handle = os.open("/proc/self/mountinfo", os.O_RDONLY)
-    try:
+class _Mount(NamedTuple):
+    """A line of /proc/self/mountinfo. parent: the number of the mount that it is on."""
+
+    parent: int
+    point: str
+    fstype: str
+    source: str
+
+
+class _Table:
+    """What is mounted, by the number of the mount; read again when the kernel says that it has changed."""
+
+    def __init__(self) -> None:
+        self._file = os.open("/proc/self/mountinfo", os.O_RDONLY)
+        self._changed = select.poll()
+        self._changed.register(self._file, select.POLLERR | select.POLLPRI)
+        self.mounts: dict[int, _Mount] = {}
+
+    def now(self) -> dict[int, _Mount]:
+        if not self.mounts or self._changed.poll(0):  # asked before it is read: a change meanwhile is seen next time
+            self.mounts = _parsed(self._read())
+        return self.mounts
+
+    def _read(self) -> bytes:
+        """As bytes: the kernel escapes fewer characters than Python takes for the end of a line."""
+        os.lseek(self._file, 0, os.SEEK_SET)
         parts = []
-        while part := os.read(handle, 1 << 16):
+        while part := os.read(self._file, 1 << 16):
             parts.append(part)
         return b"".join(parts)
-    finally:
-        os.close(handle)
 
 
-def _mounts_below(table: bytes, mount: int, real: str) -> list[str]:
-    """What is mounted on a mount below a directory of it, by the path from there: directories and files. Pure."""
-    found = []
-    # nearly always there is none, and then no line is taken apart
-    escaped = re.sub(rb"[ \t\n\\]", lambda match: b"\\%03o" % match[0][0], os.fsencode(real))
-    if escaped + b"/" in table or b"#" in escaped:
-        for line in table.split(b"\n")[:-1]:
-            _, parent, _, _, point, _ = line.split(b" ", 5)
-            path = unescape(os.fsdecode(point))
-            if int(parent) == mount and path.startswith(real + "/"):
-                found.append(path[len(real) + 1 :])
+@cache
+def _table() -> _Table:
+    return _Table()
+
+
+def _parsed(table: bytes) -> dict[int, _Mount]:
+    """Pure."""
+    found = {}
+    for line in table.split(b"\n")[:-1]:
+        number, parent, _, _, point, rest = line.split(b" ", 5)
+        fstype, source, _ = os.fsdecode(rest.partition(b"- ")[2]).split(" ", 2)
+        found[int(number)] = _Mount(int(parent), unescape(os.fsdecode(point)), fstype, unescape(source))
     return found
 
 
-def _identity(table: bytes, mount: int, handle: int) -> str:
-    """filesystem.identity of what a mount shows, by its number."""
-    for line in table.split(b"\n")[:-1]:
-        number, _, rest = line.partition(b" ")
-        if int(number) == mount:
-            fstype, source, _ = os.fsdecode(rest.partition(b" - ")[2]).split(" ", 2)
-            return filesystem.identity(
-                {
-                    "fstype": printable(fstype),
-                    "source": without_password(printable(unescape(source))),
-                    "fsid": f"{os.fstatvfs(handle).f_fsid:016x}",
-                }
-            )
-    return ""
+def _identity(mount: _Mount, handle: int) -> str:
+    """filesystem.identity of what a mount shows."""
+    facts = {"fstype": printable(mount.fstype), "source": without_password(printable(mount.source))}
+    return filesystem.identity(facts | {"fsid": f"{os.fstatvfs(handle).f_fsid:016x}"})

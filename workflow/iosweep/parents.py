@@ -62,7 +62,7 @@ def walk(directory: str) -> Way:
     links = 0
     try:
         way.handle = os.open("/", _ON_THE_WAY)
-        here, shared = ["/"], _look(way, "/", mine)  # shared: others may write there, and it is sticky
+        here, shared = "", _look(way, "", mine)  # shared: others may write there
         while todo:
             name = todo.pop()
             if name in ("", "."):
@@ -77,17 +77,16 @@ def walk(directory: str) -> Way:
                 if not stat.S_ISLNK(status.st_mode) or links > _LINKS:
                     raise OSError(error.errno, error.strerror, directory) from None
                 if shared and status.st_uid not in mine:
-                    where = str(Path(*here, name))
-                    way.suspects.append(_owned(f"the symbolic link {where}", status, "lead elsewhere"))
+                    way.suspects.append(_owned(f"the symbolic link {here}/{name}", status, "lead elsewhere"))
                 aim = os.readlink(name, dir_fd=way.handle)
                 todo += aim.split("/")[::-1]
                 if aim.startswith("/"):
                     _step(way, os.open("/", _ON_THE_WAY))
-                    here = ["/"]
+                    here = ""
                 continue
             _step(way, inner)
-            here = [*here, name] if name != ".." else here[:-1] or ["/"]
-            shared = _look(way, str(Path(*here)), mine)
+            here = f"{here}/{name}" if name != ".." else here.rpartition("/")[0]
+            shared = _look(way, here, mine)
     except BaseException:
         way.close()
         raise
@@ -100,16 +99,19 @@ def _step(way: Way, inner: int) -> None:
 
 
 def _look(way: Way, where: str, mine: Collection[int]) -> bool:
-    """Note what is wrong with the directory that the way has come to; returns whether others may add entries."""
+    """Note what is wrong with the directory that the way has come to; returns whether others may add entries.
+
+    `where`: its path, without the slash of the root.
+    """
     status = os.fstat(way.handle)
     if status.st_uid not in mine:
-        way.suspects.append(_owned(where, status, "put another directory in the place of the campaign's"))
+        way.suspects.append(_owned(where or "/", status, "put another directory in the place of the campaign's"))
     if not status.st_mode & _OTHERS_WRITE:
         return False
     if status.st_mode & stat.S_ISVTX:
         return True
     if status.st_mode & stat.S_IWOTH or not _own_group(status, way.handle):
-        way.suspects.append(Suspect(status.st_dev, None, _written(where, status)))
+        way.suspects.append(Suspect(status.st_dev, None, _written(where or "/", status)))
     return True
 
 
