@@ -590,7 +590,7 @@ def sets(agent: Agent, tmp_path: Path) -> tuple[FileSets, Writer, Path]:
     made = make(tmp_path, document() | {"target": {"directory": f"{tmp_path}/target"}, "limits": {"fill": "100%"}})
     store, writer = Store(tmp_path / "results"), Writer()
     directory = Directory(made, store, agent)
-    directory.claim("tmpfs", "x", "x", forecast.of(made, {}))
+    directory.claim("tmpfs", "", "x", forecast.of(made, {}))
     return FileSets(agent, directory, store, [], writer, lambda size: None), writer, Path(directory.path)
 
 

@@ -170,7 +170,7 @@ def test_a_layout_is_set_and_read_back(tmp_path: Path) -> None:
         ("read_layout", "lustre"),
     ]
     assert directory.recorded() == {
-        "directory": str(tmp_path / "t"), "layout": ["-c", "4"], "layout_is": "stripe_count: 4",
+        "directory": str(tmp_path / "t"), "layout": ["-c", "4"], "layout_is": "stripe_count: 4", "trusted_writers": [],
     }  # fmt: skip
 
 

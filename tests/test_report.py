@@ -407,6 +407,11 @@ class TestRemarks:
         [text] = self.about(tmp_path, results_on_target=True)
         assert text.startswith("The results are stored on the file system under test")
 
+    def test_other_users_who_were_trusted(self, tmp_path: Path) -> None:
+        [text] = self.about(tmp_path, trusted_writers=["group id 500 can write to /proj (mode 2775, owner id 0)"])
+        assert text.startswith("target.trust_other_writers was set: other users could have put another directory")
+        assert text.endswith("(group id 500 can write to /proj (mode 2775, owner id 0)).")
+
     def test_they_are_on_both_first_screens(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(remarks, "_MEMORY", frozenset({"ext4"}))
         results = factory.make(tmp_path)

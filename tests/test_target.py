@@ -179,8 +179,13 @@ def test_a_directory_of_another_user(ours: str) -> None:
 
 @as_root
 def test_a_directory_that_root_made_for_us() -> None:
-    # it is as good as one of our own, unless everybody can plant something in it
-    claim = "import sys\ntry: print(target.claim(sys.argv[1], {owner}))\nexcept target.Refused as error: print(error)"
+    # it is as good as one of our own, unless others can plant something in it
+    claim = (
+        "import sys\n"
+        "for trusting in (False, True):\n"
+        "  try: print(target.claim(sys.argv[1], {owner}, trusting))\n"
+        "  except target.Refused as error: print(error)"
+    )
     with everybodys() as place:
         directory = place / "iosweep-c"
         directory.mkdir()
@@ -188,7 +193,9 @@ def test_a_directory_that_root_made_for_us() -> None:
         assert as_user(claim, str(directory)).startswith(f"everybody can write to {directory}; take that permission")
         os.chown(directory, 0, OTHER)
         directory.chmod(0o770)
-        assert as_user(claim, str(directory)).strip() == marker(str(directory))["uuid"]
+        refused, trusted = as_user(claim, str(directory)).splitlines()
+        assert refused.startswith(f"group id {OTHER} can write to {directory} (mode 0770, owner id 0), and could put")
+        assert trusted == marker(str(directory))["uuid"]
 
 
 def test_what_others_could_write_to_is_shut(place: Path) -> None:

@@ -47,6 +47,20 @@ def test_a_target_that_is_not_there(tmp_path: Path, name: str, said: str) -> Non
     assert found is not None and found.startswith(expected)
 
 
+def test_a_target_that_others_may_write_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may write there could lead tools elsewhere. Root trusts nobody."""
+    bench = tmp_path / "open" / "bench"
+    bench.mkdir(parents=True)
+    bench.parent.chmod(0o777)
+    said = f'2: target.directory: "{bench}" cannot be measured on: everybody can write to {bench.parent} (mode 0777,'
+    assert str(wrong(tmp_path, bench)).startswith(said)
+    for root, refused in ((True, True), (False, False)):
+        monkeypatch.setattr(target_look, "privileged", lambda root=root: root)
+        assert bool(wrong(tmp_path, bench, ", trust_other_writers: true")) == refused
+    bench.parent.chmod(0o1777)
+    assert wrong(tmp_path, bench) is None
+
+
 def test_a_relative_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bench").mkdir()

@@ -130,6 +130,21 @@ def marker_is_a_pipe(case: Case) -> Happening:
     case.theirs = False
 
 
+@fault(sweep=ONE)
+def target_that_everybody_may_write_to(case: Case) -> Happening:
+    case.target.chmod(0o777)
+    yield None
+    case.target.chmod(0o755)
+
+
+@fault(sweep=ONE)
+def target_of_another_user(case: Case) -> Happening:
+    """That user may rename all that is in it."""
+    os.chown(case.target, 4444, 4444)
+    yield None
+    os.chown(case.target, 0, 0)
+
+
 # in the middle
 
 
@@ -194,6 +209,60 @@ def marker_removed(case: Case) -> Happening:
     case.at_call(f"mv {marker} {away}; exit 1")
     yield None
     shutil.move(away, marker)
+
+
+@fault()
+def directory_swapped(case: Case) -> Happening:
+    """Somebody renames it, and another directory has its name."""
+    away = case.place / "away"
+    case.at_call(f"mv {case.ours} {away}; cp -a {case.beside}/foreign {case.ours}; mkdir {case.ours}/fresh; exit 1")
+    yield None
+    assert (case.ours / "precious").stat().st_size == 5000
+    assert (case.ours / "fresh").is_dir()
+    shutil.rmtree(case.ours)
+    shutil.move(away, case.ours)
+
+
+@fault()
+def directory_mounted_over(case: Case) -> Happening:
+    """Somebody shows another directory of the same file system there, with a copy of the marker."""
+    theirs = case.place / "theirs"
+    (theirs / "fresh").mkdir(parents=True)
+    (theirs / "fresh" / "precious").write_text("x")
+    marker = case.ours / "iosweep.json"
+    case.at_call(f"cp {marker} {theirs}; mount --bind {theirs} {case.ours}; exit 1")
+    yield None
+    assert (case.ours / "fresh" / "precious").read_text() == "x"
+    mounts.unmount(case.ours)
+
+
+@fault(still=False)
+def target_mounted_over(case: Case) -> Happening:
+    """Another file system is mounted there, to which all that the campaign has was copied."""
+    copy = case.place / "copy"
+    case.at_call(
+        f"cp -a {case.ours} {copy}; mount -t tmpfs copy {case.target}; cp -a {copy} {case.ours};"
+        f"mkdir -p {case.ours}/fresh; echo x > {case.ours}/fresh/precious; exit 1"
+    )
+    yield None
+    assert (case.ours / "fresh" / "precious").read_text() == "x\n"
+    mounts.unmount(case.target)
+
+
+@fault()
+def parent_opened(case: Case) -> Happening:
+    """Somebody gives everybody the right to write to the target."""
+    case.at_call(f'"$fio" "$@"; code=$?; chmod 777 {case.target}; exit $code', nth=1)
+    yield None
+    case.target.chmod(0o755)
+
+
+@fault(sweep=READS)
+def file_mounted_over_a_set(case: Case) -> Happening:
+    """Somebody shows a file of theirs in the place of one of a set."""
+    between(case, lambda file: f"mount --bind {case.beside}/foreign/precious {file}")
+    yield None
+    mounts.unmount(case.ours / "sets" / "fio-read-256k-1" / "0.0")
 
 
 @fault(sweep=READS)

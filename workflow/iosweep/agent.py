@@ -48,6 +48,7 @@ _WORDS = {
     "look": "looking whether it is there",
     "space": "reading its free space",
     "quota": "reading its quota",
+    "trusted": "looking at the way to the campaign's directory",
     "check": "looking at the campaign's directory",
     "state": "looking at the campaign's directory",
     "owner_of": "reading the campaign's marker",

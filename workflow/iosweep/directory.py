@@ -45,6 +45,7 @@ class Directory:
         self._free_without_ours: int | None = None  # at first, had nothing of ours been there
         self.path = target.directory_of(plan.target["directory"], plan.campaign)
         self.layout = ""
+        self.trusted: list[str] = []  # other users who could lead tools elsewhere
 
     @property
     def place(self) -> Place:
@@ -95,6 +96,8 @@ class Directory:
         if self._target["layout"]:
             self._agent.call("set_layout", self.place, fstype, list(self._target["layout"]))
         self.layout = self._agent.call("read_layout", self.place, fstype)
+        if self._target["trust_other_writers"]:
+            self.trusted = self._agent.call("trusted", self.place)
         self.remove(FRESH)  # what an interrupted repetition left
 
     def _owner(self, uuid: str | None) -> dict[str, Any]:
@@ -244,4 +247,9 @@ class Directory:
 
     def recorded(self) -> Mapping[str, Any]:
         """What a result keeps of it."""
-        return {"directory": self._target["directory"], "layout": self._target["layout"], "layout_is": self.layout}
+        return {
+            "directory": self._target["directory"],
+            "layout": self._target["layout"],
+            "layout_is": self.layout,
+            "trusted_writers": self.trusted,
+        }

@@ -35,11 +35,20 @@ class FileSets:
     """The sets of one allocation. Sizes are those of the most demanding of its points."""
 
     def __init__(
-        self, agent: Agent, directory: Directory, store: Store, points: Iterable[Point], run: Run, in_time: InTime
+        self,
+        agent: Agent,
+        directory: Directory,
+        store: Store,
+        points: Iterable[Point],
+        run: Run,
+        in_time: InTime,
+        before: Callable[[Sequence[str]], None] = lambda _: None,
     ):
+        """before: called with the hosts right before a tool is started on them."""
         self._agent = agent
         self._run = run
         self._in_time = in_time
+        self._before = before
         self._directory = directory
         self._store = store
         self._wanted: dict[str, tuple[FileSet, str]] = {}
@@ -164,7 +173,7 @@ class FileSets:
         self._directory.may_write(size, sum(len(files.files) for files in sets))
         limit_s = 60 + ranks + sets[0].size_bytes / (PREPARE_BANDWIDTH / 100)
         self.prepared_bytes += size
-        self._directory.check()
+        self._before(hosts)
         done, streams = self._run(tools()[tool], commands, ranks, limit_s, hosts)
         self._directory.recount()
         said = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import select
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -68,7 +68,10 @@ class Opened:
         self.parent = way.handle
         try:
             self.handle = open_entry(self.parent, self.name, self.directory)
-            self._check(way.suspects, owned=use != "read")
+            self._suspects = way.suspects
+            if use == "tools":
+                self._suspects += _writable(self.directory, self.handle)
+            self._check(owned=use != "read")
             if use == "tools" and self.mounts:
                 raise Refused(
                     f"`{shown(self.mounts[0])}` in {self.directory} is a mount point; it is left alone, and nothing is"
@@ -90,7 +93,7 @@ class Opened:
                 os.close(handle)
         self.handle = self.parent = -1
 
-    def _check(self, suspects: Sequence[parents.Suspect], owned: bool) -> None:
+    def _check(self, owned: bool) -> None:
         self.mount, mounts = mount_of(self.handle), _table().now()
         real = os.readlink(f"/proc/self/fd/{self.handle}")  # noqa: PTH115 - on the way of every step, and twice as fast
         on = mounts.get(self.mount)
@@ -102,9 +105,8 @@ class Opened:
         if owned and self.owner not in (0, os.getuid()) and self.owner != _our_uid(self.handle, status.st_dev):
             raise Refused(f"{self.directory} belongs to user id {self.owner} now; it is left alone")
         if not self.place.trusting or parents.privileged():
-            for suspect in suspects:
-                if suspect.device != status.st_dev or suspect.uid != _our_uid(self.handle, status.st_dev):
-                    raise Refused(parents.refusal(suspect))
+            for suspect in self._others(self._suspects, status):
+                raise Refused(parents.refusal(suspect))
         inside = f"{real}/"
         below = (m.point for m in mounts.values() if m.parent == self.mount and m.point.startswith(inside))
         self.mounts = [point.removeprefix(inside) for point in below]
@@ -123,6 +125,16 @@ class Opened:
         if uid in (self.owner, os.getuid()):
             return True
         return uid == _our_uid(self.handle, os.fstat(self.handle).st_dev)
+
+    def _others(self, suspects: Sequence[parents.Suspect], status: os.stat_result) -> Iterator[parents.Suspect]:
+        """What other users control. Our own id on the file system may be another one than here (NFS)."""
+        for suspect in suspects:
+            if suspect.device != status.st_dev or suspect.uid != _our_uid(self.handle, status.st_dev):
+                yield suspect
+
+    def trusted(self) -> list[str]:
+        """Which other users could put another directory in its place, and are trusted not to."""
+        return [suspect.fact for suspect in self._others(self._suspects, os.fstat(self.handle))]
 
     def below(self, path: str, create: bool = False) -> int:
         """A handle of a directory below; no component may be a symbolic link, a mount point or another user's."""
@@ -158,11 +170,27 @@ def check(place: Sequence[Any]) -> None:
     Opened(place).close()
 
 
+def trusted(place: Sequence[Any]) -> list[str]:
+    """Which other users could lead tools elsewhere, and are trusted not to (target.trust_other_writers)."""
+    with Opened(place) as ours:
+        return ours.trusted()
+
+
+def _writable(directory: str, handle: int) -> list[parents.Suspect]:
+    """That others may write to the campaign's directory itself: where it is root's, we cannot shut it."""
+    status = os.fstat(handle)
+    shut = not status.st_mode & 0o022 or parents.only_ours(status, handle)
+    return [] if shut else [parents.written(directory, status)]
+
+
 def _our_uid(handle: int, device: int) -> int:
     """Our user id as the file system has it; found out once, by a file that is made and removed."""
-    if device not in _uid_on:
-        _uid_on[device] = uid_there(handle)
-    return _uid_on[device]
+    if device in _uid_on:
+        return _uid_on[device]
+    found = uid_there(handle)
+    if found != os.getuid():  # else it may only be that no file could be made
+        _uid_on[device] = found
+    return found
 
 
 class _Mount(NamedTuple):

@@ -111,6 +111,7 @@ def _about(plan: Plan, where: _Where, results: Path) -> dict[str, Any]:
         "sweeps": plan.sweeps,
         "configuration": plan.configuration,
         "jobs": where.jobs(),
+        "trusted_writers": sorted(where.trusted),
         "results_of_nodes": where.rows,
         "results_on_target": f"{os.statvfs(results).f_fsid:016x}" in where.fsids,
     }
@@ -150,12 +151,14 @@ class _Where:
 
     def __init__(self) -> None:
         self.rows: Counter[str] = Counter()  # key of a node's facts -> rows
+        self.trusted: set[str] = set()  # who could have led tools elsewhere (target.trust_other_writers)
         self.fsids: set[str] = set()  # of the targets, where the system has one
         self._masks: dict[str, set[str]] = {}  # key of a node's facts -> CPUs of ranks and workers, as texts
         self._jobs: dict[str, _Job] = {}
 
     def add(self, point: Point, record: Mapping[str, Any]) -> None:
         """Count a repetition."""
+        self.trusted.update(record["target"].get("trusted_writers", ()))
         if (fsid := record["target"].get("fsid")) and int(fsid, 16):
             self.fsids.add(fsid)
         keys = _nodes_of(record)

@@ -31,11 +31,15 @@ _ACL = "system.posix_acl_access"
 
 @dataclass(frozen=True)
 class Suspect:
-    """A directory or link on the way that another user controls. `uid`: its owner, where that is what is wrong."""
+    """A directory or link on the way that other users control.
+
+    uid: its owner, where that is what is wrong. fact: who controls what; danger: what they could do, and what helps.
+    """
 
     device: int
     uid: int | None
-    sentence: str
+    fact: str
+    danger: str
 
 
 @dataclass
@@ -110,8 +114,8 @@ def _look(way: Way, where: str, mine: Collection[int]) -> bool:
         return False
     if status.st_mode & stat.S_ISVTX:
         return True
-    if status.st_mode & stat.S_IWOTH or not _own_group(status, way.handle):
-        way.suspects.append(Suspect(status.st_dev, None, _written(where or "/", status)))
+    if status.st_mode & stat.S_IWOTH or not only_ours(status, way.handle):
+        way.suspects.append(written(where or "/", status))
     return True
 
 
@@ -119,28 +123,31 @@ def _owned(what: str, status: os.stat_result, could: str) -> Suspect:
     return Suspect(
         status.st_dev,
         status.st_uid,
-        f"{printable(what)} belongs to user id {status.st_uid}, who could {could} while tools write there; take a"
-        " directory on whose path each one belongs to you or to root",
+        f"{printable(what)} belongs to user id {status.st_uid}",
+        f"who could {could} while tools write there; take a directory on whose path each one belongs to you or to root",
     )
 
 
-def _written(where: str, status: os.stat_result) -> str:
+def written(where: str, status: os.stat_result) -> Suspect:
+    """That others may write to a directory, and make, rename and replace what is in it."""
     if status.st_mode & stat.S_IWOTH:
         who, less = "everybody", "o-w" if not status.st_mode & stat.S_IWGRP else "go-w"
     else:
         who, less = f"group id {status.st_gid}", "g-w"
     place = printable(where)
-    return (
-        f"{who} can write to {place} (mode {stat.S_IMODE(status.st_mode):04o}, owner id {status.st_uid}), and could put"
-        f" another directory in the place of the campaign's while tools write there; `chmod +t {place}` or"
-        f" `chmod {less} {place}`, or take a directory on whose path only you and root can write"
+    return Suspect(
+        status.st_dev,
+        None,
+        f"{who} can write to {place} (mode {stat.S_IMODE(status.st_mode):04o}, owner id {status.st_uid})",
+        f"and could put another directory in the place of the campaign's while tools write there; `chmod +t {place}` or"
+        f" `chmod {less} {place}`, or take a directory on whose path only you and root can write",
     )
 
 
 def refusal(suspect: Suspect) -> str:
     """What is wrong, and what can be done."""
     trust = "" if privileged() else ", or set target.trust_other_writers where all who could are trusted"
-    return suspect.sentence + trust
+    return f"{suspect.fact}, {suspect.danger}{trust}"
 
 
 def own_group(gid: int) -> bool:
@@ -152,7 +159,7 @@ def own_group(gid: int) -> bool:
     return gid == user.pw_gid and group.gr_name == user.pw_name and not set(group.gr_mem) - {user.pw_name}
 
 
-def _own_group(status: os.stat_result, handle: int) -> bool:
+def only_ours(status: os.stat_result, handle: int) -> bool:
     """Whether only we are in the group that may write: no list names others besides."""
     try:
         os.getxattr(f"/proc/self/fd/{handle}", _ACL)

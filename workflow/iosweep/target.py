@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from iosweep import marker_place, parents
+from iosweep import filesystem, marker_place, parents
 from iosweep.causes import SERVER_ERRORS
 from iosweep.units import printable
 
@@ -88,7 +88,8 @@ def identify(target: str) -> dict[str, Any]:
 
 
 def look(target: str) -> dict[str, Any]:
-    """What the name of a target leads to: {kind: directory, other or absent; fstype and mount of a directory}.
+    """What the name of a target leads to: {kind: directory, other or absent; fstype and mount of a directory; others:
+    who besides us could put another directory in the place of the campaign's, None if nobody could}.
 
     Of an absent one also {parent: the nearest directory that exists; lacks: what it does not have; names: of its
     directories}.
@@ -96,7 +97,8 @@ def look(target: str) -> dict[str, Any]:
     path = Path(target).absolute()
     try:
         if stat.S_ISDIR(path.stat().st_mode):
-            return {"kind": "directory"} | {key: identify(target)[key] for key in ("fstype", "mount")}
+            facts = identify(target)
+            return {"kind": "directory", "others": _others(path, facts)} | {k: facts[k] for k in ("fstype", "mount")}
         return {"kind": "other"}
     except (FileNotFoundError, NotADirectoryError):
         pass
@@ -111,6 +113,19 @@ def look(target: str) -> dict[str, Any]:
     except PermissionError:
         names = []
     return {"kind": "absent", "parent": str(parent), "lacks": lacks, "names": names}
+
+
+def _others(path: Path, facts: Mapping[str, Any]) -> str | None:
+    """Who could put another directory in the place of one on this path. Makes nothing.
+
+    On a network file system our own user id may be another one than here: of owners there, `claim` finds out.
+    """
+    way = parents.walk(str(path))
+    way.close()
+    for suspect in way.suspects:
+        if suspect.uid is None or suspect.device != facts["device"] or not filesystem.several_names(facts):
+            return parents.refusal(suspect)
+    return None
 
 
 def is_type(fstype: str, wanted: str) -> bool:
@@ -170,7 +185,7 @@ def claim(directory: str, owner: dict[str, Any], trusting: bool = False) -> str:
             if made and suspects:
                 mine = os.fstat(handle).st_uid
                 _check_way(suspects, mine, lambda: os.rmdir(name, dir_fd=outer))
-            return _claimed(directory, handle, outer, owner, made, suspects)
+            return _claimed(directory, handle, outer, owner, made, suspects, trusting)
         finally:
             os.close(handle)
     finally:
@@ -210,6 +225,7 @@ def _claimed(
     owner: dict[str, Any],
     made: bool,
     suspects: Sequence[parents.Suspect],
+    trusting: bool,
 ) -> str:
     """See that a directory that is open is ours; returns the UUID of its marker."""
     if mount_of(handle) != mount_of(outer):
@@ -223,7 +239,7 @@ def _claimed(
             )
         if not made:
             _check_user(directory, os.fstat(handle).st_uid, os.getuid())
-            _shut(directory, handle)
+            _shut(directory, handle, trusting)
         found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4()), "place": marker_place.facts(handle)}
         _write_marker(handle, found)
     elif not _same(found, owner):
@@ -236,7 +252,7 @@ def _claimed(
             _check_way(suspects, uid_there(handle))
         if (uid := os.fstat(handle).st_uid) not in (0, os.getuid()):
             _check_user(directory, uid, uid_there(handle))
-        _shut(directory, handle)
+        _shut(directory, handle, trusting)
     clear_probes(handle)
     return str(found["uuid"])
 
@@ -382,7 +398,7 @@ def _check_user(directory: str, uid: int, mine: int) -> None:
         )
 
 
-def _shut(directory: str, handle: int) -> None:
+def _shut(directory: str, handle: int, trusting: bool) -> None:
     """Nobody else may write there: what is planted in it could lead tools, which follow links, elsewhere."""
     mode = os.fstat(handle).st_mode
     if mode & 0o022:
@@ -391,19 +407,23 @@ def _shut(directory: str, handle: int) -> None:
         except PermissionError:  # root's, made for us and perhaps our group
             if mode & 0o002:
                 raise Refused(f"everybody can write to {directory}; take that permission away") from None
+            if not trusting and not parents.only_ours(os.fstat(handle), handle):
+                raise Refused(parents.refusal(parents.written(directory, os.fstat(handle)))) from None
 
 
 def uid_there(handle: int) -> int:
     """Our user id as the file system has it: NFS may map root, or everybody, to another one."""
+    name = f"{PROBE}.{uuid.uuid4()}"  # other nodes may do so at the same time
     try:
-        probe = os.open(PROBE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=handle)
+        probe = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=handle)
     except OSError:
         return os.getuid()
     try:
         return os.fstat(probe).st_uid
     finally:
         os.close(probe)
-        os.unlink(PROBE, dir_fd=handle)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=handle)
 
 
 def clear_probes(handle: int) -> None:

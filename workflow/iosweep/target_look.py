@@ -13,6 +13,7 @@ from typing import Any
 
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.config import Config
+from iosweep.parents import privileged
 from iosweep.target import Refused, is_type, other_type
 from iosweep.yamlfile import Problem
 
@@ -32,6 +33,8 @@ def problem(configured: Config) -> Problem | None:
         return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {wrong}")
     if wrong := absent(target.directory, seen):
         return document.problem(key, wrong)
+    if seen.get("others") and (not target.trust_other_writers or privileged()):
+        return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {seen['others']}")
     if target.type is not None and not is_type(seen["fstype"], target.type):
         return document.problem(("target", "type"), other_type(target.type, target.directory, seen))
     return None

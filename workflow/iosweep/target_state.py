@@ -56,7 +56,9 @@ def remove_probes(place: Sequence[Any]) -> None:
         clear_probes(ours.handle)
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (state, remove_probes, handle.check)}
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    f.__name__: f for f in (state, remove_probes, handle.check, handle.trusted)
+}
 
 
 def _probe(handle: int, name: str, content: bytes) -> None:

@@ -29,6 +29,11 @@ def of(campaign: Campaign) -> list[str]:
             "The results are stored on the file system under test: what is written there is part of its load. Keep them"
             " elsewhere to measure it alone."
         )
+    if trusted := campaign.about.get("trusted_writers"):
+        found.append(
+            "target.trust_other_writers was set: other users could have put another directory in the place of the"
+            f" campaign's while tools wrote there ({'; '.join(trusted)})."
+        )
     return found
 
 
