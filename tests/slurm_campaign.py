@@ -301,7 +301,7 @@ class Case(Allocation, Marked, Stored):
     def configure(self, *_: Any, grace: str = "", allocation: str = "per_node_count", **__: Any) -> None:
         super().configure(
             sweeps=self._sweeps, target={"lock": str(self.locks), "deadline": self._deadline}, allocation=allocation,
-            limits=LIMITS | {"grace": grace or self._grace},
+            limits=LIMITS | {"grace": grace or self._grace}, tools={"variables": ["HARM"]},
         )  # fmt: skip
 
     def submit(self, *options: str) -> Job:
