@@ -52,6 +52,7 @@ WHOLE: dict[str, Any] = {
         "fill": "80%",
     },
     "pinning": "verify",
+    "allow_open_port": True,
     "tools": {
         "provider": "spack",
         "environment": "/e.yaml",
@@ -205,6 +206,7 @@ STRICT = tuple(place for place in EVERYWHERE if place not in (*TEXT, *PATH, *KIN
 NAMES: tuple[Place, ...] = (("campaign",), ("target", "type"), ("cpus", "nic"), ("sweeps", 0, "name"))
 FLAGS: tuple[Place, ...] = (("sweeps", 0, "options", "o_direct"), ("sweeps", 0, "options", "fsync"))
 FLAGS += (("sweeps", 0, "options", "client_server"), ("cpus", "oversubscribe"), ("target", "trust_other_writers"))
+FLAGS += (("allow_open_port",),)
 
 
 def wheres(places: tuple[Place, ...]) -> set[str]:

@@ -412,6 +412,15 @@ class TestRemarks:
         assert text.startswith("target.trust_other_writers was set: other users could have put another directory")
         assert text.endswith("(group id 500 can write to /proj (mode 2775, owner id 0)).")
 
+    def test_a_port_that_was_open(self, tmp_path: Path) -> None:
+        campaign = load(factory.make(tmp_path))
+        rows = tuple({**row, "client_server": True} for row in campaign.rows)
+        [text] = remarks.of(replace(campaign, rows=rows))
+        assert text.startswith("fio listened without authentication on a free port of each node's address while the")
+        assert "could run commands as the user" in text
+        missing = tuple({**row, "verdict": "missing"} for row in rows)
+        assert remarks.of(replace(campaign, rows=missing)) == []
+
     def test_they_are_on_both_first_screens(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(remarks, "_MEMORY", frozenset({"ext4"}))
         results = factory.make(tmp_path)

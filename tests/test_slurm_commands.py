@@ -195,6 +195,14 @@ def test_addresses(say: Say) -> None:
         commands.addresses(["n1", "n2"])
 
 
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"])  # noqa: S104
+def test_an_address_that_is_that_of_all_interfaces(say: Say, address: str) -> None:
+    """A server that is bound to it would listen on every network of the node."""
+    say("scontrol", f"NodeName=n1 NodeAddr={address}\n")
+    with pytest.raises(Unanswered, match=f"^the address {address} of node n1 is that of no machine$"):
+        commands.addresses(["n1"])
+
+
 def test_steps_that_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
 

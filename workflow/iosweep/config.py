@@ -114,6 +114,8 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
             problems.append(sweep.problem(f"`{sweep.name}` names two sweeps (the other: {where})", "name"))
         names[sweep.name] = sweep
     problems += _too_many(sweeps)
+    if model and not model.allow_open_port:
+        problems += _open_ports(sweeps)
     if problems or not model:
         raise ConfigError(sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line)))
     return Config(
@@ -294,6 +296,18 @@ def _too_many(sweeps: Sequence[Sweep]) -> list[Problem]:
             wrong = f"{human_count(len(sweep.exclude), 'entry', 'entries')} for {human_count(count, 'combination')}"
             return [sweep.problem(f"{wrong} are too many to compare; exclude by fewer entries with lists", "exclude")]
     return []
+
+
+def _open_ports(sweeps: Sequence[Sweep]) -> list[Problem]:
+    """Where a server without a password is asked for."""
+    name = "client_server"
+    wrong = (
+        "fio listens on each node without a password, and whoever reaches it can run commands as you while a phase"
+        " runs; write `allow_open_port: true` at the top of the file if your network allows that, or set it to false"
+    )
+    found = [(sweep, "options") for sweep in sweeps if sweep.options.get(name)]
+    found += [(sweep, "axes") for sweep in sweeps if any(sweep.axes.get(name, ()))]
+    return [sweep.problem(wrong, group, name) for sweep, group in found]
 
 
 def _circle(when: Mapping[str, Mapping[str, object]]) -> list[str]:

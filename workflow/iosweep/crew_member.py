@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import psutil
+
 from iosweep import handle, load, node, process, procfs, target, target_state
 from iosweep.programs import hash_of
 from iosweep.sampling import Sampler, Wanted
@@ -82,13 +84,18 @@ def _free_port(address: str) -> int:
 
 
 def _serve(argv: list[str], address: str, port: int) -> None:
-    """Start a server and wait until it listens. Raises OSError."""
+    """Start a server and wait until it listens. Raises OSError.
+
+    Its own sockets are looked at: another user may have taken the port meanwhile, and would be sent the client's jobs.
+    """
     server = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     _servers.append(server)
     end = time.monotonic() + _SERVER_S
     while server.poll() is None:
-        with contextlib.suppress(OSError), socket.create_connection((address, port), 1):
-            return
+        with contextlib.suppress(psutil.Error):
+            open_now = psutil.Process(server.pid).net_connections("tcp")
+            if any(each.status == psutil.CONN_LISTEN and each.laddr == (address, port) for each in open_now):
+                return
         if time.monotonic() > end:
             raise OSError(errno.ETIMEDOUT, f"the server does not listen after {_SERVER_S:g} s", argv[0])
         time.sleep(0.02)

@@ -52,7 +52,7 @@ from iosweep.spack import built
 from iosweep.spack.built import Built, on_target
 from iosweep.stopping import stoppable
 from iosweep.store import Result, Store
-from iosweep.submission import JOB_RESERVE_S
+from iosweep.submission import JOB_RESERVE_S, open_port
 from iosweep.target_check import Unfit
 from iosweep.tools import tools
 from iosweep.units import human_count, human_duration, human_size
@@ -127,6 +127,8 @@ def measure(
         raise Refusal(REFUSED, str(error)) from None
     if tools_file and not tools_built:
         raise Refusal(REFUSED, f"{tools_file}, which says what was built, is not there")
+    if job and (wrong := open_port(allocation.points, os.geteuid())):
+        raise Refusal(REFUSED, wrong, lasting=True)
     process.adopt_orphans()
     environment.reduce(plan.variables)
     node.keep_hwloc_still()

@@ -23,7 +23,7 @@ from iosweep.repetition import tool_commands
 from iosweep.report import node_check
 from iosweep.spack import asked, built
 from iosweep.tools import tools
-from iosweep.units import human_duration, human_size
+from iosweep.units import human_count, human_duration, human_size
 from iosweep.yamlfile import ConfigError, Problem
 
 CSV = (
@@ -140,7 +140,7 @@ def table(made: plan.Plan, place: Where, from_spack: Collection[str] | None = No
         f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
         f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
     )
-    for sentence in [*_trimmed(made, cost), *_missing(made, place, from_spack), *_checked(made)]:
+    for sentence in [*_trimmed(made, cost), *_open_port(made), *_missing(made, place, from_spack), *_checked(made)]:
         prose(sentence)
     if not look:
         return 0
@@ -157,6 +157,17 @@ def _trimmed(made: plan.Plan, cost: forecast.Forecast) -> list[str]:
     return [
         f"limits.time {human_duration(limit)}: about {human_duration(cost.time_s)} are needed; repetitions that do not"
         " fit will be missing (limits.over_time: trim)"
+    ]
+
+
+def _open_port(made: plan.Plan) -> list[str]:
+    """That a tool listens without a password."""
+    count = sum(bool(point.options.get("client_server")) for point in made.points)
+    if not count:
+        return []
+    return [
+        f"open port: fio listens without a password on a free port of each node's address while the phases of"
+        f" {human_count(count, 'point')} run (client_server); whoever reaches it can run commands as you"
     ]
 
 

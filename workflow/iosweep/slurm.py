@@ -6,6 +6,7 @@ The variables SLURM_* do not reach a job that Snakemake submits, except the job'
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import re
 import socket
@@ -181,6 +182,8 @@ def addresses(hosts: Sequence[str]) -> dict[str, str]:
             raise Unanswered(
                 f"the address {names.get(host)} of node {host} is not known here: {error.strerror}"
             ) from None
+        if ipaddress.ip_address(found[host].partition("%")[0]).is_unspecified:  # a server would listen everywhere
+            raise Unanswered(f"the address {found[host]} of node {host} is that of no machine")
     return found
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from iosweep import slurm
 from iosweep.launch import SLURM_LAUNCHERS
+from iosweep.plan import Point
 from iosweep.units import human_count, human_duration, printable
 from iosweep.yamlfile import ConfigError, Problem
 
@@ -325,6 +326,16 @@ def meaning(said: str, memory_mb: int = 0) -> str:
     if memory_mb and "node configuration" in said.lower():
         return f"mem_mb={memory_mb} in the profile may be more than a node has (`sinfo --format=%n,%m`); or {_FEWER}"
     return change
+
+
+def open_port(points: Iterable[Point], uid: int) -> str | None:
+    """Why a user may not measure some points, which have a tool listen without a password; None if none has. Pure."""
+    if uid or not (open_to_all := [point for point in points if point.options.get("client_server")]):
+        return None
+    return (
+        f"client_server: fio would listen without a password as root, for {human_count(len(open_to_all), 'point')}:"
+        " whoever reaches a node could run commands as root; measure as another user, or set it to false"
+    )
 
 
 def working_directory(path: str, submits: bool) -> str | None:

@@ -1,10 +1,11 @@
-"""What the first screen has to mention about the target: figures of memory, or of the system disk. Pure."""
+"""What the first screen has to mention: figures of memory or of the system disk, ports that were open. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from iosweep.report.data import Campaign, Row
+from iosweep.units import human_count
 
 #: File systems whose files are in the node's memory.
 _MEMORY = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
@@ -33,6 +34,11 @@ def of(campaign: Campaign) -> list[str]:
         found.append(
             "target.trust_other_writers was set: other users could have put another directory in the place of the"
             f" campaign's while tools wrote there ({'; '.join(trusted)})."
+        )
+    if count := len({row["point"] for row in campaign.rows if row["client_server"] and row["verdict"] != "missing"}):
+        found.append(
+            "fio listened without authentication on a free port of each node's address while the phases of"
+            f" {human_count(count, 'point')} ran (client_server): whoever reached it could run commands as the user."
         )
     return found
 

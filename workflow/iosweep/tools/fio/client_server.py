@@ -1,8 +1,8 @@
 """fio's own client/server mode, as WEKA's documentation uses it: one fio sends a job to a server on each node.
 
-On request only: a server's port knows no password, and a job can run commands. A server is bound to its node's address
-and ends with the step. fio's exit code is 0 where a host refused, and its row "All clients" adds up whatever came: what
-counts here is one report of each node that was asked.
+On request only (`allow_open_port`), and never as root: a server's port knows no password, and a job can run commands.
+A server is bound to its node's address and ends with the step. fio's exit code is 0 where a host refused,
+and its row "All clients" adds up whatever came: what counts here is one report of each node that was asked.
 """
 
 from __future__ import annotations

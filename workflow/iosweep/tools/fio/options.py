@@ -67,7 +67,8 @@ OPTIONS: dict[str, Option] = {
             "flag",
             None,  # and not False: ids of points from before it was there stay
             "Start fio in its client/server mode, as WEKA's documentation does, and not once on each node. Its port"
-            " has no password: whoever can reach it can run commands as you while a phase runs.",
+            " has no password: whoever can reach it can run commands as you while a phase runs. `allow_open_port: true`"
+            " must allow it.",
             kinds=_DATA,
         ),
     )
