@@ -1,0 +1,173 @@
+"""Another user of the target, who swaps a directory for one of theirs, again and again, while somebody works in it.
+
+Root makes the place, one user works there, another one attacks. What the attacker puts in the place of a directory has
+a copy of the marker, and links to files of the first user where a tool writes to, and where a step deletes.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from targets import OTHER, OWNER, listing
+
+ATTACKER = OTHER + 1
+#: Where the attacker may write. held: to the target, which has the sticky bit. Without it: everybody or a group may
+#: write to the target, or to the directory above.
+WAYS = ("held", "everybody", "group", "above")
+_PATIENCE_S = 600
+
+#: Loaded as root, who may read our modules, and run as another user.
+_AS = """
+import json, os, random, sys, time
+from pathlib import Path
+from iosweep import handle, removal, target, target_state, trees
+from iosweep.handle import Place
+os.setgroups([]); os.setgid({group}); os.setuid({user})
+"""
+
+_CLAIM = """
+place = Place(sys.argv[1], target.claim(sys.argv[1], {owner}))
+(Path(trees.ensure(place, "sets/s")) / "0.0").write_bytes(b"benchmark")
+print(place.uuid)
+"""
+
+#: Swaps a path for something else, a number of times; prints how often that could be done.
+_ATTACK = """
+path, theirs, swaps, chance = sys.argv[1], sys.argv[2], int(sys.argv[3]), random.Random(int(sys.argv[4]))
+
+def could(what, *names):
+    try:
+        what(*names)
+    except OSError:
+        return False
+    return True
+
+done = 0
+for _ in range(swaps):
+    if could(os.rename, path, path + "-away"):
+        done += could(os.rename, theirs, path) if chance.random() < 0.5 else could(os.symlink, theirs, path)
+        time.sleep(chance.random() * 0.003)
+        could(os.unlink, path) or could(os.rename, path, theirs)
+        assert could(os.rename, path + "-away", path)
+    time.sleep(chance.random() * 0.002)
+print(done)
+"""
+
+#: Works as the runner does, with a tool that opens files by path, until the attacker is done.
+_WORK = """
+place, over, steps, refused, wrote = Place(sys.argv[1], sys.argv[2]), sys.argv[3], 0, 0, 0
+
+def tool():
+    global wrote
+    handle.check(place)
+    for name in ("sets/s/0.0", "fresh/p/0.0"):
+        with open(f"{place.directory}/{name}", "r+b" if name.startswith("sets") else "wb") as file:
+            file.write(b"benchmark")
+    wrote += 1
+
+todo = [
+    lambda: trees.ensure(place, "fresh/p"),
+    lambda: trees.examine(place, "sets/s", ["0.0"], 9, False),
+    tool,
+    lambda: target_state.state(place),
+    lambda: trees.count(place, "sets"),
+    lambda: trees.keep(place, "fresh/p", "p"),
+    lambda: removal.remove(place, "kept"),
+    lambda: removal.remove(place, "fresh"),
+    lambda: trees.usage(place),
+]
+print("ready", flush=True)
+sys.stdin.readline()
+while not os.path.exists(over) or steps < 30 * len(todo):
+    try:
+        todo[steps % len(todo)]()
+    except (target.Refused, OSError):
+        refused += 1
+    steps += 1
+print(json.dumps([steps, refused, wrote]))
+"""
+
+
+class Outcome(NamedTuple):
+    """swapped: swaps that could be done. Of who worked: steps, those that were refused, and how often a tool wrote.
+    harmed: whether anything of theirs beside the target has changed."""
+
+    swapped: int
+    steps: int
+    refused: int
+    wrote: int
+    harmed: bool
+
+
+def attack(place: Path, way: str, swaps: int, seed: int) -> Outcome:
+    """Let one user attack while another one works. `place`: an empty directory that every user may enter."""
+    above, home = place / "above", place / "home"
+    target = above / "target"
+    ours, over = target / "iosweep-c", place / "over"
+    target.mkdir(parents=True)
+    target.chmod(0o1777)
+    theirs = _precious(home)
+    uuid = _start(OTHER, OTHER, _CLAIM.replace("{owner}", repr(OWNER)), ours).communicate()[0].strip()
+    before = listing(home)
+    path, swapped_in = _planted(place, way, ours, theirs)
+    working = _start(OTHER, OTHER, _WORK, ours, uuid, over)
+    attacking: subprocess.Popen[str] | None = None
+    try:
+        assert working.stdout
+        assert working.stdout.readline() == "ready\n"
+        if way == "above":
+            os.chown(target, OTHER, OTHER)
+        modes = {"held": (target, 0o1777), "everybody": (target, 0o777), "group": (target, 0o2775)}
+        shared, mode = modes.get(way, (above, 0o777))
+        os.chown(shared, -1, OTHER)
+        shared.chmod(mode)
+        attacking = _start(ATTACKER, OTHER, _ATTACK, path, swapped_in, swaps, seed)
+        assert working.stdin
+        working.stdin.write("\n")
+        working.stdin.flush()
+        done = int(attacking.communicate(timeout=_PATIENCE_S)[0])
+        over.touch()
+        counted = orjson.loads(working.communicate(timeout=_PATIENCE_S)[0])
+    finally:
+        for process in filter(None, (working, attacking)):
+            process.kill()
+            process.wait()
+    return Outcome(done, *counted, harmed=listing(home) != before)
+
+
+def _precious(home: Path) -> Path:
+    """Files of the user who works, by the names that steps and tools use."""
+    for name in ("sets/s/0.0", "fresh/p/0.0", "kept/p/0.0"):
+        file = home / name
+        file.parent.mkdir(parents=True)
+        file.write_text(f"precious {name}")
+    for path in (home, *home.rglob("*")):
+        os.chown(path, OTHER, OTHER)
+    return home
+
+
+def _planted(place: Path, way: str, ours: Path, home: Path) -> tuple[Path, Path]:
+    """What the attacker swaps, and for what: a directory with a copy of the marker, and links to another's files."""
+    lair = place / "lair"
+    evil = lair / "target" / "iosweep-c" if way == "above" else lair / "iosweep-c"
+    evil.mkdir(parents=True)
+    (evil / "iosweep.json").write_bytes((ours / "iosweep.json").read_bytes())
+    (evil / "sets" / "s").mkdir(parents=True)
+    (evil / "sets" / "s" / "0.0").symlink_to(home / "sets" / "s" / "0.0")
+    (evil / "fresh" / "p").mkdir(parents=True)
+    (evil / "fresh" / "p" / "0.0").symlink_to(home / "fresh" / "p" / "0.0")
+    (evil / "kept").symlink_to(home / "kept")
+    for path in (lair, *lair.rglob("*")):
+        os.chown(path, ATTACKER, ATTACKER, follow_symlinks=False)
+    return (ours.parent, evil.parent) if way == "above" else (ours, evil)
+
+
+def _start(user: int, group: int, program: str, *arguments: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", _AS.format(user=user, group=group) + program, *map(str, arguments)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip

@@ -1,0 +1,24 @@
+"""Another user swaps directories while one works: nothing of who works is written or deleted beside the target."""
+
+from collections.abc import Callable
+
+import pytest
+
+import swaps
+from targets import as_root, everybodys
+
+
+@as_root
+@pytest.mark.parametrize("way", swaps.WAYS)
+def test_swaps(way: str, rounds: Callable[[int, int], int]) -> None:
+    count = rounds(30, 1000)
+    with everybodys(0o755) as place:
+        done = swaps.attack(place, way, count, seed=count)
+    assert not done.harmed
+    if way == "held":  # the sticky bit: nothing could be swapped, so nothing is refused
+        assert (done.swapped, done.refused) == (0, 0)
+        assert done.wrote > 0
+    else:
+        assert done.swapped == count
+        assert done.refused > 0
+        assert done.wrote == 0
