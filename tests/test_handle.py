@@ -14,7 +14,7 @@ from iosweep import handle, parents, removal, target, target_state, trees
 from iosweep.filesystem import identity
 from iosweep.handle import Opened, Place
 from iosweep.target import Refused
-from targets import OTHER, OWNER, as_root, as_user, at, everybodys, listing, make_place, mounted, names
+from targets import OTHER, OWNER, as_root, as_user, at, everybodys, listing, make_place, mounted, names, needs_bindfs
 
 
 @pytest.fixture
@@ -306,6 +306,32 @@ def test_whom_the_user_trusts() -> None:
             target.claim(f"{shared}/iosweep-d", OWNER, True)
         assert "trust_other_writers" not in str(caught.value)
         assert not Path(f"{shared}/iosweep-d").exists()
+
+
+@pytest.mark.parametrize(
+    ("uid", "mapped", "root"),
+    [(0, "0 0 4294967295", True), (0, "0 12345 1", False), (0, "0 100000 65536", False), (7, "0 0 4294967295", False)],
+)
+def test_the_root_of_a_user_namespace_is_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: int, mapped: str, root: bool
+) -> None:
+    (tmp_path / "uid_map").write_text("".join(f"{number:>11}" for number in mapped.split()) + "\n")
+    monkeypatch.setattr(parents, "_UID_MAP", tmp_path / "uid_map")
+    monkeypatch.setattr(parents.os, "getuid", lambda: uid)
+    assert parents.privileged() == root
+
+
+@as_root
+@needs_bindfs
+def test_our_id_on_the_file_system(place: Path, tmp_path: Path) -> None:
+    """All that is made there belongs to another user, as on NFS with what root makes; others' directories do not."""
+    shown = tmp_path / "m"
+    with mounted("bindfs", "-o", f"force-user={OTHER}", str(place), str(shown)):
+        assert target.look(str(shown))["others"] is None  # not known before something is made there
+        found = Place(f"{shown}/iosweep-c", target.claim(f"{shown}/iosweep-c", OWNER))
+        for step in (WORKING["check"], WORKING["ensure"], REMOVING["remove"], REMOVING["remove_all"]):
+            step(found)
+    assert names(place) == ["precious", "theirs"]
 
 
 def test_the_way_holds_no_handles(place: Path) -> None:

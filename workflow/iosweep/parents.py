@@ -27,6 +27,8 @@ _LINKS = 40
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 #: An access control list that names more users or groups than the mode shows.
 _ACL = "system.posix_acl_access"
+#: Which user ids of a user namespace are which outside.
+_UID_MAP = Path("/proc/self/uid_map")
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def privileged() -> bool:
     if os.getuid() != 0:
         return False
     try:
-        inside, outside, _ = Path("/proc/self/uid_map").read_text().splitlines()[0].split()
+        inside, outside, _ = _UID_MAP.read_text().splitlines()[0].split()
     except (OSError, ValueError, IndexError):
         return True
     return (inside, outside) == ("0", "0")
