@@ -76,7 +76,7 @@ def test_of_the_store(disk: Path, rounds: Rounds, draw: random.Random) -> None:
     store = Store(disk / "c")
     told = 0
     for _ in range(rounds(2, 5)):
-        command = [sys.executable, "-c", COMMITS, str(store.path), str(told)]
+        command = [sys.executable, COMMITS, str(store.path), str(told)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout
             first = process.stdout.readline()

@@ -1,0 +1,131 @@
+"""Single bits that turn, and files that are emptied or cut, of every kind that is read back: each is noticed and named,
+and the others are read as before."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import small
+from iosweep import documents, manifest, plan
+from iosweep.store import Store
+from records import record
+
+Rounds = Callable[[int, int], int]
+Harm = Callable[[Path, random.Random], None]
+POINTS = ("fio.rand_read.1n.1t.4k.qd1.a7067cebd59e", "fio.rand_read.1n.2t.4k.qd1.b7067cebd59e")
+#: Folder -> a document of it; "" has files of the campaign itself.
+DOCUMENTS: dict[str, dict[str, dict[str, Any]]] = {
+    "": {"spent": {"spent_s": 5.5, "bytes_written": 7}},
+    "nodes": {"5f2c": {"host": "h", "cpus": 64}},
+    "sets": {"fio-read-1m-1": {"hosts": ["h"]}},
+    "builds": {"0123": {"provider": "path", "tools": {}}},
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A store with every kind of file."""
+    made = Store(tmp_path / "results")
+    for point in POINTS:
+        for repetition in (1, 2):
+            made.commit(point, repetition, record(point), {"rand_read.stdout": b"{}" * 500, "rand_read.stderr": b""})
+    made.set_missing(POINTS[1], {"tool": "fio"}, "fio is not there")
+    made.set_refusal("1-node", "no room")
+    for folder, all_of_it in DOCUMENTS.items():
+        for name, document in all_of_it.items():
+            made.put(folder, name, document)
+    planned = small.make(tmp_path)
+    (made.path / "plans").mkdir()
+    (made.path / "plans" / f"{planned.digest}.json").write_bytes(planned.document())
+    manifest.write(made.path / "manifests" / "m.jsonl", planned.allocations[0], made)
+    return made
+
+
+def everything(store: Store) -> dict[str, Any]:
+    """File -> what is read of it; a file that is noticed to be damaged is not in it."""
+    found: dict[str, Any] = {}
+    for point in POINTS:
+        for result, whole in store.records_of(point):
+            name = f"points/{point}/r{result.repetition:03d}-{result.attempt}"
+            found[f"{name}.json"] = whole
+            if raw := store.raw(result):
+                found[f"{name}.zip"] = raw
+        if reason := store.missing_of(point):
+            found[f"points/{point}/missing.json"] = reason
+    for folder in ("", "nodes", "sets", "builds", "refusals"):
+        for name, document in store.documents(folder).items():
+            found[f"{folder}/{name}.json".removeprefix("/")] = document
+    for file in (store.path / "plans").iterdir():
+        try:
+            found[f"plans/{file.name}"] = plan.read(file)
+        except documents.Damaged as error:
+            store.damaged[error.path] = error.reason
+    for file in (store.path / "manifests").iterdir():
+        text = file.read_bytes()
+        if manifest.damaged(text):
+            store.damaged[str(file)] = "manifest"
+        else:
+            found[f"manifests/{file.name}"] = text
+    return found
+
+
+def flipped(file: Path, draw: random.Random) -> None:
+    content = bytearray(file.read_bytes())
+    content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+    file.write_bytes(content)
+
+
+def emptied(file: Path, _: random.Random) -> None:
+    file.write_bytes(b"")
+
+
+def cut(file: Path, draw: random.Random) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: draw.randrange(1, len(content))])
+
+
+def zeroed(file: Path, draw: random.Random) -> None:
+    """The end is zeros, as after a power cut on some file systems."""
+    content = file.read_bytes()
+    kept = draw.randrange(len(content))
+    file.write_bytes(content[:kept] + bytes(len(content) - kept))
+
+
+def notices(store: Store, harm: Harm, times: int, draw: random.Random) -> None:
+    """Do it to one file after the other."""
+    before = everything(store)
+    assert not store.damaged
+    names = sorted(before)
+    assert len(names) == 4 + 4 + 1 + 4 + 1 + 1 + 1
+    wrong = []
+    for n in range(times):
+        name = names[n % len(names)]
+        file = store.path / name
+        content = file.read_bytes()
+        harm(file, draw)
+        if file.read_bytes() == content:  # zeros in place of zeros
+            continue
+        again = Store(store.path)
+        found = everything(again)
+        gone = set(before) - set(found)
+        # an archive is known by its result only
+        allowed = {name, f"{name.removesuffix('.json')}.zip"} if name.startswith("points/") else {name}
+        if str(file) not in again.damaged or name in found or not gone <= allowed:
+            wrong.append(f"{name}: {sorted(gone)} gone, {again.damaged}")
+        if any(found[other] != before[other] for other in found):
+            wrong.append(f"{name}: changed others")
+        file.write_bytes(content)
+    assert not wrong, f"{len(wrong)} of {times}:\n" + "\n".join(wrong[:20])
+    assert everything(Store(store.path)) == before
+
+
+def test_a_bit(store: Store, rounds: Rounds, draw: random.Random) -> None:
+    notices(store, flipped, rounds(200, 2000), draw)
+
+
+@pytest.mark.parametrize("harm", [emptied, cut, zeroed])
+def test_emptied_or_cut(store: Store, harm: Harm, rounds: Rounds, draw: random.Random) -> None:
+    notices(store, harm, rounds(20, 100), draw)
