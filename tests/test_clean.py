@@ -26,6 +26,7 @@ class Left:
         self.results = place / "results" / name
         self.target = make_place(place / "t") if not (place / "t").exists() else place / "t"
         self.directory = target.directory_of(str(self.target), name)
+        self.file_system = exclusive.identity(target.identify(str(self.target)))
         (self.results / "plans").mkdir(parents=True)
         (self.results / "points").mkdir()
         (self.results / "points" / "r001-1.json").write_text("{}")
@@ -38,6 +39,7 @@ class Left:
 
     def know(self, **changed: Any) -> None:
         known = {"directory": self.directory, "deadline": 60.0, "layout": None, "lock": None} | changed
+        known = {"campaign": self.results.name, "file_system": self.file_system, "seen_as": [], "tidied": False} | known
         (self.results / "target.json").write_bytes(documents.dump(known))
 
     def stored(self) -> dict[str, bytes]:
@@ -111,12 +113,151 @@ def test_no_campaign_and_nothing_measured(left: Left, capsys: Capture) -> None:
     assert capsys.readouterr().out == "results/c knows of nothing on a target: nothing was measured\n"
 
 
-@pytest.mark.parametrize("known", [{"uuid": None}, {"uuid": 5}, {"directory": None}])
-def test_results_that_are_damaged(left: Left, capsys: Capture, known: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ({"uuid": None}, "uuid is not a text"),
+        ({"uuid": 5}, "uuid is not a text"),
+        ({"directory": None}, "directory is not a text"),
+        ({"directory": "iosweep-c"}, "iosweep-c is not the directory of the campaign `c`"),
+        ({"directory": "/home/me"}, "/home/me is not the directory of the campaign `c`"),
+        ({"campaign": "d"}, "is not the directory of the campaign `d`"),
+        ({"deadline": 0}, "deadline is not a number above 0"),
+        ({"deadline": True}, "deadline is not a number above 0"),
+        ({"lock": 5}, "lock is not a text"),
+        ({"seen_as": None}, "seen_as is not a list"),
+    ],
+)
+@pytest.mark.parametrize("yes", [["--yes"], []])
+def test_results_that_are_damaged(
+    left: Left, capsys: Capture, known: dict[str, Any], said: str, yes: list[str]
+) -> None:
     left.know(**{"uuid": marker(left.directory)["uuid"]} | known)
-    assert clean("--yes", "c") == 1
-    assert "target.json is damaged" in capsys.readouterr().err
+    before = listing(left.target, all=True)
+    assert clean("c", *yes) == 1
+    told = capsys.readouterr().err
+    assert "results/c/target.json is damaged (" in told
+    assert said in told
+    assert told.endswith("remove it by hand, then remove results/c/target.json. Nothing was removed\n")
+    assert listing(left.target, all=True) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "it is empty"),
+        (bytes(500), "it holds nothing but zeros"),
+        (b'{"direct', "it is cut short or overwritten"),
+        (b"[]", "it has no digest"),
+        (None, "is a symbolic link"),
+    ],
+)
+def test_a_target_file_that_cannot_be_read(left: Left, capsys: Capture, content: bytes | None, said: str) -> None:
+    """It does not mean that nothing was measured."""
+    file = left.results / "target.json"
+    if content is None:
+        file.rename(file.with_name("moved"))
+        file.symlink_to("moved")
+    else:
+        file.write_bytes(content)
+    for yes in ([], ["--yes"]):
+        assert clean("c", *yes) == 1
+        told = capsys.readouterr().err
+        assert "results/c/target.json is damaged (" in told
+        assert said in told
     assert marker(left.directory)
+
+
+def test_results_without_their_target_file(left: Left, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    (left.results / "target.json").unlink()
+    monkeypatch.setattr(Store, "results", lambda _: {"p": {}})
+    assert clean("--yes", "c") == 1
+    assert "target.json is not there, although results are" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("yes", [["--yes"], []])
+def test_target_json_cannot_name_any_directory(left: Left, tmp_path: Path, capsys: Capture, yes: list[str]) -> None:
+    """A copy of the campaign's directory elsewhere, and of its marker in a directory of somebody else."""
+    uuid = marker(left.directory)["uuid"]
+    victim = tmp_path / "home" / "iosweep-c"
+    shutil.copytree(left.directory, victim)
+    left.know(uuid=uuid, directory=str(victim))
+    before = listing(victim.parent, all=True)
+    assert clean("c", *yes) == 1
+    said = capsys.readouterr()
+    assert (
+        f"its marker was written for {left.directory}, so this is a copy of that, or was moved; it is left" in said.err
+    )
+    assert said.out == ""
+    assert listing(victim.parent, all=True) == before
+    assert marker(left.directory)["uuid"] == uuid
+
+
+# --- what iosweep did not make
+
+
+def test_foreign_entries_are_left_alone(left: Left, capsys: Capture) -> None:
+    directory = Path(left.directory)
+    (directory / "notes.txt").write_text("mine")
+    (directory / "thesis").mkdir()
+    (directory / "thesis" / "precious").write_text("x")
+    (directory / "sets" / "README").write_text("x")
+    (directory / "kept" / "p-r1" / "fine").write_text("made by a tool")
+    named = "3 entries that iosweep did not make were found, and left alone: notes.txt, sets/README, thesis"
+    assert clean("c") == 0
+    said = capsys.readouterr().out
+    assert "  notes.txt" in said
+    assert "not known to iosweep" in said
+    assert sorted(said.splitlines()[-1].partition(": ")[2].partition(";")[0].split(", ")) == [
+        "notes.txt", "sets/README", "thesis",
+    ]  # fmt: skip
+    assert said.endswith("; with --yes the rest is removed\n")
+    assert clean("--yes", "c") == 1
+    told = capsys.readouterr().err.splitlines()
+    assert sorted(told[:-1]) == [
+        f"not removed: {name}: iosweep did not make it; it is left alone"
+        for name in ("notes.txt", "sets/README", "thesis")
+    ]
+    found, _, names_of = told[-1].partition(": ")
+    assert f"{found}: " in named
+    assert sorted(names_of.partition(";")[0].split(", ")) == ["notes.txt", "sets/README", "thesis"]
+    assert told[-1].endswith("; remove them by hand, then run it again")
+    assert names(directory) == ["iosweep.json", "notes.txt", "sets", "thesis"]
+    assert names(directory / "sets") == ["README"]
+    (directory / "notes.txt").unlink()
+    (directory / "sets" / "README").unlink()
+    shutil.rmtree(directory / "thesis")
+    assert clean("--yes", "c") == 0
+    assert not directory.exists()
+
+
+@as_root
+def test_what_belongs_to_another_user_is_left_alone(left: Left, capsys: Capture) -> None:
+    inside = Path(left.directory) / "sets" / "fio-read-1m-1"
+    (inside / "theirs").mkdir()
+    (inside / "theirs" / "ours").write_text("x")
+    os.chown(inside / "theirs", 12345, 12345)
+    for number in range(6):
+        (inside / f"x{number}").write_text("x")
+        os.chown(inside / f"x{number}", 12345, 12345)
+    assert clean("c") == 0
+    assert "7 entries that iosweep did not make were found" in capsys.readouterr().out
+    assert clean("--yes", "c") == 1
+    told = capsys.readouterr().err
+    assert "belongs to user id 12345; it is left alone" in told
+    assert "7 entries that iosweep did not make were found" in told
+    assert told.count("sets/fio-read-1m-1/x") + told.count("sets/fio-read-1m-1/theirs") == 10  # five, twice
+    assert names(inside) == ["theirs", *(f"x{n}" for n in range(6))]
+    assert names(inside / "theirs") == ["ours"]
+    assert marker(left.directory)
+
+
+def test_other_names_of_a_file_stay(left: Left, tmp_path: Path, capsys: Capture) -> None:
+    other = tmp_path / "saved"
+    os.link(Path(left.directory) / "kept" / "p-r1" / "0.0", other)
+    assert clean("--yes", "c") == 0
+    assert "1 file had another name as well (hard links), which stays" in capsys.readouterr().out
+    assert other.stat().st_size == 1 << 20
 
 
 @pytest.mark.parametrize("how", ["another", "none", "link"])
@@ -283,8 +424,8 @@ def test_what_is_on_the_target_drives_no_terminal(left: Left, capsys: Capture) -
     assert clean("c") == 0
     assert r"  \x1b[2J\n\udcff " in capsys.readouterr().out
     left.know(uuid="u", directory=left.directory + "\x1b[2J")
-    assert clean("c") == 0
-    assert r"iosweep-c\x1b[2J is not there" in capsys.readouterr().out
+    assert clean("c") == 1
+    assert r"iosweep-c\x1b[2J is not the directory of" in capsys.readouterr().err
 
 
 def test_ctrl_c_and_again(left: Left, tmp_path: Path) -> None:

@@ -111,6 +111,19 @@ def test_what_is_refused(tmp_path: Path, arguments: dict[str, str], wrong: str) 
     assert [str(p) for p in caught.value.problems] == [wrong.format(file=tmp_path / "x.yaml")]
 
 
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"uuid": "u"}'])
+def test_a_damaged_target_file_is_not_none(tmp_path: Path, content: bytes) -> None:
+    """Whose directory is on the target is not known: nothing is begun."""
+    assert load(tmp_path).left
+    file = tmp_path / "results" / "quick" / "target.json"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"target.json is damaged .* names the results that the directory belongs to"):
+        load(tmp_path)
+    file.unlink()
+    assert load(tmp_path).left
+
+
 def test_a_job_goes_by_the_plan_that_it_was_sent_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the configuration says by now; and so does the Snakemake that its own one starts."""
     for name in ("IOSWEEP_PLAN", "IOSWEEP_TOOLS"):

@@ -53,3 +53,12 @@ def results_not_writable(case: Case) -> Happening:
 def results_removed_in_the_middle(case: Case) -> Happening:
     case.at_call(f"rm -r {case.results}")
     yield None
+
+
+@fault(sweep=ONE)
+def target_file_damaged(case: Case) -> Happening:
+    """Whose directory is on the target is not known any more, and that does not mean that there is none."""
+    case.planned = case.command()
+    (case.results / "target.json").touch()
+    yield None
+    (case.results / "target.json").unlink()

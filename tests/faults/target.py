@@ -275,6 +275,14 @@ def file_system_mounted_inside(case: Case) -> Happening:
     mounts.unmount(inside)
 
 
+@fault(sweep=READS)
+def foreign_files_inside(case: Case) -> Happening:
+    """Somebody keeps files of his own in the campaign's directory, and in that of its data sets."""
+    case.stays = True
+    case.at_call(f"echo x > {case.ours}/notes; echo x > {case.ours}/sets/README", call=READING)
+    yield None
+
+
 # its files, between two points
 
 

@@ -16,9 +16,8 @@ from typing import Any
 
 from rich.console import Console
 
-from iosweep import exclusive, foreign, target, undisturbed
+from iosweep import exclusive, foreign, marker_place, target, target_file, undisturbed
 from iosweep.agent import Agent, TargetError, TargetHangs
-from iosweep.documents import Damaged
 from iosweep.handle import Place
 from iosweep.plain import prose
 from iosweep.store import Store
@@ -85,7 +84,7 @@ def remove(results: Path, end: float | None, workers: int, console: Console) -> 
     with _exit_code() as code, _found(results) as place, _undisturbed(place, results):
         _remove(place, end, workers, console)
     store = Store(results)
-    if code[0] == 0 and (known := store.required("", "target")):
+    if code[0] == 0 and (known := target_file.read(store)):
         store.put("", "target", known | {"tidied": True})  # the campaign may go elsewhere now
     return code[0]
 
@@ -132,22 +131,28 @@ def _exit_code() -> Iterator[list[int]]:
 @contextmanager
 def _found(results: Path) -> Iterator[_Place]:
     """The campaign's directory. Raises _Done, also for what goes wrong in the block."""
+    store = Store(results)
     try:
-        known = Store(results).required("", "target")
-    except Damaged as error:
-        raise _Done(WRONG, f"{error}: it does not say what is whose; nothing was removed") from None
+        known = target_file.read(store)
+    except Refused as error:
+        raise _Done(WRONG, f"{error}. Nothing was removed") from None
     if known is None:
+        if store.results():
+            raise _Done(
+                WRONG,
+                f"{results}/target.json is not there, although results are: where they were measured is not known;"
+                f" look for {marker_place.name_of(results.name)} on the target, whose marker {target.MARKER} says whose"
+                " it is",
+            )
         raise _Done(0, f"{results} knows of nothing on a target: nothing was measured")
-    directory, uuid = known.get("directory"), known.get("uuid")
-    if not isinstance(directory, str) or not isinstance(uuid, str):
-        raise _Done(WRONG, f"{results}/target.json is damaged: it does not say what is whose; nothing was removed")
+    directory, uuid = known["directory"], known["uuid"]
     try:
-        with Agent(known.get("deadline", 30.0)) as agent:
+        with Agent(known["deadline"]) as agent:
             facts = agent.call("identify", str(Path(directory).parent))
             marker = agent.call("owner_of", directory)
             if marker is None:
-                was = known.get("file_system")
-                if was not in (None, exclusive.identity(facts)):
+                was = known["file_system"]
+                if was != exclusive.identity(facts):
                     raise Refused(
                         f"{directory} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})"
                     )
@@ -157,8 +162,8 @@ def _found(results: Path) -> Iterator[_Place]:
             whose = target.whose(marker)
             if marker.get("uuid") != uuid:
                 raise Refused(f"{directory} belongs to another campaign ({whose}); it is left alone")
-            identity, lock, folders = exclusive.identity(facts), known.get("lock"), _folders(results, marker, uuid)
-            yield _Place(agent, directory, uuid, whose, identity, lock, str(marker.get("campaign")), folders)
+            identity, lock, folders = exclusive.identity(facts), known["lock"], _folders(results, marker, uuid)
+            yield _Place(agent, directory, uuid, whose, identity, lock, known["campaign"], folders)
     except TargetHangs as error:
         raise _Done(HANGS, str(error)) from None
     except (Refused, TargetError) as error:
@@ -193,9 +198,9 @@ def _folders(results: Path, marker: Mapping[str, Any], uuid: str) -> list[Path]:
     named = Path(str(marker.get("results")))
     try:
         if named.is_absolute() and not named.samefile(results):
-            known = Store(named).required("", "target") or {}
+            known = target_file.read(Store(named)) or {}
             return [results, named] if known.get("uuid") == uuid else [results]
-    except Damaged:  # it may be the one
+    except Refused:  # it may be the one
         return [results, named]
     except OSError:  # on another machine, or gone
         pass

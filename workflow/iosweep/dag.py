@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from iosweep import config, forecast, manifest, plan, progress, sources, submission
+from iosweep import config, forecast, manifest, plan, progress, sources, submission, target_file
 from iosweep.launch import Launcher, candidates, launchers
 from iosweep.models import unknown
 from iosweep.programs import builds
@@ -20,6 +20,7 @@ from iosweep.spack import asked, built
 from iosweep.spack.environment import Place
 from iosweep.store import Store
 from iosweep.submission import JOB_RESERVE_S
+from iosweep.target import Refused
 from iosweep.units import human_count, human_duration
 from iosweep.yamlfile import ConfigError, Problem
 
@@ -119,6 +120,11 @@ def load(
         except built.Unusable as error:
             raise ConfigError([Problem(str(file), 1, "tools", str(error))]) from None
     found = _of(made, results, known[launcher], only, site, place, there)
+    if found.left:
+        try:
+            target_file.read(Store(found.results))
+        except Refused as error:
+            raise ConfigError([Problem(str(file), 1, "", str(error))]) from None
     if look and found.left:  # without that, the target is not needed
         from iosweep import target_look
 

@@ -12,9 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iosweep import exclusive, layout, node, quota, room, target
+from iosweep import exclusive, layout, node, quota, room, target, target_file
 from iosweep.agent import Agent, TargetError
-from iosweep.documents import Damaged
 from iosweep.forecast import Forecast
 from iosweep.handle import Place
 from iosweep.plan import Plan
@@ -116,13 +115,7 @@ class Directory:
 
     def _known(self) -> dict[str, Any]:
         """What the results know of it; nothing before it was claimed."""
-        try:
-            known = self._store.required("", "target") or {}
-        except Damaged as error:
-            raise Refused(f"{error}: it does not say what is whose") from None
-        if known and not {"uuid", "directory", "layout", "tidied"} <= known.keys():
-            raise Refused(f"{self._store.path}/target.json is damaged: it does not say what is whose")
-        return known
+        return target_file.read(self._store) or {}
 
     @property
     def seen_as(self) -> list[str]:
@@ -137,7 +130,7 @@ class Directory:
     def seen(self, names: Sequence[str]) -> None:
         """Note under which names nodes see the file system that it is on: all have found its marker."""
         mine = self._known()
-        known = mine["seen_as"] if names[0] in mine.get("seen_as", ()) else []
+        known = mine["seen_as"] if names[0] in mine["seen_as"] else []
         self._store.put("", "target", mine | {"seen_as": list(dict.fromkeys([*known, *names]))})
 
     @property

@@ -40,6 +40,10 @@ def amount(value: Any) -> str | None:
     return None if number(value) is None and value >= 0 else "is not a number of 0 or more"
 
 
+def above_0(value: Any) -> str | None:
+    return None if number(value) is None and value > 0 else "is not a number above 0"
+
+
 def scalar(value: Any) -> str | None:
     return "is not a single value" if isinstance(value, dict | list) else None
 
@@ -232,7 +236,19 @@ FOLDERS: Mapping[str, Check] = {
 }
 ROOT: Mapping[str, Check] = {
     "spent": keys({"spent_s": amount}, {"bytes_written": count}),
-    "target": keys({"directory": text, "uuid": text}, {"deadline": amount, "lock": maybe(text), "tidied": flag}),
+    "target": keys(
+        {
+            "campaign": text,
+            "directory": text,
+            "uuid": text,
+            "layout": maybe(_texts),
+            "deadline": above_0,
+            "lock": maybe(text),
+            "file_system": text,
+            "seen_as": _texts,
+            "tidied": flag,
+        }
+    ),
 }
 
 _NUMBER = maybe(amount)
