@@ -19,8 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from iosweep import builds, columns
-from iosweep.documents import dump
+from iosweep import builds, columns, merged
+from iosweep.documents import dump, read
 
 K, M, G = 2**10, 2**20, 2**30
 DATA_PHASES = ["seq_write", "seq_read", "rand_write", "rand_read"]
@@ -321,9 +321,24 @@ def make(
             for key, count in Counter(row["build"] for row in flat if row["build"]).items()
         },
         "configuration": [{"file": "config/sweep.yaml", "text": _CONFIGURATION.format(json.dumps(campaign))}],
+        "tables": {name: described_file(directory / name) for name in merged.TABLES},
+        "repair": "",
     }
     (directory / "campaign.json").write_bytes(dump(about, indent=True))
     return directory
+
+
+def describe_again(results: Path) -> None:
+    """Make campaign.json say what its tables are, after a test has changed them."""
+    about = read(results / "campaign.json")
+    about["tables"] = {name: described_file(results / name) for name in merged.TABLES}
+    (results / "campaign.json").write_bytes(dump(about, indent=True))
+
+
+def described_file(file: Path) -> dict[str, Any]:
+    """What campaign.json says of a table."""
+    data = file.read_bytes()
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def _jobs(rows: Sequence[Row]) -> list[Row]:

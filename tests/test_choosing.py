@@ -38,6 +38,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
         hashes[point, number] = commit(made, point, number)
     rows = [row | {"raw_sha256": hashes[row["point"], row["repetition"]]} for row in rows]
     results_factory._write(results / "results.parquet", rows, columns.COLUMNS)
+    results_factory.describe_again(results)
     return made
 
 
@@ -107,6 +108,7 @@ def test_what_is_missing_is_opened_by_another_option(store: Store, capsys: Captu
     table = parquet.read_table(store.path / "results.parquet")
     rows = [row | ({"verdict": "missing"} if row["point"] == point else {}) for row in table.to_pylist()]
     parquet.write_table(pa.Table.from_pylist(rows, table.schema), store.path / "results.parquet")
+    results_factory.describe_again(store.path)
     assert cli.main(["rerun", "--where", "threads_per_node=1"]) == 1
     said = capsys.readouterr().err
     assert "1 point that was chosen is missing: `iosweep rerun --campaign quick --missing` opens" in said

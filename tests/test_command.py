@@ -130,7 +130,7 @@ def test_a_file_that_is_too_large_is_not_taken(commands: Commands, monkeypatch: 
 
 def file_in_the_way(scratch: Path) -> str:
     scratch.write_text("x")
-    return "Not a directory"
+    return "a file, not a directory"
 
 
 def no_parent(scratch: Path) -> str:

@@ -348,14 +348,14 @@ def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatc
 def test_what_describes_the_tables_is_there_after_them(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed between two tables, a merge leaves no campaign.json that describes others than are there."""
     names: list[str] = []
-    real = Path.replace
+    real = os.replace
 
-    def noted(self: Path, to: Path) -> Path:
-        names.append(Path(to).name)
-        return real(self, to)
+    def noted(temporary: str, name: str, **handles: int) -> None:
+        names.append(name)
+        real(temporary, name, **handles)
 
     campaign.measured()
-    monkeypatch.setattr(Path, "replace", noted)
+    monkeypatch.setattr(os, "replace", noted)
     campaign.table()
     assert names[-1] == "campaign.json"
     assert sorted(names) == ["campaign.json", "checks.parquet", "nodes.parquet", "results.csv", "results.parquet"]

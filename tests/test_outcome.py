@@ -11,7 +11,7 @@ import pytest
 
 import records
 import results_factory
-from iosweep import cli, documents, merge, outcome, plan, watching
+from iosweep import cli, documents, merge, merged, outcome, plan, watching
 from iosweep.report import headline
 from iosweep.store import Store
 from small import TEXT, make
@@ -180,7 +180,7 @@ def test_a_repetition_that_is_missing_beside_others_fails(place: Path, monkeypat
         {"point": "p", "phase": "x", "repetition": number, "verdict": verdict, "reasons": "", "left": False}
         for number, verdict in ((1, "valid"), (2, "missing"))
     ]
-    monkeypatch.setattr(outcome, "_rows", lambda *_: rows)
+    monkeypatch.setattr(merged, "rows", lambda *_: rows)
     found = outcome.of(results)
     assert found.verdicts == {"valid": 1, "suspect": 0, "invalid": 0, "missing": 1}
     assert found.fails()

@@ -1,5 +1,7 @@
 """Which figures there are, what is drawn together, and what is written as SVG and PNG."""
 
+import hashlib
+import json
 import re
 import struct
 from collections.abc import Iterator, Mapping
@@ -283,8 +285,13 @@ def png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 class TestExport:
     def test_every_figure_as_svg_and_png(self, tmp_path: Path) -> None:
         results = factory.make(tmp_path, sweeps=factory.DEMO[1:], spoil=factory.spoil_some)
-        (results / "figures").mkdir()
-        (results / "figures" / "of-a-sweep-that-is-gone.svg").write_text("")
+        folder = results / "figures"
+        folder.mkdir()
+        gone, changed, foreign = (folder / f"{name}.svg" for name in ("gone", "changed", "foreign"))
+        for path in (gone, changed, foreign):
+            path.write_text(path.name)
+        made = {path.name: hashlib.sha256(b"gone.svg").hexdigest() for path in (gone, changed)}
+        (folder / "made.json").write_text(json.dumps(made | {"../campaign.json": "0"}))
         written = figures.export(results)
         names = [
             "iops-by-queue-depth.queue-depth",
@@ -292,7 +299,8 @@ class TestExport:
             "metadata-by-threads.metadata",
         ]
         assert [path.name for path in written] == [f"{name}.{suffix}" for name in names for suffix in ("svg", "png")]
-        assert sorted((results / "figures").iterdir()) == sorted(written)
+        assert set(folder.iterdir()) == {*written, changed, foreign, folder / "made.json"}
+        assert (results / "campaign.json").exists()
         assert all(path.read_bytes().startswith(b"\x89PNG") for path in written if path.suffix == ".png")
         svg = written[0].read_text()
         assert "IOPS against queue depth" in svg

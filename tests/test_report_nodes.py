@@ -137,6 +137,7 @@ class TestNodes:
         assert report_nodes.of(Campaign((), (), (), {})) is None
         results = factory.make(tmp_path, spoil=missing)
         parquet.write_table(parquet.read_table(results / "nodes.parquet").slice(1), results / "nodes.parquet")
+        factory.describe_again(results)
         assert 'href="#nodes"' not in page.render(results)
 
 

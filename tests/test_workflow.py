@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from campaign import ROOT, Campaign, over, wait_for
+from iosweep import dag
 
 
 def links(place, *names):
@@ -85,6 +86,49 @@ def test_a_damaged_store_is_measured_again(again):
         assert after[second.name, name] == before[second.name, name]
     tried = {(p, n) for p, n in again.repetitions() if n[5] > "1"}
     assert {n for p, n in tried if p == second.name} == {"r001-2.json"}
+
+
+#: What a rule has made, and must not be empty.
+MADE = ("results.parquet", "results.csv", "checks.parquet", "nodes.parquet", "campaign.json", "report.html")
+
+
+def contents(again):
+    """The files of the campaign, with what is in them."""
+    return {f: f.read_bytes() for f in again.results.rglob("*") if f.is_file()}
+
+
+@pytest.mark.parametrize("records", ["kept", "lost"])
+def test_what_a_power_cut_has_emptied_is_made_again_once(again, records):
+    """Also where Snakemake's own records of what it ran with are empty then."""
+    figures = sorted((again.results / "figures").glob("*.svg"))
+    emptied = [*(again.results / name for name in MADE), figures[0], again.results / "figures" / "made.json"]
+    for file in emptied:
+        os.truncate(file, 0)
+    if records == "lost":
+        for file in (again.place / ".snakemake" / "metadata").iterdir():
+            os.truncate(file, 0)
+    stored = again.stored()
+    before = contents(again)
+    assert "repair" in again.dry()
+    assert contents(again) == before
+    output = again.snakemake()
+    assert "campaign.json is damaged (not JSON" in output
+    for file in emptied:
+        assert file.stat().st_size > 0, file
+    assert again.stored() == stored
+    assert "Nothing to be done" in again.dry()
+
+
+@pytest.mark.parametrize("name", [*MADE, "figures/*.png"])
+def test_one_changed_bit_of_what_a_rule_has_made_is_noticed(again, name):
+    [file, *_] = sorted(again.results.glob(name))
+    data = bytearray(file.read_bytes())
+    data[len(data) - 3] ^= 1
+    file.write_bytes(data)
+    found = dag.load(again.file, again.results.parent, "mpiexec")
+    assert [line for line in found.damage if str(file) in line], found.damage
+    assert found.repair
+    assert found.repair == dag.load(again.file, again.results.parent, "mpiexec").repair
 
 
 def test_growth_runs_only_new_points_and_shrinking_none(again):

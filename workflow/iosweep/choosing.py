@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from iosweep import merged
 from iosweep.columns import COLUMNS
 from iosweep.report.summary import PARAMETERS
 from iosweep.store import Store
@@ -46,11 +47,9 @@ class Chosen:
 def choose(results: Path, verdicts: Sequence[str], conditions: Sequence[str]) -> Chosen:
     """Stored repetitions with a row of one of these verdicts (none: any) that meets all conditions.
 
-    A condition is `NAME=VALUE` or `NAME=VALUE,VALUE`. Raises Unknown, OSError.
+    A condition is `NAME=VALUE` or `NAME=VALUE,VALUE`. Raises Unknown, FileNotFoundError, documents.Damaged.
     """
-    import pyarrow.parquet as parquet
-
-    rows = parquet.ParquetFile(results / "results.parquet").read().to_pylist()
+    rows = merged.rows(results, "results.parquet")
     meant = matching(rows, verdicts, conditions)
     wanted = {(row["point"], row["repetition"]) for row in meant}
     archives = {(row["point"], row["repetition"]): row["raw_sha256"] for row in rows}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import errno
 import io
 import os
@@ -32,25 +31,42 @@ class _Unmade(Exception):
 
 def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 done, 1 wrong configuration or problems found, 2 usage; those of `measure` are in runner.py."""
-    from iosweep.yamlfile import ConfigError
-
     arguments = _parser().parse_args(argv)
     arguments.whole_process = argv is None
     try:
-        return int(arguments.run(arguments) or 0)
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        print(
-            f"{len(error.problems)} problem{'s' if len(error.problems) > 1 else ''}; nothing was run",
-            file=sys.stderr,
-        )
-        return 1
-    except _Unmade as error:
-        print(f"iosweep: {error}", file=sys.stderr)
-        return 1
+        return _run(arguments)
     except BrokenPipeError:  # a pager was left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from iosweep.documents import Damaged
+    from iosweep.yamlfile import ConfigError
+
+    with _log(arguments):
+        try:
+            return int(arguments.run(arguments) or 0)
+        except ConfigError as error:
+            print(error, file=sys.stderr)
+            print(
+                f"{len(error.problems)} problem{'s' if len(error.problems) > 1 else ''}; nothing was run",
+                file=sys.stderr,
+            )
+        except _Unmade as error:
+            print(f"iosweep: {error}", file=sys.stderr)
+        except Damaged as error:
+            cure = f"`iosweep report {arguments.campaign}` makes the tables and the report again"
+            print(f"iosweep: {error}" + (f"; {cure}" if arguments.run is _show else ""), file=sys.stderr)
+    return 1
+
+
+def _log(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
+    """The log of a rule's command, but that of `measure`, which is written by its display."""
+    from iosweep.logged import logged
+
+    log = None if hasattr(arguments, "allocation") else getattr(arguments, "log", None)
+    return logged(log, log.parent.parent) if log else contextlib.nullcontext()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -87,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     names = ("direct", "mpiexec", "srun", "srun-pmix")
     sub.add_argument("--launcher", choices=names, help="default: that of the profile, or mpiexec")
     form.add_argument("--write", type=Path, metavar="FILE", help=argparse.SUPPRESS)
+    sub.add_argument("--log", type=Path, help=argparse.SUPPRESS)
     given(sub)
 
     named = "its name, or the path of its results"
@@ -186,14 +203,23 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("results", type=Path)
     sub.add_argument("--works-for", type=int, required=True, metavar="PID", help="snakemake, our parent")
     sub.add_argument("--every", type=float, required=True, metavar="SECONDS")
-    command(_merge, "store to tables", hidden=True).add_argument("plan", type=Path)
-    command(_page, "tables to report", hidden=True).add_argument("results", type=Path)
-    command(_figures, "tables to SVG and PNG", hidden=True).add_argument("results", type=Path)
+    sub = command(_repair, "note that damaged tables are made again", hidden=True)
+    sub.add_argument("file", type=Path)
+    sub.add_argument("damage", nargs="*")
+    sub.add_argument("--log", type=Path)
+    sub = command(_merge, "store to tables", hidden=True)
+    sub.add_argument("plan", type=Path)
+    sub.add_argument("--repair", type=Path, nargs="?")
+    sub.add_argument("--log", type=Path)
+    for makes, doc in ((_page, "tables to report"), (_figures, "tables to SVG and PNG")):
+        sub = command(makes, doc, hidden=True)
+        sub.add_argument("results", type=Path)
+        sub.add_argument("--log", type=Path)
     return parser
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from iosweep import config, forecast, pinning, plan, profile, show_plan, submission, target_look
+    from iosweep import cells, config, forecast, pinning, plan, profile, show_plan, submission, target_look
     from iosweep.tools import tools
     from iosweep.yamlfile import ConfigError, Problem
 
@@ -223,9 +249,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         document = {"plan": orjson.loads(made.content()), "forecast": asdict(forecast.of(made))}
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     elif arguments.csv:
-        writer = csv.DictWriter(sys.stdout, show_plan.CSV)
-        writer.writeheader()
-        writer.writerows(show_plan.csv_rows(made))
+        cells.write(sys.stdout, show_plan.CSV, show_plan.csv_rows(made))
     elif arguments.commands:
         lacks = {point.id: f": {lack}" for point in made.points if (lack := where.lacks(point))}
         each = {
@@ -348,7 +372,6 @@ def _report(arguments: argparse.Namespace) -> int:
         from iosweep.report import figures
 
         figures.export(results)
-        (results / "figures.done").touch()  # or snakemake would make them again
     return 0
 
 
@@ -361,7 +384,9 @@ def _making(what: str, results: Path) -> Iterator[None]:
         with working(f"making the {what} of {results} ..."):
             yield
     except OSError as error:
-        why, then = os.strerror(error.errno) if error.errno else str(error), ": mend that, then"
+        why, then = error.strerror or str(error), ": mend that, then"
+        if error.errno and error.filename and why != os.strerror(error.errno):
+            why = f"{error.filename} is {why}"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             then = ": make room, then"
         elif isinstance(error, FileNotFoundError) and what != "tables":  # pyarrow gives the file alone
@@ -581,6 +606,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     from iosweep import plan, runner
     from iosweep.display import Display, Lasting
     from iosweep.launch import launchers
+    from iosweep.logged import opened
     from iosweep.stopping import Stopped
     from iosweep.store import Store
     from iosweep.units import printable
@@ -590,9 +616,8 @@ def _measure(arguments: argparse.Namespace) -> int:
     results = arguments.plan.parent.parent
     works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
     try:
-        arguments.log.parent.mkdir(parents=True, exist_ok=True)
         with (
-            arguments.log.open("a", encoding="utf-8") as log,
+            opened(arguments.log, results) as log,
             Display(Console(stderr=True), Console(file=log, width=200)) as display,
         ):
             runner.measure(
@@ -626,7 +651,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     else:
         return 0
     print(printable(f"iosweep: {said}"), file=sys.stderr)
-    with contextlib.suppress(OSError), arguments.log.open("a", encoding="utf-8") as log:
+    with contextlib.suppress(OSError), opened(arguments.log, results) as log:
         print(printable(said), file=log)
     return code
 
@@ -672,7 +697,18 @@ def _merge(arguments: argparse.Namespace) -> int:
 
     results = arguments.plan.parent.parent
     with _making("tables", results):
-        merge.merge(plan.read(arguments.plan), results)
+        repair = arguments.repair.name if arguments.repair else ""
+        merge.merge(plan.read(arguments.plan), results, repair)
+    return 0
+
+
+def _repair(arguments: argparse.Namespace) -> int:
+    from iosweep import safe_paths
+    from iosweep.units import printable
+
+    text = "".join(f"{printable(line)}; it is made again\n" for line in arguments.damage)
+    print(text, end="", file=sys.stderr)
+    safe_paths.write(arguments.file.parent.parent, f"repairs/{arguments.file.name}", text.encode())
     return 0
 
 

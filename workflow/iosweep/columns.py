@@ -329,7 +329,9 @@ def markdown() -> str:
         "# Columns\n",
         "Made by `iosweep generate` from `workflow/iosweep/columns.py`. "
         "An absent value is null in the parquet file and an empty field in the CSV, never 0. "
-        "Import the CSV as data: its cells are as they were measured, not made harmless for a spreadsheet.\n",
+        "In the CSV, text that begins with `=`, `+`, `-`, `@`, a tab or a line break (or the full-width forms of these "
+        "signs) and is not a number has an apostrophe in front, because a spreadsheet would take it for a formula; "
+        "the parquet file has it as it was measured. `iosweep plan --csv` and `show --csv` do the same.\n",
     ]
     for title, columns in (
         ("results.parquet, results.csv: one row per point, repetition and phase", COLUMNS),

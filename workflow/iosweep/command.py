@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from iosweep import load, process, slurm
+from iosweep import load, process, safe_paths, slurm
 from iosweep.agent import Agent
 from iosweep.cpus import CpuSet
 from iosweep.crew import Crew, Lost
@@ -118,8 +117,8 @@ class Commands:
             file = self.scratch / name
             if self.crew and not done.exit_code:
                 _wait_for(file.is_file)
-            if file.is_file() and not file.is_symlink() and file.stat().st_size <= MOST_BYTES:
-                streams[stream] = file.read_bytes()
+            with contextlib.suppress(OSError):  # not there, not a file, or larger than what is read
+                streams[stream] = safe_paths.read(self.scratch.parent, f"{self.scratch.name}/{name}", MOST_BYTES)
         return done, streams
 
     def _wanted(self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None) -> Wanted | None:
@@ -243,7 +242,7 @@ class Commands:
         command, files = tool.client_server.client_argv(step, servers, binding.ranks if binding else ())
         self._prepare()
         for name, text in files.items():
-            (self.scratch / name).write_text(text, encoding="utf-8")
+            safe_paths.write(self.scratch.parent, f"{self.scratch.name}/{name}", text.encode())
         clocks = crew.clocks()
         told = [
             {"host": h, "address": addresses[h], "port": ports[h], "clock_offset_s": clocks[h].offset_s}
@@ -263,20 +262,16 @@ class Commands:
     def _prepare(self) -> None:
         try:
             self.clear()
-            self.scratch.mkdir()
+            with safe_paths.folder(self.scratch.parent) as results, results.folder(self.scratch.name, make=True):
+                pass
         except OSError as error:
             raise Scratch(error.errno, f"{self.scratch}: {error.strerror}") from None
 
     def clear(self) -> None:
         """Remove the scratch directory."""
-        if self.scratch.is_symlink():
-            self.scratch.unlink()
-        elif self.scratch.exists():
-            for place, directories, _ in os.walk(self.scratch):
-                for made in (Path(place, name) for name in directories):
-                    if not made.is_symlink():
-                        made.chmod(0o700)  # a tool may have closed it to itself
-            shutil.rmtree(self.scratch)
+        with safe_paths.folder(self.scratch.parent) as results:
+            if results.size(self.scratch.name) is None:  # a file is not ours
+                results.remove_tree(self.scratch.name)
 
 
 def together(done: Mapping[str, Completed]) -> Completed:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from iosweep import config, forecast, manifest, plan, progress, sources, submission, target_file
+from iosweep import config, forecast, manifest, merged, plan, progress, sources, submission, target_file
 from iosweep.launch import Launcher, candidates, launchers
 from iosweep.models import unknown
 from iosweep.programs import builds
@@ -48,6 +48,8 @@ class Dag:
     site: submission.Site | None  # without a batch system: None
     tools: Place | None  # where Spack builds them; None: they are on PATH
     tools_file: Path | None  # the copy of its tools.json that jobs measure by: they await it, and see the results
+    repair: Path | None  # made when damaged tables were made again (merged.repair); None: never
+    damage: list[str]  # what of the tables, the report and the figures is damaged
     merge_code: str
     report_code: str
 
@@ -182,6 +184,7 @@ def _of(
     found = progress.left(made, stored, missing, _here(made, launcher, bool(site), place, there), only)
     if site and site.limit_min and (wrong := _too_long(made, found, site.limit_min)):
         raise ConfigError([Problem("profile", 1, "default-resources: runtime", wrong)])
+    repair, damage = merged.repair(folder)
     left = {name: forecast.of(made, {name: points}) for name, points in progress.counts(found).items()}
     return Dag(
         plan=made,
@@ -197,6 +200,8 @@ def _of(
         site=site,
         tools=place,
         tools_file=folder / "tools" / f"{place.digest}.json" if place else None,
+        repair=folder / "repairs" / repair if repair else None,
+        damage=damage,
         merge_code=sources.digest(_MERGE_CODE),
         report_code=sources.digest(_REPORT_CODE, _REPORT_FILES),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -13,7 +12,7 @@ import orjson
 from rich.markup import escape
 from rich.table import Table
 
-from iosweep import outcome
+from iosweep import cells, outcome
 from iosweep.documents import Damaged
 from iosweep.plain import Printer, prose
 from iosweep.report import words
@@ -80,9 +79,7 @@ def show(results: Path, form: str) -> None:
     if form == "json":
         print(orjson.dumps(_document(campaign, found, results), option=orjson.OPT_INDENT_2).decode())
     elif form == "csv":
-        writer = csv.DictWriter(sys.stdout, _csv_columns())
-        writer.writeheader()
-        writer.writerows(map(_csv_row, found))
+        cells.write(sys.stdout, _csv_columns(), map(_csv_row, found))
     else:
         _table(found)
 

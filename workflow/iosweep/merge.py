@@ -6,16 +6,18 @@ Everything is parsed and judged again from the raw output, so a mended parser or
 from __future__ import annotations
 
 import gc
+import hashlib
+import io
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +25,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 import iosweep
-from iosweep import builds, documents, leftovers, verdict
+from iosweep import builds, cells, documents, leftovers, merged, safe_paths, verdict
 from iosweep import store as _store
 from iosweep.checks import CHECKS, Check, Finding, Seen
 from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, NOT_YET, REASONS, Column, arrow_schema
@@ -31,6 +33,7 @@ from iosweep.cpus import listed, parse
 from iosweep.filesystem import volume
 from iosweep.plan import Plan, Point
 from iosweep.progress import still_wanted
+from iosweep.safe_paths import Folder
 from iosweep.store import Result, Store
 from iosweep.tools import Parsed, tools
 
@@ -45,16 +48,16 @@ _OPTION_COLUMNS = {"transfer_size": "transfer_size_bytes", "file_size": "file_si
 _NAMES = {column.name for column in COLUMNS}
 
 
-def merge(plan: Plan, results: Path) -> None:
-    """Write the tables of a campaign, each whole."""
+def merge(plan: Plan, results: Path, repair: str | None = None) -> None:
+    """Write the tables of a campaign, each whole. `repair`: the name of this repair; None: that of the last one."""
     gc.disable()  # millions of small values and no circles among them: looking for those took a sixth of the time
     try:
-        _write(plan, results)
+        _write(plan, results, merged.last_repair(results) if repair is None else repair)
     finally:
         gc.enable()
 
 
-def _write(plan: Plan, results: Path) -> None:
+def _write(plan: Plan, results: Path, repair: str) -> None:
     store = Store(results)
     leftovers.remove(results)
     nodes = store.documents("nodes")
@@ -62,10 +65,11 @@ def _write(plan: Plan, results: Path) -> None:
     where = _Where()
     built: Counter[str | None] = Counter()  # key of a build document -> rows
     with (  # the first to be begun is the last to be there: campaign.json describes the tables, and is never newer
-        _replaced(results / "campaign.json") as about,
-        _Table(results / "results.parquet", COLUMNS, results / "results.csv") as rows,
-        _Checks(results / "checks.parquet", CHECK_COLUMNS) as checks,
-        _Table(results / "nodes.parquet", NODE_COLUMNS) as table,
+        safe_paths.folder(results, make=True) as place,
+        place.replaced(merged.ABOUT) as about,
+        _Table(place, "results.parquet", COLUMNS, "results.csv") as rows,
+        _Checks(place, "checks.parquet", CHECK_COLUMNS) as checks,
+        _Table(place, "nodes.parquet", NODE_COLUMNS) as table,
     ):
         for row, findings in _rows(plan, store, memory, where):
             rows.add([tuple(map(row.get, rows.names))])
@@ -75,25 +79,12 @@ def _write(plan: Plan, results: Path) -> None:
         for name, facts in nodes.items():
             known = {**facts, "used_cpus": where.used(name)}
             table.add([(name, *map(known.get, table.names[1:]))])
-        about(documents.dump(_about(plan, where, results) | {"builds": _builds(store, built)}, indent=True))
-
-
-@contextmanager
-def _replaced(file: Path) -> Iterator[Callable[[bytes], None]]:
-    """A file that is written under a temporary name and takes its own at the end, if nothing was raised."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-
-    def written(data: bytes) -> None:
-        with temporary.open("wb") as to:
-            to.write(data)
-            to.flush()
-            os.fsync(to.fileno())
-
-    try:
-        yield written
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+        described = {
+            "builds": _builds(store, built),
+            "tables": rows.finish() | checks.finish() | table.finish(),
+            "repair": repair,
+        }
+        about.write(documents.dump(_about(plan, where, results) | described, indent=True))
 
 
 def _about(plan: Plan, where: _Where, results: Path) -> dict[str, Any]:
@@ -198,25 +189,42 @@ class _Where:
         ]
 
 
-class _Table:
-    """A parquet file (and the same as CSV) under temporary names until it is whole."""
+class _Hashed(io.RawIOBase):
+    """What is written to a file, with its hash."""
 
-    def __init__(self, parquet: Path, columns: tuple[Column, ...], csv: Path | None = None):
+    def __init__(self, file: BinaryIO):
+        self._file, self._hash, self._size = file, hashlib.sha256(), 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        with memoryview(data) as view:
+            self._file.write(view)
+            self._hash.update(view)
+            self._size += view.nbytes
+            return view.nbytes
+
+    def seen(self) -> dict[str, Any]:
+        """What campaign.json says of the file."""
+        return {"bytes": self._size, "sha256": self._hash.hexdigest()}
+
+
+class _Table:
+    """A parquet file (and the same as CSV) that has its name at the end of the block."""
+
+    def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...], csv: str | None = None):
         self._schema = arrow_schema(columns)
         self._rows: list[tuple[Any, ...]] = []
-        self._files = [parquet, *([csv] if csv else [])]
-        self._temporary = [f.with_name(f".{f.name}.{os.getpid()}.tmp") for f in self._files]
+        self._place, self._names = place, [parquet, *([csv] if csv else [])]
         self.names = [column.name for column in columns]
 
     def __enter__(self) -> Self:
-        self._writers: list[Any] = []
-        makers = (pa.parquet.ParquetWriter, pa.csv.CSVWriter)
-        try:
-            for maker, temporary in zip(makers, self._temporary, strict=False):
-                self._writers.append(maker(temporary, self._schema))
-        except OSError as error:
-            self.__exit__(type(error))
-            raise
+        with ExitStack() as files:
+            self._files = [_Hashed(files.enter_context(self._place.replaced(name))) for name in self._names]
+            makers = (pa.parquet.ParquetWriter, pa.csv.CSVWriter)
+            self._writers = [make(file, self._schema) for make, file in zip(makers, self._files, strict=False)]
+            self._stack = files.pop_all()
         return self
 
     def add(self, rows: list[tuple[Any, ...]]) -> None:
@@ -225,6 +233,13 @@ class _Table:
         if len(self._rows) >= BATCH:
             self._flush()
 
+    def finish(self) -> dict[str, dict[str, Any]]:
+        """Write what is left; returns file -> its size and hash."""
+        self._flush()
+        for writer in self._writers:
+            writer.close()
+        return {name: file.seen() for name, file in zip(self._names, self._files, strict=True)}
+
     def _flush(self) -> None:
         if not self._rows:
             return
@@ -232,31 +247,21 @@ class _Table:
         self._rows.clear()
 
     def _write(self, arrays: list[Any]) -> None:
-        table = pa.Table.from_arrays(arrays, schema=self._schema)
-        for writer in self._writers:
-            writer.write_table(table)
+        parquet, *csv = self._writers
+        parquet.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        for writer in csv:
+            harmless = [cells.harmless_array(array) for array in arrays]
+            writer.write_table(pa.Table.from_arrays(harmless, schema=self._schema))
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        try:
-            if kind is None:
-                self._flush()
-            for writer in self._writers:
-                writer.close()
-            for temporary, file in zip(self._temporary, self._files, strict=True) if kind is None else ():
-                temporary.replace(file)
-        except OSError:
-            if kind is None:  # else what went wrong first is raised
-                raise
-        finally:
-            for temporary in self._temporary:
-                temporary.unlink(missing_ok=True)
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
 
 class _Checks(_Table):
     """The table of checks. Five of its seven columns repeat, which Arrow does at a third of the price."""
 
-    def __init__(self, parquet: Path, columns: tuple[Column, ...]):
-        super().__init__(parquet, columns)
+    def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...]):
+        super().__init__(place, parquet, columns)
         self._keys: list[tuple[Any, ...]] = []
         self._findings: list[Finding] = []
 

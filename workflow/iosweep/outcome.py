@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from iosweep import documents, progress
+from iosweep import merged, progress
 from iosweep.plan import Plan, read
 from iosweep.reasons import bare, rank
 from iosweep.report.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
@@ -112,10 +112,9 @@ def _about(results: Path) -> dict[str, Any]:
     if not (results / "results.parquet").exists():
         return _NO_TABLES
     try:
-        about = documents.read(results / "campaign.json")
+        return merged.about(results)
     except FileNotFoundError:
         return _NO_TABLES
-    return about
 
 
 def _plan(results: Path, digest: str | None) -> Plan:
@@ -127,15 +126,9 @@ def _plan(results: Path, digest: str | None) -> Plan:
     return read(chosen[0])
 
 
-def _rows(results: Path, *columns: str) -> list[dict[str, Any]]:
-    import pyarrow.parquet as parquet
-
-    found: list[dict[str, Any]] = parquet.ParquetFile(results / "results.parquet").read(list(columns)).to_pylist()
-    return found
-
-
 def _with_tables(known: Outcome, results: Path, sweeps: Sequence[Mapping[str, Any]]) -> Outcome:
-    rows = _rows(results, "point", "phase", "repetition", "verdict", "reasons", "left")
+    columns = ("point", "phase", "repetition", "verdict", "reasons", "left")
+    rows = merged.rows(results, "results.parquet", columns)
     found = repetitions(rows, sweeps)
     counts = count_repetitions(found)
     given: dict[tuple[str, str], list[Repetitions]] = {}  # verdict and reason without its numbers

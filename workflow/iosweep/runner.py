@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -141,7 +140,8 @@ def measure(
             try:
                 _measure(plan, allocation, store, agent, launcher, watcher, only, job, crew, tools_built)
             finally:
-                shutil.rmtree(store.path / SCRATCH, ignore_errors=True)
+                with contextlib.suppress(OSError), safe_paths.folder(store.path) as place:
+                    place.remove_tree(SCRATCH)
         store.set_refusal(allocation.name, None)
         manifest.write(manifest_file, allocation, store)
 

@@ -13,7 +13,7 @@ rule plan:
     message:
         "plan: {params.config}"
     shell:
-        "{params.iosweep:q} plan --write {output:q} {IN_PLACE:q} -- {params.config:q} 2>&1 | tee {log:q}"
+        "{params.iosweep:q} plan --write {output:q} --log {log:q} {IN_PLACE:q} -- {params.config:q}"
 
 
 # Allocation -> a job, of another campaign on the file system, that its next job waits for.

@@ -1,10 +1,33 @@
 # Store -> tables -> report. Made again when the plan, the manifests or the code that makes them change.
 
 
+# Its output is new when tables, report or figures are damaged: an input that has to be made is noticed even where
+# Snakemake's own records were lost with them. It stays an input from then on, or the tables would be made once more.
+# What is damaged is not a parameter: it is another one as soon as it is repaired.
+DAMAGE = CAMPAIGN.damage
+
+
+rule repair:
+    output:
+        CAMPAIGN.results / "repairs" / "{repair}",
+    log:
+        CAMPAIGN.results / "logs" / "repair-{repair}.log",
+    wildcard_constraints:
+        repair="[0-9a-f]{12}",
+    localrule: True
+    params:
+        iosweep=lambda _: IOSWEEP,
+    message:
+        "repair: {DAMAGE}"
+    shell:
+        "{params.iosweep:q} repair --log {log:q} {output:q} {DAMAGE:q}"
+
+
 rule merge:
     input:
         plan=CAMPAIGN.plan_file,
         manifests=list(CAMPAIGN.manifests.values()),
+        repair=[CAMPAIGN.repair] if CAMPAIGN.repair else [],
     output:
         CAMPAIGN.results / "results.parquet",
         CAMPAIGN.results / "results.csv",
@@ -20,7 +43,7 @@ rule merge:
     message:
         "merge: raw output to tables"
     shell:
-        "{params.iosweep:q} merge {input.plan:q} 2>&1 | tee {log:q}"
+        "{params.iosweep:q} merge {input.plan:q} --repair {input.repair:q} --log {log:q}"
 
 
 rule report:
@@ -38,14 +61,14 @@ rule report:
     message:
         "report: {output}"
     shell:
-        "{params.iosweep:q} page {params.results:q} 2>&1 | tee {log:q}"
+        "{params.iosweep:q} page {params.results:q} --log {log:q}"
 
 
 rule figures:
     input:
         rules.merge.output,
     output:
-        touch(CAMPAIGN.results / "figures.done"),
+        CAMPAIGN.results / "figures.done",
     log:
         CAMPAIGN.results / "logs" / "figures.log",
     localrule: True
@@ -56,4 +79,4 @@ rule figures:
     message:
         "figures: SVG and PNG in {params.results}/figures"
     shell:
-        "{params.iosweep:q} figures {params.results:q} 2>&1 | tee {log:q}"
+        "{params.iosweep:q} figures {params.results:q} --log {log:q}"

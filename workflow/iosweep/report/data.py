@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from iosweep import documents
+from iosweep import merged
 from iosweep.tools import tools
 
 #: One row of a table: column name (iosweep.columns) -> value, None where there is none.
@@ -28,23 +28,17 @@ class Campaign:
 def load(results: Path) -> Campaign:
     """Read `results/<campaign>/`.
 
-    Raises FileNotFoundError, naming the file, when merge has not written there.
+    Raises FileNotFoundError, naming the file, when merge has not written there; documents.Damaged.
     """
-    rows = _table(results / "results.parquet")
-    about = documents.read(results / "campaign.json")
+    about = merged.about(results)
+    rows = tuple(merged.rows(results, "results.parquet"))
     _tell_apart(rows, about["builds"])
     return Campaign(
         rows=rows,
-        checks=_table(results / "checks.parquet"),
-        nodes=_table(results / "nodes.parquet"),
+        checks=tuple(merged.rows(results, "checks.parquet")),
+        nodes=tuple(merged.rows(results, "nodes.parquet")),
         about=about,
     )
-
-
-def _table(path: Path) -> tuple[dict[str, Any], ...]:
-    import pyarrow.parquet as parquet
-
-    return tuple(parquet.read_table(path, partitioning=None).to_pylist())
 
 
 def _tell_apart(rows: Iterable[dict[str, Any]], builds: Mapping[str, Any]) -> None:

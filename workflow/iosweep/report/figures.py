@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import re
 import struct
 import zlib
@@ -11,10 +13,15 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+import orjson
+
+from iosweep import merged, safe_paths
+from iosweep.documents import Damaged
 from iosweep.report import spec
-from iosweep.report.data import load
+from iosweep.report.data import Campaign, load
 from iosweep.report.plots import Figure, figures
 from iosweep.report.summary import summarise
+from iosweep.safe_paths import Folder
 
 _PNG_SCALE = 2  # sharp in a document and on a screen with many dots
 _SVG = "http://www.w3.org/2000/svg"
@@ -25,15 +32,21 @@ _DRAWN = frozenset({"svg", "g", "path", "line", "rect", "text", "tspan", "circle
 def export(results: Path) -> list[Path]:
     """Write `results/figures/<name>.svg` and `.png` for every figure that has something to draw.
 
-    The directory belongs to this function: figures of sweeps that are gone are removed. Returns the files written.
-    Raises FileNotFoundError when merge has not written to `results`.
+    Those of an earlier call that are not made again are removed; other files there are left alone. Returns the files
+    written. Raises FileNotFoundError when merge has not written to `results`, Damaged.
     """
+    campaign = load(results)
+    with safe_paths.folder(results, merged.FIGURES, make=True, same_mount=True) as folder:
+        made = _export(campaign, folder, results)
+    safe_paths.write(results, "figures.done", f"{len(made)} files in {merged.FIGURES}/\n".encode())
+    return [results / merged.FIGURES / name for name in made]
+
+
+def _export(campaign: Campaign, folder: Folder, results: Path) -> dict[str, str]:
+    """Name -> SHA-256 of each file."""
     import vl_convert  # late: it carries a JavaScript engine
 
-    campaign = load(results)
-    folder = results / "figures"
-    folder.mkdir(exist_ok=True)
-    written = []
+    made = {}
     for figure in figures(campaign, summarise(campaign.rows)):
         if figure.panels:
             # No base URL is allowed: a specification must not make the converter fetch anything.
@@ -42,13 +55,19 @@ def export(results: Path) -> list[Path]:
             told = {"Title": figure.title, "Description": figure.subtitle, "Source": figure.origin}
             contents = {"svg": with_title(svg, told).encode(), "png": with_texts(png, told)}
             for suffix, content in contents.items():
-                path = folder / f"{figure.name}.{suffix}"
-                path.write_bytes(content)
-                written.append(path)
-    for path in folder.iterdir():
-        if path.suffix in (".svg", ".png") and path not in written:
-            path.unlink()
-    return written
+                name = f"{figure.name}.{suffix}"
+                folder.write(name, content)
+                made[name] = hashlib.sha256(content).hexdigest()
+    try:
+        before = merged.figures_made(results)
+    except Damaged:  # then nothing is known to be ours
+        before = {}
+    for name in before.keys() - made:
+        with contextlib.suppress(OSError):  # a file that is not as we made it is not ours to remove
+            if hashlib.sha256(folder.read(name)).hexdigest() == before[name]:
+                folder.remove(name)
+    folder.write(merged.FIGURES_MADE, orjson.dumps(made, option=orjson.OPT_INDENT_2))
+    return made
 
 
 def with_title(svg: str, texts: Mapping[str, str]) -> str:
