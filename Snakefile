@@ -15,6 +15,8 @@ rule all:
         *CAMPAIGN.manifests.values(),
         CAMPAIGN.results / "report.html",
         CAMPAIGN.results / "figures.done",
+        # else a repair that is not there would be none that anything waits for
+        [CAMPAIGN.repair] if CAMPAIGN.repair else [],
     message:
         "all: everything is in {CAMPAIGN.results}"
 

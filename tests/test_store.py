@@ -4,7 +4,10 @@ import errno
 import io
 import os
 import shutil
+import struct
+import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import records
-from iosweep import documents
+from iosweep import documents, process
 from iosweep import store as store_module
+from iosweep.documents import Damaged
 from iosweep.store import Result, Store, unpack
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
@@ -366,3 +370,52 @@ def test_the_name_of_a_new_directory_is_synced(store: Store, monkeypatch: pytest
     assert str(points) in synced
     store.put("builds", "b", {"tools": {}})
     assert str(store.path) in synced
+
+
+def deflated(data: bytes) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+def member(name: bytes, data: bytes, method: int = 8, size: int | None = None) -> bytes:
+    packed = len(data) if size is None else size
+    return struct.pack("<4s2xHH4x4xL4xHH", b"PK\3\4", 0, method, packed, len(name), 0) + name + data
+
+
+@pytest.mark.parametrize(
+    ("archive", "why"),
+    [
+        (member(b"a.stdout", deflated(bytes(1001))), "more than a tool may print"),
+        (b"".join(member(b"%d.stdout" % i, deflated(bytes(1000))) for i in range(3)), "more than a tool may print"),
+        (member(b"a.stdout", bytes(1001), method=0), "more than a tool may print"),
+        (member(b"a.stdout", deflated(bytes(900)), size=1 << 31), "a member ends behind it"),
+        (member(b"a.stdout", deflated(bytes(900))[:-3]), "a member has no end"),
+        (member(b"a.stdout", b"\xff" * 20), "cannot be unpacked"),
+        (member(b"a.stdout", b"x", method=12), "compressed by method 12"),
+        (member(b"\xff.stdout", b"x"), "header is not whole"),
+        (member(b"a.stdout", b"")[:20], "header is not whole"),
+    ],
+)
+def test_an_archive_of_somebody_else_is_bounded(
+    archive: bytes, why: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "MOST_BYTES", 1000)
+    monkeypatch.setattr(store_module, "MOST_UNPACKED", 2500)
+    with pytest.raises(Damaged, match=why):
+        unpack(archive)
+    monkeypatch.setattr(store_module, "_archive", lambda _: archive)
+    committed = store.commit(POINT, 1, record(), {})
+    assert store.printed(committed) is None
+    [reason] = store.damaged.values()
+    assert why in reason
+
+
+def test_a_zip_bomb_takes_no_more_memory_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "MOST_BYTES", 1 << 20)
+    archive = member(b"a.stdout", deflated(bytes(256 << 20)))
+    tracemalloc.start()
+    with pytest.raises(Damaged):
+        unpack(archive)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 16 << 20

@@ -44,7 +44,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from iosweep.documents import Damaged
     from iosweep.yamlfile import ConfigError
 
-    with _log(arguments):
+    with _watched(arguments), _log(arguments):
         try:
             return int(arguments.run(arguments) or 0)
         except ConfigError as error:
@@ -56,9 +56,27 @@ def _run(arguments: argparse.Namespace) -> int:
         except _Unmade as error:
             print(f"iosweep: {error}", file=sys.stderr)
         except Damaged as error:
-            cure = f"`iosweep report {arguments.campaign}` makes the tables and the report again"
-            print(f"iosweep: {error}" + (f"; {cure}" if arguments.run is _show else ""), file=sys.stderr)
+            cure = ""
+            if arguments.run is _show:
+                cure = f"; `iosweep report {arguments.campaign}` makes the tables and the report again"
+            print(f"iosweep: {error}{cure}", file=sys.stderr)
     return 1
+
+
+def _watched(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
+    """Say where the results' file system does not answer. Not where another program has called us."""
+    from iosweep import hanging
+
+    places: list[Path] = []
+    if plan := getattr(arguments, "plan", None):
+        places = [plan.parent.parent]
+    elif results := getattr(arguments, "results", None):
+        places = [results]
+    elif arguments.run in (_show, _check, _list, _watch, _report, _rerun, _clean):
+        names = getattr(arguments, "campaign", None) or []
+        names = [names] if isinstance(names, str) else names
+        places = [RESULTS, *(RESULTS / name for name in names), *(Path(name) for name in names)]
+    return hanging.watched(places) if places and arguments.whole_process else contextlib.nullcontext()
 
 
 def _log(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
@@ -205,7 +223,6 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--every", type=float, required=True, metavar="SECONDS")
     sub = command(_repair, "note that damaged tables are made again", hidden=True)
     sub.add_argument("file", type=Path)
-    sub.add_argument("damage", nargs="*")
     sub.add_argument("--log", type=Path)
     sub = command(_merge, "store to tables", hidden=True)
     sub.add_argument("plan", type=Path)
@@ -697,18 +714,16 @@ def _merge(arguments: argparse.Namespace) -> int:
 
     results = arguments.plan.parent.parent
     with _making("tables", results):
-        repair = arguments.repair.name if arguments.repair else ""
+        repair = arguments.repair.name if arguments.repair else None
         merge.merge(plan.read(arguments.plan), results, repair)
     return 0
 
 
 def _repair(arguments: argparse.Namespace) -> int:
     from iosweep import safe_paths
-    from iosweep.units import printable
 
-    text = "".join(f"{printable(line)}; it is made again\n" for line in arguments.damage)
-    print(text, end="", file=sys.stderr)
-    safe_paths.write(arguments.file.parent.parent, f"repairs/{arguments.file.name}", text.encode())
+    text = b"Tables, report or figures were damaged, and are made again.\n"
+    safe_paths.write(arguments.file.parent.parent, f"repairs/{arguments.file.name}", text)
     return 0
 
 

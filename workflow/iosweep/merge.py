@@ -26,7 +26,6 @@ import pyarrow.parquet
 
 import iosweep
 from iosweep import builds, cells, documents, leftovers, merged, safe_paths, verdict
-from iosweep import store as _store
 from iosweep.checks import CHECKS, Check, Finding, Seen
 from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, NOT_YET, REASONS, Column, arrow_schema
 from iosweep.cpus import listed, parse
@@ -193,13 +192,19 @@ class _Hashed(io.RawIOBase):
     """What is written to a file, with its hash."""
 
     def __init__(self, file: BinaryIO):
-        self._file, self._hash, self._size = file, hashlib.sha256(), 0
+        self._file, self._hash, self._size, self._over = file, hashlib.sha256(), 0, False
 
     def writable(self) -> bool:
         return True
 
+    def forget(self) -> None:
+        """Write nothing more: a writer that has failed tries again when it is forgotten itself."""
+        self._over = True
+
     def write(self, data: Any) -> int:
         with memoryview(data) as view:
+            if self._over:
+                return view.nbytes
             self._file.write(view)
             self._hash.update(view)
             self._size += view.nbytes
@@ -254,6 +259,8 @@ class _Table:
             writer.write_table(pa.Table.from_arrays(harmless, schema=self._schema))
 
     def __exit__(self, *error: Any) -> None:
+        for file in self._files:
+            file.forget()
         self._stack.__exit__(*error)
 
 
@@ -315,7 +322,7 @@ def _rows(plan: Plan, store: Store, memory: Mapping[str, int | None], where: _Wh
             for result, record in found:
                 if result.repetition in counted:
                     where.add(point, record)
-                    yield from _repetition(plan, point, result, record, store.raw(result), memory, base)
+                    yield from _repetition(plan, point, result, record, store.printed(result), memory, base)
                 else:  # one mean over two builds or two file systems would be neither's
                     other = f"measured with another build of {point.tool}, on another target, or with another layout"
                     other += " or placement"
@@ -370,16 +377,15 @@ def _repetition(
     point: Point,
     result: Result,
     record: Mapping[str, Any],
-    archive: bytes | None,
+    printed: Mapping[str, Mapping[str, bytes]] | None,
     memory: Mapping[str, int | None],
     base: Row,
 ) -> Iterator[tuple[Row, Findings]]:
     """The rows of a repetition, parsed and judged anew."""
-    if archive is None:
+    if printed is None:
         reason = f"the stored raw output is damaged; `iosweep rerun {point.id}` measures it again"
         yield from _missing(point, base | {"repetition": result.repetition}, reason, left=not result.intact)
         return
-    printed = _store.unpack(archive)
     tool = tools()[point.tool]
     steps = {phase.name: (step, phase) for step in point.steps() for phase in step.phases}
     memory_bytes = {host: memory.get(key) for host, key in _nodes_of(record).items()}

@@ -36,7 +36,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from iosweep import campaign_lock, documents, forms, safe_paths
+from iosweep import campaign_lock, documents, forms, process, safe_paths
 from iosweep.documents import Damaged
 
 _RESULT = re.compile(r"^r(\d{3,})-(\d+)\.json$")
@@ -116,6 +116,15 @@ class Store:
         except Damaged as error:
             self.damaged[error.path] = error.reason
         return None
+
+    def printed(self, result: Result) -> dict[str, dict[str, bytes]] | None:
+        """What `unpack` makes of the archive of a result, or None if it is not the one that was committed."""
+        archive = self.raw(result)
+        try:
+            return None if archive is None else unpack(archive)
+        except Damaged as error:
+            self.damaged[self._file(result.point, _name(result.repetition, result.attempt, "zip"))] = error.reason
+            return None
 
     def point(self, point: str) -> Path:
         """The directory of a point."""
@@ -364,25 +373,49 @@ class _Noting:
 def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
     """step -> stream -> what it printed, without stderr, from an archive that `Store.raw` vouched for.
 
-    Any unzip reads these archives. We wrote them ourselves and know their hash, so the members can be read one after
-    the other: a third of what merge takes would else be zipfile's look-ups.
+    Any unzip reads these archives. They have the members one after the other, as we write them: a third of what merge
+    takes would else be zipfile's look-ups. Somebody else may have made both the archive and its hash, so no member is
+    larger than what a tool may print, and all of them together have a limit. Raises Damaged.
     """
     found: dict[str, dict[str, bytes]] = {}
-    position = 0
+    position, room = 0, MOST_UNPACKED
     while archive.startswith(b"PK\3\4", position):
-        method, size, name_length, extra_length = _MEMBER.unpack_from(archive, position)
-        position += _MEMBER.size
-        step, _, stream = archive[position : position + name_length].decode().rpartition(".")
+        try:
+            method, size, name_length, extra_length = _MEMBER.unpack_from(archive, position)
+            position += _MEMBER.size
+            step, _, stream = archive[position : position + name_length].decode().rpartition(".")
+        except (struct.error, UnicodeDecodeError):
+            raise Damaged("the archive", "a member's header is not whole") from None
         position += name_length + extra_length
+        if position + size > len(archive):
+            raise Damaged("the archive", "a member ends behind it")
         if not stream.startswith("stderr"):  # its first lines are in the JSON, and nothing is parsed from it
-            data = archive[position : position + size]
-            found.setdefault(step, {})[stream] = (
-                zlib.decompress(data, -zlib.MAX_WBITS) if method == zipfile.ZIP_DEFLATED else data
-            )
+            data = _inflated(archive[position : position + size], method, min(process.MOST_BYTES, room))
+            room -= len(data)
+            found.setdefault(step, {})[stream] = data
         position += size
     return found
 
 
+def _inflated(data: bytes, method: int, most: int) -> bytes:
+    """A member's content of `most` bytes at most. Raises Damaged."""
+    if method == zipfile.ZIP_DEFLATED:
+        unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+        try:
+            data = unpacker.decompress(data, most + 1)
+        except zlib.error as error:
+            raise Damaged("the archive", f"a member cannot be unpacked: {error}") from None
+        if len(data) <= most and not unpacker.eof:
+            raise Damaged("the archive", "a member has no end")
+    elif method != zipfile.ZIP_STORED:
+        raise Damaged("the archive", f"a member is compressed by method {method}")
+    if len(data) > most:
+        raise Damaged("the archive", "it unpacks to more than a tool may print")
+    return data
+
+
+#: Bytes of all members of an archive.
+MOST_UNPACKED = 8 * process.MOST_BYTES
 #: A member's header: its method, packed size, and the lengths of its name and extra field.
 _MEMBER = struct.Struct("<4x2x2xH4x4xL4xHH")
 

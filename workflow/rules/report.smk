@@ -20,7 +20,7 @@ rule repair:
     message:
         "repair: {DAMAGE}"
     shell:
-        "{params.iosweep:q} repair --log {log:q} {output:q} {DAMAGE:q}"
+        "{params.iosweep:q} repair --log {log:q} {output:q}"
 
 
 rule merge:

@@ -1,0 +1,76 @@
+"""A results file system that does not answer."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import mounts
+from campaign import wait_for
+from iosweep import hanging
+
+CODE = """
+import sys
+from iosweep import cli, hanging
+hanging.DEADLINE_S = 1.0
+sys.exit(cli.main())
+"""
+
+
+@pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
+@pytest.mark.parametrize("command", [["check", "c"], ["list"], ["show", "c"], ["report", "c"]])
+def test_it_is_said_and_ctrl_c_ends_the_command(command: list[str], tmp_path: Path) -> None:
+    place = tmp_path / "results"
+    place.mkdir()
+    with mounts.fuse(place):
+        (place / "c" / "plans").mkdir(parents=True)
+        os.kill(mounts.server(place), signal.SIGSTOP)
+        said = tmp_path / "said"
+        with said.open("wb") as file:
+            process = subprocess.Popen([sys.executable, "-c", CODE, *command], cwd=tmp_path, stderr=file)
+        try:
+            wait_for(lambda: "has not answered for 1 s" in said.read_text(), 100)
+            assert "results" in said.read_text()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(100) == -signal.SIGINT
+        finally:
+            process.kill()
+            os.kill(mounts.server(place), signal.SIGCONT)
+
+
+def test_signals_are_handled_again_when_it_answers(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(hanging, "DEADLINE_S", 0.2)
+    monkeypatch.setattr(os, "statvfs", lambda _: answers.wait(100))
+    default = bytes(hanging._SIGACTION_BYTES)
+
+    def now() -> bytes:
+        """What SIGINT does."""
+        import ctypes
+
+        was = ctypes.create_string_buffer(hanging._SIGACTION_BYTES)
+        ctypes.CDLL(None).sigaction(signal.SIGINT, None, was)
+        return was.raw[:8]
+
+    before = now()
+    assert before != default[:8]
+    with hanging.watched([tmp_path]):
+        wait_for(lambda: now() == default[:8], 100)
+        answers.set()
+        wait_for(lambda: now() == before, 100)
+    assert f"{tmp_path} has not answered for 0.2 s" in capfd.readouterr().err
+
+
+def test_nothing_is_said_of_what_answers(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(hanging, "DEADLINE_S", 0.2)
+    with hanging.watched([tmp_path, tmp_path / "not there"]):
+        threading.Event().wait(1)
+    assert capfd.readouterr().err == ""
