@@ -49,6 +49,22 @@ def results_not_writable(case: Case) -> Happening:
     case.results.chmod(0o755)
 
 
+@fault(sweep=ONE)
+def scratch_is_a_mount_point(case: Case) -> Happening:
+    case.planned = case.command()
+    scratch, foreign = case.results / "scratch", case.place / "mounted"
+    scratch.mkdir(parents=True)
+    foreign.mkdir()
+    (foreign / "precious").write_bytes(b"theirs")
+    mounts.run("mount", "--bind", str(foreign), str(scratch))
+    try:
+        yield None
+        assert (foreign / "precious").read_bytes() == b"theirs"
+    finally:
+        mounts.unmount(scratch)
+    yield None
+
+
 @fault()
 def results_removed_in_the_middle(case: Case) -> Happening:
     case.at_call(f"rm -r {case.results}")

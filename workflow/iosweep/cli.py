@@ -44,7 +44,12 @@ def _run(arguments: argparse.Namespace) -> int:
     from iosweep.documents import Damaged
     from iosweep.yamlfile import ConfigError
 
-    with _watched(arguments), _log(arguments):
+    with _watched(arguments), contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(_log(arguments))
+        except OSError as error:
+            print(f"iosweep: no log can be written: {error.filename} is {error.strerror}", file=sys.stderr)
+            return 1
         try:
             return int(arguments.run(arguments) or 0)
         except ConfigError as error:

@@ -1,0 +1,186 @@
+"""Tables that are damaged, or that somebody else has made."""
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import mounts
+import results_factory
+from iosweep import cli, merged
+from iosweep.documents import Damaged, dump, read
+
+#: What cannot be made where this is a link; files are replaced.
+LINKED = ("figures", "figures")
+POINTS = [results_factory.sweep("a", ["rand_read"], {"threads_per_node": [1, 2]})]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    made = results_factory.make(tmp_path / "received", sweeps=POINTS)
+    (made / "plans").mkdir()
+    return made
+
+
+def forge(results: Path, change: Callable[[pa.Table], pa.Table], **options: str) -> None:
+    """Change a table so that campaign.json agrees."""
+    file = results / "results.parquet"
+    parquet.write_table(change(parquet.read_table(file)), file, **options)
+    results_factory.describe_again(results)
+
+
+def test_tables_of_ours_are_read(results: Path) -> None:
+    assert {row["verdict"] for row in merged.rows(results, "results.parquet", ["verdict"])} == {"valid"}
+    assert merged.damage(results) == []
+    assert merged.repair(results) == ("", [])
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "device", "directory", "emptied", "gone on", "other"])
+@pytest.mark.parametrize("name", ["results.parquet", "campaign.json", "nodes.parquet"])
+def test_what_is_in_place_of_a_table_is_named(
+    results: Path, name: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = results / name
+    data = file.read_bytes()
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "link":
+        file.symlink_to("/etc/passwd")
+    elif kind == "device":
+        if os.geteuid():
+            pytest.skip("root: only root makes devices")
+        os.mknod(file, 0o600 | stat.S_IFCHR, os.makedev(1, 5))
+    elif kind == "directory":
+        file.mkdir()
+    else:
+        middle = len(data) // 2
+        changed = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+        file.write_bytes({"emptied": b"", "gone on": data + b"x", "other": changed}[kind])
+    assert cli.main(["show", str(results), "--all"]) == 1
+    said = capsys.readouterr().err
+    assert f"{file} is damaged (" in said
+    assert said.count("\n") == 1
+    assert str(file) in merged.damage(results)[0]
+    repair, _ = merged.repair(results)
+    assert len(repair) == 12
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "why"),
+    [
+        (lambda t: t.drop_columns(["verdict"]), {}, "column verdict is not there once"),
+        (lambda t: t.set_column(0, "campaign", pa.array([1] * len(t))), {}, "column campaign is int64, not string"),
+        (
+            lambda t: t.set_column(t.schema.get_field_index("verdict"), "verdict", pa.array(["<b>"] * len(t))),
+            {},
+            "`<b>` is not a verdict",
+        ),
+        (
+            lambda t: t.set_column(t.schema.get_field_index("point"), "point", pa.nulls(len(t), pa.string())),
+            {},
+            "column point has rows without a value",
+        ),
+        (lambda t: t, {"compression": "zstd"}, "its compression is ZSTD"),
+        (
+            lambda t: pa.table({f.name: pa.nulls(2_000_000, f.type) for f in t.schema}),
+            {},
+            "it has 2,000,000 rows, too many",
+        ),
+    ],
+)
+def test_a_table_of_another_form_is_named(
+    results: Path, change: Callable[[pa.Table], pa.Table], options: dict[str, str], why: str
+) -> None:
+    forge(results, change, **options)
+    with pytest.raises(Damaged, match=r"results\.parquet is damaged") as error:
+        merged.rows(results, "results.parquet")
+    assert why in str(error.value)
+
+
+def test_rows_that_would_fill_the_memory_are_not_read(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merged, "_MOST_IN_MEMORY", 1000)
+    with pytest.raises(Damaged, match="its rows take more than"):
+        merged.rows(results, "results.parquet")
+
+
+def test_rubbish_that_campaign_json_vouches_for_is_named(results: Path) -> None:
+    (results / "results.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    results_factory.describe_again(results)
+    with pytest.raises(Damaged, match="it cannot be read"):
+        merged.rows(results, "results.parquet")
+
+
+@pytest.mark.parametrize("key", ["sweeps", "tables", "repair", "target", "builds"])
+def test_a_description_of_another_form_is_named(results: Path, key: str) -> None:
+    about = read(results / "campaign.json")
+    (results / "campaign.json").write_bytes(dump(about | {key: 5}))
+    with pytest.raises(Damaged, match=f"`{key}` is not there, or of another type"):
+        merged.about(results)
+
+
+def test_the_name_of_a_repair_stays_as_long_as_the_damage(results: Path) -> None:
+    (results / "checks.parquet").write_bytes(b"")
+    first, damage = merged.repair(results)
+    assert merged.repair(results) == (first, damage)
+    results_factory.make(results, sweeps=POINTS)  # made again
+    about = read(results / "campaign.json")
+    (results / "campaign.json").write_bytes(dump(about | {"repair": first}))
+    assert merged.repair(results) == (first, [])
+    (results / "checks.parquet").write_bytes(b"")  # the same once more
+    assert merged.repair(results)[0] not in ("", first)
+
+
+def test_figures_and_report_that_are_damaged_are_named(results: Path) -> None:
+    (results / "figures").mkdir()
+    (results / "figures" / "a.svg").write_bytes(b"<svg/>")
+    (results / "figures" / "made.json").write_text(json.dumps({"a.svg": hashlib.sha256(b"<svg/>").hexdigest()}))
+    (results / "report.html").write_text("<html></html>\n")
+    assert merged.damage(results) == []
+    (results / "figures" / "a.svg").write_bytes(b"")
+    (results / "report.html").write_text("")
+    assert [line.partition(" ")[0] for line in merged.damage(results)] == [
+        str(results / "report.html"),
+        str(results / "figures" / "a.svg"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["figures", "figures.done", "report.html", "logs"])
+def test_a_link_in_place_of_what_a_rule_writes_is_not_followed(results: Path, name: str, tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    for precious in ("made.json", "a.svg", "figures.log"):
+        (foreign / precious).write_text("theirs")
+    aim = foreign if name in ("figures", "logs") else foreign / "a.svg"
+    (results / name).symlink_to(aim)
+    for command in ("figures", "page"):
+        log = str(results / "logs" / f"{command}.log")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(tmp_path)
+            assert cli.main([command, str(results), "--log", log]) == (name == "logs" or (name, command) == LINKED)
+    assert {file.name: file.read_text() for file in foreign.iterdir()} == dict.fromkeys(
+        ("made.json", "a.svg", "figures.log"), "theirs"
+    )
+
+
+@pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
+def test_figures_that_are_mounted_are_left_alone(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "a.svg").write_text("theirs")
+    (results / "figures").mkdir()
+    mounts.run("mount", "--bind", str(foreign), str(results / "figures"))
+    try:
+        assert cli.main(["figures", str(results)]) == 1
+    finally:
+        mounts.unmount(results / "figures")
+    assert "figures is a mount point, which is left alone" in capsys.readouterr().err
+    assert [file.name for file in foreign.iterdir()] == ["a.svg"]
