@@ -266,6 +266,10 @@ def test_the_owner_of_a_directory_on_the_way(place: Path) -> None:
     with pytest.raises(Refused, match=f"belongs to user id {OTHER}"):  # nor does the sticky bit hold its owner
         target.claim(f"{place}/iosweep-c", OWNER)
     assert listing(place, all=True) == before
+    (place / "iosweep-c").mkdir()  # empty, as one that was made for us
+    with pytest.raises(Refused, match=f"belongs to user id {OTHER}"):
+        target.claim(f"{place}/iosweep-c", OWNER)
+    assert names(place / "iosweep-c") == []
     os.chown(place, 0, 0)
     found = Place(f"{place}/iosweep-c", target.claim(f"{place}/iosweep-c", OWNER))
     os.chown(place, OTHER, OTHER)

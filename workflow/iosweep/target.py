@@ -239,6 +239,8 @@ def _claimed(
             )
         if not made:
             _check_user(directory, os.fstat(handle).st_uid, os.getuid())
+            if suspects:
+                _check_way(suspects, uid_there(handle))
             _shut(directory, handle, trusting)
         found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4()), "place": marker_place.facts(handle)}
         _write_marker(handle, found)
