@@ -68,15 +68,16 @@ class Checkout:
         work.mkdir()
 
     def idle(self) -> float:
-        """CPU seconds per point that does nothing."""
+        """CPU seconds per repetition of a point that does nothing."""
         plan_file = Path(self._run(_PLAN, POINTS).strip())
         results = plan_file.parent.parent
         command = [self._python, "-m", "iosweep.cli", "measure", plan_file, "--allocation", "1-node"]
         command += ["--manifest", results / "m.jsonl", "--log", results / "m.log"]
         took = child(command, self._work, {"PYTHONPATH": str(self._top / "benchmarks" / "site")})
-        assert len(list(results.glob("points/*/*.json"))) == POINTS
+        measured = len(list(results.glob("points/*/*.json")))  # some twice, where others use the CPU
+        assert measured >= POINTS
         shutil.rmtree(results)
-        return took.cpu_s / POINTS
+        return took.cpu_s / measured
 
     def removal(self) -> float:
         """CPU seconds of the agent for the removal of all files."""

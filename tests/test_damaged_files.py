@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import small
+from campaign import Campaign
 from iosweep import documents, manifest, plan
 from iosweep.store import Store
 from records import record
+from tables import damaged
 
 Rounds = Callable[[int, int], int]
 Harm = Callable[[Path, random.Random], None]
@@ -129,3 +131,37 @@ def test_a_bit(store: Store, rounds: Rounds, draw: random.Random) -> None:
 @pytest.mark.parametrize("harm", [emptied, cut, zeroed])
 def test_emptied_or_cut(store: Store, harm: Harm, rounds: Rounds, draw: random.Random) -> None:
     notices(store, harm, rounds(20, 100), draw)
+
+
+@pytest.mark.soak
+def test_the_next_run_mends_it(tmp_path: Path, fio: Path, rounds: Rounds, draw: random.Random) -> None:
+    """Whatever was damaged is made or measured again, and kept; nothing else is measured again, and the tables are
+    whole."""
+    campaign = Campaign(tmp_path, phases=["rand_write"])
+    campaign.run()
+    for _ in range(rounds(1, 12)):
+        before = campaign.stored()
+        files = [file for pattern in MENDED for file in sorted(campaign.results.glob(pattern))]
+        chosen = draw.sample(files, draw.randint(1, 4))
+        for file in chosen:
+            draw.choice([flipped, emptied, cut, zeroed])(file, draw)
+        output = campaign.run()
+        assert "Traceback" not in output
+        assert not damaged(campaign.results), f"{chosen}\n{output}"
+        hit = {(file.parent.name, file.name) for file in chosen}
+        # a result is measured again where it or its archive was hit
+        hit |= {(point, name.replace(".zip", ".json")) for point, name in hit}
+        hit |= {(point, name.replace(".json", ".zip")) for point, name in hit}
+        after = campaign.stored()
+        assert {key: after.get(key) for key in before if key not in hit} == {
+            key: content for key, content in before.items() if key not in hit
+        }
+        assert campaign.left() == {}
+        assert campaign.settled(), f"{chosen}\n{output}"
+
+
+#: What the next run of the workflow reads.
+MENDED = (
+    "points/*/r*.json", "points/*/r*.zip", "nodes/*.json", "builds/*.json", "spent.json", "plans/*.json",
+    "manifests/*.jsonl", "*.parquet", "results.csv", "campaign.json", "report.html",
+)  # fmt: skip
