@@ -190,6 +190,20 @@ def test_saves_what_is_shown_as_csv(show: Open, demo: Path) -> None:
     assert len(lines) == 1 + 4
 
 
+def test_a_saved_csv_has_no_formulas(show: Open, tmp_path: Path) -> None:
+    def spoil(row: Mapping[str, Any]) -> tuple[str, str]:
+        return "suspect", '=HYPERLINK("http://x")'
+
+    report.write(factory.make(tmp_path, spoil=spoil))
+    tab = show(tmp_path)
+    assert tab.evaluate("['=1+1', '-2', '+1e-3', '@x', 'a', '\\t='].map(harmless)") == [
+        "'=1+1", "-2", "+1e-3", "'@x", "a", "'\t=",
+    ]  # fmt: skip
+    with tab.expect_download() as download:
+        tab.locator("#csv").click()
+    assert ",=" not in download.value.path().read_text()
+
+
 def test_saves_a_figure(show: Open, demo: Path) -> None:
     tab = show(demo)
     with tab.expect_download() as download:

@@ -191,8 +191,15 @@ function sortBy(i) {
   show();
 }
 
+// What a spreadsheet would take for a formula is made text, as in cells.py.
+function harmless(text) {
+  const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+  return /^[-=+@\t\r\n\uff1d\uff0b\uff20\uff0d]/.test(text) && !number.test(text) ? `'${text}` : text;
+}
+
 function csv() {
-  const quoted = (value) => (value === null ? "" : /[",\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+  const quote = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const quoted = (value) => (value === null ? "" : quote(harmless(String(value))));
   const titles = columns.map((column) => column.title + (column.unit ? ` (${column.unit})` : column.type === "size" ? " (bytes)" : ""));
   const lines = [[...titles, "command"], ...visible().map(({row, details: found}) => [...row, found.command])];
   const url = URL.createObjectURL(new Blob([lines.map((line) => line.map(quoted).join(",") + "\n").join("")], {type: "text/csv"}));
