@@ -378,8 +378,11 @@ def _report(arguments: argparse.Namespace) -> int:
     plans = sorted((results / "plans").glob("*.json"), key=lambda f: (f.stat().st_mtime, f.name)) if results else []
     if results is None or not plans:
         return _no_campaign(arguments.campaign)
-    with contextlib.suppress(OSError, ValueError, KeyError):  # the plan of the tables, not the one written last
-        digest = orjson.loads((results / "campaign.json").read_bytes())["plan_digest"]
+    from iosweep import documents
+
+    # the plan of the tables, not the one written last
+    with contextlib.suppress(FileNotFoundError, documents.Damaged):
+        digest = documents.read(results / "campaign.json").get("plan_digest")
         plans = [f for f in plans if f.stem == digest] or plans
     with _making("tables", results):
         from iosweep import merge, plan  # here: importing takes as long as the work

@@ -12,7 +12,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from iosweep import config, forecast, manifest, merged, plan, progress, sources, submission, target_file
+from iosweep import (
+    config,
+    documents,
+    forecast,
+    manifest,
+    merged,
+    plan,
+    progress,
+    safe_paths,
+    sources,
+    submission,
+    target_file,
+)
+from iosweep.documents import Damaged
 from iosweep.launch import Launcher, candidates, launchers
 from iosweep.models import unknown
 from iosweep.programs import builds
@@ -52,6 +65,15 @@ class Dag:
     damage: list[str]  # what of the tables, the report and the figures is damaged
     merge_code: str
     report_code: str
+    damaged: tuple[str, ...]  # stored files that are damaged, as sentences
+    again: Mapping[Path, bytes]  # those of them that are made from what is there, with their content
+
+    def mend(self) -> None:
+        """Write again what is made from the configuration and the tools. Their time stays: the content is the same."""
+        for file, data in self.again.items():
+            about = file.lstat()
+            safe_paths.write(self.results, file.relative_to(self.results), data)
+            os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
 
     def nodes(self, allocation: str) -> int:
         """How many nodes an allocation has."""
@@ -160,7 +182,10 @@ def sent(
 
     Raises ConfigError.
     """
-    made = plan.read(plan_file)
+    try:
+        made = plan.read(plan_file)
+    except (FileNotFoundError, Damaged) as error:
+        raise ConfigError([Problem(str(plan_file), 1, "plan", str(error))]) from None
     place = Place(Path("tools"), tools.stem) if tools else None  # nothing is built from here
     there = None
     with contextlib.suppress(built.Unusable):  # the runner says so, where its reason is kept
@@ -185,11 +210,17 @@ def _of(
     if site and site.limit_min and (wrong := _too_long(made, found, site.limit_min)):
         raise ConfigError([Problem("profile", 1, "default-resources: runtime", wrong)])
     repair, damage = merged.repair(folder)
+    plan_file = folder / "plans" / f"{made.digest}.json"
+    tools_file = folder / "tools" / f"{place.digest}.json" if place else None
+    again = {} if store.whole(plan_file, made.document()) else {plan_file: made.document()}
+    if tools_file and place and there and not store.whole(tools_file):
+        again[tools_file] = documents.content(place.file, documents.MOST_BYTES)
+    manifests = (manifest.damaged(folder, a) for a in made.allocations)
     left = {name: forecast.of(made, {name: points}) for name, points in progress.counts(found).items()}
     return Dag(
         plan=made,
         results=folder,
-        plan_file=folder / "plans" / f"{made.digest}.json",
+        plan_file=plan_file,
         manifests={
             a.name: manifest.path(folder, a, manifest.text(a, stored, missing), a.name in left)
             for a in made.allocations
@@ -199,11 +230,13 @@ def _of(
         launcher=launcher,
         site=site,
         tools=place,
-        tools_file=folder / "tools" / f"{place.digest}.json" if place else None,
+        tools_file=tools_file,
         repair=folder / "repairs" / repair if repair else None,
         damage=damage,
         merge_code=sources.digest(_MERGE_CODE),
         report_code=sources.digest(_REPORT_CODE, _REPORT_FILES),
+        damaged=(*store.named(), *filter(None, manifests)),
+        again=again,
     )
 
 

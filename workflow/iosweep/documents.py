@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shlex
 import stat
 from collections.abc import Mapping
 from typing import Any
@@ -104,6 +105,14 @@ def see(path: str) -> None:
         raise Damaged(path, "it is a symbolic link, and is not followed")
     if not stat.S_ISDIR(mode):
         raise Damaged(path, "it is not a directory")
+
+
+def cure(path: str) -> str:
+    """What makes a damaged file again, to be put behind the sentence; empty where it is gone without."""
+    folder, _, name = path.rpartition("/")
+    if folder.endswith("plans"):
+        return "; the next run of snakemake writes it again"
+    return f"; `iosweep report {shlex.quote(folder)}` makes it again" if name == "campaign.json" else ""
 
 
 def sentence(path: str, reason: str) -> str:

@@ -12,7 +12,7 @@ import orjson
 from rich.markup import escape
 from rich.table import Table
 
-from iosweep import cells, outcome
+from iosweep import cells, documents, outcome
 from iosweep.documents import Damaged
 from iosweep.plain import Printer, prose
 from iosweep.report import words
@@ -38,7 +38,7 @@ def campaigns(found: Iterable[Path], as_json: bool) -> int:
         try:
             known.append(outcome.of(results))
         except Damaged as error:
-            unread.append(str(error))
+            unread.append(f"{error}{documents.cure(error.path)}")
         except _UNREADABLE as error:
             unread.append(f"{results}: its plan or tables cannot be read: {error}")
     known.sort(key=lambda one: (one.measured or 0, one.campaign))
@@ -52,7 +52,7 @@ def campaigns(found: Iterable[Path], as_json: bool) -> int:
             )
     elif not unread:
         print("no campaigns here; snakemake measures one")
-    for line in unread:
+    for line in [*(line for one in known for line in one.damaged), *unread]:
         prose(line, sys.stderr)
     return int(bool(unread))
 
@@ -62,7 +62,7 @@ def check(results: Path, suspect: bool) -> int:
     try:
         found = outcome.of(results)
     except Damaged as error:
-        prose(str(error), sys.stderr)
+        prose(f"{error}{documents.cure(error.path)}", sys.stderr)
         return 1
     except _UNREADABLE as error:
         prose(f"{results}: its plan or tables cannot be read: {error}", sys.stderr)
@@ -82,6 +82,8 @@ def show(results: Path, form: str) -> None:
         cells.write(sys.stdout, _csv_columns(), map(_csv_row, found))
     else:
         _table(found)
+    for file, reason in campaign.about.get("damaged", {}).items():
+        prose(documents.sentence(f"{results}/{file}", reason), sys.stderr)
 
 
 def _campaign(one: outcome.Outcome) -> dict[str, Any]:
@@ -94,6 +96,7 @@ def _campaign(one: outcome.Outcome) -> dict[str, Any]:
         "repetitions": one.verdicts,
         "repetitions_left": one.left,
         "tables_out_of_date": one.stale,
+        "damaged": list(one.damaged),
     }
 
 

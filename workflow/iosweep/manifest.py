@@ -15,7 +15,8 @@ from typing import Any
 
 import orjson
 
-from iosweep import safe_paths
+from iosweep import documents, safe_paths
+from iosweep.documents import Damaged
 from iosweep.plan import Allocation
 from iosweep.store import Result, Store
 
@@ -37,10 +38,28 @@ def text(
     return made + b'{"sha256":"%s"}\n' % hashlib.sha256(made).hexdigest().encode()
 
 
-def damaged(text: bytes) -> bool:
-    """Whether the digest in the last line of a manifest is not that of the lines before."""
+def _holds(file: Path, lines: bytes) -> bool:
+    try:
+        return documents.content(file, len(lines)) == lines
+    except (FileNotFoundError, Damaged):
+        return False
+
+
+def damaged(results: Path, allocation: Allocation) -> str | None:
+    """What is wrong with the newest manifest of an allocation, as a sentence; None if it is whole, or not there."""
+    file = path(results, allocation, b"", anything_left=True)
+    number = int(file.stem.rpartition("-")[2]) - 1
+    file = file.with_name(f"{allocation.name}-{allocation.digest}-{number}.jsonl")
+    try:
+        text = documents.content(file, documents.MOST_BYTES)
+    except FileNotFoundError:
+        return None
+    except Damaged as error:
+        return str(error)
     lines, last = text[:-_LAST], text[-_LAST:]
-    return last != b'{"sha256":"%s"}\n' % hashlib.sha256(lines).hexdigest().encode()
+    if last == b'{"sha256":"%s"}\n' % hashlib.sha256(lines).hexdigest().encode():
+        return None
+    return documents.sentence(str(file), "its content is not what its digest says")
 
 
 #: Bytes of the last line.
@@ -60,6 +79,6 @@ def path(results: Path, allocation: Allocation, lines: bytes, anything_left: boo
     names = [entry.name for entry in directory.iterdir()] if directory.is_dir() else []
     newest = max((int(m[1]) for name in names if (m := pattern.match(name))), default=-1)
     file = directory / f"{allocation.name}-{allocation.digest}-{newest}.jsonl"
-    if newest >= 0 and not anything_left and file.read_bytes() == lines:
+    if newest >= 0 and not anything_left and _holds(file, lines):
         return file
     return file.with_name(f"{allocation.name}-{allocation.digest}-{newest + 1}.jsonl")

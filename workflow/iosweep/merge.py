@@ -9,7 +9,10 @@ import gc
 import hashlib
 import io
 import os
+import re
 import shlex
+import struct
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -77,11 +80,16 @@ def _write(plan: Plan, results: Path, repair: str) -> None:
             checks.find(key, findings)
         for name, facts in nodes.items():
             known = {**facts, "used_cpus": where.used(name)}
-            table.add([(name, *map(known.get, table.names[1:]))])
+            cells = (name, *map(known.get, table.names[1:]))
+            if wrong := table.unfit(cells):
+                store.damaged[str(results / "nodes" / f"{name}.json")] = wrong
+            else:
+                table.add([cells])
         described = {
             "builds": _builds(store, built),
             "tables": rows.finish() | checks.finish() | table.finish(),
             "repair": repair,
+            **_damage(store),
         }
         about.write(documents.dump(_about(plan, where, results) | described, indent=True))
 
@@ -112,12 +120,25 @@ def _builds(store: Store, rows: Mapping[str | None, int]) -> dict[str, Any]:
 
     A document's name is the hash of its content: one that says something else than what measured is none.
     """
-    found = store.documents("builds") if any(rows) else {}
+    found = store.documents("builds")
+    for name in found:
+        if builds.key(found[name]) != name:
+            store.damaged[str(store.path / "builds" / f"{name}.json")] = "its name is not the hash of its content"
     return {
         name: document | {"packages": [_package(one) for one in document.get("packages", ())], "results": rows[name]}
         for name, document in found.items()
         if name in rows and builds.key(document) == name
     }
+
+
+def _damage(store: Store) -> dict[str, Any]:
+    """Paths below the results: what was gone without, with the reasons; and what was measured again because of that."""
+    for folder in ("", "sets", "tools"):  # the others were read
+        store.documents(folder)
+    # campaign.json is the one that is written now
+    damaged = {os.path.relpath(path, store.path): reason for path, reason in sorted(store.damaged.items())}
+    damaged.pop("campaign.json", None)
+    return {"damaged": damaged, "set_aside": [os.path.relpath(path, store.path) for path in store.set_aside()]}
 
 
 def _package(one: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,6 +253,14 @@ class _Table:
             self._stack = files.pop_all()
         return self
 
+    def unfit(self, row: tuple[Any, ...]) -> str | None:
+        """Why a row has no place in the table, or None."""
+        try:
+            _arrays([row], list(self._schema))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            return f"it does not fit into the table: {error}"
+        return None
+
     def add(self, rows: list[tuple[Any, ...]]) -> None:
         """Rows, their values in the order of `names`."""
         self._rows += rows
@@ -321,8 +350,16 @@ def _rows(plan: Plan, store: Store, memory: Mapping[str, int | None], where: _Wh
             lacks = store.missing_of(point.id) if wanted else None
             for result, record in found:
                 if result.repetition in counted:
-                    where.add(point, record)
-                    yield from _repetition(plan, point, result, record, store.printed(result), memory, base)
+                    try:
+                        printed = store.printed(result)
+                        made = list(_repetition(plan, point, result, record, printed, memory, base))
+                        where.add(point, record)
+                    except _STRANGE as error:  # received from others, or of a fault of ours: the rest goes on
+                        file = f"points/{point.id}/{result.raw['name']}"
+                        why = f"{file} and its result cannot be judged: {type(error).__name__} {error}"
+                        made = list(_missing(point, base | {"repetition": result.repetition}, why, left=False))
+                        store.damaged[str(store.path / file)] = f"it cannot be judged: {type(error).__name__} {error}"
+                    yield from made
                 else:  # one mean over two builds or two file systems would be neither's
                     other = f"measured with another build of {point.tool}, on another target, or with another layout"
                     other += " or placement"
@@ -332,8 +369,27 @@ def _rows(plan: Plan, store: Store, memory: Mapping[str, int | None], where: _Wh
             lacking = [number for number in wanted if number not in there]
             if lacking:
                 reason = lacks or refusals.get(allocation.name) or {"reason": NOT_YET}
-                for number in lacking if found else [None]:
-                    yield from _missing(point, base | {"repetition": number}, reason["reason"], not lacks)
+                bad = _damaged(store, point.id)
+                for number in lacking if found or bad else [None]:
+                    why = bad.get(number or 0) or reason["reason"]
+                    yield from _missing(point, base | {"repetition": number}, why, not lacks)
+
+
+#: What a record or raw output of the right types, but of other content than ours, may raise.
+_STRANGE = (
+    *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, ZeroDivisionError, RecursionError),
+    *(struct.error, zlib.error),
+)
+
+
+def _damaged(store: Store, point: str) -> dict[int, str]:
+    """repetition -> that its result is damaged, and why."""
+    found = {}
+    for path, reason in store.damaged.items():
+        folder, _, name = path.rpartition("/")
+        if folder == str(store.point(point)) and (match := re.match(r"r(\d+)-\d+\.json$", name)):
+            found[int(match[1])] = f"its result points/{point}/{name} is damaged ({reason}), and is measured again"
+    return found
 
 
 def _measured_with(found: tuple[Result, Mapping[str, Any]]) -> tuple[str, ...]:
@@ -383,7 +439,9 @@ def _repetition(
 ) -> Iterator[tuple[Row, Findings]]:
     """The rows of a repetition, parsed and judged anew."""
     if printed is None:
-        reason = f"the stored raw output is damaged; `iosweep rerun {point.id}` measures it again"
+        name = f"points/{point.id}/{result.raw['name']}"
+        again = f"`iosweep rerun {point.id}`" if result.intact else "the next run"
+        reason = f"the stored raw output is damaged: {name}; {again} measures it again"
         yield from _missing(point, base | {"repetition": result.repetition}, reason, left=not result.intact)
         return
     tool = tools()[point.tool]

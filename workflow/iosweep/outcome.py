@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from iosweep import merged, progress
+from iosweep import documents, manifest, merged, progress
 from iosweep.plan import Plan, read
 from iosweep.reasons import bare, rank
 from iosweep.report.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
@@ -29,6 +29,7 @@ class Outcome:
     store where the tables are absent or stale. `reasons`: verdict or `left` -> (reason, repetitions, their points).
     `stale`: whether something was stored, opened again or planned after the tables were made.
     `again`: repetitions with a verdict that the next run tries once more; they are not counted as left.
+    `damaged`: stored files that are gone without, as sentences.
     `measured`: when the last repetition was stored (seconds since the epoch).
     """
 
@@ -41,6 +42,7 @@ class Outcome:
     reasons: Mapping[str, list[tuple[str, int, list[str]]]] = field(default_factory=dict)
     stale: bool = False
     measured: float | None = None
+    damaged: Sequence[str] = ()
 
     def fails(self, suspect: bool = False) -> bool:
         """Whether `iosweep check` exits with 1. `suspect`: suspect results fail, too."""
@@ -56,7 +58,15 @@ def of(results: Path) -> Outcome:
     plan = _plan(results, about.get("plan_digest"))
     store = Store(results)
     measured = max((entry.stat().st_mtime for entry in (results / "points").glob("*/r*.json")), default=None)
-    known = Outcome(plan.campaign, plan.target["directory"], results, None, left=left(plan, store), measured=measured)
+    known = Outcome(
+        plan.campaign,
+        plan.target["directory"],
+        results,
+        None,
+        left=left(plan, store),
+        measured=measured,
+        damaged=[*store.damage(), *filter(None, (manifest.damaged(results, a) for a in plan.allocations))],
+    )
     return known if about is _NO_TABLES else _with_tables(known, results, about["sweeps"])
 
 
@@ -96,6 +106,7 @@ def lines(outcome: Outcome) -> list[str]:
         newer = "repetitions were opened again, measured or planned since the tables were made"
         why = newer if outcome.stale else "there are no tables"
         found.append(f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them")
+    found += [f"  {sentence}" for sentence in outcome.damaged]
     if outcome.left:
         found.append("  left: the same snakemake command measures them")
     if outcome.again:
@@ -113,7 +124,7 @@ def _about(results: Path) -> dict[str, Any]:
         return _NO_TABLES
     try:
         return merged.about(results)
-    except FileNotFoundError:
+    except (FileNotFoundError, documents.Damaged):  # Outcome.damaged names it
         return _NO_TABLES
 
 

@@ -12,6 +12,11 @@ from iosweep.plan import Plan, read
 from iosweep.store import Store
 from iosweep.units import human_count, human_duration
 
+#: Of a damaged spent.json.
+UNKNOWN = (
+    "what limits.time and limits.bytes_written have counted so far is not known; remove the file to count from 0 again"
+)
+
 
 def out_of_time(store: Store, chosen: Mapping[str, int]) -> str | None:
     """`no_time` by the newest plan of a campaign; None where there is none that can be read. `chosen`: as there."""
@@ -20,7 +25,11 @@ def out_of_time(store: Store, chosen: Mapping[str, int]) -> str | None:
         plan = read(files[-1])
     except (IndexError, OSError, Damaged):
         return None
-    spent_s = float((store.document("", "spent") or {}).get("spent_s", 0.0))
+    try:
+        spent = store.required("", "spent") or {}
+    except Damaged as error:
+        return f"{error}: {UNKNOWN}" if plan.limits["time"] is not None else None
+    spent_s = float(spent.get("spent_s", 0.0))
     return no_time(plan, store.missing(), spent_s, chosen)
 
 

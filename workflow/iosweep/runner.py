@@ -27,6 +27,7 @@ from iosweep import (
     preflight,
     process,
     progress,
+    reopening,
     safe_paths,
     slurm,
     target,
@@ -39,6 +40,7 @@ from iosweep.command import Commands, lacking_pmi, needs_mpiexec
 from iosweep.crew import Crew, Lost
 from iosweep.directory import FRESH, Directory
 from iosweep.doctor.cores_probe import controller, node_name
+from iosweep.documents import Damaged
 from iosweep.filesets import FileSets
 from iosweep.forecast import repetition_cost
 from iosweep.launch import Launcher, Mpiexec, candidates
@@ -252,7 +254,10 @@ def _measure(
         )
     here = progress.Here({t: p.sha256 for t, p in found.items()}, launcher, mpiexec=candidates(search))
     done = store.results()
-    if not progress.left(plan, done, store.missing(), here, only).get(allocation.name):
+    missing = store.missing()
+    for line in store.named():
+        watcher.say(f"note: {line}")
+    if not progress.left(plan, done, missing, here, only).get(allocation.name):
         with contextlib.suppress(TargetHangs, TargetError, target.Refused, exclusive.Busy, exclusive.Unusable):
             _finish(plan, store, agent, here, watcher, job)  # what is measured already needs no target
         return
@@ -327,6 +332,17 @@ def _spare_tools(
         watcher.say(f"note: {sentence}")
 
 
+def _spent(plan: Plan, store: Store, watcher: Watcher) -> Mapping[str, Any]:
+    """What limits have counted in the runs before. Raises Refusal where that is lost, and there are limits."""
+    try:
+        return store.required("", "spent") or {}
+    except Damaged as error:
+        if plan.limits["time"] is not None or plan.limits["bytes_written"] is not None:
+            raise Refusal(REFUSED, f"{error}: {reopening.UNKNOWN}", lasting=True) from None
+        watcher.say(f"note: {error}; it counts from 0 again")
+        return {}
+
+
 def _spare_root(plan: Plan, done: Mapping[str, Mapping[int, Result]], facts: Mapping[str, Any]) -> None:
     """Where a file system is not mounted, its mount point is a directory of the root file system: refuse that."""
     directory = plan.target["directory"]
@@ -378,7 +394,7 @@ class _Session:
         self._expected_s = self._took_s = 0.0  # what the repetitions so far were to take, and took
         self._volumes: list[str] = []  # names of the target on the nodes
         self._began = time.monotonic()
-        spent = store.documents("").get("spent", {})
+        spent = _spent(plan, store, watcher)
         self._spent_before_s = float(spent.get("spent_s", 0.0))
         self._wrote_before = int(spent.get("bytes_written", 0))
 

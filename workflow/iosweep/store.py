@@ -42,6 +42,8 @@ from iosweep.documents import Damaged
 _RESULT = re.compile(r"^r(\d{3,})-(\d+)\.json$")
 #: An archive alone is none: its runner was killed before it committed the result, and the next one writes over it.
 _ANY_TRY = re.compile(r"^r(\d{3,})-(\d+)(\.superseded|\.damaged)?\.json$")
+#: Files that are named where there are many.
+_NAMED = 3
 #: What is read of an archive at most. Its members are bounded when they are written (process.MOST_BYTES each).
 _ARCHIVE_BYTES = 256 << 20
 
@@ -75,6 +77,7 @@ class Store:
     def __init__(self, results: Path):
         self.path = results
         self.damaged: dict[str, str] = {}
+        self._aside: set[str] = set()
         self._lock: campaign_lock.Lock | None = None  # while it is held
 
     def results(self) -> dict[str, dict[int, Result]]:
@@ -163,8 +166,8 @@ class Store:
                     place.rename(_name(repetition, attempt, "json"), _name(repetition, attempt, "damaged.json"))
 
     def set_aside(self) -> list[str]:
-        """Files of results that could not be read, and were measured again."""
-        return sorted(str(file) for file in (self.path / "points").glob("*/r*.damaged.json"))
+        """Files of results that could not be read, and were measured again; of the points that were read so far."""
+        return sorted(self._aside)
 
     def set_missing(self, point: str, needs: Mapping[str, Any] | None, reason: str = "") -> None:
         """Record why a point cannot be measured here, or (None) that it can."""
@@ -256,6 +259,38 @@ class Store:
                     found[file.stem] = self._document(folder, file.stem)
         return found
 
+    def whole(self, file: Path, data: bytes | None = None) -> bool:
+        """Whether a document is not there, or is whole. `data`: what it has to be, where that is known."""
+        try:
+            content = documents.content(file, documents.MOST_BYTES)
+            if content != data:
+                documents.load(content, file)
+                if data is not None:
+                    raise Damaged(file, "its content is not what its name says")
+            return True
+        except FileNotFoundError:
+            return True
+        except Damaged as error:
+            self.damaged[error.path] = error.reason
+            return False
+
+    def damage(self) -> list[str]:
+        """What of results and documents is damaged, and what was measured again for that reason, as sentences."""
+        self.results()
+        self.missing()
+        for folder in ("", "tools", *forms.FOLDERS):
+            self.documents(folder)
+        return self.named()
+
+    def named(self) -> list[str]:
+        """The same of what was read so far."""
+        found = [documents.sentence(path, reason) for path, reason in sorted(self.damaged.items())]
+        aside = self.set_aside()
+        if aside:
+            more = f" and {len(aside) - _NAMED:,} more" if len(aside) > _NAMED else ""
+            found.append(f"measured again and kept, because it was damaged: {', '.join(aside[:_NAMED])}{more}")
+        return found
+
     def _document(self, folder: str, name: str) -> dict[str, Any]:
         file = str(self.path / folder / f"{name}.json")
         if folder:
@@ -268,6 +303,7 @@ class Store:
 
     def _missing(self, point: str) -> dict[str, Any] | None:
         file = self._file(point, "missing.json")
+        self.damaged.pop(file, None)
         with self._noting():
             document = documents.read(file)
             if wrong := forms.MISSING(document):
@@ -277,7 +313,8 @@ class Store:
 
     def _points(self) -> list[str]:
         """The points that have a directory, in order."""
-        self._forget(f"{self.path}/points")
+        self.damaged.pop(f"{self.path}/points", None)
+        self._forget(f"{self.path}/points/", deep=False)
         if not self._there("points"):
             return []
         found = []
@@ -301,13 +338,15 @@ class Store:
 
     def _records(self, point: str) -> Iterator[tuple[Result, dict[str, Any]]]:
         """Results of a point with their JSON, read by the handle of its directory."""
-        self._forget(self._file(point, ""))
+        self._forget(self._file(point, "r"))
         tries: dict[int, list[int]] = {}
         sizes: dict[str, int] = {}
         with os.scandir(self._file(point)) as files:
             for file in files:
                 if match := _RESULT.match(file.name):
                     tries.setdefault(int(match[1]), []).append(int(match[2]))
+                elif file.name.endswith(".damaged.json"):
+                    self._aside.add(self._file(point, file.name))
                 elif file.name.endswith(".zip"):
                     about = file.stat(follow_symlinks=False)
                     if stat.S_ISREG(about.st_mode):

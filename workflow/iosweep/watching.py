@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from iosweep import plan, progress
-from iosweep.documents import Damaged
+from iosweep.documents import Damaged, cure, sentence
 from iosweep.live import Holder, Queue, Waiting, holds, why
 from iosweep.pace import Pace, Ran, ran
 from iosweep.plan import Allocation, Plan, Point
@@ -86,7 +86,7 @@ class Snapshot:
 
     Counts are of repetitions. `verdicts`: verdict -> repetitions, each as good as its worst phase ("": not recorded in
     the result), and `missing`. `missing`: reason -> repetitions. `reasons`: those of what is not valid, causes first
-    (reasons.py) -> repetitions. `damaged`: results without their raw output, which are measured again. `unread`: points
+    (reasons.py) -> repetitions. `damaged`: files of points that are damaged. `unread`: points
     that are to be read before there is more to show. `wrong`: what could not be read or asked.
     """
 
@@ -161,7 +161,7 @@ class Campaign:
             told = f"{error.filename or self._store.path} cannot be read: {error.strerror or error}"
             return replace(snapshot, wrong=(told,))
         except Damaged as error:
-            return replace(snapshot, wrong=(str(error),))
+            return replace(snapshot, wrong=(f"{error}{cure(error.path)}",))
         holder, reasons = holds(self._store.path), Counter[str]()
         for point in made.points:
             if (lacks := self._known[point.id].missing) is not None:
@@ -177,11 +177,16 @@ class Campaign:
             newest=self._newest,
             missing=dict(reasons.most_common()),
             reasons=self._reasons,
-            damaged=sum(not r.intact for k in self._known.values() for r in k.results.values()),
+            damaged=sum(path.startswith(f"{self._store.path}/points/") for path in self._store.damaged),
             limit_s=made.limits["time"],
             spent_s=float(root.get("spent", {}).get("spent_s", 0.0)),
-            wrong=(self._queue.wrong,) if self._queue.wrong and guessed else (),
+            wrong=((self._queue.wrong,) if self._queue.wrong and guessed else ()) + self._damage(),
         )
+
+    def _damage(self) -> tuple[str, ...]:
+        """Stored files that are damaged, a few of them by name."""
+        found = [printable(sentence(*one)) for one in sorted(self._store.damaged.items())]
+        return tuple(found[:NEWEST]) + ((f"{len(found) - NEWEST:,} more files are damaged",) if found[NEWEST:] else ())
 
     def _planned(self) -> Plan | None:
         """The plan that is measured: the newest, or that of the newest log where an older one was taken up again."""

@@ -107,6 +107,12 @@ def measures_here():
     return not any(getattr(args, key, None) for key in NO_RUN)
 
 
+def changes_files():
+    # Whether this is a run, and not -n or a question.
+    args = asked()
+    return args and not any(getattr(args, key, None) for key in ["dryrun", *NO_RUN])
+
+
 def only_tools():
     # Asked for is that the tools are built, and nothing that measures.
     args = asked()
@@ -155,6 +161,12 @@ def campaign_now():
 
 
 CAMPAIGN = or_exit(campaign_now)
+
+if workflow.is_main_process:
+    for line in CAMPAIGN.damaged:
+        print(f"iosweep: {line}", file=sys.stderr)
+    if changes_files():
+        CAMPAIGN.mend()
 STORE = Store(CAMPAIGN.results)
 TEXT = dag.Texts(CAMPAIGN)
 # Not a parameter: what was measured does not depend on it, and a run without it must not do anything again.

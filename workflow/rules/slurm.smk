@@ -18,16 +18,11 @@ from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from snakemake_interface_logger_plugins.common import LogEvent
 
 
-def runs():
-    args = asked()
-    return args and not any(getattr(args, key, None) for key in ["dryrun", *NO_RUN])
-
-
 def wait_for_earlier_jobs():
     # Before the store is asked what is left. A lock that is still there is what Snakemake will refuse to run by.
     if Path(".snakemake/locks").is_dir() and any(Path(".snakemake/locks").iterdir()):
         return
-    if not shutil.which("squeue") or not runs() or only_tools():
+    if not shutil.which("squeue") or not changes_files() or only_tools():
         return
     named = sayable(configuration.read, CONFIG, GIVEN).campaign
     try:

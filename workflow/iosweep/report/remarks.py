@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from iosweep.report.data import Campaign, Row
 from iosweep.units import human_count
 
+#: Damaged files that are named.
+_NAMED = 5
 #: File systems whose files are in the node's memory.
 _MEMORY = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
 
@@ -40,6 +42,13 @@ def of(campaign: Campaign) -> list[str]:
             "fio listened without authentication on a free port of each node's address while the phases of"
             f" {human_count(count, 'point')} ran (client_server): whoever reached it could run commands as the user."
         )
+    if damaged := campaign.about.get("damaged"):
+        named = "; ".join(f"{file} ({reason})" for file, reason in list(damaged.items())[:_NAMED])
+        more = f" and {len(damaged) - _NAMED:,} more" if len(damaged) > _NAMED else ""
+        found.append(f"Damaged files of the results were left out: {named}{more}.")
+    if aside := campaign.about.get("set_aside"):
+        more = f" and {len(aside) - _NAMED:,} more" if len(aside) > _NAMED else ""
+        found.append(f"Damaged results were measured again, and are kept: {', '.join(aside[:_NAMED])}{more}.")
     return found
 
 
