@@ -266,7 +266,11 @@ def test_damaged_output_gives_no_figures(campaign: Campaign, harm: Any) -> None:
     good, bad = campaign.table()[:2]
     assert good["verdict"] == "valid"
     assert (bad["repetition"], bad["verdict"], bad["ops_per_s"]) == (2, "missing", None)
-    assert bad["reasons"] == f"the stored raw output is damaged; `iosweep rerun {point}` measures it again"
+    file, changed = f"points/{point}/r002-1.zip", (campaign.store.point(point) / "r002-1.zip").exists()
+    again = f"`iosweep rerun {point}`" if changed and not bad["left"] else "the next run"
+    assert bad["reasons"] == f"the stored raw output is damaged: {file}; {again} measures it again"
+    about = documents.read(campaign.results / "campaign.json")
+    assert list(about["damaged"]) == [file]
 
 
 def test_superseded_results_are_not_in_the_table(campaign: Campaign) -> None:

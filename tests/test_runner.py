@@ -62,9 +62,11 @@ def test_every_repetition_is_stored(done: Allocation) -> None:
     expected = [f"{p.id}/r00{n}-1.{kind}" for p in done.plan.points for n in (1, 2) for kind in ("json", "zip")]
     assert done.files() == sorted(expected)
     lines = [orjson.loads(line) for line in done.manifest.read_bytes().splitlines()]
-    assert [(line["point"], line["repetition"], line["attempt"]) for line in lines] == [
+    assert [(line["point"], line["repetition"], line["attempt"]) for line in lines[:-1]] == [
         (p.id, n, 1) for p in done.plan.points for n in (1, 2)
     ]
+    before = b"".join(done.manifest.read_bytes().splitlines(keepends=True)[:-1])
+    assert lines[-1] == {"sha256": hashlib.sha256(before).hexdigest()}
 
 
 def test_what_a_result_tells(done: Allocation, fio: Path) -> None:

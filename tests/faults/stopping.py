@@ -130,6 +130,14 @@ def bytes_spent(case: Case) -> Happening:
     case.reset(limits={"bytes_written": None})
 
 
+@fault(limits={"time": "1h"})
+def spent_damaged(case: Case) -> Happening:
+    case.results.mkdir(parents=True)
+    (case.results / "spent.json").write_bytes(b"")
+    yield None
+    (case.results / "spent.json").unlink()
+
+
 @fault()
 def reader_gone(case: Case) -> Happening:
     case.prefix = ["bash", "-c", 'exec "$@" 2> >(exec true)', "bash"]

@@ -41,6 +41,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from iosweep import documents
     from iosweep.documents import Damaged
     from iosweep.yamlfile import ConfigError
 
@@ -61,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> int:
         except _Unmade as error:
             print(f"iosweep: {error}", file=sys.stderr)
         except Damaged as error:
-            cure = ""
+            cure = documents.cure(error.path)
             if arguments.run is _show:
                 cure = f"; `iosweep report {arguments.campaign}` makes the tables and the report again"
             print(f"iosweep: {error}{cure}", file=sys.stderr)

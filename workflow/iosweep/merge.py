@@ -80,11 +80,11 @@ def _write(plan: Plan, results: Path, repair: str) -> None:
             checks.find(key, findings)
         for name, facts in nodes.items():
             known = {**facts, "used_cpus": where.used(name)}
-            cells = (name, *map(known.get, table.names[1:]))
-            if wrong := table.unfit(cells):
+            own = (name, *map(known.get, table.names[1:]))
+            if wrong := table.unfit(own):
                 store.damaged[str(results / "nodes" / f"{name}.json")] = wrong
             else:
-                table.add([cells])
+                table.add([own])
         described = {
             "builds": _builds(store, built),
             "tables": rows.finish() | checks.finish() | table.finish(),

@@ -32,6 +32,8 @@ NEWEST = 5
 #: So many of the most frequent reasons for verdicts.
 REASONS = 3
 
+#: A file of a result.
+_OF_RESULT = re.compile(r"/points/[^/]+/r\d+-\d+\.(json|zip)$")
 #: The log of an allocation: its plan's digest, and the generation of its manifest.
 _LOG = re.compile(r"-([0-9a-f]{12})-\d+\.log$")
 
@@ -86,7 +88,7 @@ class Snapshot:
 
     Counts are of repetitions. `verdicts`: verdict -> repetitions, each as good as its worst phase ("": not recorded in
     the result), and `missing`. `missing`: reason -> repetitions. `reasons`: those of what is not valid, causes first
-    (reasons.py) -> repetitions. `damaged`: files of points that are damaged. `unread`: points
+    (reasons.py) -> repetitions. `damaged`: results that are damaged, and are measured again. `unread`: points
     that are to be read before there is more to show. `wrong`: what could not be read or asked.
     """
 
@@ -177,7 +179,7 @@ class Campaign:
             newest=self._newest,
             missing=dict(reasons.most_common()),
             reasons=self._reasons,
-            damaged=sum(path.startswith(f"{self._store.path}/points/") for path in self._store.damaged),
+            damaged=sum(bool(_OF_RESULT.search(path)) for path in self._store.damaged),
             limit_s=made.limits["time"],
             spent_s=float(root.get("spent", {}).get("spent_s", 0.0)),
             wrong=((self._queue.wrong,) if self._queue.wrong and guessed else ()) + self._damage(),
