@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 
@@ -50,7 +51,15 @@ class Stored:
         store.put("sets", "sets.a", {"wall_s": 1.0, "files": 2, "file_size_bytes": 4096, "hosts": ["h"]})
         build = {"provider": "path", "tools": {}, "mpi": None}
         store.put("builds", builds.key(build), build)
-        store.put("", "target", {"directory": "/t/iosweep-quick", "uuid": "u", "layout": None, "tidied": True})
+        where: dict[str, Any] = {
+            "directory": "/t/iosweep-quick",
+            "campaign": "quick",
+            "uuid": "u",
+            "layout": None,
+            "tidied": True,
+        }
+        where |= {"deadline": 30.0, "lock": None, "file_system": "ext4 /dev/x", "seen_as": []}
+        store.put("", "target", where)
         store.put("", "spent", {"spent_s": 5.0, "bytes_written": 7})
         file = self.results / "plans" / f"{self.plan.digest}.json"
         file.parent.mkdir()

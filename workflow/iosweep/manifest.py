@@ -45,7 +45,13 @@ def _holds(file: Path, lines: bytes) -> bool:
         return False
 
 
-def damaged(results: Path, allocation: Allocation) -> str | None:
+def damaged(text: bytes) -> bool:
+    """Whether the digest in the last line of a manifest is not that of the lines before."""
+    lines, last = text[:-_LAST], text[-_LAST:]
+    return last != b'{"sha256":"%s"}\n' % hashlib.sha256(lines).hexdigest().encode()
+
+
+def damage(results: Path, allocation: Allocation) -> str | None:
     """What is wrong with the newest manifest of an allocation, as a sentence; None if it is whole, or not there."""
     file = path(results, allocation, b"", anything_left=True)
     number = int(file.stem.rpartition("-")[2]) - 1
@@ -56,10 +62,7 @@ def damaged(results: Path, allocation: Allocation) -> str | None:
         return None
     except Damaged as error:
         return str(error)
-    lines, last = text[:-_LAST], text[-_LAST:]
-    if last == b'{"sha256":"%s"}\n' % hashlib.sha256(lines).hexdigest().encode():
-        return None
-    return documents.sentence(str(file), "its content is not what its digest says")
+    return documents.sentence(str(file), "its content is not what its digest says") if damaged(text) else None
 
 
 #: Bytes of the last line.

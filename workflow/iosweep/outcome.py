@@ -65,7 +65,7 @@ def of(results: Path) -> Outcome:
         None,
         left=left(plan, store),
         measured=measured,
-        damaged=[*store.damage(), *filter(None, (manifest.damaged(results, a) for a in plan.allocations))],
+        damaged=[*store.damage(), *filter(None, (manifest.damage(results, a) for a in plan.allocations))],
     )
     return known if about is _NO_TABLES else _with_tables(known, results, about["sweeps"])
 
