@@ -12,7 +12,7 @@ from iosweep.crew import Silent
 from iosweep.handle import Place
 from iosweep.runner import _target
 from iosweep.target import Refused
-from iosweep.target_check import Answer, Unfit, look, unfit
+from iosweep.target_check import Answer, Unfit, before_tools, look, unfit
 
 GONE = TargetError(errno.ENOTCONN, f"{os.strerror(errno.ENOTCONN)}: /mnt/t/iosweep-c")
 NO_SERVER = "the target's file system server is gone: Transport endpoint is not connected: /mnt/t/iosweep-c"
@@ -60,6 +60,10 @@ class Directory:
     def __init__(self, answer: Answer):
         self._answer = answer
 
+    def check(self) -> None:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+
     def state(self, data: bool) -> Answer:
         if isinstance(self._answer, Exception):
             raise self._answer
@@ -74,9 +78,9 @@ class Crew:
         self.asked: dict[str, Any] = {}
 
     def answers(self, operation: str, each: dict[str, Any]) -> dict[str, Answer]:
-        assert operation == "state"
+        assert operation in ("state", "check")
         self.asked = each
-        return self._others
+        return {host: self._others[host] for host in each}
 
 
 def test_every_node_is_asked() -> None:
@@ -94,6 +98,21 @@ def test_every_node_is_asked() -> None:
     with pytest.raises(Unfit) as caught:  # the others are asked all the same
         look(directory, crew)
     assert caught.value.nodes == ("n1",)
+
+
+def test_the_nodes_that_start_a_tool_are_asked_right_before() -> None:
+    """Something may be mounted over the directory on one node alone."""
+    over = Refused("/mnt/t/iosweep-c is a mount point; it is left alone")
+    crew: Any = Crew({"n2": None, "n3": over})
+    directory: Any = Directory(None)
+    before_tools(directory, crew, ["n1", "n2"])
+    assert crew.asked == {"n2": (PLACE,)}
+    with pytest.raises(Unfit, match="on n3: /mnt/t/iosweep-c is a mount point"):
+        before_tools(directory, crew, ["n1", "n2", "n3"])
+    before_tools(directory, None, [""])
+    directory = Directory(over)
+    with pytest.raises(Refused, match="is a mount point"):
+        before_tools(directory, None, [""])
 
 
 @pytest.mark.parametrize(("answer", "raised"), [(AWAY, Refused), (GONE, TargetError), (TargetHangs("x"), TargetHangs)])
