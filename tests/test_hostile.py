@@ -18,7 +18,7 @@ import pytest
 import small
 from allocation import SWEEP, Allocation, said
 from campaign import Campaign
-from iosweep import cli, config, dag, models, plan, store, submission
+from iosweep import cli, config, dag, models, plan, store, submission, target
 from iosweep.doctor import campaign
 from iosweep.report import page
 from iosweep.tools import tools
@@ -407,7 +407,7 @@ def test_a_path_is_only_a_path(tmp_path: Path, fio: Path, place: str) -> None:
 
 
 def test_names_in_our_own_directory(tmp_path: Path, fio: Path) -> None:
-    """Whatever somebody puts there goes with it, and links are not followed."""
+    """Foreign entries beside our folders stay, those within a data set go with it; no link is followed."""
     allocation = Allocation(tmp_path, ONE, keep="all")
     allocation.measure()
     (tmp_path / "precious").mkdir()
@@ -422,7 +422,9 @@ def test_names_in_our_own_directory(tmp_path: Path, fio: Path) -> None:
     output = allocation.measure()
     assert shown(output)
     assert [said(row) for row in allocation.rows()] == ["", ""]
-    assert list(allocation.target.iterdir()) == []
+    stays = {os.fsencode(path.name) for path in allocation.ours.iterdir()}
+    assert stays == {*FOREIGN, b"link", os.fsencode(target.MARKER)}
+    assert f"{len(FOREIGN) + 1} " in output
     assert list((tmp_path / "precious").iterdir()) == [tmp_path / "precious" / "file"]
 
 
