@@ -573,7 +573,7 @@ class TestPage:
         assert not [path for path in results.iterdir() if path.name.startswith(".")]
 
     def test_nothing_merged(self, tmp_path: Path) -> None:
-        with pytest.raises(FileNotFoundError, match=r"results\.parquet"):
+        with pytest.raises(FileNotFoundError, match=r"campaign\.json"):
             page.render(tmp_path)
 
 
