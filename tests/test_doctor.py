@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import iosweep
-from iosweep import cli, config, profile, submission
+from iosweep import cli, config, documents, profile, submission
 from iosweep.cpus import Topology
 from iosweep.doctor import lines, nodes, site
 from iosweep.doctor.lines import Line
@@ -608,7 +608,7 @@ def test_tools_from_spack_on_a_cluster(here: Site, fio: Path) -> None:
     known = {"path": str(tools / "bin" / "fio"), "version": "fio-3.33", "sha256": "ab", "package": None}
     (tools / "store").mkdir()
     document = {"path": [str(tools / "bin")], "store": str(tools / "store"), "tools": {"fio": known}, "mpi": None}
-    place.file.write_text(json.dumps(document))
+    place.file.write_bytes(documents.dump(document))
     after = here.doctor()
     assert after["Spack"][0].seen.startswith("fio 3.33, built in ")
     assert after["tools"][0].seen == "fio of Spack on both nodes, the same binary"

@@ -475,7 +475,7 @@ def test_a_directory_that_is_refused(site, directory, says):
     site.tools["directory"] = directory
     site.configure()
     output = site.build(code=1)
-    assert says in output and "Traceback" not in output
+    assert re.search(says, output) and "Traceback" not in output
     assert standin.calls(site.spack) == []
 
 
@@ -498,14 +498,14 @@ def test_what_is_damaged_is_never_measured_with(site, monkeypatch):
     plan, allocation = site.plan()
     measure = [*site.measure_command(plan, allocation)[3:], "--tools", str(site.built)]
     good, fio = site.built.read_bytes(), Path(site.document["tools"]["fio"]["path"])
-    says = "tools.json cannot be read; remove it, and the next run builds the tools again"
+    says = "tools.json is damaged .*; remove it, and the next run builds the tools again"
     for damaged in (b"", b"{}", b"[]", good[:-100], good.replace(b'"tools"', b'"spools"'), b"\xff"):
         site.built.write_bytes(damaged)
         with pytest.raises(ConfigError, match=says):
             site.left()
     output = site.dry("tools", code=1)
-    assert says in output and "Traceback" not in output
-    assert says in site.iosweep(*measure, code=3)
+    assert re.search(says, output) and "Traceback" not in output
+    assert re.search(says, site.iosweep(*measure, code=3))
     site.built.unlink()
     output = site.iosweep(*measure, code=3)  # not: with what is on PATH
     assert str(site.built) in output and "Traceback" not in output

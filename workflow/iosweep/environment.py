@@ -27,7 +27,7 @@ NAMES = frozenset(
 )
 #: Passed by their beginnings: locale, our own and Python's, Slurm, process managers, MPI, networks, threads, I/O.
 PREFIXES = (
-    *("LC_", "IOSWEEP_", "PYTHON", "LMOD_", "MALLOC_", "DARSHAN_"),
+    *("LC_", "IOSWEEP_", "PYTHON", "LMOD_", "MALLOC_", "DARSHAN_", "WEKA_"),
     *("SLURM_", "SLURMD_", "PMI_", "PMI2_", "PMIX_", "PALS_", "HYDRA_", "HYDI_", "MPIEXEC_", "PRTE_", "ORTE_"),
     *("MPI_", "MPICH_", "MPIR_", "OMPI_", "OPAL_", "I_MPI_", "MV2_", "MVP_", "MPIO_", "ROMIO_"),
     *("FI_", "UCX_", "UCC_", "IBV_", "RDMAV_", "MLX4_", "MLX5_", "PSM_", "PSM2_", "PSM3_", "HFI_", "SLINGSHOT_"),

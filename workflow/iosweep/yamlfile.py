@@ -51,8 +51,8 @@ class ConfigError(Exception):
 
 #: Bytes and values of a file. Reading takes seconds at this size; aliases of aliases could make billions of values.
 MOST_BYTES, _MOST_VALUES = 1 << 20, 50_000
-#: Characters of a text; digits of a number, as many as fit 64 bits.
-_MOST_CHARACTERS, _MOST_DIGITS = 1 << 16, 20
+#: Characters of a text; digits of a number, as many as a commit has.
+_MOST_CHARACTERS, _MOST_DIGITS = 1 << 16, 40
 
 
 class _Loader(yaml.SafeLoader):
