@@ -33,19 +33,28 @@ PREFIXES = (
     *("FI_", "UCX_", "UCC_", "IBV_", "RDMAV_", "MLX4_", "MLX5_", "PSM_", "PSM2_", "PSM3_", "HFI_", "SLINGSHOT_"),
     *("OMP_", "KMP_", "GOMP_", "HWLOC_", "HDF5_", "PNETCDF_", "OPENBLAS_NUM_"),
 )
-#: Names that tell a secret.
+#: Names that tell a secret: parts of words, and words between underscores, also in the plural and with a number.
+#: (PKEY and RKEY of InfiniBand are other words: numbers of partitions and of memory.)
 _SECRET = re.compile(
-    "SECRET|TOKEN|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|ACCESS_?KEY|API_?KEY|JWT|(^|_)(PWD|PASS|KEY|PSK|AUTH|COOKIE)$",
+    "SECRET|TOKEN|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|ACCESS_?KEY|API_?KEY|JWT|BEARER|AUTHORI[SZ]|AUTHENTIC"
+    "|(^|_)(KEY|PSK|AUTH|COOKIE|[A-Z0-9]*PWD?|[A-Z0-9]*PASS)S?[0-9]*(_|$)",
     re.IGNORECASE,
 )
-#: A user and a password in an address.
-_IN_ADDRESS = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+#: Names that look like it and are none: a flag of Slurm's PMI-1.
+_HARMLESS = frozenset({"SLURM_PMI_KVS_NO_DUP_KEYS"})
+#: A user, with or without a password, in an address; a password may have slashes. A path may have `//` and `@` too, and
+#: process managers write lists such as `prte@0.0;tcp4://10.0.0.1:37701:24;...`.
+_IN_ADDRESS = re.compile(
+    r"""(?<![\w+./-])[A-Za-z][\w+.-]*://(?:[^\s;|]*@|[^\s/:@\[]*:(?!\d+(?:[:;|,\s]|$))\S*@)"""
+    r"""|://[^/\s:@\[]*:(?!\d+(?:[:;|,\s]|$))[^/\s@]+@"""
+    r"""|(?:^|[\s"'=,;])//[^\s/:@]+:[^\s@]*@"""
+)
 NAME_PATTERN = "^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 
 
 def is_secret(name: str) -> bool:
     """Whether a variable's name tells that its value is a secret."""
-    return bool(_SECRET.search(name))
+    return name not in _HARMLESS and bool(_SECRET.search(name))
 
 
 def refused(name: object) -> str | None:
