@@ -1,18 +1,63 @@
-"""Temporary files of writers that were killed. A writer's own ones end with it, and it may be on another node."""
+"""Temporary files of writers that were killed. A writer's own ones end with it, and it may be on another node.
+
+Other files may have a similar name, so only the temporary names that safe_paths gives to files of ours are removed.
+"""
 
 import contextlib
 import os
+import re
+import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+from iosweep import forms, merged, safe_paths
+from iosweep.documents import Damaged
+from iosweep.safe_paths import Folder
 
 #: Whoever still writes a file has written to it since.
 _OLD_S = 3600.0
+_ROOT = {*merged.FILES, merged.ABOUT, merged.REPORT, f"{merged.FIGURES}.done", *(f"{name}.json" for name in forms.ROOT)}
+_HASHED = re.compile(r"[0-9a-f]{12}\.json")
+#: Folder -> what our files in it are called. The runner looks after its points.
+_BELOW = {
+    "plans": _HASHED,
+    "tools": _HASHED,
+    "nodes": _HASHED,
+    "builds": _HASHED,
+    "repairs": re.compile(r"[0-9a-f]{12}"),
+    "refusals": re.compile(r"\d+-nodes?\.json"),
+    "manifests": re.compile(r"\d+-nodes?-[0-9a-f]{12}-\d+\.jsonl"),
+}
 
 
 def remove(results: Path) -> None:
-    """Remove them from a campaign's results, but for its points, which the runner looks after."""
-    for folder in (results, *(path for path in results.glob("[!.]*") if path.is_dir() and not path.is_symlink())):
-        for file in folder.glob(".*.tmp"):
-            with contextlib.suppress(OSError):
-                if time.time() - os.lstat(file).st_mtime > _OLD_S:
-                    file.unlink()
+    """Remove them from a campaign's results."""
+    with contextlib.suppress(OSError), safe_paths.folder(results) as root:
+        _remove(root, _ROOT.__contains__)
+    for below, pattern in _BELOW.items():
+        with contextlib.suppress(OSError), safe_paths.folder(results, below, same_mount=True) as place:
+            _remove(place, pattern.fullmatch)
+    with contextlib.suppress(OSError), safe_paths.folder(results, "sets", same_mount=True) as place:
+        _remove(place, {name for name in place.names() if name.endswith(".json")}.__contains__)
+    with contextlib.suppress(OSError, Damaged):
+        figures = {merged.FIGURES_MADE, *merged.figures_made(results)}
+        with safe_paths.folder(results, merged.FIGURES, same_mount=True) as place:
+            _remove(place, figures.__contains__)
+
+
+def _remove(folder: Folder, ours: Callable[[str], object]) -> None:
+    for name in folder.names():
+        made = safe_paths.TEMPORARY.fullmatch(name)
+        if made and ours(made["name"]) and not _lives(made["writer"]):
+            status = folder.status(name)
+            # a second name of a file would be somebody's
+            mine = status and stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
+            if status and mine and time.time() - status.st_mtime > _OLD_S:
+                with contextlib.suppress(OSError):
+                    folder.remove(name)
+
+
+def _lives(process: str) -> bool:
+    """Whether a process of this host has this number."""
+    return Path("/proc", process).exists()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+#: What `Folder.replaced` calls a file until it has its name.
+TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<writer>[1-9][0-9]*)\.tmp", re.DOTALL)
 _KINDS = {
     stat.S_IFLNK: "a symbolic link, which is not followed",
     stat.S_IFDIR: "a directory, not a file",

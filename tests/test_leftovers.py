@@ -1,0 +1,109 @@
+"""Temporary files of killed writers: ours go, whatever else has such a name stays."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import mounts
+from iosweep import leftovers
+
+#: No process has this number.
+NONE = 4_194_305
+HASH = "0123456789ab"
+OURS = [
+    f".results.csv.{NONE}.tmp",
+    f".report.html.{NONE}.tmp",
+    f".target.json.{NONE}.tmp",
+    f"plans/.{HASH}.json.{NONE}.tmp",
+    f"repairs/.{HASH}.{NONE}.tmp",
+    f"manifests/.2-nodes-{HASH}-0.jsonl.{NONE}.tmp",
+    f"refusals/.1-node.json.{NONE}.tmp",
+    f"figures/.made.json.{NONE}.tmp",
+    f"figures/.a.svg.{NONE}.tmp",
+    f"sets/.a.json.{NONE}.tmp",
+]
+FOREIGN = [
+    ".draft.tmp",
+    f".draft.{NONE}.tmp",
+    f".results.csv.{os.getpid()}.tmp",  # its writer lives
+    ".results.csv.0.tmp",
+    f"notes/.results.csv.{NONE}.tmp",
+    "notes/.draft.tmp",
+    f"points/.results.csv.{NONE}.tmp",
+    f"plans/.mine.json.{NONE}.tmp",
+    f"figures/.b.svg.{NONE}.tmp",
+    f"sets/.b.json.{NONE}.tmp",
+]
+
+
+def old(results: Path, name: str) -> Path:
+    """A file that was not changed for long."""
+    file = results / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(name)
+    os.utime(file, (0, 0))
+    return file
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    made = tmp_path / "c"
+    for folder, name, text in (("figures", "made.json", '{"a.svg": ""}'), ("sets", "a.json", "{}")):
+        (made / folder).mkdir(parents=True)
+        (made / folder / name).write_text(text)
+    return made
+
+
+def there(results: Path) -> set[str]:
+    return {str(file.relative_to(results)) for file in results.rglob("*.tmp")}
+
+
+def test_ours_go_and_the_others_stay(results: Path) -> None:
+    for name in OURS + FOREIGN:
+        old(results, name)
+    young = results / f".results.parquet.{NONE}.tmp"
+    young.touch()
+    leftovers.remove(results)
+    assert there(results) == {*FOREIGN, young.name}
+
+
+def test_what_is_no_file_of_ours_alone_stays(results: Path) -> None:
+    file = old(results, f".results.csv.{NONE}.tmp")
+    os.link(file, results / "second name")
+    (results / f".report.html.{NONE}.tmp").symlink_to(file)
+    (results / f".nodes.parquet.{NONE}.tmp").mkdir()
+    before = there(results)
+    leftovers.remove(results)
+    assert there(results) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root: only root gives files away")
+def test_those_of_others_stay(results: Path) -> None:
+    file = old(results, f".results.csv.{NONE}.tmp")
+    os.chown(file, 12345, 12345)
+    leftovers.remove(results)
+    assert file.exists()
+
+
+def test_a_link_in_place_of_a_folder_is_not_followed(results: Path, tmp_path: Path) -> None:
+    file = old(tmp_path / "foreign", f".{HASH}.json.{NONE}.tmp")
+    (results / "plans").symlink_to(file.parent)
+    leftovers.remove(results)
+    assert file.exists()
+
+
+@pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
+def test_no_mount_point_is_crossed(results: Path, tmp_path: Path) -> None:
+    file = old(tmp_path / "foreign", f".{HASH}.json.{NONE}.tmp")
+    (results / "plans").mkdir()
+    mounts.run("mount", "--bind", str(file.parent), str(results / "plans"))
+    try:
+        leftovers.remove(results)
+    finally:
+        mounts.unmount(results / "plans")
+    assert file.exists()
+
+
+def test_results_that_are_not_there(tmp_path: Path) -> None:
+    leftovers.remove(tmp_path / "c")
