@@ -219,6 +219,7 @@ def test_it_is_seen_wherever_it_is(tmp_path: Path, where: str) -> None:
 @as_root
 def test_the_group_of_a_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many systems give everybody a group of their own, and a umask of 002."""
+    monkeypatch.setattr(parents, "_accounts", list)
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o2775)
@@ -252,7 +253,38 @@ def test_which_group_is_ones_own(
     group = type("Group", (), {"gr_name": name, "gr_mem": members})
     monkeypatch.setattr(parents.pwd, "getpwuid", lambda _: user)
     monkeypatch.setattr(parents.grp, "getgrgid", lambda _: group)
+    monkeypatch.setattr(parents, "_accounts", list)
     assert parents.own_group(7) == own
+
+
+@pytest.mark.parametrize(
+    ("uid", "gid", "shell", "own"),
+    [
+        (OTHER, 0, "/bin/bash", False),
+        (OTHER, 0, "", False),  # that is /bin/sh
+        (OTHER, 7, "/bin/bash", True),
+        (0, 0, "/bin/sh", True),  # root by another name
+        (11, 0, "/sbin/nologin", True),  # operator, on RHEL
+        (OTHER, 0, "/usr/bin/false", True),
+        (5, 0, "/bin/sync", True),
+        (6, 0, "/sbin/shutdown", True),
+        (7, 0, "/sbin/halt", True),
+    ],
+)
+def test_whose_primary_group_it_is(
+    uid: int, gid: int, shell: str, own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of a group's members does not have those whose primary group it is."""
+    root = parents.pwd.struct_passwd(("root", "x", 0, 0, "", "/root", "/bin/bash"))
+    other = parents.pwd.struct_passwd(("other", "x", uid, gid, "", "/", shell))
+    group = type("Group", (), {"gr_name": "root", "gr_mem": []})
+    monkeypatch.setattr(parents.os, "getuid", lambda: 0)
+    monkeypatch.setattr(parents.pwd, "getpwuid", lambda _: root)
+    monkeypatch.setattr(parents.grp, "getgrgid", lambda _: group)
+    monkeypatch.setattr(parents.pwd, "getpwall", lambda: [root, other])
+    parents._accounts.cache_clear()
+    assert parents.own_group(0) == own
+    parents._accounts.cache_clear()
 
 
 @as_root

@@ -16,6 +16,7 @@ import pwd
 import stat
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from iosweep.units import printable
@@ -27,6 +28,8 @@ _LINKS = 40
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 #: An access control list that names more users or groups than the mode shows.
 _ACL = "system.posix_acl_access"
+#: Programs in the place of a login shell: an account that has one is not a person's. (RHEL's `operator` has group 0.)
+_NO_LOGIN = {"nologin", "false", "sync", "shutdown", "halt"}
 #: Which user ids of a user namespace are which outside.
 _UID_MAP = Path("/proc/self/uid_map")
 
@@ -153,12 +156,26 @@ def refusal(suspect: Suspect) -> str:
 
 
 def own_group(gid: int) -> bool:
-    """Whether a group is our user's private one: our primary group, of our name, without members."""
+    """Whether a group is our user's private one: our primary group, of our name, and that of no other account."""
     try:
         user, group = pwd.getpwuid(os.getuid()), grp.getgrgid(gid)
     except KeyError:
         return False
-    return gid == user.pw_gid and group.gr_name == user.pw_name and not set(group.gr_mem) - {user.pw_name}
+    if gid != user.pw_gid or group.gr_name != user.pw_name or set(group.gr_mem) - {user.pw_name}:
+        return False
+    # a group's members are not those whose primary group it is
+    return not any(a.pw_gid == gid and a.pw_uid not in (0, os.getuid()) and _logs_in(a) for a in _accounts())
+
+
+@cache
+def _accounts() -> list[pwd.struct_passwd]:
+    """All that can be listed; a directory service such as LDAP mostly answers for single names only."""
+    return pwd.getpwall()
+
+
+def _logs_in(account: pwd.struct_passwd) -> bool:
+    """Whether somebody can work as this account. No shell at all means /bin/sh."""
+    return account.pw_shell.rpartition("/")[2] not in _NO_LOGIN
 
 
 def only_ours(status: os.stat_result, handle: int) -> bool:
