@@ -1,5 +1,6 @@
 """Damaged files of the results: each is named, nothing else is lost, and no command ends in a traceback."""
 
+import contextlib
 import random
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 import records
 from damage import Stored
-from iosweep import documents
+from iosweep import dag, documents
 from iosweep.documents import Damaged
 from iosweep.store import Store
 
@@ -118,7 +119,8 @@ def test_a_damaged_result_is_measured_again_and_kept(tmp_path: Path) -> None:
     kept = file.with_suffix(".damaged.json")
     assert kept.read_bytes() == damaged
     assert store.damaged == {}
-    assert store.named() == [f"measured again and kept, because it was damaged: {kept}"]
+    assert store.named() == []
+    assert store.kept() == [f"measured again and kept, because it was damaged: {kept}; it may be deleted"]
 
 
 def test_links_below_the_results_are_named_and_not_followed(tmp_path: Path) -> None:
@@ -132,3 +134,45 @@ def test_links_below_the_results_are_named_and_not_followed(tmp_path: Path) -> N
     with pytest.raises(OSError, match="symbolic link"):
         store.commit(POINT, 1, records.record(POINT), {"x": b"y"})
     assert len(list(other.point(POINT).iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("nodes/*.json", "new tables lack what it says of the node: put a copy of it back, or remove it"),
+        ("builds/*.json", "new tables lack what it says of the tools: put a copy of it back, or remove it"),
+        ("sets/*.json", "how the data set was prepared is not known: put a copy of it back, or remove it"),
+        ("spent.json", "remove it to count from 0 again"),
+    ],
+)
+def test_damaged_documents_are_named_where_nothing_needs_them(stored: Stored, pattern: str, said: str) -> None:
+    """By snakemake, also by a dry run, and by `list` and `check`, with what to do."""
+    [file] = stored.results.glob(pattern)
+    with stored.as_before():
+        file.write_bytes(b"")
+        with contextlib.chdir(stored.place):
+            named = dag.load(Path("x.yaml"), Path("results")).damaged
+        assert [line for line in named if file.name in line and line.endswith(said)]
+        for command in (["list"], ["check", "quick"]):
+            output = stored.command(*command)
+            assert file.name in output, output
+            assert said in output, output
+
+
+@pytest.mark.parametrize("suffix", ["json", "zip"])
+def test_a_damaged_try_that_a_later_one_replaced_is_named_by_check_only(tmp_path: Path, suffix: str) -> None:
+    store = Store(tmp_path)
+    store.commit(POINT, 1, records.record(POINT, retry="other load"), {"x": b"y"})
+    later = store.commit(POINT, 1, records.record(POINT, retried=True), {"x": b"y"})
+    file = store.point(POINT) / f"r001-1.{suffix}"
+    file.unlink() if suffix == "zip" else file.write_bytes(b"")
+    assert store.results() == {POINT: {1: later}}
+    assert store.damage() == []
+    why = "it is empty" if suffix == "json" else "it is gone"
+    said = f"{file} is damaged ({why}); a later try counts, and nothing has to be done"
+    assert store.kept() == [said]
+    # while the later one is not whole, there is none that replaces it
+    (store.point(POINT) / "r001-2.json").write_bytes(b"")
+    store.results()
+    assert str(file) in store.damaged
+    assert store.kept() == []

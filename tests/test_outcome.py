@@ -311,3 +311,13 @@ def test_list_tells_of_a_campaign_that_cannot_be_read(place: Path, capsys: Captu
     captured = capsys.readouterr()
     assert "one" in captured.out
     assert captured.err.startswith("results/odd: its plan or tables cannot be read")
+
+
+def test_check_fails_for_damaged_files(place: Path, capsys: Capture) -> None:
+    results = campaign(place, {})
+    assert run("check", "quick") == 0
+    (results / "spent.json").write_bytes(b"")
+    capsys.readouterr()
+    assert run("check", "quick") == 1
+    assert "spent.json is damaged (it is empty)" in " ".join(capsys.readouterr().out.split())
+    assert run("show", "quick", "--strict") == 1

@@ -215,6 +215,8 @@ def _of(
     again = {} if store.whole(plan_file, made.document()) else {plan_file: made.document()}
     if tools_file and place and there and not store.whole(tools_file):
         again[tools_file] = documents.content(place.file, documents.MOST_BYTES)
+    store.look()
+    store.damaged.pop(str(folder / merged.ABOUT), None)  # `damage` has it
     manifests = (manifest.damage(folder, a) for a in made.allocations)
     left = {name: forecast.of(made, {name: points}) for name, points in progress.counts(found).items()}
     return Dag(

@@ -108,11 +108,23 @@ def see(path: str) -> None:
 
 
 def cure(path: str) -> str:
-    """What makes a damaged file again, to be put behind the sentence; empty where it is gone without."""
+    """What follows from a damaged file, and what to do, to be put behind the sentence; empty where others say it."""
     folder, _, name = path.rpartition("/")
-    if folder.endswith("plans"):
-        return "; the next run of snakemake writes it again"
-    return f"; `iosweep report {shlex.quote(folder)}` makes it again" if name == "campaign.json" else ""
+    if name == "campaign.json":
+        return f"; `iosweep report {shlex.quote(folder)}` makes it again"
+    return _CURES.get(name) or _CURES.get(f"{folder.rpartition('/')[2]}/", "")
+
+
+#: File, or folder -> what follows from damage there, and what to do.
+_CURES: Mapping[str, str] = {
+    "plans/": "; the next run of snakemake writes it again",
+    "nodes/": "; new tables lack what it says of the node: put a copy of it back, or remove it",
+    "builds/": "; new tables lack what it says of the tools: put a copy of it back, or remove it",
+    "sets/": "; how the data set was prepared is not known: put a copy of it back, or remove it",
+    "refusals/": "; the allocation's last reason is not known: run again, or remove it",
+    "missing.json": "; the next run tries the point again",
+    "spent.json": "; with limits.time or limits.bytes_written nothing is measured: remove it to count from 0 again",
+}
 
 
 def sentence(path: str, reason: str) -> str:

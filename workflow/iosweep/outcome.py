@@ -29,7 +29,7 @@ class Outcome:
     store where the tables are absent or stale. `reasons`: verdict or `left` -> (reason, repetitions, their points).
     `stale`: whether something was stored, opened again or planned after the tables were made.
     `again`: repetitions with a verdict that the next run tries once more; they are not counted as left.
-    `damaged`: stored files that are gone without, as sentences.
+    `damaged`: stored files that are gone without, as sentences. `kept`: damage that nothing is lost by.
     `measured`: when the last repetition was stored (seconds since the epoch).
     """
 
@@ -43,10 +43,11 @@ class Outcome:
     stale: bool = False
     measured: float | None = None
     damaged: Sequence[str] = ()
+    kept: Sequence[str] = ()
 
     def fails(self, suspect: bool = False) -> bool:
         """Whether `iosweep check` exits with 1. `suspect`: suspect results fail, too."""
-        if self.verdicts is None or self.stale or self.left or self.again:
+        if self.verdicts is None or self.stale or self.left or self.again or self.damaged:
             return True
         return any(self.verdicts[verdict] for verdict in (*FAILING, *(("suspect",) if suspect else ())))
 
@@ -66,6 +67,7 @@ def of(results: Path) -> Outcome:
         left=left(plan, store),
         measured=measured,
         damaged=[*store.damage(), *filter(None, (manifest.damage(results, a) for a in plan.allocations))],
+        kept=store.kept(),
     )
     return known if about is _NO_TABLES else _with_tables(known, results, about["sweeps"])
 
@@ -106,7 +108,7 @@ def lines(outcome: Outcome) -> list[str]:
         newer = "repetitions were opened again, measured or planned since the tables were made"
         why = newer if outcome.stale else "there are no tables"
         found.append(f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them")
-    found += [f"  {sentence}" for sentence in outcome.damaged]
+    found += [f"  {sentence}" for sentence in (*outcome.damaged, *outcome.kept)]
     if outcome.left:
         found.append("  left: the same snakemake command measures them")
     if outcome.again:

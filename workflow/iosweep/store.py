@@ -71,12 +71,14 @@ class Result:
 class Store:
     """The directory of one campaign's results.
 
-    `damaged`: path -> why it is gone without, of what was read so far.
+    `damaged`: path -> why it is gone without, of what was read so far. `replaced`: the same of tries that a later one,
+    which is whole, took the place of.
     """
 
     def __init__(self, results: Path):
         self.path = results
         self.damaged: dict[str, str] = {}
+        self.replaced: dict[str, str] = {}
         self._aside: set[str] = set()
         self._lock: campaign_lock.Lock | None = None  # while it is held
 
@@ -164,6 +166,7 @@ class Store:
                     self._record(point, repetition, attempt)
                 except Damaged:
                     place.rename(_name(repetition, attempt, "json"), _name(repetition, attempt, "damaged.json"))
+                    self._aside.add(self._file(point, _name(repetition, attempt, "damaged.json")))
 
     def set_aside(self) -> list[str]:
         """Files of results that could not be read, and were measured again; of the points that were read so far."""
@@ -275,21 +278,31 @@ class Store:
             return False
 
     def damage(self) -> list[str]:
-        """What of results and documents is damaged, and what was measured again for that reason, as sentences."""
+        """What of results and documents is damaged, as sentences."""
         self.results()
         self.missing()
+        self.look()
+        return self.named()
+
+    def look(self) -> None:
+        """Read all documents, so that those that are damaged are known, also where nothing is left to measure."""
         for folder in ("", "tools", *forms.FOLDERS):
             self.documents(folder)
-        return self.named()
 
     def named(self) -> list[str]:
         """The same of what was read so far."""
-        found = [documents.sentence(path, reason) for path, reason in sorted(self.damaged.items())]
+        return [documents.sentence(path, why) + documents.cure(path) for path, why in sorted(self.damaged.items())]
+
+    def kept(self) -> list[str]:
+        """Damage that nothing is lost by, as sentences: what was measured again, or that a later try replaced."""
         aside = self.set_aside()
-        if aside:
-            more = f" and {len(aside) - _NAMED:,} more" if len(aside) > _NAMED else ""
-            found.append(f"measured again and kept, because it was damaged: {', '.join(aside[:_NAMED])}{more}")
-        return found
+        more = f" and {len(aside) - _NAMED:,} more" if len(aside) > _NAMED else ""
+        again = f"measured again and kept, because it was damaged: {', '.join(aside[:_NAMED])}{more}; it may be deleted"
+        old = [
+            f"{documents.sentence(path, why)}; a later try counts, and nothing has to be done"
+            for path, why in sorted(self.replaced.items())
+        ]
+        return [*old, *([again] if aside else [])]
 
     def _document(self, folder: str, name: str) -> dict[str, Any]:
         file = str(self.path / folder / f"{name}.json")
@@ -354,11 +367,21 @@ class Store:
         for repetition, attempts in sorted(tries.items()):
             found = [self._whole(point, repetition, attempt, sizes) for attempt in sorted(attempts)[-2:]]
             last = found[-1]
+            if last and last[0].intact:
+                self._replaced(point, repetition, sorted(attempts)[-2:-1])
             if last and len(found) > 1 and last[0].retried and found[0] and _figures(found[0][0]) > _figures(last[0]):
                 # the second try went worse than the disturbed first: that one counts, and there is no third
                 last = (replace(found[0][0], retried=True), found[0][1])
             if last:
                 yield last
+
+    def _replaced(self, point: str, repetition: int, attempts: Sequence[int]) -> None:
+        """Damage of these tries is not gone without: a later one counts."""
+        for attempt in attempts:
+            for suffix in ("json", "zip"):
+                file = self._file(point, _name(repetition, attempt, suffix))
+                if file in self.damaged:
+                    self.replaced[file] = self.damaged.pop(file)
 
     def _whole(
         self, point: str, repetition: int, attempt: int, sizes: Mapping[str, int]
@@ -391,8 +414,9 @@ class Store:
 
     def _forget(self, prefix: str, deep: bool = True) -> None:
         """What was damaged below a directory before it is read again."""
-        for path in [p for p in self.damaged if p.startswith(prefix) and (deep or "/" not in p[len(prefix) :])]:
-            del self.damaged[path]
+        for known in (self.damaged, self.replaced):
+            for path in [p for p in known if p.startswith(prefix) and (deep or "/" not in p[len(prefix) :])]:
+                del known[path]
 
 
 class _Noting:
