@@ -41,6 +41,14 @@ def test_tables_of_ours_are_read(results: Path) -> None:
     assert merged.repair(results) == ("", [])
 
 
+def test_sizes_are_written_alike(results: Path) -> None:
+    file = results / "results.parquet"
+    size = file.stat().st_size
+    assert size > 1000
+    file.write_bytes(file.read_bytes() + b"x" * 1000)
+    assert f"it has {size + 1000:,} bytes and had {size:,}" in merged.damage(results)[0]
+
+
 @pytest.mark.parametrize("kind", ["pipe", "link", "device", "directory", "emptied", "gone on", "other"])
 @pytest.mark.parametrize("name", ["results.parquet", "campaign.json", "nodes.parquet"])
 def test_what_is_in_place_of_a_table_is_named(

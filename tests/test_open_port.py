@@ -35,13 +35,13 @@ def test_it_must_be_allowed(tmp_path: Path, sweep: dict[str, Any], place: str) -
 
 def test_what_opens_none_needs_no_word(tmp_path: Path) -> None:
     assert problems(tmp_path, document(options={"file_size": "16m", "client_server": False})) == []
-    assert open_port(make(tmp_path).points, uid=0) is None
+    assert open_port(make(tmp_path).points, SLURM_LAUNCHERS["srun"], uid=0) is None
 
 
 def test_root_may_not(tmp_path: Path) -> None:
     points = make(tmp_path, allowed(**AXIS)).points
-    assert open_port(points, uid=1000) is None
-    said = open_port(points, uid=0)
+    assert open_port(points, SLURM_LAUNCHERS["srun"], uid=1000) is None
+    said = open_port(points, SLURM_LAUNCHERS["srun"], uid=0)
     assert said and said.startswith("client_server: fio would listen without a password as root, for 1 point: ")
     assert said.endswith("measure as another user, or set it to false")
 
@@ -64,6 +64,31 @@ def test_root_may_not_plan_it_for_slurm(
     assert "x.yaml:1: allow_open_port: client_server: fio would listen without a password as root" in shown.err
     with pytest.raises(ConfigError, match="fio would listen without a password as root, for 12 points"):
         dag.load(Path("x.yaml"), Path("results"), "srun", site=Site())
+
+
+@pytest.mark.parametrize("by", [["--profile", str(ROOT / "profiles/local")], ["--launcher", "direct"], []])
+def test_no_port_is_announced_where_none_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], by: list[str]
+) -> None:
+    """On one machine such points are missing, for root too."""
+    monkeypatch.chdir(tmp_path)
+    read(tmp_path, allowed(**OPEN) | {"tools": {"provider": "path"}})
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    cli.main(["plan", "x.yaml", *by])
+    shown = capsys.readouterr()
+    assert "client/server mode" in shown.out and "open port" not in shown.out and "password" not in shown.err
+    assert not dag.load(Path("x.yaml"), Path("results"), "direct").left
+
+
+def test_root_may_not_plan_it_for_a_launcher_of_slurm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    read(tmp_path, allowed(**OPEN) | {"tools": {"provider": "path"}})
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert cli.main(["plan", "x.yaml", "--launcher", "srun"]) == 1
+    shown = capsys.readouterr()
+    assert "open port" in shown.out and "fio would listen without a password as root" in shown.err
 
 
 def test_root_may_not_run_it_in_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

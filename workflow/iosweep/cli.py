@@ -256,7 +256,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     except profile.Unreadable as error:
         print(error, file=sys.stderr)
         return 1
-    if where.site and (wrong := submission.open_port(made.points, os.geteuid())):
+    if wrong := submission.open_port(made.points, where.launcher, os.geteuid()):
         problems.append(Problem(str(arguments.config), 1, "allow_open_port", wrong))
     if wrong := submission.working_directory(str(Path.cwd()), bool(where.site)):
         raise ConfigError([Problem(str(arguments.config), 1, "", wrong), *problems])

@@ -132,7 +132,7 @@ def load(
     if only and not any(progress.chosen(only, point) for point in made.points):
         sweeps = ", ".join(sweep.name for sweep in configured.sweeps)
         problems.append(Problem(str(file), 1, "only", f"`{only}` is in no point and no sweep (sweeps: {sweeps})"))
-    if site and (wrong := submission.open_port(made.points, os.geteuid())):
+    if launcher in known and (wrong := submission.open_port(made.points, known[launcher], os.geteuid())):
         problems.append(Problem(str(file), 1, "allow_open_port", wrong))
     if problems:
         raise ConfigError(problems)

@@ -58,6 +58,10 @@ class Launcher:
         placed = (f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", f"--ntasks={tasks}")
         return ["srun", *_step(binding), f"--mpi={self.pmi}", *placed, f"--ntasks-per-node={per_node}", *command]
 
+    def opens_port(self, point: Point) -> bool:
+        """Whether a tool listens without a password while this launcher measures a point."""
+        return bool(point.options.get("client_server")) and self.lacks(point) is None
+
     def lacks(self, point: Point) -> tuple[dict[str, int], str] | None:
         """What a point needs that this launcher does not have, and the reason in words; None if it can start it."""
         if self.nodes is not None and point.nodes > self.nodes:

@@ -88,7 +88,8 @@ def _unlike(known: Any, data: bytes) -> str | None:
     if not isinstance(known, dict):
         return f"{ABOUT} does not name it"
     if len(data) != known.get("bytes"):
-        return f"it has {len(data):,} bytes and had {known.get('bytes')}"
+        had = known.get("bytes")
+        return f"it has {len(data):,} bytes and had {f'{had:,}' if isinstance(had, int) else had}"
     return None if hashlib.sha256(data).hexdigest() == known.get("sha256") else "its content has changed"
 
 

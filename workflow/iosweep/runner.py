@@ -128,7 +128,7 @@ def measure(
         raise Refusal(REFUSED, str(error)) from None
     if tools_file and not tools_built:
         raise Refusal(REFUSED, f"{tools_file}, which says what was built, is not there")
-    if job and (wrong := open_port(allocation.points, os.geteuid())):
+    if wrong := open_port(allocation.points, launcher, os.geteuid()):
         raise Refusal(REFUSED, wrong, lasting=True)
     process.adopt_orphans()
     environment.reduce(plan.variables)

@@ -140,7 +140,12 @@ def table(made: plan.Plan, place: Where, from_spack: Collection[str] | None = No
         f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
         f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
     )
-    for sentence in [*_trimmed(made, cost), *_open_port(made), *_missing(made, place, from_spack), *_checked(made)]:
+    for sentence in [
+        *_trimmed(made, cost),
+        *_open_port(made, place),
+        *_missing(made, place, from_spack),
+        *_checked(made),
+    ]:
         prose(sentence)
     if not look:
         return 0
@@ -160,9 +165,9 @@ def _trimmed(made: plan.Plan, cost: forecast.Forecast) -> list[str]:
     ]
 
 
-def _open_port(made: plan.Plan) -> list[str]:
-    """That a tool listens without a password."""
-    count = sum(bool(point.options.get("client_server")) for point in made.points)
+def _open_port(made: plan.Plan, place: Where) -> list[str]:
+    """That a tool listens without a password, where the launcher can start it."""
+    count = sum(map(place.launcher.opens_port, made.points))
     if not count:
         return []
     return [

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iosweep import slurm
-from iosweep.launch import SLURM_LAUNCHERS
+from iosweep.launch import SLURM_LAUNCHERS, Launcher
 from iosweep.plan import Point
 from iosweep.units import human_count, human_duration, printable
 from iosweep.yamlfile import ConfigError, Problem
@@ -328,9 +328,9 @@ def meaning(said: str, memory_mb: int = 0) -> str:
     return change
 
 
-def open_port(points: Iterable[Point], uid: int) -> str | None:
+def open_port(points: Iterable[Point], launcher: Launcher, uid: int) -> str | None:
     """Why a user may not measure some points, which have a tool listen without a password; None if none has. Pure."""
-    if uid or not (open_to_all := [point for point in points if point.options.get("client_server")]):
+    if uid or not (open_to_all := [point for point in points if launcher.opens_port(point)]):
         return None
     return (
         f"client_server: fio would listen without a password as root, for {human_count(len(open_to_all), 'point')}:"

@@ -21,21 +21,29 @@ SHARE_PATTERN = r"^[0-9]+(\.[0-9]+)?%$"
 
 def parse_size(value: object) -> int:
     """Bytes of `4096`, `"4k"`, `"16g"`. Raises ValueError with what would be right."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_BYTES:
-        return value
-    if isinstance(value, str) and len(value) <= 20 and re.fullmatch(SIZE_PATTERN, value):
+    size = None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        size = value
+    if isinstance(value, str) and re.fullmatch(SIZE_PATTERN, value):
         digits = value.rstrip("kmgtpKMGTP")
-        size = int(digits) * _BINARY[value[len(digits) :].lower()]
-        if size <= _MOST_BYTES:
-            return size
+        unit = _BINARY[value[len(digits) :].lower()]
+        digits = digits.lstrip("0")
+        # Python converts no text of thousands of digits; more than 20 are too many in any case
+        size = int(digits[:20] or "0") * unit
+    if size is not None and size <= _MOST_BYTES:
+        return size
+    if size is not None:
+        raise ValueError(f"larger than {_MOST_BYTES:,} bytes (8 EiB), the most that a size may be")
     raise ValueError("not a size; write bytes, or a whole number with k, m, g, t or p (binary), for example 4k or 16g")
 
 
 def parse_duration(value: object) -> float:
     """Seconds of `"60s"`, `"5min"`, `"2h"`, `"500ms"`. Raises ValueError with what would be right."""
-    if isinstance(value, str) and len(value) <= 20 and (match := re.fullmatch(DURATION_PATTERN, value)):
+    if isinstance(value, str) and (match := re.fullmatch(DURATION_PATTERN, value)):
         seconds = float(value.removesuffix(match[2])) * _SECONDS[match[2]]
-        if seconds <= _MOST_SECONDS:
+        if seconds > _MOST_SECONDS:
+            raise ValueError(f"larger than {_MOST_SECONDS / 86400:.0f}d, the most that a duration may be")
+        if len(value) <= 20:
             return seconds
     raise ValueError("not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h")
 
