@@ -4,7 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from small import document, make, problems
+import pytest
+
+from iosweep import documents, plan
+from small import METADATA, document, make, problems
 
 MOST = "a campaign may have 100,000, excluded ones included; shorten an axis"
 
@@ -75,3 +78,61 @@ def test_sweeps_and_exclusions(tmp_path: Path) -> None:
     [wrong] = problems(tmp_path, document(axes=axes, exclude=[one] * 501))
     assert "sweeps[0].exclude: 501 entries for 10,000 combinations are too many to compare" in wrong
     assert problems(tmp_path, document(axes=axes, exclude=[one] * 500)) == []
+
+
+WORKERS = "65,536 nodes x 4,096 threads_per_node are 268,435,456 workers; a point may have 1,048,576: give fewer"
+#: A sweep that each tool can measure.
+SWEEPS: dict[str, dict[str, Any]] = {
+    "fio": {},
+    "ior": {"tool": "ior", "phases": ["seq_read"]},
+    "mdtest": {"tool": "mdtest", "phases": ["create"], "options": None, "phase_time": None},
+}
+
+
+@pytest.mark.parametrize("tool", SWEEPS)
+def test_ranks_of_a_point(tmp_path: Path, tool: str) -> None:
+    """Each number is within its limits; the product would be names of files that fill the memory."""
+    axes = {"threads_per_node": [4096, 4095], "nodes": [65536]}
+    [wrong] = problems(tmp_path, document(**SWEEPS[tool] | {"axes": axes}), make)
+    assert wrong.endswith(f": sweeps[0].axes.nodes: {WORKERS}")
+    most = SWEEPS[tool] | {"axes": {"nodes": [65536], "threads_per_node": [16]}}
+    assert problems(tmp_path, document(**most), make) == []
+
+
+def test_files_of_a_point(tmp_path: Path) -> None:
+    axes = {"threads_per_node": [2], "nodes": [4]}
+    options = {"file_size": "1m", "files_per_thread": 131073}
+    [wrong] = problems(tmp_path, document(axes=axes, options=options), make)
+    assert wrong.endswith(
+        ": sweeps[0].options.files_per_thread: 131,073 files_per_thread x 2 threads_per_node x 4 nodes are 1,048,584"
+        " files; a point of data phases may have 1,048,576: give fewer"
+    )
+    assert problems(tmp_path, document(axes=axes, options=options | {"files_per_thread": 131072}), make) == []
+    metadata = METADATA | {"options": {"files_per_thread": 10_000_000}}  # counted by the tool, and never listed
+    assert problems(tmp_path, document(**metadata), make) == []
+
+
+def test_names_of_a_plan(tmp_path: Path) -> None:
+    axes = {"threads_per_node": up_to(100), "nodes": [10000]}
+    [wrong] = problems(tmp_path, document(**SWEEPS["ior"] | {"axes": axes}), make)
+    assert ": sweeps[0].axes.nodes: " in wrong
+    assert "of all points so far make 4,350,000 names of files; a campaign may have 4,194,304: " in wrong
+    # points that share their names count once
+    axes = {"threads_per_node": [100], "nodes": [10000], "transfer_size": [f"{4 << n}k" for n in range(10)]}
+    assert problems(tmp_path, document(**SWEEPS["ior"] | {"axes": axes}), make) == []
+
+
+def test_data_sets_of_a_plan(tmp_path: Path) -> None:
+    """fio has one for each node."""
+    axes = {"nodes": [65536], "file_size": ["4k", "8k", "16k"]}
+    [wrong] = problems(tmp_path, document(axes=axes, options={"transfer_size": "4k"}), make)
+    assert "sweeps[0].axes.nodes: " in wrong
+    assert "of all points so far make 196,608 data sets; a campaign may have 131,072: " in wrong
+
+
+def test_a_stored_plan_is_bounded_too(tmp_path: Path) -> None:
+    whole = json.loads(make(tmp_path).content())
+    point = whole["allocations"][0]["points"][0]
+    point["nodes"], point["options"]["threads_per_node"] = 65536, 4096
+    with pytest.raises(documents.Damaged, match="are 268,435,456 workers"):
+        plan.from_document(documents.seal(json.dumps(whole).encode()))

@@ -348,6 +348,17 @@ def test_not_while_another_campaign_measures_the_file_system(left: Left, tmp_pat
     assert not Path(left.directory).exists()
 
 
+def test_no_lock_is_made_where_the_results_say(left: Left, tmp_path: Path, capsys: Capture) -> None:
+    """They may be another's, and name any directory."""
+    (tmp_path / "private").mkdir()
+    left.know(uuid=marker(left.directory)["uuid"], lock=str(tmp_path / "private"))
+    assert clean("--yes", "c") == 0
+    assert not list((tmp_path / "private").iterdir())
+    said = capsys.readouterr().err
+    assert f"note: no lock keeps measurements off: target.lock {tmp_path}/private has no lock of " in said
+    assert not Path(left.directory).exists()
+
+
 @pytest.mark.parametrize("arguments", [(), ("--yes",)])
 def test_not_mounted_is_not_gone(left: Left, capsys: Capture, arguments: tuple[str, ...]) -> None:
     """It may be there again tomorrow."""

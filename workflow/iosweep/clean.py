@@ -181,7 +181,8 @@ def _undisturbed(place: _Place, results: Path) -> Iterator[None]:
             if unseen := held.enter_context(undisturbed.hold(place.folders, place.campaign)):
                 prose(printable(f"note: {unseen}"), sys.stderr)
             try:
-                held.enter_context(exclusive.hold(place.lock, place.file_system, owner))
+                # its directory is what the results say, which may be another's; who measured has left a lock there
+                held.enter_context(exclusive.hold(place.lock, place.file_system, owner, make=False))
             except exclusive.Unusable as error:  # the campaign may be long over, and its lock's directory gone
                 prose(printable(f"note: no lock keeps measurements off: {error}"), sys.stderr)
         except undisturbed.InUse as error:

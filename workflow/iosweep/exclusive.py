@@ -65,11 +65,12 @@ def identity(facts: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def hold(directory: str | None, identity: str, owner: Mapping[str, Any]) -> Iterator[Exclusion]:
+def hold(directory: str | None, identity: str, owner: Mapping[str, Any], make: bool = True) -> Iterator[Exclusion]:
     """Keep other campaigns off a file system, and say how far that reaches.
 
     `directory`: target.lock. `owner`: {campaign, results, and in Slurm job}; process, user, host and time are added.
-    Raises Busy if another campaign holds the lock, Unusable if target.lock is not a directory.
+    `make`: a lock's file is made where there is none; not where results that may be another's name the directory.
+    Raises Busy if another campaign holds the lock, Unusable if target.lock is not a directory, or has no file.
     """
     name = f"{PREFIX}-{hashlib.sha256(os.fsencode(identity)).hexdigest()[:16]}"
     mine = lock_text.mine(identity, owner)
@@ -80,7 +81,7 @@ def hold(directory: str | None, identity: str, owner: Mapping[str, Any]) -> Iter
     place = Path(directory).absolute()
     if not place.is_dir():
         raise Unusable(f"target.lock {place} is not a directory; make it where all campaigns see it, or leave it out")
-    with _in_directory(place / f"{name}.lock", identity, mine, owner.get("job")) as found:
+    with _in_directory(place / f"{name}.lock", identity, mine, owner.get("job"), make) as found:
         yield found
 
 
@@ -143,9 +144,11 @@ def _user(pid: int | str) -> str | None:
 
 
 @contextmanager
-def _in_directory(file: Path, identity: str, mine: bytes, job: str | None) -> Iterator[Exclusion]:
+def _in_directory(file: Path, identity: str, mine: bytes, job: str | None, make: bool) -> Iterator[Exclusion]:
     try:
-        handle = lock_file.take(file)
+        handle = lock_file.take(file, make)
+    except lock_file.Missing:
+        raise Unusable(f"target.lock {file.parent} has no lock of {identity} ({file.name}), and none is made") from None
     except lock_file.Held as held:
         raise _held(held, file, identity) from None
     except lock_file.Unavailable as error:

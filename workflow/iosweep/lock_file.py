@@ -46,11 +46,15 @@ class Unavailable(Exception):
     """There can be no lock; the message says why, for the user."""
 
 
-def take(file: Path) -> int:
-    """Handle of the lock file, locked. Raises Held, Unavailable."""
+class Missing(Unavailable):
+    """There is no file, and none was to be made."""
+
+
+def take(file: Path, make: bool = True) -> int:
+    """Handle of the lock file, locked. `make`: it is made where there is none. Raises Held, Unavailable."""
     try:
         for _ in range(_TRIES):
-            handle = _open(file)
+            handle = _open(file, make)
             try:
                 if _lock(handle, file):
                     return handle
@@ -109,7 +113,7 @@ def _lock(handle: int, file: Path) -> bool:
         return False
 
 
-def _open(file: Path) -> int:
+def _open(file: Path, make: bool) -> int:
     """Open the lock file, make it if need be, for all users whatever the umask.
 
     O_CREAT only where there is none: in a sticky directory it is refused for a file of another user
@@ -122,13 +126,15 @@ def _open(file: Path) -> int:
         except PermissionError:  # another user's, with a mode that was changed: enough for a lock
             return os.open(file, os.O_RDONLY | flags)
         except FileNotFoundError:
+            if not make:
+                raise Missing("it is not there") from None
             mask = os.umask(0)
             try:
                 return os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o666)
             finally:
                 os.umask(mask)
     except FileExistsError:  # another one was faster
-        return _open(file)
+        return _open(file, make)
     except OSError as error:
         raise _planted(file) if error.errno in _NO_FILE else error from None
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from iosweep import documents, forms
+from iosweep import documents, forms, plan_bounds
 from iosweep.tools import FileSet, Phase, Step, Value, tools
 from iosweep.units import size_name
 from iosweep.yamlfile import ConfigError, Problem
@@ -151,7 +151,13 @@ def _plan(data: dict[str, Any]) -> Plan:
     if wrong := forms.PLAN(data):
         raise ValueError(wrong)
 
+    total = plan_bounds.Total()
+
     def point(raw: dict[str, Any]) -> Point:
+        if wrong := plan_bounds.of_point(raw["nodes"], raw["options"]) or (
+            raw["tool"] in tools() and total.add(raw["tool"], raw["nodes"], raw["options"])
+        ):
+            raise ValueError(wrong)
         raw["repetitions"] = Repetitions(**raw["repetitions"])
         return Point(**raw | {"phases": tuple(raw["phases"]), "sweeps": tuple(raw["sweeps"])})
 
@@ -171,10 +177,13 @@ def make(config: Config) -> Plan:
     problems: list[Problem] = []
     points: dict[str, Point] = {}
     sweeps: list[dict[str, Any]] = []
+    total = plan_bounds.Total()
     for sweep in config.sweeps:
         members = []
         for point in _points(sweep, problems):
             known = points.get(point.id)
+            if known is None and (wrong := total.add(point.tool, point.nodes, point.options)):
+                raise ConfigError([*problems, sweep.problem(wrong, *_place(sweep, wrong))])
             if known:  # two sweeps share it: measured once, as often as the more demanding one asks
                 point = replace(
                     known,
@@ -278,6 +287,11 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
         # off is not being there: ids stay when a tool gets such a flag
         options |= {name: None for name, value in options.items() if value is False and defaults.get(name, "") is None}
         nodes = int(options.pop("nodes", 1) or 1)
+        if wrong := plan_bounds.of_point(nodes, options):
+            if "too many" not in told:  # each combination has another sentence
+                told.add("too many")
+                problems.append(sweep.problem(wrong, *_place(sweep, wrong)))
+            continue
         if wrong := tool.check(options, sweep.phases, phase_time_s):
             if wrong not in told:
                 told.add(wrong)

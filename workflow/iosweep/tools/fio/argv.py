@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Literal
 
 from iosweep.cpus import CpuSet, listed
@@ -72,7 +72,7 @@ def file_set(step: Step, fresh: str) -> FileSet:
     )
 
 
-@lru_cache(1000)  # campaigns of many points ask for the same few sets again and again
+@cache  # points ask for the same sets again and again; a plan's names are bounded (plan_bounds.py)
 def _names(threads: int, count: int) -> tuple[str, ...]:
     return tuple(f"{job}.{file}" for job in range(threads) for file in range(count))
 

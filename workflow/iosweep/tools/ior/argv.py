@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Literal
 
 from iosweep.tools import FileSet, Step, Streams, Value
@@ -84,7 +84,7 @@ def file_set(step: Step, fresh: str) -> FileSet:
     )
 
 
-@lru_cache(1000)  # campaigns of many points ask for the same few sets again and again
+@cache  # points ask for the same sets again and again; a plan's names are bounded (plan_bounds.py)
 def _names(tasks: int) -> tuple[str, ...]:
     return tuple(f"{NAME}.{rank:08}" for rank in range(tasks))
 
