@@ -138,7 +138,7 @@ def test_results_that_are_damaged(
     told = capsys.readouterr().err
     assert "results/c/target.json is damaged (" in told
     assert said in told
-    assert told.endswith("remove it by hand, then remove results/c/target.json. Nothing was removed\n")
+    assert told.endswith("remove the directory by hand; then remove results/c/target.json. Nothing was removed\n")
     assert listing(left.target, all=True) == before
 
 
@@ -168,11 +168,81 @@ def test_a_target_file_that_cannot_be_read(left: Left, capsys: Capture, content:
     assert marker(left.directory)
 
 
-def test_results_without_their_target_file(left: Left, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+#: What is written after the directory was claimed, and what is written before.
+PROOFS = (
+    "points/p/r001-1.json", "points/p/r001-1.zip", "points/p/r001-1.superseded.json", "sets/s.json", "nodes/n.json",
+    "spent.json",
+)  # fmt: skip
+NO_PROOFS = ("points/p/missing.json", "refusals/a.json", "lock", "logs/a.log", "manifests/a.jsonl", "sets/.x.json.tmp")
+
+
+def planned(left: Left) -> None:
+    """The document of the campaign's plan."""
+    where = {"directory": str(left.target), "deadline": 60, "keep": "none", "lock": None, "node_bandwidth": None}
+    limits = {"time": None, "bytes_written": None, "retried": 1, "grace": 1}
+    made = {"campaign": left.results.name, "seed": 1, "target": where | {"settle": 0}, "limits": limits, "cpus": {}}
+    Store(left.results).put("plans", "x", made | {"sweeps": [], "configuration": [], "allocations": []})
+
+
+def stored(left: Left, name: str) -> None:
+    (left.results / name).parent.mkdir(parents=True, exist_ok=True)
+    (left.results / name).touch()
+
+
+@pytest.mark.parametrize("yes", [["--yes"], []])
+@pytest.mark.parametrize("proof", PROOFS)
+def test_results_without_their_target_file(left: Left, capsys: Capture, proof: str, yes: list[str]) -> None:
+    """Ctrl-C in the middle of the first repetition, and target.json is lost: the data is still there."""
     (left.results / "target.json").unlink()
-    monkeypatch.setattr(Store, "results", lambda _: {"p": {}})
-    assert clean("--yes", "c") == 1
-    assert "target.json is not there, although results are" in capsys.readouterr().err
+    stored(left, proof)
+    assert clean("c", *yes) == 1
+    lost = f"results/c/target.json is gone, although {proof} shows that the campaign was measured, and "
+    assert capsys.readouterr().err.startswith(f"{lost}no plan or result says where; look for iosweep-c on the target")
+    planned(left)
+    assert clean("c", *yes) == 1
+    assert capsys.readouterr().err == (
+        f"{lost}{left.directory} is there: its marker iosweep.json names the results that the directory belongs to. If"
+        " they are these, remove the directory by hand, then run this again\n"
+    )
+    assert marker(left.directory)
+    shutil.rmtree(left.directory)
+    assert clean("c", *yes) == 0
+    assert capsys.readouterr().out.startswith(f"nothing is left: {left.directory} is not there (its place is on ")
+
+
+@pytest.mark.parametrize("name", NO_PROOFS)
+def test_results_of_a_campaign_that_claimed_nothing(left: Left, capsys: Capture, name: str) -> None:
+    (left.results / "target.json").unlink()
+    planned(left)
+    stored(left, name)
+    assert clean("c") == 0
+    assert capsys.readouterr().out == "results/c knows of nothing on a target: nothing was measured\n"
+
+
+def test_no_target_file_and_the_target_is_not_mounted(left: Left, capsys: Capture) -> None:
+    (left.results / "target.json").unlink()
+    planned(left)
+    shutil.rmtree(left.directory)
+    Store(left.results).put("nodes", "n", {"mount": "/dev/other on /t type ext4 (rw)"})
+    assert clean("c") == 1
+    assert f"{left.directory} is not there, and was on /dev/other on /t type ext4; is that" in capsys.readouterr().err
+    left.target.rename(left.target.with_name("elsewhere"))
+    assert clean("c") == 1
+    assert f"the target {left.target} does not exist; is the file system mounted?" in capsys.readouterr().err
+
+
+def test_what_to_do_with_a_damaged_target_file(left: Left, capsys: Capture) -> None:
+    """The advice leads to where `clean` ends well."""
+    planned(left)
+    stored(left, "spent.json")
+    file = left.results / "target.json"
+    file.write_bytes(b"")
+    assert clean("c") == 1
+    assert f"(it is empty). If {left.directory} is still on the target: its marker" in capsys.readouterr().err
+    shutil.rmtree(left.directory)
+    file.unlink()
+    assert clean("c") == 0
+    assert capsys.readouterr().out.startswith(f"nothing is left: {left.directory} is not there")
 
 
 @pytest.mark.parametrize("yes", [["--yes"], []])

@@ -14,6 +14,7 @@ import pytest
 import iosweep
 import records
 from iosweep import cli, documents, forecast, programs
+from iosweep.accounts import user
 from iosweep.launch import LAUNCHERS
 from iosweep.store import Store
 from small import METADATA, TEXT, document, make
@@ -81,7 +82,7 @@ def test_plan_of_a_target_that_cannot_be_written(capsys: Capture, place: Path) -
     # where nobody makes a directory, not even root
     (place / "x.yaml").write_bytes(orjson.dumps(document(**METADATA) | {"target": {"directory": "/proc/sys"}}))
     assert run("plan", "x.yaml") == 1
-    assert f"does not fit /proc/sys: it cannot be written to by user id {os.getuid()}" in capsys.readouterr().err
+    assert f"/proc/sys cannot be written to by {user(os.getuid())}\n" in capsys.readouterr().err
 
 
 def test_names_are_shown_as_they_are(capsys: Capture, place: Path) -> None:

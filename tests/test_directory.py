@@ -174,6 +174,31 @@ def test_a_layout_is_set_and_read_back(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_target_file_that_is_gone(tmp_path: Path) -> None:
+    """The results show that it was claimed: what is on the target is not taken for nothing; without it, all goes on."""
+
+    class There(Asked):
+        there = True
+
+        def call(self, operation: str, *arguments: Any) -> Any:
+            if operation == "owner_of":
+                return {"uuid": "u"} if self.there else None
+            return super().call(operation, *arguments)
+
+    agent = There()
+    claimed(tmp_path, "inherit", agent)  # nothing shows that it was claimed before
+    (tmp_path / "results" / "target.json").unlink()
+    Store(tmp_path / "results").put("", "spent", {"spent_s": 1.0})
+    agent = There()
+    gone = f"target.json is gone, although spent.json .* and {tmp_path}/t/iosweep-c is there"
+    with pytest.raises(Refused, match=gone):
+        claimed(tmp_path, "inherit", agent)
+    assert agent.asked("claim") == []
+    agent.there = False
+    claimed(tmp_path, "inherit", agent)
+    assert Store(tmp_path / "results").required("", "target")
+
+
 def test_an_inherited_layout_is_read_only(tmp_path: Path) -> None:
     agent = Asked()
     claimed(tmp_path, "inherit", agent)

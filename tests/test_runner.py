@@ -21,6 +21,7 @@ import mounts
 from allocation import METADATA, SWEEP, Allocation, said
 from campaign import over, wait_for
 from iosweep import models, node, progress
+from iosweep.accounts import user
 from iosweep.launch import LAUNCHERS, Mpiexec, mpiexec
 from iosweep.plan import seed_of
 from iosweep.runner import REFUSED
@@ -476,7 +477,7 @@ def test_a_target_that_cannot_be_written(allocation: Allocation) -> None:
     allocation.configure(METADATA)
     output = allocation.measure(code=3)
     assert output.splitlines()[-1] == (
-        f"iosweep: the target /sys/kernel cannot be written to by user id {os.getuid()};"
+        f"iosweep: the target /sys/kernel cannot be written to by {user(os.getuid())};"
         " give it permission, or name another directory"
     )
     assert allocation.files() == []

@@ -168,7 +168,7 @@ def test_a_directory_of_another_user(ours: str) -> None:
     # who owns the directory can put links in the way of what writes there, and knows how to copy a marker
     uuid = marker(ours)["uuid"]
     os.chown(ours, OTHER, OTHER)
-    with pytest.raises(Refused, match=f"belongs to user id {OTHER}, not to user id 0; it is left alone"):
+    with pytest.raises(Refused, match=rf"belongs to user id {OTHER}, not to user root \(0\); it is left alone"):
         target.claim(ours, OWNER | {"uuid": uuid})
     assert names(ours) == ["iosweep.json"]
     (Path(ours) / "iosweep.json").unlink()
@@ -194,7 +194,8 @@ def test_a_directory_that_root_made_for_us() -> None:
         os.chown(directory, 0, OTHER)
         directory.chmod(0o770)
         refused, trusted = as_user(claim, str(directory)).splitlines()
-        assert refused.startswith(f"group id {OTHER} can write to {directory} (mode 0770, owner id 0), and could put")
+        assert refused.startswith(f"group id {OTHER} can write to {directory} (mode 0770, owner root (0)), and could")
+        assert f"; ask its owner (root) for `chmod +t {directory}`, or take a" in refused  # not g-w: we are there by it
         assert trusted == marker(str(directory))["uuid"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iosweep import agent, dag, target, target_look
+from iosweep import agent, dag, plan, show_plan, target, target_look
 from iosweep.yamlfile import ConfigError
 from small import TEXT, problems, read
 
@@ -128,3 +128,23 @@ def test_the_workflow_looks_only_where_it_is_asked_to(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"target\.directory"):
         dag.load(file, results, look=True)
     assert not results.exists()
+
+
+def test_whom_a_plan_trusts(tmp_path: Path) -> None:
+    """`iosweep plan` names them where target.trust_other_writers matters, and nowhere else."""
+    bench = tmp_path / "open" / "bench"
+    bench.mkdir(parents=True)
+
+    def said(more: str) -> list[str]:
+        text = TEXT.replace("{directory: /scratch/me}", f"{{directory: '{bench}'{more}}}")
+        return show_plan.trusted(plan.make(read(tmp_path, text)))
+
+    trusting = ", trust_other_writers: true"
+    assert said(trusting) == []
+    bench.parent.chmod(0o777)
+    assert said("") == []
+    [sentence] = said(trusting)
+    who = f"everybody can write to {bench.parent} (mode 0777, owner "
+    assert sentence.startswith(f"target.trust_other_writers: {who}")
+    bench.parent.chmod(0o1777)
+    assert said(trusting) == []

@@ -35,6 +35,8 @@ _PARTS = {
 }
 #: Seconds between two signs of progress.
 _SLICE_S = 1.0
+#: Seconds that the target may take where the results do not know its deadline.
+_DEADLINE_S = 30.0
 
 
 class _Done(Exception):
@@ -137,13 +139,8 @@ def _found(results: Path) -> Iterator[_Place]:
     except Refused as error:
         raise _Done(WRONG, f"{error}. Nothing was removed") from None
     if known is None:
-        if store.results():
-            raise _Done(
-                WRONG,
-                f"{results}/target.json is not there, although results are: where they were measured is not known;"
-                f" look for {marker_place.name_of(results.name)} on the target, whose marker {target.MARKER} says whose"
-                " it is",
-            )
+        if shows := target_file.proof(store):
+            raise _without_target_file(store, shows)
         raise _Done(0, f"{results} knows of nothing on a target: nothing was measured")
     directory, uuid = known["directory"], known["uuid"]
     try:
@@ -170,6 +167,39 @@ def _found(results: Path) -> Iterator[_Place]:
         raise _Done(WRONG, str(error)) from None
     except KeyboardInterrupt:
         raise _Done(INTERRUPTED, f"stopped; what is left in {directory} goes when it is run again") from None
+
+
+def _without_target_file(store: Store, shows: str) -> _Done:
+    """How it ends where target.json is gone, although the campaign was measured: what is on the target stays."""
+    places = target_file.places(store)
+    if not places:
+        return _Done(
+            WRONG,
+            f"{store.path}/target.json is gone, although {shows} shows that the campaign was measured, and no plan or"
+            f" result says where; look for {marker_place.name_of(store.path.name)} on the target, whose marker"
+            f" {target.MARKER} says whose it is",
+        )
+    # as the nodes saw it: "SOURCE on POINT type TYPE"
+    known = (node.get("mount") for node in store.documents("nodes").values())
+    mounts = {mount.rpartition(" (")[0] for mount in known if isinstance(mount, str)}
+    absent = []
+    try:
+        with Agent(_DEADLINE_S) as agent:
+            for directory in places:
+                facts = agent.call("identify", str(Path(directory).parent))
+                if agent.call("owner_of", directory) is not None:
+                    return _Done(WRONG, target_file.gone(store, shows, directory))
+                absent.append(f"{directory} is not there (its place is on {facts['mount']})")
+                if mounts and facts["mount"].rpartition(" (")[0] not in mounts:
+                    was = " or ".join(sorted(mounts))
+                    return _Done(
+                        WRONG, f"{directory} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})"
+                    )
+    except TargetHangs as error:
+        return _Done(HANGS, str(error))
+    except (Refused, TargetError) as error:
+        return _Done(WRONG, f"{store.path}/target.json is gone, although {shows} shows a run: {error}")
+    return _Done(0, f"nothing is left: {'; '.join(absent)}")
 
 
 @contextmanager

@@ -148,7 +148,7 @@ def load(
         try:
             target_file.read(Store(found.results))
         except Refused as error:
-            raise ConfigError([Problem(str(file), 1, "", str(error))]) from None
+            raise ConfigError([Problem(str(found.results), 0, "", str(error))]) from None
     if look and found.left:  # without that, the target is not needed
         from iosweep import target_look
 

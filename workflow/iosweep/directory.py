@@ -57,6 +57,10 @@ class Directory:
         `fstype`, `file_system`, `volume`: type, exclusive.identity and filesystem.known_as of the file system it is on.
         """
         mine = self._known()
+        if not mine and (shows := target_file.proof(self._store)):
+            for place in sorted({self.path, *target_file.places(self._store)}):
+                if self._agent.call("owner_of", place) is not None:
+                    raise Refused(target_file.gone(self._store, shows, place))
         self._file_system = file_system
         parent = self._target["directory"]
         if mine and mine["directory"] != self.path and not mine["tidied"]:

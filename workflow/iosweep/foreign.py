@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from iosweep.accounts import user
 from iosweep.handle import Opened
 from iosweep.pulse import beat
 from iosweep.target import MARKER, is_probe, shown
@@ -43,7 +44,7 @@ def by_name(way: Sequence[str], name: str, mode: int) -> str | None:
 
 
 def by_owner(uid: int) -> str:
-    return f"it belongs to user id {uid}"
+    return f"it belongs to {user(uid)}"
 
 
 def sentence(count: int, names: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from iosweep import filesystem, parents
+from iosweep.accounts import user
 from iosweep.target import (
     DIRECTORY,
     TARGET,
@@ -103,7 +104,7 @@ class Opened:
         status = os.fstat(self.handle)
         self.owner = status.st_uid
         if owned and self.owner not in (0, os.getuid()) and self.owner != _our_uid(self.handle, status.st_dev):
-            raise Refused(f"{self.directory} belongs to user id {self.owner} now; it is left alone")
+            raise Refused(f"{self.directory} belongs to {user(self.owner)} now; it is left alone")
         if not self.place.trusting or parents.privileged():
             for suspect in self._others(self._suspects, status):
                 raise Refused(parents.refusal(suspect))

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from iosweep.accounts import group, user
 from iosweep.units import printable
 
 #: How a directory on the way is opened: that needs no right to read it. (O_DIRECTORY lets an automounter mount it.)
@@ -128,7 +129,7 @@ def _owned(what: str, status: os.stat_result, could: str) -> Suspect:
     return Suspect(
         status.st_dev,
         status.st_uid,
-        f"{printable(what)} belongs to user id {status.st_uid}",
+        f"{printable(what)} belongs to {user(status.st_uid)}",
         f"who could {could} while tools write there; take a directory on whose path each one belongs to you or to root",
     )
 
@@ -138,14 +139,18 @@ def written(where: str, status: os.stat_result) -> Suspect:
     if status.st_mode & stat.S_IWOTH:
         who, less = "everybody", "o-w" if not status.st_mode & stat.S_IWGRP else "go-w"
     else:
-        who, less = f"group id {status.st_gid}", "g-w"
-    place = printable(where)
+        who, less = group(status.st_gid), "g-w"
+    place, owner = printable(where), user(status.st_uid)
+    if os.getuid() in (0, status.st_uid):
+        helps = f"`chmod +t {place}` or `chmod {less} {place}`"
+    else:  # who may write there by that right would lose it with the others
+        helps = f"ask its owner ({owner.removeprefix('user ').partition(' (')[0]}) for `chmod +t {place}`"
     return Suspect(
         status.st_dev,
         None,
-        f"{who} can write to {place} (mode {stat.S_IMODE(status.st_mode):04o}, owner id {status.st_uid})",
-        f"and could put another directory in the place of the campaign's while tools write there; `chmod +t {place}` or"
-        f" `chmod {less} {place}`, or take a directory on whose path only you and root can write",
+        f"{who} can write to {place} (mode {stat.S_IMODE(status.st_mode):04o}, owner {owner.removeprefix('user ')})",
+        f"and could put another directory in the place of the campaign's while tools write there; {helps},"
+        " or take a directory on whose path only you and root can write",
     )
 
 

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from iosweep import forecast, layout, plan, profile, quota, room, submission, target
+from iosweep.accounts import user
 from iosweep.agent import Agent, TargetError, TargetHangs
 from iosweep.config import Config
 from iosweep.handle import Place
@@ -149,6 +150,8 @@ def table(made: plan.Plan, place: Where, from_spack: Collection[str] | None = No
         prose(sentence)
     if not look:
         return 0
+    for sentence in trusted(made):
+        prose(sentence)
     fits, said = room_for(made, cost)
     prose(f"space on the target: {said}" if fits is not False else said, sys.stderr if fits is False else None)
     return int(fits is False)
@@ -213,6 +216,23 @@ def _adaptive(made: plan.Plan) -> bool:
     return any(p.repetitions.half_width is not None and p.repetitions.max > p.repetitions.min for p in made.points)
 
 
+def trusted(made: plan.Plan) -> list[str]:
+    """Whom target.trust_other_writers trusts, as far as it can be seen from here."""
+    if not made.target["trust_other_writers"]:
+        return []
+    try:
+        with Agent(DEADLINE_S) as agent:
+            found = agent.call("look", made.target["directory"]).get("trusted")
+    except (target.Refused, TargetError, TargetHangs):
+        return []  # room_for says so
+    if not found:
+        return []
+    return [
+        f"target.trust_other_writers: {'; '.join(found)}, and could have any file overwritten that you may write to"
+        " while tools run"
+    ]
+
+
 def room_for(made: plan.Plan, cost: forecast.Forecast) -> tuple[bool | None, str]:
     """Whether a plan fits the target's space, and what was seen or is wrong; None where it cannot be seen from here."""
     try:
@@ -230,7 +250,7 @@ def room_for(made: plan.Plan, cost: forecast.Forecast) -> tuple[bool | None, str
     if made.target["layout"]:
         wrong = layout.unsettable(facts["fstype"]) or wrong
     if not facts["writable"]:
-        wrong = f"it cannot be written to by user id {os.getuid()}"
+        return False, f"{made.target['directory']} cannot be written to by {user(os.getuid())}"
     if wrong:
         return False, f"does not fit {made.target['directory']}: {wrong}"
     return True, f"fits ({human_size(space['free_bytes'])} free)"

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep import filesystem, marker_place, parents
+from iosweep.accounts import user
 from iosweep.causes import SERVER_ERRORS
 from iosweep.units import printable
 
@@ -89,7 +90,8 @@ def identify(target: str) -> dict[str, Any]:
 
 def look(target: str) -> dict[str, Any]:
     """What the name of a target leads to: {kind: directory, other or absent; fstype and mount of a directory; others:
-    who besides us could put another directory in the place of the campaign's, None if nobody could}.
+    why it is refused, because users besides us could put another directory in the place of the campaign's, None if
+    nobody could; trusted: who controls what there, if they are to be trusted}.
 
     Of an absent one also {parent: the nearest directory that exists; lacks: what it does not have; names: of its
     directories}.
@@ -98,7 +100,14 @@ def look(target: str) -> dict[str, Any]:
     try:
         if stat.S_ISDIR(path.stat().st_mode):
             facts = identify(target)
-            return {"kind": "directory", "others": _others(path, facts)} | {k: facts[k] for k in ("fstype", "mount")}
+            others = _others(path, facts)
+            return {
+                "kind": "directory",
+                "others": parents.refusal(others[0]) if others else None,
+                "trusted": [suspect.fact for suspect in others],
+                "fstype": facts["fstype"],
+                "mount": facts["mount"],
+            }
         return {"kind": "other"}
     except (FileNotFoundError, NotADirectoryError):
         pass
@@ -115,17 +124,15 @@ def look(target: str) -> dict[str, Any]:
     return {"kind": "absent", "parent": str(parent), "lacks": lacks, "names": names}
 
 
-def _others(path: Path, facts: Mapping[str, Any]) -> str | None:
+def _others(path: Path, facts: Mapping[str, Any]) -> list[parents.Suspect]:
     """Who could put another directory in the place of one on this path. Makes nothing.
 
     On a network file system our own user id may be another one than here: of owners there, `claim` finds out.
     """
     way = parents.walk(str(path))
     way.close()
-    for suspect in way.suspects:
-        if suspect.uid is None or suspect.device != facts["device"] or not filesystem.several_names(facts):
-            return parents.refusal(suspect)
-    return None
+    known = not filesystem.several_names(facts)
+    return [s for s in way.suspects if s.uid is None or s.device != facts["device"] or known]
 
 
 def is_type(fstype: str, wanted: str) -> bool:
@@ -178,7 +185,7 @@ def claim(directory: str, owner: dict[str, Any], trusting: bool = False) -> str:
             handle = open_entry(outer, name, directory)
         except PermissionError:
             raise Refused(
-                f"{directory} is closed to user id {os.getuid()}, so it is another user's; it is left alone."
+                f"{directory} is closed to {user(os.getuid())}, so it is another user's; it is left alone."
                 " Choose another campaign name."
             ) from None
         try:
@@ -204,7 +211,7 @@ def _make(name: str, outer: int, parent: str) -> bool:
             raise Refused(f"the target {parent} is read-only; mount it writable, or name another one") from None
         if error.errno in DENIED:
             raise Refused(
-                f"the target {parent} cannot be written to by user id {os.getuid()};"
+                f"the target {parent} cannot be written to by {user(os.getuid())};"
                 " give it permission, or name another directory"
             ) from None
         raise
@@ -395,7 +402,7 @@ def _check_user(directory: str, uid: int, mine: int) -> None:
     """Raise Refused if the directory is neither our user's nor root's: who owns it can put anything in our way."""
     if uid not in (0, mine):
         raise Refused(
-            f"{directory} belongs to user id {uid}, not to user id {mine}; it is left alone."
+            f"{directory} belongs to {user(uid)}, not to {user(mine)}; it is left alone."
             " Choose another campaign name, or have it removed."
         )
 

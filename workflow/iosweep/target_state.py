@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from iosweep import handle
+from iosweep.accounts import user
 from iosweep.handle import Opened, Place
 from iosweep.target import DENIED, PROBE, Refused, clear_probes
 
@@ -88,4 +89,4 @@ def _probe(handle: int, name: str, content: bytes) -> None:
 
 
 def _denied(directory: str) -> str:
-    return f"{directory} cannot be written to any more by user id {os.getuid()}"
+    return f"{directory} cannot be written to any more by {user(os.getuid())}"
