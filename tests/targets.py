@@ -37,12 +37,12 @@ def mounted(*command: str) -> Iterator[None]:
         subprocess.run(["umount", command[-1]], check=True)
 
 
-def as_user(program: str, *arguments: str) -> str:
+def as_user(program: str, *arguments: str, uid: int = OTHER) -> str:
     """What a Python program prints as another user; `{owner}` in it is OWNER. Its modules are loaded before."""
     start = (
-        "import os, json, uuid; from iosweep import handle, removal, target, target_state, trees\n"
+        "import os, sys, json, uuid; from iosweep import handle, removal, target, target_state, trees\n"
         "from iosweep.handle import Place\n"
-        f"os.setgid({OTHER}); os.setuid({OTHER})\n"
+        f"os.setgid({uid}); os.setuid({uid})\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", start + program.replace("{owner}", repr(OWNER)), *arguments],

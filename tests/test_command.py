@@ -16,7 +16,7 @@ import orjson
 import pytest
 
 from campaign import wait_for
-from iosweep import command, filesets, forecast, slurm, verdict
+from iosweep import command, exclusive, filesets, forecast, slurm, verdict
 from iosweep.agent import Agent
 from iosweep.checks import Seen
 from iosweep.command import Commands, Scratch, lacking_pmi, together
@@ -590,7 +590,8 @@ def sets(agent: Agent, tmp_path: Path) -> tuple[FileSets, Writer, Path]:
     made = make(tmp_path, document() | {"target": {"directory": f"{tmp_path}/target"}, "limits": {"fill": "100%"}})
     store, writer = Store(tmp_path / "results"), Writer()
     directory = Directory(made, store, agent)
-    directory.claim("tmpfs", "", "x", forecast.of(made, {}))
+    here = exclusive.identity(agent.call("identify", f"{tmp_path}/target"))
+    directory.claim("tmpfs", here, "x", forecast.of(made, {}))
     return FileSets(agent, directory, store, [], writer, lambda size: None), writer, Path(directory.path)
 
 

@@ -118,6 +118,8 @@ def test_a_campaign_that_goes_elsewhere_leaves_nothing_unknown(tmp_path: Path) -
 class Asked:
     """A stand-in for the agent of a target of some type. `marker`: the directory is ours."""
 
+    source = "mgs:/fs"
+
     def __init__(self, marker: bool = False):
         self.calls: list[tuple[Any, ...]] = []
         self.marker = marker
@@ -125,13 +127,14 @@ class Asked:
     def call(self, operation: str, *arguments: Any) -> Any:
         self.calls.append((operation, *arguments[1:]))
         removed = {"files": 0, "directories": 0, "bytes": 0, "left": False, "wrong": []}
-        space = {"used_bytes": 0, "free_bytes": 1 << 40, "used_inodes": 0, "free_inodes": 0, "device": 7}
+        space = {"used_bytes": 0, "free_bytes": 1 << 40, "used_inodes": 0, "free_inodes": 0}
         known = {
             "usage": {"bytes": 0, "files": 0},
             "space": space,
             "quota": [],
             "claim": "some-uuid",
             "ours": self.marker,
+            "identify": {"fstype": "ext4", "source": self.source, "fsid": "0", "device": 7},
         }
         return {"remove": removed, "remove_all": removed, "read_layout": "stripe_count: 4", **known}.get(operation)
 
@@ -158,7 +161,7 @@ def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> D
     made = plan.make(read(file))
     stand_in: Any = agent
     directory = Directory(made, Store(place / "results"), stand_in)
-    directory.claim(fstype, f"{fstype} mgs:/fs", f"{fstype} mgs:/fs", forecast.of(made))
+    directory.claim(fstype, "ext4 mgs:/fs", f"{fstype} mgs:/fs", forecast.of(made))
     return directory
 
 
@@ -233,14 +236,33 @@ def test_a_layout_that_cannot_be_set_here(tmp_path: Path) -> None:
 def test_the_stand_in_knows_operations_that_there_are() -> None:
     from iosweep.agent import OPERATIONS
 
-    assert {"usage", "space", "quota", "claim", "ours", "remove", "remove_all", "read_layout", "set_layout"} <= set(
-        OPERATIONS
-    )
+    assert {
+        "usage",
+        "identify",
+        "space",
+        "quota",
+        "claim",
+        "ours",
+        "remove",
+        "remove_all",
+        "read_layout",
+        "set_layout",
+    } <= set(OPERATIONS)
     assert "remove_probes" in OPERATIONS
     assert callable(Agent.call)
 
 
 # Space
+
+
+def test_another_file_system_with_the_number_of_the_device(tmp_path: Path) -> None:
+    """As the kernel gives it after an unmount."""
+    agent = Space()
+    directory = claimed(tmp_path, "inherit", agent)
+    directory.may_write(1, 1)
+    agent.source = "other:/fs"
+    with pytest.raises(Refused, match="is on another file system than when it began; is the target still mounted"):
+        directory.may_write(1, 1)
 
 
 def test_a_file_system_that_reports_no_size_is_asked_again(tmp_path: Path) -> None:

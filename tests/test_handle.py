@@ -1,6 +1,7 @@
 """Who can lead tools elsewhere, and that nothing is written or deleted in a directory that is not the one claimed."""
 
 import os
+import shutil
 import stat
 import struct
 import subprocess
@@ -135,6 +136,56 @@ def test_mounted_again(tmp_path: Path) -> None:
         with mounted("mount", "--bind", f"{tmp_path}/m", f"{tmp_path}/m"):
             trees.ensure(found, "sets/s")
         assert names(directory) == ["iosweep.json", "sets"]
+
+
+@as_root
+def test_another_file_system_with_the_numbers_of_the_old_one(tmp_path: Path) -> None:
+    """After an unmount the kernel gives number of device and of mount to the next one; the copy has the marker."""
+    place, copy = tmp_path / "m", tmp_path / "copy"
+    directory = f"{place}/iosweep-c"
+    with mounted("mount", "-t", "tmpfs", "tmpfs", str(place)):
+        found = Place(directory, target.claim(directory, OWNER), identity(target.identify(str(place))))
+        trees.ensure(found, "sets/s")
+        before = _numbers(directory)
+        handle.check(found)
+        shutil.copytree(directory, copy)
+    with mounted("mount", "-t", "tmpfs", "tmpfs", str(place)):
+        shutil.copytree(copy, directory)
+        for step in STEPS.values():
+            with pytest.raises(Refused, match="is on another file system than when it began"):
+                step(found)
+        after = _numbers(directory)
+    if before != after:
+        pytest.skip("the kernel gave other numbers")
+
+
+def _numbers(directory: str) -> tuple[int, int]:
+    opened = os.open(directory, os.O_PATH)
+    try:
+        return os.fstat(opened).st_dev, target.mount_of(opened)
+    finally:
+        os.close(opened)
+
+
+@as_root
+def test_a_root_that_is_no_mount_point(tmp_path: Path) -> None:
+    """In a chroot the table of mounts does not have the one that `/` is on."""
+    root = tmp_path / "root"
+    (root / "scratch").mkdir(parents=True)
+    program = (
+        "from iosweep.filesystem import identity\n"
+        "os.chroot(sys.argv[1]); os.chdir('/')\n"
+        "found = identity(target.identify('/scratch'))\n"
+        "place = Place('/scratch/iosweep-c', target.claim('/scratch/iosweep-c', {owner}), found)\n"
+        "handle.check(place)\n"
+        "trees.ensure(place, 'sets/s')\n"
+        "print(found, removal.remove_all(place)['wrong'])\n"
+    )
+    with mounted("mount", "-t", "proc", "proc", str(root / "proc")):
+        said = as_user(program, str(root), uid=0)
+    assert said.startswith("unknown unknown ")
+    assert said.endswith(" []\n")
+    assert names(root / "scratch") == []
 
 
 @as_root

@@ -39,7 +39,7 @@ class Directory:
         self._present = 0  # bytes of ours that stay there
         self._deleted: float | None = None  # when we last deleted something
         self.uuid = ""  # what its marker says, once it is claimed
-        self._device, self._file_system = 0, ""
+        self._file_system = ""
         self._deleted_bytes = 0
         self._free_without_ours: int | None = None  # at first, had nothing of ours been there
         self.path = target.directory_of(plan.target["directory"], plan.campaign)
@@ -177,11 +177,9 @@ class Directory:
     def _too_much(self, where: str, size: int, inodes: int) -> str | None:
         """`size`: with what is there of ours already."""
         now = self._agent.call("space", where)
-        if self._device not in (0, now["device"]) and (
-            exclusive.identity(self._agent.call("identify", where)) != self._file_system  # not just mounted again
-        ):
+        # each time: the kernel gives the number of a device to another file system after an unmount
+        if exclusive.identity(self._agent.call("identify", where)) != self._file_system:
             return f"{where} is on another file system than when it began; is the target still mounted?"
-        self._device = now["device"]
         if size > self._present and room.says_nothing(now):
             raise NotNow(f"{where}: {room.too_much(now, self._present, size, inodes, self._limits)}")
         if self._free_without_ours is None:

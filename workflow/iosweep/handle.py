@@ -44,8 +44,9 @@ class Place(NamedTuple):
     trusting: bool = False
 
 
-#: What was seen of places: their device and mount, and our user id there.
-_seen: dict[Place, tuple[int, int]] = {}
+#: What was seen of places: their device and mount, and how often the table of mounts had changed by then (the kernel
+#: gives both numbers to another file system after an unmount); and our user id on devices.
+_seen: dict[Place, tuple[int, int, int]] = {}
 _uid_on: dict[int, int] = {}
 
 
@@ -97,8 +98,7 @@ class Opened:
     def _check(self, owned: bool) -> None:
         self.mount, mounts = mount_of(self.handle), _table().now()
         real = os.readlink(f"/proc/self/fd/{self.handle}")  # noqa: PTH115 - on the way of every step, and twice as fast
-        on = mounts.get(self.mount)
-        if on is None or on.point == real:
+        if mount_of(self.parent) != self.mount:
             raise Refused(f"{self.directory} is a mount point; it is left alone")
         check_marker(self.handle, self.directory, self.place.uuid)
         status = os.fstat(self.handle)
@@ -111,9 +111,9 @@ class Opened:
         inside = f"{real}/"
         below = (m.point for m in mounts.values() if m.parent == self.mount and m.point.startswith(inside))
         self.mounts = [point.removeprefix(inside) for point in below]
-        now = status.st_dev, self.mount
-        if _seen.get(self.place) != now:  # at first, and when it was mounted again
-            here = _identity(on, self.handle)
+        now = status.st_dev, self.mount, _table().changes
+        if _seen.get(self.place) != now:  # at first, and when anything was mounted or unmounted
+            here = _identity(mounts.get(self.mount, _UNLISTED), self.handle)
             if self.place.file_system and here != self.place.file_system:
                 raise Refused(
                     f"{self.directory} is on another file system than when it began ({shown(here)}, and it was"
@@ -203,6 +203,10 @@ class _Mount(NamedTuple):
     source: str
 
 
+#: A mount that the table does not have: that of `/` in a chroot which is no mount point. As in target.identify.
+_UNLISTED = _Mount(0, "", "unknown", "unknown")
+
+
 class _Table:
     """What is mounted, by the number of the mount; read again when the kernel says that it has changed."""
 
@@ -211,10 +215,12 @@ class _Table:
         self._changed = select.poll()
         self._changed.register(self._file, select.POLLERR | select.POLLPRI)
         self.mounts: dict[int, _Mount] = {}
+        self.changes = 0
 
     def now(self) -> dict[int, _Mount]:
         if not self.mounts or self._changed.poll(0):  # asked before it is read: a change meanwhile is seen next time
             self.mounts = _parsed(self._read())
+            self.changes += 1
         return self.mounts
 
     def _read(self) -> bytes:

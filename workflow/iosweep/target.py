@@ -152,10 +152,9 @@ def other_type(wanted: str, directory: str, seen: Mapping[str, Any]) -> str:
 
 
 def space(directory: str) -> dict[str, int]:
-    """Bytes and inodes of the file system as df counts: used, and free to an ordinary user; and its device."""
+    """Bytes and inodes of the file system as df counts: used, and free to an ordinary user."""
     s = os.statvfs(directory)
     return {
-        "device": Path(directory).stat().st_dev,
         "used_bytes": (s.f_blocks - s.f_bfree) * s.f_frsize,
         "free_bytes": s.f_bavail * s.f_frsize,
         "used_inodes": s.f_files - s.f_ffree,
