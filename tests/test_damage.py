@@ -113,8 +113,11 @@ def test_a_damaged_result_is_measured_again_and_kept(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes().replace(b"5.0", b"6.0"))
     damaged = file.read_bytes()
     assert store.results() == {}
+    before = store.set_aside()
     again = store.commit(POINT, 1, records.record(POINT), {"x": b"y"})
     assert again.attempt == 2
+    assert len(store.again(before)) == 1  # which the run says at its end
+    assert store.again(store.set_aside()) == []
     assert store.results() == {POINT: {1: again}}
     kept = file.with_suffix(".damaged.json")
     assert kept.read_bytes() == damaged

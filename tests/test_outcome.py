@@ -321,3 +321,57 @@ def test_check_fails_for_damaged_files(place: Path, capsys: Capture) -> None:
     assert run("check", "quick") == 1
     assert "spent.json is damaged (it is empty)" in " ".join(capsys.readouterr().out.split())
     assert run("show", "quick", "--strict") == 1
+
+
+def test_the_tables_are_shown_where_the_plan_is_damaged(place: Path, capsys: Capture) -> None:
+    """As of received results, whose plan only the sender has."""
+    results = campaign(place, {})
+    [file] = (results / "plans").iterdir()
+    file.write_bytes(b"")
+    os.utime(file, (0, 0))
+    (results / "spent.json").write_bytes(b"")
+    assert run("show", "quick") == 0
+    capsys.readouterr()
+    assert run("list") == 0
+    listed = capsys.readouterr()
+    assert re.search(r"^quick .* 4 +0 +0 +0 +0 +/", listed.out, re.M)
+    assert f"plans/{file.name} is damaged (it is empty)" in listed.err
+    assert "spent.json is damaged (it is empty)" in listed.err
+    assert run("check", "quick") == 1
+    checked = capsys.readouterr().out
+    assert checked.startswith("quick: 4 repetitions: 4 valid, 0 suspect, 0 invalid, 0 missing, 0 left\n")
+    assert "ask the sender for it: without it their tables cannot be made again" in checked
+    file.unlink()
+    assert run("check", "quick") == 1
+    assert "plans/*.json is gone" in capsys.readouterr().out
+
+
+def test_no_command_promises_tables_without_a_plan(place: Path, capsys: Capture) -> None:
+    results = campaign(place, {})
+    (results / "campaign.json").write_bytes(b"")
+    run("show", "quick")
+    assert "`iosweep report quick` makes the tables and the report again" in capsys.readouterr().err
+    assert run("check", "quick") == 1
+    said = capsys.readouterr().out
+    assert "quick: tables that cannot be read; 0 repetitions left" in said
+    assert "no tables yet" not in said
+    [file] = (results / "plans").iterdir()
+    file.write_bytes(b"")
+    (results / "spent.json").write_bytes(b"")
+    for command in (["show", "quick"], ["check", "quick"], ["list"]):
+        assert run(*command) == 1
+        said = capsys.readouterr().err
+        assert "without it their tables cannot be made again" in said
+        assert "iosweep report" not in said
+        assert "spent.json" in said or command[0] == "show"
+
+
+def test_what_was_opened_again_is_not_counted_twice(place: Path, capsys: Capture) -> None:
+    results = campaign(place, {})
+    [file] = (results / "plans").iterdir()
+    made, store = plan.read(file), Store(results)
+    store.supersede(store.results_of(made.points[0].id)[1])
+    os.utime(results / "results.parquet", (0, 0))
+    assert run("check", "quick") == 1
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == "quick: 4 repetitions in the tables: 4 valid, 0 suspect, 0 invalid, 0 missing, 1 left"

@@ -64,7 +64,11 @@ def _run(arguments: argparse.Namespace) -> int:
         except Damaged as error:
             cure = documents.cure(error.path)
             if arguments.run is _show:
-                cure = f"; `iosweep report {arguments.campaign}` makes the tables and the report again"
+                from iosweep import outcome
+
+                lost = outcome.no_plan(_campaign(arguments.campaign) or Path(arguments.campaign))
+                again = f"`iosweep report {arguments.campaign}` makes the tables and the report again"
+                cure = f"; {lost or again}"
             print(f"iosweep: {error}{cure}", file=sys.stderr)
     return 1
 

@@ -117,7 +117,8 @@ def cure(path: str) -> str:
 
 #: File, or folder -> what follows from damage there, and what to do.
 _CURES: Mapping[str, str] = {
-    "plans/": "; the next run of snakemake writes it again",
+    "plans/": "; the next run of snakemake with its configuration writes it again. Of received results, ask the sender"
+    " for it: without it their tables cannot be made again",
     "nodes/": "; new tables lack what it says of the node: put a copy of it back, or remove it",
     "builds/": "; new tables lack what it says of the tools: put a copy of it back, or remove it",
     "sets/": "; how the data set was prepared is not known: put a copy of it back, or remove it",

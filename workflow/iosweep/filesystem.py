@@ -94,6 +94,11 @@ def _export(source: str) -> str:
     return source.rpartition(":/")[2]  # an IPv6 address has colons of its own
 
 
+def on_root(mount: str | None) -> bool:
+    """Whether a mount line, as target.identify writes it, is of the root file system."""
+    return mount is not None and mount.rpartition(" type ")[0].endswith(" on /")
+
+
 def known_as(facts: Mapping[str, Any], names: Collection[str], marked: bool) -> str:
     """The name that results of this file system are stored with: the first of `names` if it is that one, else its own.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -19,6 +20,7 @@ from iosweep.report import words
 from iosweep.report.data import Campaign, load
 from iosweep.report.summary import FIGURES, PARAMETERS, VERDICTS, Result, Statistics, count_results, summarise
 from iosweep.report.table import ordered
+from iosweep.store import Store
 from iosweep.units import printable
 
 #: Figures whose spread over the repetitions is in `show --csv`.
@@ -38,7 +40,7 @@ def campaigns(found: Iterable[Path], as_json: bool) -> int:
         try:
             known.append(outcome.of(results))
         except Damaged as error:
-            unread.append(f"{error}{documents.cure(error.path)}")
+            unread += _unread(results, error)
         except _UNREADABLE as error:
             unread.append(f"{results}: its plan or tables cannot be read: {error}")
     known.sort(key=lambda one: (one.measured or 0, one.campaign))
@@ -62,7 +64,8 @@ def check(results: Path, suspect: bool) -> int:
     try:
         found = outcome.of(results)
     except Damaged as error:
-        prose(f"{error}{documents.cure(error.path)}", sys.stderr)
+        for line in _unread(results, error):
+            prose(line, sys.stderr)
         return 1
     except _UNREADABLE as error:
         prose(f"{results}: its plan or tables cannot be read: {error}", sys.stderr)
@@ -70,6 +73,14 @@ def check(results: Path, suspect: bool) -> int:
     for line in outcome.lines(found):
         prose(line)
     return int(found.fails(suspect))
+
+
+def _unread(results: Path, error: Damaged) -> list[str]:
+    """Why a campaign cannot be read, and what else of it is damaged."""
+    cure = documents.cure(error.path)
+    if not cure and not outcome.no_plan(results):
+        cure = f"; `iosweep report {shlex.quote(str(results))}` makes it again"
+    return list(dict.fromkeys([f"{error}{cure}", *outcome.damage(results, Store(results))]))
 
 
 def show(results: Path, form: str) -> None:

@@ -32,7 +32,7 @@ from iosweep import builds, cells, documents, leftovers, merged, safe_paths, ver
 from iosweep.checks import CHECKS, Check, Finding, Seen
 from iosweep.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, NOT_YET, REASONS, Column, arrow_schema
 from iosweep.cpus import listed, parse
-from iosweep.filesystem import volume
+from iosweep.filesystem import on_root, volume
 from iosweep.plan import Plan, Point
 from iosweep.progress import still_wanted
 from iosweep.safe_paths import Folder
@@ -111,6 +111,7 @@ def _about(plan: Plan, where: _Where, results: Path) -> dict[str, Any]:
         "jobs": where.jobs(),
         "trusted_writers": sorted(where.trusted),
         "results_of_nodes": where.rows,
+        "target_on_root": where.on_root,
         "results_on_target": f"{os.statvfs(results).f_fsid:016x}" in where.fsids,
     }
 
@@ -163,6 +164,7 @@ class _Where:
     def __init__(self) -> None:
         self.rows: Counter[str] = Counter()  # key of a node's facts -> rows
         self.trusted: set[str] = set()  # who could have led tools elsewhere (target.trust_other_writers)
+        self.on_root = False  # by the results themselves: the file of a node may be gone
         self.fsids: set[str] = set()  # of the targets, where the system has one
         self._masks: dict[str, set[str]] = {}  # key of a node's facts -> CPUs of ranks and workers, as texts
         self._jobs: dict[str, _Job] = {}
@@ -170,6 +172,7 @@ class _Where:
     def add(self, point: Point, record: Mapping[str, Any]) -> None:
         """Count a repetition."""
         self.trusted.update(record["target"].get("trusted_writers", ()))
+        self.on_root = self.on_root or on_root(record["target"].get("mount"))
         if (fsid := record["target"].get("fsid")) and int(fsid, 16):
             self.fsids.add(fsid)
         keys = _nodes_of(record)

@@ -53,12 +53,21 @@ class Outcome:
 
 
 def of(results: Path) -> Outcome:
-    """The outcome of a campaign, from its tables and its store. Raises OSError, ValueError or KeyError where its plan
-    or tables cannot be read."""
+    """The outcome of a campaign, from its tables and its store; from its tables alone where its plan cannot be read.
+    Raises Damaged, OSError, ValueError or KeyError where there is neither."""
     about = _about(results)
-    plan = _plan(results, about.get("plan_digest"))
     store = Store(results)
     measured = max((entry.stat().st_mtime for entry in (results / "points").glob("*/r*.json")), default=None)
+    try:
+        plan = _plan(results, about.get("plan_digest"))
+    except (FileNotFoundError, documents.Damaged):
+        if about is _NO_TABLES:
+            raise
+        directory, found = str(about["target"].get("directory", "")), damage(results, store)
+        known = Outcome(
+            about["campaign"], directory, results, None, measured=measured, damaged=found, kept=store.kept()
+        )
+        return _with_tables(known, results, about["sweeps"], planned=False)
     known = Outcome(
         plan.campaign,
         plan.target["directory"],
@@ -70,6 +79,25 @@ def of(results: Path) -> Outcome:
         kept=store.kept(),
     )
     return known if about is _NO_TABLES else _with_tables(known, results, about["sweeps"])
+
+
+def damage(results: Path, store: Store) -> list[str]:
+    """What is damaged of the plan, the results and the documents, as sentences with what to do."""
+    if lost := no_plan(results):  # and nothing can be made again
+        return [lost, *(line.removesuffix(documents.cure(str(results / merged.ABOUT))) for line in store.damage())]
+    return store.damage()
+
+
+def no_plan(results: Path) -> str | None:
+    """Why tables cannot be made again, as a sentence; None where they can."""
+    try:
+        _plan(results, _about(results).get("plan_digest"))
+    except documents.Damaged as error:
+        return f"{error}{documents.cure(error.path)}"
+    except FileNotFoundError:
+        file = str(results / "plans" / "*.json")
+        return f"{file} is gone{documents.cure(file)}"
+    return None
 
 
 def left(plan: Plan, store: Store) -> int:
@@ -91,9 +119,13 @@ def stale(results: Path) -> bool:
 def sentence(outcome: Outcome) -> str:
     """`quick: 27 repetitions: 20 valid, 0 suspect, 4 invalid, 0 missing, 3 left`"""
     if outcome.verdicts is None:
-        return f"{outcome.campaign}: no tables yet; {human_count(outcome.left, 'repetition')} left"
+        why = "tables that cannot be read" if (outcome.results / "results.parquet").exists() else "no tables yet"
+        return f"{outcome.campaign}: {why}; {human_count(outcome.left, 'repetition')} left"
     counts = {**outcome.verdicts, "left": outcome.left}
     many = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items())
+    if outcome.stale:  # what is left may be in the tables, too
+        measured = human_count(sum(outcome.verdicts.values()), "repetition")
+        return f"{outcome.campaign}: {measured} in the tables: {many}"
     return f"{outcome.campaign}: {human_count(sum(counts.values()), 'repetition')}: {many}"
 
 
@@ -106,7 +138,7 @@ def lines(outcome: Outcome) -> list[str]:
             found.append(f"  {count:,} {verdict}: {reason} ({', '.join(points[:_NAMED])}{more})")
     if outcome.verdicts is None or outcome.stale:
         newer = "repetitions were opened again, measured or planned since the tables were made"
-        why = newer if outcome.stale else "there are no tables"
+        why = newer if outcome.stale else "there are no tables that can be read"
         found.append(f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them")
     found += [f"  {sentence}" for sentence in (*outcome.damaged, *outcome.kept)]
     if outcome.left:
@@ -139,7 +171,8 @@ def _plan(results: Path, digest: str | None) -> Plan:
     return read(chosen[0])
 
 
-def _with_tables(known: Outcome, results: Path, sweeps: Sequence[Mapping[str, Any]]) -> Outcome:
+def _with_tables(known: Outcome, results: Path, sweeps: Sequence[Mapping[str, Any]], planned: bool = True) -> Outcome:
+    """`planned`: the plan could be read, so the store says what is left."""
     columns = ("point", "phase", "repetition", "verdict", "reasons", "left")
     rows = merged.rows(results, "results.parquet", columns)
     found = repetitions(rows, sweeps)
@@ -157,6 +190,8 @@ def _with_tables(known: Outcome, results: Path, sweeps: Sequence[Mapping[str, An
         points = list(dict.fromkeys(one.point for one in given[kind]))
         reasons.setdefault(kind[0], []).append((texts[kind], many[kind], points))
     verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
+    if not planned:
+        return replace(known, verdicts=verdicts, reasons=reasons, left=counts["left"], stale=stale(results))
     if stale(results):  # what is left, the store knows better
         reasons.pop("left", None)
         return replace(known, verdicts=verdicts, reasons=reasons, stale=True)

@@ -288,7 +288,12 @@ def _measure(
         session = _Session(plan, allocation, store, agent, watcher, only, here, done, job, tools_built)
         commands = Commands(agent, launcher, store.path / SCRATCH, hydra, found, job.id if job else None, crew)
         session.begin(facts, found, commands, exclusion)
-        session.measure()
+        before = store.set_aside()
+        try:
+            session.measure()
+        finally:
+            for line in store.again(before):
+                watcher.say(f"note: {line}")
 
 
 def _target(plan: Plan, agent: Agent, crew: Crew | None) -> dict[str, Any]:

@@ -295,14 +295,18 @@ class Store:
 
     def kept(self) -> list[str]:
         """Damage that nothing is lost by, as sentences: what was measured again, or that a later try replaced."""
-        aside = self.set_aside()
-        more = f" and {len(aside) - _NAMED:,} more" if len(aside) > _NAMED else ""
-        again = f"measured again and kept, because it was damaged: {', '.join(aside[:_NAMED])}{more}; it may be deleted"
         old = [
             f"{documents.sentence(path, why)}; a later try counts, and nothing has to be done"
             for path, why in sorted(self.replaced.items())
         ]
-        return [*old, *([again] if aside else [])]
+        return [*old, *self.again()]
+
+    def again(self, before: Sequence[str] = ()) -> list[str]:
+        """What was measured again, as a sentence; without what had been so before."""
+        aside = [path for path in self.set_aside() if path not in before]
+        more = f" and {len(aside) - _NAMED:,} more" if len(aside) > _NAMED else ""
+        named = f"measured again and kept, because it was damaged: {', '.join(aside[:_NAMED])}{more}; it may be deleted"
+        return [named] if aside else []
 
     def _document(self, folder: str, name: str) -> dict[str, Any]:
         file = str(self.path / folder / f"{name}.json")

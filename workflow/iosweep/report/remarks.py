@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from iosweep.report.data import Campaign, Row
+from iosweep.filesystem import on_root
+from iosweep.report.data import Campaign
 from iosweep.units import human_count
 
 #: Damaged files that are named.
@@ -22,7 +21,7 @@ def of(campaign: Campaign) -> list[str]:
             f"The target {directory} is in memory ({', '.join(memory)}): these figures are of the nodes' memory, not of"
             " a storage system."
         )
-    elif _on_root(campaign.nodes):
+    elif campaign.about.get("target_on_root") or any(on_root(row["mount"]) for row in campaign.nodes):
         found.append(
             f"The target {directory} is on the root file system: these figures are of the system disk, which the"
             " operating system uses at the same time, not of a storage system."
@@ -50,9 +49,3 @@ def of(campaign: Campaign) -> list[str]:
         more = f" and {len(aside) - _NAMED:,} more" if len(aside) > _NAMED else ""
         found.append(f"Damaged results were measured again, and are kept: {', '.join(aside[:_NAMED])}{more}.")
     return found
-
-
-def _on_root(nodes: Iterable[Row]) -> bool:
-    """Whether a node has the target on /. Mount lines are as target.identify writes them."""
-    mounts = (row["mount"] for row in nodes if row["mount"])
-    return any(mount.rpartition(" type ")[0].endswith(" on /") for mount in mounts)
