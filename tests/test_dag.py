@@ -1,5 +1,7 @@
 """What the Snakefile asks: what is left, in which words, and what it refuses before anything runs."""
 
+import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,6 +12,7 @@ import orjson
 import pytest
 import yaml
 
+import mounts
 import records
 from iosweep import config, dag, documents
 from iosweep.spack import asked, environment
@@ -429,3 +432,40 @@ def test_a_job_goes_by_the_tools_that_it_was_sent_with(site: Site, monkeypatch: 
     file.unlink()
     monkeypatch.setenv("IOSWEEP_TOOLS", "")
     assert dag.sent_files([str(file)])[1] is None  # one that is not there yet is not what it was sent with
+
+
+def test_the_folders_that_rules_name() -> None:
+    rules = Path(dag.__file__).parents[1] / "rules"
+    text = "".join(file.read_text() for file in rules.glob("*.smk"))
+    named = re.findall(r'(?:CAMPAIGN\.results|"{campaign}")\s*/\s*"([^"]+)"\s*/', text)
+    # the plan, its manifests and the copy of tools.json have their paths from here
+    assert {*named, "tools"} == set(dag.RULE_FOLDERS)
+
+
+@pytest.mark.parametrize("name", dag.RULE_FOLDERS)
+@pytest.mark.parametrize(("kind", "said"), [("link", "a symbolic link"), ("pipe", "a pipe"), ("file", "a file")])
+def test_what_is_in_place_of_a_folder_is_refused(tmp_path: Path, name: str, kind: str, said: str) -> None:
+    place = tmp_path / "results" / "quick" / name
+    place.parent.mkdir(parents=True)
+    (tmp_path / "foreign").mkdir()
+    {"link": lambda: place.symlink_to(tmp_path / "foreign"), "pipe": lambda: os.mkfifo(place), "file": place.touch}[
+        kind
+    ]()
+    with pytest.raises(ConfigError, match=f"{re.escape(str(place))}: it is {said}, and .* move it away"):
+        load(tmp_path)
+
+
+@pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
+def test_what_is_mounted_on_a_folder_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "results" / "quick" / "logs"
+    place.mkdir(parents=True)
+    with mounts.tmpfs(place), pytest.raises(ConfigError, match=r"logs: it is a mount point, and .* unmount it"):
+        load(tmp_path)
+    load(tmp_path)
+
+
+def test_results_that_are_reached_through_a_link_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "logs").mkdir(parents=True)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "quick").symlink_to(tmp_path / "elsewhere")
+    assert load(tmp_path).left

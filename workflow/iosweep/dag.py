@@ -16,6 +16,7 @@ from iosweep import (
     config,
     documents,
     forecast,
+    hanging,
     manifest,
     merged,
     plan,
@@ -43,6 +44,8 @@ _MERGE_CODE = ("iosweep.merge",)
 _REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figures"), ("report/**/*",)
 #: Files that a job is sent with, and the variables that name them to the Snakemake that its own one starts.
 _SENT = {"plans/*.json": "IOSWEEP_PLAN", "tools/*.json": "IOSWEEP_TOOLS"}
+#: Folders of the results that rules name. Snakemake makes them and replaces files in them, wherever they lead to.
+RULE_FOLDERS = ("logs", "manifests", "plans", "repairs", "tools")
 #: In place of the hash of a tool that is not built yet: no result is of it.
 _NOT_BUILT = "not built yet"
 
@@ -143,12 +146,13 @@ def load(
             there = built.read(place.file)
         except built.Unusable as error:
             raise ConfigError([Problem(str(file), 1, "tools", str(error))]) from None
-    found = _of(made, results, known[launcher], only, site, place, there)
-    if found.left:
-        try:
-            target_file.read(Store(found.results))
-        except Refused as error:
-            raise ConfigError([Problem(str(found.results), 0, "", str(error))]) from None
+    with hanging.watched([results, results / made.campaign]):
+        found = _of(made, results, known[launcher], only, site, place, there)
+        if found.left:
+            try:
+                target_file.read(Store(found.results))
+            except Refused as error:
+                raise ConfigError([Problem(str(found.results), 0, "", str(error))]) from None
     if look and found.left:  # without that, the target is not needed
         from iosweep import target_look
 
@@ -204,6 +208,8 @@ def _of(
 ) -> Dag:
     """`place`: where Spack builds; `there`: what it has built."""
     folder = results / made.campaign
+    if obstacles := _obstacles(folder):
+        raise ConfigError(obstacles)
     store = Store(folder)
     stored, missing = store.results(), store.missing()
     found = progress.left(made, stored, missing, _here(made, launcher, bool(site), place, there), only)
@@ -240,6 +246,28 @@ def _of(
         damaged=(*store.named(), *filter(None, manifests)),
         again=again,
     )
+
+
+def _obstacles(folder: Path) -> list[Problem]:
+    """What is in place of folders that rules name. Looked at before Snakemake writes there."""
+    try:
+        with safe_paths.folder(folder) as root:
+            found = {name: what for name in RULE_FOLDERS if (what := root.obstacle(name))}
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return [Problem(str(folder), 0, "", f"the results cannot be read: {error.strerror}")]
+    cure = {"a mount point": "unmount it"}
+    return [
+        Problem(
+            str(folder / name),
+            0,
+            "",
+            f"it is {what}, and Snakemake would write to what is there; {cure.get(what, 'move it away')}: it has to be"
+            " a directory, or not there",
+        )
+        for name, what in found.items()
+    ]
 
 
 def _here(

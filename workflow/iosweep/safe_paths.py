@@ -50,6 +50,19 @@ class Folder:
         except FileNotFoundError:
             return None
 
+    def obstacle(self, name: str) -> str | None:
+        """What is in place of a directory on this mount, as `a symbolic link`; None where there is one, or nothing."""
+        status = self.status(name)
+        if status is None:
+            return None
+        if not stat.S_ISDIR(status.st_mode):
+            return _KINDS.get(stat.S_IFMT(status.st_mode), "a file").partition(",")[0]
+        handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.handle)
+        try:
+            return "a mount point" if _mount(handle) != _mount(self.handle) else None
+        finally:
+            os.close(handle)
+
     def size(self, name: str) -> int | None:
         """The size of a regular file; None where there is none."""
         status = self.status(name)
