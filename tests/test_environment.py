@@ -1,5 +1,6 @@
 """What tools get of the environment: a list, and what the configuration names."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,22 @@ def test_a_secret_is_not_passed_by_its_name(tmp_path: Path, name: str) -> None:
 def test_what_is_no_name(tmp_path: Path, name: str) -> None:
     [wrong] = problems(tmp_path, document() | {"tools": {"variables": [name]}})
     assert "tools.variables[0]: " in wrong and "is not a name of a variable; write letters, digits" in wrong
+
+
+def test_what_is_named_and_not_passed_is_said() -> None:
+    given = {"A": "x", "B": "http://me:hunter2@proxy", "HOME": "/home/me"}
+    assert environment.lacking(given, ("A", "HOME")) == []
+    assert environment.lacking(given, ("A", "B", "C")) == [
+        "tools.variables: B is withheld, its value holds an address with a user or a password",
+        "tools.variables: C is not set",
+    ]
+
+
+def test_the_table_of_the_documentation_is_the_list() -> None:
+    text = (Path(__file__).parents[1] / "docs/tools.md").read_text()
+    _, section = text.split("\n## The environment of a tool\n")
+    table = section.split("|---|---|\n")[1].split("\n\n")[0]
+    written = re.findall("`([^`]+)`", re.sub(r"\(without .*?\)", "", table))
+    assert len(written) == len(set(written))
+    assert {name for name in written if not name.endswith("*")} == environment.NAMES
+    assert {name[:-1] for name in written if name.endswith("*")} == set(environment.PREFIXES)

@@ -81,7 +81,7 @@ def test_a_campaign_leaves_no_secret(tmp_path: Path, fio: Path) -> None:
 def test_a_tool_that_prints_its_environment(tmp_path: Path, fio: Path) -> None:
     """What it prints is stored as it is; so it gets only what it needs, and what the configuration names."""
     sweep = SWEEP | {"axes": {"threads_per_node": [1]}}
-    allocation = Planted(tmp_path, sweep, tools={"variables": ["ASKED_FOR"]})
+    allocation = Planted(tmp_path, sweep, tools={"variables": ["ASKED_FOR", "IOR_PROXY", "NOT_THERE"]})
     allocation.fake("""
 case "$*" in *--name=*) echo "innocent $ASKED_FOR" >&2; env | grep -v ASKED_FOR | tee -a /dev/stderr;; esac
 case "$*" in *--name=rand_read*) exit 7;; esac
@@ -93,6 +93,9 @@ exec "$fio" "$@" """)
     assert rows["rand_read"]["reasons"].startswith(told)
     assert rows["seq_write"]["ops_per_s"] > 0
     assert told in output
+    assert output.count("note: tools.variables: ") == 2
+    assert "note: tools.variables: IOR_PROXY is withheld, its value holds an address with a user" in output
+    assert "note: tools.variables: NOT_THERE is not set" in output
     assert [name for name in holders(tmp_path) if name.endswith(("rand_read.stderr", "report.html"))]
     named = [value.encode() for name, value in PLANTED.items() if name != "ASKED_FOR"]
     assert [name for name, data in contents(tmp_path) if any(value in data for value in named)] == []

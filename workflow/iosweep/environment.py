@@ -77,6 +77,17 @@ def passed(given: Mapping[str, str], more: Collection[str] = ()) -> dict[str, st
     }
 
 
+def lacking(given: Mapping[str, str], more: Collection[str]) -> list[str]:
+    """Sentences on variables that the configuration names, and that tools do not get all the same. Pure."""
+    kept = passed(given, more)
+    return [
+        f"tools.variables: {name} is "
+        + ("withheld, its value holds an address with a user or a password" if name in given else "not set")
+        for name in more
+        if name not in kept
+    ]
+
+
 def reduce(more: Collection[str] = ()) -> None:
     """Take everything else out of our own environment, and so out of that of all that we start.
 

@@ -131,14 +131,15 @@ def measure(
     if wrong := open_port(allocation.points, launcher, os.geteuid()):
         raise Refusal(REFUSED, wrong, lasting=True)
     process.adopt_orphans()
+    lacking = environment.lacking(os.environ, plan.variables)
     environment.reduce(plan.variables)
     node.keep_hwloc_still()
     # Tools are started elsewhere: a relative directory on PATH would be another one there.
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
     with _named(plan, job), stoppable(works_for), Agent(plan.target["deadline"]) as agent:
         with store.locked(job.id if job else None, slurm.lives) as note, _crew(plan, allocation, job) as crew:
-            if note:
-                watcher.say(f"note: {note}")
+            for line in [*([note] if note else []), *lacking]:
+                watcher.say(f"note: {line}")
             try:
                 _measure(plan, allocation, store, agent, launcher, watcher, only, job, crew, tools_built)
             finally:
