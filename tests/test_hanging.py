@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mounts
-from campaign import wait_for
+from campaign import Campaign, wait_for
 from iosweep import hanging
 
 CODE = """
@@ -18,6 +18,13 @@ import sys
 from iosweep import cli, hanging
 hanging.DEADLINE_S = 1.0
 sys.exit(cli.main())
+"""
+SNAKEMAKE = """
+import sys
+from iosweep import hanging
+from snakemake.cli import main
+hanging.DEADLINE_S = 1.0
+sys.exit(main())
 """
 
 
@@ -28,18 +35,35 @@ def test_it_is_said_and_ctrl_c_ends_the_command(command: list[str], tmp_path: Pa
     place.mkdir()
     with mounts.fuse(place):
         (place / "c" / "plans").mkdir(parents=True)
-        os.kill(mounts.server(place), signal.SIGSTOP)
-        said = tmp_path / "said"
-        with said.open("wb") as file:
-            process = subprocess.Popen([sys.executable, "-c", CODE, *command], cwd=tmp_path, stderr=file)
-        try:
-            wait_for(lambda: "has not answered for 1 s" in said.read_text(), 100)
-            assert "results" in said.read_text()
-            process.send_signal(signal.SIGINT)
-            assert process.wait(100) == -signal.SIGINT
-        finally:
-            process.kill()
-            os.kill(mounts.server(place), signal.SIGCONT)
+        interrupted([sys.executable, "-c", CODE, *command], place)
+
+
+@pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
+@pytest.mark.parametrize("arguments", [[], ["-n"]])
+def test_it_is_said_while_the_snakefile_is_read(arguments: list[str], tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    place = tmp_path / "results"
+    place.mkdir()
+    with mounts.fuse(place):
+        campaign.plan()
+        # -P: Snakemake looks for its plugins in each directory of sys.path
+        interrupted([sys.executable, "-P", "-c", SNAKEMAKE, *campaign.command(*arguments)[1:]], place)
+
+
+def interrupted(command: list[str], place: Path) -> None:
+    """Let a command meet a file system that hangs, and end it with Ctrl-C when it has said so."""
+    os.kill(mounts.server(place), signal.SIGSTOP)
+    said = place.with_name("said")
+    with said.open("wb") as file:
+        process = subprocess.Popen(command, cwd=place.parent, stdout=file, stderr=file)
+    try:
+        wait_for(lambda: "has not answered for 1 s" in said.read_text(), 100, over=process.poll)
+        assert "results" in said.read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(100) == -signal.SIGINT
+    finally:
+        process.kill()
+        os.kill(mounts.server(place), signal.SIGCONT)
 
 
 def test_signals_are_handled_again_when_it_answers(
