@@ -149,13 +149,39 @@ def test_figures_and_report_that_are_damaged_are_named(results: Path) -> None:
     (results / "figures").mkdir()
     (results / "figures" / "a.svg").write_bytes(b"<svg/>")
     (results / "figures" / "made.json").write_text(json.dumps({"a.svg": hashlib.sha256(b"<svg/>").hexdigest()}))
-    (results / "report.html").write_text("<html></html>\n")
+    (results / "report.html").write_bytes(merged.sealed(b"<html></html>\n"))
     assert merged.damage(results) == []
     (results / "figures" / "a.svg").write_bytes(b"")
     (results / "report.html").write_text("")
     assert [line.partition(" ")[0] for line in merged.damage(results)] == [
         str(results / "report.html"),
         str(results / "figures" / "a.svg"),
+    ]
+
+
+def test_any_bit_of_the_report_counts(results: Path) -> None:
+    file = results / "report.html"
+    whole = merged.sealed(b"<html>1,234 MiB/s</html>\n")
+    for bit in range(8 * len(whole)):
+        changed = bytearray(whole)
+        changed[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(changed)
+        assert [line.partition(" ")[0] for line in merged.damage(results)] == [str(file)]
+    for cut in range(len(whole)):
+        file.write_bytes(whole[:cut])
+        assert merged.damage(results)
+    file.write_bytes(whole)
+    assert merged.damage(results) == []
+
+
+def test_the_page_is_sealed(results: Path) -> None:
+    assert cli.main(["page", str(results)]) == 0
+    assert merged.damage(results) == []
+    text = (results / "report.html").read_text()
+    assert text.rpartition("</html>")[2].startswith("\n<!-- sha256 ")
+    (results / "report.html").write_text(text.replace("figure", "figurd", 1))
+    assert merged.damage(results) == [
+        f"{results / 'report.html'} is damaged (its content is not what the hash in its last line says)"
     ]
 
 

@@ -27,8 +27,9 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     "nodes.parquet": NODE_COLUMNS,
 }
 FILES = (*TABLES, "results.csv")
-#: What the report ends with.
-REPORT_END = b"</html>"
+#: What the report ends with: the hash of all bytes before it.
+_SEAL = b"<!-- sha256 %s -->\n"
+_SEAL_BYTES = len(_SEAL) - len(b"%s") + 64
 #: Columns that every row has.
 _NEVER_NULL = frozenset({"campaign", "sweeps", "point", "phase", "tool", "kind", "metric", "verdict"})
 _VERDICTS = {"valid", "suspect", "invalid", "missing"}
@@ -166,7 +167,14 @@ def _report_damage(results: Path) -> list[str]:
         return []
     except Damaged as error:
         return [str(error)]
-    return [] if page.rstrip().endswith(REPORT_END) else [f"{results / REPORT} is damaged (it has no end)"]
+    if page == sealed(page[:-_SEAL_BYTES]):
+        return []
+    return [str(Damaged(results / REPORT, "its content is not what the hash in its last line says"))]
+
+
+def sealed(page: bytes) -> bytes:
+    """The report with its last line."""
+    return page + _SEAL % hashlib.sha256(page).hexdigest().encode()
 
 
 def _figures_damage(results: Path) -> list[str]:

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from iosweep import safe_paths
+from iosweep import merged, safe_paths
 from iosweep.report import (
     builds,
     cpus,
@@ -50,8 +50,8 @@ def write(results: Path) -> Path:
 
     Raises FileNotFoundError when merge has not written to `results`.
     """
-    safe_paths.write(results, "report.html", render(results).encode())
-    return results / "report.html"
+    safe_paths.write(results, merged.REPORT, merged.sealed(render(results).encode() + b"\n"))
+    return results / merged.REPORT
 
 
 def render(results: Path) -> str:
