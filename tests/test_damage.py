@@ -146,6 +146,11 @@ def test_links_below_the_results_are_named_and_not_followed(tmp_path: Path) -> N
         ("builds/*.json", "new tables lack what it says of the tools: put a copy of it back, or remove it"),
         ("sets/*.json", "how the data set was prepared is not known: put a copy of it back, or remove it"),
         ("spent.json", "remove it to count from 0 again"),
+        ("manifests/*.jsonl", "the next run makes the next one"),
+        (
+            "points/*qd4.*/r001-1.json",
+            "the next run measures it again, where it is still asked for, and keeps the file",
+        ),
     ],
 )
 def test_damaged_documents_are_named_where_nothing_needs_them(stored: Stored, pattern: str, said: str) -> None:

@@ -375,3 +375,12 @@ def test_what_was_opened_again_is_not_counted_twice(place: Path, capsys: Capture
     assert run("check", "quick") == 1
     first = capsys.readouterr().out.splitlines()[0]
     assert first == "quick: 4 repetitions in the tables: 4 valid, 0 suspect, 0 invalid, 0 missing, 1 left"
+
+
+def test_a_reason_with_other_numbers_counts_once_in_a_repetition(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = campaign(place, {})
+    row = {"point": "p", "repetition": 1, "verdict": "suspect", "left": False}
+    said = {"x": "other processes used 86% of the CPU time", "y": "other processes used 12% of the CPU time"}
+    rows = [{**row, "phase": phase, "reasons": reason} for phase, reason in said.items()]
+    monkeypatch.setattr(merged, "rows", lambda *_: rows)
+    assert outcome.of(results).reasons["suspect"] == [(said["x"], 1, ["p"])]

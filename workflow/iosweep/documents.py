@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import shlex
 import stat
 from collections.abc import Mapping
@@ -112,6 +113,8 @@ def cure(path: str) -> str:
     folder, _, name = path.rpartition("/")
     if name == "campaign.json":
         return f"; `iosweep report {shlex.quote(folder)}` makes it again"
+    if re.match(r"r\d+-\d+\.(json|zip)$", name):
+        return "; the next run measures it again, where it is still asked for, and keeps the file"
     return _CURES.get(name) or _CURES.get(f"{folder.rpartition('/')[2]}/", "")
 
 
@@ -119,6 +122,7 @@ def cure(path: str) -> str:
 _CURES: Mapping[str, str] = {
     "plans/": "; the next run of snakemake with its configuration writes it again. Of received results, ask the sender"
     " for it: without it their tables cannot be made again",
+    "manifests/": "; the next run makes the next one",
     "nodes/": "; new tables lack what it says of the node: put a copy of it back, or remove it",
     "builds/": "; new tables lack what it says of the tools: put a copy of it back, or remove it",
     "sets/": "; how the data set was prepared is not known: put a copy of it back, or remove it",

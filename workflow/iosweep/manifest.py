@@ -61,8 +61,9 @@ def damage(results: Path, allocation: Allocation) -> str | None:
     except FileNotFoundError:
         return None
     except Damaged as error:
-        return str(error)
-    return documents.sentence(str(file), "its content is not what its digest says") if damaged(text) else None
+        return f"{error}{documents.cure(error.path)}"
+    wrong = documents.sentence(str(file), "its content is not what its digest says")
+    return f"{wrong}{documents.cure(str(file))}" if damaged(text) else None
 
 
 #: Bytes of the last line.

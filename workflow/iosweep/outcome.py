@@ -181,9 +181,11 @@ def _with_tables(known: Outcome, results: Path, sweeps: Sequence[Mapping[str, An
     texts: dict[tuple[str, str], str] = {}
     for one in found:
         if one.outcome in OUTCOMES[1:]:
-            for reason in one.reasons or ("no reason given",):
-                given.setdefault((one.outcome, bare(reason)), []).append(one)
-                texts.setdefault((one.outcome, bare(reason)), reason)
+            # phases of one repetition may have the same reason with other numbers
+            own = {bare(reason): reason for reason in reversed(one.reasons or ("no reason given",))}
+            for alike_as, reason in own.items():
+                given.setdefault((one.outcome, alike_as), []).append(one)
+                texts.setdefault((one.outcome, alike_as), reason)
     reasons: dict[str, list[tuple[str, int, list[str]]]] = {}
     many = {kind: sum(one.count for one in alike) for kind, alike in given.items()}
     for kind in sorted(given, key=lambda kind: (rank(texts[kind]), -many[kind])):
