@@ -67,6 +67,8 @@ _WORDS = {
 _SLACK_S = 30.0
 #: So long has the agent to end what it started when it is told to.
 _TO_END_S = 10.0
+#: Longer than this (24 days) no socket can wait.
+_LONGEST_S = 24 * 86400.0
 #: The longest deadline where somebody waits for our end.
 _HURRY_S = 3.0
 #: Beats are sent no more often.
@@ -212,7 +214,7 @@ def _exchange(
     connection: socket.socket, line: bytes, descriptors: Sequence[int], deadline_s: float
 ) -> dict[str, Any] | None:
     """Send a request and wait for its answer; None if neither that nor a beat comes in time, EOFError at its end."""
-    connection.settimeout(deadline_s)
+    connection.settimeout(min(deadline_s, _LONGEST_S))
     try:
         sent = socket.send_fds(connection, [line], list(descriptors)) if descriptors else 0
         connection.sendall(line[sent:])

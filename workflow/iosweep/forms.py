@@ -6,14 +6,28 @@ in a few words; None if nothing is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
+
+from iosweep.units import MOST_COUNT, MOST_SECONDS
 
 Check = Callable[[Any], str | None]
 
 #: What fits into a column of a table.
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+
+#: Names that become part of a path: of points, allocations, sweeps and campaigns, as plan.py makes them.
+_COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
+#: Characters of a path.
+_LONGEST = 4096
+#: The highest number of a repetition or a try: file names have 6 digits at most.
+MOST_TRIES = 999_999
+#: Repetitions of all points of a campaign together.
+MOST_REPETITIONS = 1_000_000
+#: Moments: from 1970 to the year 2200.
+_LAST_MOMENT = 7_258_118_400
 
 
 def text(value: Any) -> str | None:
@@ -33,15 +47,44 @@ def count(value: Any) -> str | None:
 
 
 def number(value: Any) -> str | None:
-    return None if type(value) is float or integer(value) is None else "is not a number"
+    """Finite, and so small that its square is finite."""
+    fits = _LEAST <= value <= _MOST if type(value) is float else integer(value) is None
+    return None if fits else "is not a number of 64 bits"
 
 
 def amount(value: Any) -> str | None:
     return None if number(value) is None and value >= 0 else "is not a number of 0 or more"
 
 
-def above_0(value: Any) -> str | None:
-    return None if number(value) is None and value > 0 else "is not a number above 0"
+def share(value: Any) -> str | None:
+    return None if number(value) is None and 0 <= value <= 1 else "is not a share from 0 to 1"
+
+
+def seconds(value: Any) -> str | None:
+    return None if amount(value) is None and value <= MOST_SECONDS else "is not a time from 0 s to 100 years"
+
+
+def deadline(value: Any) -> str | None:
+    return None if seconds(value) is None and value > 0 else "is not a time above 0 s, of 100 years at most"
+
+
+def some(value: Any) -> str | None:
+    """How many nodes, or repetitions."""
+    return None if type(value) is int and 1 <= value <= MOST_COUNT else f"is not a count from 1 to {MOST_COUNT}"
+
+
+def number_of_try(value: Any) -> str | None:
+    return None if type(value) is int and 1 <= value <= MOST_TRIES else f"is not a number from 1 to {MOST_TRIES}"
+
+
+def component(value: Any) -> str | None:
+    """A name that becomes part of a path."""
+    return None if type(value) is str and _COMPONENT.fullmatch(value) else "is not a name"
+
+
+def path(value: Any) -> str | None:
+    fits = type(value) is str and 0 < len(value) <= _LONGEST and value.isprintable()
+    return None if fits else "is not a path"
 
 
 def scalar(value: Any) -> str | None:
@@ -54,10 +97,11 @@ def anything(value: Any) -> str | None:
 
 def moment(value: Any) -> str | None:
     try:
-        datetime.fromisoformat(value).timestamp()
+        if 0 <= datetime.fromisoformat(value).timestamp() < _LAST_MOMENT:
+            return None
     except (TypeError, ValueError, OverflowError):
-        return "is not a time as 2026-11-01T12:00:00+00:00"
-    return None
+        pass
+    return "is not a time as 2026-11-01T12:00:00+00:00"
 
 
 #: Checks that ask for a type alone -> the types that pass. There may be 100,000 results: most values are seen by this.
@@ -141,7 +185,7 @@ _NODE_CPUS = keys(
     },
 )
 _PHASE = keys(
-    {"phase": text, "headline": maybe(number), "started": moment, "wall_s": amount, "argv": _texts},
+    {"phase": text, "headline": maybe(number), "started": moment, "wall_s": seconds, "argv": _texts},
     {
         "exit_code": integer,
         "timed_out": flag,
@@ -149,7 +193,7 @@ _PHASE = keys(
         "verdict": text,
         "reasons": _texts,
         "not_run": text,
-        "settled_s": maybe(amount),
+        "settled_s": maybe(seconds),
         "left_behind": count,
         "ran_on": maybe(values(maybe(count))),
         "leftover": maybe(count),
@@ -174,9 +218,9 @@ _PHASE = keys(
 
 RESULT = keys(
     {
-        "point": text,
-        "repetition": count,
-        "attempt": count,
+        "point": component,
+        "repetition": number_of_try,
+        "attempt": number_of_try,
         "started": moment,
         "host": text,
         "node": text,
@@ -230,20 +274,20 @@ FOLDERS: Mapping[str, Check] = {
         {"reason": text},
         {"lasting": flag, "after": maybe(text), "nodes": _texts, "short_of_time": flag, "stopped": flag},
     ),
-    "sets": keys({}, {"hosts": each(maybe(text)), "wall_s": amount, "files": count, "file_size_bytes": maybe(count)}),
+    "sets": keys({}, {"hosts": each(maybe(text)), "wall_s": seconds, "files": count, "file_size_bytes": maybe(count)}),
     "nodes": keys({}, {"host": text, "memory_bytes": maybe(count)}),
     "builds": BUILD,
 }
 ROOT: Mapping[str, Check] = {
-    "spent": keys({"spent_s": amount}, {"bytes_written": count}),
+    "spent": keys({"spent_s": seconds}, {"bytes_written": count}),
     "target": keys(
         {
-            "campaign": text,
-            "directory": text,
+            "campaign": component,
+            "directory": path,
             "uuid": text,
             "layout": maybe(_texts),
-            "deadline": above_0,
-            "lock": maybe(text),
+            "deadline": deadline,
+            "lock": maybe(path),
             "file_system": text,
             "seen_as": _texts,
             "tidied": flag,
@@ -255,39 +299,39 @@ _NUMBER = maybe(amount)
 #: What the document of a plan has to hold.
 PLAN = keys(
     {
-        "campaign": text,
+        "campaign": component,
         "seed": integer,
         "target": keys(
             {
-                "directory": text,
-                "deadline": amount,
+                "directory": path,
+                "deadline": deadline,
                 "keep": text,
-                "lock": maybe(text),
+                "lock": maybe(path),
                 "node_bandwidth": _NUMBER,
-                "settle": amount,
+                "settle": seconds,
             }
         ),
-        "limits": keys({"time": _NUMBER, "bytes_written": _NUMBER, "retried": amount, "grace": amount}),
+        "limits": keys({"time": maybe(seconds), "bytes_written": _NUMBER, "retried": share, "grace": seconds}),
         "cpus": values(anything),
-        "sweeps": each(keys({"name": text, "tool": text, "points": each(text)})),
+        "sweeps": each(keys({"name": component, "tool": text, "points": each(component)})),
         "configuration": each(keys({"file": text, "text": text})),
         "allocations": each(
             keys(
                 {
-                    "name": text,
-                    "nodes": count,
-                    "digest": text,
+                    "name": component,
+                    "nodes": some,
+                    "digest": component,
                     "points": each(
                         keys(
                             {
-                                "id": text,
+                                "id": component,
                                 "tool": text,
                                 "phases": each(text, least=1),
-                                "nodes": count,
+                                "nodes": some,
                                 "options": values(scalar),
-                                "phase_time_s": _NUMBER,
-                                "sweeps": each(text, least=1),
-                                "repetitions": keys({"min": count, "max": count, "half_width": _NUMBER}),
+                                "phase_time_s": maybe(seconds),
+                                "sweeps": each(component, least=1),
+                                "repetitions": keys({"min": some, "max": some, "half_width": maybe(share)}),
                             }
                         )
                     ),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ _MOST_BYTES, _MOST_CELLS, _BATCH = 1 << 30, 60_000_000, 1000
 _MOST_IN_MEMORY = 4 << 30
 #: Compressions that do not make much of little: 1 byte becomes 24 at most.
 _COMPRESSIONS = frozenset({"SNAPPY", "UNCOMPRESSED"})
+#: The name of a repair, as `repair` makes it; empty where there was none.
+_REPAIR = re.compile(r"(?:[0-9a-f]{12})?")
 #: What campaign.json must have.
 _ABOUT: Mapping[str, type | tuple[type, ...]] = {
     "campaign": str,
@@ -63,6 +66,8 @@ def about(results: Path) -> dict[str, Any]:
     for key, kind in _ABOUT.items():
         if not isinstance(document.get(key), kind):
             raise Damaged(file, f"`{key}` is not there, or of another type")
+    if not _REPAIR.fullmatch(document["repair"]):  # it becomes part of a path
+        raise Damaged(file, "`repair` is not the name of a repair")
     return document
 
 

@@ -156,7 +156,7 @@ if TYPE_CHECKING:  # made at run time, so a type checker sees what comes out
     Count: TypeAlias = int
 else:
     Size = _size(1)
-    Count = _count(1, 65536)
+    Count = _count(1, units.MOST_COUNT)
 Name = Annotated[str, BeforeValidator(_name), _schema(("string", NAME_PATTERN))]
 Variable = Annotated[str, BeforeValidator(_variable), _schema(("string", environment.NAME_PATTERN))]
 Duration = Annotated[
@@ -458,7 +458,7 @@ def _value_type(option: Option) -> Any:
         case "size":
             return _size(option.minimum)
         case "count":
-            return _count(option.minimum, option.maximum or 2**31 - 1)
+            return _count(option.minimum, option.most)
         case "flag":
             return StrictBool
         case "choice":
@@ -484,7 +484,7 @@ def _one_or_more(kind: Any) -> Any:
 
 
 #: `nodes` is an axis of every tool.
-NODES = Option("nodes", "count", 1, "Nodes that take part.", "nodes", maximum=65536)
+NODES = Option("nodes", "count", 1, "Nodes that take part.", "nodes", maximum=units.MOST_COUNT)
 
 
 @cache

@@ -140,11 +140,30 @@ def from_document(document: bytes, file: Path = Path("plan")) -> Plan:
     try:
         made = _plan(data)
         for point in made.points:
-            if strange := [name for name in point.phases if name not in tools()[point.tool].phases]:
-                raise KeyError(strange[0])
+            if wrong := _impossible(point):
+                raise ValueError(f"{point.id}: {wrong}")
+        if wrong := _too_many(made.points):
+            raise ValueError(wrong)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise documents.Damaged(file, f"it is not a plan of this version of iosweep: {error!r}") from None
     return made
+
+
+def _impossible(point: Point) -> str | None:
+    """Why no configuration makes such a point, or None."""
+    tool = tools()[point.tool]
+    if strange := [name for name in point.phases if name not in tool.phases]:
+        return f"unknown phase {strange[0]}"
+    for name, value in point.options.items():
+        if not tool.options[name].fits(value):
+            return f"{name} cannot be {str(value)[:40]}"
+    return tool.check(point.options, point.phases, point.phase_time_s)
+
+
+def _too_many(points: Iterable[Point]) -> str | None:
+    """That there are more repetitions than what is left can be counted from, or None."""
+    number, most = sum(point.repetitions.min for point in points), forms.MOST_REPETITIONS
+    return f"{number:,} repetitions are planned, and a campaign may have {most:,}" if number > most else None
 
 
 def _plan(data: dict[str, Any]) -> Plan:
@@ -197,6 +216,8 @@ def make(config: Config) -> Plan:
             problems.append(config.documents[0].problem(("target", "directory"), wrong))
         if not members and not problems:
             problems.append(sweep.problem("has no point left: everything is excluded", "exclude"))
+    if not problems and (wrong := _too_many(points.values())):
+        problems.append(config.sweeps[0].problem(f"{wrong}; give fewer", "repetitions"))
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     return Plan(

@@ -30,7 +30,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,9 +39,9 @@ from typing import Any
 from iosweep import campaign_lock, documents, forms, process, safe_paths
 from iosweep.documents import Damaged
 
-_RESULT = re.compile(r"^r(\d{3,})-(\d+)\.json$")
+_RESULT = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
 #: An archive alone is none: its runner was killed before it committed the result, and the next one writes over it.
-_ANY_TRY = re.compile(r"^r(\d{3,})-(\d+)(\.superseded|\.damaged)?\.json$")
+_ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
 #: Files that are named where there are many.
 _NAMED = 3
 #: What is read of an archive at most. Its members are bounded when they are written (process.MOST_BYTES each).
@@ -147,20 +147,23 @@ class Store:
                     place.remove(left)
             tries = (match for match in map(_ANY_TRY.match, names) if match)
             attempt = 1 + max((int(m[2]) for m in tries if int(m[1]) == repetition), default=0)
+            if attempt > forms.MOST_TRIES:
+                last = self._file(point, _name(repetition, forms.MOST_TRIES, "*"))
+                raise OSError(errno.EFBIG, "no higher number is left for another try; remove that file", last)
             name = _name(repetition, attempt, "zip")
             record = record | {
                 "repetition": repetition,
                 "attempt": attempt,
                 "raw": {"name": name, "sha256": hashlib.sha256(archive).hexdigest(), "bytes": len(archive)},
             }
-            self._set_aside(point, repetition, attempt, place)
+            self._set_aside(point, repetition, place)
             place.write(name, archive)
             place.write(_name(repetition, attempt, "json"), documents.dump(record))
         return _result(point, repetition, attempt, record, intact=True)
 
-    def _set_aside(self, point: str, repetition: int, before: int, place: safe_paths.Folder) -> None:
+    def _set_aside(self, point: str, repetition: int, place: safe_paths.Folder) -> None:
         """Rename what cannot be read of the tries of a repetition: it is measured again, and kept."""
-        for attempt in range(1, before):
+        for attempt in _tries(place.names(), repetition):
             with contextlib.suppress(FileNotFoundError):
                 try:
                     self._record(point, repetition, attempt)
@@ -224,9 +227,9 @@ class Store:
         """Open a repetition again; its result stays under another name."""
         directory = self.point(result.point)
         # the oldest first: it must not count again, and were we killed in between, the newest still does
-        for attempt in range(1, result.attempt + 1):
+        for attempt in _tries([file.name for file in directory.iterdir()], result.repetition):
             old = directory / _name(result.repetition, attempt, "json")
-            if old.exists():
+            if attempt <= result.attempt and old.exists():
                 old.rename(old.with_suffix(".superseded.json"))
         return directory / _name(result.repetition, result.attempt, "superseded.json")
 
@@ -406,6 +409,8 @@ class Store:
         record = documents.read(file)
         if wrong := forms.RESULT(record):
             raise Damaged(file, wrong)
+        if record["raw"]["name"] != (archive := _name(repetition, attempt, "zip")):
+            raise Damaged(file, f"it names another archive than {archive}")
         if (record["point"], record["repetition"], record["attempt"]) != (point, repetition, attempt):
             raise Damaged(file, f"it is the result of {record['point']}, r{record['repetition']}-{record['attempt']}")
         return record
@@ -485,6 +490,11 @@ def _inflated(data: bytes, method: int, most: int) -> bytes:
 MOST_UNPACKED = 8 * process.MOST_BYTES
 #: A member's header: its method, packed size, and the lengths of its name and extra field.
 _MEMBER = struct.Struct("<4x2x2xH4x4xL4xHH")
+
+
+def _tries(names: Iterable[str], repetition: int) -> list[int]:
+    """The tries of a repetition that have a result of this name, in order."""
+    return sorted(int(match[2]) for match in map(_RESULT.match, names) if match and int(match[1]) == repetition)
 
 
 def _name(repetition: int, attempt: int, suffix: str) -> str:

@@ -11,8 +11,9 @@ import re
 _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
-#: What fits 64 bits, and a time that nobody waits for.
-_MOST_BYTES, _MOST_SECONDS = (1 << 63) - 1, 36525 * 86400.0
+#: What fits 64 bits, a time after which no result is needed any more, and what is counted of nodes or repetitions.
+MOST_BYTES, MOST_SECONDS = (1 << 63) - 1, 36525 * 86400.0
+MOST_COUNT = 65536
 
 SIZE_PATTERN = r"^[0-9]+[kmgtpKMGTP]?$"
 DURATION_PATTERN = r"^[0-9]+(\.[0-9]+)?(ms|s|m|min|h|d)$"
@@ -30,10 +31,10 @@ def parse_size(value: object) -> int:
         digits = digits.lstrip("0")
         # Python converts no text of thousands of digits; more than 20 are too many in any case
         size = int(digits[:20] or "0") * unit
-    if size is not None and size <= _MOST_BYTES:
+    if size is not None and size <= MOST_BYTES:
         return size
     if size is not None:
-        raise ValueError(f"larger than {_MOST_BYTES:,} bytes (8 EiB), the most that a size may be")
+        raise ValueError(f"larger than {MOST_BYTES:,} bytes (8 EiB), the most that a size may be")
     raise ValueError("not a size; write bytes, or a whole number with k, m, g, t or p (binary), for example 4k or 16g")
 
 
@@ -41,8 +42,8 @@ def parse_duration(value: object) -> float:
     """Seconds of `"60s"`, `"5min"`, `"2h"`, `"500ms"`. Raises ValueError with what would be right."""
     if isinstance(value, str) and (match := re.fullmatch(DURATION_PATTERN, value)):
         seconds = float(value.removesuffix(match[2])) * _SECONDS[match[2]]
-        if seconds > _MOST_SECONDS:
-            raise ValueError(f"larger than {_MOST_SECONDS / 86400:.0f}d, the most that a duration may be")
+        if seconds > MOST_SECONDS:
+            raise ValueError(f"larger than {MOST_SECONDS / 86400:.0f}d, the most that a duration may be")
         if len(value) <= 20:
             return seconds
     raise ValueError("not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h")

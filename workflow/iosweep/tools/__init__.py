@@ -15,6 +15,7 @@ from functools import cache, cached_property
 from typing import Any, Literal, Protocol
 
 from iosweep.cpus import CpuSet
+from iosweep.units import MOST_BYTES
 
 Kind = Literal["data", "metadata"]
 OptionKind = Literal["size", "count", "flag", "choice"]
@@ -39,6 +40,21 @@ class Option:
     minimum: int = 1
     maximum: int | None = None
     phases: frozenset[str] | None = None  # only these phases use it; None: all of its kinds
+
+    @property
+    def most(self) -> int:
+        """The highest count, or the largest size."""
+        return self.maximum or (2**31 - 1 if self.kind == "count" else MOST_BYTES)
+
+    def fits(self, value: object) -> bool:
+        """Whether a point may have this value; None: it has no effect, or is off."""
+        match self.kind:
+            case "size" | "count":
+                return value is None or (type(value) is int and self.minimum <= value <= self.most)
+            case "flag":
+                return value is None or isinstance(value, bool)
+            case "choice":
+                return value is None or value in self.choices
 
 
 @dataclass(frozen=True)
