@@ -409,6 +409,22 @@ def test_the_root_of_a_user_namespace_is_another_user(
 
 
 @as_root
+@pytest.mark.parametrize(("mapped", "ours"), [("0 0 4294967295", True), ("1000 1000 1", False), ("", False)])
+def test_an_owner_that_is_not_mapped_is_not_us(monkeypatch: pytest.MonkeyPatch, mapped: str, ours: bool) -> None:
+    """In a user namespace all that it does not map shows as 65534, and so do we, where we are not mapped ourselves."""
+    with everybodys(0o755) as place:
+        uid_map = Path(f"{place}.uid_map")
+        uid_map.write_text(f"{mapped}\n" if mapped else "")
+        os.chown(place, 65534, 65534)
+        monkeypatch.setattr(parents, "_UID_MAP", uid_map)
+        monkeypatch.setattr(parents.os, "getuid", lambda: 65534)
+        way = parents.walk(str(place))
+        way.close()
+        uid_map.unlink()
+    assert [suspect.uid for suspect in way.suspects] == ([] if ours else [65534])
+
+
+@as_root
 @needs_bindfs
 def test_our_id_on_the_file_system(place: Path, tmp_path: Path) -> None:
     """All that is made there belongs to another user, as on NFS with what root makes; others' directories do not."""

@@ -33,6 +33,8 @@ _ACL = "system.posix_acl_access"
 _NO_LOGIN = {"nologin", "false", "sync", "shutdown", "halt"}
 #: Which user ids of a user namespace are which outside.
 _UID_MAP = Path("/proc/self/uid_map")
+#: What the kernel shows of all that a user namespace does not map (kernel.overflowuid), and of how many ids all are.
+_UNMAPPED, _ALL = 65534, (1 << 32) - 1
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def walk(directory: str) -> Way:
 
     The handle is of the directory that was checked: nothing can be swapped between. Raises OSError as os.open does.
     """
-    mine = {0, os.getuid()}
+    mine = _mine()
     way = Way()
     todo = directory.split("/")[::-1]
     links = 0
@@ -101,6 +103,16 @@ def walk(directory: str) -> Way:
         way.close()
         raise
     return way
+
+
+def _mine() -> set[int]:
+    """User ids that are root's or ours for sure: in a user namespace, anybody's files may show as the unmapped id's."""
+    mine = {0, os.getuid()}
+    try:
+        mapped = sum(int(line.split()[2]) for line in _UID_MAP.read_text().splitlines())
+    except (OSError, ValueError, IndexError):
+        return mine  # a kernel without user namespaces
+    return mine if mapped >= _ALL else mine - {_UNMAPPED}
 
 
 def _step(way: Way, inner: int) -> None:
