@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import random
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -184,10 +185,24 @@ PLANTS = {
 }  # fmt: skip
 
 
-def attack(kind: str) -> None:
+def drawn(draw: random.Random) -> Plant:
+    """One of them, or a text of which no two are alike: bits of a good one turned, or another value for a key."""
+    if draw.random() < 0.5:
+        return draw.choice(list(PLANTS.values()))
+    content = bytearray(text(job=draw.choice(list(JOBS)), machine=draw.choice(["0" * 12, lock_text.machine()])))
+    if draw.random() < 0.5:
+        for _ in range(draw.randint(1, 20)):
+            content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+    else:
+        key = draw.choice(list(json.loads(content)))
+        value = draw.choice([None, True, -1, 1e308, 10**30, [], {}, [[]] * 999, "", "\0", "\x1b]0;x\a", "%s{}" * 99])
+        content = bytearray(text(**{key: value}))
+    return Plant(_file(bytes(content)), PASS, ("taken over",))
+
+
+def attack(planted: Plant) -> None:
     """Plant it as one user, take the lock as another, and see that the outcome is as it has to be, that nothing else
     was changed, and that a directory of one's own is a way round. Needs root."""
-    planted = PLANTS[kind]
     with tempfile.TemporaryDirectory(prefix="iosweep-planted-") as made:
         place = Path(made)
         place.chmod(0o1777)

@@ -90,7 +90,7 @@ def mine(identity: str, owner: Mapping[str, Any]) -> bytes:
 def read(content: bytes) -> Owner | None:
     """Who wrote a text; None where it is not one of ours."""
     try:
-        found = json.loads(content)
+        found = json.loads(content.decode())  # of bytes json would guess the encoding
         job = str(found.get("job", ""))
         said = {field.name: _plain(found[field.name]) for field in fields(Owner) if field.name != "job"}
         return Owner(**said, job=job if re.fullmatch(r"[0-9]{1,12}", job) else None)
