@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-#: What begins a formula, with the full-width forms and the white space that spreadsheets drop first (OWASP).
-_FORMULA = re.compile(
-    "^[-=+@\t\r\n\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH COMMERCIAL AT}\N{FULLWIDTH HYPHEN-MINUS}]"
-)
+#: What programs drop in front of a cell's text: control characters, blanks and those without width (Python and RE2).
+_DROPPED = r"\x00-\x20\x7f-\xa0\xad" + "\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff"
+_SIGNS = "-=+@\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH COMMERCIAL AT}\N{FULLWIDTH HYPHEN-MINUS}"
+#: What begins a formula (OWASP).
+_FORMULA = re.compile(rf"^(?:[{_DROPPED}]*[{_SIGNS}]|[\t\r\n])")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 

@@ -329,9 +329,12 @@ def markdown() -> str:
         "# Columns\n",
         "Made by `iosweep generate` from `workflow/iosweep/columns.py`. "
         "An absent value is null in the parquet file and an empty field in the CSV, never 0. "
-        "In the CSV, text that begins with `=`, `+`, `-`, `@`, a tab or a line break (or the full-width forms of these "
-        "signs) and is not a number has an apostrophe in front, because a spreadsheet would take it for a formula; "
-        "the parquet file has it as it was measured. `iosweep plan --csv` and `show --csv` do the same.\n",
+        "In the CSV, text that begins with `=`, `+`, `-`, `@` (or their full-width forms), also behind blanks and "
+        "invisible characters, or with a tab or a line break, and is not a number, has an apostrophe in front, because "
+        "a spreadsheet would take it for a formula; "
+        "the parquet file has it as it was measured. `iosweep plan --csv` and `show --csv` do the same. "
+        "This holds where the file is opened with the comma as its separator: with `;`, as in some languages, a "
+        "spreadsheet splits text that contains `;=`, and what follows may be a formula.\n",
     ]
     for title, columns in (
         ("results.parquet, results.csv: one row per point, repetition and phase", COLUMNS),
