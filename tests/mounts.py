@@ -183,7 +183,7 @@ def _mounted(where: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # a frozen one would keep whoever waits for it, for ever
+        # a frozen one would keep whoever waits for it, forever
         subprocess.run(["fsfreeze", "-u", str(where)], stderr=subprocess.DEVNULL, check=False)
         unmount(where)
 

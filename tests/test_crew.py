@@ -417,7 +417,7 @@ def serve(job: str, place: Path, fail: bool) -> tuple[dict[str, int], str]:
         ports = agents.call("free_port", each={h: [a] for h, a in addresses.items()})
         commands = {h: [sys.executable, "-c", SERVER, a, str(ports[h])] for h, a in addresses.items()}
         if fail:
-            commands["n2"] = ["sh", "-c", "echo no licence >&2; exit 3"]
+            commands["n2"] = ["sh", "-c", "echo no license >&2; exit 3"]
         try:
             agents.call("serve", each={h: [commands[h], a, ports[h]] for h, a in addresses.items()})
         except TargetError as error:
@@ -449,7 +449,7 @@ def test_servers_are_ended(held: Held, tmp_path: Path, fail: bool) -> None:
     assert [place for place in during[0] if place.endswith(ours["n1"][-5:])] == [ours["n1"]]
     assert during[1] - before[1] == (set() if fail else {ours["n2"]})
     assert fail or (ours["n1"] not in ended[0] and ended[1] == before[1])
-    assert said == ("on n2: no licence: sh" if fail else "")
+    assert said == ("on n2: no license: sh" if fail else "")
     assert [listening(held, node) for node in held.hosts] == before  # of what had begun to serve, too
 
 

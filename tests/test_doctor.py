@@ -105,7 +105,7 @@ def test_a_profile_that_is_none(tmp_path: Path, text: str | None, wrong: str) ->
             4,
             "runtime: `1:00:00` is no time; write runtime=1h",
         ),
-        ("executor: slurm\ndefault-resources:\n  - 'licenses=\"a b\"'", 3, "licenses: `a b` is no licence"),
+        ("executor: slurm\ndefault-resources:\n  - 'licenses=\"a b\"'", 3, "licenses: `a b` is not a license"),
         ("executor: slurm\n\ndefault-resources:\n  license: pfs", 4, "license: unknown; did you mean `licenses`?"),
         ("executor: slurm\ndefault-resources:\n  - mem_mb=64G", 3, "mem_mb: `64G` is no number of MB"),
         ("executor: slurm\njobs: 1\ndefault-resources:\n  - mem_mb=0", 3, "launcher: there is none"),
@@ -507,7 +507,7 @@ def test_clocks() -> None:
 
 
 def test_exclusion_without_a_lock() -> None:
-    licence = lines.ok("licence", "pfs: one campaign at a time holds it")
+    licence = lines.ok("license", "pfs: one campaign at a time holds it")
     asked = replace(ASKED, lock=None, lock_configured=False)
     assert nodes.exclusion(asked, licence, [facts("n1")]).outcome == "ok"
     assert nodes.exclusion(asked, None, [facts("n1")]).outcome == "warning"
@@ -632,7 +632,7 @@ def test_for_a_person(here: Site) -> None:
 def test_wrong_keys(here: Site) -> None:
     here.profile(slurm_partition="huge", runtime=60, licenses="gpfs")
     found = outcomes(here.doctor())
-    assert found["partition"] == found["licence"] == "wrong"
+    assert found["partition"] == found["license"] == "wrong"
     assert found["nodes"] == "not checked"
     here.profile(slurm_partition="short", runtime=60)
     here.configure(nodes=3)

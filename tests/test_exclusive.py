@@ -280,7 +280,7 @@ def test_a_lock_that_is_tidied_away_before_it_is_taken(tmp_path: Path, monkeypat
         assert found.enforced
         with pytest.raises(Busy), hold(str(tmp_path), DISK, OWNER):
             pass
-    times[0], before = -1000, handles()  # for ever
+    times[0], before = -1000, handles()  # forever
     with hold(str(tmp_path), DISK, OWNER) as found:
         assert not found.enforced
     assert handles() == before

@@ -1,4 +1,4 @@
-"""Results that somebody else made: whatever stands in place of a file, each command that reads it ends in good order.
+"""Results that somebody else made: whatever stands in place of a file, each command that reads it ends cleanly.
 
 It names the file where it cannot use it, follows nothing out of the results, and neither waits nor fills the memory.
 """

@@ -225,7 +225,7 @@ def agent_of(runner: subprocess.Popen[bytes]) -> psutil.Process | None:
 
 
 def test_agents_are_killed(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
-    """The runner goes on with another one, and tries again what was in flight; or it ends in good order."""
+    """The runner goes on with another one, and tries again what was in flight; or it ends cleanly."""
     killed.wants(SIX, rounds(2, 40), limits={"retried": "100%", "fill": "100%"})
     runner = killed.start()
     kills = 0

@@ -1,4 +1,4 @@
-"""What a job's licences are worth as a lock."""
+"""What a job's licenses are worth as a lock."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,12 +33,12 @@ def test_what_there_is() -> None:
 @pytest.mark.parametrize(
     ("asked", "evidence"),
     [
-        ("pfs:1", "no other job has the licence pfs: all there are (1) are ours"),
-        ("pfs", "no other job has the licence pfs: all there are (1) are ours"),
-        ("pfs:", "no other job has the licence pfs: all there are (1) are ours"),
-        ("matlab:1,pfs:1", "no other job has the licence pfs: all there are (1) are ours"),
-        ("matlab:40", "no other job has the licence matlab: all there are (40) are ours"),
-        ("pfs2@slurmdb:2", "no other job has the licence pfs2@slurmdb: all there are (2) are ours"),
+        ("pfs:1", "no other job has the license pfs: all there are (1) are ours"),
+        ("pfs", "no other job has the license pfs: all there are (1) are ours"),
+        ("pfs:", "no other job has the license pfs: all there are (1) are ours"),
+        ("matlab:1,pfs:1", "no other job has the license pfs: all there are (1) are ours"),
+        ("matlab:40", "no other job has the license matlab: all there are (40) are ours"),
+        ("pfs2@slurmdb:2", "no other job has the license pfs2@slurmdb: all there are (2) are ours"),
     ],
 )
 def test_all_there_are_keep_others_off(asked: str, evidence: str) -> None:
@@ -53,7 +53,7 @@ def test_all_there_are_keep_others_off(asked: str, evidence: str) -> None:
 def test_others_may_have_what_is_left(asked: str) -> None:
     found = licences.judge(asked, TOTALS, NOT)
     assert (found.enforced, found.note) == (False, "a note")
-    assert found.evidence == f"{NOT.evidence}; of the licence {asked} there are more, which other jobs may have"
+    assert found.evidence == f"{NOT.evidence}; of the license {asked} there are more, which other jobs may have"
     assert licences.judge(asked, TOTALS, LOCKED).enforced  # by the lock, as before
 
 

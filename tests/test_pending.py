@@ -77,7 +77,7 @@ def test_what_waits_for_ever_is_ended_once_that_lasts() -> None:
     assert watch.look([bad], 6) == ([], [])
     [(job, why)], told = watch.look([bad], 12)
     assert (job, told) == (bad, [])
-    assert why.startswith("2 nodes would wait for ever (PartitionConfig): ask for fewer nodes in the configuration")
+    assert why.startswith("2 nodes would wait forever (PartitionConfig): ask for fewer nodes in the configuration")
     assert pending.told(f"job 12 was cancelled: {why}")
     assert not pending.told("job 12 ends in 12 s, too soon for the next repetition (2 s)")
 
@@ -231,7 +231,7 @@ def test_the_watcher_of_a_run(slurm, tmp_path):
     first, second = sorted((next(lines), next(lines)))
     assert first.startswith(f"iosweep: 2 nodes: job {waits} waits: nodes are busy (Resources)")
     assert "Slurm expects it to start at" in first
-    why = f"job {hopeless} was cancelled: 1 node would wait for ever (PartitionTimeLimit): set runtime in the profile"
+    why = f"job {hopeless} was cancelled: 1 node would wait forever (PartitionTimeLimit): set runtime in the profile"
     assert second.startswith(f"iosweep: {why}")
     refusal = json.loads((tmp_path / "results/weka/refusals/1-node.json").read_text())
     assert (refusal["lasting"], refusal["reason"].startswith(why)) == (True, True)

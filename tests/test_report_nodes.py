@@ -417,11 +417,11 @@ class TestJobs:
     def test_what_kept_other_benchmarks_off(self, tmp_path: Path) -> None:
         checks = [
             {"check": "exclusive", "outcome": outcome, "evidence": evidence}
-            for outcome, evidence in [("pass", "job 1 has the licence"), ("pass", "job 2 has the licence"),
+            for outcome, evidence in [("pass", "job 1 has the license"), ("pass", "job 2 has the license"),
                                       ("not checked", "no lock"), ("not applicable", "")]
         ]  # fmt: skip
         assert table.exclusion([*checks, {"check": "workers", "outcome": "fail", "evidence": ""}]) == [
-            ("pass", "job 1 has the licence and 1 similar", 2),
+            ("pass", "job 1 has the license and 1 similar", 2),
             ("not checked", "no lock", 1),
         ]
         text = section(page.render(factory.make(tmp_path)), "provenance")

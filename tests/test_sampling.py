@@ -59,7 +59,7 @@ int main(int count, char **words) {
         case 'c':                                                           /* a child that goes on, and so do we */
             if (!fork()) { while (read(0, &byte, 1) > 0) ; return 0; }
             break;
-        case 'b':                                                           /* children that come and go, for ever */
+        case 'b':                                                           /* children that come and go, forever */
             if (!fork()) for (;;) { if (!fork()) { usleep(atoi(rest)); _exit(0); } wait(0); }
             break;
         case 'x': if (!fork()) { execl(rest, rest, (char *)0); _exit(5); }  /* a child of another program */

@@ -257,7 +257,7 @@ def campaign(stage: Stage) -> None:
         hosts = ["n1", "n2"][: 1 + ("2n" in record["point"])]
         assert record["hosts"] == hosts and set(record["nodes"]) == set(hosts)
         assert all(
-            phase["exclusive"]["evidence"].startswith("no other job has the licence pfs") for phase in record["phases"]
+            phase["exclusive"]["evidence"].startswith("no other job has the license pfs") for phase in record["phases"]
         )
         if record["tool"]["path"].endswith("ior"):
             assert {str(phase["ran_on"]) for phase in record["phases"]} == {str(dict.fromkeys(hosts, 2))}
@@ -381,7 +381,7 @@ def subsets(stage: Stage) -> None:
 
 @story()
 def licence(stage: Stage) -> None:
-    """Two campaigns that ask for the only licence: Slurm runs one after the other."""
+    """Two campaigns that ask for the only license: Slurm runs one after the other."""
     cases = []
     with mounted(stage.cluster, stage.place / "target"):
         for name in ("a", "b"):

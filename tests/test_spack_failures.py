@@ -17,7 +17,7 @@ from spack import RECORDED, packages
 
 SPACE = "there is no space left; make room below tools.directory, or name another one, and run it again"
 NO_NETWORK = "is there a way to the network from here? If not, docs/tools.md says how to build without one"
-NOT_MADE = "; name another tools.directory, or mend its permissions"
+NOT_MADE = "; name another tools.directory, or fix its permissions"
 STAGE = "/site/stage/user/spack-stage-fio-3.37"
 HASH = "qekd2ajlnyj5hgppouqpkgn4y3f3xq3h"
 

@@ -39,7 +39,7 @@ def test_the_profile_says_what_the_site_is_like() -> None:
         ({"runtime": "01:00:00"}, "runtime: `01:00:00` is no time; write runtime=1h"),
         ({"runtime": "1-00:30:00"}, "runtime: `1-00:30:00` is no time; write runtime=1470m"),
         *(
-            ({"licenses": bad}, f"licenses: `{bad}` is no licence; write a name that `scontrol show licenses` has")
+            ({"licenses": bad}, f"licenses: `{bad}` is not a license; write a name that `scontrol show licenses` has")
             for bad in ("pfs;touch x", "pfs 2", "$(id)", "pfs:", "a,,b", "")
         ),
         ({"mem_mb": "64G"}, "mem_mb: `64G` is no number of MB; write for example mem_mb=64000, or mem=64G"),

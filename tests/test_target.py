@@ -112,7 +112,7 @@ def test_a_marker_that_is_a_link_or_a_directory(place: Path) -> None:
     with pytest.raises(Refused, match="is not a regular file"):
         target.claim(str(directory), OWNER)
     (directory / "iosweep.json").rmdir()
-    os.mkfifo(directory / "iosweep.json")  # opened as a file is, it would wait for ever
+    os.mkfifo(directory / "iosweep.json")  # opened as a file is, it would wait forever
     for touch in (lambda d: target.claim(d, OWNER), target.owner_of):
         with pytest.raises(Refused, match="is not a regular file"):
             touch(str(directory))

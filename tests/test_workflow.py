@@ -421,7 +421,7 @@ def test_an_interrupt_and_a_sigkill_keep_what_is_measured(tmp_path, fio, monkeyp
 
     process = started(campaign)
     below = psutil.Process(process.pid).children(recursive=True)
-    process.kill()  # Snakemake alone: what it had started ends with it, in good order
+    process.kill()  # Snakemake alone: what it had started ends with it, cleanly
     process.communicate()
     assert psutil.wait_procs(below, timeout=300)[1] == []
     stopped = re.search(rf"stopped by the end of process {process.pid}", "".join(

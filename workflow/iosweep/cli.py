@@ -414,7 +414,7 @@ def _making(what: str, results: Path) -> Iterator[None]:
         with working(f"making the {what} of {results} ..."):
             yield
     except OSError as error:
-        why, then = error.strerror or str(error), ": mend that, then"
+        why, then = error.strerror or str(error), ": fix that, then"
         if error.errno and error.filename and why != os.strerror(error.errno):
             why = f"{error.filename} is {why}"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -1,4 +1,4 @@
-"""Slurm's licences as what keeps two campaigns off one file system."""
+"""Slurm's licenses as what keeps two campaigns off one file system."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def judge(asked: str, totals: dict[str, int], without: Exclusion) -> Exclusion:
     for licence in asked.split(",") if "|" not in asked else ():  # one or the other: who knows which
         name, _, count = licence.partition(":")
         if str(totals.get(name)) == (count or "1"):
-            return Exclusion(True, f"no other job has the licence {name}: all there are ({count or 1}) are ours")
-    evidence = f"{without.evidence}; of the licence {asked} there are more, which other jobs may have"
+            return Exclusion(True, f"no other job has the license {name}: all there are ({count or 1}) are ours")
+    evidence = f"{without.evidence}; of the license {asked} there are more, which other jobs may have"
     return replace(without, evidence=evidence)
 
 

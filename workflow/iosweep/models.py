@@ -236,8 +236,8 @@ class Target(Strict):
     )
     trust_other_writers: bool = Field(
         False,
-        description="Whether all other users who could put another directory in the place of the campaign's are"
-        " trusted: those who own a directory on the way to it, or may write to one without the sticky bit (a project"
+        description="Whether you trust all other users who could put another directory in the place of the"
+        " campaign's: those who own a directory on the way to it, or may write to one without the sticky bit (a project"
         " directory of a group). Otherwise such a target is refused, because tools follow symbolic links and could be"
         " led to any file of yours. Never accepted from root. Default: false.",
     )

@@ -42,7 +42,7 @@ _FOREVER = (
 _WORDS = (
     (r"Priority", "others come first (Priority)"),
     (r"Resources", "nodes are busy (Resources)"),
-    (r"Licenses", "the licence is in use"),
+    (r"Licenses", "the license is in use"),
     (r"JobHeldUser", "it is held: `scontrol release {id}`"),
     (r"JobHeld\w*|JobHoldMaxRequeue|launch failed.*", "it is held by an administrator ({reason})"),
     (r"PartitionDown|PartitionInactive", "its partition is down ({reason}), until an administrator says otherwise"),
@@ -57,7 +57,7 @@ _NOTHING = ("", "None", "(null)", "WaitingForScheduling", "Prolog", "BeginTime",
 _QUEUED = {"Priority": "Resources"}
 
 
-_FOR_EVER = "would wait for ever"
+_FOR_EVER = "would wait forever"
 
 
 def told(refusal: str) -> bool:
@@ -186,7 +186,7 @@ def say(text: str) -> None:
 
 
 def refused(sbatch: Sequence[str], nodes: int, asked_min: int, partition: str) -> str | None:
-    """Why Slurm would not take a job, or would let it wait for ever, and what to change; None if neither.
+    """Why Slurm would not take a job, or would let it wait forever, and what to change; None if neither.
 
     `partition`: as an option of sbatch. Tells where it will have to wait for nodes that are down.
     """

@@ -1,4 +1,4 @@
-"""What makes a runner stop in good order: a signal, or the end of whoever it works for."""
+"""What makes a runner stop cleanly: a signal, or the end of whoever it works for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Stopped(BaseException):
 
 @contextmanager
 def stoppable(works_for: Sequence[int] = ()) -> Iterator[None]:
-    """Turn the first of those signals into Stopped, and ignore what follows while we end in good order.
+    """Turn the first of those signals into Stopped, and ignore what follows while we end cleanly.
 
     `works_for`: processes without which nobody wants the result; the end of one of them stops us, too.
     """

@@ -64,7 +64,7 @@ def wrong(resources: Mapping[str, object]) -> dict[str, str]:
         example = f"write runtime={spelt(means)}" if means else "write minutes, or for example runtime=12h"
         found["runtime"] = f"`{limit}` is no time; {example}"
     if licence is not None and not LICENCE.fullmatch(str(licence)):
-        found["licenses"] = f"`{licence}` is no licence; write a name that `scontrol show licenses` has"
+        found["licenses"] = f"`{licence}` is not a license; write a name that `scontrol show licenses` has"
     if re.match(r"[\d.]+\s*[a-zA-Z]", str(memory)):
         found["mem_mb"] = f"`{memory}` is no number of MB; write for example mem_mb=64000, or mem=64G"
     if account and not _ACCOUNT_NAME.fullmatch(str(account)):
@@ -268,7 +268,7 @@ def other_cluster(sbatch: Sequence[str], environment: Mapping[str, str]) -> str 
 
 
 def beyond(nodes: int, asked_min: int, limits: Partition) -> str | None:
-    """Why a partition would let a job wait for ever, and what to change; None if it would not. Not every Slurm refuses
+    """Why a partition would let a job wait forever, and what to change; None if it would not. Not every Slurm refuses
     such a job (EnforcePartLimits)."""
     if limits.state not in ("UP", ""):
         return f"the partition {limits.name} is {limits.state.lower()}; {_ELSEWHERE}, or wait until it is up"

@@ -1,7 +1,7 @@
 """The campaign's directory on the target, `<target>/iosweep-<campaign>/`: whose it is, and whether it can be worked in.
 
 The functions listed in `OPERATIONS` touch the target, and nothing of it but that directory. They run inside the agent
-(agent.py), because any of them may hang for ever on a sick file system, and take and return plain JSON values. Paths
+(agent.py), because any of them may hang forever on a sick file system, and take and return plain JSON values. Paths
 below the campaign's directory are opened component by component: no symbolic link is followed, no mount point crossed.
 Only the standard library is imported: an agent starts on every node. What is in the directory is trees.py's matter.
 """

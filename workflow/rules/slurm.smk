@@ -121,7 +121,7 @@ class Executor(SlurmExecutor):
         pass
 
     async def check_active_jobs(self, active_jobs):
-        # The executor's own forgets all jobs when Slurm does not answer, and Snakemake waits for them for ever; or it
+        # The executor's own forgets all jobs when Slurm does not answer, and Snakemake waits for them forever; or it
         # asks sacct, whether there is accounting or not, and does not see that a job was cancelled.
         states, ended, was_silent = {}, False, self.silent
         try:

@@ -131,7 +131,7 @@ def _profile(directory: Path, lines: list[Line]) -> Profile | None:
     if chosen.problems:
         return chosen
     given = [f"{name} {value}" for name, value in (("partition", chosen.partition), ("account", chosen.account),
-             ("reservation", chosen.reservation), ("licence", chosen.licence)) if value]  # fmt: skip
+             ("reservation", chosen.reservation), ("license", chosen.licence)) if value]  # fmt: skip
     lines.append(ok("profile", chosen.file + (f": {', '.join(given)}" if given else "")))
     return chosen
 

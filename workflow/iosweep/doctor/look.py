@@ -73,7 +73,7 @@ def look(a: Asked, options: Sequence[str], wait_s: float) -> Answers:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """What would kill us ends us in good order: nothing of ours stays in the queue or in a directory."""
+    """What would kill us ends us cleanly: nothing of ours stays in the queue or in a directory."""
     numbers = (signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, lambda received, _: sys.exit(128 + received)) for number in numbers}
     try:

@@ -286,8 +286,8 @@ def _processes(by_node: Mapping[str, Facts]) -> Line:
 def exclusion(a: Asked, licence: Line | None, by_node: Sequence[Facts]) -> Line:
     """Whether two campaigns at once can be kept from each other."""
     if licence is not None and licence.outcome == "ok":
-        return ok("exclusion", f"a licence keeps campaigns apart ({licence.seen.partition(':')[0]})")
-    change = "set target.lock to a directory that all nodes share, or a licence in the profile"
+        return ok("exclusion", f"a license keeps campaigns apart ({licence.seen.partition(':')[0]})")
+    change = "set target.lock to a directory that all nodes share, or a license in the profile"
     if not a.lock_configured:
         return warning("exclusion", "two campaigns of two users can measure one file system at the same time", change)
     if not by_node:

@@ -229,7 +229,7 @@ def _when(text: str, now: float) -> str:
 def licence(p: Profile, said: str) -> Line | None:
     """`said`: `scontrol --oneliner show licenses`. None where the profile names none; exclusive says what then."""
     if p.wrong("licenses"):
-        return unchecked("licence", f"what licenses {_PROFILE} means is not known")
+        return unchecked("license", f"what licenses {_PROFILE} means is not known")
     if not p.licence:
         return None
     have = {one.get("LicenseName", ""): one for one in map(fields, said.splitlines()) if one}
@@ -237,16 +237,16 @@ def licence(p: Profile, said: str) -> Line | None:
         name, _, count = asked.partition(":")
         if name not in have:
             known = ", ".join(have) or "none"
-            seen = f"there is no licence {name} (there are: {known})"
-            return wrong("licence", seen, f"take one of these for licenses {_PROFILE}, or leave it out")
+            seen = f"there is no license {name} (there are: {known})"
+            return wrong("license", seen, f"take one of these for licenses {_PROFILE}, or leave it out")
         total = int(have[name].get("Total", "0"))
         if int(count or 1) > total:
             seen = f"{asked} is asked for, and there are {total}"
-            return wrong("licence", seen, f'set licenses="{name}:{total}" {_PROFILE}')
+            return wrong("license", seen, f'set licenses="{name}:{total}" {_PROFILE}')
         if total >= 2 * int(count or 1):
             seen = f"there are {total} of {name}, and a campaign takes {count or 1}: others run beside it"
-            return warning("licence", seen, f'take all of them: set licenses="{name}:{total}" {_PROFILE}')
-    return ok("licence", f"{p.licence}: one campaign at a time holds it")
+            return warning("license", seen, f'take all of them: set licenses="{name}:{total}" {_PROFILE}')
+    return ok("license", f"{p.licence}: one campaign at a time holds it")
 
 
 def accepted(

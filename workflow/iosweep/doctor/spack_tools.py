@@ -31,7 +31,7 @@ def look(configured: Config, provider: str) -> SpackTools | None:
         if (there := built.read(place.file)) is None:
             asked.read(configured, builds=True)
     except ConfigError as error:
-        return SpackTools(wrong("Spack", str(error.problems[0]), "mend it"))
+        return SpackTools(wrong("Spack", str(error.problems[0]), "fix it"))
     except built.Unusable as error:
         seen, _, change = str(error).partition(": ")
         return SpackTools(wrong("Spack", seen, change))

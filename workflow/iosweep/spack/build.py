@@ -70,7 +70,7 @@ def _directories(place: Place, say: Callable[[str], None]) -> Iterator[int]:
             raise Failed(failures.NO_SPACE) from None
         raise Failed(
             f"{error.filename or place.root} cannot be made or written ({error.strerror or error}); name another"
-            " tools.directory, or mend its permissions"
+            " tools.directory, or fix its permissions"
         ) from None
 
 

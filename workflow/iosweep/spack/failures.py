@@ -241,7 +241,7 @@ _KNOWN = (
     _known(
         r"\[Errno (1|2|13|20|30)\] (?P<what>[^:\n\[]+): '(?P<file>[^'\n]+)'",
         lambda m: (
-            f"{m['file']} cannot be made or written ({m['what'].lower()}); name another tools.directory, or mend its"
+            f"{m['file']} cannot be made or written ({m['what'].lower()}); name another tools.directory, or fix its"
             " permissions"
         ),
     ),

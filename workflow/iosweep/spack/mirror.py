@@ -65,7 +65,7 @@ def make(file: Path, directory: Path) -> int:
         why, code = str(error), 1
     except OSError as error:
         why, code = f"{error.filename or directory} cannot be made or written ({error.strerror or error})", 1
-        why += _ROOM if _FULL.search(str(error)) else "; name another directory, or mend its permissions"
+        why += _ROOM if _FULL.search(str(error)) else "; name another directory, or fix its permissions"
     except Stopped as error:
         why, code = f"stopped by {error}; what is fetched stays, the next run goes on from there", INTERRUPTED
     print(printable(f"iosweep: the mirror is not complete: {why}"), file=sys.stderr)

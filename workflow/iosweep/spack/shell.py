@@ -66,7 +66,7 @@ class Shell:
                 encoding="utf-8",
                 errors="replace",
                 pass_fds=self._held,
-                start_new_session=True,  # a terminal's Ctrl-C reaches us, and we end it in good order
+                start_new_session=True,  # a terminal's Ctrl-C reaches us, and we end it cleanly
             )
         except OSError as error:
             raise Failed(f"{command[0]} cannot be run: {error.strerror}") from None
