@@ -323,6 +323,17 @@ def test_check_fails_for_damaged_files(place: Path, capsys: Capture) -> None:
     assert run("show", "quick", "--strict") == 1
 
 
+def test_check_names_a_damaged_report(place: Path, capsys: Capture) -> None:
+    report = campaign(place, {}) / "report.html"
+    page = merged.sealed(b"<html>12.6 k IOPS</html>\n")
+    report.write_bytes(page)
+    assert run("check", "quick") == 0
+    report.write_bytes(page.replace(b"12.6", b"02.6"))
+    capsys.readouterr()
+    assert run("check", "quick") == 1
+    assert "report.html is damaged" in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_tables_are_shown_where_the_plan_is_damaged(place: Path, capsys: Capture) -> None:
     """As of received results, whose plan only the sender has."""
     results = campaign(place, {})

@@ -162,7 +162,12 @@ def damage(results: Path) -> list[str]:
             continue
         except Damaged as error:
             found.append(str(error))
-    return found + _report_damage(results) + _figures_damage(results)
+    return found + pages_damage(results)
+
+
+def pages_damage(results: Path) -> list[str]:
+    """What is damaged of the report and the figures, as sentences. What is missing is not named."""
+    return _report_damage(results) + _figures_damage(results)
 
 
 def _report_damage(results: Path) -> list[str]:

@@ -63,7 +63,7 @@ def of(results: Path) -> Outcome:
     except (FileNotFoundError, documents.Damaged):
         if about is _NO_TABLES:
             raise
-        directory, found = str(about["target"].get("directory", "")), damage(results, store)
+        directory, found = str(about["target"].get("directory", "")), damage(results, store) + _pages(results)
         known = Outcome(
             about["campaign"], directory, results, None, measured=measured, damaged=found, kept=store.kept()
         )
@@ -75,10 +75,19 @@ def of(results: Path) -> Outcome:
         None,
         left=left(plan, store),
         measured=measured,
-        damaged=[*store.damage(), *filter(None, (manifest.damage(results, a) for a in plan.allocations))],
+        damaged=[
+            *store.damage(),
+            *filter(None, (manifest.damage(results, a) for a in plan.allocations)),
+            *_pages(results),
+        ],
         kept=store.kept(),
     )
     return known if about is _NO_TABLES else _with_tables(known, results, about["sweeps"])
+
+
+def _pages(results: Path) -> list[str]:
+    """Damage of the report and the figures; that of campaign.json is named by the store."""
+    return [f"{line}; `iosweep report {results}` makes it again" for line in merged.pages_damage(results)]
 
 
 def damage(results: Path, store: Store) -> list[str]:
