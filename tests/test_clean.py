@@ -171,9 +171,10 @@ def test_a_target_file_that_cannot_be_read(left: Left, capsys: Capture, content:
 #: What is written after the directory was claimed, and what is written before.
 PROOFS = (
     "points/p/r001-1.json", "points/p/r001-1.zip", "points/p/r001-1.superseded.json", "sets/s.json", "nodes/n.json",
-    "spent.json",
 )  # fmt: skip
-NO_PROOFS = ("points/p/missing.json", "refusals/a.json", "lock", "logs/a.log", "manifests/a.jsonl", "sets/.x.json.tmp")
+NO_PROOFS = (
+    "points/p/missing.json", "refusals/a.json", "lock", "logs/a.log", "manifests/a.jsonl", "sets/.x.json.tmp", "spent.json",
+)  # fmt: skip
 
 
 def planned(left: Left) -> None:
@@ -234,7 +235,7 @@ def test_no_target_file_and_the_target_is_not_mounted(left: Left, capsys: Captur
 def test_what_to_do_with_a_damaged_target_file(left: Left, capsys: Capture) -> None:
     """The advice leads to where `clean` ends well."""
     planned(left)
-    stored(left, "spent.json")
+    stored(left, "sets/s.json")
     file = left.results / "target.json"
     file.write_bytes(b"")
     assert clean("c") == 1

@@ -191,9 +191,9 @@ def test_a_target_file_that_is_gone(tmp_path: Path) -> None:
     agent = There()
     claimed(tmp_path, "inherit", agent)  # nothing shows that it was claimed before
     (tmp_path / "results" / "target.json").unlink()
-    Store(tmp_path / "results").put("", "spent", {"spent_s": 1.0})
+    Store(tmp_path / "results").put("nodes", "n", {"mount": ""})
     agent = There()
-    gone = f"target.json is gone, although spent.json .* and {tmp_path}/t/iosweep-c is there"
+    gone = f"target.json is gone, although nodes/n.json .* and {tmp_path}/t/iosweep-c is there"
     with pytest.raises(Refused, match=gone):
         claimed(tmp_path, "inherit", agent)
     assert agent.asked("claim") == []

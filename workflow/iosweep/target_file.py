@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,8 @@ from iosweep.store import Store
 from iosweep.target import MARKER, Refused, directory_of
 from iosweep.units import printable
 
-#: Files that are written after the directory was claimed only; `nodes` before the first byte of data.
+#: Files that are written after the directory was claimed only; `nodes` before the first byte of data. `spent.json` is
+#: not among them: a run whose results were removed writes it when it ends.
 _FOLDERS = ("sets", "nodes")
 #: A result or its archive, also one that was superseded or damaged; not `missing.json`, which needs no target.
 _RESULT = re.compile(r"r\d{3,}-\d+\..+")
@@ -48,8 +48,7 @@ def proof(store: Store) -> str | None:
     points = (f"points/{point}" for point in _names(store.path / "points"))
     found = (f"{point}/{name}" for point in points for name in _names(store.path / point) if _RESULT.fullmatch(name))
     others = (f"{folder}/{name}" for folder in _FOLDERS for name in _names(store.path / folder) if _whole(name))
-    spent = (name for name in ("spent.json",) if os.path.lexists(store.path / name))
-    return next(itertools.chain(found, others, spent), None)
+    return next(itertools.chain(found, others), None)
 
 
 def _names(folder: Path) -> list[str]:
