@@ -173,7 +173,8 @@ PROOFS = (
     "points/p/r001-1.json", "points/p/r001-1.zip", "points/p/r001-1.superseded.json", "sets/s.json", "nodes/n.json",
 )  # fmt: skip
 NO_PROOFS = (
-    "points/p/missing.json", "refusals/a.json", "lock", "logs/a.log", "manifests/a.jsonl", "sets/.x.json.tmp", "spent.json",
+    "points/p/missing.json", "refusals/a.json", "lock", "logs/a.log", "manifests/a.jsonl", "sets/.x.json.tmp",
+    "spent.json",
 )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ IN_A_PLAN: list[tuple[tuple[str | int, ...], list[Any]]] = [
     (("sweeps", 0, "name"), _NAMES),
     (("target", "deadline"), [*_TIMES, 0]),
     (("target", "settle"), _TIMES),
-    (("target", "directory"), ["/a\0b", "", "/" + "x" * 5000]),
+    (("target", "directory"), ["/a\0b", "", "/" + "x" * 70_000]),
     (("limits", "time"), _TIMES),
     (("limits", "grace"), _TIMES),
     (("limits", "retried"), [1e308, -1, 1 << 62]),

@@ -20,8 +20,8 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 #: Names that become part of a path: of points, allocations, sweeps and campaigns, as plan.py makes them.
 _COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
-#: Characters of a path.
-_LONGEST = 4096
+#: Characters of a path; the kernel takes 4,096, and what is longer is refused when it is used.
+_LONGEST = 1 << 16
 #: The highest number of a repetition or a try: file names have 6 digits at most.
 MOST_TRIES = 999_999
 #: Repetitions of all points of a campaign together.

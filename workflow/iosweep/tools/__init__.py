@@ -50,7 +50,7 @@ class Option:
         """Whether a point may have this value; None: it has no effect, or is off."""
         match self.kind:
             case "size" | "count":
-                return value is None or (type(value) is int and self.minimum <= value <= self.most)
+                return value is None or (type(value) is int and min(self.minimum, 1) <= value <= self.most)
             case "flag":
                 return value is None or isinstance(value, bool)
             case "choice":
