@@ -120,8 +120,8 @@ def _squat(listens: bool, content: bytes = b"") -> Callable[[Path, str], None]:
 
 
 class Plant(NamedTuple):
-    """`said`: is in what the victim is told. `network`: the lock is in a directory of another machine's. `machine`: it
-    is the lock of the machine."""
+    """`said`: fragments of the message that the victim gets. `network`: the lock directory is on another machine's file
+    system. `machine`: the lock is the one of the machine."""
 
     plant: Callable[[Path, str], None]
     outcome: str

@@ -134,14 +134,14 @@ def test_emptied_or_cut(store: Store, harm: Harm, rounds: Rounds, draw: random.R
 
 
 @pytest.mark.soak
-def test_the_next_run_mends_it(tmp_path: Path, fio: Path, rounds: Rounds, draw: random.Random) -> None:
+def test_the_next_run_repairs_it(tmp_path: Path, fio: Path, rounds: Rounds, draw: random.Random) -> None:
     """Whatever was damaged is made or measured again, and kept; nothing else is measured again, and the tables are
     whole."""
     campaign = Campaign(tmp_path, phases=["rand_write"])
     campaign.run()
     for _ in range(rounds(1, 12)):
         before = campaign.stored()
-        files = [file for pattern in MENDED for file in sorted(campaign.results.glob(pattern))]
+        files = [file for pattern in REPAIRED_BY_A_RUN for file in sorted(campaign.results.glob(pattern))]
         chosen = draw.sample(files, draw.randint(1, 4))
         for file in chosen:
             draw.choice([flipped, emptied, cut, zeroed])(file, draw)
@@ -161,7 +161,7 @@ def test_the_next_run_mends_it(tmp_path: Path, fio: Path, rounds: Rounds, draw: 
 
 
 #: What the next run of the workflow reads.
-MENDED = (
+REPAIRED_BY_A_RUN = (
     "points/*/r*.json", "points/*/r*.zip", "nodes/*.json", "builds/*.json", "spent.json", "plans/*.json",
     "manifests/*.jsonl", "*.parquet", "results.csv", "campaign.json", "report.html",
 )  # fmt: skip

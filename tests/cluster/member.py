@@ -95,7 +95,10 @@ def node(state: Path, name: str) -> None:
     bridge, link = state / "net", f"link-{name}"
     # The link of a node that was killed goes a moment after the node.
     run("nsenter", f"--net={bridge}", "ip", "link", "delete", link, check=False)
-    run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", link, "netns", bridge)
+    # A node that starts again has the hardware address that it had: the others remember it for up to 45 s.
+    octets = socket.inet_aton(socket.gethostbyname(name))
+    hardware = ":".join(f"{octet:02x}" for octet in (2, 0, *octets))
+    run("ip", "link", "add", "eth0", "address", hardware, "type", "veth", "peer", "name", link, "netns", bridge)
     connect(name)
     run("nsenter", f"--net={bridge}", "ip", "link", "set", link, "up")
     run("nsenter", f"--net={bridge}", "ip", "link", "set", link, "master", "eth0")

@@ -25,7 +25,7 @@ def measured_already(case: Case) -> Happening:
 
 @fault(sweep=ONE)
 def measured_already_without_locks(case: Case) -> Happening:
-    """The kernel's lock cannot be had by either: they see each other by what stands in the file."""
+    """Neither can take the kernel's lock: each finds the other by the text of the lock file."""
     case.prefix = [sys.executable, str(Path(without_flock.__file__))]
     case.measure_for_long()
     with case.running() as run:

@@ -1,4 +1,4 @@
-"""A results file system that does not answer (a dead NFS server, a stopped FUSE process): it is said, and Ctrl-C works.
+"""Results on a file system that hangs (a dead NFS server, a stopped FUSE process): a message, and Ctrl-C works.
 
 A thread that waits for such a file system runs no signal handler, but the kernel lets a signal end it that has none.
 So two threads watch: one asks the file system from time to time, the other prints a sentence where no answer comes, or
@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-#: Seconds without an answer until it is said.
+#: Seconds without an answer before the message is printed.
 DEADLINE_S = 30.0
-#: How often is looked, as a part of that.
+#: The file system is asked this many times in that time.
 _LOOKS = 10
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: More than a `struct sigaction` has.
