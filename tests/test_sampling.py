@@ -190,7 +190,9 @@ def test_a_thread_that_binds_itself(actor: Path) -> None:
 
 
 def test_workers_of_fio_split_over_two_cpus(fio: Path, actor: Path) -> None:
+    # Without a named clock fio tests the CPUs' own clocks first, with a thread bound to each CPU.
     words = ["--name=a", "--numjobs=4", "--ioengine=null", "--size=1g", "--rw=randread", "--thinktime=50000"]
+    words += ["--clocksource=clock_gettime"]
     words += ["--time_based", "--runtime=600", f"--cpus_allowed={A},{B}", "--cpus_allowed_policy=split"]
     with watched([fio, *words, "--output=/dev/null"], fio, 4, ranks=False, there=5) as seen:
         below = partial(procfs.below, str(seen.process.pid))
