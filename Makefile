@@ -61,6 +61,7 @@ lint: ## style, types, schema and workflow
 	@$(RUN) ruff check
 	@$(RUN) ruff format --check
 	@$(RUN) mypy
+	@$(RUN) lint-imports
 	@$(RUN) snakefmt --check Snakefile workflow/rules
 	@$(RUN) iosweep generate --check
 	@$(RUN) python scripts/lint-workflow

@@ -13,10 +13,14 @@ from typing import Any
 import orjson
 
 import iosweep.tools
-from iosweep import config, plan, runner, safe_paths, store
-from iosweep.launch import LAUNCHERS
-from iosweep.plan import Allocation, Plan, Point
-from iosweep.store import Result, Store
+from iosweep.config import sweep_file
+from iosweep.files import safe_paths
+from iosweep.plan.expand import make_plan
+from iosweep.plan.launchers import LAUNCHERS
+from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.results import store
+from iosweep.results.store import Result, Store
+from iosweep.run import runner
 from measure import CannotRun
 
 #: For a child that is to know the tools in benchmarks/tools, as we do. The others plan and check as always.
@@ -53,7 +57,7 @@ def write(work: Path, name: str, sweeps: Sequence[Sweep], **target: str) -> Path
 
 def planned(work: Path, name: str, sweeps: Sequence[Sweep], **target: str) -> Plan:
     """The plan of such a campaign."""
-    return plan.make(config.read(write(work, name, sweeps, **target)))
+    return make_plan(sweep_file.read(write(work, name, sweeps, **target)))
 
 
 def written(made: Plan, work: Path, results: str) -> Path:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import campaigns
-from iosweep.launch import SLURM_LAUNCHERS
-from iosweep.plan import Plan
-from iosweep.repetition import tool_commands
-from iosweep.store import Store
+from iosweep.plan.launchers import SLURM_LAUNCHERS
+from iosweep.plan.model import Plan
+from iosweep.results.store import Store
+from iosweep.run.repetition import tool_commands
 from measure import IOSWEEP, ROOT, CannotRun, Row, Size, in_turn, mean, seconds
 
 sys.path.append(str(ROOT / "tests"))

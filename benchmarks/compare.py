@@ -34,17 +34,17 @@ print(campaigns.written(campaigns.planned(work, "idle", [sweep], keep="none"), w
 _REMOVE = """
 import json, pathlib, sys, time
 import campaigns
-from iosweep import exclusive, filesystem, forecast
-from iosweep.agent import Agent
-from iosweep.directory import Directory
-from iosweep.store import Store
+from iosweep.target import filesystem, target_lock; from iosweep.plan import forecast
+from iosweep.target.agent import Agent
+from iosweep.run.campaign_directory import Directory
+from iosweep.results.store import Store
 
 work, directories, files = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 made = campaigns.planned(work, "removal", [campaigns.fio_sweep({"queue_depth": [1]})])
 with Agent(300) as agent:
     ours = Directory(made, Store(work / "results" / "removal"), agent)
     there = agent.call("identify", made.target["directory"])
-    ours.claim(there["fstype"], exclusive.identity(there), filesystem.volume(there), forecast.of(made, {}))
+    ours.claim(there["fstype"], target_lock.identity(there), filesystem.volume(there), forecast.of(made, {}))
     top = pathlib.Path(ours.ensure("fresh", True))
     for d in range(directories):
         (top / str(d)).mkdir()
@@ -71,7 +71,7 @@ class Checkout:
         """CPU seconds per repetition of a point that does nothing."""
         plan_file = Path(self._run(_PLAN, POINTS).strip())
         results = plan_file.parent.parent
-        command = [self._python, "-m", "iosweep.cli", "measure", plan_file, "--allocation", "1-node"]
+        command = [self._python, "-m", "iosweep", "measure", plan_file, "--allocation", "1-node"]
         command += ["--manifest", results / "m.jsonl", "--log", results / "m.log"]
         took = child(command, self._work, {"PYTHONPATH": str(self._top / "benchmarks" / "site")})
         measured = len(list(results.glob("points/*/*.json")))  # some twice, where others use the CPU

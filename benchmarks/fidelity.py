@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import campaigns
-from iosweep import show_plan
-from iosweep.launch import LAUNCHERS
-from iosweep.store import Result
+from iosweep.commands import show_plan
+from iosweep.plan.launchers import LAUNCHERS
+from iosweep.results.store import Result
 from measure import Row, Size, interval
 
 #: What repeats best is what the device bounds, not the latency of single I/Os: see docs/performance.md.

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import campaigns
-from iosweep import show_plan
-from iosweep.launch import LAUNCHERS
+from iosweep.commands import show_plan
+from iosweep.plan.launchers import LAUNCHERS
 from measure import IOSWEEP, CannotRun, Row, Size, Took, child, in_turn, median, megabytes, seconds
 
 CPU_S, WALL_S = 0.010, 0.050

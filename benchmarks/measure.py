@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
-IOSWEEP = (sys.executable, "-m", "iosweep.cli")
+IOSWEEP = (sys.executable, "-m", "iosweep")
 T = TypeVar("T")
 
 

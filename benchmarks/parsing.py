@@ -31,7 +31,7 @@ def run(size: Size, work: Path) -> Iterator[Row]:
         "warnings": lambda: f"WARNING: Task {n(9999)}, partial read(), {n(10**8)} of 33554432 bytes at offset 0",
     }
     for tool, (sample, before) in _SAMPLES.items():
-        text = (ROOT / "workflow/iosweep/tools" / tool / "samples" / sample).read_text(encoding="utf-8")
+        text = (ROOT / "tests/samples" / tool / sample).read_text(encoding="utf-8")
         alone, log = work / f"{tool}-alone", work / f"{tool}-log"
         alone.write_text(text, encoding="utf-8")
         for kind, line in kinds.items():

@@ -1,6 +1,6 @@
 """What does it cost to look at masks while a tool runs?
 
-The same command of fio runs through the runner's own parts (command.py, agent.py), `pinning: verify` and `off`,
+The same command of fio runs through the runner's own parts (launching.py, agent.py), `pinning: verify` and `off`,
 two runs to a pair, whose order alternates. And the CPU time that the agent says it has taken for looking, at more
 processes than this machine could run: they sleep.
 """
@@ -17,14 +17,15 @@ from typing import Any
 
 import campaigns
 from fidelity import BAND, SWEEP
-from iosweep import node, pinning, show_plan
-from iosweep.agent import Agent
-from iosweep.command import Commands
-from iosweep.launch import LAUNCHERS
-from iosweep.plan import Plan
-from iosweep.process import Completed
-from iosweep.programs import Program
-from iosweep.sampling import Wanted
+from iosweep.commands import show_plan
+from iosweep.node import node_facts, pinning
+from iosweep.node.process import Completed
+from iosweep.node.sampling import Wanted
+from iosweep.plan.launchers import LAUNCHERS
+from iosweep.plan.model import Plan
+from iosweep.programs.find import Program
+from iosweep.run.launching import Commands
+from iosweep.target.agent import Agent
 from iosweep.tools import tools
 from measure import Row, Size, interval
 
@@ -90,7 +91,7 @@ def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
 def _commands(made: Plan, agent: Agent, work: Path) -> tuple[Commands, Commands]:
     """What starts commands without a look at masks, and with."""
     directory = made.target["directory"]
-    facts = node.facts(agent.call("identify", directory), agent.call("space", directory), {})
+    facts = node_facts.facts(agent.call("identify", directory), agent.call("space", directory), {})
     fio = Program(shutil.which("fio") or "fio", "", "", ())
     started = Commands(agent, LAUNCHERS["direct"], work / "scratch", None, {"fio": fio})
 

@@ -11,10 +11,11 @@ import orjson
 import pyarrow.parquet
 
 import locks
-from iosweep import merge, plan
-from iosweep.columns import REASONS
-from iosweep.config import read
-from iosweep.store import Store
+from iosweep.config.sweep_file import read
+from iosweep.plan.expand import make_plan
+from iosweep.results import merge
+from iosweep.results.columns import REASONS
+from iosweep.results.store import Store
 
 #: Two points of two phases: tiny files and phases of 0.1 s, so nearly all of the time is fio's start-up.
 SWEEP: dict[str, Any] = {
@@ -61,14 +62,14 @@ class Allocation:
         made["target"] = {"directory": str(self.target), "keep": self.keep, "lock": self.lock} | made["target"]
         file = self.place / "c.yaml"
         file.write_bytes(orjson.dumps(made))
-        self.plan = plan.make(read(file))
+        self.plan = make_plan(read(file))
 
     def command(self, *arguments: str) -> list[str]:
         file = self.results / "plans" / f"{self.plan.digest}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(self.plan.document())
         return [
-            sys.executable, "-m", "iosweep.cli", "measure", str(file), "--allocation", self.plan.allocations[0].name,
+            sys.executable, "-m", "iosweep", "measure", str(file), "--allocation", self.plan.allocations[0].name,
             "--manifest", str(self.manifest), "--log", str(self.place / "log"), *arguments,
         ]  # fmt: skip
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import yaml
 
 import locks
-from iosweep import dag, documents, plan
+from iosweep import dag
+from iosweep.files import documents
+from iosweep.plan.model import plan_from_document
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Nothing of ours takes longer, on a machine that is busy with other tests. What is waited for and comes costs nothing.
@@ -96,7 +98,7 @@ class Campaign:
 
     def iosweep(self, *arguments, code=0):
         done = subprocess.run(
-            [sys.executable, "-m", "iosweep.cli", *arguments], cwd=self.place, env=self.environment, text=True,
+            [sys.executable, "-m", "iosweep", *arguments], cwd=self.place, env=self.environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
         assert code is None or done.returncode == code, done.stdout
@@ -105,14 +107,14 @@ class Campaign:
     def plan(self):
         """Write the plan as the rule does; returns its file and the name of its only allocation."""
         document = json.loads(self.iosweep("plan", "--json", str(self.file)))["plan"]
-        made = plan.from_document(documents.dump(document))
+        made = plan_from_document(documents.dump(document))
         file = self.results / "plans" / f"{made.digest}.json"
         self.iosweep("plan", "--write", str(file), str(self.file))
         return file, made.allocations[0].name
 
     def measure_command(self, plan_file, allocation):
         return [
-            sys.executable, "-m", "iosweep.cli", "measure", str(plan_file), "--allocation", allocation,
+            sys.executable, "-m", "iosweep", "measure", str(plan_file), "--allocation", allocation,
             "--manifest", str(self.results / "manifests" / "test.jsonl"), "--log", str(self.results / "test.log"),
         ]  # fmt: skip
 

@@ -22,7 +22,8 @@ from hypothesis import HealthCheck, settings
 
 import slurm as clusters
 import standins
-from iosweep import launch, programs
+from iosweep.plan import launchers
+from iosweep.programs import find
 
 # Shared machines are slow at times: a deadline per example, or for making them, would then fail a test that is right.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -164,7 +165,7 @@ def own_mounts() -> None:
 def nothing_remembered() -> Iterator[None]:
     """The programs that a test found on its PATH are not those of the next."""
     yield
-    for known in (programs.sha256, launch.mpiexec):
+    for known in (find.sha256, launchers.mpiexec):
         known.cache_clear()
 
 

@@ -15,9 +15,12 @@ from typing import Any
 
 import pyarrow.parquet
 
-from iosweep import builds, cli, dag, manifest, merge, progress
-from iosweep.store import Store
-from iosweep.watching import Campaign as Watched
+from iosweep import dag
+from iosweep.commands import cli
+from iosweep.commands.watch.snapshot import Campaign as Watched
+from iosweep.programs import builds
+from iosweep.results import manifest, merge, remaining
+from iosweep.results.store import Store
 from small import document
 from test_merge import SWEEP, Campaign
 
@@ -111,7 +114,7 @@ class Stored:
         repetition = re.fullmatch(r"points/(.+)/r(\d+)-1\.(json|zip)", name)
         hit = (repetition[1], int(repetition[2])) if repetition else None
         store = Store(self.results)
-        left = progress.left(self.plan, store.results(), store.missing(), progress.Here(tools={"fio": None}))
+        left = remaining.left(self.plan, store.results(), store.missing(), remaining.Here(tools={"fio": None}))
         numbers = {(p, n) for found in left.values() for p, ns in found.items() for n in ns}
         gone = {self.plan.points[2].id} if file.name == "missing.json" else set()
         short = archive and not store.results()[hit[0]][hit[1]].intact if hit and archive else False

@@ -1,4 +1,4 @@
-"""What `iosweep parse fio` must say about every sample in tools/fio/samples/read/manifest.tsv, and where they are.
+"""What `iosweep parse fio` must say about every sample in samples/fio/read/manifest.tsv, and where they are.
 
 GOOD has one line per row that must be there: label, host, phase, operations, operations per second, bytes per second,
 mean latency (ns) and its 99.5th percentile (ns). The numbers are those that stand in the files (JSON: total_ios, iops,
@@ -11,7 +11,7 @@ import csv
 from pathlib import Path
 from typing import NamedTuple
 
-SAMPLES = Path(__file__).resolve().parent.parent / "workflow/iosweep/tools/fio/samples"
+SAMPLES = Path(__file__).resolve().parent / "samples/fio"
 
 
 class Sample(NamedTuple):

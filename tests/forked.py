@@ -62,8 +62,9 @@ def commands(place: Path) -> Iterator[Commands]:
 #: What the commands import, some of it only when they need it.
 _MODULES = (
     "pandas", "scipy.stats", "pyarrow.parquet", "pyarrow.csv", "altair", "jinja2", "vl_convert", "rich.table",
-    *(f"iosweep.{name}" for name in ("clean", "cli", "dag", "listing", "merge", "outcome", "reopening", "show_plan")),
-    *(f"iosweep.{name}" for name in ("watch", "watching", "report.figures", "report.headline", "report.page")),
+    *(f"iosweep.commands.{name}" for name in ("clean", "cli", "listing", "outcome", "show_plan", "watch.screen")),
+    "iosweep.dag", "iosweep.results.merge", "iosweep.results.reopening",
+    *(f"iosweep.report.{name}" for name in ("figures", "headline", "page")),
 )  # fmt: skip
 
 
@@ -79,7 +80,7 @@ def _serve() -> None:
 
 
 def _obey(arguments: list[str], cwd: str, said: str) -> None:
-    from iosweep import cli
+    from iosweep.commands import cli
 
     code = 70
     try:

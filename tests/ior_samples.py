@@ -1,4 +1,4 @@
-"""What is right for every sample of IOR (tools/ior/samples): decided by hand, figures read off the files.
+"""What is right for every sample of IOR (samples/ior): decided by hand, figures read off the files.
 
 `read_missing` of 3.3.0 in CSV says nothing but its exit code, nor does `perm` of main. `E_nompi_singleton` is good: one
 task ran, as its command asks. `T_timelimit` is good: -T 0 is no limit. IOR 3.3's CSV is bad whatever ran. Before 3.3 no

@@ -14,18 +14,18 @@ from pathlib import Path
 #: job_container/tmpfs: mounted after the imports, since the interpreter may be below /tmp.
 _HOLDER = """
 import ctypes, json, subprocess, sys
-from iosweep import exclusive
+from iosweep.target import target_lock
 prefix, identity, directory, private = sys.argv[1:]
-exclusive.PREFIX = prefix
+target_lock.PREFIX = prefix
 if private:
     assert ctypes.CDLL(None).unshare(0x20000) == 0  # CLONE_NEWNS
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/tmp"], check=True)
 try:
-    with exclusive.hold(directory or None, identity, {"campaign": "theirs", "results": "/r"}) as found:
+    with target_lock.hold(directory or None, identity, {"campaign": "theirs", "results": "/r"}) as found:
         print(json.dumps([found.enforced, found.evidence]), flush=True)
         sys.stdin.read()
-except exclusive.Busy as busy:
+except target_lock.Busy as busy:
     print(json.dumps([None, str(busy)]), flush=True)
 """
 

@@ -1,4 +1,4 @@
-"""What must come of every sample of mdtest (tools/mdtest/samples): the figures, or why there are none.
+"""What must come of every sample of mdtest (samples/mdtest): the figures, or why there are none.
 
 The figures are copied from the files' columns, not made by the reader. Those of `own_*` samples are real runs, too.
 """

@@ -11,7 +11,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from iosweep import exclusive, host_lock, lock_text, slurm, target
+from iosweep.slurm import query
+from iosweep.target import host_lock, lock_text, ownership, target_lock
 
 #: Users that no process of ours is.
 MALLORY, ANN = 65531, 65532
@@ -54,11 +55,11 @@ def as_user(uid: int, act: Callable[[], Any]) -> Iterator[Any]:
         os.waitpid(child, 0)
 
 
-def _job(id: str) -> slurm.Job | None:
+def _job(id: str) -> query.Job | None:
     if id not in JOBS:
         return None
     state, user, comment, directory = JOBS[id]
-    return slurm.Job(id, "x", state, "", user, comment, directory, 1, ("n1",), None, None, "")
+    return query.Job(id, "x", state, "", user, comment, directory, 1, ("n1",), None, None, "")
 
 
 def text(**change: Any) -> bytes:
@@ -213,7 +214,7 @@ def attack(planted: Plant) -> None:
         identity = f"{DISK}{place}"
         if planted.network:
             identity = f"nfs4 server:{place}"
-        with exclusive.hold(str(own), identity, OWNER):
+        with target_lock.hold(str(own), identity, OWNER):
             (name,) = (file.stem for file in own.iterdir())
         file = place / f"{name}.lock"
 
@@ -246,13 +247,15 @@ def attack(planted: Plant) -> None:
 
 def take(lock: str | None, identity: str, network: bool) -> tuple[str, str, str | None]:
     """Outcome, what is said, and the job to wait for. `network`: take the lock's directory for one of NFS."""
-    slurm.job = _job
+    query.job = _job
     if network:
-        real = target.identify
-        target.identify = lambda place: real(place) | {"fstype": "nfs4", "mount": "s:/x on /x type nfs4 (rw,vers=4.2)"}
+        real = ownership.identify
+        ownership.identify = lambda place: (
+            real(place) | {"fstype": "nfs4", "mount": "s:/x on /x type nfs4 (rw,vers=4.2)"}
+        )
     try:
-        with exclusive.hold(lock, identity, OWNER) as found:
+        with target_lock.hold(lock, identity, OWNER) as found:
             now = found.now()
             return PASS if now["enforced"] else UNCHECKED, f"{now['evidence']} {found.note or ''}", None
-    except exclusive.Busy as busy:
+    except target_lock.Busy as busy:
         return BUSY, str(busy), busy.job

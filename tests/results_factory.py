@@ -19,8 +19,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from iosweep import builds, columns, merged
-from iosweep.documents import dump, read
+from iosweep.files.documents import dump, read
+from iosweep.programs import builds
+from iosweep.results import columns, merged_tables
 
 K, M, G = 2**10, 2**20, 2**30
 DATA_PHASES = ["seq_write", "seq_read", "rand_write", "rand_read"]
@@ -321,7 +322,7 @@ def make(
             for key, count in Counter(row["build"] for row in flat if row["build"]).items()
         },
         "configuration": [{"file": "config/sweep.yaml", "text": _CONFIGURATION.format(json.dumps(campaign))}],
-        "tables": {name: described_file(directory / name) for name in merged.TABLES},
+        "tables": {name: described_file(directory / name) for name in merged_tables.TABLES},
         "repair": "",
     }
     (directory / "campaign.json").write_bytes(dump(about, indent=True))
@@ -331,7 +332,7 @@ def make(
 def describe_again(results: Path) -> None:
     """Make campaign.json say what its tables are, after a test has changed them."""
     about = read(results / "campaign.json")
-    about["tables"] = {name: described_file(results / name) for name in merged.TABLES}
+    about["tables"] = {name: described_file(results / name) for name in merged_tables.TABLES}
     (results / "campaign.json").write_bytes(dump(about, indent=True))
 
 

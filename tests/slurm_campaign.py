@@ -182,7 +182,7 @@ class Marked:
 
         def alone() -> list[psutil.Process]:
             with contextlib.suppress(psutil.Error):
-                found = [process for process in self.processes("measure") if "iosweep.cli" in process.cmdline()]
+                found = [process for process in self.processes("measure") if "iosweep" in process.cmdline()]
                 return [process for process in found if process.ppid() not in {each.pid for each in found}]
             return []
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import yaml
 
-from iosweep import config, plan
-from iosweep.yamlfile import ConfigError
+from iosweep.config import sweep_file, sweeps
+from iosweep.errors import ConfigError
+from iosweep.plan.expand import make_plan
+from iosweep.plan.model import Plan
 
 #: The smallest configuration of the design: 2 x 2 x 3 points of one phase.
 TEXT = """\
@@ -39,16 +41,16 @@ def document(**sweep: Any) -> dict[str, Any]:
     return copy.deepcopy(made)
 
 
-def read(directory: Path, text: str | dict[str, Any]) -> config.Config:
+def read(directory: Path, text: str | dict[str, Any]) -> sweeps.Config:
     """Read a configuration, given as text or as data."""
     file = directory / "x.yaml"
     file.write_text(text if isinstance(text, str) else yaml.safe_dump(text, sort_keys=False))
-    return config.read(file)
+    return sweep_file.read(file)
 
 
-def make(directory: Path, text: str | dict[str, Any] = TEXT) -> plan.Plan:
+def make(directory: Path, text: str | dict[str, Any] = TEXT) -> Plan:
     """The plan of a configuration."""
-    return plan.make(read(directory, text))
+    return make_plan(read(directory, text))
 
 
 def problems(directory: Path, text: str | dict[str, Any], stage: Any = read) -> list[str]:

@@ -24,13 +24,13 @@ _PATIENCE_S = 600
 _AS = """
 import json, os, random, sys, time
 from pathlib import Path
-from iosweep import handle, removal, target, target_state, trees
-from iosweep.handle import Place
+from iosweep.target import handle, ownership, probe, removal, trees
+from iosweep.target.handle import Place
 os.setgroups([]); os.setgid({group}); os.setuid({user})
 """
 
 _CLAIM = """
-place = Place(sys.argv[1], target.claim(sys.argv[1], {owner}))
+place = Place(sys.argv[1], ownership.claim(sys.argv[1], {owner}))
 (Path(trees.ensure(place, "sets/s")) / "0.0").write_bytes(b"benchmark")
 print(place.uuid)
 """
@@ -73,7 +73,7 @@ todo = [
     lambda: trees.ensure(place, "fresh/p"),
     lambda: trees.examine(place, "sets/s", ["0.0"], 9, False),
     tool,
-    lambda: target_state.state(place),
+    lambda: probe.state(place),
     lambda: trees.count(place, "sets"),
     lambda: trees.keep(place, "fresh/p", "p"),
     lambda: removal.remove(place, "kept"),

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from iosweep import marker_place
-from iosweep.handle import Place
+from iosweep.target import marker_place
+from iosweep.target.handle import Place
 
 OWNER = {"uuid": None, "uid": 1000, "host": "h", "results": "/home/me/results/c", "campaign": "c"}
 
@@ -40,8 +40,8 @@ def mounted(*command: str) -> Iterator[None]:
 def as_user(program: str, *arguments: str, uid: int = OTHER) -> str:
     """What a Python program prints as another user; `{owner}` in it is OWNER. Its modules are loaded before."""
     start = (
-        "import os, sys, json, uuid; from iosweep import handle, removal, target, target_state, trees\n"
-        "from iosweep.handle import Place\n"
+        "import os, sys, json, uuid; from iosweep.target import handle, ownership, probe, removal, trees\n"
+        "from iosweep.target.handle import Place\n"
         f"os.setgid({uid}); os.setuid({uid})\n"
     )
     done = subprocess.run(

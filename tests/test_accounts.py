@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from iosweep import accounts, parents
+from iosweep.target import accounts, parents
 
 
 @pytest.fixture

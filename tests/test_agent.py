@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from iosweep import target
-from iosweep.agent import Agent, TargetError, TargetHangs
-from iosweep.target import Refused
+from iosweep.target import ownership
+from iosweep.target.agent import Agent, TargetError, TargetHangs
+from iosweep.target.ownership import Refused
 from targets import marked
 
 
@@ -55,7 +55,7 @@ def waiting(agent: Agent, deadline_s: float) -> Iterator[None]:
 #: An agent with two operations more: one that hangs as on a sick file system, one that takes three seconds.
 STRANGE = """
 import time
-from iosweep import agent, pulse
+from iosweep.target import agent, pulse
 
 def slow(beats):
     for _ in range(12):
@@ -90,9 +90,9 @@ def hanging(tmp_path: Path) -> str:
 def test_one_child_for_all_touches(agent: Agent, tmp_path: Path) -> None:
     assert pid_of(agent) is None
     space = agent.call("space", str(tmp_path))
-    assert set(space) == set(target.space(str(tmp_path)))
+    assert set(space) == set(ownership.space(str(tmp_path)))
     pid = pid_of(agent)
-    assert agent.call("identify", str(tmp_path)) == target.identify(str(tmp_path))
+    assert agent.call("identify", str(tmp_path)) == ownership.identify(str(tmp_path))
     assert pid_of(agent) == pid != os.getpid()
 
 
@@ -181,7 +181,7 @@ def test_ctrl_c_is_not_for_the_agent(agent: Agent, tmp_path: Path) -> None:
 def test_the_child_does_not_outlive_a_parent_that_is_killed(strange: type[Agent], hanging: str) -> None:
     """Even while it hangs in the target, where it does not see that its connection has ended."""
     program = (
-        f"import sys; from iosweep.agent import Agent; Agent.argv = {strange.argv!r}; agent = Agent()\n"
+        f"import sys; from iosweep.target.agent import Agent; Agent.argv = {strange.argv!r}; agent = Agent()\n"
         f"agent.call('space', '/'); print(agent._process.pid, flush=True); agent.call('hang', {hanging!r})"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
@@ -198,7 +198,7 @@ def test_the_child_does_not_outlive_a_parent_that_is_killed(strange: type[Agent]
 def test_a_killed_parent_ends_a_child_that_does_not_listen(tmp_path: Path) -> None:
     """One that hangs in a network file system is ended by nothing but SIGKILL; a stopped one is like it."""
     program = (
-        "import time; from iosweep.agent import Agent; agent = Agent(); agent.call('space', '/')\n"
+        "import time; from iosweep.target.agent import Agent; agent = Agent(); agent.call('space', '/')\n"
         "print(agent._process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
@@ -245,8 +245,8 @@ time.sleep(600)
 #: A runner of that tool.
 RUNNER = """
 import sys
-from iosweep import process
-from iosweep.agent import Agent, TargetError
+from iosweep.node import process
+from iosweep.target.agent import Agent, TargetError
 process.adopt_orphans()
 with Agent() as agent:
     try:
@@ -283,7 +283,7 @@ def started(file: Path) -> tuple[subprocess.Popen[bytes], list[int], int]:
     """A runner with its tool: the runner, the tool's processes, the agent."""
     runner = subprocess.Popen([sys.executable, "-c", RUNNER, TOOL, str(file)], start_new_session=True)
     tool = pids_in(file)
-    (agent,) = [c.pid for c in psutil.Process(runner.pid).children() if "iosweep.agent" in c.cmdline()]
+    (agent,) = [c.pid for c in psutil.Process(runner.pid).children() if "iosweep.target.agent" in c.cmdline()]
     return runner, tool, agent
 
 
@@ -314,7 +314,9 @@ def test_an_agent_that_is_started_too_late(tmp_path: Path) -> None:
     """Its parent had ended before it could ask to be told of that."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        done = subprocess.run([sys.executable, "-m", "iosweep.agent", "1"], stdin=theirs, timeout=300, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "iosweep.target.agent", "1"], stdin=theirs, timeout=300, check=False
+        )
     assert done.returncode == 0
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from iosweep import documents, plan
+from iosweep.files import documents
+from iosweep.plan.model import plan_from_document
 from small import METADATA, document, make, problems
 
 MOST = "a campaign may have 100,000, excluded ones included; shorten an axis"
@@ -135,4 +136,4 @@ def test_a_stored_plan_is_bounded_too(tmp_path: Path) -> None:
     point = whole["allocations"][0]["points"][0]
     point["nodes"], point["options"]["threads_per_node"] = 65536, 4096
     with pytest.raises(documents.Damaged, match="are 268,435,456 workers"):
-        plan.from_document(documents.seal(json.dumps(whole).encode()))
+        plan_from_document(documents.seal(json.dumps(whole).encode()))

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from iosweep import builds
-from iosweep.launch import Mpiexec
-from iosweep.programs import Program
+from iosweep.plan.launchers import Mpiexec
+from iosweep.programs import builds
+from iosweep.programs.find import Program
 
 FIO = shutil.which("fio", path="/usr/bin:/bin")
 debian = pytest.mark.skipif(not (FIO and shutil.which("dpkg-query")), reason="needs fio of a Debian package")

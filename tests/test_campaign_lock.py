@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from iosweep import campaign_lock
-from iosweep.campaign_lock import Held, Here, Owner, ended, owner
-from iosweep.slurm import Unanswered
-from iosweep.store import Store
+from iosweep.results import campaign_lock
+from iosweep.results.campaign_lock import Held, Here, Owner, ended, owner
+from iosweep.results.store import Store
+from iosweep.slurm.query import Unanswered
 from targets import as_root
 from without_flock import _FLOCK
 
 OURS = f"process {os.getpid()} on {socket.gethostname()}"
 HOLDING = (
-    "import sys; from pathlib import Path; from iosweep.store import Store\n"
+    "import sys; from pathlib import Path; from iosweep.results.store import Store\n"
     "with Store(Path(sys.argv[1])).locked(): print('held', flush=True); sys.stdin.read()"
 )
 WITHOUT = [sys.executable, str(Path(__file__).parent / "without_flock.py")]
@@ -311,7 +311,7 @@ def test_a_stranger_that_holds_it_is_named(store: Store, file: Path, stranger: s
 
 
 def test_others_see_what_is_written(store: Store, file: Path) -> None:
-    """The kernel's list, of which live.py tells who measures."""
+    """The kernel's list, of which at_work.py tells who measures."""
     with store.locked(), file.open() as handle:
         status = os.fstat(handle.fileno())
         assert campaign_lock.kernel_holders(status, owner(file.read_text())) == [str(os.getpid())]

@@ -6,7 +6,7 @@ import io
 import pyarrow as pa
 import pytest
 
-from iosweep import cells
+from iosweep.results import cells
 
 #: What a spreadsheet drops in front of a formula.
 HIDDEN = [f"{blank}=1" for blank in ("  ", "\xa0", "\v", "\f", "\x00", "\ufeff", "\u200b", "\u3000", " \ufeff ")] + [

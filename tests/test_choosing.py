@@ -10,8 +10,9 @@ import pytest
 
 import records
 import results_factory
-from iosweep import choosing, cli, columns
-from iosweep.store import Store
+from iosweep.commands import choosing, cli
+from iosweep.results import columns
+from iosweep.results.store import Store
 
 Capture = pytest.CaptureFixture[str]
 SWEEP = results_factory.sweep("s", ["seq_write", "rand_read"], {"threads_per_node": [1, 2]})

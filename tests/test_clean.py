@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from iosweep import cli, documents, exclusive, target, trees
-from iosweep.store import Store
+from iosweep.commands import cli
+from iosweep.files import documents
+from iosweep.results.store import Store
+from iosweep.target import ownership, target_lock, trees
 from targets import OWNER, as_root, at, listing, make_place, marker, mounted, names, needs_bindfs
 
 Capture = pytest.CaptureFixture[str]
@@ -25,13 +27,13 @@ class Left:
     def __init__(self, place: Path, name: str = "c"):
         self.results = place / "results" / name
         self.target = make_place(place / "t") if not (place / "t").exists() else place / "t"
-        self.directory = target.directory_of(str(self.target), name)
-        self.file_system = exclusive.identity(target.identify(str(self.target)))
+        self.directory = ownership.directory_of(str(self.target), name)
+        self.file_system = target_lock.identity(ownership.identify(str(self.target)))
         (self.results / "plans").mkdir(parents=True)
         (self.results / "points").mkdir()
         (self.results / "points" / "r001-1.json").write_text("{}")
         owner = OWNER | {"user": "me", "results": str(self.results), "campaign": name}
-        self.know(uuid=target.claim(self.directory, owner))
+        self.know(uuid=ownership.claim(self.directory, owner))
         for file in ("sets/fio-read-1m-1/0.0", "sets/fio-read-1m-1/1.0", "kept/p-r1/0.0"):
             (Path(trees.ensure(at(self.directory), file.rpartition("/")[0])) / Path(file).name).write_bytes(
                 bytes(1 << 20)
@@ -52,7 +54,7 @@ class Left:
 @pytest.fixture
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Left:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(exclusive, "PREFIX", f"iosweep-test-{os.getpid()}")
+    monkeypatch.setattr(target_lock, "PREFIX", f"iosweep-test-{os.getpid()}")
     for command in ("squeue", "scontrol"):  # of this machine
         (tmp_path / "bin").mkdir(exist_ok=True)
         (tmp_path / "bin" / command).write_text("#!/bin/sh\n")
@@ -406,11 +408,11 @@ def test_not_where_its_end_cannot_be_seen(
 
 
 def test_not_while_another_campaign_measures_the_file_system(left: Left, tmp_path: Path, capsys: Capture) -> None:
-    identity = exclusive.identity(target.identify(str(left.target)))
+    identity = target_lock.identity(ownership.identify(str(left.target)))
     (tmp_path / "locks").mkdir()
     for lock in (None, str(tmp_path / "locks")):
         left.know(uuid=marker(left.directory)["uuid"], lock=lock)
-        with exclusive.hold(lock, identity, {"campaign": "other", "results": "/r"}):
+        with target_lock.hold(lock, identity, {"campaign": "other", "results": "/r"}):
             assert clean("--yes", "c") == 1
         assert "(campaign other, results in /r, since " in capsys.readouterr().err
     left.know(uuid=marker(left.directory)["uuid"], lock=str(tmp_path / "none"))
@@ -516,7 +518,7 @@ def test_ctrl_c_and_again(left: Left, tmp_path: Path) -> None:
     """A removal that takes its time is stopped; the next one goes on."""
     slowly = (
         "import os, sys, time\n"
-        "from iosweep import agent, trees\n"
+        "from iosweep.target import agent, trees\n"
         "unlink = os.unlink\n"
         "def slow(name, *, dir_fd=None): unlink(name, dir_fd=dir_fd); time.sleep(0.05)\n"
         "trees.os.unlink = slow\n"
@@ -524,8 +526,8 @@ def test_ctrl_c_and_again(left: Left, tmp_path: Path) -> None:
     )
     (tmp_path / "slowly.py").write_text(slowly)
     program = (
-        "import sys; from iosweep import agent, cli, exclusive\n"
-        f"exclusive.PREFIX = 'iosweep-test-{os.getpid()}'\n"
+        "import sys; from iosweep.target import agent, target_lock; from iosweep.commands import cli\n"
+        f"target_lock.PREFIX = 'iosweep-test-{os.getpid()}'\n"
         f"agent.Agent.argv = (sys.executable, {str(tmp_path / 'slowly.py')!r})\n"
         "sys.exit(cli.main(['clean', '--yes', '--workers=1', 'c']))"
     )

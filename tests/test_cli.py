@@ -13,10 +13,13 @@ import pytest
 
 import iosweep
 import records
-from iosweep import cli, documents, forecast, programs
-from iosweep.accounts import user
-from iosweep.launch import LAUNCHERS
-from iosweep.store import Store
+from iosweep.commands import cli
+from iosweep.files import documents
+from iosweep.plan import forecast
+from iosweep.plan.launchers import LAUNCHERS
+from iosweep.programs import find
+from iosweep.results.store import Store
+from iosweep.target.accounts import user
 from small import METADATA, TEXT, document, make
 
 Capture = pytest.CaptureFixture[str]
@@ -243,7 +246,7 @@ def test_version(capsys: Capture) -> None:
 
 
 def _digest(output: str) -> str:
-    from iosweep.plan import from_document
+    from iosweep.plan.model import from_document
 
     return from_document(documents.dump(orjson.loads(output)["plan"])).digest
 
@@ -317,7 +320,7 @@ def test_rerun_says_what_it_does_not_know_and_does_the_rest(capsys: Capture, pla
 
 
 def test_a_pager_that_is_left_is_no_error(place: Path) -> None:
-    argv = [sys.executable, "-m", "iosweep.cli", "plan", "--commands", "x.yaml"]
+    argv = [sys.executable, "-m", "iosweep", "plan", "--commands", "x.yaml"]
     (place / "x.yaml").write_text(TEXT.replace("repetitions: 1", "repetitions: 500"))
     running = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert running.stdout
@@ -357,12 +360,12 @@ def test_plan_says_what_will_be_missing(
     sweep = {"tool": "mdtest", "phases": ["create"], "axes": {"nodes": [1, 2]}, "options": {}, "phase_time": None}
     (place / "x.yaml").write_bytes(orjson.dumps(document(**sweep) | {"target": {"directory": str(place / "target")}}))
     monkeypatch.setenv("PATH", "/nonexistent")
-    programs.sha256.cache_clear()
+    find.sha256.cache_clear()
     said = {}
     for where in ([], ["--launcher", "mpiexec"], ["--profile", f"{root}/profiles/local"], ["--profile", "there"]):
         run("plan", *where, "x.yaml")
         said["".join(where[1:])] = capsys.readouterr().out
-    programs.sha256.cache_clear()
+    find.sha256.cache_clear()
     absent = "mdtest is not on PATH here; get it with spack install ior"
     reached = "will be missing: 2 nodes are needed; the launcher mpiexec reaches 1"
     here, by_launcher, local, there = said.values()

@@ -16,19 +16,24 @@ import orjson
 import pytest
 
 from campaign import wait_for
-from iosweep import command, exclusive, filesets, forecast, slurm, verdict
-from iosweep.agent import Agent
-from iosweep.checks import Seen
-from iosweep.command import Commands, Scratch, lacking_pmi, together
-from iosweep.crew import Clock, Crew
-from iosweep.directory import Directory
-from iosweep.filesets import FileSets
-from iosweep.launch import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
-from iosweep.plan import Point
-from iosweep.process import Completed
-from iosweep.programs import Program
-from iosweep.slurm import Unanswered
-from iosweep.store import Store
+from iosweep.node.process import Completed
+from iosweep.plan import forecast
+from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
+from iosweep.plan.model import Point
+from iosweep.programs.find import Program
+from iosweep.results import verdict
+from iosweep.results.checks import Seen
+from iosweep.results.store import Store
+from iosweep.run import datasets
+from iosweep.run import launching as command
+from iosweep.run.campaign_directory import Directory
+from iosweep.run.datasets import FileSets
+from iosweep.run.launching import Commands, Scratch, lacking_pmi, together
+from iosweep.run.node_agents import Clock, Crew
+from iosweep.slurm import query
+from iosweep.slurm.query import Unanswered
+from iosweep.target import target_lock
+from iosweep.target.agent import Agent
 from iosweep.tools import FileSet, Step, Streams, Tool, tools
 from slurm import Cluster
 from small import document, make
@@ -191,10 +196,10 @@ def test_ranks_end_with_their_time(tmp_path: Path) -> None:
     program = """
 import sys, types
 from pathlib import Path
-from iosweep import process
-from iosweep.agent import Agent
-from iosweep.command import Commands
-from iosweep.launch import LAUNCHERS, mpiexec
+from iosweep.node import process
+from iosweep.target.agent import Agent
+from iosweep.run.launching import Commands
+from iosweep.plan.launchers import LAUNCHERS, mpiexec
 process.adopt_orphans()
 tool = types.SimpleNamespace(name="shell", program="sh", mpi=True, outputs={"log": "log"})
 with Agent() as agent:
@@ -426,7 +431,7 @@ def steps_left(job: str, scratch: Path) -> Any:
     def act(commands: Commands) -> Any:
         done, _ = commands.run(ior, [["ior"]], 2, 60.0, Held.hosts)
         assert commands.crew
-        return done, slurm._steps(job), commands.crew.step, commands.crew.call("hello")
+        return done, query._steps(job), commands.crew.step, commands.crew.call("hello")
 
     return on_nodes(job, scratch, ior, "/bin/true", act, Leaving("srun", None, None, allocated=True))
 
@@ -590,7 +595,7 @@ def sets(agent: Agent, tmp_path: Path) -> tuple[FileSets, Writer, Path]:
     made = make(tmp_path, document() | {"target": {"directory": f"{tmp_path}/target"}, "limits": {"fill": "100%"}})
     store, writer = Store(tmp_path / "results"), Writer()
     directory = Directory(made, store, agent)
-    here = exclusive.identity(agent.call("identify", f"{tmp_path}/target"))
+    here = target_lock.identity(agent.call("identify", f"{tmp_path}/target"))
     directory.claim("tmpfs", here, "x", forecast.of(made, {}))
     return FileSets(agent, directory, store, [], writer, lambda size: None), writer, Path(directory.path)
 
@@ -644,8 +649,8 @@ def test_why_ranks_could_not_write_is_the_end_of_what_mpich_says() -> None:
         b"internal_Init(70).............: MPI_Init(argc=0x7ff, argv=0x7ff) failed\n"
         b"MPII_Init_thread(268).........: \nMPIDI_POSIX_comm_bootstrap(123): Out of memory\nsrun: error: n1\n"
     )
-    assert filesets._cause(stack) == "MPIDI_POSIX_comm_bootstrap(123): Out of memory"
-    assert filesets._cause(b"\n no space\nat all\n") == "no space"
+    assert datasets._cause(stack) == "MPIDI_POSIX_comm_bootstrap(123): Out of memory"
+    assert datasets._cause(b"\n no space\nat all\n") == "no space"
 
 
 def test_one_node_cannot_write_its_files(sets: tuple[FileSets, Writer, Path], tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep import config, models, plan
-from iosweep.config import Repetitions
-from iosweep.yamlfile import ConfigError
+from iosweep.config import models, sweep_file
+from iosweep.config.sweeps import Repetitions
+from iosweep.errors import ConfigError
+from iosweep.plan.expand import make_plan
 from small import TEXT, document, problems, read
 
 OPTIONS = (
@@ -251,12 +252,12 @@ def test_a_scale_takes_conditions_with_it(tmp_path: Path) -> None:
             when={"transfer_size": {"threads_per_node": [1, 16], "queue_depth": 64}},
         ),
     ).sweeps
-    scaled = config._scaled(sweep, models.Scale.model_validate({"threads_per_node": 8, "queue_depth": 2}))
+    scaled = sweep_file._scaled(sweep, models.Scale.model_validate({"threads_per_node": 8, "queue_depth": 2}))
     assert scaled.axes == {"threads_per_node": (1, 8), "queue_depth": (1, 2), "transfer_size": (4096, 65536)}
     # what names only values that are out of bounds leaves nothing out any more
     assert scaled.exclude == ({"queue_depth": (2,), "transfer_size": (4096,)}, {"transfer_size": (65536,)})
     assert scaled.when == {"transfer_size": {"threads_per_node": (1,), "queue_depth": ()}}
-    assert config._check(scaled) == []
+    assert sweep_file._check(scaled) == []
 
 
 def test_all_problems_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
@@ -278,7 +279,7 @@ def test_a_relative_file_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     Path("sub").mkdir()
     Path("sub/y.yaml").write_text("campaign: c\n")
     with pytest.raises(ConfigError) as caught:
-        config.read(Path("sub/y.yaml"))
+        sweep_file.read(Path("sub/y.yaml"))
     assert str(caught.value).splitlines() == ["sub/y.yaml:1: `target` is missing", "sub/y.yaml:1: `sweeps` is missing"]
 
 
@@ -286,7 +287,7 @@ def test_the_shipped_configurations_are_right(root: Path) -> None:
     files = [root / "config/sweep.yaml", *sorted((root / "config/examples").glob("*.yaml"))]
     assert len(files) >= 3
     for file in files:
-        assert plan.make(config.read(file)).points
+        assert make_plan(sweep_file.read(file)).points
 
 
 PLACES = st.sampled_from(
@@ -351,7 +352,7 @@ def test_whatever_is_written_is_a_plan_or_a_config_error(
         elif isinstance(part, list):
             part.append(value)
     try:
-        made = plan.make(read(tmp_path_factory.getbasetemp(), made if isinstance(made, dict) else {"a": made}))
+        made = make_plan(read(tmp_path_factory.getbasetemp(), made if isinstance(made, dict) else {"a": made}))
     except ConfigError as error:
         found = error.problems
     else:
@@ -368,7 +369,7 @@ def test_nodes_are_an_axis(tmp_path: Path) -> None:
 def test_values_from_the_command_line(tmp_path: Path) -> None:
     read(tmp_path, TEXT.replace("me}", "me, keep: all}"))
     file = tmp_path / "x.yaml"
-    plain, found = config.read(file), config.read(file, {"campaign": "007", "target": "/mnt/x"})
+    plain, found = sweep_file.read(file), sweep_file.read(file, {"campaign": "007", "target": "/mnt/x"})
     assert (found.campaign, found.target.directory, found.target.keep) == ("007", "/mnt/x", "all")
     assert found.sweeps[0].axes == plain.sweeps[0].axes
     # plan and report keep what was given
@@ -377,7 +378,7 @@ def test_values_from_the_command_line(tmp_path: Path) -> None:
     assert (given.file, given.text) == ("command line", 'campaign: "007"\ntarget.directory: "/mnt/x"\n')
     # an error is not blamed on the file
     with pytest.raises(ConfigError) as caught:
-        config.read(file, {"campaign": "a/b", "target": "~/x"})
+        sweep_file.read(file, {"campaign": "a/b", "target": "~/x"})
     first, second = sorted(map(str, caught.value.problems))
     assert first.startswith('command line: campaign: "a/b" is not a name; write up to')
     assert second.startswith('command line: target.directory: "~/x" starts with `~`, which is not expanded')
@@ -386,4 +387,4 @@ def test_values_from_the_command_line(tmp_path: Path) -> None:
 def test_a_target_from_the_command_line_alone(tmp_path: Path) -> None:
     read(tmp_path, TEXT)
     (tmp_path / "x.yaml").write_text(TEXT.replace("target: {directory: /scratch/me}\n", ""))
-    assert config.read(tmp_path / "x.yaml", {"target": "/mnt/x"}).target.directory == "/mnt/x"
+    assert sweep_file.read(tmp_path / "x.yaml", {"target": "/mnt/x"}).target.directory == "/mnt/x"

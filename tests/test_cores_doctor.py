@@ -18,12 +18,13 @@ import pytest
 
 import test_pinning_cluster
 from campaign import over, wait_for
-from iosweep import cli, reserved, slurm
-from iosweep.cpus import Topology, listed, named, parse
-from iosweep.doctor import cores, cores_probe, numbering
-from iosweep.doctor import node_cpus as steps
-from iosweep.doctor.cores_probe import covers, isolate_cpusets, node_line
-from iosweep.doctor.lines import Line
+from iosweep.commands import cli
+from iosweep.findings import Line
+from iosweep.node import cpu_probe, reserved, slurm_numbering, weka_steps
+from iosweep.node import probed_cpus as steps
+from iosweep.node.cpu_probe import covers, isolate_cpusets, node_line
+from iosweep.node.cpus import Topology, listed, named, parse
+from iosweep.slurm import query as slurm
 from slurm import Cluster
 from test_crew import Held
 from test_preflight import TWO, Job
@@ -78,11 +79,11 @@ class Node:
         """`job`: the CPUs of the job that looks; None: it is not looked at in a job."""
         found = reserved.find(self.topology, self.configured, self.root, self.weka)
         allowed = self.topology.cpus if job is None else parse(job)
-        name = cores_probe.node_name()
-        told = cores_probe.controller([name], self.ask) if self.slurm else None
-        facts = cores_probe.gather(self.topology, found, allowed, self.root, told)
+        name = cpu_probe.node_name()
+        told = cpu_probe.controller([name], self.ask) if self.slurm else None
+        facts = cpu_probe.gather(self.topology, found, allowed, self.root, told)
         facts |= {"in_job": job is not None, "busy": busy}
-        return cores.judge(json.loads(json.dumps(facts)))
+        return weka_steps.judge(json.loads(json.dumps(facts)))
 
     def see(self, job: str | None = None, **more: Any) -> dict[str, list[Line]]:
         """check -> its lines."""
@@ -361,10 +362,10 @@ def test_nodes_that_slurm_counts_in_its_own_way(model: Machine, why: str, tmp_pa
 
 def test_core_spec_count_takes_other_cores(tmp_path: Path) -> None:
     node = Node(tmp_path, machine(4, 1, 14), weka="24-27")
-    assert listed(numbering.core_spec(4, node.topology)) == "13,27,41,55"
-    assert listed(numbering.core_spec(5, node.topology)) == "13,27,41,54-55"
-    assert listed(numbering.core_spec(5, node.topology, lowest_first=True)) == "0-1,14,28,42"
-    assert listed(numbering.core_spec(1, HYPER_96.topology)) == "47,95"
+    assert listed(slurm_numbering.core_spec(4, node.topology)) == "13,27,41,55"
+    assert listed(slurm_numbering.core_spec(5, node.topology)) == "13,27,41,54-55"
+    assert listed(slurm_numbering.core_spec(5, node.topology, lowest_first=True)) == "0-1,14,28,42"
+    assert listed(slurm_numbering.core_spec(1, HYPER_96.topology)) == "47,95"
     for printed in ({}, {"CPUSpecList": "13,27,41,55"}, {"CPUSpecList": "(null)"}):
         node.slurm = node.shaped(CoreSpecCount="4", **printed)
         [line] = [line for line in node.see()[steps.SLURM] if line.outcome == "wrong"]
@@ -502,9 +503,9 @@ def test_cpus_are_sampled(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     stat = "cpu  9 9 9 9\ncpu0 {} 0 0 {} 0 0 0 0 0 0\ncpu1 0 0 0 {} {} 0 0 0 0 0\n"
     (tmp_path / "proc/stat").write_text(stat.format(100, 100, 100, 0))
-    before = cores_probe._ticks(tmp_path)
+    before = cpu_probe._ticks(tmp_path)
     (tmp_path / "proc/stat").write_text(stat.format(148, 102, 110, 40))
-    assert cores_probe.shares(before, cores_probe._ticks(tmp_path)) == {"0": 0.96, "1": 0.0}
+    assert cpu_probe.shares(before, cpu_probe._ticks(tmp_path)) == {"0": 0.96, "1": 0.0}
 
 
 # --- where there is less
@@ -559,10 +560,10 @@ def test_it_is_quick_and_needs_no_rich(tmp_path: Path) -> None:
     topology = AWS_192.topology
     found = reserved.resolve(topology, [reserved.Source("weka local resources -C c", frozenset({95}), "1 core")])
     began = time.process_time()
-    lines = cores.look(topology, found, topology.cpus, tmp_path)
+    lines = weka_steps.look(topology, found, topology.cpus, tmp_path)
     assert time.process_time() - began < 0.3
     assert set(lines[0]) == {"check", "outcome", "seen", "change"}
-    code = "import sys, iosweep.doctor.cores; sys.exit('rich' in sys.modules or 'pydantic' in sys.modules)"
+    code = "import sys, iosweep.node.weka_steps; sys.exit('rich' in sys.modules or 'pydantic' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -598,9 +599,11 @@ def test_nodes_that_are_alike_are_said_once() -> None:
     def line(seen: str, outcome: str = "ok") -> Line:
         return Line("x", outcome, seen)  # type: ignore[arg-type]
 
-    two = cores.of_nodes({"n1": [line("a"), Line("y", "ok", "b")], "n2": [line("a"), Line("y", "wrong", "c", "d")]})
+    two = weka_steps.of_nodes(
+        {"n1": [line("a"), Line("y", "ok", "b")], "n2": [line("a"), Line("y", "wrong", "c", "d")]}
+    )
     assert two == [line("a"), Line("y", "ok", "n1: b"), Line("y", "wrong", "n2: c", "d")]
-    many = cores.of_nodes({f"n{k}": [line("a" if k else "b")] for k in range(9)})
+    many = weka_steps.of_nodes({f"n{k}": [line("a" if k else "b")] for k in range(9)})
     assert [one.seen for one in many] == ["n0: b", "n1, n2, n3, n4, n5, n6 and 2 more: a"]
 
 
@@ -640,7 +643,7 @@ def test_slurm_does_not_answer_for_the_job(
     (tmp_path / "scontrol").write_text("#!/bin/sh\nexec sleep 30\n")
     (tmp_path / "scontrol").chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cores_probe, "ANSWER_S", 0.2)
+    monkeypatch.setattr(cpu_probe, "ANSWER_S", 0.2)
     monkeypatch.setattr(slurm, "ask", lambda argv, deadline_s=0.2, ask=slurm.ask: ask(argv, 0.2))
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin:/bin")
     monkeypatch.setenv("SLURM_JOB_ID", "1")
@@ -680,7 +683,7 @@ def doctor(slurm: Cluster, tmp_path: Path) -> Doctor:
 
     def run(*job: str, core: str | None = None, code: int = 0, cluster: Cluster = slurm) -> dict[str, list[Line]]:
         path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}" if core else os.environ["PATH"]
-        command = [sys.executable, "-m", "iosweep.cli", "doctor", "--json"]
+        command = [sys.executable, "-m", "iosweep", "doctor", "--json"]
         env = {"PATH": path, "WEKA_CORE": core}
         done = cluster.run([*job, *command], cwd=tmp_path, env=env, check=False)
         assert done.returncode == code, done.stdout + done.stderr

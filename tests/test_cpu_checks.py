@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iosweep.checks import Finding, Seen
-from iosweep.config import Repetitions
-from iosweep.cpu_checks import LOOKS, pinned, reserved_agree, reserved_cpus
-from iosweep.plan import Point
+from iosweep.config.sweeps import Repetitions
+from iosweep.plan.model import Point
+from iosweep.results.checks import Finding, Seen
+from iosweep.results.cpu_checks import LOOKS, pinned, reserved_agree, reserved_cpus
+from iosweep.results.verdict import judge, verdict
 from iosweep.tools import Parsed, tools
-from iosweep.verdict import judge, verdict
 
 PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
 WEKA = "weka local resources -C client0"

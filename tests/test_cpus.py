@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iosweep.cpus import MOST, Topology, listed, mask, named, parse
+from iosweep.node.cpus import MOST, Topology, listed, mask, named, parse
 from topologies import MACHINES, Machine, machine, node_cpus, tree
 
 repeatable = settings(derandomize=True)

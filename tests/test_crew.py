@@ -21,14 +21,16 @@ from typing import Any
 import pytest
 
 from campaign import PATIENCE_S, wait_for
-from iosweep import crew as agents
-from iosweep import crew_member as member
-from iosweep import launch, load, process, programs
-from iosweep import slurm as slurm_commands
-from iosweep.agent import TargetError, TargetHangs
-from iosweep.crew import Crew, Lost
-from iosweep.programs import hash_of
-from iosweep.sampling import Wanted
+from iosweep.node import load, process
+from iosweep.node.sampling import Wanted
+from iosweep.plan import launchers
+from iosweep.programs import find
+from iosweep.programs.find import hash_of
+from iosweep.run import node_agent as member
+from iosweep.run import node_agents as agents
+from iosweep.run.node_agents import Crew, Lost
+from iosweep.slurm import query as slurm_commands
+from iosweep.target.agent import TargetError, TargetHangs
 from slurm import Cluster, Inside
 
 
@@ -145,7 +147,7 @@ def _act(answer: int, variables: dict[str, str], act: Callable[..., Any], argume
     for name in [name for name in os.environ if name.startswith("SLURM_")]:
         del os.environ[name]
     os.environ.update(variables | {"PATH": path})
-    for known in (programs.sha256, launch.mpiexec):  # what the tests before us found on theirs
+    for known in (find.sha256, launchers.mpiexec):  # what the tests before us found on theirs
         known.cache_clear()
     process.adopt_orphans()
     try:
@@ -172,7 +174,7 @@ def nothing_stays(request: pytest.FixtureRequest) -> Iterator[None]:
         held: Held = request.getfixturevalue("held")
         while held.started:
             held.started.pop().signal(signal.SIGKILL)  # of a test that failed
-        wait_for(lambda: not any(held.alive("iosweep.crew|sleep 4321", node) for node in held.hosts))
+        wait_for(lambda: not any(held.alive("iosweep.run.node_agents|sleep 4321", node) for node in held.hosts))
 
 
 def crew(job: str, deadline_s: float = PATIENCE_S) -> Crew:
@@ -315,7 +317,7 @@ def while_sleeping(held: Held, place: Path) -> Child:
 
 def test_an_agent_that_is_killed(held: Held, tmp_path: Path) -> None:
     child = while_sleeping(held, tmp_path)
-    held.cluster.on("n2", ["pkill", "-KILL", "-f", "iosweep.crew"])
+    held.cluster.on("n2", ["pkill", "-KILL", "-f", "iosweep.run.node_agents"])
     said, took_s = child.result()
     assert said.startswith("Lost: the agents on n1, n2 ended: srun: error: n2: task 1: Killed")
     assert took_s < PATIENCE_S / 2  # not at the deadline
@@ -336,19 +338,19 @@ def test_the_runner_is_killed(held: Held, tmp_path: Path) -> None:
     with pytest.raises(EOFError):
         child.result()
     for node in held.hosts:
-        wait_for(lambda node=node: not held.alive("^sleep 4321|iosweep.crew", node))
+        wait_for(lambda node=node: not held.alive("^sleep 4321|iosweep.run.node_agents", node))
     wait_for(lambda: held.inside(slurm_commands._steps, held.job) == [])
 
 
 def test_a_node_that_does_not_answer(held: Held, tmp_path: Path) -> None:
     child = held.start(end_of, held.job, tmp_path, None, 2.0)
     wait_for((tmp_path / "ready").exists, over=child.over)
-    held.cluster.on("n2", ["pkill", "-STOP", "-f", "iosweep.crew"])
+    held.cluster.on("n2", ["pkill", "-STOP", "-f", "iosweep.run.node_agents"])
     (tmp_path / "go").touch()
     said, took_s = child.result()
     assert said == "TargetHangs: the agent on n2 does not answer: nothing for 2 s (clock)"
     assert took_s < PATIENCE_S / 2
-    assert held.alive("iosweep.crew", "n2") == []  # even so it is ended
+    assert held.alive("iosweep.run.node_agents", "n2") == []  # even so it is ended
 
 
 # Ranks, and who else takes time
@@ -507,7 +509,7 @@ def test_the_command(srun: Callable[[str], None]) -> None:
     assert argv == [
         "srun", "--overlap", "--mpi=none", "--cpu-bind=none", "--job-name=agents", "--nodes=2", "--ntasks=2",
         "--ntasks-per-node=1", "--nodelist=n1,n7", "--kill-on-bad-exit=1", sys.executable, "-P", "-X", "utf8", "-m",
-        "iosweep.crew_member",
+        "iosweep.run.node_agent",
     ]  # fmt: skip
 
 

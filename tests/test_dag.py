@@ -14,12 +14,14 @@ import yaml
 
 import mounts
 import records
-from iosweep import config, dag, documents
-from iosweep.spack import asked, environment
-from iosweep.spack.asked import SHIPPED
-from iosweep.store import Store
-from iosweep.submission import Site as Slurm
-from iosweep.yamlfile import ConfigError
+from iosweep import dag
+from iosweep.config import sweep_file
+from iosweep.errors import ConfigError
+from iosweep.files import documents
+from iosweep.jobs.submission import Site as Slurm
+from iosweep.programs.spack import asked, environment
+from iosweep.programs.spack.asked import SHIPPED
+from iosweep.results.store import Store
 from small import document, read
 from spack import spack_yaml
 
@@ -92,7 +94,7 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
     assert load(tmp_path, **cluster).text("1-node").startswith("1 node: 2 points, ")
     # another build than the login node's is no reason to measure again: the nodes may have always had another
     seen = []
-    monkeypatch.setattr(dag.progress, "left", lambda plan, results, missing, here, only: seen.append(here.tools) or {})
+    monkeypatch.setattr(dag.remaining, "left", lambda plan, results, missing, here, only: seen.append(here.tools) or {})
     load(tmp_path, **cluster)
     load(tmp_path, launcher="direct")
     assert seen == [{}, {"fio": "0f3a"}]
@@ -241,7 +243,7 @@ def test_results_on_nodes_are_held_to_the_build(site: Site) -> None:
     made = site.load(**cluster).plan
     site.measure("0f3a")
     point = made.points[0].id
-    bound = dag.progress.bound(made.cpus, True, False)
+    bound = dag.remaining.bound(made.cpus, True, False)
     for id in (p.id for p in made.points):
         file = next(Path("results/quick").glob(f"**/{id}/*.json"))
         file.write_bytes(documents.dump(documents.read(file) | {"bound": bound}))
@@ -364,14 +366,14 @@ def test_what_is_lacking_to_build(site: Site) -> None:
         "mirror": "/nosuch is no directory; is it mounted, and made by `iosweep tools mirror`?",
         "spack": "/nosuch has no bin/spack; name the directory that Spack was cloned to",
     }
-    told(site, lambda: asked.read(config.read(Path("x.yaml")), builds=True), wrong)
+    told(site, lambda: asked.read(sweep_file.read(Path("x.yaml")), builds=True), wrong)
     site.configure(provider="spack")
     site.own.write_text(spack_yaml(mpich="/nosuch"))
     assert site.left() == 2
     with pytest.raises(
         ConfigError, match=r"^spack.yaml:\d+: spack.packages.mpich.externals\[0\].prefix: /nosuch is no"
     ):
-        asked.read(config.read(Path("x.yaml")), builds=True)
+        asked.read(sweep_file.read(Path("x.yaml")), builds=True)
 
 
 def test_what_is_asked_of_tools(site: Site, tmp_path: Path) -> None:
@@ -380,7 +382,7 @@ def test_what_is_asked_of_tools(site: Site, tmp_path: Path) -> None:
     (tmp_path / "theirs/bin/spack").touch()
     site.configure(mirror="mirror", spack="theirs")
     made = site.load().plan
-    found = asked.read(config.read(Path("x.yaml")), made, builds=True)
+    found = asked.read(sweep_file.read(Path("x.yaml")), made, builds=True)
     assert (found.mirror, found.spack) == (tmp_path / "mirror", "theirs")
     assert (set(found.tools), set(found.engines)) == ({"fio"}, {str(made.points[0].options["ioengine"])})
 

@@ -10,9 +10,10 @@ import pytest
 
 import records
 from damage import Stored
-from iosweep import dag, documents
-from iosweep.documents import Damaged
-from iosweep.store import Store
+from iosweep import dag
+from iosweep.files import documents
+from iosweep.files.documents import Damaged
+from iosweep.results.store import Store
 
 POINT = "fio.a"
 

@@ -10,8 +10,10 @@ import pytest
 
 import small
 from campaign import Campaign
-from iosweep import documents, manifest, plan
-from iosweep.store import Store
+from iosweep.files import documents
+from iosweep.plan.model import read_plan
+from iosweep.results import manifest
+from iosweep.results.store import Store
 from records import record
 from tables import damaged
 
@@ -62,7 +64,7 @@ def everything(store: Store) -> dict[str, Any]:
             found[f"{folder}/{name}.json".removeprefix("/")] = document
     for file in (store.path / "plans").iterdir():
         try:
-            found[f"plans/{file.name}"] = plan.read(file)
+            found[f"plans/{file.name}"] = read_plan(file)
         except documents.Damaged as error:
             store.damaged[error.path] = error.reason
     for file in (store.path / "manifests").iterdir():

@@ -7,13 +7,14 @@ import orjson
 import pytest
 
 from allocation import SWEEP, Allocation
-from iosweep import directory as directories
-from iosweep import forecast, plan
-from iosweep.agent import Agent
-from iosweep.config import read
-from iosweep.directory import Directory
-from iosweep.store import Store
-from iosweep.target import NotNow, Refused
+from iosweep.config.sweep_file import read
+from iosweep.plan import forecast
+from iosweep.plan.expand import make_plan
+from iosweep.results.store import Store
+from iosweep.run import campaign_directory as directories
+from iosweep.run.campaign_directory import Directory
+from iosweep.target.agent import Agent
+from iosweep.target.ownership import NotNow, Refused
 
 #: Two points that write new files; the one with two workers fails when they are there.
 FAILS = SWEEP | {"phases": ["seq_write"], "options": {"file_size": "64m", "transfer_size": "1m", "write_mode": "new"}}
@@ -158,7 +159,7 @@ def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> D
     file = place / "c.yaml"
     target = {"directory": str(place / "t"), "layout": layout}
     file.write_bytes(orjson.dumps({"campaign": "c", "target": target, "sweeps": [SWEEP]}))
-    made = plan.make(read(file))
+    made = make_plan(read(file))
     stand_in: Any = agent
     directory = Directory(made, Store(place / "results"), stand_in)
     directory.claim(fstype, "ext4 mgs:/fs", f"{fstype} mgs:/fs", forecast.of(made))
@@ -234,7 +235,7 @@ def test_a_layout_that_cannot_be_set_here(tmp_path: Path) -> None:
 
 
 def test_the_stand_in_knows_operations_that_there_are() -> None:
-    from iosweep.agent import OPERATIONS
+    from iosweep.target.agent import OPERATIONS
 
     assert {
         "usage",

@@ -7,10 +7,11 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from iosweep import config, plan
-from iosweep.display import Display, labels, wrapped
-from iosweep.runner import Judged
-from iosweep.store import Result
+from iosweep.config import sweep_file
+from iosweep.plan.expand import make_plan
+from iosweep.results.store import Result
+from iosweep.run.progress_bar import Display, labels, wrapped
+from iosweep.run.runner import Judged
 from small import make
 
 
@@ -119,7 +120,7 @@ def points(tmp_path: Path, *sweeps: tuple[str, str, str]) -> list[str]:
         SWEEP.format(name=f"s{i}", phases=phases, axes=axes, time=time) for i, (phases, axes, time) in enumerate(sweeps)
     )
     (tmp_path / "c.yaml").write_text(text)
-    return sorted(labels(plan.make(config.read(tmp_path / "c.yaml")).allocations[0].points).values())
+    return sorted(labels(make_plan(sweep_file.read(tmp_path / "c.yaml")).allocations[0].points).values())
 
 
 @pytest.mark.parametrize(

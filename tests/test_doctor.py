@@ -15,12 +15,16 @@ from typing import Any
 import pytest
 
 import iosweep
-from iosweep import cli, config, documents, profile, submission
-from iosweep.cpus import Topology
-from iosweep.doctor import lines, nodes, site
-from iosweep.doctor.lines import Line
-from iosweep.profile import Profile, Unreadable, minutes, read
-from iosweep.spack import asked
+from iosweep import findings
+from iosweep.commands import cli
+from iosweep.commands.doctor import nodes, site
+from iosweep.config import sweep_file as config
+from iosweep.files import documents
+from iosweep.findings import Line
+from iosweep.jobs import profile, submission
+from iosweep.jobs.profile import Profile, Unreadable, minutes, read
+from iosweep.node.cpus import Topology
+from iosweep.programs.spack import asked
 from slurm import Cluster
 
 SAMPLES = Path(__file__).with_name("doctor")
@@ -147,7 +151,7 @@ def test_controller() -> None:
 
 
 def test_a_partition_that_is_fine() -> None:
-    assert partition() == [lines.ok("partition", "small (the default one) is UP, OverSubscribe=NO")]
+    assert partition() == [findings.ok("partition", "small (the default one) is UP, OverSubscribe=NO")]
     assert partition(replace(PROFILE, partition="big"))[0].seen == "big is UP, OverSubscribe=EXCLUSIVE"
 
 
@@ -507,7 +511,7 @@ def test_clocks() -> None:
 
 
 def test_exclusion_without_a_lock() -> None:
-    licence = lines.ok("license", "pfs: one campaign at a time holds it")
+    licence = findings.ok("license", "pfs: one campaign at a time holds it")
     asked = replace(ASKED, lock=None, lock_configured=False)
     assert nodes.exclusion(asked, licence, [facts("n1")]).outcome == "ok"
     assert nodes.exclusion(asked, None, [facts("n1")]).outcome == "warning"
@@ -560,7 +564,16 @@ class Site:
 
     def doctor(self, *arguments: str, env: dict[str, str | None] | None = None, code: int = 1) -> dict[str, list[Line]]:
         """check -> its lines."""
-        command = [sys.executable, "-m", "iosweep.cli", "doctor", "--slurm", "--profile", "profile", "--configfile"]
+        command = [
+            sys.executable,
+            "-m",
+            "iosweep",
+            "doctor",
+            "--slurm",
+            "--profile",
+            "profile",
+            "--configfile",
+        ]
         done = self.cluster.run([*command, "c.yaml", "--json", *arguments], cwd=self.place, env=env, check=False)
         assert done.returncode == code, done.stdout + done.stderr
         found: dict[str, list[Line]] = {}
@@ -621,7 +634,7 @@ def test_tools_from_spack_on_a_cluster(here: Site, fio: Path) -> None:
 
 def test_for_a_person(here: Site) -> None:
     (here.place / "c.yaml").unlink()
-    command = [sys.executable, "-m", "iosweep.cli", "doctor", "--slurm", "--profile", "profile"]
+    command = [sys.executable, "-m", "iosweep", "doctor", "--slurm", "--profile", "profile"]
     done = here.cluster.run(command, cwd=here.place, env={"COLUMNS": "80"})
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert len(done.stdout.splitlines()) < 45
@@ -741,7 +754,7 @@ def test_busy_nodes(here: Site) -> None:
         began = time.monotonic()
         found = here.doctor("--wait", "1s", code=0)
         assert time.monotonic() - began < 300
-        assert found["nodes"] == [lines.unchecked("nodes", "no free node within 1 s", "try --wait 10min")]
+        assert found["nodes"] == [findings.unchecked("nodes", "no free node within 1 s", "try --wait 10min")]
     finally:
         here.cluster.cancel()
         holder.communicate()
@@ -762,10 +775,10 @@ def test_drained_nodes(here: Site) -> None:
         seen, absent = found["nodes"]
         assert seen.seen.startswith("n1 answered")
         others = "1 of the 2 nodes that the configuration asks for: no more can be used now (1 drained)"
-        assert absent == lines.unchecked("nodes", others)
+        assert absent == findings.unchecked("nodes", others)
         drain("n1")
         found = here.doctor("--wait", "10min", code=0)
-        assert found["nodes"] == [lines.unchecked("nodes", "no node of the partition can be used now (2 drained)")]
+        assert found["nodes"] == [findings.unchecked("nodes", "no node of the partition can be used now (2 drained)")]
     finally:
         here.cluster.run(["scontrol", "update", "nodename=n[1-2]", "state=resume"])
         here.cluster.idle()

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from iosweep import cli
-from iosweep.doctor import campaign as needs
-from iosweep.doctor import node_cpus as steps
-from iosweep.doctor import probe
-from iosweep.doctor.lines import Line
-from iosweep.programs import Program, Unusable
+from iosweep.commands import cli
+from iosweep.commands.doctor import campaign as needs
+from iosweep.commands.doctor import probe
+from iosweep.findings import Line
+from iosweep.node import probed_cpus as steps
+from iosweep.programs.find import Program, Unusable
 from targets import as_root, needs_bindfs
 
 #: In the order of their numbers, which is that of the documentation.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from iosweep import environment, node
+from iosweep.node import environment, node_facts
 from small import document, make, problems
 
 #: What a rank, its launcher or a client of a file system does not work without, somewhere.
@@ -92,7 +92,7 @@ def test_what_is_passed() -> None:
 
 
 def test_what_is_recorded_is_passed() -> None:
-    given = dict.fromkeys(node.ENVIRONMENT, "x")
+    given = dict.fromkeys(node_facts.ENVIRONMENT, "x")
     assert environment.passed(given) == given
 
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from iosweep import exclusive, lock_text, target
-from iosweep.exclusive import Busy, Exclusion, Unusable, hold
+from iosweep.target import lock_text, ownership, target_lock
+from iosweep.target.target_lock import Busy, Exclusion, Unusable, hold
 from iosweep.units import printable
 from slurm import Cluster
 
@@ -34,7 +34,7 @@ AWAY = {"machine": "0" * 12, "namespace": "1"}
 #: Holds a lock until its standard input ends; says what came of it.
 HOLDER = """
 import subprocess, sys
-from iosweep.exclusive import Busy, hold
+from iosweep.target.target_lock import Busy, hold
 directory, identity, tool = sys.argv[1:]
 try:
     with hold(directory, identity, {"campaign": "theirs", "results": "/r"}) as found:
@@ -129,7 +129,7 @@ def write_owner(directory: Path, **change: Any) -> Path:
 )
 def test_identity(source: str, fstype: str, expected: str) -> None:
     facts = {"source": source, "fstype": fstype, "fsid": "0a", "device": 5, "mount": "x", "writable": True}
-    assert exclusive.identity(facts) == expected
+    assert target_lock.identity(facts) == expected
 
 
 def test_one_lock_for_each_file_system(tmp_path: Path) -> None:
@@ -430,9 +430,9 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Have the lock's directory be on a file system of another type."""
 
     def made(fstype: str = "nfs4", options: str = "rw,vers=4.2,local_lock=none") -> None:
-        real = target.identify
+        real = ownership.identify
         there = {"fstype": fstype, "mount": f"s:/locks on /locks type {fstype} ({options})"}
-        monkeypatch.setattr(target, "identify", lambda place: real(place) | there)
+        monkeypatch.setattr(ownership, "identify", lambda place: real(place) | there)
 
     return made
 

@@ -8,10 +8,13 @@ import orjson
 import pytest
 
 import records
-from iosweep import agent, documents, forms, merged, plan
-from iosweep.documents import Damaged
-from iosweep.store import Store
-from iosweep.yamlfile import ConfigError
+from iosweep.errors import ConfigError
+from iosweep.files import documents, forms
+from iosweep.files.documents import Damaged
+from iosweep.plan.model import plan_from_document
+from iosweep.results import merged_tables
+from iosweep.results.store import Store
+from iosweep.target import agent
 from small import document, make
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
@@ -81,7 +84,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def test_the_plan_itself(content: bytes) -> None:
-    assert plan.from_document(documents.seal(content)).points
+    assert plan_from_document(documents.seal(content)).points
 
 
 @each(IN_A_PLAN)
@@ -89,7 +92,7 @@ def test_a_plan_that_no_configuration_makes(content: bytes, place: tuple[str | i
     made = orjson.loads(content)
     put(made, place, value)
     with pytest.raises(Damaged):
-        plan.from_document(documents.dump(made))
+        plan_from_document(documents.dump(made))
 
 
 def test_more_repetitions_than_can_be_counted(content: bytes, tmp_path: Path) -> None:
@@ -98,7 +101,7 @@ def test_more_repetitions_than_can_be_counted(content: bytes, tmp_path: Path) ->
     points[0]["repetitions"] = {"min": 65536, "max": 65536, "half_width": None}
     made["allocations"][0]["points"] = points[:1] * 16
     with pytest.raises(Damaged, match="1,048,576 repetitions are planned"):
-        plan.from_document(documents.dump(made))
+        plan_from_document(documents.dump(made))
     many = document(axes={"queue_depth": list(range(1, 17))}, repetitions=65536)
     with pytest.raises(ConfigError, match="1,048,576 repetitions are planned, and a campaign may have 1,000,000; give"):
         make(tmp_path, many)
@@ -142,8 +145,8 @@ def test_a_repair_is_a_name(tmp_path: Path, repair: str) -> None:
     about |= {key: [] for key in ("sweeps", "configuration", "jobs")}
     for given, kept in (("0123456789ab", "0123456789ab"), ("", ""), (repair, "")):
         (tmp_path / "campaign.json").write_bytes(documents.dump(about | {"repair": given}))
-        assert merged.last_repair(tmp_path) == kept
-    assert "`repair` is not the name of a repair" in merged.damage(tmp_path)[0]
+        assert merged_tables.last_repair(tmp_path) == kept
+    assert "`repair` is not the name of a repair" in merged_tables.damage(tmp_path)[0]
 
 
 @pytest.mark.parametrize("name", ["r001-99999999999.superseded.json", "r001-99999999999.json", "r99999999999-1.json"])

@@ -11,8 +11,8 @@ import pytest
 import mounts
 from faults import FAULTS
 from faults.case import Case, ended
-from iosweep import cli
-from iosweep.runner import HANGS, INTERRUPTED, STORE_FAILED
+from iosweep.commands import cli
+from iosweep.run.runner import HANGS, INTERRUPTED, STORE_FAILED
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "failures.md"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.filesystem import identity, known_as, may_be_one, volume
+from iosweep.target.filesystem import identity, known_as, may_be_one, volume
 
 
 def facts(fstype: str, source: str, fsid: str = "0000000000000000") -> dict[str, Any]:

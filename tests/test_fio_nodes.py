@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep import verdict
-from iosweep.checks import Seen
-from iosweep.config import Repetitions
-from iosweep.plan import Point
+from iosweep.config.sweeps import Repetitions
+from iosweep.plan.model import Point
+from iosweep.results import verdict
+from iosweep.results.checks import Seen
 from iosweep.tools import Parsed, Step, tools
 from iosweep.tools.fio import client_server
 
 FIO = tools()["fio"]
-SAMPLES = Path(__file__).resolve().parent.parent / "workflow/iosweep/tools/fio/samples"
+SAMPLES = Path(__file__).resolve().parent / "samples/fio"
 MIB = 1 << 20
 OPTIONS: dict[str, Any] = {
     "threads_per_node": 2, "transfer_size": 4096, "queue_depth": 1, "file_size": MIB, "files_per_thread": 1,

@@ -1,4 +1,4 @@
-"""fio's output to figures: against outputs of real runs (tools/fio/samples), good and bad, and against damaged ones.
+"""fio's output to figures: against outputs of real runs (samples/fio), good and bad, and against damaged ones.
 
 Every sample stands in the manifest with its command, its exit code, and what the verdict on it must be.
 """
@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep import verdict
-from iosweep.checks import Seen
-from iosweep.config import Repetitions
-from iosweep.plan import Point
+from iosweep.config.sweeps import Repetitions
+from iosweep.plan.model import Point
+from iosweep.results import verdict
+from iosweep.results.checks import Seen
 from iosweep.tools import Parsed, Step, tools
 
 FIO = tools()["fio"]
-SAMPLES = Path(__file__).resolve().parent.parent / "workflow/iosweep/tools/fio/samples"
+SAMPLES = Path(__file__).resolve().parent / "samples/fio"
 
 
 class Sample(NamedTuple):

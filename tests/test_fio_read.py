@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fio_samples import ALL, BAD, GOOD, SUSPECT, Sample
-from iosweep.columns import COLUMNS
+from iosweep.results.columns import COLUMNS
 from iosweep.tools import Reading
 from iosweep.tools.fio.read import read
 from readings import measured, texts

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from iosweep import forecast, plan
-from iosweep.yamlfile import ConfigError
+from iosweep.errors import ConfigError
+from iosweep.plan import forecast
+from iosweep.plan.expand import make_plan
 from small import METADATA, document, make, problems, read
 
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
@@ -198,4 +199,4 @@ def test_what_mdtest_writes_to_its_files_counts(tmp_path: Path) -> None:
     made = document(**MDTEST) | {"limits": {"bytes_written": "1m"}}
     configured = read(tmp_path, made)
     with pytest.raises(ConfigError, match=r"limits.bytes_written: 1.0 MiB is not enough: up to 600 MiB"):
-        forecast.refuse(plan.make(configured), configured)
+        forecast.refuse(make_plan(configured), configured)

@@ -8,7 +8,9 @@ import jsonschema
 import pytest
 import yaml
 
-from iosweep import checks, cli, columns, generate, models
+from iosweep.commands import cli, generate
+from iosweep.config import models
+from iosweep.results import checks, columns
 from iosweep.tools import Option, tools
 from small import METADATA, TEXT, document
 

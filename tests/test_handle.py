@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from iosweep import handle, parents, removal, target, target_state, trees
-from iosweep.filesystem import identity
-from iosweep.handle import Opened, Place
-from iosweep.target import Refused
+from iosweep.target import handle, ownership, parents, probe, removal, trees
+from iosweep.target.filesystem import identity
+from iosweep.target.handle import Opened, Place
+from iosweep.target.ownership import Refused
 from targets import OTHER, OWNER, as_root, as_user, at, everybodys, listing, make_place, mounted, names, needs_bindfs
 
 
@@ -26,9 +26,9 @@ def place(tmp_path: Path) -> Path:
 @pytest.fixture
 def ours(place: Path) -> Place:
     """Claimed, with a set of two files."""
-    directory = target.directory_of(str(place), "c")
-    uuid = target.claim(directory, OWNER)
-    found = Place(directory, uuid, identity(target.identify(str(place))))
+    directory = ownership.directory_of(str(place), "c")
+    uuid = ownership.claim(directory, OWNER)
+    found = Place(directory, uuid, identity(ownership.identify(str(place))))
     for name in ("0.0", "1.0"):
         (Path(trees.ensure(found, "sets/s")) / name).write_text("ours")
     return found
@@ -58,7 +58,7 @@ WORKING: dict[str, Any] = {
 REMOVING: dict[str, Any] = {
     "remove": lambda p: removal.remove(p, "sets"),
     "remove_all": removal.remove_all,
-    "remove_probes": target_state.remove_probes,
+    "remove_probes": probe.remove_probes,
 }
 READING: dict[str, Any] = {"usage": trees.usage, "parts": trees.parts, "count": lambda p: trees.count(p, "sets")}
 STEPS = WORKING | REMOVING | READING
@@ -84,7 +84,7 @@ def test_another_directory_has_its_name(ours: Place, tmp_path: Path, step: str) 
     with pytest.raises(Refused, match="belongs to another campaign"):
         STEPS[step](ours)
     assert listing(directory.parent, all=True) == before
-    assert "belongs to another campaign" in str(target_state.state(ours))
+    assert "belongs to another campaign" in str(probe.state(ours))
 
 
 @as_root
@@ -131,7 +131,7 @@ def test_mounted_again(tmp_path: Path) -> None:
     """The same file system by another mount: that is no other one."""
     with mounted("mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "m")):
         directory = f"{tmp_path}/m/iosweep-c"
-        found = Place(directory, target.claim(directory, OWNER), identity(target.identify(f"{tmp_path}/m")))
+        found = Place(directory, ownership.claim(directory, OWNER), identity(ownership.identify(f"{tmp_path}/m")))
         handle.check(found)
         with mounted("mount", "--bind", f"{tmp_path}/m", f"{tmp_path}/m"):
             trees.ensure(found, "sets/s")
@@ -144,7 +144,7 @@ def test_another_file_system_with_the_numbers_of_the_old_one(tmp_path: Path) -> 
     place, copy = tmp_path / "m", tmp_path / "copy"
     directory = f"{place}/iosweep-c"
     with mounted("mount", "-t", "tmpfs", "tmpfs", str(place)):
-        found = Place(directory, target.claim(directory, OWNER), identity(target.identify(str(place))))
+        found = Place(directory, ownership.claim(directory, OWNER), identity(ownership.identify(str(place))))
         trees.ensure(found, "sets/s")
         before = _numbers(directory)
         handle.check(found)
@@ -162,7 +162,7 @@ def test_another_file_system_with_the_numbers_of_the_old_one(tmp_path: Path) -> 
 def _numbers(directory: str) -> tuple[int, int]:
     opened = os.open(directory, os.O_PATH)
     try:
-        return os.fstat(opened).st_dev, target.mount_of(opened)
+        return os.fstat(opened).st_dev, ownership.mount_of(opened)
     finally:
         os.close(opened)
 
@@ -173,10 +173,10 @@ def test_a_root_that_is_no_mount_point(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "scratch").mkdir(parents=True)
     program = (
-        "from iosweep.filesystem import identity\n"
+        "from iosweep.target.filesystem import identity\n"
         "os.chroot(sys.argv[1]); os.chdir('/')\n"
-        "found = identity(target.identify('/scratch'))\n"
-        "place = Place('/scratch/iosweep-c', target.claim('/scratch/iosweep-c', {owner}), found)\n"
+        "found = identity(ownership.identify('/scratch'))\n"
+        "place = Place('/scratch/iosweep-c', ownership.claim('/scratch/iosweep-c', {owner}), found)\n"
         "handle.check(place)\n"
         "trees.ensure(place, 'sets/s')\n"
         "print(found, removal.remove_all(place)['wrong'])\n"
@@ -239,7 +239,7 @@ def test_a_target_that_others_may_write_to(place: Path, mode: int, monkeypatch: 
     before = listing(place, all=True)
     who = "everybody" if mode & 0o002 else "group "
     with pytest.raises(Refused, match=rf"^{who}.* can write to {place} \(mode {mode:04o}, owner [^)]+\)\).*chmod \+t"):
-        target.claim(f"{place}/iosweep-c", OWNER)
+        ownership.claim(f"{place}/iosweep-c", OWNER)
     assert listing(place, all=True) == before
     place.chmod(0o755)
 
@@ -253,14 +253,14 @@ def test_it_is_seen_wherever_it_is(tmp_path: Path, where: str) -> None:
     (tmp_path / "links" / "way").symlink_to("../a/b/../b")
     way = {"target": deep, "above": deep, "link": tmp_path / "links" / "way" / "c"}[where]
     open_one = {"target": deep, "above": tmp_path / "a", "link": tmp_path / "links"}[where]
-    target.claim(f"{way}/iosweep-c", OWNER)
+    ownership.claim(f"{way}/iosweep-c", OWNER)
     found = at(f"{way}/iosweep-c")
     handle.check(found)
     open_one.chmod(0o777)
     for step in WORKING.values():
         with pytest.raises(Refused, match=f"everybody can write to {open_one} "):
             step(found)
-    assert "everybody can write" in str(target_state.state(found))
+    assert "everybody can write" in str(probe.state(found))
     trees.usage(found)  # what is only read or removed goes by the handle
     open_one.chmod(0o1777)
     handle.check(found)
@@ -344,17 +344,17 @@ def test_the_owner_of_a_directory_on_the_way(place: Path) -> None:
     os.chown(place, OTHER, OTHER)
     before = listing(place, all=True)
     with pytest.raises(Refused, match=rf"{place} belongs to user id {OTHER}, who could put another directory"):
-        target.claim(f"{place}/iosweep-c", OWNER)
+        ownership.claim(f"{place}/iosweep-c", OWNER)
     place.chmod(0o1777)
     with pytest.raises(Refused, match=f"belongs to user id {OTHER}"):  # nor does the sticky bit hold its owner
-        target.claim(f"{place}/iosweep-c", OWNER)
+        ownership.claim(f"{place}/iosweep-c", OWNER)
     assert listing(place, all=True) == before
     (place / "iosweep-c").mkdir()  # empty, as one that was made for us
     with pytest.raises(Refused, match=f"belongs to user id {OTHER}"):
-        target.claim(f"{place}/iosweep-c", OWNER)
+        ownership.claim(f"{place}/iosweep-c", OWNER)
     assert names(place / "iosweep-c") == []
     os.chown(place, 0, 0)
-    found = Place(f"{place}/iosweep-c", target.claim(f"{place}/iosweep-c", OWNER))
+    found = Place(f"{place}/iosweep-c", ownership.claim(f"{place}/iosweep-c", OWNER))
     os.chown(place, OTHER, OTHER)
     with pytest.raises(Refused, match=f"belongs to user id {OTHER}"):
         handle.check(found)
@@ -382,7 +382,7 @@ def test_whom_the_user_trusts() -> None:
     claim = (
         "import sys; d = sys.argv[1]\n"
         "for trusting in (False, True):\n"
-        "  try: print(handle.trusted(Place(d, target.claim(d, {owner}, trusting), '', trusting)))\n"
+        "  try: print(handle.trusted(Place(d, ownership.claim(d, {owner}, trusting), '', trusting)))\n"
         "  except target.Refused as error: print(error)\n"
     )
     with everybodys(0o777) as shared:
@@ -390,7 +390,7 @@ def test_whom_the_user_trusts() -> None:
         assert refused.endswith("or set target.trust_other_writers where all who could are trusted")
         assert worked == f"['everybody can write to {shared} (mode 0777, owner root (0))']"
         with pytest.raises(Refused) as caught:
-            target.claim(f"{shared}/iosweep-d", OWNER, True)
+            ownership.claim(f"{shared}/iosweep-d", OWNER, True)
         assert "trust_other_writers" not in str(caught.value)
         assert not Path(f"{shared}/iosweep-d").exists()
 
@@ -430,8 +430,8 @@ def test_our_id_on_the_file_system(place: Path, tmp_path: Path) -> None:
     """All that is made there belongs to another user, as on NFS with what root makes; others' directories do not."""
     shown = tmp_path / "m"
     with mounted("bindfs", "-o", f"force-user={OTHER}", str(place), str(shown)):
-        assert target.look(str(shown))["others"] is None  # not known before something is made there
-        found = Place(f"{shown}/iosweep-c", target.claim(f"{shown}/iosweep-c", OWNER))
+        assert ownership.look(str(shown))["others"] is None  # not known before something is made there
+        found = Place(f"{shown}/iosweep-c", ownership.claim(f"{shown}/iosweep-c", OWNER))
         for step in (WORKING["check"], WORKING["ensure"], REMOVING["remove"], REMOVING["remove_all"]):
             step(found)
     assert names(place) == ["precious", "theirs"]

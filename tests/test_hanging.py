@@ -11,17 +11,17 @@ import pytest
 
 import mounts
 from campaign import Campaign, wait_for
-from iosweep import hanging
+from iosweep.files import hanging
 
 CODE = """
 import sys
-from iosweep import cli, hanging
+from iosweep.commands import cli; from iosweep.files import hanging
 hanging.DEADLINE_S = 1.0
 sys.exit(cli.main())
 """
 SNAKEMAKE = """
 import sys
-from iosweep import hanging
+from iosweep.files import hanging
 from snakemake.cli import main
 hanging.DEADLINE_S = 1.0
 sys.exit(main())

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from iosweep import exclusive, host_lock, mount_view
-from iosweep.exclusive import Busy, Exclusion, hold
+from iosweep.target import host_lock, mount_view, target_lock
+from iosweep.target.target_lock import Busy, Exclusion, hold
 from locks import Campaign
 
 NETWORK = "nfs4 server:/export"
@@ -26,12 +26,12 @@ ANOTHER_NETWORK = ("unshare", "--mount", "--net")
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """A local file system that no other test locks."""
-    monkeypatch.setattr(exclusive, "PREFIX", f"iosweep-test-{os.getpid()}")
+    monkeypatch.setattr(target_lock, "PREFIX", f"iosweep-test-{os.getpid()}")
     return f"ext4 {tmp_path}"
 
 
 def other_campaign(disk: str, **more: Any) -> Campaign:
-    return Campaign(exclusive.PREFIX, disk, **more)
+    return Campaign(target_lock.PREFIX, disk, **more)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_process_1_cannot_be_seen(tmp_path: Path) -> None:
 
 def name(disk: str) -> str:
     """Of the lock."""
-    (found,) = set(re.findall(rf"@({exclusive.PREFIX}-\w+)\n", Path("/proc/net/unix").read_text()))
+    (found,) = set(re.findall(rf"@({target_lock.PREFIX}-\w+)\n", Path("/proc/net/unix").read_text()))
     return str(found)
 
 

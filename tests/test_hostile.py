@@ -18,11 +18,19 @@ import pytest
 import small
 from allocation import SWEEP, Allocation, said
 from campaign import Campaign
-from iosweep import cli, config, dag, models, plan, store, submission, target
-from iosweep.doctor import campaign
+from iosweep import dag
+from iosweep.commands import cli
+from iosweep.commands.doctor import campaign
+from iosweep.config import models, sweep_file
+from iosweep.config.yaml_lines import dotted
+from iosweep.errors import ConfigError
+from iosweep.jobs import submission
+from iosweep.plan.expand import make_plan
+from iosweep.plan.model import Plan, plan_from_document
 from iosweep.report import page
+from iosweep.results import store
+from iosweep.target import ownership
 from iosweep.tools import tools
-from iosweep.yamlfile import ConfigError, dotted
 
 #: Every key of a configuration at least once; of the options, fio's.
 WHOLE: dict[str, Any] = {
@@ -179,14 +187,14 @@ def with_value(places: tuple[Place, ...], value: object) -> dict[str, Any]:
     return made
 
 
-def read(directory: Path, document: object) -> tuple[plan.Plan | None, dict[str, str]]:
+def read(directory: Path, document: object) -> tuple[Plan | None, dict[str, str]]:
     """(the plan or None, dotted place -> what is wrong there). Whatever is said is one line that can be shown."""
     file = directory / "x.yaml"
     # YAML's own escapes: in JSON's, a character beyond U+FFFF is two halves
     text = re.sub("[^ -~]", lambda c: f"\\U{ord(c[0]):08x}", json.dumps(document, ensure_ascii=False))
     file.write_text(re.sub("(Infinity|NaN)", lambda n: f".{n[0][:3].lower()}", text))
     try:
-        return plan.make(config.read(file)), {}
+        return make_plan(sweep_file.read(file)), {}
     except ConfigError as error:
         for problem in error.problems:
             assert str(problem).startswith(f"{file}:1: ")
@@ -243,7 +251,7 @@ def test_a_text_in_every_key(tmp_path: Path, text: str) -> None:
     else:
         assert made
         assert made.description == made.sweeps[0]["description"] == text
-        assert plan.from_document(made.document()).description == text
+        assert plan_from_document(made.document()).description == text
     made, wrong = read(tmp_path, with_value(PATH, f"/t/{text}"))
     if text in READABLE.values():
         assert made
@@ -349,20 +357,20 @@ def test_yaml_that_means_more_than_it_says(tmp_path: Path, text: str, wrong: str
     sweep = "target: {directory: /t}\nsweeps: [{name: s, tool: fio, phases: [rand_read], phase_time: 1s}]\n"
     file.write_text(f"campaign: c\n{text}{sweep}")
     if wrong is None:
-        assert config.read(file).campaign == "c"
+        assert sweep_file.read(file).campaign == "c"
     else:
         with pytest.raises(ConfigError, match=re.escape(f"{file}{wrong}" if wrong[0] == ":" else wrong)):
-            config.read(file)
+            sweep_file.read(file)
 
 
 def test_a_file_name_that_is_not_text(tmp_path: Path) -> None:
     file = tmp_path / os.fsdecode(b"\xff\x1b[31m{x}.yaml")
     file.write_text(json.dumps(WHOLE))
-    made = plan.make(config.read(file))
-    assert plan.from_document(made.document()).configuration[0]["file"] == f"{tmp_path}/\\udcff\\x1b[31m{{x}}.yaml"
+    made = make_plan(sweep_file.read(file))
+    assert plan_from_document(made.document()).configuration[0]["file"] == f"{tmp_path}/\\udcff\\x1b[31m{{x}}.yaml"
     file.write_text("campaign: 7\n")
     with pytest.raises(ConfigError) as caught:
-        config.read(file)
+        sweep_file.read(file)
     assert shown(str(caught.value))
 
 
@@ -423,7 +431,7 @@ def test_names_in_our_own_directory(tmp_path: Path, fio: Path) -> None:
     assert shown(output)
     assert [said(row) for row in allocation.rows()] == ["", ""]
     stays = {os.fsencode(path.name) for path in allocation.ours.iterdir()}
-    assert stays == {*FOREIGN, b"link", os.fsencode(target.MARKER)}
+    assert stays == {*FOREIGN, b"link", os.fsencode(ownership.MARKER)}
     assert f"{len(FOREIGN) + 1} " in output
     assert list((tmp_path / "precious").iterdir()) == [tmp_path / "precious" / "file"]
 
@@ -512,7 +520,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory, fio: Path) -> Printed:
 def test_a_terminal_gets_text(printed: Printed) -> None:
     log = (printed.place / "log").read_text()
     shows = subprocess.run(
-        [sys.executable, "-m", "iosweep.cli", "show", "c"], cwd=printed.place, env=printed.environment, text=True,
+        [sys.executable, "-m", "iosweep", "show", "c"], cwd=printed.place, env=printed.environment, text=True,
         stdout=subprocess.PIPE, check=True,
     ).stdout  # fmt: skip
     for text in (printed.terminal, log, shows):

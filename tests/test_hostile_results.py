@@ -95,7 +95,7 @@ def _value(file: Path, draw: random.Random) -> None:
 
 def write(file: Path, document: Any) -> None:
     """As iosweep stores it, with the digest that belongs to the content: whoever made the results knew how."""
-    from iosweep import documents
+    from iosweep.files import documents
 
     if isinstance(document, dict):
         document.pop("sha256", None)

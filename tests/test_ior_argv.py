@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from iosweep import plan
+from iosweep.plan.model import file_set
 from iosweep.tools import Step, tools
 from small import document, make, problems
 
@@ -180,7 +180,7 @@ def test_other_strange_names_are_words_of_their_own(tmp_path: Path, directory: s
 def test_a_step_for_every_phase(tmp_path: Path) -> None:
     (point,) = make(tmp_path, document(**SWEEP)).points
     assert [s.name for s in point.steps()] == ["seq_write", "rand_read"]
-    assert plan.file_set(point, point.steps()[1]).role == "read"
+    assert file_set(point, point.steps()[1]).role == "read"
 
 
 def test_versions() -> None:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from iosweep import verdict
-from iosweep.checks import Seen
-from iosweep.plan import Point, Repetitions
+from iosweep.config.sweeps import Repetitions
+from iosweep.plan.model import Point
+from iosweep.results import verdict
+from iosweep.results.checks import Seen
 from iosweep.tools import Parsed, Step, tools
 
 IOR = tools()["ior"]
-SAMPLES = Path(__file__).parents[1] / "workflow" / "iosweep" / "tools" / "ior" / "samples" / "own"
+SAMPLES = Path(__file__).parent / "samples/ior/own"
 MIB = 1 << 20
 TIMED: dict[str, Any] = {
     "threads_per_node": 2, "transfer_size": 65536, "file_size": 8 * MIB, "file_per_process": True, "api": "POSIX",

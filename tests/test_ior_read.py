@@ -1,4 +1,4 @@
-"""What the files of a run of IOR say: against real runs (tools/ior/samples), good and bad, and damaged ones."""
+"""What the files of a run of IOR say: against real runs (samples/ior), good and bad, and damaged ones."""
 
 import csv
 import gc
@@ -18,14 +18,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ior_samples import EXPECTED, Bad, Doubtful, Good
-from iosweep.columns import COLUMNS
+from iosweep.results.columns import COLUMNS
 from iosweep.tools import Reading
 from readings import measured, refuses, texts
 
 _module = import_module("iosweep.tools.ior.read")
 read, summary = _module.read, _module.summary
 
-SAMPLES = Path(__file__).resolve().parent.parent / "workflow/iosweep/tools/ior/samples"
+SAMPLES = Path(__file__).resolve().parent / "samples/ior"
 MIB = 1 << 20
 
 

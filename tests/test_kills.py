@@ -22,9 +22,9 @@ import pytest
 import foreign
 from allocation import SWEEP, Allocation, said
 from campaign import Campaign, over, wait_for
-from iosweep import target
 from iosweep.report import page
-from iosweep.store import Store
+from iosweep.results.store import Store
+from iosweep.target import ownership
 from stopped import all_stopped
 from tables import damaged
 
@@ -181,7 +181,7 @@ def test_many_points_and_a_runner_that_is_killed(
         stored = killed.stored()
         assert {name: stored.get(name) for name in kept} == kept
         kept = stored
-        entries = {file.name for file in killed.ours.glob("*") if not target.is_probe(file.name)}
+        entries = {file.name for file in killed.ours.glob("*") if not ownership.is_probe(file.name)}
         assert entries <= {"iosweep.json", "iosweep.json.tmp", "fresh", "sets"}
     assert killed.start().wait(900) == 0
     killed.ends_well(kept)
@@ -218,7 +218,7 @@ def agent_of(runner: subprocess.Popen[bytes]) -> psutil.Process | None:
     while runner.poll() is None:
         for child in psutil.Process(runner.pid).children():
             with contextlib.suppress(psutil.NoSuchProcess):
-                if "iosweep.agent" in child.cmdline():
+                if "iosweep.target.agent" in child.cmdline():
                     return child
         time.sleep(0.01)
     return None
@@ -258,7 +258,7 @@ def test_killed_while_it_claims(killed: Killed, rounds: Rounds, draw: random.Ran
         killed.everything_ended()
         # or it was quicker than we, and has tidied up
         found = sorted(file.name for file in killed.ours.iterdir()) if killed.ours.exists() else []
-        probes = [name for name in found if name.startswith(target.PROBE)]  # of the look at the target
+        probes = [name for name in found if name.startswith(ownership.PROBE)]  # of the look at the target
         assert len(probes) <= 1
         found = [name for name in found if name not in probes]
         assert found in ([], ["iosweep.json.tmp"], ["iosweep.json"], ["iosweep.json", "sets"])
@@ -331,7 +331,7 @@ def begun(directory: Path, pattern: str, before: int) -> bool:
 def test_killed_while_it_merges(measured: Killed, rounds: Rounds, draw: random.Random) -> None:
     """Each table is the one before, or the new one, or not there yet."""
     stored, plan_file = measured.stored(), measured.command()[4]
-    merge = [sys.executable, "-m", "iosweep.cli", "merge", plan_file]
+    merge = [sys.executable, "-m", "iosweep", "merge", plan_file]
     for _ in range(rounds(5, 40)):
         kill_while(merge, lambda: any(measured.results.glob(".*.tmp")), draw)
         assert not damaged(measured.results)
@@ -352,7 +352,7 @@ def test_killed_while_it_merges(measured: Killed, rounds: Rounds, draw: random.R
 @pytest.mark.parametrize("what", ["page", "figures"])
 def test_killed_while_it_reports(measured: Killed, what: str, rounds: Rounds, draw: random.Random) -> None:
     measured.rows()
-    command = [sys.executable, "-m", "iosweep.cli", what, str(measured.results)]
+    command = [sys.executable, "-m", "iosweep", what, str(measured.results)]
     made = measured.results / ("figures" if what == "figures" else "")
     pattern = "*.*" if what == "figures" else ".report.html.*.tmp"
     for _ in range(rounds(1, 25)):

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep import launch, plan
-from iosweep.command import needs_mpiexec
-from iosweep.launch import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, launchers, subset
-from iosweep.plan import Point, Repetitions
-from iosweep.repetition import places, tool_commands
+from iosweep.config.sweeps import Repetitions
+from iosweep.plan import launchers as launch
+from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, launchers, subset
+from iosweep.plan.model import Point, seed_of
+from iosweep.run.launching import needs_mpiexec
+from iosweep.run.repetition import places, tool_commands
 from iosweep.tools import FileSet, tools
 from small import document, make
 
@@ -184,7 +185,7 @@ def test_a_tool_that_is_started_once_on_each_node(tmp_path: Path) -> None:
     assert directories == [f"--directory=/t/iosweep-quick/sets/fio-read-1g-1{k}" for k in ("", ".node1", ".node2")]
     seeds = [seed for _, seed in places(made, three, read, 1, "/t")]
     assert len(set(seeds)) == 3
-    assert seeds[0] == plan.seed_of(made.seed, three.id, 1, "rand_read")
+    assert seeds[0] == seed_of(made.seed, three.id, 1, "rand_read")
     assert not set(seeds) & {seed for _, seed in places(made, three, read, 2, "/t")}
     assert [f"--randseed={seed}" in command for command, seed in zip(commands, seeds, strict=True)] == [True] * 3
     fresh = [directory for directory, _ in places(made, three, write, 2, "/t")]
@@ -265,7 +266,7 @@ def test_where_there_is_none(find: Any, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_who_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iosweep.command.mpiexec", lambda search: "asked")
+    monkeypatch.setattr("iosweep.run.launching.mpiexec", lambda search: "asked")
     fio, ior = tools()["fio"], tools()["ior"]
     assert needs_mpiexec(MPIEXEC, [fio, ior]) == "asked"
     assert needs_mpiexec(MPIEXEC, [fio]) is None

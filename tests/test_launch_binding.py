@@ -2,9 +2,9 @@
 
 import pytest
 
-from iosweep.cpus import parse
-from iosweep.launch import LAUNCHERS, SLURM_LAUNCHERS, Launcher
-from iosweep.placement import Binding
+from iosweep.node.cpus import parse
+from iosweep.node.placement import Binding
+from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.tools import tools
 
 IOR = ["ior", "-a", "POSIX", "-o", "/t/a b/data"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import mounts
-from iosweep import leftovers
+from iosweep.results import leftovers
 
 #: No process has this number.
 NONE = 4_194_305

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from iosweep import licences
-from iosweep.exclusive import Exclusion
+from iosweep.jobs import licenses
+from iosweep.target.target_lock import Exclusion
 from slurm import Cluster
 
 #: `scontrol show licenses` of 22.05.8, with a second and a remote one.
@@ -24,10 +24,10 @@ LOCKED = Exclusion(True, "no other campaign that locks in /locks")
 
 
 def test_what_there_is() -> None:
-    assert licences.parse(PRINTED) == TOTALS
-    assert licences.parse("No licenses configured in Slurm.\n") == {}
-    assert licences.parse("") == {}
-    assert licences.parse("LicenseName=a\nTotal=x\nLicenseName=b Total=2") == {"b": 2}
+    assert licenses.parse(PRINTED) == TOTALS
+    assert licenses.parse("No licenses configured in Slurm.\n") == {}
+    assert licenses.parse("") == {}
+    assert licenses.parse("LicenseName=a\nTotal=x\nLicenseName=b Total=2") == {"b": 2}
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_what_there_is() -> None:
     ],
 )
 def test_all_there_are_keep_others_off(asked: str, evidence: str) -> None:
-    assert licences.judge(asked, TOTALS, NOT) == Exclusion(True, evidence)
-    assert licences.judge(asked, TOTALS, LOCKED).enforced
+    assert licenses.judge(asked, TOTALS, NOT) == Exclusion(True, evidence)
+    assert licenses.judge(asked, TOTALS, LOCKED).enforced
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_all_there_are_keep_others_off(asked: str, evidence: str) -> None:
     ["matlab:3", "pfs2@slurmdb:1", "pfs2:2", "gone:1", "pfs:1|matlab:1", "pfs:x", "matlab:1,gone", ",", "pfs:0"],
 )
 def test_others_may_have_what_is_left(asked: str) -> None:
-    found = licences.judge(asked, TOTALS, NOT)
+    found = licenses.judge(asked, TOTALS, NOT)
     assert (found.enforced, found.note) == (False, "a note")
     assert found.evidence == f"{NOT.evidence}; of the license {asked} there are more, which other jobs may have"
-    assert licences.judge(asked, TOTALS, LOCKED).enforced  # by the lock, as before
+    assert licenses.judge(asked, TOTALS, LOCKED).enforced  # by the lock, as before
 
 
 @pytest.fixture
@@ -70,12 +70,12 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 
 def test_without_slurm_or_licences_it_is_as_before(scontrol: Callable[[str], None]) -> None:
     scontrol("exit 1")
-    assert licences.exclusion("pfs:1", NOT) is NOT
+    assert licenses.exclusion("pfs:1", NOT) is NOT
     scontrol(f"test \"$*\" = 'show licenses' && cat <<'E'\n{PRINTED}E")
-    assert licences.exclusion("", LOCKED) is LOCKED
-    assert licences.exclusion("pfs:1", NOT).enforced
-    assert not licences.exclusion("matlab:2", NOT).enforced
+    assert licenses.exclusion("", LOCKED) is LOCKED
+    assert licenses.exclusion("pfs:1", NOT).enforced
+    assert not licenses.exclusion("matlab:2", NOT).enforced
 
 
 def test_the_licence_of_a_real_one(slurm: Cluster) -> None:
-    assert licences.parse(slurm.run(["scontrol", "show", "licenses"]).stdout) == {"pfs": 1}
+    assert licenses.parse(slurm.run(["scontrol", "show", "licenses"]).stdout) == {"pfs": 1}

@@ -12,6 +12,7 @@ CHECKS = {
     "style": [BIN / "ruff", "check"],
     "format": [BIN / "ruff", "format", "--check"],
     "types": [BIN / "mypy"],
+    "rooms": [BIN / "lint-imports"],
     "rules": [BIN / "snakefmt", "--check", "Snakefile", "workflow/rules"],
     "generated files": [BIN / "iosweep", "generate", "--check"],
     "workflow": [sys.executable, "scripts/lint-workflow"],

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from iosweep import load
-from iosweep.checks import OTHER_LOAD
-from iosweep.load import Around, Cpus, Look, Ticks, of_nodes, shares
+from iosweep.node import load
+from iosweep.node.load import Around, Cpus, Look, Ticks, of_nodes, shares
+from iosweep.results.checks import OTHER_LOAD
 
 STAT = b"""cpu  99 99 99 99 99 99 99 99 0 0
 cpu0 100 10 50 800 20 5 5 10 0 0
@@ -154,7 +154,7 @@ def test_what_is_known_of_a_node() -> None:
 
 
 def used(body: str, *arguments: str) -> Any:
-    program = "import json, os, subprocess, sys\nfrom iosweep import load\n" + textwrap.dedent(body)
+    program = "import json, os, subprocess, sys\nfrom iosweep.node import load\n" + textwrap.dedent(body)
     done = subprocess.run([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, timeout=300, check=True)
     return json.loads(done.stdout)
 

@@ -165,7 +165,7 @@ def test_known_notices_stay_notes(tool: str, label: str, line: str) -> None:
 
 @pytest.mark.parametrize("name", ["openTime", "wrRdTime", "closeTime"])
 def test_a_negative_time_in_a_json_of_ior_is_refused(name: str) -> None:
-    path = "workflow/iosweep/tools/ior/samples/4.0.0/posix_shared_seq_128k_np4_i3_JSON.summary.json"
+    path = "tests/samples/ior/4.0.0/posix_shared_seq_128k_np4_i3_JSON.summary.json"
     text = (Path(__file__).resolve().parents[1] / path).read_bytes()
     read = import_module("iosweep.tools.ior.read").read
     changed = re.sub(rb'("%s": )[\d.]+' % name.encode(), rb"\g<1>-0.5000", text, count=1)

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from iosweep import marker_place, removal, target, target_state
-from iosweep.handle import Place
-from iosweep.target import Refused
+from iosweep.target import marker_place, ownership, probe, removal
+from iosweep.target.handle import Place
+from iosweep.target.ownership import Refused
 from targets import OWNER, as_root, make_place, marker, mounted
 
 #: Every step that deletes, and the claim.
 CALLS: list[Callable[[Path, dict[str, Any]], Any]] = [
     lambda directory, owner: removal.remove_all(Place(str(directory), owner["uuid"])),
-    lambda directory, owner: target_state.remove_probes(Place(str(directory), owner["uuid"])),
+    lambda directory, owner: probe.remove_probes(Place(str(directory), owner["uuid"])),
     lambda directory, owner: removal.remove(Place(str(directory), owner["uuid"]), "sets"),
-    lambda directory, owner: target.claim(str(directory), owner),
+    lambda directory, owner: ownership.claim(str(directory), owner),
 ]
 PLACE = {"path": "/t/iosweep-c", "inode": 7, "fsid": "01"}
 MARKER = OWNER | {"uuid": "u", "place": PLACE}
@@ -50,8 +50,8 @@ def test_what_a_marker_proves(changed: dict[str, Any], seen: dict[str, Any], sai
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
-    directory = Path(target.directory_of(str(make_place(tmp_path / "t")), "c"))
-    target.claim(str(directory), OWNER)
+    directory = Path(ownership.directory_of(str(make_place(tmp_path / "t")), "c"))
+    ownership.claim(str(directory), OWNER)
     (directory / "sets").mkdir()
     return directory
 
@@ -92,12 +92,12 @@ def test_a_marker_in_a_directory_of_somebody_else(ours: Path) -> None:
 def test_another_mount_point_is_the_same_place(ours: Path, tmp_path: Path) -> None:
     with mounted("mount", "--bind", str(ours.parent), str(tmp_path / "bound")):
         seen = tmp_path / "bound" / "iosweep-c"
-        assert target.claim(str(seen), OWNER | {"uuid": uuid(ours)}) == uuid(ours)
+        assert ownership.claim(str(seen), OWNER | {"uuid": uuid(ours)}) == uuid(ours)
 
 
 def test_a_name_that_no_text_can_hold(tmp_path: Path) -> None:
     place = tmp_path / os.fsdecode(b"\xff t")
     place.mkdir()
     directory = str(place / "iosweep-c")
-    first = target.claim(directory, OWNER)
-    assert target.claim(directory, OWNER | {"uuid": first}) == first
+    first = ownership.claim(directory, OWNER)
+    assert ownership.claim(directory, OWNER | {"uuid": first}) == first

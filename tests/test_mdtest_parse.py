@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from iosweep import verdict
-from iosweep.checks import Seen
-from iosweep.plan import Point, Repetitions
+from iosweep.config.sweeps import Repetitions
+from iosweep.plan.model import Point
+from iosweep.results import verdict
+from iosweep.results.checks import Seen
 from iosweep.tools import Parsed, Step, tools
 
 MDTEST = tools()["mdtest"]
-SAMPLES = Path(__file__).parents[1] / "workflow" / "iosweep" / "tools" / "mdtest" / "samples" / "own"
+SAMPLES = Path(__file__).parent / "samples/mdtest/own"
 OPTIONS: dict[str, Any] = {"threads_per_node": 2, "files_per_thread": 1000, "unique_directory": True, "file_size": 0}
 ALL = Step(OPTIONS, tuple(MDTEST.phases.values()))
 BOTH = (SAMPLES / "mdtest_dir_create_2.out").read_bytes()

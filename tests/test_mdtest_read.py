@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iosweep.columns import COLUMNS
+from iosweep.results.columns import COLUMNS
 from iosweep.tools import Reading
 from iosweep.tools.mdtest.judge import ALONE
 from iosweep.tools.mdtest.read import PHASES, read, shift, tables
@@ -24,7 +24,7 @@ from mdtest_samples import BAD, DOUBTFUL, GOOD
 from readings import measured
 from readings import texts as all_texts
 
-SAMPLES = Path(__file__).resolve().parent.parent / "workflow/iosweep/tools/mdtest/samples"
+SAMPLES = Path(__file__).resolve().parent / "samples/mdtest"
 with (SAMPLES / "manifest.tsv").open() as manifest:
     MANIFEST = {
         f"{row['version']}/{row['sample']}": row

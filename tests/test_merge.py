@@ -16,13 +16,16 @@ import pyarrow.parquet
 import pytest
 
 import mounts
-from iosweep import builds, cli, columns, documents, merge
-from iosweep.plan import Plan
-from iosweep.store import Store
+from iosweep.commands import cli
+from iosweep.files import documents
+from iosweep.plan.model import Plan
+from iosweep.programs import builds
+from iosweep.results import columns, merge
+from iosweep.results.store import Store
 from iosweep.tools import Parsed, fio, tools
 from small import document, make
 
-SAMPLES = Path(fio.__file__).parent / "samples"
+SAMPLES = Path(__file__).parent / "samples/fio"
 #: The options of the sample that every result here holds.
 SWEEP: dict[str, Any] = {
     "axes": {"queue_depth": [4, 8]},
@@ -398,7 +401,7 @@ def test_a_full_disk_is_a_sentence(
             space = os.statvfs(results)
             full.write_bytes(bytes(space.f_bavail * space.f_frsize - room))
             if not room:
-                command = [sys.executable, "-m", "iosweep.cli", "merge", str(plan)]
+                command = [sys.executable, "-m", "iosweep", "merge", str(plan)]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 assert (done.returncode, done.stderr) == (1, said("tables"))
             assert cli.main(["report", str(results)]) == 1

@@ -13,8 +13,9 @@ from pyarrow import parquet
 
 import mounts
 import results_factory
-from iosweep import cli, merged
-from iosweep.documents import Damaged, dump, read
+from iosweep.commands import cli
+from iosweep.files.documents import Damaged, dump, read
+from iosweep.results import merged_tables
 
 #: What cannot be made where this is a link; files are replaced.
 LINKED = ("figures", "figures")
@@ -36,9 +37,9 @@ def forge(results: Path, change: Callable[[pa.Table], pa.Table], **options: str)
 
 
 def test_tables_of_ours_are_read(results: Path) -> None:
-    assert {row["verdict"] for row in merged.rows(results, "results.parquet", ["verdict"])} == {"valid"}
-    assert merged.damage(results) == []
-    assert merged.repair(results) == ("", [])
+    assert {row["verdict"] for row in merged_tables.rows(results, "results.parquet", ["verdict"])} == {"valid"}
+    assert merged_tables.damage(results) == []
+    assert merged_tables.repair(results) == ("", [])
 
 
 def test_sizes_are_written_alike(results: Path) -> None:
@@ -46,7 +47,7 @@ def test_sizes_are_written_alike(results: Path) -> None:
     size = file.stat().st_size
     assert size > 1000
     file.write_bytes(file.read_bytes() + b"x" * 1000)
-    assert f"it has {size + 1000:,} bytes and had {size:,}" in merged.damage(results)[0]
+    assert f"it has {size + 1000:,} bytes and had {size:,}" in merged_tables.damage(results)[0]
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "device", "directory", "emptied", "gone on", "other"])
@@ -75,8 +76,8 @@ def test_what_is_in_place_of_a_table_is_named(
     said = capsys.readouterr().err
     assert f"{file} is damaged (" in said
     assert said.count("\n") == 1
-    assert str(file) in merged.damage(results)[0]
-    repair, _ = merged.repair(results)
+    assert str(file) in merged_tables.damage(results)[0]
+    repair, _ = merged_tables.repair(results)
     assert len(repair) == 12
 
 
@@ -108,21 +109,21 @@ def test_a_table_of_another_form_is_named(
 ) -> None:
     forge(results, change, **options)
     with pytest.raises(Damaged, match=r"results\.parquet is damaged") as error:
-        merged.rows(results, "results.parquet")
+        merged_tables.rows(results, "results.parquet")
     assert why in str(error.value)
 
 
 def test_rows_that_would_fill_the_memory_are_not_read(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merged, "_MOST_IN_MEMORY", 1000)
+    monkeypatch.setattr(merged_tables, "_MOST_IN_MEMORY", 1000)
     with pytest.raises(Damaged, match="its rows take more than"):
-        merged.rows(results, "results.parquet")
+        merged_tables.rows(results, "results.parquet")
 
 
 def test_rubbish_that_campaign_json_vouches_for_is_named(results: Path) -> None:
     (results / "results.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
     results_factory.describe_again(results)
     with pytest.raises(Damaged, match="it cannot be read"):
-        merged.rows(results, "results.parquet")
+        merged_tables.rows(results, "results.parquet")
 
 
 @pytest.mark.parametrize("key", ["sweeps", "tables", "repair", "target", "builds"])
@@ -130,30 +131,30 @@ def test_a_description_of_another_form_is_named(results: Path, key: str) -> None
     about = read(results / "campaign.json")
     (results / "campaign.json").write_bytes(dump(about | {key: 5}))
     with pytest.raises(Damaged, match=f"`{key}` is not there, or of another type"):
-        merged.about(results)
+        merged_tables.about(results)
 
 
 def test_the_name_of_a_repair_stays_as_long_as_the_damage(results: Path) -> None:
     (results / "checks.parquet").write_bytes(b"")
-    first, damage = merged.repair(results)
-    assert merged.repair(results) == (first, damage)
+    first, damage = merged_tables.repair(results)
+    assert merged_tables.repair(results) == (first, damage)
     results_factory.make(results, sweeps=POINTS)  # made again
     about = read(results / "campaign.json")
     (results / "campaign.json").write_bytes(dump(about | {"repair": first}))
-    assert merged.repair(results) == (first, [])
+    assert merged_tables.repair(results) == (first, [])
     (results / "checks.parquet").write_bytes(b"")  # the same once more
-    assert merged.repair(results)[0] not in ("", first)
+    assert merged_tables.repair(results)[0] not in ("", first)
 
 
 def test_figures_and_report_that_are_damaged_are_named(results: Path) -> None:
     (results / "figures").mkdir()
     (results / "figures" / "a.svg").write_bytes(b"<svg/>")
     (results / "figures" / "made.json").write_text(json.dumps({"a.svg": hashlib.sha256(b"<svg/>").hexdigest()}))
-    (results / "report.html").write_bytes(merged.sealed(b"<html></html>\n"))
-    assert merged.damage(results) == []
+    (results / "report.html").write_bytes(merged_tables.sealed(b"<html></html>\n"))
+    assert merged_tables.damage(results) == []
     (results / "figures" / "a.svg").write_bytes(b"")
     (results / "report.html").write_text("")
-    assert [line.partition(" ")[0] for line in merged.damage(results)] == [
+    assert [line.partition(" ")[0] for line in merged_tables.damage(results)] == [
         str(results / "report.html"),
         str(results / "figures" / "a.svg"),
     ]
@@ -161,26 +162,26 @@ def test_figures_and_report_that_are_damaged_are_named(results: Path) -> None:
 
 def test_any_bit_of_the_report_counts(results: Path) -> None:
     file = results / "report.html"
-    whole = merged.sealed(b"<html>1,234 MiB/s</html>\n")
+    whole = merged_tables.sealed(b"<html>1,234 MiB/s</html>\n")
     for bit in range(8 * len(whole)):
         changed = bytearray(whole)
         changed[bit // 8] ^= 1 << bit % 8
         file.write_bytes(changed)
-        assert [line.partition(" ")[0] for line in merged.damage(results)] == [str(file)]
+        assert [line.partition(" ")[0] for line in merged_tables.damage(results)] == [str(file)]
     for cut in range(len(whole)):
         file.write_bytes(whole[:cut])
-        assert merged.damage(results)
+        assert merged_tables.damage(results)
     file.write_bytes(whole)
-    assert merged.damage(results) == []
+    assert merged_tables.damage(results) == []
 
 
 def test_the_page_is_sealed(results: Path) -> None:
     assert cli.main(["page", str(results)]) == 0
-    assert merged.damage(results) == []
+    assert merged_tables.damage(results) == []
     text = (results / "report.html").read_text()
     assert text.rpartition("</html>")[2].startswith("\n<!-- sha256 ")
     (results / "report.html").write_text(text.replace("figure", "figurd", 1))
-    assert merged.damage(results) == [
+    assert merged_tables.damage(results) == [
         f"{results / 'report.html'} is damaged (its content is not what the hash in its last line says)"
     ]
 

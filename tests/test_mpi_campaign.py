@@ -14,9 +14,9 @@ import yaml
 
 from allocation import Allocation, said
 from campaign import Campaign
-from iosweep.agent import Agent
-from iosweep.launch import LAUNCHERS, Mpiexec, mpiexec
+from iosweep.plan.launchers import LAUNCHERS, Mpiexec, mpiexec
 from iosweep.report import page
+from iosweep.target.agent import Agent
 from iosweep.tools import tools
 
 IOR: dict[str, Any] = {
@@ -109,7 +109,7 @@ def test_what_was_written_to_the_target_is_known(campaign: Allocation) -> None:
 
 
 def test_the_commands_are_those_of_the_plan(campaign: Allocation) -> None:
-    from iosweep.show_plan import commands
+    from iosweep.commands.show_plan import commands
 
     planned = {" ".join(argv) for _, _, argv in commands(campaign.plan, LAUNCHERS["mpiexec"])}
     for row in campaign.rows():

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iosweep import columns, node, target
-from iosweep.cpus import parse
+from iosweep.node import node_facts
+from iosweep.node.cpus import parse
+from iosweep.results import columns
+from iosweep.target import ownership
 
 TARGET = {"source": "/dev/x", "fstype": "ext4", "mount": "/dev/x on /t type ext4 (rw)", "fsid": "1", "device": 1}
 SPACE = {"used_bytes": 300, "free_bytes": 700, "used_inodes": 5, "free_inodes": 95}
@@ -90,7 +92,7 @@ def server(directory: Path, changes: Mapping[str, str | None] = MappingProxyType
             del kept[name]
             if text is not None:
                 kept[name] = text
-    return node.facts(TARGET, SPACE, {"fio": ("/usr/bin/fio", "fio-3.36")}, tree(directory, kept))
+    return node_facts.facts(TARGET, SPACE, {"fio": ("/usr/bin/fio", "fio-3.36")}, tree(directory, kept))
 
 
 def test_facts_of_a_server(tmp_path: Path) -> None:
@@ -147,12 +149,12 @@ def test_the_columns_hold_the_facts_as_they_are(tmp_path: Path) -> None:
     row = {"node": "n", "used_cpus": "0-3", **found}
     stored = pa.Table.from_pylist([row], columns.arrow_schema(columns.NODE_COLUMNS))
     assert stored.to_pylist() == [row]
-    assert {*node.VOLATILE} < set(found)
+    assert {*node_facts.VOLATILE} < set(found)
 
 
 def test_this_machine() -> None:
     """What any Linux has, as others tell it."""
-    found = node.facts(target.identify("/tmp"), target.space("/tmp"))
+    found = node_facts.facts(ownership.identify("/tmp"), ownership.space("/tmp"))
     assert found["host"] == os.uname().nodename
     assert found["kernel"] == os.uname().release
     assert found["memory_bytes"] == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -165,7 +167,7 @@ def test_this_machine() -> None:
 
 
 def test_what_cannot_be_read_is_not_recorded(tmp_path: Path) -> None:
-    found = node.facts(TARGET, root=tmp_path)
+    found = node_facts.facts(TARGET, root=tmp_path)
     known = {"host", "cpu_model", "fstype", "mount", "read_at"}
     assert {n for n, value in found.items() if value not in (None, [], "")} - {"cpu_findings"} == known
     assert found["host"] == os.uname().nodename  # never without a name
@@ -176,12 +178,12 @@ def test_what_cannot_be_read_is_not_recorded(tmp_path: Path) -> None:
 def test_rubbish_is_no_exception(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     names = [name for name, text in SERVER.items() if not text.startswith("-> ")]
     root = tree(tmp_path_factory.mktemp("root"), {n: f" {text}" for n, text in zip(names, texts, strict=False)})
-    orjson.dumps(node.facts(TARGET, SPACE, root=root))
+    orjson.dumps(node_facts.facts(TARGET, SPACE, root=root))
 
 
 @pytest.mark.parametrize("number", ["1E100", "9" * 30, "-1e300", "nan", "inf"])
 def test_a_number_that_nothing_has(tmp_path: Path, number: str) -> None:
-    found = node.facts(
+    found = node_facts.facts(
         TARGET, root=tree(tmp_path, {"proc/meminfo": f"MemTotal: {number} kB\nMemAvailable: {number} kB\n"})
     )
     assert (found["memory_bytes"], found["memory_available_bytes"]) == (None, None)
@@ -194,7 +196,7 @@ def test_files_that_are_directories_or_not_text(tmp_path: Path) -> None:
     (tmp_path / "sys/class/net").write_text("")
     (tmp_path / "proc/loadavg").write_bytes(b"\xff\xfe nan inf")
     (tmp_path / "proc/cpuinfo").write_bytes(b"model name\t: \xff\n")
-    found = node.facts(TARGET, root=tmp_path)
+    found = node_facts.facts(TARGET, root=tmp_path)
     assert (found["memory_bytes"], found["nics"], found["load_1_min"], found["load_5_min"]) == (None, [], None, None)
     assert found["cpu_model"] == "\ufffd"
 
@@ -219,7 +221,7 @@ def test_governors_that_differ(tmp_path: Path) -> None:
 
 
 def test_a_file_system_that_counts_no_inodes(tmp_path: Path) -> None:
-    found = node.facts(TARGET, SPACE | {"used_inodes": 0, "free_inodes": 0}, root=tmp_path)
+    found = node_facts.facts(TARGET, SPACE | {"used_inodes": 0, "free_inodes": 0}, root=tmp_path)
     assert (found["target_bytes"], found["target_inodes"], found["target_free_inodes"]) == (1000, None, None)
 
 
@@ -229,7 +231,7 @@ def test_another_run_is_the_same_node(tmp_path: Path) -> None:
     changes["node1/meminfo"] = "Node 1 MemTotal: 66000000 kB"
     later = server(tmp_path / "b", changes)
     later |= {"target_free_bytes": 1, "target_free_inodes": 1, "tools": [], "read_at": "2030-01-01T00:00:00+01:00"}
-    assert node.key(found) == node.key(later)
+    assert node_facts.key(found) == node_facts.key(later)
 
 
 @pytest.mark.parametrize(
@@ -247,34 +249,34 @@ def test_another_run_is_the_same_node(tmp_path: Path) -> None:
     ],
 )
 def test_what_tells_nodes_apart(tmp_path: Path, change: dict[str, str | None]) -> None:
-    assert node.key(server(tmp_path / "a")) != node.key(server(tmp_path / "b", change))
+    assert node_facts.key(server(tmp_path / "a")) != node_facts.key(server(tmp_path / "b", change))
 
 
 def test_another_mount_is_another_node(tmp_path: Path) -> None:
     found = server(tmp_path)
-    assert node.key(found) != node.key(found | {"mount": "/dev/x on /t type ext4 (rw,sync)"})
+    assert node_facts.key(found) != node_facts.key(found | {"mount": "/dev/x on /t type ext4 (rw,sync)"})
 
 
 def test_names_that_are_not_utf8_can_be_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_PRELOAD", "/lib/\udcff.so")
-    found = node.facts(TARGET | {"mount": "/dev/x on /t\udcff type ext4"}, root=tmp_path)
+    found = node_facts.facts(TARGET | {"mount": "/dev/x on /t\udcff type ext4"}, root=tmp_path)
     assert orjson.loads(orjson.dumps(found))["mount"] == r"/dev/x on /t\udcff type ext4"
-    assert orjson.loads(orjson.dumps(node.environment()))["LD_PRELOAD"] == r"/lib/\udcff.so"
+    assert orjson.loads(orjson.dumps(node_facts.environment()))["LD_PRELOAD"] == r"/lib/\udcff.so"
 
 
 SECRETS = ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PATH_TOKEN", "UCX_TOKEN", "ROMIO_HINTS_KEY", "path", "LD_")
 
 
 def test_nothing_else_of_the_environment_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in node.ENVIRONMENT:
+    for name in node_facts.ENVIRONMENT:
         monkeypatch.setenv(name, f"value of {name}")
     for name in SECRETS:
         monkeypatch.setenv(name, "hunter2")
-    assert node.environment() == {name: f"value of {name}" for name in node.ENVIRONMENT}
+    assert node_facts.environment() == {name: f"value of {name}" for name in node_facts.ENVIRONMENT}
 
 
 def test_what_is_not_set_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in node.ENVIRONMENT:
+    for name in node_facts.ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TZ", "")
-    assert node.environment() == {"TZ": ""}
+    assert node_facts.environment() == {"TZ": ""}

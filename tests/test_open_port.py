@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from iosweep import cli, crew_member, dag, runner, slurm
-from iosweep.launch import SLURM_LAUNCHERS
-from iosweep.submission import Site, open_port
-from iosweep.yamlfile import ConfigError
+from iosweep import dag
+from iosweep.commands import cli
+from iosweep.errors import ConfigError
+from iosweep.jobs.submission import Site, open_port
+from iosweep.plan.launchers import SLURM_LAUNCHERS
+from iosweep.run import node_agent, runner
+from iosweep.slurm import query
 from small import document, make, problems, read
 
 ROOT = Path(__file__).parents[1]
@@ -95,7 +98,7 @@ def test_root_may_not_run_it_in_a_job(tmp_path: Path, monkeypatch: pytest.Monkey
     """By a plan that another user has made, or in a job that is run as root."""
     made, watcher = make(tmp_path, allowed(**OPEN)), None
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    job = slurm.Job("7", "c", "RUNNING", "", "me", "", "/", 1, ("n1",), None, None, "")
+    job = query.Job("7", "c", "RUNNING", "", "me", "", "/", 1, ("n1",), None, None, "")
     name, launcher = made.allocations[0].name, SLURM_LAUNCHERS["srun"]
     with pytest.raises(runner.Refusal, match="measure as another user") as caught:
         runner.measure(made, name, tmp_path / "r", tmp_path / "m", launcher, watcher, None, job=job)  # type: ignore[arg-type]
@@ -104,9 +107,9 @@ def test_root_may_not_run_it_in_a_job(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_port_that_another_process_has_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """What listens there must be the server that was started: the client's jobs go to it."""
-    monkeypatch.setattr(crew_member, "_SERVER_S", 0.5)
-    monkeypatch.setattr(crew_member.process, "end_descendants", lambda: 0)  # ours are pytest's
+    monkeypatch.setattr(node_agent, "_SERVER_S", 0.5)
+    monkeypatch.setattr(node_agent.process, "end_descendants", lambda: 0)  # ours are pytest's
     with socket.create_server(("127.0.0.1", 0)) as theirs:
         with pytest.raises(OSError, match="does not listen after"):
-            crew_member._serve(["sleep", "60"], *theirs.getsockname())
-        crew_member._end_servers()
+            node_agent._serve(["sleep", "60"], *theirs.getsockname())
+        node_agent._end_servers()

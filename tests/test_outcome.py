@@ -11,9 +11,13 @@ import pytest
 
 import records
 import results_factory
-from iosweep import cli, documents, merge, merged, outcome, plan, watching
+from iosweep.commands import cli, outcome
+from iosweep.commands.watch import snapshot
+from iosweep.files import documents
+from iosweep.plan.model import Plan, plan_from_document, read_plan
 from iosweep.report import headline
-from iosweep.store import Store
+from iosweep.results import merge, merged_tables
+from iosweep.results.store import Store
 from small import TEXT, make
 
 Capture = pytest.CaptureFixture[str]
@@ -50,7 +54,7 @@ def campaign(place: Path, verdicts: dict[tuple[str, int], tuple[str, str]], name
     return results
 
 
-def measure(results: Path, made: plan.Plan) -> None:
+def measure(results: Path, made: Plan) -> None:
     """Store what the plan asks for."""
     for point in made.points:
         record = records.record(point.id, target={"directory": made.target["directory"]})
@@ -98,7 +102,7 @@ def test_check_names_reasons_and_points(place: Path, capsys: Capture) -> None:
 
 def test_check_fails_for_what_is_left(place: Path, capsys: Capture) -> None:
     results = campaign(place, {})
-    made = plan.from_document(next((results / "plans").iterdir()).read_bytes())
+    made = plan_from_document(next((results / "plans").iterdir()).read_bytes())
     store = Store(results)
     store.supersede(store.results_of(made.points[0].id)[1])
     os.utime(results / "results.parquet", (0, 0))  # the tables do not know of it yet
@@ -112,7 +116,7 @@ def test_check_fails_for_what_is_left(place: Path, capsys: Capture) -> None:
 
 def test_check_fails_for_what_is_tried_again(place: Path, capsys: Capture) -> None:
     results = campaign(place, {})
-    made = plan.from_document(next((results / "plans").iterdir()).read_bytes())
+    made = plan_from_document(next((results / "plans").iterdir()).read_bytes())
     store = Store(results)
     store.supersede(store.results_of(made.points[0].id)[1])
     (results / "results.parquet").touch()  # the tables have a verdict of it
@@ -141,7 +145,7 @@ def test_check_counts_what_is_left_as_the_headline_does(place: Path, capsys: Cap
     assert others[1] == f"  {missing} missing: fio is not on PATH ({lacks.id})"
     assert f"{missing} missing and {left} left of {many} repetitions" in headline.closing(results, "quick")
     assert outcome.left(made, store) == left
-    seen = watching.Campaign(results).look().allocations
+    seen = snapshot.Campaign(results).look().allocations
     assert [sum(a.repetitions_left for a in seen), sum(a.repetitions_missing for a in seen)] == [left, missing]
 
 
@@ -180,7 +184,7 @@ def test_a_repetition_that_is_missing_beside_others_fails(place: Path, monkeypat
         {"point": "p", "phase": "x", "repetition": number, "verdict": verdict, "reasons": "", "left": False}
         for number, verdict in ((1, "valid"), (2, "missing"))
     ]
-    monkeypatch.setattr(merged, "rows", lambda *_: rows)
+    monkeypatch.setattr(merged_tables, "rows", lambda *_: rows)
     found = outcome.of(results)
     assert found.verdicts == {"valid": 1, "suspect": 0, "invalid": 0, "missing": 1}
     assert found.fails()
@@ -325,7 +329,7 @@ def test_check_fails_for_damaged_files(place: Path, capsys: Capture) -> None:
 
 def test_check_names_a_damaged_report(place: Path, capsys: Capture) -> None:
     report = campaign(place, {}) / "report.html"
-    page = merged.sealed(b"<html>12.6 k IOPS</html>\n")
+    page = merged_tables.sealed(b"<html>12.6 k IOPS</html>\n")
     report.write_bytes(page)
     assert run("check", "quick") == 0
     report.write_bytes(page.replace(b"12.6", b"02.6"))
@@ -380,7 +384,7 @@ def test_no_command_promises_tables_without_a_plan(place: Path, capsys: Capture)
 def test_what_was_opened_again_is_not_counted_twice(place: Path, capsys: Capture) -> None:
     results = campaign(place, {})
     [file] = (results / "plans").iterdir()
-    made, store = plan.read(file), Store(results)
+    made, store = read_plan(file), Store(results)
     store.supersede(store.results_of(made.points[0].id)[1])
     os.utime(results / "results.parquet", (0, 0))
     assert run("check", "quick") == 1
@@ -393,5 +397,5 @@ def test_a_reason_with_other_numbers_counts_once_in_a_repetition(place: Path, mo
     row = {"point": "p", "repetition": 1, "verdict": "suspect", "left": False}
     said = {"x": "other processes used 86% of the CPU time", "y": "other processes used 12% of the CPU time"}
     rows = [{**row, "phase": phase, "reasons": reason} for phase, reason in said.items()]
-    monkeypatch.setattr(merged, "rows", lambda *_: rows)
+    monkeypatch.setattr(merged_tables, "rows", lambda *_: rows)
     assert outcome.of(results).reasons["suspect"] == [(said["x"], 1, ["p"])]

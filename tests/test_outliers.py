@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep.outliers import Comparison, Measured, Standing, compare
+from iosweep.results.outliers import Comparison, Measured, Standing, compare
 
 
 def one(*values: float) -> Comparison:

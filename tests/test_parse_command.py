@@ -13,20 +13,20 @@ from typing import Any
 
 import pytest
 
-from iosweep import reading
-from iosweep.columns import COLUMNS
+from iosweep.commands import parsing
+from iosweep.results.columns import COLUMNS
 from iosweep.tools import Reading, ReadingProblem
 
-TOOLS = Path(__file__).parents[1] / "workflow" / "iosweep" / "tools"
-FIO = TOOLS / "fio" / "samples" / "s1_single_json.out"
-IOR = TOOLS / "ior" / "samples" / "4.0.0" / "posix_fpp_odirect_CSV.summary.csv"
-MDTEST = TOOLS / "mdtest" / "samples" / "4.0.0" / "own_W_F.out"
+TOOLS = Path(__file__).parent / "samples"
+FIO = TOOLS / "fio" / "s1_single_json.out"
+IOR = TOOLS / "ior" / "4.0.0" / "posix_fpp_odirect_CSV.summary.csv"
+MDTEST = TOOLS / "mdtest" / "4.0.0" / "own_W_F.out"
 
 
 def parse(*arguments: object) -> tuple[int, list[dict[str, Any]], str]:
     """(exit code, documents, what was said beside them)"""
     done = subprocess.run(
-        [sys.executable, "-m", "iosweep.cli", "parse", *map(str, arguments)],
+        [sys.executable, "-m", "iosweep", "parse", *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -65,8 +65,8 @@ def test_rows_have_the_columns_of_the_result_table(
 def test_problems_are_objects_and_decide_the_verdict_of_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     def document(*problems: ReadingProblem) -> tuple[list[str], Any]:
         tool = SimpleNamespace(read=lambda files, exit_code: Reading("1.0", [{"ops": 1}, {"ops": 2}], problems))
-        monkeypatch.setattr(reading, "tools", lambda: {"ior": tool})
-        found = reading.of("ior", {"a": b""}, None)
+        monkeypatch.setattr(parsing, "tools", lambda: {"ior": tool})
+        found = parsing.of("ior", {"a": b""}, None)
         return [row["verdict"] for row in found["rows"]], found["problems"]
 
     assert document() == (["valid", "valid"], [])
@@ -86,10 +86,10 @@ def test_the_exit_code_says_whether_a_figure_is_in_doubt(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, severity: Any, code: int
 ) -> None:
     tool = SimpleNamespace(read=lambda files, exit_code: Reading(None, [], [ReadingProblem(severity, "why")]))
-    monkeypatch.setattr(reading, "tools", lambda: {"ior": tool})
+    monkeypatch.setattr(parsing, "tools", lambda: {"ior": tool})
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=io.BytesIO(), flush=lambda: None))
     (tmp_path / "a").touch()
-    assert reading.show("ior", [tmp_path / "a"], False, None) == code
+    assert parsing.show("ior", [tmp_path / "a"], False, None) == code
 
 
 def test_a_document_for_every_file() -> None:
@@ -179,6 +179,9 @@ def test_standard_input_is_read_once() -> None:
 def test_standard_input() -> None:
     with MDTEST.open("rb") as given:
         done = subprocess.run(
-            [sys.executable, "-m", "iosweep.cli", "parse", "mdtest", "-"], stdin=given, capture_output=True, check=False
+            [sys.executable, "-m", "iosweep", "parse", "mdtest", "-"],
+            stdin=given,
+            capture_output=True,
+            check=False,
         )
     assert done.returncode == 0 and json.loads(done.stdout)["files"] == ["-"]

@@ -10,7 +10,7 @@ import pytest
 
 from iosweep.tools import Parsed, Reading, Step, tools
 
-TOOLS = Path(__file__).resolve().parents[1] / "workflow/iosweep/tools"
+TOOLS = Path(__file__).resolve().parent / "samples"
 
 #: words of Python's exceptions
 PYTHON = re.compile(
@@ -24,10 +24,10 @@ OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 #: tool, its sample, the stream that holds it, a phase
 SAMPLES = [
-    ("fio", "fio/samples/own_rand_read.out", "stdout", "rand_read"),
-    ("ior", "ior/samples/4.0.0/posix_shared_seq_128k_np4_i3_JSON.summary.json", "summary", "seq_write"),
-    ("ior", "ior/samples/4.0.0/posix_fpp_odirect_CSV.summary.csv", "summary", "seq_write"),
-    ("mdtest", "mdtest/samples/4.0.0/md_both_i1.out", "stdout", "create"),
+    ("fio", "fio/own_rand_read.out", "stdout", "rand_read"),
+    ("ior", "ior/4.0.0/posix_shared_seq_128k_np4_i3_JSON.summary.json", "summary", "seq_write"),
+    ("ior", "ior/4.0.0/posix_fpp_odirect_CSV.summary.csv", "summary", "seq_write"),
+    ("mdtest", "mdtest/4.0.0/md_both_i1.out", "stdout", "create"),
 ]
 
 

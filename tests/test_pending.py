@@ -12,9 +12,9 @@ import pytest
 
 import slurm as clusters
 from campaign import wait_for
-from iosweep import pending
-from iosweep.pending import Watch
-from iosweep.slurm import Job
+from iosweep.jobs import pending
+from iosweep.jobs.pending import Watch
+from iosweep.slurm.query import Job
 
 COMMENT = "rule_measure_wildcards_weka_2-nodes_0f3a_0"
 WAITS = Job(
@@ -141,7 +141,7 @@ def submit(slurm: clusters.Cluster, place: Path, *options: str, comment: str = C
 
 def python(slurm: clusters.Cluster, place: Path, code: str, *arguments: object) -> Any:
     """What an expression gives on the head of the cluster, and what was said."""
-    code = f"import json, sys; from iosweep import pending; a = json.loads(sys.argv[1]); print(json.dumps({code}))"
+    code = f"import json, sys; from iosweep.jobs import pending; a = json.loads(sys.argv[1]); print(json.dumps({code}))"
     done = slurm.run([sys.executable, "-c", code, json.dumps(arguments)], cwd=place)
     return json.loads(done.stdout), done.stderr
 
@@ -189,10 +189,10 @@ def test_the_cluster_that_the_environment_names(slurm_accounting, tmp_path):
     assert where == env["SLURM_CLUSTERS"]
     code = """
 import json, sys
-from iosweep import pending, slurm
+from iosweep.jobs import pending; from iosweep.slurm import query
 there, elsewhere = ["sbatch", "--nodes=1", "-p", "small"], ["sbatch", "--clusters", "other", "--nodes=1"]
 refused = [pending.refused(argv, 1, 1, " -p small") for argv in (there, elsewhere)]
-found = [job.id for job in slurm.jobs()], slurm.states("named"), slurm.lives(sys.argv[1])
+found = [job.id for job in query.jobs()], query.states("named"), query.lives(sys.argv[1])
 print(json.dumps([*found, *refused]))
 """
     done = slurm_accounting.run([sys.executable, "-c", code, number], env=env, cwd=tmp_path)
@@ -223,7 +223,7 @@ def test_the_watcher_of_a_run(slurm, tmp_path):
     )
     other = submit(slurm, tmp_path, "--partition=short", "--time=10", comment=COMMENT.replace("weka", "other"))
     # its parent is a shell that ends when its input does
-    command = '"$0" -m iosweep.cli pending results/weka --works-for $$ --every 1 & read line; exit 0'
+    command = '"$0" -m iosweep pending results/weka --works-for $$ --every 1 & read line; exit 0'
     watching = slurm.popen(
         ["sh", "-c", command, sys.executable], cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -253,7 +253,7 @@ def test_jobs_of_an_earlier_run_are_waited_for(slurm, tmp_path):
     assert python(slurm, tmp_path / "place", "[job.id for job in pending.earlier('weka')]")[0] == [job]
     assert python(slurm, tmp_path, "[job.id for job in pending.earlier('weka')]")[0] == []
     waiting = slurm.popen(
-        [sys.executable, "-c", "from iosweep import pending; pending.wait('weka', 0.1)"],
+        [sys.executable, "-c", "from iosweep.jobs import pending; pending.wait('weka', 0.1)"],
         cwd=link,
         stderr=subprocess.PIPE,
     )

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from iosweep.cpus import NO_CPUS, CpuSet, listed, parse
-from iosweep.doctor.node_cpus import AGENT, CPUSETS, SIBLINGS, SLURM
-from iosweep.pinning import Conflict, Pinning, bound, decide, mode
-from iosweep.reserved import CONFIGURATION, Source, resolve
+from iosweep.node.cpus import NO_CPUS, CpuSet, listed, parse
+from iosweep.node.pinning import Conflict, Pinning, bound, decide, mode
+from iosweep.node.probed_cpus import AGENT, CPUSETS, SIBLINGS, SLURM
+from iosweep.node.reserved import CONFIGURATION, Source, resolve
 from topologies import HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine
 
 Facts = dict[str, Any]

@@ -19,7 +19,7 @@ import pyarrow.parquet
 import pytest
 
 from campaign import wait_for
-from iosweep.runner import REFUSED
+from iosweep.run.runner import REFUSED
 from slurm import Cluster
 from test_crew import Held
 from test_preflight import Job

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iosweep.cpus import NO_CPUS, CpuSet, Topology, listed, parse
-from iosweep.placement import Binding, Policy, Width, common, place, usable
+from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, parse
+from iosweep.node.placement import Binding, Policy, Width, common, place, usable
 from topologies import (
     AWS_192,
     FAR_MEMORY,

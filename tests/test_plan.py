@@ -12,17 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep import forecast, plan, show_plan
-from iosweep.config import Repetitions
-from iosweep.launch import LAUNCHERS
+from iosweep.commands import show_plan
+from iosweep.config.sweeps import Repetitions
+from iosweep.plan import forecast
+from iosweep.plan.launchers import LAUNCHERS
+from iosweep.plan.model import Plan, Point, plan_from_document
 from small import METADATA, TEXT, document, make, problems
 
 
-def ids(made: plan.Plan) -> list[str]:
+def ids(made: Plan) -> list[str]:
     return [p.id for p in made.points]
 
 
-def axes(made: plan.Plan, *names: str) -> list[tuple[Any, ...]]:
+def axes(made: Plan, *names: str) -> list[tuple[Any, ...]]:
     """Values of options of all points, sorted."""
     return sorted(tuple(p.nodes if n == "nodes" else p.options[n] for n in names) for p in made.points)
 
@@ -139,7 +141,7 @@ def test_one_pass(tmp_path: Path) -> None:
     made = make(tmp_path, document(phase_time="one_pass", phases=["seq_write", "rand_read"]))
     assert [s["phase_time_s"] for s in made.sweeps] == [None]
     assert {p.phase_time_s for p in made.points} == {None}
-    assert [asdict(p) for p in plan.from_document(made.document()).points] == [asdict(p) for p in made.points]
+    assert [asdict(p) for p in plan_from_document(made.document()).points] == [asdict(p) for p in made.points]
     for point in made.points:
         assert [(s.name, s.time_s) for s in point.steps()] == [("seq_write", None), ("rand_read", None)]
         assert point.volume_bytes == int(point.options["threads_per_node"] or 0) * 16 << 20
@@ -161,7 +163,7 @@ def test_one_pass(tmp_path: Path) -> None:
 )
 def test_steps_and_phases(tool: str, phases: tuple[str, ...], groups: list[tuple[str, ...]]) -> None:
     options: Any = {"threads_per_node": 3}
-    point = plan.Point("p", tool, phases, 2, options, 4.0, Repetitions(1, 1), ("s",))
+    point = Point("p", tool, phases, 2, options, 4.0, Repetitions(1, 1), ("s",))
     steps = point.steps()
     assert [tuple(p.name for p in step.phases) for step in steps] == groups
     assert [step.name for step in steps] == [group[0] for group in groups]
@@ -317,7 +319,7 @@ def test_a_plan_survives_its_document(tmp_path: Path) -> None:
     text = document(repetitions={"min": 2})
     text["sweeps"] += [document(name="files", **METADATA)["sweeps"][0], {"suite": "four-corners", "scale": "laptop"}]
     made = make(tmp_path, text)
-    again = plan.from_document(made.document())
+    again = plan_from_document(made.document())
     assert again.document() == made.document()
     assert again.digest == made.digest
     assert [asdict(p) for p in again.points] == [asdict(p) for p in made.points]
@@ -326,7 +328,7 @@ def test_a_plan_survives_its_document(tmp_path: Path) -> None:
 
 def test_a_plan_is_the_same_in_every_process(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(TEXT)
-    command = [sys.executable, "-m", "iosweep.cli", "plan", "--json", "x.yaml"]
+    command = [sys.executable, "-m", "iosweep", "plan", "--json", "x.yaml"]
     outputs = {
         subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONHASHSEED": seed}, stdout=subprocess.PIPE,
                        check=True).stdout

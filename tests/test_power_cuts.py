@@ -22,7 +22,7 @@ import pytest
 import mounts
 from allocation import Allocation
 from campaign import Campaign
-from iosweep.store import Store
+from iosweep.results.store import Store
 from stopped import all_killed, all_stopped
 from tables import damaged
 from test_kills import COMMITS, SIX
@@ -154,7 +154,7 @@ def test_right_after_tables_are_made(
     makes = (["merge", plan_file], ["page", str(cut.results)])
     for _ in range(rounds(2, 6)):
         for command in makes:
-            subprocess.run([sys.executable, "-m", "iosweep.cli", *command], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([sys.executable, "-m", "iosweep", *command], check=True, stdout=subprocess.DEVNULL)
         comes(draw, disk)
         power_cut(disk)
         assert not damaged(cut.results)

@@ -17,9 +17,10 @@ import pytest
 
 from allocation import SWEEP, Allocation
 from campaign import wait_for
-from iosweep import cli, runner
-from iosweep.preflight import differs
-from iosweep.runner import INTERRUPTED, JOB_OVER, LOST, REFUSED
+from iosweep.commands import cli
+from iosweep.run import runner
+from iosweep.run.preflight import differs
+from iosweep.run.runner import INTERRUPTED, JOB_OVER, LOST, REFUSED
 from slurm import Cluster
 from test_crew import Child, Held
 
@@ -116,7 +117,7 @@ class Job:
             assert self.made.files() == before
             assert not self.made.ours.exists()  # nothing was written to the target
         for node in self.held.hosts:
-            assert self.held.alive("iosweep.crew", node) == []
+            assert self.held.alive("iosweep.run.node_agents", node) == []
         return said
 
     def mount(self, node: str, *arguments: Any) -> None:

@@ -36,7 +36,7 @@ os.waitpid(grandchild, 0)
 PROLOGUE = """
 import json, os, sys
 from dataclasses import replace
-from iosweep import process
+from iosweep.node import process
 process.adopt_orphans()
 listening, asker = os.pipe()
 def go(argv, timeout_s=60):

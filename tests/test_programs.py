@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from iosweep import programs
-from iosweep.agent import Agent
-from iosweep.programs import Program, Unusable
+from iosweep.programs import find
+from iosweep.programs.find import Program, Unusable
+from iosweep.target.agent import Agent
 from iosweep.tools import tools
 
 
 def found(name: str = "fio") -> Program | Unusable:
     with Agent() as agent:
-        return programs.find(tools()[name], agent.run)
+        return find.find(tools()[name], agent.run)
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file.write_bytes(b"#!/bin/sh\n")
     file.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(programs, "sha256", programs.sha256.__wrapped__)  # asked once for each process
+    monkeypatch.setattr(find, "sha256", find.sha256.__wrapped__)  # asked once for each process
     return file
 
 
 def test_the_hash_of_the_program(fake: Path) -> None:
-    assert programs.builds(["fio"]) == {"fio": hashlib.sha256(b"#!/bin/sh\n").hexdigest()}
+    assert find.builds(["fio"]) == {"fio": hashlib.sha256(b"#!/bin/sh\n").hexdigest()}
     fake.unlink()
-    assert programs.builds(["fio"]) == {"fio": None}
+    assert find.builds(["fio"]) == {"fio": None}
 
 
 def test_a_program_that_may_only_be_run(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,10 +38,10 @@ def test_a_program_that_may_only_be_run(fake: Path, monkeypatch: pytest.MonkeyPa
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "read_bytes", refused)
-    before = programs.sha256("fio")
+    before = find.sha256("fio")
     assert before == f"unreadable, 10 bytes of {fake.stat().st_mtime_ns}"
     os.utime(fake, ns=(0, 0))
-    assert programs.sha256("fio") != before
+    assert find.sha256("fio") != before
 
 
 @pytest.mark.parametrize(

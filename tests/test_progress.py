@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iosweep import progress
-from iosweep.launch import LAUNCHERS, SLURM_LAUNCHERS, Launcher
-from iosweep.plan import Plan
-from iosweep.progress import Here, left, narrow_enough
-from iosweep.store import Result
+from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
+from iosweep.plan.model import Plan
+from iosweep.results import remaining
+from iosweep.results.remaining import Here, left, narrow_enough
+from iosweep.results.store import Result
 from small import TEXT, document, make
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4"}
@@ -67,7 +67,7 @@ def test_everything_is_left_at_first(plan: Plan) -> None:
     first, second = (p.id for p in plan.points)
     found = left(plan, {}, {}, HERE)
     assert found == {"1-node": {first: [1, 2, 3], second: [1, 2, 3]}}
-    assert progress.counts(found) == {"1-node": {first: 3, second: 3}}
+    assert remaining.counts(found) == {"1-node": {first: 3, second: 3}}
 
 
 def test_nothing_is_left_once_all_has_an_outcome(plan: Plan) -> None:
@@ -123,7 +123,7 @@ def test_a_volume_by_another_of_its_servers(plan: Plan, now: dict[str, str], aga
     where = {"directory": "/scratch/me", "layout": None, "fstype": "fuse.glusterfs", "source": "s1:/dfs"}
     results = complete(plan, target=where)
     assert bool(left(plan, stored(*results), {}, replace(HERE, target=now))) == again
-    assert all(progress.elsewhere(one, plan, replace(HERE, target=now)) == again for one in results)
+    assert all(remaining.elsewhere(one, plan, replace(HERE, target=now)) == again for one in results)
 
 
 def test_what_is_stored_beside_the_plan_does_not_matter(plan: Plan) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import mounts
-from iosweep import quota, target
+from iosweep.target import ownership, quota
 
 MIB = 1 << 20
 NOBODY = 65534
@@ -97,9 +97,9 @@ def test_no_quotas(tmp_path: Path) -> None:
     for directory in (tmp_path, Path("/proc"), Path("/dev/shm"), Path("/sys")):
         assert quota.of(str(directory)) == []
     (tmp_path / "file").write_text("x")
-    with pytest.raises(target.Refused, match="is not a directory"):
+    with pytest.raises(ownership.Refused, match="is not a directory"):
         quota.of(str(tmp_path / "file"))
-    with pytest.raises(target.Refused, match="does not exist"):
+    with pytest.raises(ownership.Refused, match="does not exist"):
         quota.of(str(tmp_path / "none"))
 
 
@@ -137,7 +137,7 @@ QUOTA = {"used_bytes": 5 * MIB, "limit_bytes": 8 * MIB, "used_files": 7, "limit_
 
 @pytest.mark.parametrize("by_device", [None, "/dev/x"])
 def test_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_device: str | None) -> None:
-    monkeypatch.setattr(target, "identify", lambda directory: {"fstype": "ext4", "source": "/dev/x"})
+    monkeypatch.setattr(ownership, "identify", lambda directory: {"fstype": "ext4", "source": "/dev/x"})
     table = {(0, os.geteuid()): FIELDS, (1, os.getegid()): FIELDS, (1, 4242): FIELDS, (2, 0): FIELDS}
     monkeypatch.setattr(quota, "_LIBC", Kernel(table, by_device))
     user, group = quota.of(str(tmp_path))
@@ -193,7 +193,7 @@ def lfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     directory = tmp_path / "mnt 12 34 5"
     directory.mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setattr(target, "identify", lambda directory: {"fstype": "lustre", "source": "a@tcp:/b"})
+    monkeypatch.setattr(ownership, "identify", lambda directory: {"fstype": "lustre", "source": "a@tcp:/b"})
     monkeypatch.setattr(quota, "_silent", set())
 
     def say(user: str = "", group: str = "") -> Path:

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 import records
-from iosweep import cli, reopening
-from iosweep.store import Store
+from iosweep.commands import cli
+from iosweep.results import reopening
+from iosweep.results.store import Store
 from small import document, make
 
 TRIM = {"over_time": "trim"}

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from iosweep import repetition, runner
-from iosweep.agent import TargetHangs
-from iosweep.plan import make
-from iosweep.process import Completed
-from iosweep.repetition import LeftBehind
-from iosweep.target_check import Unfit
+from iosweep.node.process import Completed
+from iosweep.plan.expand import make_plan
+from iosweep.run import repetition, runner
+from iosweep.run.repetition import LeftBehind
+from iosweep.run.target_check import Unfit
+from iosweep.target.agent import TargetHangs
 from small import document, read
 
 
@@ -45,7 +45,7 @@ def test_the_command_in_the_record_is_the_one_that_was_executed(
 def context_of(tmp_path: Path, run: Callable[..., Any], **sweep: Any) -> Any:
     """What a step needs; `run` stands for Commands.run."""
     return SimpleNamespace(
-        plan=make(read(tmp_path, document(**sweep))),
+        plan=make_plan(read(tmp_path, document(**sweep))),
         directory=SimpleNamespace(
             path=str(tmp_path), may_write=lambda *_: None, settle=lambda: 0.0, check=lambda: None
         ),
@@ -84,7 +84,7 @@ def test_bytes_of_a_repetition_that_did_not_end_are_kept(
         sets=SimpleNamespace(prepared_s=0.0, prepared_bytes=100), written_bytes=20, in_flight_bytes=0,
         directory=directory,
     )  # fmt: skip
-    session._plan = make(read(tmp_path, document()))
+    session._plan = make_plan(read(tmp_path, document()))
     session._store = SimpleNamespace(put=lambda _folder, name, found: kept.update({name: found}))
     session._agent = SimpleNamespace(hurry=lambda: None)
     session._points = {p.id: p for p in session._plan.points}

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import results_factory as factory
-from iosweep import columns
-from iosweep.documents import Damaged
+from iosweep.files.documents import Damaged
 from iosweep.report import headline, page, remarks, table, words
 from iosweep.report.data import load
 from iosweep.report.summary import (
@@ -31,6 +30,7 @@ from iosweep.report.summary import (
     summarise,
     worst,
 )
+from iosweep.results import columns
 from iosweep.tools.fio import options as fio_options
 from iosweep.tools.ior import options as ior_options
 from iosweep.tools.mdtest import options as mdtest_options

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import results_factory as factory
-from iosweep import builds as documents
+from iosweep.programs import builds as documents
 from iosweep.report import builds, headline, page, tables, words
 from iosweep.report.data import Campaign, load
 from iosweep.report.plots import figures

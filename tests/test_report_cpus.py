@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import results_factory as factory
-from iosweep.cpus import Topology, listed
+from iosweep.node.cpus import Topology, listed
+from iosweep.node.reserved import CONFIGURATION
 from iosweep.report import cpus, page
 from iosweep.report.cpus import Cpus, Picture
 from iosweep.report.data import Campaign
-from iosweep.reserved import CONFIGURATION
 
 
 def topology(

@@ -20,12 +20,14 @@ import iosweep.tools
 import mounts
 from allocation import METADATA, SWEEP, Allocation, said
 from campaign import over, wait_for
-from iosweep import models, node, progress
-from iosweep.accounts import user
-from iosweep.launch import LAUNCHERS, Mpiexec, mpiexec
-from iosweep.plan import seed_of
-from iosweep.runner import REFUSED
-from iosweep.store import unpack
+from iosweep.config import models
+from iosweep.node import node_facts
+from iosweep.plan.launchers import LAUNCHERS, Mpiexec, mpiexec
+from iosweep.plan.model import seed_of
+from iosweep.results import remaining
+from iosweep.results.store import unpack
+from iosweep.run.runner import REFUSED
+from iosweep.target.accounts import user
 from iosweep.tools import tools
 
 pytestmark = pytest.mark.usefixtures("fio")
@@ -76,7 +78,7 @@ def test_what_a_result_tells(done: Allocation, fio: Path) -> None:
     assert record["tool"]["path"] == str(fio)
     assert record["tool"]["version"].startswith("fio-3.")
     assert record["target"]["directory"] == str(done.target)
-    assert set(record["environment"]) <= set(node.ENVIRONMENT)
+    assert set(record["environment"]) <= set(node_facts.ENVIRONMENT)
     assert [run["phase"] for run in record["phases"]] == ["seq_write", "rand_read"]
     for run in record["phases"]:
         assert run["argv"][0] == str(fio)  # the one whose hash is stored, whatever comes to stand before it on PATH
@@ -446,11 +448,12 @@ def test_a_target_that_fills_up_meanwhile_ends_it(allocation: Allocation) -> Non
     """What was measured stays; what could not be is not measured wrongly, and is left."""
     allocation.configure(SWEEP | {"axes": {"threads_per_node": [1, 2, 3]}, "phases": ["rand_read"]})
     program = (
-        "import sys; from iosweep import cli, room; asked, real = [], room.too_much\n"
+        "import sys; from iosweep.commands import cli; from iosweep.target import free_space\n"
+        "asked, real = [], free_space.too_much\n"
         "def too_much(*a):\n"
         "    asked.append(a)\n"
         "    return 'it is full' if len(asked) > 3 else real(*a)\n"
-        "room.too_much = too_much\n"
+        "free_space.too_much = too_much\n"
         "sys.exit(cli.main(sys.argv[1:]))"
     )
     done = subprocess.run(
@@ -653,8 +656,8 @@ def test_more_ranks_than_the_launcher_starts(allocation: Allocation) -> None:
     assert allocation.store.missing() == {point.id: {"needs": {"ranks": 4}, "reason": TOO_MANY}}
     # it is not left with this launcher, and it is with one that starts so many
     for name, left in (("direct", {}), ("mpiexec", {"1-node": {point.id: [1]}})):
-        here = progress.Here(launcher=LAUNCHERS[name])
-        assert progress.left(allocation.plan, allocation.store.results(), allocation.store.missing(), here) == left
+        here = remaining.Here(launcher=LAUNCHERS[name])
+        assert remaining.left(allocation.plan, allocation.store.results(), allocation.store.missing(), here) == left
     before = allocation.files()
     allocation.measure("--launcher", "direct")
     assert allocation.files() == before
@@ -671,7 +674,7 @@ def test_an_mpi_tool_that_is_not_there(allocation: Allocation) -> None:
 
 
 #: The runner in an environment without the mpiexec that comes with the lock.
-WITHOUT = "import sys, sysconfig; sysconfig.get_path = lambda *_: '/nonexistent'; from iosweep import cli\n"
+WITHOUT = "import sys, sysconfig; sysconfig.get_path = lambda *_: '/nonexistent'; from iosweep.commands import cli\n"
 
 
 def without_mpiexec(allocation: Allocation, code: int) -> str:
@@ -716,8 +719,8 @@ def test_no_mpiexec(allocation: Allocation, fio: Path, foreign: bool) -> None:
     assert ior.tool == "ior" and "mpiexec" in missing[ior.id]["needs"]
     seen = missing[ior.id]["needs"]["mpiexec"]
     for found, left in ((seen, {}), ([*seen, "/new/mpiexec"], {"1-node": {ior.id: [1]}})):
-        here = progress.Here(launcher=LAUNCHERS["mpiexec"], mpiexec=found)
-        assert progress.left(allocation.plan, allocation.store.results(), missing, here) == left
+        here = remaining.Here(launcher=LAUNCHERS["mpiexec"], mpiexec=found)
+        assert remaining.left(allocation.plan, allocation.store.results(), missing, here) == left
 
 
 TOOLS = Path(__file__).resolve().parent / "tools"
@@ -749,7 +752,7 @@ def ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Allocatio
 def measure_ranks(allocation: Allocation, launcher: str, code: int = 0, before: str = "") -> str:
     """Measure with the tool known to the runner, after other lines of Python."""
     program = (
-        f"import sys, iosweep.tools; iosweep.tools.__path__.append({str(TOOLS)!r}); from iosweep import cli\n"
+        f"import sys, iosweep.tools; iosweep.tools.__path__.append({str(TOOLS)!r}); from iosweep.commands import cli\n"
         f"{before}\nsys.exit(cli.main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", program, *allocation.command("--launcher", launcher)[3:]]

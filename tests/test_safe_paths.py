@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import mounts
-from iosweep import safe_paths
+from iosweep.files import safe_paths
 
 ROOT_ONLY = pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
 

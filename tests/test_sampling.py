@@ -20,9 +20,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iosweep import procfs, sampling
-from iosweep.cpus import CpuSet, listed, parse
-from iosweep.sampling import Sampler, Wanted
+from iosweep.node import procfs, sampling
+from iosweep.node.cpus import CpuSet, listed, parse
+from iosweep.node.sampling import Sampler, Wanted
 
 #: Its arguments are what it does, one after the other; at the end it waits for the end of its stdin.
 ACTOR = r"""

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from iosweep import slurm as commands
-from iosweep.slurm import ALIVE, Job, Unanswered
+from iosweep.slurm import query as commands
+from iosweep.slurm.query import ALIVE, Job, Unanswered
 from slurm import Cluster
 from test_crew import Held
 

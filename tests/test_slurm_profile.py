@@ -19,9 +19,11 @@ import yaml
 
 import slurm as clusters
 from campaign import ROOT, Campaign
-from iosweep import config, forecast, plan
-from iosweep.launch import LAUNCHERS
-from iosweep.plan import Plan
+from iosweep.config import sweep_file
+from iosweep.plan import forecast
+from iosweep.plan.expand import make_plan
+from iosweep.plan.launchers import LAUNCHERS
+from iosweep.plan.model import Plan
 from iosweep.units import human_duration
 from small import document
 
@@ -33,7 +35,7 @@ FILLED = {"slurm_partition": "compute", "slurm_account": "project", "licenses": 
 
 
 def made(file: Path) -> Plan:
-    return plan.make(config.read(file))
+    return make_plan(sweep_file.read(file))
 
 
 def suites(directory: Path) -> list[Path]:
@@ -107,7 +109,7 @@ def test_rules_and_how_many_jobs_of_each(jobs, configurations):
         others = {"plan": 1, "merge": 1, "report": 1, "figures": 1, "all": 1}
         for profile in ("slurm", "filled"):
             found = Counter(job["rule"] for job in jobs[profile, file.name])
-            built = int(config.read(file).tools.provider != "path")
+            built = int(sweep_file.read(file).tools.provider != "path")
             assert +found == +Counter(others | {"tools": built, "used": built, "measure": len(allocations)}), file
         here = sum(nodes <= 1 for nodes in allocations)
         found = Counter(job["rule"] for job in jobs["local", file.name])

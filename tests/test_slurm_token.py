@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from iosweep import environment, process, slurm
-from iosweep.agent import Agent
+from iosweep.node import environment, process
+from iosweep.slurm import query
+from iosweep.target.agent import Agent
 from slurm import Cluster
 from test_crew import Held
 from test_pinning_cluster import FIO, IOR
@@ -100,11 +101,11 @@ def test_past_the_executor_in_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in wanted.items():
         monkeypatch.setenv(name, value)
         monkeypatch.setenv(f"IOSWEEP_{name}", "of before")  # restored after the test
-    slurm.hand_on()
+    query.hand_on()
     for name in wanted:
         del os.environ[name]
-    slurm.take_over()
+    query.take_over()
     assert {name: os.environ[name] for name in wanted} == wanted
     assert not [name for name in os.environ if name.startswith("IOSWEEP_SLURM")]
-    slurm.forget_options()
+    query.forget_options()
     assert {name: os.environ[name] for name in wanted} == wanted

@@ -30,13 +30,13 @@ def test_all_that_python_loads_is_among_them(modules: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("changed", "merge", "report"),
     [
-        ("cpu_checks.py", True, False),
-        ("checks.py", True, False),
+        ("results/cpu_checks.py", True, False),
+        ("results/checks.py", True, False),
         ("tools/fio/rows.py", True, True),
-        ("outliers.py", False, True),
+        ("results/outliers.py", False, True),
         ("report/page.css", False, True),
         ("report/page.py", False, True),
-        ("watch.py", False, False),
+        ("commands/watch/screen.py", False, False),
         ("tools/fio/README.md", False, False),
     ],
 )
@@ -44,7 +44,7 @@ def test_what_a_change_makes_again(
     changed: str, merge: bool, report: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = tmp_path / "iosweep"
-    shutil.copytree(sources.PACKAGE, copy, ignore=shutil.ignore_patterns("samples", "__pycache__"))
+    shutil.copytree(sources.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(sources, "PACKAGE", copy)
 
     def digests() -> tuple[str, str]:

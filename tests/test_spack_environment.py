@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep.spack import environment
-from iosweep.spack.environment import BUILTIN, Pin, Place, read, scope, stale, unfit
-from iosweep.yamlfile import ConfigError
+from iosweep.errors import ConfigError
+from iosweep.programs.spack import environment
+from iosweep.programs.spack.environment import BUILTIN, Pin, Place, read, scope, stale, unfit
 from spack import RECORDED, SPECS, spack_yaml
 
 COMMIT = "3c1e1f0a5d2b4c6d7e8f90123456789abcdef012"

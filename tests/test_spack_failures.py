@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep.spack import shell
-from iosweep.spack.failures import of_git, why
-from iosweep.spack.shell import Done
+from iosweep.programs.spack import shell
+from iosweep.programs.spack.failures import of_git, why
+from iosweep.programs.spack.shell import Done
 from spack import RECORDED, packages
 
 SPACE = "there is no space left; make room below tools.directory, or name another one, and run it again"

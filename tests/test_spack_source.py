@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from iosweep import process
-from iosweep.spack import shell, source
-from iosweep.spack.environment import Pin
-from iosweep.spack.shell import Failed, Shell
+from iosweep.node import process
+from iosweep.programs.spack import shell, source
+from iosweep.programs.spack.environment import Pin
+from iosweep.programs.spack.shell import Failed, Shell
 from spack import PIN, VERSION, packages
 
 
@@ -387,9 +387,9 @@ def test_without_git(site: Site, tmp_path: Path) -> None:
 STOPPED = """
 import os, sys
 from pathlib import Path
-from iosweep.spack import source
-from iosweep.spack.environment import Pin
-from iosweep.spack.shell import Shell
+from iosweep.programs.spack import source
+from iosweep.programs.spack.environment import Pin
+from iosweep.programs.spack.shell import Shell
 env = {**os.environ, "PATH": sys.argv[1] + ":" + os.environ["PATH"]}
 source.clone(Shell(open(os.devnull, "w"), print), Pin(sys.argv[2], sys.argv[3]), Path(sys.argv[4]), env, "it", "no")
 """

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import spack as standin
-from iosweep.spack import system
-from iosweep.spack.environment import BUILD_TOOLS
+from iosweep.programs.spack import system
+from iosweep.programs.spack.environment import BUILD_TOOLS
 
 
 @pytest.fixture

@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 import yaml
 
-from iosweep import agent, programs
-from iosweep.documents import dump
-from iosweep.documents import read as stored
-from iosweep.launch import Mpiexec
-from iosweep.programs import Program
-from iosweep.spack import build, built, verify
-from iosweep.spack.environment import Place
-from iosweep.spack.shell import Failed
-from iosweep.spack.verify import Verified, documents, doubts, spelt
+from iosweep.files.documents import dump
+from iosweep.files.documents import read as stored
+from iosweep.plan.launchers import Mpiexec
+from iosweep.programs import find
+from iosweep.programs.find import Program
+from iosweep.programs.spack import build, built, verify
+from iosweep.programs.spack.environment import Place
+from iosweep.programs.spack.shell import Failed
+from iosweep.programs.spack.verify import Verified, documents, doubts, spelt
+from iosweep.target import agent
 from spack import RECORDED
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))  # with MPICH's mpiexec
@@ -61,7 +62,7 @@ def test_what_runs(tmp_path: Path, prefix: Path, fio: Path, stand_ins: Path) -> 
     assert paths == {"fio": f"{prefix}/fio", "ior": f"{stand_ins}/ior", "mdtest": f"{stand_ins}/mdtest"}
     assert found.programs["fio"].version.startswith("fio-3.")
     assert found.programs["ior"].version == found.programs["mdtest"].version == "4.0.0"
-    assert all(p.sha256 == programs.hash_of(p.path) for p in found.programs.values())
+    assert all(p.sha256 == find.hash_of(p.path) for p in found.programs.values())
     assert {"libaio", "psync", "io_uring"} <= set(found.engines)
     assert "Available" not in found.engines
     assert found.mpiexec
@@ -97,7 +98,7 @@ def test_a_library_that_is_missing(tmp_path: Path, prefix: Path) -> None:
     assert check(tmp_path, prefix, roots={"fio"}).programs["fio"].version == "fio-3.99"
     for name in ("one", "two"):
         (prefix / f"lib{name}.so").unlink()
-    programs.sha256.cache_clear()
+    find.sha256.cache_clear()
     said = wrong(tmp_path, prefix, roots={"fio"})
     assert said == f"{prefix}/fio does not find libone.so, libtwo.so; load what it needs, or build it"
 

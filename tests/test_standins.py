@@ -201,7 +201,7 @@ def recorded() -> list[Sample]:
 
 def sample(tool: str, name: str, before: str = "") -> Sample:
     """One of the samples that the parsers are tested with."""
-    folder = Path(__file__).parent.parent / "workflow" / "iosweep" / "tools" / tool / "samples"
+    folder = Path(__file__).parent / "samples" / tool
     for row in table(folder / "manifest.tsv"):
         if (row["version"], row["sample"]) == ("4.0.0", name):
             mpirun, option, tasks, command = row["command"].split(" ", 3)

@@ -11,7 +11,7 @@ import pytest
 
 PROGRAM = """
 import sys, time
-from iosweep.stopping import Stopped, stoppable
+from iosweep.node.stopping import Stopped, stoppable
 try:
     with stoppable([int(pid) for pid in sys.argv[1:]]):
         print("on", flush=True)
@@ -92,7 +92,7 @@ def test_whoever_it_works_for_is_gone_already() -> None:
 def test_whoever_it_works_for_lives() -> None:
     """Nothing stays of the watch, and the signals are as before."""
     program = (
-        "import os, signal, threading; from iosweep.stopping import STOPPING, stoppable\n"
+        "import os, signal, threading; from iosweep.node.stopping import STOPPING, stoppable\n"
         "before = [signal.getsignal(number) for number in STOPPING], len(os.listdir('/proc/self/fd'))\n"
         "with stoppable([os.getppid()]): pass\n"
         "after = [signal.getsignal(number) for number in STOPPING], len(os.listdir('/proc/self/fd'))\n"

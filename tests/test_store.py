@@ -17,10 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import records
-from iosweep import documents, process
-from iosweep import store as store_module
-from iosweep.documents import Damaged
-from iosweep.store import Result, Store, unpack
+from iosweep.files import documents
+from iosweep.files.documents import Damaged
+from iosweep.node import process
+from iosweep.results import store as store_module
+from iosweep.results.store import Result, Store, unpack
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
 RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.summary": b"[]" * 9, "rand_read.stderr": b"x"}

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 import snakemake_executor_plugin_slurm
 
-from iosweep import dag, slurm, submission
-from iosweep.submission import Partition, Site
-from iosweep.yamlfile import ConfigError
+from iosweep import dag
+from iosweep.errors import ConfigError
+from iosweep.jobs import submission
+from iosweep.jobs.submission import Partition, Site
+from iosweep.slurm import query
 from small import document, read
 
-JOB = slurm.Job(
+JOB = query.Job(
     id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/home/me/dir",
     comment="rule_measure_wildcards_weka_1.x_2-nodes_0f3a91c2d4e5_0", nodes=2, hosts=(),
     starts=None, ends=None, licences="",

@@ -9,12 +9,17 @@ from typing import Any
 import pytest
 import yaml
 
-from iosweep import config, dag, forecast, models, plan, show_plan
-from iosweep.launch import LAUNCHERS
-from iosweep.plan import Repetitions
+from iosweep import dag
+from iosweep.commands import show_plan
+from iosweep.config import models, sweeps
+from iosweep.config.sweeps import Repetitions
+from iosweep.errors import ConfigError
+from iosweep.plan import forecast
+from iosweep.plan.expand import make_plan
+from iosweep.plan.launchers import LAUNCHERS
+from iosweep.plan.model import Allocation, Point
 from iosweep.tools import Step, tools
 from iosweep.units import human_duration, human_size
-from iosweep.yamlfile import ConfigError
 from seed_commands import (
     ANY,
     DIFFERENCES,
@@ -29,7 +34,7 @@ from seed_commands import (
 from small import document, make, problems, read
 
 
-def suite(tmp_path: Path, entry: dict[str, Any]) -> config.Config:
+def suite(tmp_path: Path, entry: dict[str, Any]) -> sweeps.Config:
     return read(
         tmp_path, {"campaign": "c", "target": {"directory": "/t"}, "sweeps": [{"suite": "four-corners"} | entry]}
     )
@@ -177,7 +182,7 @@ def test_a_dry_run_at_full_size(tmp_path: Path, name: str, launcher: str) -> Non
     """What `snakemake -n` asks: nothing is measured yet, and what this launcher reaches is left."""
     made = read(tmp_path, entry(tmp_path, name))
     found = dag.load(tmp_path / "x.yaml", tmp_path / "results", launcher=launcher)
-    planned = plan.make(made)
+    planned = make_plan(made)
     reached = {
         allocation.name
         for allocation in planned.allocations
@@ -191,22 +196,22 @@ def test_a_dry_run_at_full_size(tmp_path: Path, name: str, launcher: str) -> Non
 @pytest.mark.parametrize("name", SUITES)
 def test_what_writes_much_needs_limits(tmp_path: Path, name: str) -> None:
     made = read(tmp_path, entry(tmp_path, name, limits=False))
-    if forecast.of(plan.make(made)).bytes_written > 10 * TIB:
+    if forecast.of(make_plan(made)).bytes_written > 10 * TIB:
         with pytest.raises(ConfigError, match=r"limits\.bytes_written: is missing: up to"):
-            forecast.refuse(plan.make(made), made)
+            forecast.refuse(make_plan(made), made)
     else:
-        forecast.refuse(plan.make(made), made)
+        forecast.refuse(make_plan(made), made)
 
 
 # Against the commands of the sources
 
 
-def steps(directory: Path, name: str, **keys: Any) -> list[tuple[str, plan.Point, Step, Command]]:
+def steps(directory: Path, name: str, **keys: Any) -> list[tuple[str, Point, Step, Command]]:
     """(sweep without its suite, point, step, our command with MPICH's launcher) of all points."""
     made = make(directory, entry(directory, name, **keys))
     found = []
     for point in made.points:
-        once = replace(made, allocations=(plan.Allocation("", point.nodes, (point,), ""),))
+        once = replace(made, allocations=(Allocation("", point.nodes, (point,), ""),))
         argvs = [a for _, repetition, a in show_plan.commands(once, LAUNCHERS["mpiexec"]) if repetition == 1]
         for step, argv in zip(point.steps(), argvs, strict=True):
             for sweep in point.sweeps:
@@ -214,7 +219,7 @@ def steps(directory: Path, name: str, **keys: Any) -> list[tuple[str, plan.Point
     return found
 
 
-def is_of(seed: Seed, sweep: str, point: plan.Point, step: Step) -> bool:
+def is_of(seed: Seed, sweep: str, point: Point, step: Step) -> bool:
     where = seed.where.items() <= point.options.items()
     return (seed.sweep, seed.phase) == (sweep, step.name) and where
 
@@ -436,7 +441,7 @@ def test_bounds_of_ones_own(tmp_path: Path, name: str) -> None:
 def small(directory: Path, text: dict[str, Any], file_size: int) -> None:
     configured = read(directory, text)
     assert all(sweep.scaled for sweep in configured.sweeps)
-    made = plan.make(configured)
+    made = make_plan(configured)
     forecast.refuse(made, configured)
     for point in made.points:
         assert int(point.options["threads_per_node"] or 0) <= 2

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from iosweep import target, target_state
-from iosweep.handle import Opened, Place
-from iosweep.target import Refused
+from iosweep.target import ownership, probe
+from iosweep.target.handle import Opened, Place
+from iosweep.target.ownership import Refused
 from targets import (
     OTHER,
     OWNER,
@@ -40,8 +40,8 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ours(place: Path) -> str:
-    directory = target.directory_of(str(place), "c")
-    target.claim(directory, OWNER)
+    directory = ownership.directory_of(str(place), "c")
+    ownership.claim(directory, OWNER)
     return directory
 
 
@@ -56,9 +56,9 @@ def nothing_of_theirs_changes(place: Path) -> Iterator[None]:
 
 
 def test_a_fresh_directory(place: Path) -> None:
-    directory = target.directory_of(str(place), "c")
+    directory = ownership.directory_of(str(place), "c")
     assert directory == f"{place}/iosweep-c"
-    uuid = target.claim(directory, OWNER)
+    uuid = ownership.claim(directory, OWNER)
     status = Path(directory).stat()
     assert marker(directory).items() >= (OWNER | {"uuid": uuid}).items()
     assert marker(directory)["place"].items() >= {"path": directory, "inode": status.st_ino}.items()
@@ -67,11 +67,11 @@ def test_a_fresh_directory(place: Path) -> None:
 
 def test_ours_again(ours: str) -> None:
     uuid = marker(ours)["uuid"]
-    assert target.claim(ours, OWNER) == uuid  # the same user, host and results: we were killed before we noted it
-    assert target.claim(ours, OWNER | {"uuid": uuid}) == uuid
+    assert ownership.claim(ours, OWNER) == uuid  # the same user, host and results: we were killed before we noted it
+    assert ownership.claim(ours, OWNER | {"uuid": uuid}) == uuid
     # results that were moved, another host or user of a group: the UUID tells
     moved = {"uuid": uuid, "uid": 7, "host": "other", "results": "/elsewhere", "campaign": "c"}
-    assert target.claim(ours, moved) == uuid
+    assert ownership.claim(ours, moved) == uuid
     assert marker(ours).items() >= (OWNER | {"uuid": uuid}).items()
 
 
@@ -79,7 +79,7 @@ def test_ours_again(ours: str) -> None:
 @pytest.mark.parametrize("uuid", [None, "11111111-1111-1111-1111-111111111111"])
 def test_another_campaigns(ours: str, change: dict[str, Any], uuid: str | None) -> None:
     with pytest.raises(Refused, match=r"\(results in /home/me/results/c on h, user id 1000\)"):
-        target.claim(ours, OWNER | change | {"uuid": uuid})
+        ownership.claim(ours, OWNER | change | {"uuid": uuid})
 
 
 @pytest.mark.parametrize("content", ["", "not json", "[1]", "\udcff", '"text"', "null"])
@@ -88,7 +88,7 @@ def test_a_marker_that_is_not_ours(place: Path, content: str) -> None:
     directory.mkdir()
     (directory / "iosweep.json").write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(Refused, match="the marker iosweep"):
-        target.claim(str(directory), OWNER)
+        ownership.claim(str(directory), OWNER)
 
 
 @pytest.mark.parametrize("content", ["{}", '{"uuid": null}', '{"uid": 5}', '{"uuid": "", "uid": 1000, "host": "h"}'])
@@ -98,7 +98,7 @@ def test_a_marker_without_a_uuid_is_nobodys(place: Path, content: str) -> None:
     directory.mkdir()
     (directory / "iosweep.json").write_text(content)
     with pytest.raises(Refused, match="belongs to another campaign"):
-        target.claim(str(directory), OWNER)
+        ownership.claim(str(directory), OWNER)
 
 
 def test_a_marker_that_is_a_link_or_a_directory(place: Path) -> None:
@@ -106,17 +106,17 @@ def test_a_marker_that_is_a_link_or_a_directory(place: Path) -> None:
     directory.mkdir()
     (directory / "iosweep.json").symlink_to(place / "precious")
     with pytest.raises(Refused, match="cannot be read"):
-        target.claim(str(directory), OWNER)
+        ownership.claim(str(directory), OWNER)
     (directory / "iosweep.json").unlink()
     (directory / "iosweep.json").mkdir()
     with pytest.raises(Refused, match="is not a regular file"):
-        target.claim(str(directory), OWNER)
+        ownership.claim(str(directory), OWNER)
     (directory / "iosweep.json").rmdir()
     os.mkfifo(directory / "iosweep.json")  # opened as a file is, it would wait forever
-    for touch in (lambda d: target.claim(d, OWNER), target.owner_of):
+    for touch in (lambda d: ownership.claim(d, OWNER), ownership.owner_of):
         with pytest.raises(Refused, match="is not a regular file"):
             touch(str(directory))
-    assert not target.ours(str(directory), "")
+    assert not ownership.ours(str(directory), "")
 
 
 @pytest.mark.parametrize("content", ["[" * 50_000, '{"uuid": "' + "x" * 100_000 + '"}'], ids=["deep", "long"])
@@ -125,14 +125,14 @@ def test_a_marker_that_would_choke_us(place: Path, content: str) -> None:
     directory.mkdir()
     (directory / "iosweep.json").write_text(content)
     with pytest.raises(Refused, match="cannot be read"):
-        target.claim(str(directory), OWNER)
+        ownership.claim(str(directory), OWNER)
 
 
 def test_what_a_marker_says_drives_no_terminal(ours: str) -> None:
     written = OWNER | {"uuid": "u", "user": "me", "host": "\x1b[2J", "results": "/r\n" + "x" * 9999}
     (Path(ours) / "iosweep.json").write_text(json.dumps(written))
     with pytest.raises(Refused) as caught:
-        target.claim(ours, OWNER)
+        ownership.claim(ours, OWNER)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
     assert str(caught.value).endswith(
@@ -145,20 +145,20 @@ def test_files_without_a_marker_are_left_alone(place: Path) -> None:
     directory.mkdir()
     (directory / "file").write_text("x")
     with pytest.raises(Refused, match=r"exists, but has no marker iosweep.json of ours; it is left alone"):
-        target.claim(str(directory), OWNER)
+        ownership.claim(str(directory), OWNER)
     assert [f.name for f in directory.iterdir()] == ["file"]
 
 
 def test_an_empty_directory_is_adopted(place: Path) -> None:
     # somebody made it for us, with a striping of its own
     (place / "iosweep-c").mkdir()
-    assert target.claim(f"{place}/iosweep-c", OWNER)
+    assert ownership.claim(f"{place}/iosweep-c", OWNER)
 
 
 def test_a_kill_while_the_marker_was_written_does_not_lock_us_out(place: Path) -> None:
     (place / "iosweep-c").mkdir()
     (place / "iosweep-c" / "iosweep.json.tmp").write_text('{"uu')
-    uuid = target.claim(f"{place}/iosweep-c", OWNER)
+    uuid = ownership.claim(f"{place}/iosweep-c", OWNER)
     assert [f.name for f in (place / "iosweep-c").iterdir()] == ["iosweep.json"]
     assert marker(f"{place}/iosweep-c")["uuid"] == uuid
 
@@ -169,11 +169,11 @@ def test_a_directory_of_another_user(ours: str) -> None:
     uuid = marker(ours)["uuid"]
     os.chown(ours, OTHER, OTHER)
     with pytest.raises(Refused, match=rf"belongs to user id {OTHER}, not to user root \(0\); it is left alone"):
-        target.claim(ours, OWNER | {"uuid": uuid})
+        ownership.claim(ours, OWNER | {"uuid": uuid})
     assert names(ours) == ["iosweep.json"]
     (Path(ours) / "iosweep.json").unlink()
     with pytest.raises(Refused, match=f"belongs to user id {OTHER}"):
-        target.claim(ours, OWNER)
+        ownership.claim(ours, OWNER)
     assert names(ours) == []
 
 
@@ -183,7 +183,7 @@ def test_a_directory_that_root_made_for_us() -> None:
     claim = (
         "import sys\n"
         "for trusting in (False, True):\n"
-        "  try: print(target.claim(sys.argv[1], {owner}, trusting))\n"
+        "  try: print(ownership.claim(sys.argv[1], {owner}, trusting))\n"
         "  except target.Refused as error: print(error)"
     )
     with everybodys() as place:
@@ -204,7 +204,7 @@ def test_what_others_could_write_to_is_shut(place: Path) -> None:
     for mode, shut in ((0o777, 0o755), (0o775, 0o755), (0o750, 0o750)):
         directory.mkdir(exist_ok=True)
         directory.chmod(mode)
-        target.claim(str(directory), OWNER)
+        ownership.claim(str(directory), OWNER)
         assert stat.S_IMODE(directory.stat().st_mode) == shut
 
 
@@ -213,9 +213,9 @@ def test_what_others_could_write_to_is_shut(place: Path) -> None:
 def test_a_file_system_that_gives_all_to_another_user(place: Path, tmp_path: Path) -> None:
     # as NFS does with what root makes
     with mounted("bindfs", "-o", f"force-user={OTHER}", str(tmp_path / "t"), str(tmp_path / "m")):
-        uuid = target.claim(f"{tmp_path}/m/iosweep-c", OWNER)
+        uuid = ownership.claim(f"{tmp_path}/m/iosweep-c", OWNER)
         assert Path(f"{tmp_path}/m/iosweep-c").stat().st_uid == OTHER
-        assert target.claim(f"{tmp_path}/m/iosweep-c", OWNER | {"uuid": uuid}) == uuid
+        assert ownership.claim(f"{tmp_path}/m/iosweep-c", OWNER | {"uuid": uuid}) == uuid
         assert names(f"{tmp_path}/m/iosweep-c") == ["iosweep.json"]
 
 
@@ -229,7 +229,7 @@ def test_a_mount_point_in_its_place(ours: str, place: Path) -> None:
         Opened(at(ours)).below("sets/deep")
     bound = mounted("mount", "--bind", ours, ours)
     with bound, pytest.raises(Refused, match="is a mount point, so not on the target"):
-        target.claim(ours, OWNER | {"uuid": uuid})
+        ownership.claim(ours, OWNER | {"uuid": uuid})
 
 
 # Whether it can be worked in
@@ -237,39 +237,39 @@ def test_a_mount_point_in_its_place(ours: str, place: Path) -> None:
 
 def test_nothing_wrong(ours: str) -> None:
     uuid = marker(ours)["uuid"]
-    assert target_state.state(Place(ours, uuid)) is None
+    assert probe.state(Place(ours, uuid)) is None
     assert names(ours) == ["iosweep.json"]
-    (Path(ours) / target.PROBE).touch()  # left by a kill
-    assert target_state.state(Place(ours, uuid)) is None
+    (Path(ours) / ownership.PROBE).touch()  # left by a kill
+    assert probe.state(Place(ours, uuid)) is None
     assert names(ours) == ["iosweep.json"]
-    assert target.owner_of(ours) == marker(ours)
-    assert target.ours(ours, uuid)
+    assert ownership.owner_of(ours) == marker(ours)
+    assert ownership.ours(ours, uuid)
 
 
 @pytest.mark.parametrize("remove", ["claim", "remove_probes"])
 def test_probes_that_a_kill_has_left_are_removed(ours: str, remove: str) -> None:
     """Also those of nodes that are not in this job; nothing else that has such a name."""
     place, uuid = Path(ours), marker(ours)["uuid"]
-    for name in (target.PROBE, f"{target.PROBE}.n1", f"{target.PROBE}.n2"):
+    for name in (ownership.PROBE, f"{ownership.PROBE}.n1", f"{ownership.PROBE}.n2"):
         (place / name).write_bytes(b"x")
-    (place / f"{target.PROBE}.d").mkdir()
-    (place / f"{target.PROBE}.link").symlink_to("iosweep.json")
-    (place / f"{target.PROBE}s").touch()
+    (place / f"{ownership.PROBE}.d").mkdir()
+    (place / f"{ownership.PROBE}.link").symlink_to("iosweep.json")
+    (place / f"{ownership.PROBE}s").touch()
     if remove == "claim":
-        target.claim(ours, OWNER)
+        ownership.claim(ours, OWNER)
     else:
-        target_state.remove_probes(Place(ours, uuid))
-    others = [f"{target.PROBE}.d", f"{target.PROBE}.link", f"{target.PROBE}s"]
+        probe.remove_probes(Place(ours, uuid))
+    others = [f"{ownership.PROBE}.d", f"{ownership.PROBE}.link", f"{ownership.PROBE}s"]
     assert sorted(f.name for f in Path(ours).iterdir()) == sorted(["iosweep.json", *others])
 
 
 def test_probes_of_another_campaign_are_left(ours: str) -> None:
-    (Path(ours) / target.PROBE).touch()
+    (Path(ours) / ownership.PROBE).touch()
     with pytest.raises(Refused, match="belongs to another campaign"):
-        target_state.remove_probes(Place(ours, "11111111-1111-1111-1111-111111111111"))
+        probe.remove_probes(Place(ours, "11111111-1111-1111-1111-111111111111"))
     with pytest.raises(Refused, match="belongs to another campaign"):
-        target.claim(ours, OWNER | {"uid": 7})
-    assert (Path(ours) / target.PROBE).exists()
+        ownership.claim(ours, OWNER | {"uid": 7})
+    assert (Path(ours) / ownership.PROBE).exists()
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
@@ -278,7 +278,7 @@ def test_a_target_that_takes_no_data_is_not_dead(ours: str, number: int, monkeyp
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "write", fail)
-    assert target_state.state(Place(ours, marker(ours)["uuid"])) is None
+    assert probe.state(Place(ours, marker(ours)["uuid"])) is None
     assert names(ours) == ["iosweep.json"]
 
 
@@ -292,15 +292,15 @@ def test_no_data_server_answers(ours: str, call: str, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, call, fail)
     with pytest.raises(OSError, match="No such device or address"):
-        target_state.state(Place(ours, uuid))
+        probe.state(Place(ours, uuid))
     assert names(ours) == ["iosweep.json"]
 
 
 def test_other_data_is_read_back(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "pread", lambda _file, size, at: b"\0" * size if at == 0 else b"")
     with pytest.raises(OSError, match="of 1048576 bytes, 0 are read back as they were written"):
-        target_state.state(Place(ours, marker(ours)["uuid"]))
-    assert target_state.state(Place(ours, marker(ours)["uuid"]), data=False) is None
+        probe.state(Place(ours, marker(ours)["uuid"]))
+    assert probe.state(Place(ours, marker(ours)["uuid"]), data=False) is None
     assert names(ours) == ["iosweep.json"]
 
 
@@ -313,17 +313,17 @@ def test_a_marker_that_the_server_does_not_give(
     real = getattr(os, when)
 
     def fail(name: Any, *arguments: Any, **more: Any) -> Any:
-        if when == "read" or name == target.MARKER:
+        if when == "read" or name == ownership.MARKER:
             raise OSError(number, os.strerror(number))
         return real(name, *arguments, **more)
 
-    monkeypatch.setattr(target, "mount_of", lambda _: 1)
+    monkeypatch.setattr(ownership, "mount_of", lambda _: 1)
     monkeypatch.setattr(os, when, fail)
     for look in (
-        lambda: target.claim(ours, OWNER),
-        lambda: target.ours(ours, "x"),
-        lambda: target_state.state(Place(ours, "x")),
-        lambda: target.owner_of(ours),
+        lambda: ownership.claim(ours, OWNER),
+        lambda: ownership.ours(ours, "x"),
+        lambda: probe.state(Place(ours, "x")),
+        lambda: ownership.owner_of(ours),
     ):
         with pytest.raises(OSError, match=re.escape(os.strerror(number))):
             look()
@@ -331,25 +331,23 @@ def test_a_marker_that_the_server_does_not_give(
 
 def test_no_longer_there_or_not_ours(ours: str) -> None:
     uuid = marker(ours)["uuid"]
-    assert "belongs to another campaign (results in /home/me" in str(target_state.state(Place(ours, "another")))
+    assert "belongs to another campaign (results in /home/me" in str(probe.state(Place(ours, "another")))
     (Path(ours) / "iosweep.json").unlink()
-    assert (
-        target_state.state(Place(ours, uuid)) == f"{ours} has no marker iosweep.json of ours any more; it is left alone"
-    )
+    assert probe.state(Place(ours, uuid)) == f"{ours} has no marker iosweep.json of ours any more; it is left alone"
     with pytest.raises(Refused, match="has no marker"):
-        target.owner_of(ours)
+        ownership.owner_of(ours)
     Path(ours).rmdir()
-    assert target_state.state(Place(ours, uuid)) == f"{ours} is no longer there; is the file system still mounted?"
-    assert target.owner_of(ours) is None
+    assert probe.state(Place(ours, uuid)) == f"{ours} is no longer there; is the file system still mounted?"
+    assert ownership.owner_of(ours) is None
     Path(ours).touch()
-    assert target_state.state(Place(ours, uuid)) == f"{ours} is no longer there; is the file system still mounted?"
+    assert probe.state(Place(ours, uuid)) == f"{ours} is no longer there; is the file system still mounted?"
 
 
 @as_root
 def test_full_and_read_only(tmp_path: Path) -> None:
     with mounted("mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=10", "tmpfs", str(tmp_path / "small")):
         ours = f"{tmp_path}/small/iosweep-c"
-        uuid = target.claim(ours, OWNER)
+        uuid = ownership.claim(ours, OWNER)
         with contextlib.suppress(OSError), (tmp_path / "small" / "fill").open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(4096))
@@ -360,11 +358,11 @@ def test_full_and_read_only(tmp_path: Path) -> None:
                 break
         with pytest.raises(OSError, match="No space left"):
             (Path(ours) / "x").touch()
-        assert target_state.state(Place(ours, uuid)) is None  # that is a result
+        assert probe.state(Place(ours, uuid)) is None  # that is a result
         subprocess.run(["mount", "-o", "remount,ro", tmp_path / "small"], check=True)
-        assert target_state.state(Place(ours, uuid)) == f"the target is read-only now: nothing can be written to {ours}"
+        assert probe.state(Place(ours, uuid)) == f"the target is read-only now: nothing can be written to {ours}"
         with pytest.raises(Refused, match=f"the target {tmp_path}/small is read-only; mount it writable"):
-            target.claim(f"{tmp_path}/small/iosweep-d", OWNER)
+            ownership.claim(f"{tmp_path}/small/iosweep-d", OWNER)
 
 
 @as_root
@@ -372,9 +370,9 @@ def test_without_permission() -> None:
     with everybodys() as place:
         ours = f"{place}/iosweep-c"
         said = as_user(
-            "import sys; d = sys.argv[1]; uuid = target.claim(d, {owner})\n"
-            "for mode in (0o500, 0): os.chmod(d, mode); print(target_state.state(Place(d, uuid)))\n"
-            "try: target.claim(d, {owner})\n"
+            "import sys; d = sys.argv[1]; uuid = ownership.claim(d, {owner})\n"
+            "for mode in (0o500, 0): os.chmod(d, mode); print(probe.state(Place(d, uuid)))\n"
+            "try: ownership.claim(d, {owner})\n"
             "except target.Refused as error: print(error)",
             ours,
         ).splitlines()
@@ -385,29 +383,26 @@ def test_without_permission() -> None:
 @pytest.mark.parametrize("aim", ["theirs", "nowhere", "precious"])
 def test_a_link_in_its_place_is_not_followed(place: Path, aim: str) -> None:
     (place / "iosweep-c").symlink_to(place / aim)
-    for touch in (lambda d: target.claim(d, OWNER), target.owner_of, lambda d: Opened(Place(d, "u"))):
+    for touch in (lambda d: ownership.claim(d, OWNER), ownership.owner_of, lambda d: Opened(Place(d, "u"))):
         with pytest.raises(Refused, match="is a symbolic link; it is not followed"):
             touch(f"{place}/iosweep-c")
-    assert (
-        target_state.state(Place(f"{place}/iosweep-c", "u"))
-        == f"{place}/iosweep-c is a symbolic link; it is not followed"
-    )
-    assert not target.ours(f"{place}/iosweep-c", "u")
+    assert probe.state(Place(f"{place}/iosweep-c", "u")) == f"{place}/iosweep-c is a symbolic link; it is not followed"
+    assert not ownership.ours(f"{place}/iosweep-c", "u")
 
 
 # The file system
 
 
 def test_which_file_system(place: Path) -> None:
-    found = target.identify(str(place))
+    found = ownership.identify(str(place))
     assert found["writable"]
-    assert not target.identify("/proc/sys")["writable"]  # where nobody makes a directory, not even root
-    assert found | {"real": f"{place}/theirs"} == target.identify(str(place / "theirs"))
+    assert not ownership.identify("/proc/sys")["writable"]  # where nobody makes a directory, not even root
+    assert found | {"real": f"{place}/theirs"} == ownership.identify(str(place / "theirs"))
     assert found["real"] == str(place)
     assert found["fstype"] in found["mount"]
     (place / "iosweep-link").symlink_to(place)  # the target itself may be a link: the user named it
-    assert target.identify(str(place / "iosweep-link")) == found
-    space = target.space(str(place))
+    assert ownership.identify(str(place / "iosweep-link")) == found
+    space = ownership.space(str(place))
     assert space["free_bytes"] > 0
 
 
@@ -416,7 +411,7 @@ def test_a_password_in_the_source_of_a_mount(place: Path) -> None:
     """As of curlftpfs or davfs: it is in every result otherwise."""
     source = "ftp://bob:s3cret@host/pub"
     with mounted("mount", "-t", "tmpfs", source, str(place / "theirs")):
-        found = target.identify(str(place / "theirs"))
+        found = ownership.identify(str(place / "theirs"))
     assert found["source"] == "ftp://bob:***@host/pub"
     assert "s3cret" not in str(found)
 
@@ -432,12 +427,12 @@ def test_what_another_user_planted(ours: str) -> None:
 
 def test_results_in_the_campaigns_directory(ours: str, place: Path, tmp_path: Path) -> None:
     """Also by a link: they would be removed with it."""
-    facts = target.identify(str(place))
+    facts = ownership.identify(str(place))
     (tmp_path / "link").symlink_to(place)
     for inside in (Path(ours), Path(ours, "archive", "c"), tmp_path / "link" / "iosweep-c" / "c"):
-        assert target.holds(facts, ours, inside)
+        assert ownership.holds(facts, ours, inside)
     for outside in (place, place / "results" / "c", tmp_path / "c"):
-        assert not target.holds(facts, ours, outside)
+        assert not ownership.holds(facts, ours, outside)
 
 
 @pytest.mark.parametrize(
@@ -445,4 +440,4 @@ def test_results_in_the_campaigns_directory(ours: str, place: Path, tmp_path: Pa
 )
 def test_no_target(place: Path, name: str, wrong: str) -> None:
     with pytest.raises(Refused, match=wrong):
-        target.identify(str(place / name))
+        ownership.identify(str(place / name))

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from iosweep.agent import TargetError, TargetHangs
-from iosweep.crew import Silent
-from iosweep.handle import Place
-from iosweep.runner import _target
-from iosweep.target import Refused
-from iosweep.target_check import Answer, Unfit, before_tools, look, unfit
+from iosweep.run.node_agents import Silent
+from iosweep.run.runner import _target
+from iosweep.run.target_check import Answer, Unfit, before_tools, look, unfit
+from iosweep.target.agent import TargetError, TargetHangs
+from iosweep.target.handle import Place
+from iosweep.target.ownership import Refused
 
 GONE = TargetError(errno.ENOTCONN, f"{os.strerror(errno.ENOTCONN)}: /mnt/t/iosweep-c")
 NO_SERVER = "the target's file system server is gone: Transport endpoint is not connected: /mnt/t/iosweep-c"
@@ -53,7 +53,7 @@ PLACE = Place("/mnt/t/iosweep-c", "7")
 
 
 class Directory:
-    """As iosweep.directory.Directory, with an answer of its own."""
+    """As iosweep.run.campaign_directory.Directory, with an answer of its own."""
 
     place = PLACE
 
@@ -71,7 +71,7 @@ class Directory:
 
 
 class Crew:
-    """As iosweep.crew.Crew: nodes with these answers."""
+    """As iosweep.run.node_agents.Crew: nodes with these answers."""
 
     def __init__(self, answers: dict[str, Answer]):
         self.hosts, self._others = ("n1", *answers), answers

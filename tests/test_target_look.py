@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from iosweep import agent, dag, plan, show_plan, target, target_look
-from iosweep.yamlfile import ConfigError
+from iosweep import dag
+from iosweep.commands import show_plan
+from iosweep.errors import ConfigError
+from iosweep.plan.expand import make_plan
+from iosweep.run import target_look
+from iosweep.target import agent, ownership
 from small import TEXT, problems, read
 
 
@@ -90,7 +94,7 @@ def test_a_target_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_target_of_another_type(tmp_path: Path) -> None:
-    there = str(target.identify(str(tmp_path))["fstype"])
+    there = str(ownership.identify(str(tmp_path))["fstype"])
     assert wrong(tmp_path, tmp_path, f", type: {there}") is None
     found = wrong(tmp_path, tmp_path, ", type: lustre")
     assert found is not None
@@ -110,7 +114,7 @@ def test_a_target_of_another_type(tmp_path: Path) -> None:
     ],
 )
 def test_types(fstype: str, wanted: str, same: bool) -> None:
-    assert target.is_type(fstype, wanted) is same
+    assert ownership.is_type(fstype, wanted) is same
 
 
 def test_what_is_no_type(tmp_path: Path) -> None:
@@ -137,7 +141,7 @@ def test_whom_a_plan_trusts(tmp_path: Path) -> None:
 
     def said(more: str) -> list[str]:
         text = TEXT.replace("{directory: /scratch/me}", f"{{directory: '{bench}'{more}}}")
-        return show_plan.trusted(plan.make(read(tmp_path, text)))
+        return show_plan.trusted(make_plan(read(tmp_path, text)))
 
     trusting = ", trust_other_writers: true"
     assert said(trusting) == []

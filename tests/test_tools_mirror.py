@@ -19,10 +19,11 @@ from pathlib import Path
 import pytest
 
 import spack as standin
-from iosweep.spack import mirror, source
-from iosweep.spack.environment import Pin
-from iosweep.spack.shell import Done, Shell, environment
-from iosweep.yamlfile import ConfigError
+from iosweep.commands.tools import mirror
+from iosweep.errors import ConfigError
+from iosweep.programs.spack import source
+from iosweep.programs.spack.environment import Pin
+from iosweep.programs.spack.shell import Done, Shell, environment
 
 SWEEPS = """
 campaign: mirrored
@@ -381,8 +382,8 @@ def test_halves_are_removed(tmp_path: Path) -> None:
 DRIVER = """
 import sys
 from pathlib import Path
-from iosweep.spack import mirror, source
-from iosweep.spack.environment import Pin
+from iosweep.commands.tools import mirror; from iosweep.programs.spack import source
+from iosweep.programs.spack.environment import Pin
 source.SPACK = Pin(*sys.argv[3:6])
 mirror._Mirror._wheels = lambda self: "no Python packages"
 mirror._whole = lambda file: file.read_text() == "not an archive\\n"

@@ -16,9 +16,9 @@ import yaml
 import mounts
 import spack as standin
 from campaign import PATIENCE_S, ROOT, SMALL, Campaign, over, wait_for
-from iosweep.spack import environment
-from iosweep.spack.source import SPACK
-from iosweep.yamlfile import ConfigError
+from iosweep.errors import ConfigError
+from iosweep.programs.spack import environment
+from iosweep.programs.spack.source import SPACK
 from slurm_campaign import Marked
 
 MANIFEST = [line.split("\t") for line in (standin.RECORDED / "manifest.tsv").read_text().splitlines()]
@@ -418,7 +418,7 @@ def test_two_build_in_one_directory_and_one_of_them_waits(site, checkouts, tmp_p
 
 def as_another(site, wanted):
     """`tools build` as one who may not write everywhere."""
-    command = [sys.executable, "-m", "iosweep.cli", "tools", "build", str(site.file), "--write", str(wanted)]
+    command = [sys.executable, "-m", "iosweep", "tools", "build", str(site.file), "--write", str(wanted)]
     if os.geteuid() == 0:
         command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--", *command]
     done = subprocess.run(

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from iosweep import pulse, removal, target, trees
-from iosweep.handle import Place
-from iosweep.target import Refused
+from iosweep.target import ownership, pulse, removal, trees
+from iosweep.target.handle import Place
+from iosweep.target.ownership import Refused
 from targets import OWNER, as_root, as_user, at, everybodys, listing, make_place, marker, mounted, names
 
 SIZE = 8192
@@ -32,8 +32,8 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ours(place: Path) -> str:
-    directory = target.directory_of(str(place), "c")
-    target.claim(directory, OWNER)
+    directory = ownership.directory_of(str(place), "c")
+    ownership.claim(directory, OWNER)
     return directory
 
 
@@ -290,11 +290,11 @@ def test_as_long_as_it_may(ours: str, slow: set[int]) -> None:
 def test_deeper_than_any_path(ours: str) -> None:
     """Few directories are open at a time, and no name is as long as the whole way."""
     levels = 1200
-    handle = os.open(Path(trees.ensure(at(ours), "sets/x")), target.DIRECTORY)
+    handle = os.open(Path(trees.ensure(at(ours), "sets/x")), ownership.DIRECTORY)
     for _ in range(levels):
         os.close(os.open("f", os.O_CREAT, dir_fd=handle))
         os.mkdir("a-directory", dir_fd=handle)
-        inner = os.open("a-directory", target.DIRECTORY, dir_fd=handle)
+        inner = os.open("a-directory", ownership.DIRECTORY, dir_fd=handle)
         os.close(handle)
         handle = inner
     os.close(handle)
@@ -352,7 +352,7 @@ def test_what_cannot_be_removed_stays_and_the_rest_goes() -> None:
     with everybodys() as place:
         ours = f"{place}/iosweep-c"
         said = as_user(
-            "import sys; from pathlib import Path; d = sys.argv[1]; p = Place(d, target.claim(d, {owner}))\n"
+            "import sys; from pathlib import Path; d = sys.argv[1]; p = Place(d, ownership.claim(d, {owner}))\n"
             "for x in ('closed/x', 'fixed/x', 'open/x'): (Path(trees.ensure(p, 'sets/' + x)) / 'f').touch()\n"
             "os.unlink(d + '/sets/fixed/x/f')\n"
             "os.chmod(d + '/sets/closed', 0); os.chmod(d + '/sets/fixed', 0o500)\n"

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from iosweep import slurm, target, undisturbed
-from iosweep.store import Store
-from iosweep.undisturbed import InUse
+from iosweep.jobs import undisturbed
+from iosweep.jobs.undisturbed import InUse
+from iosweep.results.store import Store
+from iosweep.slurm import query as slurm
+from iosweep.target import ownership
 from slurm import Cluster
 from targets import OWNER, make_place
 
@@ -128,14 +130,14 @@ def test_without_slurm_the_end_of_a_job_cannot_be_seen(results: Path, say: Say) 
 def test_clean_asks_a_real_one(slurm: Cluster, results: Path, tmp_path: Path) -> None:
     """Nothing holds the lock here: the job waits, or runs where the lock does not reach."""
     (results / "plans").mkdir()
-    directory = target.directory_of(str(make_place(tmp_path / "t")), "c")
-    uuid = target.claim(directory, OWNER | {"results": str(results), "campaign": "c"})
+    directory = ownership.directory_of(str(make_place(tmp_path / "t")), "c")
+    uuid = ownership.claim(directory, OWNER | {"results": str(results), "campaign": "c"})
     known = {"directory": directory, "uuid": uuid, "campaign": "c", "deadline": 60.0, "layout": None, "lock": None}
     Store(results).put("", "target", known | {"tidied": False, "file_system": "", "seen_as": []})
 
     def clean() -> subprocess.CompletedProcess[str]:
-        code = f"from iosweep import exclusive; exclusive.PREFIX = 'iosweep-test-{os.getpid()}'"
-        code += "; import sys; from iosweep.cli import main; sys.exit(main(['clean', '--yes', 'c']))"
+        code = f"from iosweep.target import target_lock; target_lock.PREFIX = 'iosweep-test-{os.getpid()}'"
+        code += "; import sys; from iosweep.commands.cli import main; sys.exit(main(['clean', '--yes', 'c']))"
         return slurm.run([sys.executable, "-c", code], cwd=str(tmp_path), check=False)
 
     submit = ["sbatch", "--parsable", f"--comment={JOB.comment}", "-o", "/dev/null", "-D", str(tmp_path), "--hold"]

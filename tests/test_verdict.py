@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from iosweep import checks, reasons, verdict
-from iosweep.checks import CHECKS, NOT_APPLICABLE, Finding, Seen
-from iosweep.config import Repetitions
-from iosweep.plan import Point
+from iosweep.config.sweeps import Repetitions
+from iosweep.plan.model import Point
+from iosweep.results import checks, reasons, verdict
+from iosweep.results.checks import CHECKS, NOT_APPLICABLE, Finding, Seen
 from iosweep.tools import Parsed, tools
 
 PHASES = tools()["fio"].phases

@@ -22,11 +22,14 @@ import pytest
 from rich.console import Console, Group
 
 from allocation import SWEEP, Allocation
-from iosweep import cli, documents, live, watch
-from iosweep.pace import Pace, Ran, ran
-from iosweep.plan import Plan, Point
-from iosweep.store import Store
-from iosweep.watching import Campaign, Seen, Snapshot
+from iosweep.commands import cli
+from iosweep.commands.watch import screen
+from iosweep.commands.watch.snapshot import Campaign, Seen, Snapshot
+from iosweep.files import documents
+from iosweep.jobs import at_work
+from iosweep.plan.model import Plan, Point
+from iosweep.results.estimate import Pace, Ran, ran
+from iosweep.results.store import Store
 from slurm import Cluster
 from small import METADATA, document, make
 
@@ -76,7 +79,7 @@ def iso(seconds: float) -> str:
 def no_slurm(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """squeue is there on a machine that tests, without a cluster behind it."""
     if "slurm" not in request.fixturenames:
-        monkeypatch.setattr(live.shutil, "which", lambda _: None)
+        monkeypatch.setattr(at_work.shutil, "which", lambda _: None)
 
 
 @pytest.fixture
@@ -86,7 +89,7 @@ def made(tmp_path: Path) -> Made:
 
 def shown(snapshot: Snapshot, width: int = 80, bars: bool = False) -> str:
     console = Console(width=width, file=open(os.devnull, "w"), record=True, highlight=False)  # noqa: PTH123, SIM115
-    console.print(Group(*watch.draw(snapshot, bars)))
+    console.print(Group(*screen.draw(snapshot, bars)))
     return console.export_text()
 
 
@@ -167,7 +170,7 @@ def test_before_anything_was_measured(made: Made, tmp_path: Path, capsys: pytest
     assert (allocation.state, allocation.repetitions_done, allocation.repetitions_left) == ("not begun", 0, 12)
     assert "0 of 12 repetitions measured, 12 left, about 17 s to go" in shown(made.look())
     shutil.rmtree(made.results / "plans")
-    assert watch.watch(made.results, once=True) == 0
+    assert screen.watch(made.results, once=True) == 0
     assert "nothing is planned in" in capsys.readouterr().out
     assert cli.main(["watch", str(tmp_path / "none")]) == 1
 
@@ -343,7 +346,7 @@ def test_a_job_that_was_stopped_was_not_refused(made: Made, how: str) -> None:
 
 
 def test_who_holds_the_lock_is_seen_without_trying_it(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    holding = "import sys; from pathlib import Path; from iosweep.store import Store\n"
+    holding = "import sys; from pathlib import Path; from iosweep.results.store import Store\n"
     holding += "with Store(Path(sys.argv[1])).locked(): print('held', flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", holding, str(made.results), "--allocation", "1-node"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
@@ -375,7 +378,7 @@ def job(cluster: Cluster, made: Made, place: Path, *options: str) -> str:
 
 def test_jobs(slurm: Cluster, made: Made, tmp_path: Path) -> None:
     def seen() -> dict[str, Any]:
-        command = [sys.executable, "-m", "iosweep.cli", "watch", "--json", str(made.results)]
+        command = [sys.executable, "-m", "iosweep", "watch", "--json", str(made.results)]
         found: dict[str, Any] = json.loads(slurm.run(command).stdout)["allocations"][0]
         return found
 
@@ -406,7 +409,7 @@ def test_squeue_that_does_not_answer(made: Made, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", str(squeue.parent), prepend=os.pathsep)
     assert "Unable to contact slurm controller" in words(made.look())
     squeue.write_text("#!/bin/sh\nexec sleep 600\n")
-    monkeypatch.setattr(live, "FIRST_ANSWER_S", 0.2)
+    monkeypatch.setattr(at_work, "FIRST_ANSWER_S", 0.2)
     campaign = Campaign(made.results)
     began = time.monotonic()
     assert campaign.look().wrong == ("squeue has not answered yet",)
@@ -450,7 +453,7 @@ def test_any_width(made: Made, width: int) -> None:
 
 def test_json_has_the_keys_that_are_documented(made: Made, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made.measure(made.plan.points[0])
-    assert watch.watch(made.results, as_json=True) == 0
+    assert screen.watch(made.results, as_json=True) == 0
     found = json.loads(capsys.readouterr().out)
     text = (root / "docs/watching.md").read_text()
     for key in {*found, *found["allocations"][0], *found["newest"][0]}:
@@ -484,7 +487,7 @@ class Terminal:
         environment.pop("COLUMNS", None)
         main, side = pty.openpty()
         fcntl.ioctl(side, termios.TIOCSWINSZ, pack("HHHH", 24, 80, 0, 0))
-        command = [sys.executable, "-m", "iosweep.cli", *arguments]
+        command = [sys.executable, "-m", "iosweep", *arguments]
 
         def own_terminal() -> None:
             os.setsid()
@@ -533,7 +536,7 @@ def test_a_real_campaign(tmp_path: Path, fio: Path, capsys: pytest.CaptureFixtur
     allocation = Allocation(tmp_path, SWEEP | {"axes": {}})
     allocation.measure()
     before = {f: f.stat().st_mtime_ns for f in allocation.results.rglob("*")}
-    assert watch.watch(allocation.results, as_json=True) == 0
+    assert screen.watch(allocation.results, as_json=True) == 0
     found = json.loads(capsys.readouterr().out)
     [a] = found["allocations"]
     assert (a["state"], a["repetitions_done"], a["repetitions_left"]) == ("done", 1, 0)

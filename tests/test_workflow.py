@@ -195,9 +195,10 @@ def test_a_point_that_was_removed_is_measured_again_and_rerun_supersedes_and_kee
 
 def test_only_narrows_what_is_left_and_not_the_plan(tmp_path, fio):
     campaign = Campaign(tmp_path, phases=["rand_read"], repetitions=1)
-    from iosweep import config, plan
+    from iosweep.config import sweep_file
+    from iosweep.plan.expand import make_plan
 
-    points = [p.id for p in plan.make(config.read(campaign.file)).points]
+    points = [p.id for p in make_plan(sweep_file.read(campaign.file)).points]
     campaign.tables("--config", f"only={points[0]}")
     assert {p for p, _ in campaign.repetitions()} == {points[0]}
     rows = list(csv.DictReader((campaign.results / "results.csv").open()))
@@ -286,11 +287,13 @@ def test_a_dry_run_needs_nothing_and_agrees_with_the_plan(profile, tmp_path):
     # without fio, Slurm, results, and with profiles/slurm without the target: on PATH is only what Python and the
     # import of the executors need
     # (test_slurm_profile.py does this with every configuration)
-    from iosweep import config, forecast, plan
+    from iosweep.config import sweep_file
+    from iosweep.plan import forecast
+    from iosweep.plan.expand import make_plan
 
     campaign = Campaign(tmp_path)
     campaign.file = ROOT / "config/sweep.yaml"
-    [allocation] = (made := plan.make(config.read(campaign.file))).allocations
+    [allocation] = (made := make_plan(sweep_file.read(campaign.file))).allocations
     cost = forecast.of(made, {allocation.name: {p.id: p.repetitions.min for p in allocation.points}})
     environment = {"PATH": str(links(tmp_path, "which")), "HOME": str(tmp_path), "LANG": "C.UTF-8"}
     there = ["--config", f"target={campaign.target}"] if profile == "local" else []

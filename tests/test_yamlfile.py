@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep import yamlfile
-from iosweep.yamlfile import ConfigError, Document
+from iosweep.config import yaml_lines
+from iosweep.config.yaml_lines import Document
+from iosweep.errors import ConfigError
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def load(text: str | bytes) -> Document:
         file = tmp_path / "x.yaml"
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return yamlfile.load(file)
+        return yaml_lines.load(file)
 
     return load
 
@@ -99,7 +100,7 @@ sweeps:
         (("nothing",), 2),
     ],
 )
-def test_the_line_of_every_path(load: Any, path: yamlfile.KeyPath, line: int) -> None:
+def test_the_line_of_every_path(load: Any, path: yaml_lines.KeyPath, line: int) -> None:
     assert load(TEXT).line(path) == line
 
 
@@ -113,7 +114,7 @@ def test_a_file_elsewhere_has_its_whole_name(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path / "here")
     file = tmp_path / "x.yaml"
     file.write_text("a: 1\n")
-    assert yamlfile.load(file).file == str(file)
+    assert yaml_lines.load(file).file == str(file)
 
 
 def test_aliases_share_a_value(load: Any) -> None:
@@ -171,9 +172,9 @@ def test_aliases_of_aliases_do_not_fill_the_memory(load: Any) -> None:
 
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml:1: cannot be read: No such file or directory"):
-        yamlfile.load(tmp_path / "none.yaml")
+        yaml_lines.load(tmp_path / "none.yaml")
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
-        yamlfile.load(tmp_path)
+        yaml_lines.load(tmp_path)
 
 
 @given(st.binary(max_size=60) | st.text(alphabet="ab:-[]{}&*!<>|?#'\"%@\n\t 01.~", max_size=60))
@@ -183,7 +184,7 @@ def test_whatever_stands_in_a_file_is_a_mapping_or_a_config_error(
     file = tmp_path_factory.getbasetemp() / "any.yaml"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     try:
-        document = yamlfile.load(file)
+        document = yaml_lines.load(file)
     except ConfigError:
         return
     assert isinstance(document.data, dict)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from iosweep.cpus import CpuSet, Topology, listed
+from iosweep.node.cpus import CpuSet, Topology, listed
 
 
 def _union(groups: Iterable[Collection[int]]) -> frozenset[int]:

@@ -99,7 +99,7 @@ class Run:
 
         def alone() -> list[psutil.Process]:
             with contextlib.suppress(psutil.Error):
-                return [process for process in self.processes() if "iosweep.agent" in process.cmdline()]
+                return [process for process in self.processes() if "iosweep.target.agent" in process.cmdline()]
             return []
 
         [found] = wait_for(alone, PATIENCE_S, self.over)

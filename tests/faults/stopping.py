@@ -11,7 +11,7 @@ import mounts
 from campaign import wait_for
 from faults.case import ONE, PREPARING, READS, Case, Run
 from faults.registry import Happening, Meanwhile, fault
-from iosweep.documents import dump
+from iosweep.files.documents import dump
 
 #: Starts a runner through a shell, as Snakemake does, and ends with its exit code. SIGUSR2 kills the shell.
 PARENT = """

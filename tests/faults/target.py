@@ -12,7 +12,8 @@ import pytest
 import mounts
 from faults.case import ONE, READING, READS, Case
 from faults.registry import Happening, fault
-from iosweep import node, target
+from iosweep.node import node_facts
+from iosweep.target import ownership
 
 #: What the runner waits for a look at the target: short enough for a test, long enough for a busy machine.
 IMPATIENT = {"deadline": "3s"}
@@ -101,8 +102,8 @@ def directory_is_a_copy(case: Case) -> Happening:
     case.theirs = True
     away = case.place / "away"
     away.mkdir()
-    owner = {"uuid": None, "uid": os.getuid(), "host": node.host(), "results": str(case.results), "campaign": "c"}
-    target.claim(str(away / "iosweep-c"), owner)
+    owner = {"uuid": None, "uid": os.getuid(), "host": node_facts.host(), "results": str(case.results), "campaign": "c"}
+    ownership.claim(str(away / "iosweep-c"), owner)
     shutil.copytree(away / "iosweep-c", case.ours)
     (case.ours / "sets").mkdir()
     (case.ours / "sets" / "precious").write_text("x")

@@ -12,35 +12,29 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from iosweep import (
-    config,
-    documents,
-    forecast,
-    hanging,
-    manifest,
-    merged,
-    plan,
-    progress,
-    safe_paths,
-    sources,
-    submission,
-    target_file,
-)
-from iosweep.documents import Damaged
-from iosweep.launch import Launcher, candidates, launchers
-from iosweep.models import unknown
-from iosweep.programs import builds
-from iosweep.spack import asked, built
-from iosweep.spack.environment import Place
-from iosweep.store import Store
-from iosweep.submission import JOB_RESERVE_S
-from iosweep.target import Refused
+from iosweep import sources
+from iosweep.config import sweep_file
+from iosweep.config.models import unknown
+from iosweep.errors import ConfigError, Problem
+from iosweep.files import documents, hanging, safe_paths
+from iosweep.files.documents import Damaged
+from iosweep.jobs import submission
+from iosweep.jobs.submission import JOB_RESERVE_S
+from iosweep.plan import forecast
+from iosweep.plan.expand import make_plan
+from iosweep.plan.launchers import Launcher, candidates, launchers
+from iosweep.plan.model import Plan, read_plan
+from iosweep.programs.find import builds
+from iosweep.programs.spack import asked, built
+from iosweep.programs.spack.environment import Place
+from iosweep.results import manifest, merged_tables, remaining, target_file
+from iosweep.results.store import Store
+from iosweep.target.ownership import Refused
 from iosweep.units import human_count, human_duration
-from iosweep.yamlfile import ConfigError, Problem
 
 #: The modules, with all that they import, that make the tables and the report, and other files that the report is made
 #: of: a change of them makes these again, and measures nothing.
-_MERGE_CODE = ("iosweep.merge",)
+_MERGE_CODE = ("iosweep.results.merge",)
 _REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figures"), ("report/**/*",)
 #: Files that a job is sent with, and the variables that name them to the Snakemake that its own one starts.
 _SENT = {"plans/*.json": "IOSWEEP_PLAN", "tools/*.json": "IOSWEEP_TOOLS"}
@@ -54,7 +48,7 @@ _NOT_BUILT = "not built yet"
 class Dag:
     """The campaign as the rules see it. Paths are relative to the working directory."""
 
-    plan: plan.Plan
+    plan: Plan
     results: Path
     plan_file: Path
     manifests: dict[str, Path]  # allocation -> the manifest that it is to have
@@ -125,14 +119,14 @@ def load(
     """
     if wrong := submission.working_directory(str(Path.cwd()), bool(site)):
         raise ConfigError([Problem(str(file), 1, "", wrong)])
-    configured = config.read(file, given)
-    made = plan.make(configured)
+    configured = sweep_file.read(file, given)
+    made = make_plan(configured)
     forecast.refuse(made, configured)
     problems = []
     known = launchers("slurm" if site else None)
     if launcher not in known:
         problems.append(Problem("profile", 1, "launcher", unknown("launcher", launcher, known)))
-    if only and not any(progress.chosen(only, point) for point in made.points):
+    if only and not any(remaining.chosen(only, point) for point in made.points):
         sweeps = ", ".join(sweep.name for sweep in configured.sweeps)
         problems.append(Problem(str(file), 1, "only", f"`{only}` is in no point and no sweep (sweeps: {sweeps})"))
     if launcher in known and (wrong := submission.open_port(made.points, known[launcher], os.geteuid())):
@@ -154,7 +148,7 @@ def load(
             except Refused as error:
                 raise ConfigError([Problem(str(found.results), 0, "", str(error))]) from None
     if look and found.left:  # without that, the target is not needed
-        from iosweep import target_look
+        from iosweep.run import target_look
 
         if missed := target_look.problem(configured):
             raise ConfigError([missed])
@@ -187,7 +181,7 @@ def sent(
     Raises ConfigError.
     """
     try:
-        made = plan.read(plan_file)
+        made = read_plan(plan_file)
     except (FileNotFoundError, Damaged) as error:
         raise ConfigError([Problem(str(plan_file), 1, "plan", str(error))]) from None
     place = Place(Path("tools"), tools.stem) if tools else None  # nothing is built from here
@@ -198,7 +192,7 @@ def sent(
 
 
 def _of(
-    made: plan.Plan,
+    made: Plan,
     results: Path,
     launcher: Launcher,
     only: str | None,
@@ -212,19 +206,19 @@ def _of(
         raise ConfigError(obstacles)
     store = Store(folder)
     stored, missing = store.results(), store.missing()
-    found = progress.left(made, stored, missing, _here(made, launcher, bool(site), place, there), only)
+    found = remaining.left(made, stored, missing, _here(made, launcher, bool(site), place, there), only)
     if site and site.limit_min and (wrong := _too_long(made, found, site.limit_min)):
         raise ConfigError([Problem("profile", 1, "default-resources: runtime", wrong)])
-    repair, damage = merged.repair(folder)
+    repair, damage = merged_tables.repair(folder)
     plan_file = folder / "plans" / f"{made.digest}.json"
     tools_file = folder / "tools" / f"{place.digest}.json" if place else None
     again = {} if store.whole(plan_file, made.document()) else {plan_file: made.document()}
     if tools_file and place and there and not store.whole(tools_file):
         again[tools_file] = documents.content(place.file, documents.MOST_BYTES)
     store.look()
-    store.damaged.pop(str(folder / merged.ABOUT), None)  # `damage` has it
+    store.damaged.pop(str(folder / merged_tables.ABOUT), None)  # `damage` has it
     manifests = (manifest.damage(folder, a) for a in made.allocations)
-    left = {name: forecast.of(made, {name: points}) for name, points in progress.counts(found).items()}
+    left = {name: forecast.of(made, {name: points}) for name, points in remaining.counts(found).items()}
     return Dag(
         plan=made,
         results=folder,
@@ -271,18 +265,18 @@ def _obstacles(folder: Path) -> list[Problem]:
 
 
 def _here(
-    made: plan.Plan, launcher: Launcher, on_nodes: bool, place: Place | None, there: built.Built | None
-) -> progress.Here:
+    made: Plan, launcher: Launcher, on_nodes: bool, place: Place | None, there: built.Built | None
+) -> remaining.Here:
     """What the machine that measures offers, as far as it is seen from here. `on_nodes`: it is another one."""
     names = {point.tool for point in made.points}
     if there:
         hashes, mpiexec = there.hashes(), candidates(there.search)
-        return progress.Here({name: hashes.get(name) for name in names}, launcher, None if on_nodes else mpiexec)
+        return remaining.Here({name: hashes.get(name) for name in names}, launcher, None if on_nodes else mpiexec)
     if place:
-        return progress.Here(dict.fromkeys(names, _NOT_BUILT), launcher, None if on_nodes else [_NOT_BUILT])
+        return remaining.Here(dict.fromkeys(names, _NOT_BUILT), launcher, None if on_nodes else [_NOT_BUILT])
     if on_nodes:  # what was lacking there is, until `iosweep rerun`
-        return progress.Here({}, launcher, None)
-    return progress.Here(builds(names), launcher, candidates())
+        return remaining.Here({}, launcher, None)
+    return remaining.Here(builds(names), launcher, candidates())
 
 
 class Texts:
@@ -299,7 +293,7 @@ class Texts:
         return self.dag.text(name, int(minutes) if minutes else None)
 
 
-def _too_long(made: plan.Plan, left: Mapping[str, Mapping[str, object]], limit_min: int) -> str | None:
+def _too_long(made: Plan, left: Mapping[str, Mapping[str, object]], limit_min: int) -> str | None:
     """Why no job is long enough for some repetition that is left, or None."""
     wanted = {id for points in left.values() for id in points}
     costs = ((forecast.repetition_cost(p, made.target["node_bandwidth"]).time_s, p.id) for p in made.points)

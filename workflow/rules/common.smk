@@ -5,10 +5,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from iosweep import config as configuration
-from iosweep import dag, profile, slurm, submission
-from iosweep.store import Store
-from iosweep.yamlfile import ConfigError
+from iosweep import dag
+from iosweep.config import sweep_file
+from iosweep.jobs import profile, submission
+from iosweep.errors import ConfigError
+from iosweep.results.store import Store
+from iosweep.slurm import query
 from snakemake.exceptions import WorkflowError
 
 
@@ -25,7 +27,7 @@ def given_values():
     # As they are written: Snakemake's own would make a number of `campaign=007`.
     texts = workflow.config_settings.config_args or ()
     given = dict(text.split("=", 1) for text in texts)
-    if unknown := sorted(set(given) - {"only", *configuration.GIVEN}):
+    if unknown := sorted(set(given) - {"only", *sweep_file.GIVEN}):
         raise WorkflowError(
             "--config knows `only` (points or sweeps), `campaign` and `target` (a directory), not"
             f" {', '.join(unknown)}; everything else belongs in the configuration file"
@@ -141,7 +143,7 @@ if SITE and workflow.is_main_process:
 def campaign_now():
     if not workflow.is_main_process:
         # On a node: what the job was sent with, for the configuration may be another one by now.
-        slurm.hand_on()
+        query.hand_on()
         plan_file, tools = dag.sent_files(
             getattr(asked(), "wait_for_files", None) or ()
         )
@@ -175,7 +177,7 @@ ONLY_THESE = ["--only", ONLY] if ONLY else []
 # What Spack builds, for the jobs to measure with. None: they look on PATH.
 TOOLS = [CAMPAIGN.tools_file] if CAMPAIGN.tools_file else []
 # Names and text are UTF-8, whatever the locale, and modules are ours, whatever lies in the working directory.
-IOSWEEP = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep.cli"]
+IOSWEEP = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep"]
 
 
 def one_of(allocations):

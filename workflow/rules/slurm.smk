@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from iosweep import pending, slurm
+from iosweep.jobs import pending
 from snakemake.logging import logger
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
@@ -24,10 +24,10 @@ def wait_for_earlier_jobs():
         return
     if not shutil.which("squeue") or not changes_files() or only_tools():
         return
-    named = sayable(configuration.read, CONFIG, GIVEN).campaign
+    named = sayable(sweep_file.read, CONFIG, GIVEN).campaign
     try:
         pending.wait(named)
-    except slurm.Unanswered as error:
+    except query.Unanswered as error:
         raise WorkflowError(
             f"{error}; whether jobs of an earlier run still measure this campaign cannot be seen"
         ) from None
@@ -71,8 +71,8 @@ def avoided(job, partition):
     names = ",".join(sorted(nodes))
     command = [*sbatch(job, partition), f"--exclude={names}"]
     try:
-        slurm.ask([*command, "--test-only", "--wrap", "true"])
-    except slurm.Unanswered:
+        query.ask([*command, "--test-only", "--wrap", "true"])
+    except query.Unanswered:
         pending.say(
             f"note: the next job may get {names} again, because Slurm has too few nodes without"
         )
@@ -125,15 +125,15 @@ class Executor(SlurmExecutor):
         # asks sacct, whether there is accounting or not, and does not see that a job was cancelled.
         states, ended, was_silent = {}, False, self.silent
         try:
-            states = slurm.states(self.run_uuid) if active_jobs else {}
+            states = query.states(self.run_uuid) if active_jobs else {}
             self.silent = False
-        except slurm.Unanswered as error:
+        except query.Unanswered as error:
             self.silent = True
             if not was_silent:
                 pending.say(f"{error}; it is asked again, jobs go on meanwhile")
         for info in active_jobs:
             state = states.get(info.external_jobid)
-            if self.silent or state in slurm.ALIVE:
+            if self.silent or state in query.ALIVE:
                 yield info
                 continue
             ended = True
@@ -211,7 +211,7 @@ def before_the_first_submission():
     if jobs := submitted():
         try:
             prepare(jobs)
-        except slurm.Unanswered as error:
+        except query.Unanswered as error:
             raise WorkflowError(f"{error}; nothing was submitted") from None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iosweep.cpus import CpuSet
+from iosweep.node.cpus import CpuSet
 from iosweep.tools import FileSet, Option, Parsed, Phase, Reading, Step, Streams, Value
 
 _FIGURES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iosweep.cpus import CpuSet
+from iosweep.node.cpus import CpuSet
 from iosweep.tools import FileSet, Option, Parsed, Phase, Reading, ReadingProblem, Step, Streams, Value
 
 #: $1: the directory on the target; $2: how many files.

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iosweep.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
+from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
+from iosweep.node.reserved import CONFIGURATION
 from iosweep.report import words
 from iosweep.report.data import Campaign, Row
-from iosweep.reserved import CONFIGURATION
 
 #: Pictures that are shown; those of other nodes are told in words.
 MOST = 8

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from iosweep import merged
+from iosweep.results import merged_tables
 from iosweep.tools import tools
 
 #: One row of a table: column name (iosweep.columns) -> value, None where there is none.
@@ -30,13 +30,13 @@ def load(results: Path) -> Campaign:
 
     Raises FileNotFoundError, naming the file, when merge has not written there; documents.Damaged.
     """
-    about = merged.about(results)
-    rows = tuple(merged.rows(results, "results.parquet"))
+    about = merged_tables.about(results)
+    rows = tuple(merged_tables.rows(results, "results.parquet"))
     _tell_apart(rows, about["builds"])
     return Campaign(
         rows=rows,
-        checks=tuple(merged.rows(results, "checks.parquet")),
-        nodes=tuple(merged.rows(results, "nodes.parquet")),
+        checks=tuple(merged_tables.rows(results, "checks.parquet")),
+        nodes=tuple(merged_tables.rows(results, "nodes.parquet")),
         about=about,
     )
 

@@ -15,13 +15,14 @@ from xml.sax.saxutils import escape
 
 import orjson
 
-from iosweep import merged, safe_paths
-from iosweep.documents import Damaged
+from iosweep.files import safe_paths
+from iosweep.files.documents import Damaged
+from iosweep.files.safe_paths import Folder
 from iosweep.report import spec
 from iosweep.report.data import Campaign, load
 from iosweep.report.plots import Figure, figures
 from iosweep.report.summary import summarise
-from iosweep.safe_paths import Folder
+from iosweep.results import merged_tables
 
 _PNG_SCALE = 2  # sharp in a document and on a screen with many dots
 _SVG = "http://www.w3.org/2000/svg"
@@ -36,10 +37,10 @@ def export(results: Path) -> list[Path]:
     written. Raises FileNotFoundError when merge has not written to `results`, Damaged.
     """
     campaign = load(results)
-    with safe_paths.folder(results, merged.FIGURES, make=True, same_mount=True) as folder:
+    with safe_paths.folder(results, merged_tables.FIGURES, make=True, same_mount=True) as folder:
         made = _export(campaign, folder, results)
-    safe_paths.write(results, "figures.done", f"{len(made)} files in {merged.FIGURES}/\n".encode())
-    return [results / merged.FIGURES / name for name in made]
+    safe_paths.write(results, "figures.done", f"{len(made)} files in {merged_tables.FIGURES}/\n".encode())
+    return [results / merged_tables.FIGURES / name for name in made]
 
 
 def _export(campaign: Campaign, folder: Folder, results: Path) -> dict[str, str]:
@@ -59,14 +60,14 @@ def _export(campaign: Campaign, folder: Folder, results: Path) -> dict[str, str]
                 folder.write(name, content)
                 made[name] = hashlib.sha256(content).hexdigest()
     try:
-        before = merged.figures_made(results)
+        before = merged_tables.figures_made(results)
     except Damaged:  # then nothing is known to be ours
         before = {}
     for name in before.keys() - made:
         with contextlib.suppress(OSError):  # a file that is not as we made it is not ours to remove
             if hashlib.sha256(folder.read(name)).hexdigest() == before[name]:
                 folder.remove(name)
-    folder.write(merged.FIGURES_MADE, orjson.dumps(made, option=orjson.OPT_INDENT_2))
+    folder.write(merged_tables.FIGURES_MADE, orjson.dumps(made, option=orjson.OPT_INDENT_2))
     return made
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iosweep.outliers import ENOUGH, Comparison, Standing, compare
 from iosweep.report import words
 from iosweep.report.data import Campaign
 from iosweep.report.summary import COUNTED, Result, worst
+from iosweep.results.outliers import ENOUGH, Comparison, Standing, compare
 
 SUITE = "node-check"
 

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from iosweep import merged, safe_paths
+from iosweep.files import safe_paths
 from iosweep.report import (
     builds,
     cpus,
@@ -31,13 +31,8 @@ from iosweep.report import (
 )
 from iosweep.report.data import Campaign, load
 from iosweep.report.plots import Figure
-from iosweep.report.summary import (
-    OUTCOMES,
-    Result,
-    count_repetitions,
-    repetitions,
-    summarise,
-)
+from iosweep.report.summary import OUTCOMES, Result, count_repetitions, repetitions, summarise
+from iosweep.results import merged_tables
 
 _HERE = Path(__file__).parent
 #: Figures that are in the page as SVG, too, for a reader without a script and for printing before it has drawn: one
@@ -50,8 +45,8 @@ def write(results: Path) -> Path:
 
     Raises FileNotFoundError when merge has not written to `results`.
     """
-    safe_paths.write(results, merged.REPORT, merged.sealed(render(results).encode() + b"\n"))
-    return results / merged.REPORT
+    safe_paths.write(results, merged_tables.REPORT, merged_tables.sealed(render(results).encode() + b"\n"))
+    return results / merged_tables.REPORT
 
 
 def render(results: Path) -> str:

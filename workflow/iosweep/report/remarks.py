@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from iosweep.filesystem import on_root
 from iosweep.report.data import Campaign
+from iosweep.target.filesystem import on_root
 from iosweep.units import human_count
 
 #: Damaged files that are named.

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iosweep.reasons import ROOTS
 from iosweep.report import words
 from iosweep.report.data import Row
 from iosweep.report.slices import of_points
 from iosweep.report.summary import OUTCOMES, PARAMETERS, Result, hosts_of, phase_order
+from iosweep.results.reasons import ROOTS
 
 #: Parameters that always have a column; the others have one only where they vary.
 _ALWAYS = ("threads_per_node", "transfer_size_bytes", "queue_depth")

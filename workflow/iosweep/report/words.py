@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iosweep.columns import REASONS
-from iosweep.reasons import bare, ranked
 from iosweep.report.summary import Repetitions, Result, Statistics
+from iosweep.results.columns import REASONS
+from iosweep.results.reasons import bare, ranked
 
 
 @dataclass(frozen=True)

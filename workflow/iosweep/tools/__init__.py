@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, Literal, Protocol
 
-from iosweep.cpus import CpuSet
+from iosweep.node.cpus import CpuSet
 from iosweep.units import MOST_BYTES
 
 Kind = Literal["data", "metadata"]

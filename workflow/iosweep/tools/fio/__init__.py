@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from iosweep.cpus import CpuSet
+from iosweep.node.cpus import CpuSet
 from iosweep.tools import ClientServer, FileSet, Parsed, Phase, Reading, Step, Streams, Value
 from iosweep.tools.fio import argv as _argv
 from iosweep.tools.fio import client_server as _client_server

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Literal
 
-from iosweep.cpus import CpuSet, listed
+from iosweep.node.cpus import CpuSet, listed
 from iosweep.tools import FileSet, Step, Streams, Value
 from iosweep.tools.fio import parse as _parse
 from iosweep.tools.fio.options import ENGINE, PHASES, RW
@@ -72,7 +72,7 @@ def file_set(step: Step, fresh: str) -> FileSet:
     )
 
 
-@cache  # points ask for the same sets again and again; a plan's names are bounded (plan_bounds.py)
+@cache  # points ask for the same sets again and again; a plan's names are bounded (plan/bounds.py)
 def _names(threads: int, count: int) -> tuple[str, ...]:
     return tuple(f"{job}.{file}" for job in range(threads) for file in range(count))
 

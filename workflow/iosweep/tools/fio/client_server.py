@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iosweep.cpus import CpuSet
+from iosweep.node.cpus import CpuSet
 from iosweep.tools import Parsed, Phase, Step
 from iosweep.tools.fio import parse as _parse
 from iosweep.tools.fio.argv import bound, command

@@ -84,7 +84,7 @@ def file_set(step: Step, fresh: str) -> FileSet:
     )
 
 
-@cache  # points ask for the same sets again and again; a plan's names are bounded (plan_bounds.py)
+@cache  # points ask for the same sets again and again; a plan's names are bounded (plan/bounds.py)
 def _names(tasks: int) -> tuple[str, ...]:
     return tuple(f"{NAME}.{rank:08}" for rank in range(tasks))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from iosweep.cpus import CpuSet
+from iosweep.node.cpus import CpuSet
 from iosweep.tools import FileSet, Parsed, Phase, Reading, Step, Streams, Value
 from iosweep.tools.mdtest import argv as _argv
 from iosweep.tools.mdtest.options import OPTIONS, PHASES

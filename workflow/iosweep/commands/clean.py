@@ -1,0 +1,240 @@
+"""`iosweep clean`: what a campaign has left on the target, shown or removed.
+
+The results tell where it is and by which UUID it is ours, whatever the configuration says by now; they are not touched.
+The target is touched by the agent alone.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from iosweep.commands.plain import prose
+from iosweep.jobs import undisturbed
+from iosweep.results import target_file
+from iosweep.results.store import Store
+from iosweep.target import foreign, marker_place, ownership, target_lock
+from iosweep.target.agent import Agent, TargetError, TargetHangs
+from iosweep.target.handle import Place
+from iosweep.target.ownership import Refused
+from iosweep.units import human_count, human_duration, human_size, printable
+
+#: Exit codes. 0: nothing is left, or it was to be shown.
+WRONG, HANGS, OUT_OF_TIME, INTERRUPTED = 1, 4, 6, 130
+
+#: What the directories in the campaign's are for.
+_PARTS = {
+    "sets": "data sets, for another run",
+    "fresh": "of a repetition that did not end",
+    "kept": "of repetitions, kept for a look at them",
+}
+#: Seconds between two signs of progress.
+_SLICE_S = 1.0
+#: Seconds that the target may take where the results do not know its deadline.
+_DEADLINE_S = 30.0
+
+
+class _Done(Exception):
+    """There is nothing more to do: the exit code, and what is to be said of it."""
+
+    def __init__(self, code: int, *lines: str):
+        self.code = code
+        super().__init__("\n".join(map(printable, lines)))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The campaign's directory on the target, which is there and ours."""
+
+    agent: Agent
+    directory: str
+    uuid: str
+    whose: str
+    file_system: str  # exclusive.identity
+    lock: str | None  # target.lock
+    campaign: str
+    folders: list[Path]  # where its runs may keep their results
+
+    @property
+    def handle(self) -> Place:
+        return Place(self.directory, self.uuid, self.file_system)
+
+
+def show(results: Path) -> int:
+    """Print what `remove` would remove, and whose it is. Returns the exit code."""
+    with _exit_code() as code, _found(results) as place:
+        others = place.agent.call("foreign", place.handle)  # first: it refuses what is not ours
+        prose(f"{printable(place.directory)} ({place.whose})")
+        for name in place.agent.call("parts", place.handle):
+            size = place.agent.call("usage", place.handle, name)
+            what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
+            prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
+        if others["count"]:
+            prose(f"{foreign.sentence(**others)}; with --yes the rest is removed")
+        else:
+            prose("nothing was removed; with --yes all of it is")
+    return code[0]
+
+
+def remove(results: Path, end: float | None, workers: int, console: Console) -> int:
+    """Remove it, until `end` on the monotonic clock; progress goes to the console. Returns the exit code."""
+    with _exit_code() as code, _found(results) as place, _undisturbed(place, results):
+        _remove(place, end, workers, console)
+    store = Store(results)
+    if code[0] == 0 and (known := target_file.read(store)):
+        store.put("", "target", known | {"tidied": True})  # the campaign may go elsewhere now
+    return code[0]
+
+
+def _remove(place: _Place, end: float | None, workers: int, console: Console) -> None:
+    began = time.monotonic()
+    gone = {"files": 0, "directories": 0, "bytes": 0, "linked": 0}
+    more = True
+    with console.status("") as status:
+        while more:
+            rest_s = _SLICE_S if end is None else min(_SLICE_S, end - time.monotonic())
+            answer = place.agent.call("remove_all", place.handle, rest_s, workers)
+            gone = {what: number + answer[what] for what, number in gone.items()}
+            told = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"
+            status.update(f"removing: {told}")
+            more = answer["left"] and (end is None or time.monotonic() < end)
+    prose(
+        f"{printable(place.directory)}: removed {told} and"
+        f" {human_count(gone['directories'], 'directory', 'directories')} in {human_duration(time.monotonic() - began)}"
+    )
+    if gone["linked"]:
+        prose(f"{human_count(gone['linked'], 'file')} had another name as well (hard links), which stays")
+    if answer["left"]:
+        left = ", ".join(place.agent.call("parts", place.handle))
+        raise _Done(OUT_OF_TIME, f"the time is up; left in {place.directory}: {left}; run it again")
+    if answer["wrong"]:
+        lines = [f"not removed: {wrong}" for wrong in answer["wrong"]]
+        if answer["foreign"]["count"]:
+            lines.append(f"{foreign.sentence(**answer['foreign'])}; remove them by hand, then run it again")
+        raise _Done(WRONG, *lines)
+
+
+@contextmanager
+def _exit_code() -> Iterator[list[int]]:
+    """Says how the block ended, and leaves the exit code in the list."""
+    code = [0]
+    try:
+        yield code
+    except _Done as done:
+        prose(str(done), sys.stderr if done.code else sys.stdout)
+        code[0] = done.code
+
+
+@contextmanager
+def _found(results: Path) -> Iterator[_Place]:
+    """The campaign's directory. Raises _Done, also for what goes wrong in the block."""
+    store = Store(results)
+    try:
+        known = target_file.read(store)
+    except Refused as error:
+        raise _Done(WRONG, f"{error}. Nothing was removed") from None
+    if known is None:
+        if shows := target_file.proof(store):
+            raise _without_target_file(store, shows)
+        raise _Done(0, f"{results} knows of nothing on a target: nothing was measured")
+    directory, uuid = known["directory"], known["uuid"]
+    try:
+        with Agent(known["deadline"]) as agent:
+            facts = agent.call("identify", str(Path(directory).parent))
+            marker = agent.call("owner_of", directory)
+            if marker is None:
+                was = known["file_system"]
+                if was != target_lock.identity(facts):
+                    raise Refused(
+                        f"{directory} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})"
+                    )
+                raise _Done(0, f"nothing is left: {directory} is not there (its place is on {facts['mount']})")
+            if ownership.holds(facts, directory, results):
+                raise Refused(f"the results {results} are inside {directory}, and would go with it; move them")
+            whose = ownership.whose(marker)
+            if marker.get("uuid") != uuid:
+                raise Refused(f"{directory} belongs to another campaign ({whose}); it is left alone")
+            identity, lock, folders = target_lock.identity(facts), known["lock"], _folders(results, marker, uuid)
+            yield _Place(agent, directory, uuid, whose, identity, lock, known["campaign"], folders)
+    except TargetHangs as error:
+        raise _Done(HANGS, str(error)) from None
+    except (Refused, TargetError) as error:
+        raise _Done(WRONG, str(error)) from None
+    except KeyboardInterrupt:
+        raise _Done(INTERRUPTED, f"stopped; what is left in {directory} goes when it is run again") from None
+
+
+def _without_target_file(store: Store, shows: str) -> _Done:
+    """How it ends where target.json is gone, although the campaign was measured: what is on the target stays."""
+    places = target_file.places(store)
+    if not places:
+        return _Done(
+            WRONG,
+            f"{store.path}/target.json is gone, although {shows} shows that the campaign was measured, and no plan or"
+            f" result says where; look for {marker_place.name_of(store.path.name)} on the target, whose marker"
+            f" {ownership.MARKER} says whose it is",
+        )
+    # as the nodes saw it: "SOURCE on POINT type TYPE"
+    known = (node.get("mount") for node in store.documents("nodes").values())
+    mounts = {mount.rpartition(" (")[0] for mount in known if isinstance(mount, str)}
+    absent = []
+    try:
+        with Agent(_DEADLINE_S) as agent:
+            for directory in places:
+                facts = agent.call("identify", str(Path(directory).parent))
+                if agent.call("owner_of", directory) is not None:
+                    return _Done(WRONG, target_file.gone(store, shows, directory))
+                absent.append(f"{directory} is not there (its place is on {facts['mount']})")
+                if mounts and facts["mount"].rpartition(" (")[0] not in mounts:
+                    was = " or ".join(sorted(mounts))
+                    return _Done(
+                        WRONG, f"{directory} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})"
+                    )
+    except TargetHangs as error:
+        return _Done(HANGS, str(error))
+    except (Refused, TargetError) as error:
+        return _Done(WRONG, f"{store.path}/target.json is gone, although {shows} shows a run: {error}")
+    return _Done(0, f"nothing is left: {'; '.join(absent)}")
+
+
+@contextmanager
+def _undisturbed(place: _Place, results: Path) -> Iterator[None]:
+    """Keep measurements off meanwhile: of this campaign, and of all others on that file system."""
+    owner = {"campaign": f"{results.name}, which is being cleaned", "results": str(results.absolute())}
+    with ExitStack() as held:
+        try:
+            if unseen := held.enter_context(undisturbed.hold(place.folders, place.campaign)):
+                prose(printable(f"note: {unseen}"), sys.stderr)
+            try:
+                # its directory is what the results say, which may be another's; who measured has left a lock there
+                held.enter_context(target_lock.hold(place.lock, place.file_system, owner, make=False))
+            except target_lock.Unusable as error:  # the campaign may be long over, and its lock's directory gone
+                prose(printable(f"note: no lock keeps measurements off: {error}"), sys.stderr)
+        except undisturbed.InUse as error:
+            raise _Done(WRONG, str(error)) from None
+        except OSError as error:
+            raise _Done(WRONG, f"{results} cannot be locked: {error.strerror}") from None
+        except target_lock.Busy as error:
+            raise _Done(WRONG, str(error)) from None
+        yield
+
+
+def _folders(results: Path, marker: Mapping[str, Any], uuid: str) -> list[Path]:
+    """Where runs of the campaign may keep results: these, and those that the marker names, if these are a copy."""
+    named = Path(str(marker.get("results")))
+    try:
+        if named.is_absolute() and not named.samefile(results):
+            known = target_file.read(Store(named)) or {}
+            return [results, named] if known.get("uuid") == uuid else [results]
+    except Refused:  # it may be the one
+        return [results, named]
+    except OSError:  # on another machine, or gone
+        pass
+    return [results]

@@ -1,0 +1,97 @@
+"""What a campaign needs, as far as this machine can tell: its configuration, tools, target and space."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from iosweep.commands.doctor import nodes, probe, spack_tools
+from iosweep.config.sweeps import Config
+from iosweep.findings import Line, ok, unchecked, wrong
+from iosweep.jobs import submission
+from iosweep.plan.launchers import mpiexec
+from iosweep.plan.model import Plan
+from iosweep.programs import find
+from iosweep.programs.find import Program, Unusable
+from iosweep.target.agent import Agent, TargetError, TargetHangs
+from iosweep.tools import tools
+
+#: Time limit for a tool to print its version, and MPI's launcher.
+_VERSION_S = 60.0
+
+
+def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
+    """The configuration and its plan, None where there is none or it is wrong, and what is to be said of it."""
+    from iosweep.config import sweep_file
+    from iosweep.errors import ConfigError
+    from iosweep.plan.expand import make_plan
+
+    if configuration is None:
+        why = "there is no config/sweep.yaml here: node counts, tools and target are not known"
+        return None, None, unchecked("configuration", why, "name it with --configfile")
+    try:
+        made = make_plan(configured := sweep_file.read(configuration))
+    except ConfigError as error:
+        more = f" (and {len(error.problems) - 1} more)" if error.problems[1:] else ""
+        line = wrong("configuration", f"{error.problems[0]}{more}", f"`iosweep plan {configuration}` shows all")
+        return None, None, line
+    used = sorted({point.tool for point in made.points})
+    counts = ", ".join(str(a.nodes) for a in made.allocations)
+    seen = f"{configuration}: {made.campaign}, with {', '.join(used)} on {counts} node{'s' if counts != '1' else ''}"
+    return configured, made, ok("configuration", seen)
+
+
+def working_directory(submits: bool) -> list[Line]:
+    """A line where Snakemake cannot work in this directory. `submits`: it sends jobs to Slurm."""
+    seen, _, change = (submission.working_directory(str(Path.cwd()), submits) or "").partition("; ")
+    return [wrong("directory", seen, change)] if seen else []
+
+
+def look(configured: Config, made: Plan) -> list[Line]:
+    """Tools, target and space, as this machine sees them. A child touches the target, with a deadline."""
+    # in a job profiles/slurm counts, which builds tools with Spack
+    built = spack_tools.look(configured, "spack" if "SLURM_JOB_ID" in os.environ else "path")
+    lines = [built.line] if built else []
+    if built is None or built.search:
+        lines.append(_tools(made, built.search if built else None))
+    seen = nodes.target({socket.gethostname(): probe.target(made.target["directory"])})
+    return [*lines, seen, space(made) if seen.outcome == "ok" else unchecked("space", "see target")]
+
+
+def _tools(made: Plan, search: str | None) -> Line:
+    """Whether each tool of the configuration is here and runs."""
+    used = [tools()[name] for name in sorted({point.tool for point in made.points})]
+    found: dict[str, Program | Unusable] = {}
+    try:
+        with Agent(_VERSION_S) as agent:
+            found = {tool.name: find.find(tool, agent.run, search) for tool in used}
+    except (TargetError, TargetHangs) as error:
+        return unchecked("tools", str(error))
+    return judged(found, mpiexec(search) if any(tool.mpi for tool in used) and search is None else None)
+
+
+def judged(found: Mapping[str, Program | Unusable], launcher: object | None) -> Line:
+    """`launcher`: of MPI ranks, or why there is none; None where none is needed, or Slurm's is. Pure."""
+    lacking = [one.reason for one in found.values() if isinstance(one, Unusable)]
+    lacking += [launcher] if isinstance(launcher, str) else []
+    if lacking:
+        parts = [reason.partition("; ") for reason in lacking]
+        change = "; ".join(dict.fromkeys(change for _, _, change in parts if change))
+        seen = "; ".join(seen for seen, _, _ in parts)
+        return wrong("tools", f"{seen}: their points would be missing", change or "see what is wrong with it")
+    usable = (one for one in found.values() if isinstance(one, Program))
+    return ok("tools", ", ".join(f"{one.path} ({one.version})" for one in usable))
+
+
+def space(made: Plan) -> Line:
+    """Whether all of it fits the target, as far as it is seen from here."""
+    from iosweep.commands import show_plan
+    from iosweep.plan import forecast
+
+    fits, said = show_plan.room_for(made, forecast.of(made))
+    if fits is None:
+        return unchecked("space", said.removeprefix("not checked (").removesuffix(")"))
+    seen, _, change = said.partition("; ")
+    return ok("space", f"the campaign {said}") if fits else wrong("space", f"the campaign {seen}", change)

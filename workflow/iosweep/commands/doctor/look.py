@@ -1,0 +1,253 @@
+"""Looking at nodes: one srun that starts the probe on each, and what comes back. Nothing stays."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from iosweep.commands.doctor.nodes import Answers, Asked, Clock, Facts, clock
+from iosweep.slurm import query
+
+#: So long have nodes to answer once they are allocated, what they wrote to appear here, and clocks to be exchanged.
+ANSWER_S, SEEN_S, EXCHANGE_S = 30.0, 15.0, 1.0
+EXCHANGES = 7
+#: What the probe may take, in minutes and MB: little, so that it fits beside other jobs.
+LITTLE = ("--time=1", "--mem=200")
+#: What srun says and nobody needs to know.
+_CHATTER = re.compile(r"queued and waiting|has been allocated|^\s*$|Job step aborted|Waiting up to")
+
+
+class NoNodes(Exception):
+    """No node could be looked at; the message is for the user."""
+
+
+def command(a: Asked, options: Sequence[str], name: str, wait_s: float, told: str) -> list[str]:
+    """The srun that starts the probe once on each node."""
+    probe = files("iosweep.commands.doctor").joinpath("probe.py").read_text(encoding="utf-8")
+    return [
+        *("srun", f"--job-name={name}", f"--nodes={a.nodes}", f"--ntasks={a.nodes}", "--ntasks-per-node=1"),
+        *(f"--immediate={max(1, round(wait_s))}", *LITTLE, "--mpi=none"),
+        *("--overcommit", "--kill-on-bad-exit=0", f"--chdir={Path.cwd()}", *options),
+        *(sys.executable, "-P", "-X", "utf8", "-c", probe, told),
+    ]
+
+
+def look(a: Asked, options: Sequence[str], wait_s: float) -> Answers:
+    """Ask the nodes. `options`: of srun. Raises NoNodes, OSError if the places cannot be written to here."""
+    name, began = f"iosweep-doctor-{uuid.uuid4().hex[:8]}", time.monotonic()
+    token = uuid.uuid4().hex
+    with _ended_by_signals(), _places(a, token) as (places, lock):
+        told = {"places": places, "token": token, "lock": lock, "target": a.target, "programs": _names(a),
+                "search": a.search or None,
+                "pinned": a.pinned, "reserved": a.reserved, "slurm": a.slurm}  # fmt: skip
+        talk = _Talk(command(a, options, name, wait_s, json.dumps(told)), a.nodes)
+        try:
+            talk.listen(wait_s + ANSWER_S)
+            facts = talk.facts()
+            if not facts and talk.refused:
+                raise NoNodes(talk.refused)
+            took_s = time.monotonic() - (talk.allocated or began)
+            exchanges = talk.exchange() if facts else {}
+            found = _appear(a.places, places, facts, token)
+        finally:
+            talk.end(name)
+    return Answers(facts, exchanges, found, took_s, talk.said())
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """What would kill us ends us cleanly: nothing of ours stays in the queue or in a directory."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda received, _: sys.exit(128 + received)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _names(a: Asked) -> list[str]:
+    return list(a.programs) or ["fio", "ior", "mdtest"]
+
+
+@contextmanager
+def _places(a: Asked, token: str) -> Iterator[tuple[list[str], str | None]]:
+    """A directory of our own in each place with something to be found, and locks that are held."""
+    made: list[Path] = []
+    lock = Path(a.lock) / f".iosweep-doctor-{token[:8]}.lock" if a.lock else None
+    with contextlib.ExitStack() as stack:
+        try:
+            for shared in a.places:
+                made.append(Path(tempfile.mkdtemp(prefix=".iosweep-doctor-", dir=shared)))
+                (made[-1] / "here").write_text(token, encoding="ascii")
+            for file in [*(place / "lock" for place in made), *([lock] if lock else [])]:
+                handle = stack.enter_context(file.open("w"))
+                with contextlib.suppress(OSError):  # no locks there: nodes will tell
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield [str(place) for place in made], str(lock) if lock else None
+        finally:
+            for place in made:
+                shutil.rmtree(place, ignore_errors=True)
+            if lock:
+                lock.unlink(missing_ok=True)
+
+
+def _appear(
+    places: Sequence[str], made: Sequence[str], facts: Sequence[Facts], token: str
+) -> frozenset[tuple[str, str]]:
+    """(place, node) of the files that nodes wrote and that came to be seen here."""
+    wanted = {
+        (place, f["node"]): Path(own) / f"node-{f['node']}"
+        for number, (place, own) in enumerate(zip(places, made, strict=True))
+        for f in facts
+        if f["places"][number]["same"]
+    }
+    found: set[tuple[str, str]] = set()
+    end = time.monotonic() + SEEN_S
+    while len(found) < len(wanted) and time.monotonic() < end:
+        for key, file in wanted.items():
+            with contextlib.suppress(OSError):
+                if file.read_text(encoding="ascii") == token:
+                    found.add(key)
+        time.sleep(0.0 if len(found) == len(wanted) else 0.1)
+    return frozenset(found)
+
+
+@dataclass
+class _Talk:
+    """A conversation with the probes."""
+
+    argv: Sequence[str]
+    nodes: int
+    allocated: float | None = None
+    refused: str = ""
+    _pieces: dict[str, str] = field(default_factory=dict)
+    _facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _echoes: list[tuple[str, str, float, float]] = field(default_factory=list)  # task, line, its time, ours
+    _said: dict[str, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # inside an allocation srun would take that one
+        environment = {
+            k: v for k, v in os.environ.items() if not k.startswith("SLURM_") or k in (*query.ACCESS, "SLURM_CLUSTERS")
+        }
+        try:
+            self._process = subprocess.Popen(
+                self.argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise NoNodes(f"srun cannot be run: {error.strerror}") from None
+        self._selector = selectors.DefaultSelector()
+        self._rest = {"out": b"", "err": b""}
+        for stream, name in ((self._process.stdout, "out"), (self._process.stderr, "err")):
+            assert stream
+            self._selector.register(stream, selectors.EVENT_READ, name)
+
+    def listen(self, seconds: float) -> None:
+        """Until all have told what they see, or srun has ended."""
+        end = time.monotonic() + seconds
+        while len(self._facts) < self.nodes and self._selector.get_map() and time.monotonic() < end:
+            self._read(0.2)
+
+    def facts(self) -> list[dict[str, Any]]:
+        """What the nodes see, in the order of their tasks."""
+        return [self._facts[task] for task in sorted(self._facts, key=lambda task: (len(task), task))]
+
+    def said(self) -> list[str]:
+        """What srun and Slurm said."""
+        return list(self._said)
+
+    def exchange(self) -> dict[str, Clock]:
+        """node -> how its clock stands to ours."""
+        found: dict[str, list[tuple[float, float, float]]] = {}
+        for number in range(EXCHANGES):
+            sent, end = time.time(), time.monotonic() + EXCHANGE_S
+            try:
+                assert self._process.stdin
+                self._process.stdin.write(b"%d\n" % number)
+            except OSError:
+                break
+            here: list[tuple[str, str, float, float]] = []
+            while len(here) < len(self._facts) and self._selector.get_map() and time.monotonic() < end:
+                self._read(0.2)
+                here = [echo for echo in self._echoes if echo[1] == str(number)]
+            for task, _, there, received in here:
+                found.setdefault(self._facts[task]["node"], []).append((sent, there, received))
+        return {node: clock(exchanges) for node, exchanges in found.items()}
+
+    def end(self, name: str) -> None:
+        """The end of their input ends the probes, and srun with them."""
+        with contextlib.suppress(OSError):
+            assert self._process.stdin
+            self._process.stdin.close()
+        # while it waits for nodes it does not look at its input
+        for number in (*((None,) if self._facts else ()), signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, number)
+            end = time.monotonic() + 5
+            while self._selector.get_map() and time.monotonic() < end:
+                self._read(0.2)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(0.1, end - time.monotonic()))
+                break
+        if self._process.returncode != 0:  # an srun that was killed may leave its job
+            with contextlib.suppress(query.Unanswered):
+                query.ask(["scancel", "--quiet", f"--name={name}", f"--user={os.getuid()}"])
+        self._selector.close()
+
+    def _read(self, seconds: float) -> None:
+        for key, _ in self._selector.select(seconds):
+            now = time.time()
+            data = os.read(key.fd, 1 << 16)
+            if not data:
+                self._selector.unregister(key.fileobj)
+                continue
+            *lines, self._rest[key.data] = (self._rest[key.data] + data).split(b"\n")
+            for line in lines:
+                (self._hear if key.data == "out" else self._note)(line.decode("utf-8", "replace"), now)
+
+    def _hear(self, line: str, now: float) -> None:
+        task, _, rest = line.partition(" ")
+        if task not in self._facts:
+            if rest == ".":
+                with contextlib.suppress(ValueError):
+                    self._facts[task] = json.loads(self._pieces.get(task, ""))
+            else:
+                self._pieces[task] = self._pieces.get(task, "") + rest
+        elif len(words := rest.split()) == 2:
+            with contextlib.suppress(ValueError):
+                self._echoes.append((task, words[0], float(words[1]), now))
+
+    def _note(self, line: str, _: float) -> None:
+        if "has been allocated" in line:
+            self.allocated = time.monotonic()
+        if _CHATTER.search(line):
+            return
+        text = re.sub(r"^(srun|slurmstepd-\S+): (error: )?", "", line).strip()
+        if "Unable to allocate" in line or "allocation failure" in line.lower():
+            self.refused = text.partition(": ")[2] or text
+        self._said[text] = None

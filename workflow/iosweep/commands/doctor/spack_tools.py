@@ -1,0 +1,44 @@
+"""Tools from Spack, as `iosweep doctor --slurm` sees them from a login node: built or not, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from iosweep.config.sweeps import Config
+from iosweep.errors import ConfigError
+from iosweep.findings import Line, ok, unchecked, wrong
+from iosweep.programs.spack import asked, built
+from iosweep.units import printable
+
+
+@dataclass(frozen=True)
+class SpackTools:
+    """`line`: what is said of them. `search`: where the nodes are to find them, None where there is nothing yet;
+    `directory`: what all nodes must see."""
+
+    line: Line
+    search: str | None = None
+    directory: str | None = None
+
+
+def look(configured: Config, provider: str) -> SpackTools | None:
+    """The tools of a configuration; None where they are those on PATH. `provider`: what the profile says."""
+    if (configured.tools.provider or provider) != "spack":
+        return None
+    try:
+        place = asked.read(configured).place
+        if (there := built.read(place.file)) is None:
+            asked.read(configured, builds=True)
+    except ConfigError as error:
+        return SpackTools(wrong("Spack", str(error.problems[0]), "fix it"))
+    except built.Unusable as error:
+        seen, _, change = str(error).partition(": ")
+        return SpackTools(wrong("Spack", seen, change))
+    directory = str(place.root.absolute()) if place.root.is_dir() else None
+    if there is None:
+        why = f"{place.file} is not there: the first run builds the tools, which may take an hour"
+        return SpackTools(unchecked("Spack", why, "`snakemake tools` builds them alone"), directory=directory)
+    tools = there.document["tools"]
+    names = ", ".join(f"{name} {tool['version'].removeprefix(f'{name}-')}" for name, tool in sorted(tools.items()))
+    return SpackTools(ok("Spack", printable(f"{names}, built in {Path(place.build)}")), there.search, directory)

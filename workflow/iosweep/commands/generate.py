@@ -1,0 +1,151 @@
+"""Files that come from the code's own tables: schema, key reference, columns, checks, options of the tools."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+
+from iosweep.config import models
+from iosweep.config.models import NODES
+from iosweep.node import fs_types
+from iosweep.results import columns, verdict
+from iosweep.tools import Option, Tool, tools
+from iosweep.units import size_name
+
+ROOT = Path(__file__).resolve().parents[3]
+_BEGIN, _END = "<!-- generated: {} -->", "<!-- end -->"
+
+
+def generate(check: bool) -> list[str]:
+    """Write what is out of date (or, with `check`, only name it). Returns the names."""
+    stale = []
+    for name, text in _files():
+        file = ROOT / name
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if not check:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+    return stale
+
+
+def _files() -> Iterator[tuple[str, str]]:
+    yield "workflow/schemas/sweep.schema.json", schema(models.campaign_model(), "A configuration of iosweep")
+    yield "workflow/schemas/suite.schema.json", schema(models.suite_model(), "A suite of iosweep")
+    yield "docs/columns.md", columns.markdown()
+    verdicts = _between("docs/verdicts.md", "checks", verdict.markdown())
+    yield "docs/verdicts.md", _replaced(verdicts, "docs/verdicts.md", "file systems", fs_types.markdown())
+    yield "config/README.md", _between("config/README.md", "keys", _keys())
+    for tool in tools().values():
+        name = f"workflow/iosweep/tools/{tool.name}/README.md"
+        yield name, _between(name, "options", _options(tool))
+
+
+class _Schema(GenerateJsonSchema):
+    """Leaves defaults that are models out: they would be written in our units, not in those of a configuration."""
+
+    def default_schema(self, schema: Any) -> Any:
+        if schema.get("default") is None or isinstance(schema.get("default"), (int, str, bool)):
+            return super().default_schema(schema)
+        return self.generate_inner(schema["schema"])
+
+
+def schema(model: type[BaseModel], title: str) -> str:
+    """JSON Schema (draft 2020-12) of a configuration file, for editors and for tests."""
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    document |= {k: v for k, v in model.model_json_schema(schema_generator=_Schema).items() if k != "title"}
+    return json.dumps(_tidy(document), indent=2) + "\n"
+
+
+def _tidy(node: Any) -> Any:
+    """Defaults in SI units and empty defaults say nothing to the writer of a configuration; descriptions name them."""
+    if isinstance(node, dict):
+        return {k: _tidy(v) for k, v in node.items() if not (k == "default" and not isinstance(v, str))}
+    if isinstance(node, list):
+        return [_tidy(item) for item in node]
+    return node
+
+
+def _between(name: str, part: str, text: str) -> str:
+    """A hand-written file with its generated part replaced."""
+    file = ROOT / name
+    begin = _BEGIN.format(part)
+    return _replaced(file.read_text(encoding="utf-8") if file.exists() else f"{begin}\n{_END}\n", name, part, text)
+
+
+def _replaced(before: str, name: str, part: str, text: str) -> str:
+    begin = _BEGIN.format(part)
+    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(_END)}", re.DOTALL)
+    if not pattern.search(before):
+        raise ValueError(f"{name} lacks the lines `{begin}` and `{_END}`")
+    return pattern.sub(lambda _: f"{begin}\n\n{text.strip()}\n\n{_END}", before)
+
+
+def _keys() -> str:
+    """Every key of a configuration."""
+    parts = []
+    sections: list[tuple[str, type[BaseModel]]] = [
+        ("The file", models.campaign_model()),
+        ("`target`", models.Target),
+        ("`limits`", models.Limits),
+        ("`cpus`", models.Cpus),
+        ("`tools`", models.Tools),
+        *((f"`sweeps`: a sweep with {t.name}", models.sweep_model(t)) for t in tools().values()),
+        ("`repetitions`, as a mapping", models.Repetitions),
+        ("`sweeps`: a suite", models.SuiteEntry),
+        ("`scale`, as a mapping", models.Scale),
+    ]
+    for title, model in sections:
+        rows = [
+            f"| `{name}`{'' if not info.is_required() else ' *'} | {' '.join((info.description or '').split())} |"
+            for name, info in model.model_fields.items()
+        ]
+        parts.append(f"### {title}\n\n| key | meaning |\n|---|---|\n" + "\n".join(rows))
+    for tool in tools().values():
+        parts.append(f"### `axes` and `options` with {tool.name}\n\n" + _options(tool))
+    return "\n\n".join(parts)
+
+
+def _options(tool: Tool) -> str:
+    """Tables of a tool's options and phases."""
+    rows = [
+        f"| `{o.name}` | {_type(o)} | {_default(o)} | {o.help} | {_where(o)} |" for o in (NODES, *tool.options.values())
+    ]
+    phases = [f"| `{p.name}` | {p.kind} | {p.help} | `{p.metric}` |" for p in tool.phases.values()]
+    return "\n".join(
+        [
+            "| axis or option | type | default | meaning | phases |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+            "| phase | kind | what it does | headline |",
+            "|---|---|---|---|",
+            *phases,
+        ]
+    )
+
+
+def _type(option: Option) -> str:
+    if option.kind == "choice":
+        return ", ".join(option.choices)
+    return {"size": "size", "count": f"whole number from {option.minimum}", "flag": "true, false"}[option.kind]
+
+
+def _default(option: Option) -> str:
+    if option.kind == "size" and isinstance(option.default, int):
+        return size_name(option.default)
+    if option.kind == "flag":
+        return str(bool(option.default)).lower()
+    return str(option.default)
+
+
+def _where(option: Option) -> str:
+    if option.phases:
+        return ", ".join(sorted(option.phases))
+    return "all" if len(option.kinds) > 1 else next(iter(option.kinds))

@@ -1,0 +1,214 @@
+"""What became of a campaign: repetitions by verdict, and those that are left. For `check`, `list` and `show`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from iosweep.files import documents
+from iosweep.plan.model import Plan, read_plan
+from iosweep.report.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
+from iosweep.results import manifest, merged_tables, remaining
+from iosweep.results.reasons import bare, rank
+from iosweep.results.store import Store
+from iosweep.units import human_count
+
+#: Verdicts with which a campaign fails `iosweep check`.
+FAILING = ("invalid", "missing")
+#: Points that are named behind a reason.
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A campaign's repetitions. The verdict of one is the worst of its phases.
+
+    `verdicts`: verdict -> repetitions. `left`: repetitions that the next run measures, counted in the tables, or in the
+    store where the tables are absent or stale. `reasons`: verdict or `left` -> (reason, repetitions, their points).
+    `stale`: whether something was stored, opened again or planned after the tables were made.
+    `again`: repetitions with a verdict that the next run tries once more; they are not counted as left.
+    `damaged`: stored files that are gone without, as sentences. `kept`: damage that nothing is lost by.
+    `measured`: when the last repetition was stored (seconds since the epoch).
+    """
+
+    campaign: str
+    target: str
+    results: Path
+    verdicts: Mapping[str, int] | None  # None: no tables yet
+    left: int = 0
+    again: int = 0
+    reasons: Mapping[str, list[tuple[str, int, list[str]]]] = field(default_factory=dict)
+    stale: bool = False
+    measured: float | None = None
+    damaged: Sequence[str] = ()
+    kept: Sequence[str] = ()
+
+    def fails(self, suspect: bool = False) -> bool:
+        """Whether `iosweep check` exits with 1. `suspect`: suspect results fail, too."""
+        if self.verdicts is None or self.stale or self.left or self.again or self.damaged:
+            return True
+        return any(self.verdicts[verdict] for verdict in (*FAILING, *(("suspect",) if suspect else ())))
+
+
+def of(results: Path) -> Outcome:
+    """The outcome of a campaign, from its tables and its store; from its tables alone where its plan cannot be read.
+    Raises Damaged, OSError, ValueError or KeyError where there is neither."""
+    about = _about(results)
+    store = Store(results)
+    measured = max((entry.stat().st_mtime for entry in (results / "points").glob("*/r*.json")), default=None)
+    try:
+        plan = _plan(results, about.get("plan_digest"))
+    except (FileNotFoundError, documents.Damaged):
+        if about is _NO_TABLES:
+            raise
+        directory, found = str(about["target"].get("directory", "")), damage(results, store) + _pages(results)
+        known = Outcome(
+            about["campaign"], directory, results, None, measured=measured, damaged=found, kept=store.kept()
+        )
+        return _with_tables(known, results, about["sweeps"], planned=False)
+    known = Outcome(
+        plan.campaign,
+        plan.target["directory"],
+        results,
+        None,
+        left=left(plan, store),
+        measured=measured,
+        damaged=[
+            *store.damage(),
+            *filter(None, (manifest.damage(results, a) for a in plan.allocations)),
+            *_pages(results),
+        ],
+        kept=store.kept(),
+    )
+    return known if about is _NO_TABLES else _with_tables(known, results, about["sweeps"])
+
+
+def _pages(results: Path) -> list[str]:
+    """Damage of the report and the figures; that of campaign.json is named by the store."""
+    return [f"{line}; `iosweep report {results}` makes it again" for line in merged_tables.pages_damage(results)]
+
+
+def damage(results: Path, store: Store) -> list[str]:
+    """What is damaged of the plan, the results and the documents, as sentences with what to do."""
+    if lost := no_plan(results):  # and nothing can be made again
+        return [
+            lost,
+            *(line.removesuffix(documents.cure(str(results / merged_tables.ABOUT))) for line in store.damage()),
+        ]
+    return store.damage()
+
+
+def no_plan(results: Path) -> str | None:
+    """Why tables cannot be made again, as a sentence; None where they can."""
+    try:
+        _plan(results, _about(results).get("plan_digest"))
+    except documents.Damaged as error:
+        return f"{error}{documents.cure(error.path)}"
+    except FileNotFoundError:
+        file = str(results / "plans" / "*.json")
+        return f"{file} is gone{documents.cure(file)}"
+    return None
+
+
+def left(plan: Plan, store: Store) -> int:
+    """Repetitions without a result. Points that lack something (a tool, CPUs) are not left: they are missing."""
+    missing = store.missing()
+    found = remaining.left(plan, store.results(), {}, remaining.Here())
+    return sum(len(n) for points in found.values() for id, n in points.items() if id not in missing)
+
+
+def stale(results: Path) -> bool:
+    """Whether something was stored, or another plan was written, since the tables were made."""
+    made = (results / "results.parquet").stat().st_mtime
+    digest = _about(results).get("plan_digest")
+    with_plans = [file for file in (results / "plans").glob("*.json") if file.stem != digest]
+    points = [Path(entry.path) for entry in os.scandir(results / "points")] if (results / "points").is_dir() else []
+    return any(file.stat().st_mtime > made for file in [*with_plans, *points])
+
+
+def sentence(outcome: Outcome) -> str:
+    """`quick: 27 repetitions: 20 valid, 0 suspect, 4 invalid, 0 missing, 3 left`"""
+    if outcome.verdicts is None:
+        why = "tables that cannot be read" if (outcome.results / "results.parquet").exists() else "no tables yet"
+        return f"{outcome.campaign}: {why}; {human_count(outcome.left, 'repetition')} left"
+    counts = {**outcome.verdicts, "left": outcome.left}
+    many = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items())
+    if outcome.stale:  # what is left may be in the tables, too
+        measured = human_count(sum(outcome.verdicts.values()), "repetition")
+        return f"{outcome.campaign}: {measured} in the tables: {many}"
+    return f"{outcome.campaign}: {human_count(sum(counts.values()), 'repetition')}: {many}"
+
+
+def lines(outcome: Outcome) -> list[str]:
+    """The sentence, and what is behind it: each reason with its number of repetitions and some of their points."""
+    found = [sentence(outcome)]
+    for verdict in reversed(OUTCOMES[1:]):
+        for reason, count, points in outcome.reasons.get(verdict, ()):
+            more = f" and {len(points) - _NAMED:,} more" if len(points) > _NAMED else ""
+            found.append(f"  {count:,} {verdict}: {reason} ({', '.join(points[:_NAMED])}{more})")
+    if outcome.verdicts is None or outcome.stale:
+        newer = "repetitions were opened again, measured or planned since the tables were made"
+        why = newer if outcome.stale else "there are no tables that can be read"
+        found.append(f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them")
+    found += [f"  {sentence}" for sentence in (*outcome.damaged, *outcome.kept)]
+    if outcome.left:
+        found.append("  left: the same snakemake command measures them")
+    if outcome.again:
+        many = human_count(outcome.again, "repetition with a verdict is", "repetitions with a verdict are")
+        found.append(f"  {many} tried once more by the same snakemake command")
+    return found
+
+
+_NO_TABLES: dict[str, Any] = {}
+
+
+def _about(results: Path) -> dict[str, Any]:
+    """campaign.json, which merge wrote; _NO_TABLES before that."""
+    if not (results / "results.parquet").exists():
+        return _NO_TABLES
+    try:
+        return merged_tables.about(results)
+    except (FileNotFoundError, documents.Damaged):  # Outcome.damaged names it
+        return _NO_TABLES
+
+
+def _plan(results: Path, digest: str | None) -> Plan:
+    """The plan of the tables; without tables, the newest."""
+    files = sorted((results / "plans").glob("*.json"), key=lambda file: (file.stat().st_mtime, file.name))
+    chosen = [file for file in files if file.stem == digest] or files[-1:]
+    if not chosen:
+        raise FileNotFoundError(2, "no plan", str(results / "plans"))
+    return read_plan(chosen[0])
+
+
+def _with_tables(known: Outcome, results: Path, sweeps: Sequence[Mapping[str, Any]], planned: bool = True) -> Outcome:
+    """`planned`: the plan could be read, so the store says what is left."""
+    columns = ("point", "phase", "repetition", "verdict", "reasons", "left")
+    rows = merged_tables.rows(results, "results.parquet", columns)
+    found = repetitions(rows, sweeps)
+    counts = count_repetitions(found)
+    given: dict[tuple[str, str], list[Repetitions]] = {}  # verdict and reason without its numbers
+    texts: dict[tuple[str, str], str] = {}
+    for one in found:
+        if one.outcome in OUTCOMES[1:]:
+            # phases of one repetition may have the same reason with other numbers
+            own = {bare(reason): reason for reason in reversed(one.reasons or ("no reason given",))}
+            for alike_as, reason in own.items():
+                given.setdefault((one.outcome, alike_as), []).append(one)
+                texts.setdefault((one.outcome, alike_as), reason)
+    reasons: dict[str, list[tuple[str, int, list[str]]]] = {}
+    many = {kind: sum(one.count for one in alike) for kind, alike in given.items()}
+    for kind in sorted(given, key=lambda kind: (rank(texts[kind]), -many[kind])):
+        points = list(dict.fromkeys(one.point for one in given[kind]))
+        reasons.setdefault(kind[0], []).append((texts[kind], many[kind], points))
+    verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
+    if not planned:
+        return replace(known, verdicts=verdicts, reasons=reasons, left=counts["left"], stale=stale(results))
+    if stale(results):  # what is left, the store knows better
+        reasons.pop("left", None)
+        return replace(known, verdicts=verdicts, reasons=reasons, stale=True)
+    again = max(0, known.left - counts["left"])
+    return replace(known, verdicts=verdicts, reasons=reasons, left=counts["left"], again=again)

@@ -1,0 +1,87 @@
+"""`iosweep parse`: files that somebody has, as JSON with the columns of the result table."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from iosweep.config.models import unknown
+from iosweep.tools import Reading, ReadingProblem, tools
+
+#: No tool's summary is larger; a file that is, is something else.
+MOST_BYTES = 256 << 20
+
+_FORM = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+
+#: How files begin that hold no text as the tools write it, and what they are.
+_NO_TEXT = {b"\x1f\x8b": "compressed (gzip); unpack it first", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+CLEAN, PROBLEMS, USAGE = 0, 1, 2
+
+
+def show(tool: str, files: Sequence[Path], one_run: bool, exit_code: int | None) -> int:
+    """Print a document per file, or one for all of them together; returns the command's exit code.
+
+    0: no problem, or notes only; 1: an invalid or a suspect figure in any of the files; 2: usage.
+    """
+    if tool not in tools():
+        print(f"iosweep parse: {unknown('tool', tool, tools())}", file=sys.stderr)
+        return USAGE
+    if list(map(str, files)).count("-") > 1:
+        print("iosweep parse: standard input, `-`, can be read once only", file=sys.stderr)
+        return USAGE
+    groups = [list(files)] if one_run else [[file] for file in files]
+    contents: dict[Path, bytes] = {}
+    for file in files:
+        try:
+            with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as handle:
+                contents[file] = handle.read(MOST_BYTES + 1)
+            if len(contents[file]) > MOST_BYTES:
+                raise OSError(0, f"is larger than {MOST_BYTES >> 20} MiB, which no output of {tool} is")
+        except OSError as error:
+            print(f"iosweep parse: {file}: {error.strerror}", file=sys.stderr)
+            return USAGE
+    status = CLEAN
+    for group in groups:
+        document = of(tool, {_name(file): contents[file] for file in group}, exit_code)
+        if any(problem["severity"] != "note" for problem in document["problems"]):
+            status = PROBLEMS
+        sys.stdout.buffer.write(orjson.dumps(document, option=_FORM))
+    sys.stdout.flush()
+    return status
+
+
+def _name(file: Path) -> str:
+    """For people and for JSON, which has no way to carry what is not UTF-8."""
+    return os.fsencode(file).decode("utf-8", "backslashreplace")
+
+
+def of(tool: str, files: Mapping[str, bytes], exit_code: int | None) -> dict[str, Any]:
+    """{files, tool, version, rows, problems} of one run.
+
+    Rows have columns of the result table (columns.py), `verdict` among them. A problem is {severity, row, text}; its
+    `row` is an index into the rows, or None (see ReadingProblem).
+    """
+    plain = {name: data.removeprefix(b"\xef\xbb\xbf") for name, data in files.items()}  # an editor's mark
+    strange = [
+        ReadingProblem("invalid", f"{name} is {what}")
+        for name, data in plain.items()
+        for start, what in _NO_TEXT.items()
+        if data.startswith(start)
+    ]
+    reading = Reading(None, [], strange) if strange else tools()[tool].read(plain, exit_code)
+    return {
+        "files": list(files),
+        "tool": tool,
+        "version": reading.version,
+        "rows": [{**row, "verdict": reading.verdict(index)} for index, row in enumerate(reading.rows)],
+        "problems": [
+            {"severity": problem.severity, "row": problem.row, "text": problem.text} for problem in reading.problems
+        ],
+    }

@@ -1,0 +1,86 @@
+"""What the rule `tools` does: build, and say in one sentence why it cannot be."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from iosweep.config import sweep_file
+from iosweep.config.sweeps import Config
+from iosweep.node.process import adopt_orphans
+from iosweep.node.stopping import Stopped, stoppable
+from iosweep.plan.expand import make_plan
+from iosweep.programs.spack import asked as asking
+from iosweep.programs.spack import build as building
+from iosweep.programs.spack.asked import Asked, seen
+from iosweep.programs.spack.built import on_target
+from iosweep.programs.spack.shell import Failed
+from iosweep.results.store import Store
+from iosweep.target import ownership
+from iosweep.target.agent import Agent, TargetError, TargetHangs
+from iosweep.units import printable
+
+#: Exit code after a signal.
+INTERRUPTED = 130
+_NOT_BUILT = "the tools are not built"
+
+
+def build(
+    file: Path, wanted: Path, results: Path, slurm: bool, works_for: Sequence[int], given: Mapping[str, str]
+) -> int:
+    """Build the tools of a configuration; 0, or 1 with a sentence on standard error.
+
+    `wanted`: the tools.json that the workflow expects. `results`: where reasons are kept for its report.
+    `given`: config.GIVEN from the command line.
+    Raises ConfigError.
+    """
+    configured = sweep_file.read(file, given)
+    made = make_plan(configured)
+    asked = asking.read(configured, made, builds=True)
+    if asked.place.file != wanted:
+        print("the configuration or spack.yaml changed meanwhile; run snakemake again", file=sys.stderr)
+        return 1
+    stored = Store(results / made.campaign)
+    try:
+        adopt_orphans()
+        with stoppable(works_for):
+            _spare_target(configured, asked, slurm)
+            building.build(asked, say)
+        for name, refusal in stored.documents("refusals").items():
+            if str(refusal.get("reason", "")).startswith(_NOT_BUILT):
+                stored.set_refusal(name, None)
+        return 0
+    except Failed as error:
+        why, code = f"{_NOT_BUILT}: {error}", 1
+    except Stopped as error:
+        why, code = f"{_NOT_BUILT}: stopped by {error}; the next run goes on from there", INTERRUPTED
+    for allocation in made.allocations:  # for the report: else nobody would know why nothing was measured
+        with contextlib.suppress(OSError):
+            stored.set_refusal(allocation.name, why)
+    print(printable(f"iosweep: {why}"), file=sys.stderr)
+    if seen(asked.place.log.exists):
+        print(f"all that was run is in {asked.place.log}", file=sys.stderr)
+    return code
+
+
+def say(text: str) -> None:
+    """A line for who waits."""
+    print(printable(f"tools: {text}"), file=sys.stderr, flush=True)
+
+
+def _spare_target(configured: Config, asked: Asked, slurm: bool) -> None:
+    """See that nothing is built on the file system under test, as far as that is seen from here. Raises Failed."""
+    with Agent(configured.target.deadline) as agent:
+        try:
+            facts = agent.call("identify", configured.target.directory)
+            place = asked.place.root.absolute()
+            there = agent.call("identify", next(str(p) for p in (place, *place.parents) if seen(p.is_dir)))
+        except (TargetHangs, TargetError, ownership.Refused):
+            return  # not mounted on a login node, mostly; the nodes look again
+        if wrong := on_target(facts, there, place, slurm, configured.campaign):
+            refused, sentence = wrong
+            if refused:
+                raise Failed(sentence)
+            say(f"note: {sentence}")

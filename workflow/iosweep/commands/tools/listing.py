@@ -1,0 +1,75 @@
+"""`iosweep tools list`: the tools that are there, and where they come from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from iosweep.config import sweep_file
+from iosweep.plan import launchers
+from iosweep.plan.launchers import Mpiexec
+from iosweep.programs import builds
+from iosweep.programs.find import Program, find
+from iosweep.programs.spack import asked, built
+from iosweep.target.agent import Agent
+from iosweep.tools import tools
+
+#: Of a line: name, version, path, and what it came with.
+Row = tuple[str, str, str, str]
+
+
+def show(file: Path, provider: str | None) -> int:
+    """Print the tools of a configuration; 0 if all that are built, or any that are on PATH, are there, else 1.
+
+    `provider`: what the profile says. Raises ConfigError.
+    """
+    configured = sweep_file.read(file)
+    if (configured.tools.provider or provider or "path") == "path":
+        rows = _on_path()
+        _print(rows)
+        return 0 if any(version for _, version, _, _ in rows) else 1
+    place = asked.read(configured).place
+    try:
+        there = built.read(place.file)
+    except built.Unusable as error:
+        print(f"iosweep: {error}", file=sys.stderr)
+        return 1
+    if there is None:
+        print(f"{place.file} is not there: the tools are not built yet; `snakemake tools` builds them", file=sys.stderr)
+        return 1
+    _print(_built(there.document))
+    print(f"for a shell: . {place.script}")
+    return 0
+
+
+def _on_path() -> list[Row]:
+    rows: list[Row] = []
+    with Agent() as agent:
+        for name, tool in tools().items():
+            found = find(tool, agent.run)
+            if isinstance(found, Program):
+                rows.append((name, found.version, found.path, builds.package_of(found.path) or "of no package"))
+            else:
+                rows.append((name, "", "", found.reason))
+    hydra = launchers.mpiexec()
+    if isinstance(hydra, Mpiexec):
+        rows.append(("mpiexec", hydra.version, hydra.path, builds.package_of(hydra.path) or "of no package"))
+    else:
+        rows.append(("mpiexec", "", "", hydra))
+    return rows
+
+
+def _built(document: dict[str, Any] | Any) -> list[Row]:
+    rows = [(name, t["version"], t["path"], t["package"] or "") for name, t in document["tools"].items()]
+    if mpi := document["mpi"]:
+        rows.append(("mpi", mpi["version"] or "", mpi["path"] or "no mpiexec", mpi["package"] or ""))
+    return rows
+
+
+def _print(rows: Iterable[Row]) -> None:
+    rows = list(rows)
+    widths = [max(len(row[k]) for row in rows) for k in range(3)]
+    for row in rows:
+        print("  ".join(text.ljust(width) for text, width in zip(row, [*widths, 0], strict=True)).rstrip())

@@ -1,0 +1,176 @@
+"""`iosweep watch`: a campaign while it waits and runs, from the login node. What it shows comes from snapshot.py."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+import orjson
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from iosweep.commands.watch.snapshot import Campaign, Figure, Seen, Snapshot
+from iosweep.units import human_count, human_duration, human_size, shortened
+
+#: So often is looked, at most; a look that takes long is not repeated sooner than ten times that.
+EVERY_S = 2.0
+#: So long is read before something is shown.
+_PATIENCE_S = 1.0
+_DAY_S = 86400
+#: Phases of the newest results that are shown.
+_ROWS = 10
+_STYLES = {"valid": "green", "suspect": "yellow", "invalid": "red", "missing": "bright_black"}
+_STATES = {"measuring": "bold green", "waiting": "cyan", "refused": "bold red", "stopped": "yellow", "unseen": "yellow"}
+
+
+def watch(results: Path, once: bool = False, as_json: bool = False) -> int:
+    """Show it until nothing more will happen, or Ctrl-C; one picture where nobody looks on a terminal."""
+    campaign, console = Campaign(results), Console(highlight=False)
+    if as_json:
+        snapshot = campaign.look()
+        told = asdict(snapshot) | {"to_go_s": snapshot.to_go_s, "over": snapshot.over}
+        sys.stdout.write(orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
+    elif once or not console.is_terminal:
+        with console.capture() as captured:
+            console.print(Group(*draw(campaign.look(), bars=False)))
+        print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    else:
+        _live(campaign, console)
+    return 0
+
+
+def _live(campaign: Campaign, console: Console) -> None:
+    try:
+        with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+            while True:
+                began = time.monotonic()
+                snapshot = campaign.look(_PATIENCE_S)
+                live.update(Group(*draw(snapshot)), refresh=True)
+                if snapshot.over:
+                    return
+                if not snapshot.unread:
+                    time.sleep(max(EVERY_S, 10 * (time.monotonic() - began)))
+    except KeyboardInterrupt:
+        return
+
+
+def draw(snapshot: Snapshot, bars: bool = True) -> Iterator[RenderableType]:
+    """A snapshot for a person, on any width of terminal."""
+    head = Text.assemble((snapshot.campaign, "bold"), f" on {snapshot.target}" if snapshot.target else "")
+    head.append(f"  {datetime.fromtimestamp(snapshot.now):%H:%M:%S}", style="dim")
+    yield head
+    for wrong in snapshot.wrong:
+        yield Text(wrong, style="yellow")
+    if snapshot.plan is None:
+        if not snapshot.wrong:
+            yield Text(f"nothing is planned in {snapshot.results} yet; snakemake begins with the plan")
+        return
+    if snapshot.unread:
+        yield Text(f"reading the store: {human_count(snapshot.unread, 'point')} to go", style="dim")
+        return
+    for allocation in snapshot.allocations:
+        yield from _allocation(allocation, snapshot.now, bars)
+    yield Text()
+    yield _facts(snapshot)
+    if snapshot.newest:
+        yield Text("\nnewest results", style="italic")
+        yield _newest(snapshot)
+
+
+def _allocation(a: Seen, now: float, bars: bool) -> Iterator[RenderableType]:
+    total = a.repetitions_done + a.repetitions_left + a.repetitions_missing
+    line = Text.assemble((human_count(a.nodes, "node"), "bold"), ": ")
+    line.append(f"{a.repetitions_done:,} of {human_count(total, 'repetition')} measured")
+    if a.repetitions_missing:
+        line.append(f", {a.repetitions_missing:,} missing", style=_STYLES["missing"])
+    if a.repetitions_left:
+        line.append(f", {a.repetitions_left:,} left, about {human_duration(a.to_go_s)} to go")
+    yield line
+    if bars and a.repetitions_left:
+        yield Padding(ProgressBar(total=total, completed=a.repetitions_done, width=40), (0, 0, 0, 2))
+    yield Padding(Text.assemble((a.state, _STATES.get(a.state, "")), _state(a, now)), (0, 0, 0, 2))
+
+
+def _state(a: Seen, now: float) -> str:
+    """What follows the word for the state."""
+    parts = []
+    if a.hosts:
+        shown = ", ".join(a.hosts[:8]) + (f" and {len(a.hosts) - 8} more" if len(a.hosts) > 8 else "")
+        parts.append(f" on {shown}")
+    if a.since is not None:
+        parts.append(f" since {clock(a.since, now)}")
+    if a.ends is not None:
+        parts.append(f", until {clock(a.ends, now)} at the latest")
+    if a.why:
+        parts.append(f": {a.why}" if parts or a.state != "measuring" else f" by {a.why}")
+    if a.starts is not None and a.state == "waiting":
+        parts.append(f"; Slurm expects it to begin at {clock(a.starts, now)}")
+    if a.job:
+        parts.append(f" (job {a.job})")
+    if a.state == "measuring" and a.ends is not None and now + a.to_go_s > a.ends:
+        parts.append("; it will not be done by then, another job goes on")
+    return "".join(parts)
+
+
+def clock(moment: float, now: float) -> str:
+    """A time of day; with its date where that is not clear."""
+    there = datetime.fromtimestamp(moment)
+    return f"{there:%H:%M}" if abs(moment - now) < _DAY_S / 2 else f"{there:%F %H:%M}"
+
+
+def _facts(s: Snapshot) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    if len(s.allocations) > 1 and s.to_go_s:
+        table.add_row("in all", f"about {human_duration(s.to_go_s)} to go, without the time that jobs wait")
+    verdicts = Text(", ").join(
+        Text(f"{count:,} {verdict or 'without a verdict'}", style=_STYLES.get(verdict, "") if count else "")
+        for verdict, count in s.verdicts.items()
+        if verdict != "missing"
+    )
+    table.add_row("repetitions", verdicts)
+    for reason, repetitions in s.reasons.items():
+        table.add_row("", Text(f"{repetitions:,}: {shortened(reason, 200)}"))
+    for reason, repetitions in s.missing.items():
+        missing = f"{repetitions:,} missing: {shortened(reason, 200)}"
+        table.add_row("", Text(missing, style=_STYLES["missing"]))
+    if s.damaged:
+        is_are = "result is" if s.damaged == 1 else "results are"
+        table.add_row("", Text(f"{s.damaged:,} stored {is_are} damaged, and will be measured again", style="yellow"))
+    if s.limit_s is not None:
+        table.add_row("limits.time", f"{human_duration(s.spent_s)} of {human_duration(s.limit_s)} spent")
+    elif s.spent_s:
+        table.add_row("measured for", human_duration(s.spent_s))
+    return table
+
+
+def _newest(s: Snapshot) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True)
+    before = None
+    for f in s.newest[:_ROWS]:
+        # the hash at its end tells a person nothing
+        name = f"{f.point.rpartition('.')[0]} r{f.repetition}{' again' if f.again else ''}"
+        first = ("", "") if (f.point, f.ended) == before else (clock(f.ended, s.now), name)
+        table.add_row(*first, f.phase, _figure(f), Text(f.verdict, style=_STYLES.get(f.verdict, "")))
+        before = f.point, f.ended
+    return table
+
+
+def _figure(f: Figure) -> str:
+    if f.value is None:
+        return "no figure"
+    return f"{human_size(f.value)}/s" if f.metric == "bandwidth_bytes_per_s" else f"{f.value:,.0f}/s"

@@ -1,0 +1,385 @@
+"""What a campaign does, seen from its results alone: how far each allocation is, what it waits for, how long is left.
+
+Nothing is changed, no lock is taken, the target is not touched. Of the store only what is new is read, so that 100,000
+results make only the first look long. Who measures is asked of squeue, or seen in the kernel's list of locks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from iosweep.files.documents import Damaged, cure, sentence
+from iosweep.jobs.at_work import Holder, Queue, Waiting, holds, why
+from iosweep.plan.model import Allocation, Plan, Point, read_plan
+from iosweep.results import remaining
+from iosweep.results.estimate import Pace, Ran, ran
+from iosweep.results.reasons import ranked
+from iosweep.results.store import Result, Store
+from iosweep.units import printable
+
+State = Literal["measuring", "waiting", "ending", "done", "refused", "stopped", "unseen", "not begun"]
+#: States in which somebody is at it.
+LIVE = frozenset({"measuring", "waiting", "ending"})
+#: So many of the newest results are shown.
+NEWEST = 5
+#: So many of the most frequent reasons for verdicts.
+REASONS = 3
+
+#: A file of a result.
+_OF_RESULT = re.compile(r"/points/[^/]+/r\d+-\d+\.(json|zip)$")
+#: The log of an allocation: its plan's digest, and the generation of its manifest.
+_LOG = re.compile(r"-([0-9a-f]{12})-\d+\.log$")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How far an allocation is. Times are in seconds since the epoch, None where they are not known.
+
+    `why`: what it waits for, why it was refused or stopped, or what it said last. `since`: when it began to measure, or
+    to wait. `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: from when it
+    runs.
+    """
+
+    name: str
+    nodes: int
+    state: State = "not begun"
+    why: str = ""
+    job: str | None = None
+    hosts: tuple[str, ...] = ()
+    since: float | None = None
+    starts: float | None = None
+    ends: float | None = None
+    repetitions_done: int = 0
+    repetitions_left: int = 0
+    repetitions_missing: int = 0
+    points: int = 0
+    points_done: int = 0
+    points_missing: int = 0
+    to_go_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A phase of one of the newest results. `value`: what its column `metric` will say; None if there is no figure.
+
+    `verdict`: what the runner judged; "" in a result that does not say it.
+    """
+
+    ended: float
+    point: str
+    repetition: int
+    again: bool
+    phase: str
+    metric: str
+    value: float | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A campaign at one moment.
+
+    Counts are of repetitions. `verdicts`: verdict -> repetitions, each as good as its worst phase ("": not recorded in
+    the result), and `missing`. `missing`: reason -> repetitions. `reasons`: those of what is not valid, causes first
+    (reasons.py) -> repetitions. `damaged`: results that are damaged, and are measured again. `unread`: points
+    that are to be read before there is more to show. `wrong`: what could not be read or asked.
+    """
+
+    campaign: str
+    results: str
+    now: float
+    target: str = ""
+    plan: str | None = None
+    allocations: tuple[Seen, ...] = ()
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    newest: tuple[Figure, ...] = ()
+    missing: Mapping[str, int] = field(default_factory=dict)
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    damaged: int = 0
+    limit_s: float | None = None
+    spent_s: float = 0.0
+    unread: int = 0
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen: all is measured, and nobody is at it."""
+        busy = any(a.repetitions_left or a.state in LIVE for a in self.allocations)
+        return self.plan is not None and not self.unread and not busy
+
+    @property
+    def to_go_s(self) -> float:
+        """Of all allocations, one after the other; without the time that jobs wait."""
+        return sum(a.to_go_s for a in self.allocations)
+
+
+@dataclass(slots=True)
+class _Known:
+    """A point as it was read. `changed`: when its directory had changed last, None if there was none."""
+
+    changed: int | None
+    settled: bool
+    results: dict[int, Result] = field(default_factory=dict)
+    runs: dict[int, Ran] = field(default_factory=dict)
+    verdicts: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    reasons: dict[int, tuple[str, ...]] = field(default_factory=dict)  # only of what has some
+    missing: str | None = None
+
+
+class Campaign:
+    """A campaign that is looked at again and again."""
+
+    def __init__(self, results: Path):
+        self._store = Store(results)
+        self._queue = Queue()
+        self._plan: Plan | None = None
+        self._plan_file: tuple[Path, int] | None = None
+        self._known: dict[str, _Known] = {}
+        self._news = True
+        self._targets: dict[str, Mapping[str, Any]] = {}
+
+    def look(self, patience_s: float | None = None) -> Snapshot:
+        """How it is now. `patience_s`: after so long, points that were not read are left to the next look."""
+        end = None if patience_s is None else time.monotonic() + patience_s
+        snapshot = Snapshot(self._store.path.resolve().name, str(self._store.path), time.time())
+        try:
+            if (made := self._planned()) is None:
+                return snapshot
+            snapshot = replace(snapshot, campaign=made.campaign, target=made.target["directory"], plan=made.digest)
+            if unread := self._read(made, end):
+                return replace(snapshot, unread=unread)
+            if self._news:
+                self._learn(made)
+            root, refusals = self._store.documents(""), self._store.documents("refusals")
+            sets = self._store.documents("sets")
+        except OSError as error:
+            told = f"{error.filename or self._store.path} cannot be read: {error.strerror or error}"
+            return replace(snapshot, wrong=(told,))
+        except Damaged as error:
+            return replace(snapshot, wrong=(f"{error}{cure(error.path)}",))
+        holder, reasons = holds(self._store.path), Counter[str]()
+        for point in made.points:
+            if (lacks := self._known[point.id].missing) is not None:
+                reasons[lacks] += self._missing_of(point)
+        self._queue.look(holder, patience_s)
+        allocations = tuple(self._allocation(made.campaign, a, sets, refusals, holder) for a in made.allocations)
+        # where somebody is seen at it, or nothing is left, it does not matter that squeue is of no use here
+        guessed = any(a.repetitions_left and a.state not in LIVE for a in allocations)
+        return replace(
+            snapshot,
+            allocations=allocations,
+            verdicts={**self._verdicts, "missing": reasons.total()},
+            newest=self._newest,
+            missing=dict(reasons.most_common()),
+            reasons=self._reasons,
+            damaged=sum(bool(_OF_RESULT.search(path)) for path in self._store.damaged),
+            limit_s=made.limits["time"],
+            spent_s=float(root.get("spent", {}).get("spent_s", 0.0)),
+            wrong=((self._queue.wrong,) if self._queue.wrong and guessed else ()) + self._damage(),
+        )
+
+    def _damage(self) -> tuple[str, ...]:
+        """Stored files that are damaged, a few of them by name."""
+        found = [printable(sentence(*one)) for one in sorted(self._store.damaged.items())]
+        return tuple(found[:NEWEST]) + ((f"{len(found) - NEWEST:,} more files are damaged",) if found[NEWEST:] else ())
+
+    def _planned(self) -> Plan | None:
+        """The plan that is measured: the newest, or that of the newest log where an older one was taken up again."""
+        folder = self._store.path
+        plans = sorted(((_changed(f) or 0, f) for f in (folder / "plans").glob("*.json")), reverse=True)
+        if not plans:
+            return None
+        chosen = plans[0]
+        logs = [(_changed(f) or 0, f.name) for f in (folder / "logs").glob("*.log") if _LOG.search(f.name)]
+        if plans[1:] and logs and max(logs)[0] > chosen[0] and (told := _LOG.search(max(logs)[1])):
+            chosen = next(((t, f) for t, f in plans if f'"{told[1]}"'.encode() in f.read_bytes()), chosen)
+        if self._plan is None or self._plan_file != chosen[::-1]:
+            made = read_plan(chosen[1])
+            self._pace = Pace(made)
+            self._plan, self._plan_file, self._known, self._news = made, chosen[::-1], {}, True
+        return self._plan
+
+    def _read(self, made: Plan, end: float | None) -> int:
+        """Read what has changed in the store; returns how many points were never read yet."""
+        sets: dict[str, Any] | None = None
+        changes = [(_changed(self._store.point(point.id)), point) for point in made.points]
+        # a file system's clock may be coarse: what has just changed is read once more
+        lately = max((changed or 0 for changed, _ in changes), default=0) - 5 * 10**9
+        for changed, point in changes:
+            known = self._known.get(point.id)
+            again = known is not None and known.changed == changed
+            if known and known.settled and again:
+                continue
+            if end is not None and time.monotonic() > end:
+                break
+            sets = self._store.documents("sets") if sets is None else sets
+            settled = again or changed is None or changed < lately
+            found = self._point(point, _Known(changed, settled), sets)
+            self._news = self._news or not known or (known.results, known.missing) != (found.results, found.missing)
+            self._known[point.id] = found
+        return len(made.points) - len(self._known)
+
+    def _point(self, point: Point, known: _Known, sets: Mapping[str, Any]) -> _Known:
+        if known.changed is None:
+            return known
+        for result, record in self._store.records_of(point.id):
+            # there may be 100,000: what is the same in all is kept once, and nothing that is not needed
+            where = self._targets.setdefault(repr(result.target), result.target)
+            try:
+                run, verdicts = ran(point, record, sets), tuple(map(_verdict, record["phases"]))
+                _ = where["directory"], where["layout"]
+            except (KeyError, TypeError, ValueError):  # not written by us
+                continue
+            if reasons := tuple(reason for run in record["phases"] for reason in run.get("reasons") or ()):
+                known.reasons[result.repetition] = reasons
+            known.runs[result.repetition], known.verdicts[result.repetition] = run, verdicts
+            known.results[result.repetition] = replace(result, raw={}, target=where)
+        if lacks := self._store.missing_of(point.id):
+            known.missing = printable(str(lacks.get("reason") or "no reason is given"))
+        return known
+
+    def _learn(self, made: Plan) -> None:
+        """What follows from the results: what is left, the pace, verdicts, newest figures."""
+        self._news, points = False, {p.id: p for p in made.points}
+        runs = [(run, p, n) for p, known in self._known.items() for n, run in known.runs.items()]
+        runs.sort(key=lambda found: found[0].ended)
+        self._pace.learn([run for run, _, _ in runs])
+        # the build that measured last is the tool that is used; this machine may have another one, or none
+        last = [self._known[p].results[n] for _, p, n in runs]
+        builds = {r.point.partition(".")[0]: r.tool_sha256 for r in last}
+        where = {k: last[-1].target.get(k) for k in ("source", "fstype", "fsid", "volume")} if last else None
+        here = remaining.Here(tools=builds, target=where)
+        results = {p: known.results for p, known in self._known.items()}
+        left = remaining.left(made, results, {}, here)
+        lacking = {p for p, known in self._known.items() if known.missing is not None}
+        self._left = {p: n for found in left.values() for p, n in found.items() if p not in lacking}
+        valid = {
+            p: {n for n, result in found.items() if remaining.current(result, made, points[p], here)}
+            for p, found in results.items()
+        }
+        self._done = {p: len(numbers - set(self._left.get(p, ()))) for p, numbers in valid.items()}
+        counts = Counter(_worst(self._known[p].verdicts[n]) for p, numbers in valid.items() for n in numbers)
+        self._verdicts = dict.fromkeys(("valid", "suspect", "invalid"), 0) | counts
+        # in the newest words, so the newest repetition comes first
+        given = [self._known[p].reasons.get(n, ()) for _, p, n in reversed(runs) if n in valid[p]]
+        self._reasons = {printable(reason): count for reason, count in ranked(given)[:REASONS]}
+        self._ended = {p: run.ended for run, p, _ in runs}
+        self._newest = tuple(f for run, p, n in runs[: -NEWEST - 1 : -1] for f in self._figures(points[p], n, run))
+
+    def _figures(self, point: Point, number: int, run: Ran) -> list[Figure]:
+        known, metrics = self._known[point.id], {phase.name: phase.metric for phase in point.measured()}
+        result = known.results[number]
+        return [
+            Figure(run.ended, point.id, number, result.retried, phase, metrics.get(phase, ""), value, verdict)
+            for (phase, value), verdict in zip(result.headlines, known.verdicts[number], strict=True)
+        ]
+
+    def _allocation(
+        self,
+        campaign: str,
+        allocation: Allocation,
+        sets: Mapping[str, Any],
+        refusals: Mapping[str, Any],
+        holder: Holder | None,
+    ) -> Seen:
+        ids = [p.id for p in allocation.points]
+        left = {p: len(self._left[p]) for p in ids if p in self._left}
+        seen = Seen(
+            allocation.name,
+            allocation.nodes,
+            repetitions_done=sum(self._done.get(p, 0) for p in ids),
+            repetitions_left=sum(left.values()),
+            repetitions_missing=sum(map(self._missing_of, allocation.points)),
+            points=len(ids),
+            points_done=sum(p in self._known and p not in left and self._known[p].missing is None for p in ids),
+            points_missing=sum(self._known.get(p, _NONE).missing is not None for p in ids),
+            to_go_s=self._pace.to_go_s(left, sets),
+        )
+        last = max((self._ended[p] for p in ids if p in self._ended), default=None)
+        jobs = self._queue.jobs_of(campaign, allocation, self._store.path)
+        ended = refusals.get(allocation.name, {})
+        refusal = ended.get("reason")
+        if jobs:
+            seen = _with_job(seen, jobs[-1])
+        elif holder and holder.alive and holder.allocation in (None, allocation.name):
+            seen = replace(seen, state="measuring", why=holder.text)
+        elif not left:
+            seen = replace(seen, state="done")
+        elif refusal:
+            # a job that began, and whose time or signal ended it, was not refused
+            stopped = ended.get("stopped") or ended.get("short_of_time")
+            seen = replace(seen, state="stopped" if stopped else "refused", why=printable(str(refusal)))
+        elif holder and holder.alive is None and not self._told(holder):
+            seen = replace(seen, state="unseen", why=holder.text)
+        elif (said := _last_words(self._store.path, allocation)) is not None or last is not None:
+            seen = replace(seen, state="stopped", why=said or "")
+        if seen.state == "measuring" and last is not None and left and (seen.since is None or last > seen.since):
+            now = min(time.time() - last, seen.to_go_s / seen.repetitions_left)  # of the one in flight
+            seen = replace(seen, to_go_s=max(0.0, seen.to_go_s - max(0.0, now)))
+        return seen
+
+    def _missing_of(self, point: Point) -> int:
+        """How many repetitions of a point cannot be measured."""
+        lacking = point.id in self._known and self._known[point.id].missing is not None
+        return max(0, point.repetitions.min - self._done.get(point.id, 0)) if lacking else 0
+
+    def _told(self, holder: Holder) -> bool:
+        """Whether squeue would show the job of who holds the campaign, if there were one."""
+        return self._queue.jobs is not None and (
+            holder.job is not None or self._store.path.stat().st_uid == os.getuid()
+        )
+
+
+_NONE = _Known(None, settled=False)
+
+
+def _with_job(seen: Seen, waiting: Waiting) -> Seen:
+    """The same with what Slurm says of its job."""
+    job = waiting.job
+    seen = replace(seen, job=job.id, hosts=job.hosts)
+    if job.state == "COMPLETING":
+        return replace(seen, state="ending")
+    if job.hosts:
+        odd = "" if job.state == "RUNNING" else f"Slurm says {job.state}"
+        return replace(seen, state="measuring", why=odd, since=waiting.starts, ends=job.ends)
+    return replace(seen, state="waiting", why=why(job), since=waiting.submitted, starts=waiting.starts)
+
+
+def _last_words(results: Path, allocation: Allocation) -> str | None:
+    """What the last runner of an allocation said at its end; "" if that was a result, None if there was none."""
+    logs = list((results / "logs").glob(f"{allocation.name}-{allocation.digest}-*.log"))
+    if not logs:
+        return None
+    logs.sort(key=lambda file: (_changed(file) or 0, file.name))
+    try:
+        with logs[-1].open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 2000))
+            line = file.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+    except OSError:
+        return ""
+    return "" if re.match(r"\d{4}-\d\d-\d\d ", line) else printable(line)
+
+
+def _verdict(run: Mapping[str, Any]) -> str:
+    """What the runner judged a phase; a figure is kept only of what is not invalid."""
+    return str(run.get("verdict") or ("" if run["headline"] is not None else "invalid"))
+
+
+def _worst(verdicts: Iterable[str]) -> str:
+    """The verdict of a repetition: that of its worst phase. "" (not recorded) comes after suspect."""
+    order = ("valid", "suspect", "")
+    return max(verdicts, key=lambda verdict: order.index(verdict) if verdict in order else len(order), default="")
+
+
+def _changed(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None

@@ -1,0 +1,376 @@
+"""config/sweep.yaml -> validated sweeps. Every error at once: file, line, key, value and what would be right."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from iosweep.config import models
+from iosweep.config.models import unknown
+from iosweep.config.sweeps import Config, Repetitions, Sweep
+from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, load
+from iosweep.errors import ConfigError, Problem
+from iosweep.tools import Option, Tool, Value, tools
+from iosweep.units import human_count, shortened, size_name
+
+#: Combinations of the axes of all sweeps, with those that `exclude` and `when` leave out: planned in ten seconds. Each
+#: is compared with every entry of `exclude`.
+MOST_COMBINATIONS, MOST_COMPARISONS = 100_000, 5_000_000
+
+
+#: Name of a value that the command line may give -> its key.
+GIVEN: Mapping[str, KeyPath] = {"campaign": ("campaign",), "target": ("target", "directory")}
+
+
+def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
+    """Read and validate a configuration. Raises ConfigError with every problem found.
+
+    `given`: names of GIVEN -> values, in place of those of the file.
+    """
+    document = load(file)
+    if given:
+        document = _with(document, given)
+    model, problems = _validate(document, models.campaign_model())
+    # with an error somewhere, the entries that are right by themselves are still looked at
+    entries = dict(enumerate(model.sweeps)) if model else _sound_entries(document.data)
+    sweeps: list[Sweep] = []
+    documents = [document]
+    suites: dict[str, int] = {}
+    for index, entry in entries.items():
+        if isinstance(entry, models.SuiteEntry):
+            if entry.suite in suites:
+                other = f"sweeps[{suites[entry.suite]}]"
+                wrong = f"`{entry.suite}` stands twice (the other: {other}); give one of them all node counts"
+                problems.append(document.problem(("sweeps", index, "suite"), wrong))
+                continue
+            suites[entry.suite] = index
+            suite = load(models.SUITES / f"{entry.suite}.yaml")
+            suite_model, found = _validate(suite, models.suite_model())
+            problems += found
+            documents.append(suite)
+            if suite_model:
+                sweeps += [_member(entry, suite_model, suite, n) for n in range(len(suite_model.sweeps))]
+        else:
+            sweeps.append(_sweep(entry, document, ("sweeps", index)))
+    names: dict[str, Sweep] = {}
+    for sweep in sweeps:
+        problems += _check(sweep)
+        if first := names.get(sweep.name):
+            where = f"{first.document.file}, line {first.document.line(first.path)}"
+            problems.append(sweep.problem(f"`{sweep.name}` names two sweeps (the other: {where})", "name"))
+        names[sweep.name] = sweep
+    problems += _too_many(sweeps)
+    if model and not model.allow_open_port:
+        problems += _open_ports(sweeps)
+    if problems or not model:
+        raise ConfigError(sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line)))
+    return Config(
+        model.campaign,
+        model.description,
+        model.target,
+        model.limits,
+        model.pinning,
+        model.cpus,
+        model.tools,
+        model.allocation,
+        model.seed,
+        tuple(sweeps),
+        (*documents, *([_command_line(given)] if given else [])),
+    )
+
+
+def _with(document: Document, given: Mapping[str, str]) -> Document:
+    """A configuration with some of its values replaced."""
+    data = dict(document.data)
+    for name, value in given.items():
+        key, *below = GIVEN[name]
+        known = data.get(str(key))
+        data[str(key)] = {**(known if isinstance(known, dict) else {}), str(below[0]): value} if below else value
+    return replace(document, data=data, given=frozenset(GIVEN[name] for name in given))
+
+
+def _command_line(given: Mapping[str, str]) -> Document:
+    """What was given, as a part of the configuration: plan and report keep it."""
+    text = "".join(f"{dotted(GIVEN[name])}: {json.dumps(value)}\n" for name, value in sorted(given.items()))
+    return Document(COMMAND_LINE, text, dict(given), {})
+
+
+def _member(entry: models.SuiteEntry, model: Any, document: Document, index: int) -> Sweep:
+    """A sweep of a suite, as the entry asks for it."""
+    sweep = _sweep(model.sweeps[index], document, ("sweeps", index))
+    sweep = replace(sweep, name=f"{entry.suite}.{sweep.name}", suite=entry.suite, source=model.source)
+    if entry.nodes:
+        sweep = replace(sweep, axes={**sweep.axes, "nodes": tuple(dict.fromkeys(entry.nodes))})
+    if entry.repetitions:
+        sweep = replace(sweep, repetitions=_repetitions(entry.repetitions))
+    return _scaled(sweep, entry.scale) if entry.scale else sweep
+
+
+def _scaled(sweep: Sweep, scale: models.Scale) -> Sweep:
+    """The sweep under upper bounds. It is marked as scaled only if that changes it."""
+    tool = tools()[sweep.tool]
+
+    def cap(name: str, value: Value) -> Value:
+        bound = getattr(scale, name, None)
+        return min(value, bound) if bound is not None and isinstance(value, int) else value
+
+    most = scale.repetitions or sweep.repetitions.max
+
+    def kept(partial: Mapping[str, tuple[Value, ...]]) -> dict[str, tuple[Value, ...]]:
+        """A condition without the values that are out of bounds: the scaled axes do not have them."""
+        return {n: tuple(v for v in values if cap(n, v) == v) for n, values in partial.items()}
+
+    capped = replace(
+        sweep,
+        exclude=tuple(e for e in map(kept, sweep.exclude) if all(e.values())),
+        when={n: kept(condition) for n, condition in sweep.when.items()},
+        axes={n: tuple(dict.fromkeys(cap(n, v) for v in values)) for n, values in sweep.axes.items()},
+        options={n: cap(n, v) for n, v in sweep.options.items()}
+        # a default may be above the bound too
+        | {
+            n: cap(n, o.default)
+            for n, o in tool.options.items()
+            if n not in sweep.options
+            and n not in sweep.axes
+            and cap(n, o.default) != o.default
+            and _has_effect(o, sweep)
+        },
+        phase_time_s=None if sweep.phase_time_s is None else min(sweep.phase_time_s, scale.phase_time or math.inf),
+        repetitions=replace(
+            sweep.repetitions, min=min(sweep.repetitions.min, most), max=min(sweep.repetitions.max, most)
+        ),
+    )
+    return replace(capped, scaled=True) if capped != sweep else sweep
+
+
+def _sweep(model: Any, document: Document, path: KeyPath) -> Sweep:
+    def given(part: BaseModel) -> dict[str, Any]:
+        return {name: getattr(part, name) for name in type(part).model_fields if getattr(part, name) is not None}
+
+    def values(part: BaseModel) -> dict[str, tuple[Value, ...]]:
+        return {name: tuple(v) for name, v in given(part).items()}
+
+    return Sweep(
+        name=model.name,
+        tool=model.tool,
+        phases=tuple(model.phases),
+        axes=values(model.axes),
+        options=given(model.options),
+        exclude=tuple(values(e) for e in model.exclude),
+        when={name: values(condition) for name, condition in given(model.when).items()},
+        phase_time_s=model.phase_time,
+        phase_time_given="phase_time" in model.model_fields_set,
+        repetitions=_repetitions(model.repetitions),
+        description=model.description,
+        document=document,
+        path=path,
+    )
+
+
+def _repetitions(value: int | models.Repetitions) -> Repetitions:
+    if isinstance(value, int):
+        return Repetitions(value, value)
+    return Repetitions(value.min, value.max, value.until_ci95_half_width)
+
+
+def _has_effect(option: Option, sweep: Sweep) -> bool:
+    tool = tools()[sweep.tool]
+    phases = [tool.phases[p] for p in sweep.phases]
+    return any(p.kind in option.kinds and (option.phases is None or p.name in option.phases) for p in phases)
+
+
+def _check(sweep: Sweep) -> list[Problem]:
+    """What the types alone cannot see."""
+    tool = tools()[sweep.tool]
+    problems = []
+    kinds = {tool.phases[p].kind for p in sweep.phases}
+    if len(kinds) > 1:
+        problems.append(sweep.problem("mixes data and metadata phases; write two sweeps", "phases"))
+    if sweep.phase_time_given and kinds == {"metadata"}:
+        wrong = f"has no effect on {', '.join(sweep.phases)}: a count bounds them; remove it"
+        problems.append(sweep.problem(wrong, "phase_time"))
+    if len(set(sweep.phases)) < len(sweep.phases):
+        problems.append(sweep.problem("has a phase twice", "phases"))
+    if sweep.repetitions.max < sweep.repetitions.min:
+        problems.append(
+            sweep.problem(f"max {sweep.repetitions.max} is below min {sweep.repetitions.min}", "repetitions")
+        )
+    for name, values in sweep.axes.items():
+        if name in sweep.options:
+            problems.append(sweep.problem(f"`{name}` stands under axes and under options; keep one", "options", name))
+        if len(set(values)) < len(values):
+            problems.append(sweep.problem("has a value twice (sizes are binary: 1k is 1024)", "axes", name))
+    for group in ("axes", "options"):
+        for name in getattr(sweep, group):
+            if name != "nodes" and not _has_effect(tool.options[name], sweep):
+                problems.append(sweep.problem(f"`{name}` has no effect on {', '.join(sweep.phases)}", group, name))
+    conditions: list[tuple[KeyPath, Mapping[str, tuple[Value, ...]]]] = [
+        (("exclude", i), e) for i, e in enumerate(sweep.exclude)
+    ]
+    for name, condition in sweep.when.items():
+        if name not in sweep.axes:
+            problems.append(sweep.problem(unknown("axis", name, sweep.axes), "when", name))
+        conditions.append((("when", name), condition))
+    if circle := _circle(sweep.when):
+        problems.append(sweep.problem(f"depends on itself ({', '.join(circle)})", "when", circle[0]))
+    for where, condition in conditions:
+        if not condition:
+            problems.append(sweep.problem("is empty; name at least one axis and its value", *where))
+        for name, values in condition.items():
+            if name not in sweep.axes:
+                problems.append(sweep.problem(unknown("axis", name, sweep.axes), *where, name))
+            elif strange := [v for v in values if v not in sweep.axes[name]]:
+                known = ", ".join(_written(tool, name, v) for v in sweep.axes[name])
+                message = f"{_written(tool, name, strange[0])} is not a value of the axis (it has {known})"
+                problems.append(sweep.problem(message, *where, name))
+    return problems
+
+
+def _too_many(sweeps: Sequence[Sweep]) -> list[Problem]:
+    """Where there is more than can be multiplied out, before it is."""
+    total = 0
+    for sweep in sweeps:
+        count = math.prod(map(len, sweep.axes.values()))
+        total += count
+        if total > MOST_COMBINATIONS:
+            of = " x ".join(str(len(values)) for values in sweep.axes.values())
+            others = f", {total:,} with the sweeps before it" if total > count else ""
+            wrong = f"{of} values are {human_count(count, 'combination')}{others}"
+            most = f"a campaign may have {MOST_COMBINATIONS:,}, excluded ones included; shorten an axis"
+            return [sweep.problem(f"{wrong}; {most}", "axes")]
+        if count * len(sweep.exclude) > MOST_COMPARISONS:
+            wrong = f"{human_count(len(sweep.exclude), 'entry', 'entries')} for {human_count(count, 'combination')}"
+            return [sweep.problem(f"{wrong} are too many to compare; exclude by fewer entries with lists", "exclude")]
+    return []
+
+
+def _open_ports(sweeps: Sequence[Sweep]) -> list[Problem]:
+    """Where a server without a password is asked for."""
+    name = "client_server"
+    wrong = (
+        "fio listens on each node without a password, and whoever reaches it can run commands as you while a phase"
+        " runs; write `allow_open_port: true` at the top of the file if your network allows that, or set it to false"
+    )
+    found = [(sweep, "options") for sweep in sweeps if sweep.options.get(name)]
+    found += [(sweep, "axes") for sweep in sweeps if any(sweep.axes.get(name, ()))]
+    return [sweep.problem(wrong, group, name) for sweep, group in found]
+
+
+def _circle(when: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """Axes whose conditions depend on each other in a circle, or nothing."""
+    left = dict(when)
+    while free := [name for name, condition in left.items() if not any(n in left for n in condition)]:
+        for name in free:
+            del left[name]
+    return list(left)
+
+
+def _validate(document: Document, model: type[BaseModel]) -> tuple[Any, list[Problem]]:
+    """(the model or None, what is wrong)"""
+    try:
+        return model.model_validate(document.data), []
+    except ValidationError as error:
+        problems = [_problem(document, model, detail) for detail in error.errors(include_url=False)]
+        return None, list(dict.fromkeys(problems))
+
+
+def _sound_entries(data: Any) -> dict[int, Any]:
+    """Entries of `sweeps` that are valid by themselves, by their index."""
+    sound = {}
+    entries = data.get("sweeps")
+    for index, entry in enumerate(entries if isinstance(entries, list) else []):
+        model = models.entry_models().get(models.entry_kind(entry) or "")
+        with contextlib.suppress(ValidationError):
+            if model:
+                sound[index] = model.model_validate(entry)
+    return sound
+
+
+def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem:
+    """pydantic's error in our words. Its path holds tags of unions, which are no keys of the file."""
+    tags = {*models.entry_models(), "a number", "a mapping"}
+    path = tuple(part for part in detail["loc"] if part not in tags)
+    kind, value = detail["type"], detail["input"]
+    if kind == "extra_forbidden" and path[-2:] == ("options", "nodes"):
+        return document.problem(path, "stands under axes: write `axes: {nodes: [...]}`")
+    if kind == "extra_forbidden":
+        keys = _keys(model).get(tuple(part for part in detail["loc"][:-1] if not isinstance(part, int)), [])
+        return document.problem(path, unknown("key", str(path[-1]), keys))
+    if kind == "missing":
+        return document.problem(path[:-1], f"`{path[-1]}` is missing")
+    if kind.startswith("union_tag"):
+        entry = value if isinstance(value, dict) else {}
+        if "tool" in entry:
+            return document.problem((*path, "tool"), unknown("tool", str(entry["tool"]), tools()))
+        return document.problem(path, "is neither a sweep (it has no `tool`) nor a suite (it has no `suite`)")
+    if kind == "literal_error":
+        choices = [c.strip("'") for c in detail["ctx"]["expected"].replace(" or ", ", ").split(", ")]
+        return document.problem(path, unknown("value", str(value), choices))
+    message = {
+        "list_type": f"must be a list, for example {_LISTS.get(str(path[-1]), '[1, 2, 4]')}",
+        "model_type": "must be a mapping of keys to values",
+        "model_attributes_type": "must be a mapping of keys to values",
+        "too_short": "is empty; give at least one value",
+        "too_long": f"has more than {models.MOST_VALUES:,} values; give fewer",
+        "bool_type": "must be true or false",
+        "string_type": "must be text",
+    }.get(kind, detail["msg"].removeprefix("Value error, "))
+    if message.startswith("unknown "):
+        return document.problem(path, message)
+    if kind == "too_long":  # nobody wants to see them
+        return document.problem(path, message)
+    return document.problem(path, f"{_shown(value)} {_is(message)}")
+
+
+#: What a list looks like, where it is not one of numbers.
+_LISTS = {"phases": "[seq_write, seq_read]", "exclude": "[{queue_depth: 8}]", "sweeps": "[{suite: four-corners}]"}
+
+
+def _is(message: str) -> str:
+    return message if message.startswith(("is ", "must ", "starts ")) else f"is {message}"
+
+
+def _shown(value: object) -> str:
+    text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    return shortened(text)
+
+
+def _written(tool: Tool, name: str, value: Value) -> str:
+    """A value as a configuration has it."""
+    size = name in tool.options and tool.options[name].kind == "size"
+    return size_name(value) if size and isinstance(value, int) else _shown(value)
+
+
+@cache
+def _keys(model: type[BaseModel]) -> dict[tuple[str, ...], list[str]]:
+    """Path without indices, tags included -> the keys that are known there."""
+    found: dict[tuple[str, ...], list[str]] = {}
+
+    def visit(path: tuple[str, ...], part: type[BaseModel]) -> None:
+        found[path] = list(part.model_fields)
+        for name, info in part.model_fields.items():
+            if name == "sweeps":
+                for tag, entry in models.entry_models().items():
+                    visit((*path, name, tag), entry)
+                    visit((*path, name), entry)  # the tag is absent where there is one kind only
+                continue
+            for nested in _models_in(info.annotation):
+                visit((*path, name), nested)
+                visit((*path, name, "a mapping"), nested)
+
+    visit((), model)
+    return found
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [m for part in getattr(annotation, "__args__", ()) for m in _models_in(part)]

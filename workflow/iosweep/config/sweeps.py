@@ -1,0 +1,70 @@
+"""What a configuration asks for, validated: sweeps and the settings of a campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from iosweep.errors import Problem
+from iosweep.tools import Value
+
+if TYPE_CHECKING:  # jobs and merge work from the plan alone, and start sooner without the models
+    from iosweep.config import models
+    from iosweep.config.yaml_lines import Document, KeyPath
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One sweep, with its suite's scale applied. Sizes in bytes, times in seconds.
+
+    `axes` holds the values of every axis in the order written; `options` only what was set. `path` is where it stands
+    in `document`, so that whatever is found wrong with it later can name the line.
+    """
+
+    name: str
+    tool: str
+    phases: tuple[str, ...]
+    axes: Mapping[str, tuple[Value, ...]]
+    options: Mapping[str, Value]
+    exclude: tuple[Mapping[str, tuple[Value, ...]], ...]
+    when: Mapping[str, Mapping[str, tuple[Value, ...]]]
+    phase_time_s: float | None  # None: one pass over the files
+    repetitions: Repetitions
+    description: str | None = None
+    suite: str | None = None
+    scaled: bool = False
+    source: str | None = None
+    phase_time_given: bool = False
+    document: Document = field(repr=False, default=None)  # type: ignore[assignment]
+    path: KeyPath = ()
+
+    def problem(self, message: str, *keys: str | int) -> Problem:
+        """A problem with this sweep, or with one of its keys."""
+        return self.document.problem((*self.path, *keys), message)
+
+
+@dataclass(frozen=True)
+class Config:
+    """A validated configuration."""
+
+    campaign: str
+    description: str | None
+    target: models.Target
+    limits: models.Limits
+    pinning: Literal["off", "verify", "enforce", "strict"] | None
+    cpus: models.Cpus
+    tools: models.Tools
+    allocation: Literal["per_node_count", "campaign"]
+    seed: int
+    sweeps: tuple[Sweep, ...]
+    documents: tuple[Document, ...]
+
+
+@dataclass(frozen=True)
+class Repetitions:
+    """How often a point is measured. `half_width` is a fraction of the mean; None: always `min` times."""
+
+    min: int
+    max: int
+    half_width: float | None = None

@@ -1,0 +1,192 @@
+"""YAML files with the position of every value.
+
+YAML 1.2's core schema, so that `off`, `1:30` and `010` mean what they say; duplicate keys are errors. Snakemake's own
+`config` has lost the line numbers that an error must name.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import string
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from iosweep.errors import ConfigError, Problem
+from iosweep.units import human_size, printable, shortened
+
+KeyPath = tuple[str | int, ...]
+
+#: In place of a file's name, for values that are not from a file.
+COMMAND_LINE = "command line"
+
+
+#: Bytes and values of a file. Reading takes seconds at this size; aliases of aliases could make billions of values.
+MOST_BYTES, _MOST_VALUES = 1 << 20, 50_000
+#: Characters of a text; digits of a number, as many as a commit has.
+_MOST_CHARACTERS, _MOST_DIGITS = 1 << 16, 40
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with YAML 1.2's idea of bool, int and float, and no timestamps."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """As it is, but what a tag such as `!!int` cannot be made of is an error with a position."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError, TypeError):
+            what = f"not a value of type {node.tag.rpartition(':')[2]}"
+            raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from None
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
+    ("int", r"^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$", "-+0123456789"),
+    (
+        "float",
+        r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$",
+        "-+0123456789.",
+    ),
+    ("null", r"^(?:~|null|Null|NULL|)$", "~nN\0"),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first) + ([""] if _tag == "null" else [])
+    )
+
+
+def _int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    text = node.value
+    return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _int)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed file: its data, its text, and the line of every path that stands in it.
+
+    `given`: paths whose values are from the command line.
+    """
+
+    file: str
+    text: str
+    data: Any
+    lines: dict[KeyPath, int]
+    given: frozenset[KeyPath] = frozenset()
+
+    def line(self, path: KeyPath) -> int:
+        """Line of a path, or of the nearest part of it that stands in the file."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+    def problem(self, path: KeyPath, message: str) -> Problem:
+        """A problem with the value at a path."""
+        if path in self.given:
+            return Problem(COMMAND_LINE, 0, dotted(path), message)
+        return Problem(self.file, self.line(path), dotted(path), message)
+
+
+def dotted(path: KeyPath) -> str:
+    """('sweeps', 0, 'axes') -> sweeps[0].axes"""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else str(part))
+    return text
+
+
+def load(file: Path) -> Document:
+    """Read one YAML file. Raises ConfigError: unreadable, not YAML, a key twice, not a mapping."""
+    name = printable(os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file))
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ConfigError([Problem(name, 1, "", f"is larger than {human_size(MOST_BYTES)}, the most that is read")])
+        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8").read()  # lines end as in a text file
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise ConfigError([Problem(name, 1, "", f"cannot be read: {reason}")]) from None
+    loader = None
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        lines: dict[KeyPath, int] = {}
+        problems: list[Problem] = []
+        if node is not None:
+            _walk(node, (), lines, problems, name)
+        if problems:
+            raise ConfigError(problems)
+        data = loader.construct_document(node) if node is not None else None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        what = f"not valid YAML: the control character #x{error.character:02x}"
+        raise ConfigError([Problem(name, line, "", what)]) from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        what = getattr(error, "problem", None) or str(error)
+        raise ConfigError([Problem(name, mark.line + 1 if mark else 1, "", f"not valid YAML: {what}")]) from None
+    except RecursionError:
+        raise ConfigError([Problem(name, 1, "", "is nested too deeply (does an alias stand inside itself?)")]) from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+    if not isinstance(data, dict):
+        raise ConfigError([Problem(name, 1, "", "must be a mapping of keys to values")])
+    return Document(name, text, data, lines)
+
+
+def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: list[Problem], file: str) -> None:
+    line = node.start_mark.line + 1
+    lines.setdefault(path, line)
+    if len(lines) > _MOST_VALUES:
+        raise ConfigError([Problem(file, line, "", f"has more than {_MOST_VALUES:,} values")])
+    if isinstance(node, yaml.ScalarNode) and (wrong := _unfit(node)):
+        problems.append(Problem(file, line, dotted(path), wrong))
+    if isinstance(node, yaml.MappingNode):
+        seen: dict[str, int] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            here = (*path, str(key.value))
+            if key.value == "<<":  # only a word in YAML 1.2
+                problems.append(Problem(file, line, dotted(path), "merge keys (<<) are not supported; use an alias"))
+            elif not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
+                problems.append(Problem(file, line, dotted(path), "keys must be text; put this one in quotes"))
+            elif not _is_text(key.value):
+                problems.append(Problem(file, line, dotted(path), f"a key {_NO_TEXT}"))
+            elif key.value in seen:
+                problems.append(Problem(file, line, dotted(here), f"stands twice (first in line {seen[key.value]})"))
+            else:
+                seen[key.value] = line
+                lines[here] = line
+                _walk(value, here, lines, problems, file)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            _walk(value, (*path, index), lines, problems, file)
+
+
+def _unfit(node: yaml.ScalarNode) -> str | None:
+    """Why a value is not even looked at, or None."""
+    if not _is_text(node.value):
+        return _NO_TEXT
+    if (count := len(node.value)) > _MOST_CHARACTERS:
+        return f"has {count:,} characters; at most {_MOST_CHARACTERS:,} are read"
+    if node.tag in _NUMBERS and (count := sum(c in string.hexdigits for c in node.value)) > _MOST_DIGITS:
+        return f"{shortened(node.value)} has {count:,} digits; at most {_MOST_DIGITS} are read"
+    return None
+
+
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_NO_TEXT = "has a control character or half of a surrogate pair, which is no text"
+
+
+def _is_text(value: str) -> bool:
+    """Whether a person can read it; YAML's escapes also make what cannot even be written as UTF-8 (\\ud800)."""
+    return not any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in value)

@@ -1,0 +1,52 @@
+"""What a command prints, also in a log below the results."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from iosweep.files import safe_paths
+
+
+def opened(log: Path, results: Path) -> TextIO:
+    """A log to add to. Below the results no symbolic link is followed. Raises OSError."""
+    if log.is_relative_to(results):
+        return safe_paths.append(results, log.relative_to(results))
+    return safe_paths.append(log.parent, log.name)
+
+
+@contextmanager
+def logged(log: Path | None, results: Path) -> Iterator[None]:
+    """Have what is printed in a new log as well (None: not). A link or a pipe in its place is replaced."""
+    if log is None:
+        yield
+        return
+    if log.is_relative_to(results):
+        safe_paths.remove(results, log.relative_to(results))
+    with opened(log, results) as file:
+        before = sys.stdout, sys.stderr
+        sys.stdout, sys.stderr = (_Both(stream, file) for stream in before)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+
+
+class _Both:
+    """A stream whose text also goes to a file."""
+
+    def __init__(self, stream: TextIO, file: TextIO):
+        self._stream, self._file = stream, file
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):  # a full disk must not hide what is said
+            self._file.write(text)
+            self._file.flush()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

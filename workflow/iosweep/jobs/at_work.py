@@ -1,0 +1,139 @@
+"""Who is at a campaign: jobs that wait or run, as squeue tells, or the process that holds its lock."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from iosweep.jobs import pending
+from iosweep.node import node_facts
+from iosweep.plan.model import Allocation
+from iosweep.results import campaign_lock
+from iosweep.slurm import query
+from iosweep.units import printable
+
+#: squeue is asked no more often: it is the controller of a whole site that answers.
+ASK_EVERY_S = 15.0
+#: So long is waited for its first answer, where there is time.
+FIRST_ANSWER_S = 10.0
+
+#: Of reasons that pending.py has no words for, because they are so for a moment or somebody else is told.
+_WAITS = {
+    "None": "Slurm has not looked at it yet",
+    "Dependency": "another job of this campaign comes first",
+    "BeginTime": "it may not begin yet",
+}
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A job, when it was submitted, and when it began or is expected to."""
+
+    job: query.Job
+    submitted: float | None
+    starts: float | None
+
+
+class Queue:
+    """What squeue says, asked in the background: a slow controller must not stop the clock on the screen."""
+
+    def __init__(self, every_s: float = ASK_EVERY_S):
+        self._every_s = every_s
+        self._asked: float | None = None
+        self._thread: threading.Thread | None = None
+        self._also: str | None = None
+        self.jobs: list[Waiting] | None = None  # None: it is not known
+        self.wrong = ""
+
+    def look(self, holder: Holder | None, patience_s: float | None) -> None:
+        """Have `jobs` brought up to date, now and then. `holder`: its job may be another user's. `patience_s`: for the
+        first answer."""
+        if shutil.which("squeue") is None:
+            return
+        self._also = holder.job if holder else None
+        now, first = time.monotonic(), self._asked is None
+        due = self._asked is None or now - self._asked > self._every_s
+        if due and not (self._thread and self._thread.is_alive()):
+            self._asked = now
+            self._thread = threading.Thread(target=self._ask, daemon=True)
+            self._thread.start()
+        if first and self._thread:
+            self._thread.join(FIRST_ANSWER_S if patience_s is None else patience_s)
+            self.wrong = self.wrong or ("squeue has not answered yet" if self.jobs is None else "")
+
+    def _ask(self) -> None:
+        try:
+            jobs = query.jobs()
+            # after it: what runs has begun
+            said = query.ask(["squeue", "--me", "--noheader", "--format=%A|%V|%S"])
+            times = {id: (_time(a), _time(b)) for id, a, b in (line.split("|") for line in said.split())}
+            if self._also and self._also not in times and (other := query.job(self._also)):
+                jobs.append(other)
+            self.jobs = [Waiting(job, *times.get(job.id, (None, None))) for job in jobs if job.alive]
+            self.wrong = ""
+        except (query.Unanswered, ValueError) as error:
+            self.jobs, self.wrong = None, printable(str(error))
+
+    def jobs_of(self, campaign: str, allocation: Allocation, results: Path) -> list[Waiting]:
+        """Jobs that measure an allocation of a campaign, those that run last."""
+        # rule and wildcards, as the executor writes them; the last is the generation of the manifest
+        wanted = re.escape(f"rule_measure_wildcards_{campaign}_{allocation.name}_{allocation.digest}_") + r"\d+"
+        found = [
+            one
+            for one in self.jobs or ()
+            if re.fullmatch(wanted, one.job.comment)
+            and results.resolve().is_relative_to(Path(one.job.directory).resolve())
+        ]
+        return sorted(found, key=lambda one: one.job.state != "PENDING")
+
+
+def why(job: query.Job) -> str:
+    """Why a job waits, in plain words where there are any."""
+    return printable(_WAITS.get(job.reason) or pending.words(job))
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who measures, by the lock of the campaign. `alive`: None where that cannot be seen from here."""
+
+    text: str
+    alive: bool | None
+    job: str | None = None
+    allocation: str | None = None
+
+
+def holds(results: Path, locks: Path = Path("/proc/locks")) -> Holder | None:
+    """Who holds the campaign's lock. It is not tried: a runner that comes in that moment would find it taken."""
+    file = results / campaign_lock.NAME
+    try:
+        status = file.lstat()
+    except OSError:
+        return None
+    text = campaign_lock.read(file)
+    named = campaign_lock.owner(text)
+    job, said = (named.job, named.text) if named else (None, printable(text))
+    if pids := campaign_lock.kernel_holders(status, named, locks):
+        return Holder(said or "another process", True, job, _argument(pids[0], b"--allocation"))
+    if named is None:  # a run that ends well leaves nothing
+        return Holder(said, None) if said else None
+    ended = campaign_lock.ended(named, campaign_lock.here(named.pid))
+    if ended is None and not named.boot and named.host == node_facts.host():  # it would be in /proc/locks
+        ended = True
+    return Holder(said, None if ended is None else not ended, job)
+
+
+def _argument(process: str, option: bytes) -> str | None:
+    """What follows an option on the command line of a process."""
+    try:
+        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+        return words[words.index(option) + 1].decode("utf-8", "replace")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _time(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\d+", text) else None

@@ -1,0 +1,248 @@
+"""Jobs that wait: the one that can never start is ended, of the others it is told why; and those of an earlier run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from iosweep.jobs import submission
+from iosweep.results.store import Store
+from iosweep.slurm import query
+from iosweep.slurm.query import Job, Unanswered
+from iosweep.units import printable
+
+#: A reason is believed when it was seen twice, so many seconds apart: while Slurm plans, it shows others for a moment.
+BELIEVED_S = 5.0
+#: Of what waits it is told when the reason changes, but not sooner than this, and again after so long.
+SOON_S, AGAIN_S = 120.0, 1800.0
+
+#: Reasons that no end of another job and no time takes away, and what to change. From the list of
+#: https://slurm.schedmd.com/job_reason_codes.html and what Slurm 22.05 showed. Not here, because they end by themselves
+#: or somebody else ends them: limits of a group, a user, an account or of used minutes (AssocGrp*, QOSGrp*, *PerUser,
+#: *PerAccount), nodes that are down, drained or reserved (ReqNodeNotAvail), a partition that is down, a hold.
+_FOREVER = (
+    (r"PartitionTimeLimit", submission.meaning("time limit")),
+    (r"PartitionNodeLimit|PartitionConfig|BadConstraints|Constraints", submission.meaning("node configuration")),
+    (r"(Assoc|QOS)MaxWall\w*PerJob\w*", "your account or QOS allows less time; set runtime in the profile to that"),
+    (r"(Assoc|QOS)Max\w*Per(Job|Node)\w*|MaxMemPerLimit", "your account or QOS allows a job less than that"),
+    (r"QOSMin\w*", "the QOS is for larger jobs; take another (slurm-qos in the profile)"),
+    (r"AccountNotAllowed|InvalidAccount|Job's account not .*", submission.meaning("account")),
+    (r"QOSNotAllowed|InvalidQOS|Job's QOS not .*", submission.meaning("qos")),
+    (r"ReservationDeleted|ReservationInvalid", submission.meaning("reservation")),
+    (r"DependencyNeverSatisfied", "it depends on a job that failed"),
+)
+#: What a person wants to know of the others.
+_WORDS = (
+    (r"Priority", "others come first (Priority)"),
+    (r"Resources", "nodes are busy (Resources)"),
+    (r"Licenses", "the license is in use"),
+    (r"JobHeldUser", "it is held: `scontrol release {id}`"),
+    (r"JobHeld\w*|JobHoldMaxRequeue|launch failed.*", "it is held by an administrator ({reason})"),
+    (r"PartitionDown|PartitionInactive", "its partition is down ({reason}), until an administrator says otherwise"),
+    (r"ReqNodeNotAvail.*", "nodes are down, drained or reserved ({reason})"),
+    (r"Nodes required for job.*", "nodes that it needs are down, drained or reserved"),
+    (r"Reservation", "its reservation has not begun"),
+    (r"(Assoc|QOS)Grp.*|\w+Per(User|Account)\w*", "a limit of your account is reached ({reason})"),
+)
+#: Nothing to tell: it is so for a moment, or the allocation before it is told of.
+_NOTHING = ("", "None", "(null)", "WaitingForScheduling", "Prolog", "BeginTime", "Cleaning", "Dependency")
+#: The same to a person, and they change to and fro.
+_QUEUED = {"Priority": "Resources"}
+
+
+_FOR_EVER = "would wait forever"
+
+
+def told(refusal: str) -> bool:
+    """Whether the person at the terminal was told of it when it was found."""
+    return _FOR_EVER in refusal
+
+
+def for_ever(reason: str) -> str | None:
+    """What to change when a job waits for a reason that cannot clear by itself; None if it can."""
+    return next((change for pattern, change in _FOREVER if re.fullmatch(pattern, reason)), None)
+
+
+def words(job: Job) -> str:
+    """Why a job waits."""
+    found = (text for pattern, text in _WORDS if re.fullmatch(pattern, job.reason))
+    return next(found, "{reason}").format(id=job.id, reason=job.reason)
+
+
+@dataclass
+class _Seen:
+    """A job as it was seen last: its state, or why it waits; since when; whether, and when, it was told of last."""
+
+    state: str
+    since: float
+    told: bool = False
+    last: float | None = None
+
+
+@dataclass
+class Watch:
+    """What is to be done about the jobs of one run, look by look. Pure: what it returns is done by others."""
+
+    campaign: str
+    directory: str
+    _seen: dict[str, _Seen] = field(default_factory=dict)
+    _told_how: bool = False
+
+    def look(self, jobs: Iterable[Job], now_s: float) -> tuple[list[tuple[Job, str]], list[Job]]:
+        """Jobs to end, each with a sentence; and those to tell of, which wait or run. `now_s` must not go back."""
+        end, tell = [], []
+        for job in jobs:
+            name = submission.allocation(job, self.campaign, self.directory)
+            if name is None or job.state not in ("PENDING", "RUNNING"):
+                continue
+            waits = job.state == "PENDING"
+            state = _QUEUED.get(job.reason, job.reason) if waits else job.state
+            seen = self._seen.setdefault(job.id, _Seen(state, now_s))
+            if seen.state != state:
+                seen = self._seen[job.id] = _Seen(state, now_s, last=seen.last)
+            believed = now_s - seen.since >= BELIEVED_S
+            if waits and (change := for_ever(job.reason)):
+                if believed:
+                    end.append((job, f"{submission.spoken(name)} {_FOR_EVER} ({job.reason}): {change}"))
+            elif seen.told if not waits else state in _NOTHING or not believed or not self._due(seen, now_s):
+                continue
+            else:
+                seen.told, seen.last = True, now_s
+                tell.append(job)
+        return end, tell
+
+    @staticmethod
+    def _due(seen: _Seen, now_s: float) -> bool:
+        return seen.last is None or now_s - seen.last >= (AGAIN_S if seen.told else SOON_S)
+
+    def sentence(self, job: Job) -> str:
+        """That a job waits or runs; of the first one also how to see more."""
+        name = submission.spoken(submission.allocation(job, self.campaign, self.directory) or "")
+        if job.state == "RUNNING":
+            until = f", until {_clock(job.ends)} at most" if job.ends else ""
+            how = "" if self._told_how else f"; `iosweep watch {self.campaign}` shows how far it is"
+            self._told_how = True
+            return f"{name}: job {job.id} runs on {','.join(job.hosts)}{until}{how}"
+        expected = f"; Slurm expects it to start at {_clock(job.starts)}" if job.starts else ""
+        return f"{name}: job {job.id} waits: {words(job)}{expected}"
+
+
+def _clock(epoch_s: float) -> str:
+    then, now = time.localtime(epoch_s), time.localtime()
+    return time.strftime("%H:%M" if then[:3] == now[:3] else "%a %d %b %H:%M", then)
+
+
+def watch(results: Path, works_for: int, every_s: float) -> int:
+    """Look after the jobs of a run until the process that it belongs to, our parent, has ended.
+
+    More often than `every_s` at first, when jobs are submitted.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is for all
+    watcher, store = Watch(results.name, os.path.realpath(Path.cwd())), Store(results)
+    next_s, pause_s = 0.0, 1.0
+    while os.getppid() == works_for:
+        time.sleep(0.5)
+        if time.monotonic() < next_s:
+            continue
+        next_s, pause_s = time.monotonic() + pause_s, min(2 * pause_s, every_s)
+        try:
+            end, tell = watcher.look(_own(), time.monotonic())
+        except Unanswered:  # the next look may be answered
+            continue
+        for job in tell:
+            say(watcher.sentence(job))
+        for job, why in end:
+            _give_up(store, watcher, job, why)
+    return 0
+
+
+def _give_up(store: Store, watcher: Watch, job: Job, why: str) -> None:
+    """End a job that cannot start. First the reason, for the report, and so that it is not tried again."""
+    name = submission.allocation(job, watcher.campaign, watcher.directory)
+    try:
+        store.set_refusal(str(name), f"job {job.id} was cancelled: {why}", lasting=True, stopped=True)
+        query.ask(["scancel", job.id])
+    except (OSError, Unanswered) as error:
+        say(f"job {job.id} for {why}; it could not be cancelled: {error}")
+    else:
+        say(f"job {job.id} was cancelled: {why}")
+
+
+def _own() -> list[Job]:
+    """Jobs of this user, by the real names of their directories. Raises Unanswered."""
+    return [replace(job, directory=os.path.realpath(job.directory)) for job in query.jobs()]
+
+
+def say(text: str) -> None:
+    """A line for the person at the terminal."""
+    print(printable(f"iosweep: {text}"), file=sys.stderr, flush=True)
+
+
+def refused(sbatch: Sequence[str], nodes: int, asked_min: int, partition: str) -> str | None:
+    """Why Slurm would not take a job, or would let it wait forever, and what to change; None if neither.
+
+    `partition`: as an option of sbatch. Tells where it will have to wait for nodes that are down.
+    """
+    if other := submission.other_cluster(sbatch, os.environ):
+        return other
+    limits = _limits(partition)
+    if limits and (wrong := submission.beyond(nodes, asked_min, limits)):
+        return wrong
+    try:
+        query.ask([*sbatch, "--test-only", "--wrap", "true"])
+    except Unanswered as error:
+        said = str(error).partition("): ")[2] or str(error)
+        if limits:
+            with contextlib.suppress(Unanswered):
+                sinfo = query.ask(["sinfo", "--noheader", f"--partition={limits.name}", "--format=%D|%T"])
+                if note := submission.for_now(said, nodes, limits, sinfo):
+                    say(f"note: {note}")
+                    return None
+        memory = [sbatch[k + 1] for k, option in enumerate(sbatch[:-1]) if option == "--mem"]
+        return f"{said}; {submission.meaning(said, int(memory[0]) if memory else 0)}"
+    return None
+
+
+def _limits(partition: str) -> submission.Partition | None:
+    """Of a partition; None where it cannot be told, and sbatch will say why."""
+    try:
+        said = query.ask(["scontrol", "--oneliner", "show", "partition", *shlex.split(partition)[1:]])
+    except Unanswered:  # there is none of that name, or it is a list of them
+        return None
+    found = [submission.partition(line) for line in said.splitlines() if line.strip()]
+    return found[0] if len(found) == 1 else None
+
+
+def earlier(campaign: str) -> list[Job]:
+    """Jobs that measure a campaign from this directory. Raises Unanswered.
+
+    Before a run has submitted any: Snakemake was killed, and its jobs live on. What they will have measured is not to
+    be measured beside them.
+    """
+    directory = os.path.realpath(Path.cwd())
+    return [job for job in _own() if job.alive and submission.allocation(job, campaign, directory)]
+
+
+def wait(campaign: str, every_s: float = 5.0) -> None:
+    """Wait until no job of an earlier run measures a campaign. Raises Unanswered."""
+    told = False
+    while found := earlier(campaign):
+        if not told:
+            say(f"{waiting(found, campaign)}. This run goes on when they are over; Ctrl-C ends the waiting.")
+            told = True
+        time.sleep(every_s)
+
+
+def waiting(found: Sequence[Job], campaign: str) -> str:
+    """Which jobs of an earlier run there are, and how to end them."""
+    names = {job.id: submission.allocation(job, campaign, job.directory) or "" for job in found}
+    each = [f"{job.id} ({submission.spoken(names[job.id])}, {job.state})" for job in found]
+    return f"jobs of an earlier run still measure: {', '.join(each)}; `scancel {' '.join(names)}` ends them"

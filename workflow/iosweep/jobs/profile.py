@@ -1,0 +1,198 @@
+"""What a profile of the workflow says of the site, read without Snakemake."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from iosweep.errors import Problem
+from iosweep.jobs import submission
+
+#: As Snakemake looks for them: the highest version wins.
+_NAMES = re.compile(r"^(profile|config)(?:\.v(\d+)\+)?\.ya?ml$")
+_UNITS: dict[str, float] = {
+    "": 1,
+    "m": 1,
+    "min": 1,
+    "minute": 1,
+    "minutes": 1,
+    "h": 60,
+    "hour": 60,
+    "hours": 60,
+    "d": 1440,
+    "day": 1440,
+}
+_UNITS |= {"days": 1440, "w": 10080, "s": 1 / 60}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+#: Keys that Snakemake is known to have; for others it is asked.
+KEYS = frozenset(
+    (
+        *("executor", "default-resources", "jobs", "local-cores", "keep-going", "latency-wait", "rerun-incomplete"),
+        *("rerun-triggers", "quiet", "slurm-reservation", "slurm-qos", "slurm-no-requeue"),
+        *("slurm-init-seconds-before-status-checks", "slurm-pass-command-as-script", "slurm-keep-successful-logs"),
+        "slurm-jobname-prefix",
+    )
+)
+#: The state of a job is looked at no less often, in seconds, with the profile as it is shipped.
+LONGEST_POLL_S = 60
+
+
+class Unreadable(Exception):
+    """There is no profile; the message is for the user."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The keys that a site fills in, None where they are not there or are wrong. `memory_mb`: 0 asks for none.
+
+    `slurm`: it is one for Slurm. `keys`: all that it has. `problems`: of its default-resources.
+    """
+
+    file: str
+    partition: str | None = None
+    account: str | None = None
+    reservation: str | None = None
+    licence: str | None = None
+    limit_min: int | None = None
+    memory_mb: int = 0
+    launcher: str = "direct"
+    tools: str = "path"
+    slurm: bool = True
+    requeues: bool = True
+    keys: frozenset[str] = frozenset()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def options(self) -> list[str]:
+        """Options of sbatch and srun that say where a job runs, and for whom."""
+        given = {"partition": self.partition, "account": self.account, "reservation": self.reservation}
+        return [f"--{name}={value}" for name, value in given.items() if value]
+
+    def wrong(self, name: str) -> bool:
+        """Whether a default resource is, so that nothing can be said of what depends on it."""
+        return any(problem.where == f"default-resources.{name}" for problem in self.problems)
+
+
+def read(directory: Path) -> Profile:
+    """The profile in a directory. Raises Unreadable."""
+    if (file := _file(directory)) is None:
+        raise Unreadable(f"{directory} has no profile.v9+.yaml; name a profile's directory, such as profiles/slurm")
+    try:
+        text = file.read_text(encoding="utf-8")
+        found = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise Unreadable(f"{file} cannot be read: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict):
+        raise Unreadable(f"{file} has no keys; write for example `executor: slurm`")
+    slurm, resources = found.get("executor") == "slurm", _resources(found.get("default-resources"))
+    wrong = submission.wrong(resources) if slurm else {}
+    right = {name: value for name, value in resources.items() if name not in wrong}
+    limit, memory = right.get("runtime"), str(right.get("mem_mb", ""))
+    return Profile(
+        str(file),
+        partition=_text(right.get("slurm_partition")),
+        account=_text(right.get("slurm_account")),
+        reservation=_text(found.get("slurm-reservation")),
+        licence=_text(right.get("licenses")),
+        limit_min=limit if isinstance(limit, int) else None,
+        memory_mb=int(memory) if memory.isdigit() else _mb(right.get("mem")),
+        launcher=str(resources.get("launcher") or "direct"),
+        tools=str(right.get("tools") or "path"),
+        slurm=slurm,
+        requeues=not found.get("slurm-no-requeue"),
+        keys=frozenset(map(str, found)),
+        problems=tuple(
+            Problem(str(file), line, f"default-resources.{name}", why)
+            for line, name, why in sorted((_line(text, name), name, why) for name, why in wrong.items())
+        ),
+    )
+
+
+def place(arguments: Sequence[str], name: str) -> tuple[str, int]:
+    """File and line of a default resource, of what Snakemake was called with; `profile` where that cannot be told."""
+    given = _called(arguments)
+    file = _file(Path(given.profile)) if given.profile and given.default_resources is None else None
+    return (str(file), _line(file.read_text(encoding="utf-8"), name)) if file else ("profile", 1)
+
+
+def submits(arguments: Sequence[str]) -> bool:
+    """Whether Snakemake, called with these arguments, sends jobs to Slurm; False where that cannot be told."""
+    given = _called(arguments)
+    if given.executor or not given.profile:
+        return bool(given.executor == "slurm")
+    try:
+        return read(Path(given.profile)).slurm
+    except Unreadable:
+        return False
+
+
+def _called(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--profile", default=os.environ.get("SNAKEMAKE_PROFILE"))
+    parser.add_argument("--executor", "-e")
+    parser.add_argument("--default-resources", "--default-res", nargs="*")
+    return parser.parse_known_args(arguments)[0]
+
+
+def _line(text: str, name: str) -> int:
+    """Where a default resource stands; else where they begin."""
+    lines = text.splitlines()
+    for pattern in (rf"[\s\[{{,'\"-]*{re.escape(name)}[\s'\"]*[=:]", "default-resources"):
+        for number, line in enumerate(lines, 1):
+            if re.match(pattern, line):
+                return number
+    return 1
+
+
+def minutes(value: object) -> int | None:
+    """`720`, `12h`, `1d 12h` in minutes, as Snakemake takes them; None if it is none of these."""
+    text = str(value).strip().lower()
+    parts = _SPAN.findall(text)
+    if not parts or _SPAN.sub("", text).strip(" ,") or any(unit not in _UNITS for _, unit in parts):
+        return None
+    return round(sum(float(number) * _UNITS[unit] for number, unit in parts)) or None
+
+
+def _file(directory: Path) -> Path | None:
+    """The file that Snakemake takes in a profile's directory."""
+    try:
+        named = [(_NAMES.match(file.name), file) for file in directory.iterdir()]
+    except OSError:
+        return None
+    return max(((int(m[2] or 0), m[1] == "profile", file) for m, file in named if m), default=(0, False, None))[2]
+
+
+def _resources(given: object) -> dict[str, Any]:
+    """Default resources: a mapping, or a list of `name=value` whose strings are quoted. Times and numbers as such."""
+    if isinstance(given, dict):
+        found = {str(name): _bare(value) for name, value in given.items()}
+    else:
+        pairs = (str(one).partition("=") for one in given) if isinstance(given, list) else ()
+        found = {name.strip(): _bare(value) for name, _, value in pairs}
+    limit = found.get("runtime")
+    return found if limit is None else found | {"runtime": minutes(limit) or limit}
+
+
+def _bare(value: object) -> object:
+    return value.strip().strip("\"'") if isinstance(value, str) else value
+
+
+def _mb(size: object) -> int:
+    """`64G`, as Snakemake takes `mem`, in MB; 0 without."""
+    match = re.fullmatch(r"([\d.]+)\s*([KMGT])?(i?)B?", str(size), re.IGNORECASE)
+    if not match:
+        return 0
+    unit = float((1024 if match[3] else 1000) ** " KMGT".index((match[2] or "M").upper()))
+    return math.ceil(float(match[1]) * unit / 1e6)
+
+
+def _text(value: object) -> str | None:
+    return None if value in (None, "") else str(value).strip("\"'")

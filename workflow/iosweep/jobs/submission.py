@@ -1,0 +1,353 @@
+"""What an allocation asks Slurm for, and what Slurm's refusals mean. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from iosweep.errors import ConfigError, Problem
+from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher
+from iosweep.plan.model import Point
+from iosweep.slurm import query
+from iosweep.units import human_count, human_duration, printable
+
+#: More than the forecast, which knows neither how slow data sets are written nor how many repetitions `until` takes,
+#: and the minutes that a job takes beside them. To ask for much more is to wait longer: small jobs fill gaps.
+MARGIN, BESIDES_MIN = 1.5, 5
+#: Jobs of an allocation beyond those that the forecast needs. After one that was too short, the next asks for more.
+SPARE_JOBS = 3
+#: A job is left so long before its time is up, to tidy up and to write the manifest.
+JOB_RESERVE_S = 10.0
+#: Goes into a shell as it is, so nothing but names and numbers.
+LICENCE = re.compile(r"[A-Za-z0-9_.@-]+(:[0-9]{1,6})?(,[A-Za-z0-9_.@-]+(:[0-9]{1,6})?)*")
+_ACCOUNT_NAME = re.compile(r"[\w.@-]+", re.ASCII)
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}", re.ASCII)
+#: Rule and wildcards of a job, as the executor writes them into its comment.
+_COMMENT = "rule_measure_wildcards_{campaign}_"
+
+
+#: Names in a profile's default-resources: those that a site fills in, ours, and what the executor and Snakemake know.
+_NAMES = (
+    *("slurm_partition", "slurm_account", "runtime", "mem_mb", "licenses", "launcher", "scheduler", "tools"),
+    *("constraint", "qos", "gres", "gpu", "gpu_model", "cpus_per_gpu", "cpus_per_task", "mem_mb_per_cpu"),
+    *("mem", "mem_mib", "disk", "disk_mb", "disk_mib", "tmpdir"),
+)
+#: Names by which the executor sends a job to another cluster, where its state is not asked for.
+_CLUSTER = ("slurm_cluster", "cluster", "clusters")
+_ONE_CLUSTER = "set SLURM_CLUSTERS to that cluster where snakemake is called: all of Slurm's commands then go there"
+#: The executor's as well, and the workflow's to set.
+_OURS = ("nodes", "tasks", "tasks_per_node", "tasks_per_gpu", "mpi", "slurm_extra")
+#: Where tools come from, if the configuration does not say it.
+PROVIDERS = ("spack", "path")
+#: What people write, where the nearest name is another one.
+_MEANT = {"time": "runtime", "walltime": "runtime", "memory": "mem_mb"} | {"mpirun": "mpiexec", "hydra": "mpiexec"}
+
+
+@dataclass(frozen=True)
+class Site:
+    """What the profile says of the site. `limit_min`: the longest wall time of one job in minutes, None without."""
+
+    limit_min: int | None = None
+    licence: str | None = None
+
+
+def wrong(resources: Mapping[str, object]) -> dict[str, str]:
+    """Of a profile's default-resources: name -> what is wrong with it, and what would be right."""
+    found = {name: why for name in resources if (why := _unknown(name))}
+    limit, licence, memory = (resources.get(name) for name in ("runtime", "licenses", "mem_mb"))
+    account, launcher, scheduler = (resources.get(name) for name in ("slurm_account", "launcher", "scheduler"))
+    if limit is not None and not (isinstance(limit, int) and limit > 0):
+        means = _limit_min(str(limit))
+        example = f"write runtime={spelt(means)}" if means else "write minutes, or for example runtime=12h"
+        found["runtime"] = f"`{limit}` is no time; {example}"
+    if licence is not None and not LICENCE.fullmatch(str(licence)):
+        found["licenses"] = f"`{licence}` is not a license; write a name that `scontrol show licenses` has"
+    if re.match(r"[\d.]+\s*[a-zA-Z]", str(memory)):
+        found["mem_mb"] = f"`{memory}` is no number of MB; write for example mem_mb=64000, or mem=64G"
+    if account and not _ACCOUNT_NAME.fullmatch(str(account)):
+        found["slurm_account"] = f"`{account}` is no account"
+    if launcher not in SLURM_LAUNCHERS:
+        what = "there is none" if launcher is None else f"unknown launcher `{launcher}`"
+        found["launcher"] = f"{what}{_near(str(launcher), SLURM_LAUNCHERS)} (known: {', '.join(SLURM_LAUNCHERS)})"
+    if (provider := resources.get("tools", "path")) not in PROVIDERS:
+        near = _near(str(provider), PROVIDERS)
+        found["tools"] = f"`{provider}` is unknown{near} (known: {', '.join(PROVIDERS)})"
+    if scheduler != "slurm":
+        found["scheduler"] = 'write scheduler="slurm"; the workflow would take the cluster for one machine'
+    return found
+
+
+def _unknown(name: str) -> str | None:
+    """Nobody would read it, and nobody say so."""
+    if name in _OURS:
+        return "the workflow sets it itself; leave it out"
+    if name in ("reservation", "slurm_reservation"):
+        return "no resource; write slurm-reservation, as a key of the profile of its own"
+    if name in _CLUSTER:
+        return f"a job there would seem lost, as its state is asked of this cluster; leave it out, and {_ONE_CLUSTER}"
+    if name in _NAMES:
+        return None
+    return "unknown" + (_near(name, _NAMES) or f" (known: {', '.join(_NAMES)})")
+
+
+def _near(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
+    close = [_MEANT[name]] if name in _MEANT else difflib.get_close_matches(name, known, 1, 0.6)
+    return f"; did you mean `{close[0]}`?" if close else ""
+
+
+def site(resources: Mapping[str, object], place: Callable[[str], tuple[str, int]] | None = None) -> Site:
+    """From the values of the profile's default-resources. `place`: file and line of one. Raises ConfigError."""
+    if problems := [_problem(name, why, place) for name, why in wrong(resources).items()]:
+        raise ConfigError(sorted(problems, key=lambda problem: problem.line))
+    limit, licence = resources.get("runtime"), resources.get("licenses")
+    return Site(limit if isinstance(limit, int) else None, None if licence is None else str(licence))
+
+
+def _problem(name: str, why: str, place: Callable[[str], tuple[str, int]] | None = None) -> Problem:
+    file, line = place(name) if place else ("profile", 1)
+    return Problem(file, line, f"default-resources.{name}", why)
+
+
+def spelt(minutes: int) -> str:
+    """Minutes as a profile writes them: 24h, 90m."""
+    return f"{minutes}m" if minutes % 60 else f"{minutes // 60}h"
+
+
+def minutes(time_s: float, attempt: int, limit_min: int | None) -> int:
+    """The wall time that a job asks for, where `time_s` are forecast to be left.
+
+    `attempt`: 1, and 1 more for each job before it that was too short to measure anything.
+    """
+    asked = math.ceil(time_s / 60 * MARGIN + BESIDES_MIN) * attempt
+    return asked if limit_min is None else min(asked, limit_min)
+
+
+def too_short(state: str | None, refusal: Mapping[str, object]) -> bool:
+    """Whether a job that failed would have needed more time. `state`: Slurm's, None if Slurm has forgotten the job.
+
+    `refusal`: what its runner stored. A node that is at fault, or a target that is, is not cured by more time.
+    """
+    return state in ("TIMEOUT", "DEADLINE") or bool(refusal.get("short_of_time")) or (state is None and not refusal)
+
+
+def avoidable(nodes: object) -> list[str]:
+    """Names of nodes, as a refusal has them, that can be handed to sbatch: it goes into a shell as it is."""
+    names = nodes if isinstance(nodes, list | tuple) else ()
+    return sorted({name for name in names if isinstance(name, str) and _NODE.fullmatch(name)})
+
+
+def repeated(refusal: Mapping[str, object], before: Mapping[str, object], nodes: int) -> bool:
+    """Whether two jobs in a row failed for one reason on all of their nodes: a third one would fail, too.
+
+    `nodes`: how many a job has.
+    """
+    bad, bad_before = avoidable(refusal.get("nodes")), avoidable(before.get("nodes"))
+    return len(bad) == len(bad_before) == nodes and _without(refusal, bad) == _without(before, bad_before)
+
+
+def _without(refusal: Mapping[str, object], nodes: Iterable[str]) -> str:
+    """The reason without the names of nodes."""
+    named = "|".join(map(re.escape, nodes))
+    return re.sub(rf"(?<![\w.-])({named})(?![\w.-])", "*", str(refusal.get("reason")))
+
+
+def retries(time_s: float, limit_min: int | None) -> int:
+    """How many more jobs an allocation may take after its first one."""
+    needed = 1 if limit_min is None else math.ceil(minutes(time_s, 1, None) / limit_min)
+    return needed - 1 + SPARE_JOBS
+
+
+def asks_for(nodes: int, asked_min: int) -> str:
+    """`asks for 2 nodes for 35 min`"""
+    return f"asks for {human_count(nodes, 'node')} for {human_duration(asked_min * 60)}"
+
+
+def spoken(allocation: str) -> str:
+    """An allocation in a sentence: 2 nodes."""
+    return allocation.replace("-", " ")
+
+
+def tasks(nodes: int) -> int:
+    """The executor takes no fewer than two. Ranks are placed inside, and --overcommit lets two be on one CPU."""
+    return max(2, nodes)
+
+
+def options(licence: str | None, after: str | None = None) -> str:
+    """Options of sbatch that the executor has no resource for. `after`: number of a job that must be over before.
+
+    The whole of each node, and the allocations of a run one after the other: all its jobs have one name.
+    """
+    first = f",afterany:{after}" if after and after.isdigit() else ""
+    licences = f" --licenses={licence}" if licence else ""
+    return f"--exclusive --overcommit --dependency=singleton{first}{licences}"
+
+
+def account(name: object) -> str:
+    """The option as the executor puts it in. It would look accounts up in a database, or guess one from the jobs that
+    ran before; sbatch knows the user's default account, and refuses a wrong one."""
+    if not name:
+        return ""
+    if not _ACCOUNT_NAME.fullmatch(str(name)):
+        raise ConfigError([_problem("slurm_account", f"`{name}` is no account")])
+    return f" -A {name}"
+
+
+def allocation(job: query.Job, campaign: str, directory: str) -> str | None:
+    """Which allocation of a campaign that runs in a directory a job measures, or None."""
+    prefix = _COMMENT.format(campaign=campaign)
+    name, *rest = job.comment.removeprefix(prefix).split("_")
+    ours = job.comment.startswith(prefix) and len(rest) == 2 and job.directory == directory
+    return name if ours else None
+
+
+@dataclass(frozen=True)
+class Partition:
+    """What scontrol says of a partition; None: no limit."""
+
+    name: str
+    state: str
+    nodes: int
+    most_nodes: int | None
+    limit_min: int | None
+
+
+def partition(line: str) -> Partition:
+    """From `scontrol --oneliner show partition`."""
+    found = query.fields(line)
+    most = found.get("MaxNodes", "")
+    return Partition(
+        found.get("PartitionName", ""),
+        found.get("State", ""),
+        int(found.get("TotalNodes") or 0),
+        int(most) if most.isdigit() else None,
+        _limit_min(found.get("MaxTime", "")),
+    )
+
+
+def _limit_min(text: str) -> int | None:
+    """`2-12:00:00`, `1:00:00`, `UNLIMITED`"""
+    if not (match := re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", text)):
+        return None
+    days, hours, mins, _ = (int(part or 0) for part in match.groups())
+    return days * 1440 + hours * 60 + mins
+
+
+def usable(printed: str) -> tuple[int, str]:
+    """How many nodes can be used now or when they are free, and which cannot: `1 down, 2 drained`.
+
+    From `sinfo --format=%D|%T`.
+    """
+    able, not_able = 0, []
+    for line in printed.split():
+        count, _, state = line.partition("|")
+        if not count.isdigit():  # `CLUSTER: name`, with SLURM_CLUSTERS
+            continue
+        if re.match(r"down|drain|fail|maint|unknown|err|future|inval|no_respond|block", state) or state.endswith("*"):
+            not_able.append(f"{count} {state}")
+        else:
+            able += int(count)
+    return able, ", ".join(not_able)
+
+
+def other_cluster(sbatch: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """Why a job would not be found again after its submission, as it goes to another cluster than the one that squeue
+    asks, and what to change; None if it is found. `environment`: of this process."""
+    asked = environment.get("SLURM_CLUSTERS", "")
+    option = sbatch[sbatch.index("--clusters") + 1] if "--clusters" in sbatch[:-1] else None
+    named = option or environment.get("SBATCH_CLUSTERS", asked)
+    if named == asked and asked != "all" and "," not in asked:
+        return None
+    where = "--clusters" if option else "SBATCH_CLUSTERS" if "SBATCH_CLUSTERS" in environment else "SLURM_CLUSTERS"
+    seen = f"{where}={named} sends a job to another cluster than the one that is asked for its state"
+    if named == asked:
+        seen = f"SLURM_CLUSTERS={asked} names several clusters, and jobs are looked for on one"
+    return f"{seen}; name one cluster: {_ONE_CLUSTER}"
+
+
+def beyond(nodes: int, asked_min: int, limits: Partition) -> str | None:
+    """Why a partition would let a job wait forever, and what to change; None if it would not. Not every Slurm refuses
+    such a job (EnforcePartLimits)."""
+    if limits.state not in ("UP", ""):
+        return f"the partition {limits.name} is {limits.state.lower()}; {_ELSEWHERE}, or wait until it is up"
+    if nodes > (most := min(limits.nodes, limits.most_nodes or limits.nodes)):
+        return f"the partition {limits.name} gives a job {human_count(most, 'node')} at most; {_FEWER}"
+    if limits.limit_min is not None and asked_min > limits.limit_min:
+        allows = f"the partition {limits.name} allows {human_duration(limits.limit_min * 60)} at most"
+        return (
+            f"{allows}; set runtime={spelt(limits.limit_min)} in the profile; what takes longer goes on in another job"
+        )
+    return None
+
+
+def for_now(refusal: str, nodes: int, limits: Partition, sinfo: str) -> str | None:
+    """That a job which sbatch finds no nodes for only waits for some to come back; None where it never had enough.
+
+    refusal: what sbatch printed. sinfo: of the partition, `--format=%D|%T`.
+    """
+    if "node configuration" not in refusal:
+        return None
+    able, not_able = usable(sinfo)
+    if able >= nodes or nodes > min(limits.nodes, limits.most_nodes or limits.nodes):
+        return None
+    return (
+        f"of the {human_count(nodes, 'node')} that are asked for, the partition {limits.name} has {able} that can be"
+        f" used ({not_able}); the job waits for the others"
+    )
+
+
+_ELSEWHERE = "take another slurm_partition in the profile"
+_FEWER = f"ask for fewer nodes in the configuration (axes: nodes), or {_ELSEWHERE}"
+_ACCOUNT = "set slurm_account in the profile to one of yours (`sacctmgr show associations user=$USER`)"
+_LICENCE = "set licenses in the profile to what `scontrol show licenses` has, and to no more of it than there are"
+_RESERVATION = "see `scontrol show reservations` for slurm-reservation in the profile"
+_QOS = "see `sacctmgr show qos` for slurm-qos in the profile"
+#: Part of what sbatch says (slurm_strerror), and what to do then. The first that fits counts.
+_MEANINGS = (
+    ("time limit", "set runtime in the profile to what is allowed; what takes longer goes on in another job"),
+    ("account", _ACCOUNT),
+    ("reservation", _RESERVATION),
+    ("license", _LICENCE),
+    ("qos", _QOS),
+    ("invalid partition", f"{_ELSEWHERE}: `sinfo` shows them"),
+    ("partition", _ELSEWHERE),
+    ("memory", "set mem_mb in the profile to what a node has (0: what the site gives)"),
+    ("node configuration", _FEWER),
+    ("node count", _FEWER),
+    ("controller", "is Slurm's controller up (`scontrol ping`)?"),
+)
+
+
+def meaning(said: str, memory_mb: int = 0) -> str:
+    """What to do when sbatch refuses a job. `memory_mb`: what the profile asks for on each node."""
+    change = next((change for part, change in _MEANINGS if part in said.lower()), "ask the people who run the cluster")
+    if memory_mb and "node configuration" in said.lower():
+        return f"mem_mb={memory_mb} in the profile may be more than a node has (`sinfo --format=%n,%m`); or {_FEWER}"
+    return change
+
+
+def open_port(points: Iterable[Point], launcher: Launcher, uid: int) -> str | None:
+    """Why a user may not measure some points, which have a tool listen without a password; None if none has. Pure."""
+    if uid or not (open_to_all := [point for point in points if launcher.opens_port(point)]):
+        return None
+    return (
+        f"client_server: fio would listen without a password as root, for {human_count(len(open_to_all), 'point')}:"
+        " whoever reaches a node could run commands as root; measure as another user, or set it to false"
+    )
+
+
+def working_directory(path: str, submits: bool) -> str | None:
+    """Why Snakemake cannot work in a directory, or None. `submits`: it sends jobs to Slurm. Pure.
+
+    Slurm replaces patterns that begin with % in the paths of its log files, which are below the working directory.
+    """
+    shown = printable(path)
+    if submits and (strange := next((c for c in path if c in '$`"\\%'), None)):
+        return f"the working directory {shown} has the character {strange}, which jobs cannot take; run it in another"
+    if "{" in path or "}" in path:
+        return f"the working directory {shown} has braces, which Snakemake takes for a pattern; run it in another"
+    if not path.isprintable():
+        return f"the working directory {shown} has characters that cannot be printed; run it in another"
+    return None

@@ -1,0 +1,85 @@
+"""A campaign that nothing measures meanwhile: by the lock of its results, and by what Slurm says of its jobs.
+
+The lock alone is not enough: it does not reach every node, and a job that waits has not taken it yet.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from iosweep.jobs import submission
+from iosweep.results import campaign_lock
+from iosweep.results.store import Store
+from iosweep.slurm import query
+from iosweep.units import printable
+
+
+class InUse(Exception):
+    """The campaign is measured, or may be. The message is for the user."""
+
+
+@contextmanager
+def hold(folders: Sequence[Path], campaign: str) -> Iterator[str | None]:
+    """Keep runs off a campaign until the end of the block; yields what could not be seen, or None.
+
+    `folders`: its results, and others that its runs may have. Raises InUse, and OSError where one cannot be locked.
+    """
+    with ExitStack() as held:
+        for folder in folders:
+            _lock(folder, held)
+        yield _ask(folders, campaign)
+
+
+def _lock(folder: Path, held: ExitStack) -> None:
+    store = Store(folder)
+    try:
+        held.enter_context(store.locked(lives=query.lives, certain=True))
+    except campaign_lock.Held as error:
+        raise InUse(f"{folder} {error}") from None
+    except query.Unanswered as error:
+        raise InUse(
+            f"{folder} may still be measured by {printable(store.holder())}: whether that job has ended cannot be seen"
+            f" ({error}); see that it has, then remove {folder}/{campaign_lock.NAME}"
+        ) from None
+
+
+def _ask(folders: Sequence[Path], campaign: str) -> str | None:
+    """Raise InUse if Slurm has jobs of the campaign; returns why it cannot be asked, or None."""
+    if shutil.which("squeue") is None:
+        return None
+    try:
+        known = query.jobs(_users(folders))
+    except query.Unanswered as error:
+        return f"{error}; jobs of the campaign {campaign} that wait are not seen"
+    if found := at_work(known, campaign, _above(folders)):
+        several = ", ".join(f"{job.id} ({job.state.lower()})" for job in found)
+        numbers = " ".join(job.id for job in found)
+        raise InUse(
+            f"the campaign {campaign} has {'jobs' if len(found) > 1 else 'a job'} in Slurm: {several}; wait for"
+            f" {'them' if len(found) > 1 else 'it'}, or cancel with `scancel {numbers}`"
+        )
+    return None
+
+
+def at_work(jobs: Iterable[query.Job], campaign: str, directories: set[str]) -> list[query.Job]:
+    """Jobs that wait or run and measure a campaign from one of some directories. Pure."""
+    return [
+        job
+        for job in jobs
+        if job.alive and job.directory in directories and submission.allocation(job, campaign, job.directory)
+    ]
+
+
+def _users(folders: Sequence[Path]) -> list[str]:
+    """Whose jobs may measure the campaign, by user id: ours, and those of the owners of its results."""
+    return sorted({str(uid) for uid in (os.getuid(), *(folder.stat().st_uid for folder in folders))})
+
+
+def _above(folders: Sequence[Path]) -> set[str]:
+    """Directories that a run may have been started in, as Slurm knows them: `results` may be a symbolic link."""
+    ways = [way for folder in folders for way in (folder.absolute(), folder.resolve())]
+    return {os.path.realpath(parent) for way in ways for parent in way.parents}

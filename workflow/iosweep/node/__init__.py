@@ -1,0 +1,1 @@
+"""One machine: its CPUs, which of them are reserved, placement and pinning, processes, sampling, facts."""

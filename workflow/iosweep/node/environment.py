@@ -1,0 +1,98 @@
+"""The environment of what measures: a list of names that tools, MPI, networks and Slurm need, and nothing else.
+
+What a tool does not have it cannot print, and what it prints is stored. A list of secrets can never be complete, so
+this is a list of what is passed; `tools.variables` of the configuration adds to it. Pure, but for `reduce`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping
+
+from iosweep.node.process import TOKEN
+
+#: Passed by their names.
+NAMES = frozenset(
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LOCPATH", "LOCALE_ARCHIVE", "TZ", "TMPDIR"),
+        *("TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"),  # our own lines on a terminal
+        *("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_BIND_NOW", "GLIBC_TUNABLES", "XDG_RUNTIME_DIR"),
+        *("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CRAY_LD_LIBRARY_PATH"),
+        *("CEPH_CONF", "DAOS_AGENT_DRPC_DIR", "KRB5CCNAME", "KRB5_CONFIG"),  # clients of file systems; names of files
+        # a wrapper of a tool may load modules
+        *("LOADEDMODULES", "_LMFILES_", "MODULEPATH", "MODULESHOME", "MODULES_CMD", "BASH_ENV"),
+        *("BASH_FUNC_module%%", "BASH_FUNC_ml%%", "VIRTUAL_ENV"),
+    )
+)
+#: Passed by their beginnings: locale, our own and Python's, Slurm, process managers, MPI, networks, threads, I/O.
+PREFIXES = (
+    *("LC_", "IOSWEEP_", "PYTHON", "LMOD_", "MALLOC_", "DARSHAN_", "WEKA_"),
+    *("SLURM_", "SLURMD_", "PMI_", "PMI2_", "PMIX_", "PALS_", "HYDRA_", "HYDI_", "MPIEXEC_", "PRTE_", "ORTE_"),
+    *("MPI_", "MPICH_", "MPIR_", "OMPI_", "OPAL_", "I_MPI_", "MV2_", "MVP_", "MPIO_", "ROMIO_"),
+    *("FI_", "UCX_", "UCC_", "IBV_", "RDMAV_", "MLX4_", "MLX5_", "PSM_", "PSM2_", "PSM3_", "HFI_", "SLINGSHOT_"),
+    *("OMP_", "KMP_", "GOMP_", "HWLOC_", "HDF5_", "PNETCDF_", "OPENBLAS_NUM_"),
+)
+#: Names that tell a secret: parts of words, and words between underscores, also in the plural and with a number.
+#: (PKEY and RKEY of InfiniBand are other words: numbers of partitions and of memory.)
+_SECRET = re.compile(
+    "SECRET|TOKEN|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|ACCESS_?KEY|API_?KEY|JWT|BEARER|AUTHORI[SZ]|AUTHENTIC"
+    "|(^|_)(KEY|PSK|AUTH|COOKIE|[A-Z0-9]*PWD?|[A-Z0-9]*PASS)S?[0-9]*(_|$)",
+    re.IGNORECASE,
+)
+#: Names that look like it and are none: a flag of Slurm's PMI-1.
+_HARMLESS = frozenset({"SLURM_PMI_KVS_NO_DUP_KEYS"})
+#: A user, with or without a password, in an address; a password may have slashes. A path may have `//` and `@` too, and
+#: process managers write lists such as `prte@0.0;tcp4://10.0.0.1:37701:24;...`.
+_IN_ADDRESS = re.compile(
+    r"""(?<![\w+./-])[A-Za-z][\w+.-]*://(?:[^\s;|]*@|[^\s/:@\[]*:(?!\d+(?:[:;|,\s]|$))\S*@)"""
+    r"""|://[^/\s:@\[]*:(?!\d+(?:[:;|,\s]|$))[^/\s@]+@"""
+    r"""|(?:^|[\s"'=,;])//[^\s/:@]+:[^\s@]*@"""
+)
+NAME_PATTERN = "^[A-Za-z_][A-Za-z0-9_]{0,127}$"
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable's name tells that its value is a secret."""
+    return name not in _HARMLESS and bool(_SECRET.search(name))
+
+
+def refused(name: object) -> str | None:
+    """Why the configuration may not name a variable that is passed, or None."""
+    if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name):
+        return "not a name of a variable; write letters, digits and underscores, without a value"
+    if is_secret(name):
+        return "the name of a secret, which tools do not get; a file that only you can read may hold it"
+    return None
+
+
+def passed(given: Mapping[str, str], more: Collection[str] = ()) -> dict[str, str]:
+    """What is passed on of an environment. `more`: names beside the list (tools.variables)."""
+    return {
+        name: value
+        for name, value in given.items()
+        if (name in NAMES or name in more or name.startswith(PREFIXES))
+        and not is_secret(name)
+        and not _IN_ADDRESS.search(value)
+    }
+
+
+def lacking(given: Mapping[str, str], more: Collection[str]) -> list[str]:
+    """Sentences on variables that the configuration names, and that tools do not get all the same. Pure."""
+    kept = passed(given, more)
+    return [
+        f"tools.variables: {name} is "
+        + ("withheld, its value holds an address with a user or a password" if name in given else "not set")
+        for name in more
+        if name not in kept
+    ]
+
+
+def reduce(more: Collection[str] = ()) -> None:
+    """Take everything else out of our own environment, and so out of that of all that we start.
+
+    TOKEN stays: Slurm's commands need it, and process.run withholds it from tools.
+    """
+    kept = passed(os.environ, more)
+    for name in set(os.environ) - set(kept) - {TOKEN}:
+        del os.environ[name]

@@ -1,0 +1,258 @@
+"""`pinning`: which CPUs the ranks and workers of an allocation are bound to, and what is stored of it. Pure.
+
+What the nodes are like comes from node.facts, what was seen while a command ran from sampling.py, and cpu_checks.py
+compares the two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
+from iosweep.node.placement import Binding, Width, common, place, usable
+from iosweep.node.probed_cpus import CPUSETS, SIBLINGS, SLURM
+from iosweep.node.reserved import Overlap, Reserved, overlap
+from iosweep.units import human_count
+
+Mode = Literal["off", "verify", "enforce", "strict"]
+#: Modes in which ranks and workers are bound.
+BINDS: tuple[Mode, ...] = ("enforce", "strict")
+#: Checks of the doctor that report reserved CPUs which a job may use.
+_EXPOSES = (SLURM, CPUSETS, SIBLINGS)
+Facts = Mapping[str, Any]
+
+
+class Conflict(Exception):
+    """Ranks cannot be bound so that they keep off what is reserved; the message is for the user.
+
+    `lasting`: it is so on every node, so that another job would meet it too.
+    """
+
+    def __init__(self, message: str, lasting: bool):
+        self.lasting = lasting
+        super().__init__(message)
+
+
+def mode(settings: Mapping[str, Any], allocated: bool) -> Mode:
+    """What a campaign asks for; under a scheduler (`allocated`) the nodes are ours, and ranks are bound."""
+    chosen: Mode | None = settings["pinning"]
+    return chosen or ("enforce" if allocated else "verify")
+
+
+def bound(settings: Mapping[str, Any], allocated: bool, mpi: bool = True) -> str | None:
+    """How ranks (`mpi`) or workers are bound, and what the configuration says of reserved CPUs, as results keep it.
+
+    Those that were measured in another way are stale. None where neither is said.
+    """
+    chosen, kept = mode(settings, allocated), settings["reserved"]
+    width = settings["width"] if mpi else "cpu"
+    how = (settings["placement"], width, settings["nic"]) if chosen in BINDS else ()
+    said = None if kept is None or chosen == "off" else f"reserved {kept or 'none'}"
+    return "/".join(filter(None, (*how, said))) or None
+
+
+@dataclass(frozen=True)
+class Pinning:
+    """What was decided for the nodes of an allocation.
+
+    usable: what all nodes have in common; usable_of: host -> its own. topology: that of the first node.
+    """
+
+    mode: Mode
+    settings: Mapping[str, Any]
+    topology: Topology
+    usable: CpuSet
+    usable_of: Mapping[str, CpuSet]
+    near: CpuSet
+    nodes: Mapping[str, Facts]
+    notes: tuple[str, ...]
+
+    def binding(self, ranks: int, mpi: bool) -> Binding | None:
+        """The CPUs of each of a node's ranks, or workers, which share all of them where there are too few."""
+        if self.mode not in BINDS:
+            return None
+        if not mpi and ranks > len(self.usable):
+            return Binding((self.usable,) * ranks, self.usable)
+        width: Width = self.settings["width"] if mpi else "cpu"  # fio has no list for each of its workers
+        return place(ranks, self.usable, self.topology, self.settings["placement"], width, self.near)
+
+    def lacks(self, ranks: int) -> str | None:
+        """Why a node cannot run so many MPI ranks, or None."""
+        if self.mode not in BINDS or ranks <= len(self.usable) or self.settings["oversubscribe"]:
+            return None
+        have = f"{human_count(len(self.usable), 'usable CPU')} ({listed(self.usable)})"
+        return (
+            f"{human_count(ranks, 'rank')} on a node with {have}: fewer threads_per_node, or `cpus: {{oversubscribe:"
+            " true}`, or `pinning: verify`"
+        )
+
+    def record(
+        self, binding: Binding | None, seen: Mapping[str, Mapping[str, Any]] | None, mpi: bool = True
+    ) -> dict[str, Any] | None:
+        """What a result keeps of a command (docs/store.md). `seen`: host -> Sampler.end(). None: nobody looked."""
+        if self.mode == "off" or not seen:
+            return None
+        return {
+            "pinning": self.mode,
+            "placement": self.settings["placement"] if binding else None,
+            "width": (self.settings["width"] if mpi else "cpu") if binding else None,
+            "planned": dict(Counter(map(listed, binding.ranks))) if binding else None,
+            "nodes": _together({host: self._node(host) | dict(one) for host, one in seen.items()}),
+        }
+
+    def _node(self, host: str) -> dict[str, Any]:
+        facts = self.nodes[host]
+        return {
+            "usable": listed(self.usable_of[host]),
+            "reserved": facts["reserved_cpus"],
+            "by": [source.name for source in Reserved.of_facts(facts).counting],
+            "problems": list(Reserved.of_facts(facts).problems),
+        }
+
+
+#: What may differ between nodes that are alike otherwise: name -> what is kept of all of them.
+_WORST: Mapping[str, Callable[[Any, Any], Any]] = {"looks": min, "gap_s": max, "cost_s": max, "wall_s": max}
+_OF_PROCESSES: Mapping[str, Callable[[Any, Any], Any]] = {
+    "threads": max,
+    **dict.fromkeys(("early", "ran_on"), lambda a, b: listed(parse(a) | parse(b))),
+}
+
+
+def _together(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Nodes that are alike share an entry."""
+    found: dict[str, dict[str, Any]] = {}
+    for host, node in nodes.items():
+        kind = repr(
+            [
+                [value for name, value in node.items() if name not in (*_WORST, "processes")],
+                [[value for name, value in p.items() if name not in _OF_PROCESSES] for p in node["processes"]],
+            ]
+        )
+        if (one := found.get(kind)) is None:
+            found[kind] = {"hosts": [host]} | dict(node)
+            continue
+        one["hosts"].append(host)
+        one |= {name: worst(one[name], node[name]) for name, worst in _WORST.items()}
+        one["processes"] = [
+            a | {name: both(a[name], b[name]) for name, both in _OF_PROCESSES.items()}
+            for a, b in zip(one["processes"], node["processes"], strict=True)
+        ]
+    return list(found.values())
+
+
+def decide(settings: Mapping[str, Any], nodes: Mapping[str, Facts], slurm: bool) -> Pinning:
+    """`nodes`: host -> node.facts, the first is where we are. `slurm`: they are those of a job.
+
+    Raises Conflict where ranks are to be bound and cannot be.
+    """
+    chosen = mode(settings, slurm)
+    first = next(iter(nodes.values()))
+    topology = Topology.of_facts(first)
+    usable_of = {host: _usable(facts) for host, facts in nodes.items()}
+    shared, differing = common(usable_of)
+    notes = [f"note: {host}: {told}" for host, facts in nodes.items() for told in Reserved.of_facts(facts).problems]
+    notes += [f"note: {host}: {told}" for host, facts in nodes.items() if (told := Reserved.of_facts(facts).unasked)]
+    overlaps = _overlaps(settings, nodes, slurm, chosen == "strict") if chosen in BINDS else {}
+    notes += [f"note: {said}" for said in _exposed(overlaps, nodes)]
+    notes += [f"note: {said}" for said in _wrong(nodes, overlaps)]
+    near, which = _near(settings, first)
+    if not slurm and (allowed := _allowed(first)) != topology.cpus:
+        notes.append(f"note: only {named(allowed)} of {listed(topology.cpus)} may be used here")
+    if chosen in BINDS:
+        _without_conflict(overlaps, len(nodes))
+        if not shared:
+            have = ", ".join(f"{host} has {listed(cpus) or 'none'}" for host, cpus in list(usable_of.items())[:4])
+            raise Conflict(f"the nodes have no usable CPU in common ({have}); ranks are placed alike on all", False)
+        for host, more in differing.items():
+            notes.append(f"note: {host} could use {named(more)} too, which not all nodes have; ranks are placed alike")
+        if others := [host for host, facts in nodes.items() if _shape(facts) != _shape(first)]:
+            notes.append(f"note: {_some(others)}: other cores or NUMA nodes than here, where ranks are placed")
+        if near and not near & shared:
+            which += ", of which none is usable; ranks are packed"
+        if settings["placement"] == "near_nic" and which:
+            notes.append(f"note: {which}")
+    return Pinning(chosen, settings, topology, shared, usable_of, near, nodes, tuple(notes))
+
+
+def _overlaps(settings: Mapping[str, Any], nodes: Mapping[str, Facts], slurm: bool, strict: bool) -> dict[str, Overlap]:
+    """host -> what is wrong with the CPUs that the job may use there."""
+    of = {host: overlap(_allowed(facts), facts, settings["reserved"], slurm, strict) for host, facts in nodes.items()}
+    return {host: one for host, one in of.items() if one}
+
+
+def _exposed(overlaps: Mapping[str, Overlap], nodes: Mapping[str, Facts]) -> list[str]:
+    """One sentence for nodes that are alike: which reserved CPUs the job may use, and what slurm.conf lacks.
+
+    The doctor on the node knows how Slurm counts there, so its line comes first.
+    """
+    alike: dict[str, list[str]] = {}
+    for host, one in overlaps.items():
+        findings = [f for f in nodes[host]["cpu_findings"] if f["check"] == SLURM and f["outcome"] == "wrong"]
+        lacks = "; ".join(dict.fromkeys(f["change"] for f in findings if f["change"]))
+        alike.setdefault(f"{one.seen}; {f'to keep all jobs off: {lacks}' if lacks else one.change}", []).append(host)
+    return [f"{_some(hosts)}: {said}" for said, hosts in alike.items()]
+
+
+def _wrong(nodes: Mapping[str, Facts], overlaps: Mapping[str, Overlap]) -> list[str]:
+    """What the doctor finds wrong on the nodes, each with these; without what `overlaps` say already."""
+    found: dict[str, list[str]] = {}
+    for host, facts in nodes.items():
+        for one in facts["cpu_findings"]:
+            if one["outcome"] == "wrong" and not (host in overlaps and one["check"] in _EXPOSES):
+                found.setdefault(f"{one['check']}: {one['seen']}; {one['change']}".rstrip("; "), []).append(host)
+    return [f"{_some(hosts)}: {said}" for said, hosts in found.items()]
+
+
+def _some(hosts: Sequence[str]) -> str:
+    return ", ".join(hosts[:4]) + (f" and {len(hosts) - 4} more" if len(hosts) > 4 else "")
+
+
+def _shape(facts: Facts) -> tuple[Any, ...]:
+    """How the CPUs hang together."""
+    return facts["cores"], facts["socket_cpus"], [one["cpus"] for one in facts["numa"]]
+
+
+def _without_conflict(overlaps: Mapping[str, Overlap], count: int) -> None:
+    """Raises Conflict where an overlap is fatal, with the nodes that have the same one together."""
+    alike: dict[str, list[str]] = {}
+    for host, one in overlaps.items():
+        if one.fatal:
+            alike.setdefault(str(one), []).append(host)
+    if alike:
+        told = [f"{_some(hosts)}: {said}" for said, hosts in alike.items()]
+        more = f"; and {len(told) - 3} other reasons" if told[3:] else ""
+        raise Conflict("; ".join(told[:3]) + more, lasting=sum(map(len, alike.values())) == count)
+
+
+def _allowed(facts: Facts) -> CpuSet:
+    """What the job may use, of what is online."""
+    return parse(facts["cpus_allowed"] or "") & Topology.of_facts(facts).cpus
+
+
+def _usable(facts: Facts) -> CpuSet:
+    return usable(_allowed(facts), parse(facts["reserved_cpus"] or ""))
+
+
+def _near(settings: Mapping[str, Any], facts: Facts) -> tuple[CpuSet, str]:
+    """The CPUs near the chosen interface, and a sentence on them."""
+    if settings["placement"] != "near_nic":
+        return NO_CPUS, ""
+    nics: Sequence[Facts] = facts["nics"]
+    of_mount = re.search(r" type wekafs \(.*\bnet=([^,/)]+)", facts["mount"] or "")
+    name = settings["nic"] or (of_mount[1] if of_mount else None)
+    chosen = [nic for nic in nics if name in (nic["name"], nic["name"].partition("/")[0])]
+    if not (chosen or settings["nic"]):
+        up = [nic for nic in nics if nic["state"] == "up"]
+        chosen = sorted(up, key=lambda nic: -(nic["speed_bits_per_s"] or 0))[:1]
+        name = chosen[0]["name"] if chosen else None
+    near = NO_CPUS.union(*(parse(nic["cpus"] or "") for nic in chosen))
+    if not near:
+        why = (
+            f"it is not known which CPUs are near {name}" if chosen else f"there is no interface {name or 'that is up'}"
+        )
+        return near, f"near_nic: {why}; ranks are packed"
+    return near, f"near_nic: {name}, near {named(near)}"

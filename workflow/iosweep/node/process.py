@@ -1,0 +1,254 @@
+"""Running one command: a time limit, a limit of what it prints, and no orphan.
+
+This is what the agent does for the runner (agent.py). The agent is the parent of the tools and adopts what they leave
+(`adopt_orphans`), so all that a command ever started stays below it, however it is started, and can be ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from iosweep.node import procfs
+
+#: What Slurm's commands authenticate with where a site uses auth/jwt: needed by those that we run, withheld from tools.
+TOKEN = "SLURM_JWT"  # noqa: S105 - its name
+#: What a command may print, or leave in a file that is read. More is a fault, and would fill our memory.
+MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Completed:
+    """What a command did. `exit_code` is negative for a signal, as in subprocess.
+
+    argv: what was executed; argvs: the commands of all nodes, or of a client and its servers, where there were several.
+    load: what used the CPUs meanwhile (load.Watch.end on a node, load.of_nodes of all); None where that was not read.
+    """
+
+    argv: tuple[str, ...]
+    exit_code: int
+    timed_out: bool
+    flooded: bool  # it was ended because it printed more than MOST_BYTES
+    wall_s: float
+    load: Mapping[str, float] | None
+    left_behind: int  # processes of it that could not be killed
+    ran_on: Mapping[str, int] | None = None  # node of a Slurm job -> ranks that were seen there at once
+    cpus: Mapping[str, Any] | None = None  # node -> what sampling.Sampler.end saw there
+    stdout: bytes = b""
+    stderr: bytes = b""
+    argvs: tuple[tuple[str, ...], ...] = ()
+
+
+def without_token() -> dict[str, str]:
+    """Our environment as a tool gets it."""
+    return {name: value for name, value in os.environ.items() if name != TOKEN}
+
+
+class Abandoned(Exception):
+    """Who asked for a command is gone; the command was ended."""
+
+
+def adopt_orphans() -> None:
+    """Make orphaned grandchildren ours (PR_SET_CHILD_SUBREAPER), so that `run` can find and end them.
+
+    fio's workers call setsid: they leave the process group, and outlive a parent that is killed.
+    """
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    # what whoever started us may have left: an exit code that nobody is told, signals that end nothing
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def run(
+    argv: Sequence[str],
+    timeout_s: float,
+    directory: str | None,
+    stdout: int,
+    stderr: int,
+    asker: int,
+    cpus: Collection[int] | None = None,
+    token: bool = False,
+) -> Completed:
+    """Run a command to its end, at most `timeout_s` seconds; then it and all its descendants are killed.
+
+    It is started in `directory`, ours if there is none given, on `cpus`, which what it starts inherits, and prints to
+    two descriptors. Raises OSError if it
+    cannot be started, Abandoned once there is something to read from the descriptor `asker`: nothing is said on it
+    meanwhile, but its end. Whatever is raised, no process of the command stays. `token`: it needs TOKEN, as it starts
+    ranks by srun.
+    """
+    began = time.monotonic()
+    try:
+        with _on(cpus):
+            process = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                cwd=directory,
+                env=None if token else without_token(),
+            )
+        why = _wait(process, timeout_s, (stdout, stderr), asker)
+        wall_s = time.monotonic() - began
+        if why:
+            _end(process)
+        left_behind = end_descendants()
+        if why == "abandoned":
+            raise Abandoned
+    except Abandoned:
+        raise
+    except BaseException:
+        end_descendants()
+        raise
+    return Completed(
+        tuple(argv),
+        process.returncode if process.returncode is not None else -signal.SIGKILL,
+        why == "timed out",
+        why == "flooded",
+        wall_s,
+        None,
+        left_behind,
+    )
+
+
+@contextlib.contextmanager
+def _on(cpus: Collection[int] | None) -> Iterator[None]:
+    """On some CPUs: this thread alone, and what it starts. Raises OSError for CPUs that are not ours."""
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def keep_to(cpus: Collection[int]) -> None:
+    """Use these CPUs only, from now on, and so does what is started from here. Raises OSError."""
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread.name), cpus)
+
+
+#: So often is looked at how much a command has printed.
+_LOOK_S = 0.1
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float, printed: Sequence[int], asker: int) -> str | None:
+    """Wait for the end; why it was not waited for any longer, or None. On a pidfd: Popen.wait looks every 50 ms."""
+    end = time.monotonic() + timeout_s
+    try:
+        handle = os.pidfd_open(process.pid)
+    except OSError:  # Linux before 5.3
+        handle = -1
+    try:
+        while True:
+            rest = end - time.monotonic()
+            if rest <= 0:
+                return "timed out"
+            watched = [asker] if handle < 0 else [handle, asker]
+            ready, _, _ = select.select(watched, [], [], min(rest, _LOOK_S if handle >= 0 else 0.02))
+            if handle in ready or (handle < 0 and process.poll() is not None):
+                process.wait()
+                return None
+            if asker in ready:
+                return "abandoned"
+            if max(os.fstat(output).st_size for output in printed) > MOST_BYTES:
+                return "flooded"
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def memory(name: str) -> Iterator[BinaryIO]:
+    """A file in memory that is appended to: a script's `> /dev/stdout` must not write over what others wrote.
+
+    Not a pipe, which a descendant that survives its parent would hold open; and not a file on a disk that may be full.
+    """
+    handle = os.memfd_create(name)
+    fcntl.fcntl(handle, fcntl.F_SETFL, os.O_APPEND)
+    with open(handle, "w+b") as file:
+        yield file
+
+
+#: So long may a command tidy up after SIGTERM (mpiexec removes files from /tmp) before it is killed.
+_TIDY_S = 1.0
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(_TIDY_S)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):  # for its exit code
+        process.wait(_TIDY_S)
+
+
+def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s: float = 5.0) -> int:
+    """Kill all that is below us, but children to `spare`; returns how many would not die. `tidy`: SIGTERM comes first.
+
+    What loses its parent becomes our child, so this ends when there is none, daemons and other sessions included.
+    """
+    if tidy and (below := _below(spare, stop=False)):
+        _signal_all(below, signal.SIGTERM)
+        end = time.monotonic() + _TIDY_S
+        while _below(spare, stop=False) and time.monotonic() < end:
+            time.sleep(0.01)
+    end = time.monotonic() + patience_s
+    # children are listed again: those that ended during a look may have left us theirs after we had listed ours
+    while (below := _below(spare, stop=True)) or children() - set(spare):
+        _signal_all(below, signal.SIGKILL)
+        if time.monotonic() > end:
+            return len(below or children() - set(spare))
+        time.sleep(0.001 if below else 0)
+    return 0
+
+
+def children() -> set[int]:
+    """Process ids of our children."""
+    return _children(os.getpid())
+
+
+def _below(spare: Collection[int], stop: bool) -> set[int]:
+    """All descendants that live. They can be stopped on the way: else they might start others, one after the other."""
+    found: set[int] = set()
+    new = {pid for pid in children() - set(spare) if not _ended(pid)}
+    while new:
+        if stop:
+            _signal_all(new, signal.SIGSTOP)
+        found |= new
+        new = {child for parent in found for child in _children(parent)} - found
+    return found
+
+
+def _ended(child: int) -> bool:
+    """Whether a child of ours has ended; it is then gone."""
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] == child
+    except ChildProcessError:
+        return True
+
+
+def _signal_all(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # another user's, started with sudo
+            os.kill(pid, number)
+
+
+def _children(pid: int) -> set[int]:
+    return set(map(int, procfs.children(str(pid))))

@@ -1,0 +1,288 @@
+"""Looks at what runs on this node while a command runs: how many ranks or workers there are at once, the CPUs that each
+of their threads may use, and the one that it was on last. Read back from the kernel, whatever was asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from iosweep.node import procfs
+from iosweep.node.cpus import CpuSet, listed
+
+#: Until all are seen one may come and go between two looks; where none is seen for so long, none will be: to look on
+#: would take CPU time from what is measured.
+_SOON_S, _SEARCHED_S, _SELDOM_S = 0.05, 3.0, 1.0
+#: A phase of known length is looked at so often, but once in ten seconds at least. Of one without, or of several in
+#: one command, each look comes after this share of the time since the first.
+_LOOKS, _LONGEST_S, _SHARE, _LEAST_S = 6, 10.0, 1 / 40, 0.02
+#: A look may take this share of the time up to the next one (of one CPU), unless three would not come about.
+_COST = 1 / 150
+#: Masks before that do not count: fio's workers bind themselves after they were started.
+_SETTLED_S = 0.2
+#: Start ranks, and are none.
+_LAUNCHERS = ("srun", "slurmstepd", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy")
+#: The runner asks these, meanwhile.
+_ASKED = ("scontrol", "squeue", "scancel", "sbatch", "sacct")
+_NOT_OURS = frozenset((*_LAUNCHERS, *_ASKED))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to look for. `program`: path of the tool; `processes`: ranks or workers of this node that are to be there.
+
+    `ranks`: they are started by a launcher, and what they start are helpers; else the tool's own first process starts
+    them. `time_s`: how long the command's only phase runs, None where that is not known. `masks`: look at CPUs, too;
+    without it there is nothing to be learned once all were seen.
+    """
+
+    program: str
+    processes: int
+    ranks: bool
+    time_s: float | None = None
+    masks: bool = True
+
+
+@dataclass
+class _Process:
+    parent: str
+    since: float
+    own: bool  # of the program, and not only started by it
+    masks: set[CpuSet] = field(default_factory=set)
+    thread_masks: set[CpuSet] = field(default_factory=set)
+    early: set[int] = field(default_factory=set)
+    ran_on: set[int] = field(default_factory=set)
+    threads: int = 0
+
+
+class Sampler:
+    """`among`: process ids that may belong to the command, beside others."""
+
+    def __init__(self, wanted: Wanted, among: Callable[[], Iterable[str]]):
+        self._wanted, self._among = wanted, among
+        self._program = os.path.realpath(wanted.program)
+        self._own = procfs.read("self", "cmdline")
+        self._found: dict[str, _Process] = {}
+        self._parents: set[str] = set()
+        self._steps: dict[str, str] = {}
+        self.most = 0  # of the program's own ranks, at once
+        self._seen, self._looks, self._gap_s, self._cost_s = 0, 0, 0.0, 0.0
+        self._first = self._last = 0.0
+        self._real = False  # the program itself was seen
+        self._unsettled_s = 0.0  # until all have settled, where all are there
+        self._began = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def end(self) -> dict[str, Any]:
+        """Stop looking; what was seen, as `run["cpus"]["nodes"]` has it (docs/store.md)."""
+        self._stop.set()
+        self._thread.join()
+        now = time.monotonic()
+        if self._looks:
+            self._gap_s = max(self._gap_s, now - self._last)
+        return {
+            "expected": self._wanted.processes,
+            "seen": self._seen,
+            "looks": self._looks,
+            "gap_s": round(self._gap_s, 3),
+            "cost_s": round(self._cost_s, 4),
+            "wall_s": round(now - self._began, 3),
+            "processes": [*self._grouped(), _ourselves()],
+        }
+
+    def _run(self) -> None:
+        wait_s = _SOON_S
+        while True:
+            used = time.thread_time()
+            complete = self._look()
+            cost_s = time.thread_time() - used
+            self._cost_s += cost_s
+            if complete:
+                if not self._wanted.masks:
+                    return
+                pause_s = self._pause_s(cost_s)
+            elif self._unsettled_s:
+                pause_s = self._unsettled_s
+            else:
+                if time.monotonic() - self._began > _SEARCHED_S or self._looks:
+                    wait_s = min(2 * wait_s, _SELDOM_S)
+                pause_s = wait_s
+            if self._stop.wait(pause_s):
+                return
+
+    def _pause_s(self, cost_s: float) -> float:
+        dear_s = max(_LEAST_S, cost_s / _COST)
+        if (time_s := self._wanted.time_s) is not None:
+            often_s = time_s / _LOOKS
+            three_s = max(often_s, (time_s - _SETTLED_S - 2 * _SOON_S) / 3)
+            evenly_s = min(often_s, _LONGEST_S)
+            drawn_s = evenly_s * random.uniform(0.6, 1.0)  # what comes and goes evenly must not be missed evenly
+            return min(three_s, max(dear_s, drawn_s))
+        return max(dear_s, (time.monotonic() - self._first) * _SHARE)
+
+    def _look(self) -> bool:
+        """Whether all that are to be there are, with masks that have settled."""
+        now, self._unsettled_s = time.monotonic(), 0.0
+        there = {pid: (path, stat) for pid in self._among() if (path := self._path(pid)) and (stat := _leader(pid))}
+        parents = {pid: stat[1].decode() for pid, (_, stat) in there.items()}
+        own = {pid for pid, (path, _) in there.items() if path == self._program}
+        if own and not self._real:
+            self._start_over()
+        ours = own if self._real else set(there)  # a script that starts the program, or stands for it
+        self._parents |= {parents[pid] for pid in ours}
+        if self._wanted.ranks:
+            chosen = {pid for pid in ours if parents[pid] not in ours}  # one that a rank has just forked is none
+        else:
+            chosen = {pid for pid in ours if parents[pid] in ours and pid not in self._parents}
+        self.most = max(self.most, len(chosen & own))
+        if not self._wanted.masks:
+            self._seen = max(self._seen, len(chosen))
+            return self.most >= self._wanted.processes
+        settled, youngest = 0, now - _SETTLED_S
+        for pid in self._all_of(ours, parents):
+            process = self._found.setdefault(pid, _Process(parents[pid], now, pid in ours))
+            counts = now - process.since >= _SETTLED_S
+            if self._read(pid, there[pid][1], process, counts):
+                settled += pid in chosen
+            elif pid in chosen and not counts:
+                youngest = max(youngest, process.since)
+        if self._wanted.ranks and not self._real:  # what a script has started is the rank, whatever its own mask is
+            for process in self._found.values():
+                if script := self._found.get(process.parent):
+                    script.thread_masks |= process.thread_masks
+        self._seen = max(self._seen, settled)
+        if not settled or settled < self._wanted.processes:
+            if len(chosen) >= self._wanted.processes:
+                self._unsettled_s = youngest + _SETTLED_S - now + 0.001  # not to be there a rounding too early
+            return False
+        if self._looks:
+            self._gap_s = max(self._gap_s, now - self._last)
+        else:
+            self._first = now
+        self._looks, self._last = self._looks + 1, now
+        return True
+
+    def _all_of(self, ours: set[str], parents: Mapping[str, str]) -> set[str]:
+        """Our ranks or workers, what they have started, and what of that has lost its parent, of some processes."""
+        found = _with_descendants(ours, parents)
+        if not self._real:
+            return found
+        above = {parent for pid in ours for parent in _above(pid, parents)}  # scripts that start the program
+        steps = {self._step(pid) for pid in ours}
+        steps = steps - {""} or steps  # of one that has just ended nothing is told
+        return found | {pid for pid in parents if pid not in above and self._step(pid) in steps}
+
+    def _step(self, pid: str) -> str:
+        """Of Slurm's; in the same job others may be somebody's."""
+        if pid not in self._steps:
+            self._steps[pid] = procfs.variable(pid, "SLURM_STEP_ID")
+        return self._steps[pid]
+
+    def _start_over(self) -> None:
+        """The program is there: what was looked at so far only starts it, and is no part of it."""
+        self._real = True
+        self._found.clear()
+        self._parents.clear()
+        self._seen, self._looks, self._gap_s = 0, 0, 0.0
+
+    def _path(self, pid: str) -> str | None:
+        """What a process executes; None for what is no part of the tool, or is just about to become one."""
+        path = procfs.program(pid)
+        if path is None or path.rpartition("/")[2] in _NOT_OURS:
+            return None
+        if path == _PYTHON and procfs.read(pid, "cmdline") == self._own:
+            return None
+        return path
+
+    @staticmethod
+    def _read(pid: str, leader: list[bytes], process: _Process, settled: bool) -> bool:
+        """Note the masks and last CPUs of a process's threads; whether they count."""
+        masks, last, count = {}, set(), 0
+        for thread in procfs.threads(pid):
+            try:
+                masks[thread] = frozenset(os.sched_getaffinity(int(thread)))
+            except OSError:
+                continue
+            fields = leader if thread == pid else procfs.stat(f"{pid}/task/{thread}")
+            if len(fields) > 36 and fields[0] != b"Z":
+                last.add(int(fields[36]))
+                count += 1
+        if not count:
+            return False
+        process.threads = max(process.threads, count)
+        if not settled:
+            process.early.update(*masks.values())
+            return False
+        process.masks |= {mask for thread, mask in masks.items() if thread == pid}
+        process.thread_masks |= set(masks.values())
+        process.ran_on |= last
+        return True
+
+    def _grouped(self) -> list[dict[str, Any]]:
+        """Processes with the same role and masks together."""
+        groups: dict[tuple[str, ...], dict[str, Any]] = {}
+        for pid, process in self._found.items():
+            if not (process.masks or process.early):
+                continue
+            masks, threads = (sorted(map(listed, s)) for s in (process.masks, process.thread_masks))
+            role = self._role(pid, process)
+            one = groups.setdefault(
+                (role, *masks, "", *threads),
+                {"role": role, "count": 0, "threads": 0, "masks": masks, "thread_masks": threads}
+                | {"early": set(), "ran_on": set()},
+            )
+            one["count"] += 1
+            one["threads"] += process.threads
+            one["early"] |= process.early
+            one["ran_on"] |= process.ran_on
+        found = sorted(groups.values(), key=lambda g: (g["role"], g["masks"], g["thread_masks"]))
+        return [g | {"early": listed(g["early"]), "ran_on": listed(g["ran_on"])} for g in found]
+
+    def _role(self, pid: str, process: _Process) -> str:
+        within = process.parent in self._found
+        if self._wanted.ranks:
+            return "rank" if process.own and not within else "helper"
+        return "worker" if within and process.own and pid not in self._parents else "helper"
+
+
+def _leader(pid: str) -> list[bytes]:
+    """The fields of a process's first thread (procfs.stat); of the process they would be added up over all threads."""
+    return procfs.stat(f"{pid}/task/{pid}")
+
+
+def _with_descendants(pids: set[str], parents: Mapping[str, str]) -> set[str]:
+    """These and what they have started, of processes whose parents are given."""
+    found, new = set(pids), pids
+    while new:
+        new = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= new
+    return found
+
+
+def _above(pid: str, parents: Mapping[str, str]) -> Iterator[str]:
+    """Its ancestors, of processes whose parents are given."""
+    while (pid := parents.get(pid, "")) in parents:
+        yield pid
+
+
+_PYTHON = os.path.realpath(sys.executable)
+
+
+def _ourselves() -> dict[str, Any]:
+    """This process, as one of the list."""
+    process = _Process("", 0.0, own=False)
+    pid = str(os.getpid())
+    Sampler._read(pid, _leader(pid), process, settled=True)
+    masks, threads = (sorted(map(listed, s)) for s in (process.masks, process.thread_masks))
+    return {"role": "agent", "count": 1, "threads": process.threads, "masks": masks, "thread_masks": threads} | {
+        "early": "",
+        "ran_on": listed(process.ran_on),
+    }

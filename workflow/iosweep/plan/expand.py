@@ -1,0 +1,235 @@
+"""Sweeps -> points -> allocations, and what they will cost. Pure and deterministic: sees no result, no machine."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from iosweep.config.sweeps import Config, Repetitions, Sweep
+from iosweep.errors import ConfigError, Problem
+from iosweep.plan import bounds
+from iosweep.plan.model import Allocation, Plan, Point, too_many
+from iosweep.tools import Value, tools
+from iosweep.units import size_name
+
+
+def make_plan(config: Config) -> Plan:
+    """The plan of a configuration. Raises ConfigError where points cannot be measured."""
+    problems: list[Problem] = []
+    points: dict[str, Point] = {}
+    sweeps: list[dict[str, Any]] = []
+    total = bounds.Total()
+    for sweep in config.sweeps:
+        members = []
+        for point in _points(sweep, problems):
+            known = points.get(point.id)
+            if known is None and (wrong := total.add(point.tool, point.nodes, point.options)):
+                raise ConfigError([*problems, sweep.problem(wrong, *_place(sweep, wrong))])
+            if known:  # two sweeps share it: measured once, as often as the more demanding one asks
+                point = replace(
+                    known,
+                    sweeps=tuple(sorted({*known.sweeps, *point.sweeps})),
+                    repetitions=_more(known.repetitions, point.repetitions),
+                )
+            points[point.id] = point
+            members.append(point.id)
+        sweeps.append(_sweep_facts(sweep, members))
+        if wrong := _directory(sweep.tool, config.target.directory):
+            problems.append(config.documents[0].problem(("target", "directory"), wrong))
+        if not members and not problems:
+            problems.append(sweep.problem("has no point left: everything is excluded", "exclude"))
+    if not problems and (wrong := too_many(points.values())):
+        problems.append(config.sweeps[0].problem(f"{wrong}; give fewer", "repetitions"))
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+    return Plan(
+        campaign=config.campaign,
+        description=config.description,
+        target=config.target.model_dump(),
+        limits=config.limits.model_dump(),
+        cpus=_cpus(config),
+        seed=config.seed,
+        sweeps=tuple(sweeps),
+        allocations=_allocations(tuple(points.values()), config),
+        configuration=tuple({"file": d.file, "text": d.text} for d in config.documents),
+        variables=tuple(config.tools.variables),
+    )
+
+
+def _cpus(config: Config) -> dict[str, Any]:
+    return {"pinning": config.pinning, **config.cpus.model_dump()}
+
+
+def _directory(tool: str, directory: str) -> str | None:
+    """Why a tool cannot work below a directory, which may be a relative one, or None."""
+    whole = str(Path(directory).absolute())
+    if not whole.isprintable():
+        return f"is {whole}, which has characters that tools do not print as they are; choose another directory"
+    wrong = tools()[tool].check_directory(whole)
+    return f"is {whole}, which {wrong}" if wrong and whole != directory else wrong
+
+
+def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:
+    """The product of the axes, less what `when` and `exclude` leave out; each once.
+
+    An axis whose condition does not hold has its default, for other conditions and for `exclude` too.
+    """
+    seen = set()
+    defaults = {name: option.default for name, option in tools()[sweep.tool].options.items()} | {"nodes": 1}
+    for values in itertools.product(*sweep.axes.values()):
+        combination = dict(zip(sweep.axes, values, strict=True))
+        for name in _conditions_first(sweep.when):
+            if not _matches(defaults | combination, sweep.when[name]):
+                del combination[name]
+        whole = defaults | combination
+        if any(_matches(whole, partial) for partial in sweep.exclude):
+            continue
+        key = tuple(sorted(combination.items()))
+        if key not in seen:
+            seen.add(key)
+            yield combination
+
+
+def _place(sweep: Sweep, wrong: str) -> tuple[str, ...]:
+    """Where in a sweep the first thing stands that a sentence about a combination names."""
+    for word in re.findall(r"[a-z_]{3,}", wrong):
+        if word in ("phases", "phase_time"):
+            return (word,)
+        for group in ("axes", "options"):
+            if word in getattr(sweep, group):
+                return (group, word)
+        if word in sweep.phases:
+            return ("phases",)
+    return ()
+
+
+def _conditions_first(when: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """Axes with conditions, each after those that its condition names (configurations have no circles)."""
+    ordered: list[str] = []
+    while len(ordered) < len(when):
+        ordered += [n for n in when if n not in ordered and all(m in ordered or m not in when for m in when[n])]
+    return ordered
+
+
+def _matches(combination: Mapping[str, Value], partial: Mapping[str, tuple[Value, ...]]) -> bool:
+    return all(name in combination and combination[name] in values for name, values in partial.items())
+
+
+def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
+    tool = tools()[sweep.tool]
+    steps = [tool.phases[name] for name in sweep.phases]
+    defaults = {
+        name: option.default
+        for name, option in tool.options.items()
+        if any(s.kind in option.kinds and (option.phases is None or s.name in option.phases) for s in steps)
+    }
+    phase_time_s = sweep.phase_time_s if _timed(sweep) else None
+    told = set()
+    for combination in combinations(sweep):
+        options = defaults | dict(sweep.options) | combination
+        # off is not being there: ids stay when a tool gets such a flag
+        options |= {name: None for name, value in options.items() if value is False and defaults.get(name, "") is None}
+        nodes = int(options.pop("nodes", 1) or 1)
+        if wrong := bounds.of_point(nodes, options):
+            if "too many" not in told:  # each combination has another sentence
+                told.add("too many")
+                problems.append(sweep.problem(wrong, *_place(sweep, wrong)))
+            continue
+        if wrong := tool.check(options, sweep.phases, phase_time_s):
+            if wrong not in told:
+                told.add(wrong)
+                problems.append(sweep.problem(wrong, *_place(sweep, wrong)))
+            continue
+        yield Point(
+            id=point_id(sweep.tool, sweep.phases, nodes, options, phase_time_s),
+            tool=sweep.tool,
+            phases=sweep.phases,
+            nodes=nodes,
+            options=options,
+            phase_time_s=phase_time_s,
+            repetitions=sweep.repetitions,
+            sweeps=(sweep.name,),
+        )
+
+
+def point_id(
+    tool: str, phases: tuple[str, ...], nodes: int, options: Mapping[str, Value], phase_time_s: float | None
+) -> str:
+    """Readable name and hash of what determines the measurement: `fio.rand_read.1n.2t.4k.qd8.0f3a91c2d4e5`.
+
+    Options without a value are left out, so that a new option of a tool leaves old ids as they are.
+    """
+    content = {
+        "tool": tool,
+        "phases": phases,
+        "nodes": nodes,
+        "options": {name: value for name, value in options.items() if value is not None},
+        "phase_time_s": phase_time_s,
+    }
+    digest = hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]
+    shown = phases[0] + (f"+{len(phases) - 1}" if len(phases) > 1 else "")
+    parts = [tool, shown, f"{nodes}n", f"{options['threads_per_node']}t"]
+    if isinstance(size := options.get("transfer_size"), int):
+        parts.append(size_name(size))
+    if "queue_depth" in options:
+        parts.append(f"qd{options['queue_depth']}")
+    return ".".join([*parts, digest])
+
+
+def _more(a: Repetitions, b: Repetitions) -> Repetitions:
+    widths = [r.half_width for r in (a, b) if r.half_width is not None]
+    return Repetitions(max(a.min, b.min), max(a.max, b.max), min(widths) if widths else None)
+
+
+def _timed(sweep: Sweep) -> bool:
+    """Whether time may bound its phases, and not a count of files."""
+    return any(tools()[sweep.tool].phases[name].kind == "data" for name in sweep.phases)
+
+
+def _sweep_facts(sweep: Sweep, members: list[str]) -> dict[str, Any]:
+    return {
+        "name": sweep.name,
+        "tool": sweep.tool,
+        "phases": sweep.phases,
+        "axes": dict(sweep.axes),
+        "points": members,
+        "description": sweep.description,
+        "suite": sweep.suite,
+        "scaled": sweep.scaled,
+        "source": sweep.source,
+        "repetitions": {
+            "min": sweep.repetitions.min,
+            "max": sweep.repetitions.max,
+            "until_ci95_half_width": sweep.repetitions.half_width,
+        },
+        "phase_time_s": sweep.phase_time_s if _timed(sweep) else None,
+        "one_pass": _timed(sweep) and sweep.phase_time_s is None,
+    }
+
+
+def _allocations(points: Sequence[Point], config: Config) -> tuple[Allocation, ...]:
+    by_nodes: dict[int, list[Point]] = {}
+    largest = max((point.nodes for point in points), default=1)
+    for point in sorted(points, key=lambda p: p.id):
+        by_nodes.setdefault(largest if config.allocation == "campaign" else point.nodes, []).append(point)
+    made = []
+    for nodes, members in sorted(by_nodes.items()):
+        content = [
+            config.campaign,
+            config.target.model_dump(),
+            _cpus(config),
+            config.seed,
+            nodes,
+            [[p.id, p.repetitions] for p in members],
+        ]
+        digest = hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]
+        name = f"{nodes}-node" + ("s" if nodes > 1 else "")
+        made.append(Allocation(name, nodes, tuple(members), digest))
+    return tuple(made)

@@ -1,0 +1,206 @@
+"""What a plan will take: time, bytes, space, files, memory. Pure; bytes of timed phases are upper estimates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from iosweep.errors import ConfigError, Problem
+from iosweep.plan.model import Plan, Point
+from iosweep.tools import FileSet, Step, tools
+from iosweep.units import human_count, human_duration, human_size
+
+if TYPE_CHECKING:
+    from iosweep.config.sweeps import Config
+
+#: What the forecast assumes where nothing is known; `target.node_bandwidth` replaces the first.
+NODE_BANDWIDTH = 4 << 30  # bytes/s that one node moves at most
+PREPARE_BANDWIDTH = 1 << 30  # bytes/s per node while data sets are written
+LEAST_LATENCY_S = 50e-6  # no I/O ends sooner, so a worker with depth q makes at most q / this per second
+METADATA_RATE = 20_000  # creates, stats or deletes per second and node
+START_UP_S = 0.45  # start and end of a tool, and our own work, for each phase
+UNLIMITED_BYTES = 10 << 40  # more must be allowed by limits.bytes_written
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What something takes. Bytes that timed phases move are an upper estimate from the assumptions above."""
+
+    time_s: float = 0.0
+    bytes_written: int = 0
+    bytes_read: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.time_s + other.time_s,
+            self.bytes_written + other.bytes_written,
+            self.bytes_read + other.bytes_read,
+        )
+
+    def times(self, n: int) -> Cost:
+        """n of them, one after the other."""
+        return Cost(self.time_s * n, self.bytes_written * n, self.bytes_read * n)
+
+
+def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
+    """What one repetition takes, data sets excluded."""
+    return sum((step_cost(point, step, node_bandwidth) for step in point.steps()), Cost())
+
+
+def step_cost(point: Point, step: Step, node_bandwidth: int | None) -> Cost:
+    """What one step of a repetition takes, data sets excluded."""
+    tool = tools()[point.tool]
+    if work := tool.work(step):
+        names, size = {phase.name for phase in step.phases}, point.volume_bytes
+        written, read = size * ("create" in names), size * ("read" in names)
+        least = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
+        return Cost(START_UP_S + work / METADATA_RATE / point.nodes + (written + read) / least, written, read)
+    phase = step.phase
+    # Little's law: so many I/Os in flight, none done sooner than the least latency
+    in_flight = _number(point, "threads_per_node") * _number(point, "queue_depth")
+    rate = min(node_bandwidth or NODE_BANDWIDTH, in_flight * _number(point, "transfer_size") / LEAST_LATENCY_S)
+    moved = rate * point.nodes * step.time_s if step.time_s is not None else float(point.volume_bytes)
+    time_s = moved / rate / point.nodes if step.time_s is None else step.time_s
+    reads = _number(point, "read_percent") / 100 if phase.reads and phase.writes else float(phase.reads)
+    return Cost(START_UP_S + time_s, math.ceil(moved * (1 - reads)), math.ceil(moved * reads))
+
+
+def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
+    """directory -> the largest set asked for there. Points share sets, so each is prepared once."""
+    largest: dict[tuple[str, int], FileSet] = {}  # by node count first: a set has as many shares as there are nodes
+    for point in points:
+        for files in point.file_sets():
+            known = largest.get((files.directory, point.nodes))
+            if files.role != "fresh" and (known is None or len(known.files) < len(files.files)):
+                largest[files.directory, point.nodes] = files
+    found: dict[str, FileSet] = {}
+    for (_, nodes), files in largest.items():
+        for share in files.shares(nodes):
+            known = found.get(share.directory)
+            if known is None or len(known.files) < len(share.files):
+                found[share.directory] = share
+    return found
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What points will take. Space and inodes are the peak on the target; memory is what the tools' buffers need."""
+
+    points: int
+    repetitions: int
+    allocations: int
+    time_s: float
+    node_hours: float
+    bytes_written: int
+    bytes_read: int
+    peak_bytes: int
+    inodes: int
+    memory_per_node_bytes: int
+
+
+def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forecast:
+    """The forecast of a plan, or of what is left of it: allocation -> point -> repetitions."""
+    node_bandwidth = plan.target.get("node_bandwidth")
+    # new files of a repetition go with it, unless all are kept
+    together = sum if plan.target["keep"] == "all" else lambda sizes: max(sizes, default=0)
+    total, node_seconds, repetitions, chosen = Cost(), 0.0, 0, []
+    fresh: list[tuple[int, int]] = []
+    allocations = 0
+    for allocation in plan.allocations:
+        todo = {p.id: p.repetitions.min for p in allocation.points} if left is None else left.get(allocation.name, {})
+        members = [p for p in allocation.points if todo.get(p.id)]
+        if not members:
+            continue
+        cost = sum((repetition_cost(p, node_bandwidth).times(todo[p.id]) for p in members), Cost())
+        size = sum(s.size_bytes for s in data_sets(members).values())
+        settled = sum(todo[p.id] for p in members if any(files.role == "fresh" for files in p.file_sets()))
+        cost += Cost(plan.target["settle"] * settled)
+        cost += Cost(size / allocation.nodes / min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH), size)
+        total += cost
+        node_seconds += cost.time_s * allocation.nodes
+        repetitions += sum(todo[p.id] for p in members)
+        chosen += members
+        for p in members:
+            fresh += [(fresh_bytes(p, p.steps()), _fresh_inodes(p))] * (todo[p.id] if together is sum else 1)
+        allocations += 1
+    sets = data_sets(chosen)
+    return Forecast(
+        points=len(chosen),
+        repetitions=repetitions,
+        allocations=allocations,
+        time_s=total.time_s,
+        node_hours=node_seconds / 3600,
+        bytes_written=total.bytes_written,
+        bytes_read=total.bytes_read,
+        peak_bytes=sum(s.size_bytes for s in sets.values()) + together([size for size, _ in fresh]),
+        inodes=sum(len(s.files) for s in sets.values()) + together([inodes for _, inodes in fresh]),
+        memory_per_node_bytes=max((_memory(p) for p in chosen), default=0),
+    )
+
+
+def fresh_bytes(point: Point, steps: Sequence[Step]) -> int:
+    """Bytes of the new files that some steps of a repetition make, at most."""
+    if steps[0].phase.kind == "metadata":
+        return point.volume_bytes
+    phases = sum(step.phase.writes for step in steps) if point.options.get("write_mode") == "new" else 0
+    return point.volume_bytes * phases
+
+
+def _fresh_inodes(point: Point) -> int:
+    return sum(tools()[point.tool].inodes(step) for step in point.steps())
+
+
+def _memory(point: Point) -> int:
+    """Buffers of all workers of a node: one transfer for each I/O in flight."""
+    if "transfer_size" not in point.options:
+        return 0
+    return _number(point, "threads_per_node") * _number(point, "queue_depth") * _number(point, "transfer_size")
+
+
+def _number(point: Point, name: str) -> int:
+    value = point.options.get(name)
+    return value if isinstance(value, int) else 1
+
+
+def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
+    """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, up to 4.1 TiB written`; of a whole plan without `left`."""
+    where = f"{human_count(nodes, 'node')}: "
+    if not forecast.repetitions:
+        return f"{where}nothing left"
+    return (
+        f"{where}{human_count(forecast.points, 'point')}, {human_count(forecast.repetitions, 'repetition')}{word},"
+        f" {human_duration(forecast.time_s)}, up to {human_size(forecast.bytes_written)} written"
+    )
+
+
+def refuse(plan: Plan, config: Config) -> None:
+    """Raise ConfigError if the limits do not allow a plan."""
+    if problems := over_limits(plan, config):
+        raise ConfigError(problems)
+
+
+def over_limits(plan: Plan, config: Config) -> list[Problem]:
+    """Why the limits do not allow a plan. (Space is compared where the target can be seen.)"""
+    cost = of(plan, {a.name: {p.id: p.repetitions.max for p in a.points} for a in plan.allocations})
+    document = config.documents[0]
+    problems = []
+    allowed, needed = config.limits.bytes_written, human_size(cost.bytes_written)
+    if allowed is None and cost.bytes_written > UNLIMITED_BYTES:
+        wrong = (
+            f"is missing: up to {needed} may be written; more than 10 TiB must be allowed by it"
+            " (or give target.node_bandwidth, if the nodes are slower than 4 GiB/s)"
+        )
+        problems.append(document.problem(("limits", "bytes_written"), wrong))
+    if allowed is not None and cost.bytes_written > allowed:
+        wrong = f"{human_size(allowed)} is not enough: up to {needed} may be written; raise it, or measure less"
+        problems.append(document.problem(("limits", "bytes_written"), wrong))
+    too_long = config.limits.time is not None and cost.time_s > config.limits.time
+    if config.limits.time is not None and too_long and config.limits.over_time == "refuse":
+        wrong = (
+            f"{human_duration(config.limits.time)} is not enough: about {human_duration(cost.time_s)} are needed;"
+            " raise it, measure less, or set limits.over_time to trim"
+        )
+        problems.append(document.problem(("limits", "time"), wrong))
+    return problems

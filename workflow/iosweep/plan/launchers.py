@@ -1,0 +1,177 @@
+"""Launchers: how a point's processes start on its nodes. A command line is a list, never a string."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from iosweep.node.cpus import CpuSet, listed, mask
+from iosweep.node.placement import Binding
+from iosweep.plan.model import Point
+from iosweep.tools import tools
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """`nodes`: most nodes that it reaches; `ranks`: most MPI ranks that it starts. None: as many as are asked for.
+
+    `allocated`: it starts ranks on the nodes of a Slurm allocation, else on this machine. `pmi`: how srun and MPI find
+    each other (`srun --mpi`); None where hydra starts the ranks.
+    """
+
+    name: str
+    nodes: int | None
+    ranks: int | None
+    allocated: bool = False
+    pmi: str | None = None
+
+    def argv(
+        self,
+        command: Sequence[str],
+        mpi: bool,
+        tasks: int,
+        mpiexec: str = "mpiexec",
+        hosts: Sequence[str] = (),
+        binding: Binding | None = None,
+    ) -> list[str]:
+        """The command that starts `tasks` ranks of an MPI program, as many on each host; or another program as it is.
+
+        `hosts`: nodes of the allocation, in its order. `binding`: a node's ranks are bound so; without it srun binds
+        nothing. What is started without a launcher is bound by who starts it.
+        """
+        if not mpi or self.ranks is not None:
+            return list(command)
+        per_node = tasks // max(1, len(hosts))
+        if binding and len(binding.ranks) != per_node:  # a list that is too short leaves the others unbound, silently
+            raise ValueError(f"{per_node} ranks on a node, and CPUs for {len(binding.ranks)}")
+        if self.pmi is None:
+            bound = ["-bind-to", "user:" + ",".join(map(_hydra, binding.ranks))] if binding else []
+            if not self.allocated:
+                return [mpiexec, *_LOCAL, *bound, "-n", str(tasks), *command]
+            over = ("-hosts", ",".join(hosts), "-ppn", str(per_node))
+            return [mpiexec, *_ALLOCATED, *bound, *over, "-n", str(tasks), *command]
+        placed = (f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", f"--ntasks={tasks}")
+        return ["srun", *_step(binding), f"--mpi={self.pmi}", *placed, f"--ntasks-per-node={per_node}", *command]
+
+    def opens_port(self, point: Point) -> bool:
+        """Whether a tool listens without a password while this launcher measures a point."""
+        return bool(point.options.get("client_server")) and self.lacks(point) is None
+
+    def lacks(self, point: Point) -> tuple[dict[str, int], str] | None:
+        """What a point needs that this launcher does not have, and the reason in words; None if it can start it."""
+        if self.nodes is not None and point.nodes > self.nodes:
+            return {
+                "nodes": point.nodes
+            }, f"{point.nodes} nodes are needed; the launcher {self.name} reaches {self.nodes}"
+        if point.options.get("client_server") and not self.allocated:
+            return {"nodes": 0}, f"client/server mode needs the nodes of a Slurm job; the launcher {self.name} has none"
+        if self.ranks is not None and point.tasks > self.ranks and tools()[point.tool].mpi:
+            needed = f"{point.tasks} MPI ranks are needed; the launcher {self.name} starts {self.ranks}"
+            return {"ranks": point.tasks}, needed
+        return None
+
+
+#: On this machine alone: no batch system, no remote shell, no name that must resolve; ranks talk through memory, or
+#: each would open a port. Hydra itself listens on one while it runs, and has no way not to.
+_LOCAL = (
+    *("-launcher", "fork", "-rmk", "user", "-localhost", "127.0.0.1"),
+    *("-genv", "UCX_TLS", "shm,self"),
+)
+#: Over an allocation hydra starts its proxies with srun. It is told the hosts: only some of the variables SLURM_* are
+#: there, and it would put all ranks on one node.
+_ALLOCATED = ("-launcher", "slurm", "-rmk", "user")
+
+
+def _step(binding: Binding | None) -> list[str]:
+    """A step of srun's beside that of the agents (--overlap; no -c, which would give it CPUs of its own), with a node's
+    ranks bound by the kernel's numbers, alike on every node.
+
+    More ranks than cores (--overcommit: many sites count these) only where the placement has them share. Ranks are
+    dealt out node by node, so that the tools' shift of ranks reaches another node.
+    """
+    if binding is None:
+        bound = "none"
+    elif all(len(cpus) == 1 for cpus in binding.ranks):
+        bound = f"map_cpu:{','.join(map(listed, binding.ranks))}"
+    else:
+        bound = f"mask_cpu:{','.join(map(mask, binding.ranks))}"
+    more = binding is None or binding.crowded
+    beside = ["--overlap", *(["--overcommit"] if more else [])]
+    return [*beside, "--distribution=block", f"--cpu-bind={bound}", "--kill-on-bad-exit=1"]
+
+
+def _hydra(cpus: CpuSet) -> str:
+    """The CPUs of one rank in hydra's list."""
+    return "+".join(map(str, sorted(cpus)))
+
+
+#: On this machine: `direct` starts tools as they are, `mpiexec` those with MPI by MPICH's hydra.
+LAUNCHERS = {
+    launcher.name: launcher
+    for launcher in (Launcher("direct", nodes=1, ranks=1), Launcher("mpiexec", nodes=1, ranks=None))
+}
+#: On the nodes of a Slurm job: by srun, with either of the two ways that MPI libraries know, or by hydra.
+SLURM_LAUNCHERS = {
+    launcher.name: launcher
+    for launcher in (
+        Launcher("srun", nodes=None, ranks=None, allocated=True, pmi="pmi2"),
+        Launcher("srun-pmix", nodes=None, ranks=None, allocated=True, pmi="pmix"),
+        Launcher("mpiexec", nodes=None, ranks=None, allocated=True),
+    )
+}
+
+
+def launchers(scheduler: str | None) -> dict[str, Launcher]:
+    """The launchers under a scheduler, `slurm` or None, by name. Raises KeyError for another scheduler."""
+    return {None: LAUNCHERS, "slurm": SLURM_LAUNCHERS}[scheduler]
+
+
+def subset(hosts: Sequence[str], nodes: int, repetition: int) -> tuple[str, ...]:
+    """The nodes of an allocation that a repetition of a point with fewer nodes runs on, in the allocation's order.
+
+    Another subset for each repetition, so that no node's peculiarity is taken for the system's. Pure.
+    """
+    first = (repetition - 1) * nodes % len(hosts)
+    chosen = {(first + k) % len(hosts) for k in range(nodes)}
+    return tuple(hosts[k] for k in sorted(chosen))
+
+
+@dataclass(frozen=True)
+class Mpiexec:
+    """MPICH's process manager."""
+
+    path: str
+    version: str
+
+
+def candidates(search: str | None = None) -> list[str]:
+    """What may be hydra, in order: on PATH, or beside our Python (it comes with the lock); with `search` only in these
+    directories, for ranks of one MPI are not those of another. Starts nothing."""
+    places = [("mpiexec.hydra", search), ("mpiexec", search)]
+    if search is None:
+        places.append(("mpiexec", sysconfig.get_path("scripts")))
+    return [path for name, folder in places if (path := shutil.which(name, path=folder))]
+
+
+@cache
+def mpiexec(search: str | None = None) -> Mpiexec | str:
+    """The first hydra there is, or why there is none. `search`: as for `candidates`."""
+    seen = []
+    for path in candidates(search):
+        try:
+            said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
+        except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+            said = ""
+        if "HYDRA" in said:
+            version = next((line.split(":", 1)[1].strip() for line in said.splitlines() if "Version:" in line), "")
+            return Mpiexec(str(Path(path)), version)
+        seen.append(path)
+    found = f" ({', '.join(seen)} is another's)" if seen else ""
+    if search is not None:
+        return f"there is no mpiexec of MPICH with the tools{found}"
+    return f"there is no mpiexec of MPICH{found}; `make venv` installs one, as do apt-get install mpich and Spack"

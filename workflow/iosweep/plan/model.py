@@ -1,0 +1,188 @@
+"""A plan: its points and allocations, as values and as a stored document. Jobs and merge work from it alone."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from iosweep.config.sweeps import Repetitions
+from iosweep.files import documents, forms
+from iosweep.plan import bounds
+from iosweep.tools import FileSet, Phase, Step, Value, tools
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of a sweep's axes.
+
+    `options` are the resolved options that have an effect, sizes in bytes. `id` is a readable name and a hash of
+    everything that determines the measurement; `sweeps` and `repetitions` are not part of it.
+    """
+
+    id: str
+    tool: str
+    phases: tuple[str, ...]
+    nodes: int
+    options: Mapping[str, Value]
+    phase_time_s: float | None
+    repetitions: Repetitions
+    sweeps: tuple[str, ...]
+
+    def steps(self) -> list[Step]:
+        """The commands of a repetition, in order: one for each phase, or one for all where the tool measures so."""
+        return self._steps
+
+    @cached_property
+    def _steps(self) -> list[Step]:  # an attribute with this name is not part of the plan's document
+        tool = tools()[self.tool]
+        phases = [tool.phases[name] for name in self.phases]
+        groups = [tuple(phases)] if tool.together else [(phase,) for phase in phases]
+        return [Step(self.options, group, self.nodes, self.phase_time_s) for group in groups]
+
+    @cached_property
+    def _file_sets(self) -> list[FileSet]:
+        return [file_set(self, step) for step in self.steps()]
+
+    def file_sets(self) -> list[FileSet]:
+        """The files that each step works on, those of the first repetition where each has its own."""
+        return self._file_sets
+
+    @property
+    def tasks(self) -> int:
+        """Ranks or workers on all nodes together."""
+        return self.nodes * int(self.options.get("threads_per_node") or 1)
+
+    @property
+    def volume_bytes(self) -> int:
+        """Bytes of all its files, or of its part of shared ones, on all nodes together; 0 where there are no sizes."""
+        known = self.options
+        each = (known.get("threads_per_node") or 1, known.get("files_per_thread") or 1, known.get("file_size") or 0)
+        return self.nodes * math.prod(int(factor) for factor in each)
+
+    def measured(self) -> list[Phase]:
+        """The phases, in order."""
+        return [phase for step in self.steps() for phase in step.phases]
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """One batch job and the points that run inside it. Its size depends on the node count only."""
+
+    name: str
+    nodes: int
+    points: tuple[Point, ...]
+    digest: str  # of everything that its manifest depends on
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a campaign will do."""
+
+    campaign: str
+    description: str | None
+    target: Mapping[str, Any]
+    limits: Mapping[str, Any]
+    cpus: Mapping[str, Any]  # `pinning`, which may be None, and the keys below `cpus`
+    seed: int
+    sweeps: tuple[Mapping[str, Any], ...]  # for the report: name, axes, suite, scaled, points ...
+    allocations: tuple[Allocation, ...]
+    configuration: tuple[Mapping[str, str], ...]  # file and text
+    variables: tuple[str, ...] = ()  # of the environment that tools get beside those of environment.py
+
+    @property
+    def points(self) -> list[Point]:
+        """All points, allocation by allocation."""
+        return [point for allocation in self.allocations for point in allocation.points]
+
+    def content(self) -> bytes:
+        """The plan as JSON."""
+        return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+
+    def document(self) -> bytes:
+        """The file that allocations and merge work from: the content with its digest (documents.py)."""
+        return documents.seal(self.content())
+
+    @property
+    def digest(self) -> str:
+        """Hash of the whole content, for file names."""
+        return hashlib.sha256(self.content()).hexdigest()[:12]
+
+
+def read_plan(file: Path) -> Plan:
+    """The plan of a file that holds a `Plan.document`. Raises FileNotFoundError, Damaged."""
+    return plan_from_document(documents.content(file, documents.MOST_BYTES), file)
+
+
+def plan_from_document(document: bytes, file: Path = Path("plan")) -> Plan:
+    """The plan that `Plan.document` wrote. `file`: for the error. Raises Damaged."""
+    data = documents.load(document, file)
+    try:
+        made = _plan(data)
+        for point in made.points:
+            if wrong := _impossible(point):
+                raise ValueError(f"{point.id}: {wrong}")
+        if wrong := too_many(made.points):
+            raise ValueError(wrong)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise documents.Damaged(file, f"it is not a plan of this version of iosweep: {error!r}") from None
+    return made
+
+
+def _impossible(point: Point) -> str | None:
+    """Why no configuration makes such a point, or None."""
+    tool = tools()[point.tool]
+    if strange := [name for name in point.phases if name not in tool.phases]:
+        return f"unknown phase {strange[0]}"
+    for name, value in point.options.items():
+        if not tool.options[name].fits(value):
+            return f"{name} cannot be {str(value)[:40]}"
+    return tool.check(point.options, point.phases, point.phase_time_s)
+
+
+def too_many(points: Iterable[Point]) -> str | None:
+    """That there are more repetitions than what is left can be counted from, or None."""
+    number, most = sum(point.repetitions.min for point in points), forms.MOST_REPETITIONS
+    return f"{number:,} repetitions are planned, and a campaign may have {most:,}" if number > most else None
+
+
+def _plan(data: dict[str, Any]) -> Plan:
+    if wrong := forms.PLAN(data):
+        raise ValueError(wrong)
+
+    total = bounds.Total()
+
+    def point(raw: dict[str, Any]) -> Point:
+        if wrong := bounds.of_point(raw["nodes"], raw["options"]) or (
+            raw["tool"] in tools() and total.add(raw["tool"], raw["nodes"], raw["options"])
+        ):
+            raise ValueError(wrong)
+        raw["repetitions"] = Repetitions(**raw["repetitions"])
+        return Point(**raw | {"phases": tuple(raw["phases"]), "sweeps": tuple(raw["sweeps"])})
+
+    allocations = tuple(
+        Allocation(a["name"], a["nodes"], tuple(point(p) for p in a["points"]), a["digest"])
+        for a in data["allocations"]
+    )
+    return Plan(
+        **data
+        | {"allocations": allocations}
+        | {name: tuple(data[name]) for name in ("sweeps", "configuration", "variables") if name in data}
+    )
+
+
+def file_set(point: Point, step: Step, repetition: int = 1) -> FileSet:
+    """The files that a step of a repetition works on."""
+    return tools()[point.tool].file_set(step, f"fresh/{point.id}-r{repetition}")
+
+
+def seed_of(seed: int, point: str, repetition: int, phase: str) -> int:
+    """The tool's seed: another pattern for every repetition, the same one when the campaign is run again."""
+    digest = hashlib.sha256(f"{seed}:{point}:{repetition}:{phase}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1

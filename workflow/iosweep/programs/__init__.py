@@ -1,0 +1,1 @@
+"""Which programs measure: those on PATH, or those that Spack builds."""

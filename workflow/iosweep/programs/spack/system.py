@@ -1,0 +1,111 @@
+"""What this system offers to build with: its build tools and compilers on PATH, found without Spack.
+
+Spack decides once what it takes from the system. This says, within milliseconds, whether it would decide the same now.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from iosweep.programs.spack.environment import BUILD_TOOLS
+
+#: Names of programs, where they are not that of Spack's package. Compilers come with their versions.
+_PROGRAMS = {
+    "diffutils": r"diff",
+    "findutils": r"find",
+    "gmake": r"g?make",
+    "libtool": r"libtool(ize)?",
+    "pkgconf": r"pkg-?conf(ig)?",
+    "python": r"python3?(\.\d+)?",
+    "texinfo": r"(texi2any|makeinfo)",
+    "gcc": r"(gcc|g\+\+|gfortran)(-\d+(\.\d+)*)?",
+    "llvm": r"(clang|clang\+\+|flang)(-\d+(\.\d+)*)?",
+}
+_NAMES = {name: re.compile(_PROGRAMS.get(name, re.escape(name))) for name in (*BUILD_TOOLS, "gcc", "llvm")}
+#: Packages of distributions, where they are not called as Spack's.
+_DISTRIBUTION = {"gmake": "make", "pkgconf": "pkg-config", "python": "python3"}
+#: A package's directory while it is built, and how Spack names one that it cannot fetch.
+_FAILED = re.compile(
+    r"spack-stage-(?P<staged>[a-z0-9][a-z0-9_-]*?)-(?=\d)[^\s/]*-[a-z0-9]{32}"
+    r"|Error while fetching (?P<fetched>[a-z0-9][a-z0-9_-]*)@"
+)
+
+#: Package -> its programs: real path, size, and time of the last change.
+Offered = Mapping[str, list[str]]
+
+
+def offered(path: str) -> dict[str, list[str]]:
+    """The programs in directories that are separated as in PATH."""
+    found: dict[str, set[str]] = {}
+    for directory in dict.fromkeys(filter(None, path.split(os.pathsep))):
+        for name, file in _programs(Path(directory)):
+            try:
+                real = file.resolve()
+                status = real.stat()
+            except (OSError, RuntimeError):  # links in a circle
+                continue
+            found.setdefault(name, set()).add(f"{real} {status.st_size} {status.st_mtime_ns}")
+    return {name: sorted(found[name]) for name in sorted(found)}
+
+
+def _programs(directory: Path) -> Iterator[tuple[str, Path]]:
+    """(package, file) of the programs in a directory."""
+    try:
+        files = list(directory.iterdir())
+    except OSError:
+        return
+    for file in files:
+        for name, pattern in _NAMES.items():
+            if pattern.fullmatch(file.name) and os.access(file, os.X_OK):
+                yield name, file
+
+
+def differs(before: Offered, now: Offered) -> str | None:
+    """What has changed, in a few words; None if nothing has. Pure."""
+    changes = {
+        "new": sorted(set(now) - set(before)),
+        "gone": sorted(set(before) - set(now)),
+        "other versions": sorted(name for name in set(now) & set(before) if now[name] != before[name]),
+    }
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in changes.items() if names) or None
+
+
+def built_instead(lock: Mapping[str, Any]) -> list[str]:
+    """Build tools that a spack.lock builds because they are not on this system, by name. Pure."""
+    specs = lock["concrete_specs"].values()
+    return sorted({spec["name"] for spec in specs if spec["name"] in BUILD_TOOLS and "external" not in spec})
+
+
+def to_install(lock: Mapping[str, Any], output: str) -> str | None:
+    """Which packages to install on this system, in a sentence, where one of these cannot be built. None if they are not
+    to blame. `output`: what Spack printed when it failed. Pure."""
+    failed = {match["staged"] or match["fetched"] for match in _FAILED.finditer(output)}
+    instead = built_instead(lock)
+    specs = lock["concrete_specs"]
+    failed -= _needed(specs, (root["hash"] for root in lock["roots"]), instead)  # needed in any case
+    hashes = {name: [digest for digest, spec in specs.items() if spec["name"] == name] for name in instead}
+    blamed = [name for name in instead if failed & _needed(specs, hashes[name])]
+    if not blamed:
+        return None
+    packages = " ".join(_DISTRIBUTION.get(name, name) for name in blamed)
+    are, them = ("are", "them") if len(blamed) > 1 else ("is", "it")
+    return (
+        f"{' and '.join(blamed)} {are} not on this system, so Spack builds {them} from source; install {packages}"
+        " (apt-get install, dnf install) and run it again, which decides anew"
+    )
+
+
+def _needed(specs: Mapping[str, Any], hashes: Iterable[str], but: Collection[str] = ()) -> set[str]:
+    """Names of packages that are built for some, and of these; not `but`, nor what only these need."""
+    found: set[str] = set()
+    todo = list(hashes)
+    while todo:
+        spec = specs.get(todo.pop())
+        if spec and spec["name"] not in (*found, *but) and "external" not in spec:
+            found.add(spec["name"])
+            todo += [need["hash"] for need in spec.get("dependencies", ())]
+    return found

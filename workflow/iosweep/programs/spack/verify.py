@@ -1,0 +1,177 @@
+"""The binaries, run once before it is said that they are there: Spack does not look whether what it built runs, nor
+whether an external is where spack.yaml says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iosweep.node.process import Completed
+from iosweep.plan import launchers
+from iosweep.plan.launchers import LAUNCHERS, Mpiexec
+from iosweep.programs import find as programs
+from iosweep.programs.find import Program
+from iosweep.programs.spack.shell import Failed
+from iosweep.target.agent import Agent
+from iosweep.tools import tools
+from iosweep.units import printable
+
+#: Ranks of the MPI program, and the seconds that a program has.
+RANKS, _ANSWER_S = 2, 60.0
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What runs. `ranks`: how many the MPI program was seen to have; None where nothing starts ranks here."""
+
+    programs: Mapping[str, Program]
+    engines: tuple[str, ...]  # of fio
+    mpiexec: Mpiexec | None
+    ranks: int | None
+
+
+def verify(path: Sequence[Path], roots: Collection[str], engines: Collection[str], scratch: Path) -> Verified:
+    """Run what is in the directories `path`. `roots`: names of what was asked for; `engines`: that fio must have.
+
+    An MPI program works below `scratch`. Raises Failed.
+    """
+    search = os.pathsep.join(map(str, path))
+    with Agent() as agent:
+        found: dict[str, Program] = {}
+        for name, tool in tools().items():
+            path_of = shutil.which(tool.program, path=search)
+            if path_of is None:
+                if name in roots:
+                    raise Failed(f"{name} is among the specs, and {tool.program} is in none of {search}")
+                continue
+            _linked(path_of, agent)  # first: what lacks a library does not run
+            program = programs.find(tool, agent.run, search)
+            if not isinstance(program, Program):
+                raise Failed(f"{program.reason}; {_HINT}" if "signal 4" in program.reason else program.reason)
+            found[name] = program
+        has = _engines(found["fio"], agent) if "fio" in found else ()
+        if "fio" in found and (lacking := sorted(set(engines) - set(has))):
+            raise Failed(
+                f"fio is built without {', '.join(lacking)}, which sweeps use; build it with that (fio+libaio), or take"
+                f" another ioengine (it has {', '.join(has)})"
+            )
+        mpiexec = launchers.mpiexec(search)
+        if isinstance(mpiexec, str) or "ior" not in found:
+            return Verified(found, has, None if isinstance(mpiexec, str) else mpiexec, None)
+        _ranks(mpiexec, found["ior"], agent, scratch)
+    return Verified(found, has, mpiexec, RANKS)
+
+
+#: An illegal instruction.
+_HINT = "it is built for another processor; name an older target in spack.yaml (packages: all: target)"
+
+
+def _linked(path: str, agent: Agent) -> None:
+    """See that every library is found. Raises Failed."""
+    if not shutil.which("ldd"):
+        return
+    printed = _said(agent.run(["ldd", path], _ANSWER_S))
+    if lacking := re.findall(r"^\s*(\S+) => not found", printed, re.MULTILINE):
+        raise Failed(f"{path} does not find {', '.join(sorted(set(lacking)))}; load what it needs, or build it")
+
+
+def _engines(fio: Program, agent: Agent) -> tuple[str, ...]:
+    printed = _said(agent.run([fio.path, "--enghelp"], _ANSWER_S))
+    return tuple(sorted(set(re.findall(r"^\s+(\w+)\s*$", printed, re.MULTILINE))))
+
+
+def _ranks(mpiexec: Mpiexec, ior: Program, agent: Agent, scratch: Path) -> None:
+    """See that ranks find each other. Raises Failed."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch) as directory:
+        command = [ior.path, "-a", "POSIX", "-w", "-b", "4k", "-t", "4k", "-o", f"{directory}/ranks"]
+        argv = LAUNCHERS["mpiexec"].argv(command, True, RANKS, mpiexec.path)
+        done = agent.run(argv, _ANSWER_S, Path(directory))
+    printed = _said(done)
+    seen = re.search(r"^(?:Participating tasks|tasks)\s*:\s*(\d+)", printed, re.MULTILINE)
+    if done.exit_code or done.timed_out or not seen:
+        last = next((line for line in reversed(printed.splitlines()) if line.strip()), "nothing was said")
+        raise Failed(f"{RANKS} ranks of ior do not start with {mpiexec.path}: {printable(last[:200])}")
+    if int(seen[1]) != RANKS:
+        raise Failed(
+            f"of {RANKS} ranks of ior each is alone: ior ({ior.path}) is built with another MPI than {mpiexec.path}"
+        )
+
+
+def doubts(verified: Verified, packages: Sequence[Mapping[str, Any]], used: Collection[str]) -> list[str]:
+    """What is not as it was asked for, a sentence each; `used`: tools that sweeps use. Pure."""
+    found = [
+        f"{name}, which sweeps use, is not among what is built; its points will be missing"
+        for name in sorted(set(used) - set(verified.programs))
+    ]
+    told = [(p.path, p.version.removeprefix(f"{name}-")) for name, p in sorted(verified.programs.items())]
+    if verified.mpiexec:
+        told.append((verified.mpiexec.path, verified.mpiexec.version))
+    for path, version in told:
+        package = _package_of(path, packages)
+        if package and package["version"][:1].isdigit() and not version.startswith(package["version"]):
+            right = "; correct its spec in spack.yaml" if package["external"] else ""
+            found.append(f"{path} says {version}, and its package is {package['name']}@{package['version']}{right}")
+    return found
+
+
+def _package_of(path: str, packages: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The package that a program is of; of nested prefixes (/ and /usr) the innermost."""
+    ours = (package for package in packages if package["explicit"] or package["provides_mpi"])
+    within = [package for package in ours if Path(path).is_relative_to(package["prefix"])]
+    return max(within, key=lambda package: len(package["prefix"]), default={})
+
+
+def _said(done: Completed) -> str:
+    return (done.stdout + b"\n" + done.stderr).decode("utf-8", "replace")
+
+
+def documents(
+    verified: Verified, packages: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """(`tools`, `mpi`) of tools.json. `packages`: as there. Pure."""
+    described: dict[str, Any] = {
+        name: {
+            "path": program.path,
+            "sha256": program.sha256,
+            "version": program.version,
+            "package": spelt(_package_of(program.path, packages)),
+        }
+        for name, program in verified.programs.items()
+    }
+    if "fio" in described:
+        described["fio"]["engines"] = list(verified.engines)
+    provider: Mapping[str, Any] = next((p for p in packages if p["provides_mpi"]), {})
+    if not provider and verified.mpiexec:  # nothing among the specs needs it
+        provider = _package_of(verified.mpiexec.path, packages)
+    if not provider and verified.mpiexec is None:
+        return described, None
+    return described, {
+        "path": verified.mpiexec.path if verified.mpiexec else None,
+        "version": verified.mpiexec.version if verified.mpiexec else provider.get("version"),
+        "package": spelt(provider),
+        "external": provider.get("external"),
+        "ranks": verified.ranks,
+    }
+
+
+def spelt(package: Mapping[str, Any]) -> str | None:
+    """A package as Spack writes it: `fio@3.37+libaio~gui/bcvzxup`. Of an external without variants: most are what
+    Spack takes for granted, and not what is there. Pure."""
+    if not package:
+        return None
+    if package["external"]:
+        return f"{package['name']}@{package['version']}/{package['hash'][:7]}"
+    flags, values = "", ""
+    for name, value in sorted(package["variants"].items()):
+        if isinstance(value, bool):
+            flags += f"{'+' if value else '~'}{name}"
+        elif name != "build_system" and value not in ([], ""):
+            values += f" {name}={','.join(value) if isinstance(value, list) else value}"
+    return f"{package['name']}@{package['version']}{flags}{values}/{package['hash'][:7]}"

@@ -1,0 +1,353 @@
+"""The one table of the result table's columns: merge writes it, the report reads it, docs/columns.md is made from it.
+
+`results.parquet` and `results.csv` have one row per point, repetition and phase. Units are SI base units and stand in
+the name. An absent value is null (parquet) or an empty field (CSV), never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Type = Literal["string", "int", "float", "bool", "time", "list"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name (with the unit), its type and what it means. A list's elements have fields of their own."""
+
+    name: str
+    type: Type
+    doc: str
+    fields: tuple[Column, ...] = ()
+
+
+#: Between the reasons of a row; none contains it (what a tool says is changed where it does).
+REASONS = " | "
+#: The reason of a row whose repetition is still to be measured, where nothing stopped its allocation.
+NOT_YET = "not measured yet"
+#: Between a cause and each of its consequences, within one reason; evidence that contains it is changed.
+FOLLOWS = " → "
+
+_LATENCY = "Completion latency of one I/O in seconds (fio's clat: from submission to completion)"
+
+COLUMNS: tuple[Column, ...] = (
+    # what was measured
+    Column("campaign", "string", "Name of the campaign."),
+    Column("sweeps", "string", "Sweeps that contain the point, joined by commas."),
+    Column("point", "string", "Id of the point: readable name and a hash of everything that determines it."),
+    Column("repetition", "int", "Number of the repetition, from 1."),
+    Column(
+        "phase",
+        "string",
+        "Phase: seq_write, seq_read, rand_write, rand_read, rand_mixed; create, stat, read, delete (files);"
+        " dir_create, dir_stat, dir_rename, dir_delete; tree_create, tree_delete (only in what `iosweep parse` reads)."
+        " Null where a file does not tell.",
+    ),
+    Column("label", "string", "What the tool's own output calls the row: fio's job, IOR's access, mdtest's operation."),
+    Column("kind", "string", "data (bytes are moved) or metadata (files are created, looked up, deleted)."),
+    Column("tool", "string", "Tool that measured: fio, ior or mdtest."),
+    Column("metric", "string", "Column that is this phase's headline: bandwidth_bytes_per_s or ops_per_s."),
+    # parameters
+    Column("nodes", "int", "Nodes that took part."),
+    Column("threads_per_node", "int", "Workers per node (fio: numjobs; IOR and mdtest: ranks)."),
+    Column("tasks", "int", "Ranks or workers of all nodes together, as the tool reports them."),
+    Column("transfer_size_bytes", "int", "Bytes moved by one I/O; null for metadata."),
+    Column("queue_depth", "int", "I/Os in flight per worker; null for metadata."),
+    Column("file_size_bytes", "int", "Size of each file; with a shared file (IOR) each rank's part of it."),
+    Column("files_per_thread", "int", "Files of each worker."),
+    Column("read_percent", "int", "Share of reads in a mixed phase, in percent; null elsewhere."),
+    Column("o_direct", "bool", "O_DIRECT: the client's page cache was bypassed; null for metadata."),
+    Column("fsync", "bool", "Writes were made durable inside the timing; null where nothing is written."),
+    Column("write_mode", "string", "new (files are created) or overwrite (complete files are written over)."),
+    Column("data", "string", "What is written: random, or tool_default (the tool's own buffers)."),
+    Column("ioengine", "string", "fio's I/O engine."),
+    Column(
+        "client_server", "bool", "fio: in its client/server mode, and not once on each node; null where it is not set."
+    ),
+    Column("api", "string", "IOR's interface: POSIX or MPIIO."),
+    Column("file_per_process", "bool", "IOR: a file for each rank, or one that all share."),
+    Column("collective", "bool", "IOR: MPI-IO with collective calls."),
+    Column("unique_directory", "bool", "mdtest: a directory for each rank, or one that all share."),
+    Column("phase_time_s", "float", "Seconds asked for; null where a count bounds the phase."),
+    # figures
+    Column(
+        "bandwidth_bytes_per_s",
+        "float",
+        "Bytes moved per second, reads and writes together; null for metadata.",
+    ),
+    Column("ops_per_s", "float", "I/Os (data) or files (metadata) per second, reads and writes together."),
+    Column(
+        "sampled_ops_per_s",
+        "float",
+        "fio's `iops avg`: the mean of its samples, which WEKA's page quotes. `ops_per_s` is operations / time.",
+    ),
+    Column(
+        "sum_of_rates_bytes_per_s",
+        "float",
+        "Tools that are started once on each node (fio), on several nodes: the nodes' own rates added up."
+        " `bandwidth_bytes_per_s` is all bytes over the time from the first node's start to the last one's end.",
+    ),
+    Column("sum_of_rates_ops_per_s", "float", "The same of operations, beside `ops_per_s`."),
+    Column("iterations", "int", "Iterations that a tool's own summary is over (`ops_per_s` is then their mean)."),
+    Column("min_ops_per_s", "float", "Lowest of these iterations."),
+    Column("max_ops_per_s", "float", "Highest of these iterations."),
+    Column("stddev_ops_per_s", "float", "Standard deviation of these iterations, as the tool prints it."),
+    Column("read_bandwidth_bytes_per_s", "float", "The reads' part; null where none are asked for."),
+    Column("write_bandwidth_bytes_per_s", "float", "The writes' part; null where none are asked for."),
+    Column("read_ops_per_s", "float", "Reads per second; null where none are asked for."),
+    Column("write_ops_per_s", "float", "Writes per second; null where none are asked for."),
+    Column("latency_min_s", "float", f"{_LATENCY}: smallest."),
+    Column("latency_mean_s", "float", f"{_LATENCY}: arithmetic mean."),
+    Column("latency_stddev_s", "float", f"{_LATENCY}: standard deviation."),
+    Column("latency_p50_s", "float", f"{_LATENCY}: median, from the histogram."),
+    Column("latency_p95_s", "float", f"{_LATENCY}: 95th percentile, from the histogram."),
+    Column("latency_p99_s", "float", f"{_LATENCY}: 99th percentile, from the histogram."),
+    Column("latency_p99_5_s", "float", f"{_LATENCY}: 99.5th percentile (WEKA's headline), from the histogram."),
+    Column("latency_p99_9_s", "float", f"{_LATENCY}: 99.9th percentile, from the histogram."),
+    Column("latency_max_s", "float", f"{_LATENCY}: largest."),
+    Column("read_latency_mean_s", "float", "Mean latency of the reads alone."),
+    Column("read_latency_p99_s", "float", "99th percentile of the reads alone."),
+    Column("write_latency_mean_s", "float", "Mean latency of the writes alone."),
+    Column("write_latency_p99_s", "float", "99th percentile of the writes alone."),
+    Column("bytes_read", "int", "Bytes read inside the timing."),
+    Column("bytes_written", "int", "Bytes written inside the timing."),
+    Column("ops", "int", "I/Os or files inside the timing."),
+    Column("runtime_s", "float", "Seconds that the tool timed (IOR: its total, open and close included)."),
+    Column("open_s", "float", "IOR: seconds of its slowest open; part of `runtime_s`, not of `io_s`."),
+    Column("io_s", "float", "IOR: seconds of transfers, which `ops_per_s` is over."),
+    Column("close_s", "float", "IOR: seconds of its slowest close."),
+    Column("wall_s", "float", "Seconds from the tool's start to its end, start-up included."),
+    Column(
+        "start_skew_s",
+        "float",
+        "Tools that are started once on each node (fio), on several nodes: seconds from the first node's start of I/O"
+        " to the last one's.",
+    ),
+    # verdict
+    Column(
+        "settled_s", "float", "Time that had passed since iosweep last deleted files on the target; null if it had not."
+    ),
+    Column("verdict", "string", "valid, suspect, invalid or missing."),
+    Column("reasons", "string", "Why, joined by ' | '. Empty for valid."),
+    Column(
+        "left",
+        "bool",
+        "The next run measures it: true only where the verdict is missing and no tool, node or time limit prevents it.",
+    ),
+    Column("checks_passed", "int", "Checks that passed."),
+    Column("checks_failed", "int", "Checks that failed."),
+    Column("checks_not_checked", "int", "Checks that could not be made (companion table `checks` says why)."),
+    # provenance
+    Column("started", "time", "When the phase's command started (UTC)."),
+    Column("host", "string", "Node that ran the phase; of several the first."),
+    Column("hosts", "string", "All nodes that ran the phase, joined by commas, the first one first."),
+    Column("node", "string", "Key into the companion table `nodes`: hash of the facts of `host`."),
+    Column(
+        "ran_on",
+        "string",
+        "Processes of the tool that were seen on each node while it ran: `n1:32,n2:32`; null where none was seen.",
+    ),
+    Column(
+        "pinning",
+        "string",
+        "enforce, strict: ranks and workers were to be bound; verify: looked at, not bound; off. Null where the record"
+        " does not say (docs/pinning.md).",
+    ),
+    Column("placement", "string", "How they were placed: spread, pack, near_nic. Null where nothing was bound."),
+    Column(
+        "cpus", "string", "CPUs that ranks and workers were allowed on when they were looked at (`0-3,8`), on `host`."
+    ),
+    Column(
+        "reserved_cpus",
+        "string",
+        "CPUs that the file system keeps for itself on `host`, siblings included; empty where it keeps none, null where"
+        " it is not known.",
+    ),
+    Column("cpu_looks", "int", "How often processes and threads were looked at on each node, or more often."),
+    Column("slurm_job", "string", "Slurm job that the phase ran in; null outside Slurm."),
+    Column("tool_version", "string", "Version as the tool prints it."),
+    Column("tool_sha256", "string", "Hash of the tool's binary."),
+    Column(
+        "build",
+        "string",
+        "Key of the build document: packages, compiler and MPI of what measured (`builds/<key>.json`, docs/store.md)."
+        " Null where the record does not say.",
+    ),
+    Column("target_directory", "string", "Directory that names the file system under test."),
+    Column("target_source", "string", "Mount source of the target, as /proc/self/mountinfo has it."),
+    Column("target_fstype", "string", "Type of the target's file system."),
+    Column("target_layout", "string", "Striping of the campaign's directory as the file system shows it, or why not."),
+    Column(
+        "command",
+        "string",
+        "Command of the phase, quoted for a POSIX shell; of a tool that is started once on each node, the first one's.",
+    ),
+    Column("raw_sha256", "string", "Hash of the archive of raw output that the figures come from."),
+    Column("raw", "string", "Path of that archive below results/<campaign>/."),
+)
+
+#: Companion table checks.parquet: one row per row of the results and check.
+CHECK_COLUMNS: tuple[Column, ...] = (
+    Column("point", "string", "Id of the point."),
+    Column("repetition", "int", "Number of the repetition."),
+    Column("phase", "string", "Phase."),
+    Column("check", "string", "Name of the check, as docs/verdicts.md has it."),
+    Column("outcome", "string", "pass, fail, not checked or not applicable."),
+    Column("severity", "string", "What a fail makes of the row: invalid or suspect."),
+    Column("evidence", "string", "What was seen, or why it could not be checked."),
+)
+
+_NEWEST = "As the newest run found it."
+
+#: Companion table nodes.parquet: one row per node and distinct set of facts. Null is what could not be read.
+NODE_COLUMNS: tuple[Column, ...] = (
+    Column("node", "string", "Key: hash of the facts."),
+    Column("host", "string", "Host name."),
+    Column("kernel", "string", "Kernel release."),
+    Column("os", "string", "Distribution, as /etc/os-release has it."),
+    Column("cpu_model", "string", "CPU model."),
+    Column("cpus", "int", "Logical CPUs that are online."),
+    Column("sockets", "int", "CPU packages."),
+    Column("threads_per_core", "int", "Logical CPUs of a core; more than 1 is hyper-threading."),
+    Column("cpus_allowed", "string", "CPUs that the runner may use (its affinity mask)."),
+    Column(
+        "numa",
+        "list",
+        "NUMA nodes.",
+        (
+            Column("node", "int", "Number."),
+            Column("cpus", "string", "Its CPUs."),
+            Column("memory_bytes", "int", "Its memory."),
+        ),
+    ),
+    Column(
+        "cores", "string", "CPUs of each core, siblings together (`0,28 1,29`), in the order in which Slurm counts."
+    ),
+    Column("socket_cpus", "string", "CPUs of each socket (`0-27 28-55`)."),
+    Column(
+        "reserved_cpus",
+        "string",
+        "CPUs that the file system keeps for itself, siblings included; empty where it keeps none. Null with"
+        " `reserved_sources`: there are some, but it is not known which.",
+    ),
+    Column(
+        "reserved_sources",
+        "list",
+        "What was read of reserved CPUs, and said something. Null where nobody looked.",
+        (
+            Column("source", "string", "Command, file or key of the configuration."),
+            Column("cpus", "string", "CPUs that it names; null where it does not name them."),
+            Column("says", "string", "In words."),
+        ),
+    ),
+    Column(
+        "used_cpus",
+        "string",
+        "CPUs that ranks and workers of its results were allowed on when they were looked at. Null where none was.",
+    ),
+    Column("governor", "string", "Governor of the CPUs' frequency; several joined by commas."),
+    Column("clocksource", "string", "The kernel's clock."),
+    Column("transparent_hugepages", "string", "always, madvise or never."),
+    Column("memory_bytes", "int", "Main memory."),
+    Column(
+        "nics",
+        "list",
+        "Network interfaces with a device behind them, and ports of InfiniBand and RoCE adapters.",
+        (
+            Column("name", "string", "Name; of a port as in mlx5_0/1."),
+            Column("state", "string", "up, down (on, but without a link), off, or another word of the kernel's."),
+            Column("speed_bits_per_s", "int", "Speed of the link."),
+            Column("driver", "string", "Driver."),
+            Column("cpus", "string", "CPUs that are near it, as the kernel says."),
+            Column("numa_node", "int", "NUMA node that it is on; null where the machine does not say."),
+        ),
+    ),
+    Column("fstype", "string", "Type of the target's file system."),
+    Column("mount", "string", "The target's mount line."),
+    # what may be another in each run: node.VOLATILE
+    Column("memory_available_bytes", "int", f"Memory that programs can get. {_NEWEST}"),
+    Column("load_1_min", "float", f"Load average over 1 minute, before anything is measured. {_NEWEST}"),
+    Column("load_5_min", "float", f"Over 5 minutes. {_NEWEST}"),
+    Column("load_15_min", "float", f"Over 15 minutes. {_NEWEST}"),
+    Column("read_at", "string", f"When these facts were read, in local time with its offset. {_NEWEST}"),
+    Column("target_bytes", "int", f"Size of the target as df counts: what is used, and what users can have. {_NEWEST}"),
+    Column("target_free_bytes", "int", f"Free space of the target, for users. {_NEWEST}"),
+    Column("target_inodes", "int", f"Inodes of the target; null where it counts none. {_NEWEST}"),
+    Column("target_free_inodes", "int", f"Free inodes of the target, for users. {_NEWEST}"),
+    Column(
+        "tools",
+        "list",
+        f"Programs that measure. {_NEWEST}",
+        (
+            Column("name", "string", "Tool, or mpiexec."),
+            Column("path", "string", "Where it was found."),
+            Column("version", "string", "Version as it prints it."),
+        ),
+    ),
+    Column(
+        "cpu_findings",
+        "list",
+        f"What `iosweep doctor` says of the node's CPUs (docs/doctor.md). {_NEWEST}",
+        (
+            Column("check", "string", "What was looked at."),
+            Column("outcome", "string", "ok, warning, wrong, not checked or not applicable."),
+            Column("seen", "string", "What was seen."),
+            Column("change", "string", "What would be right."),
+        ),
+    ),
+)
+
+
+def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
+    """The columns as an Arrow schema (times are UTC microseconds)."""
+    import pyarrow as pa
+
+    types = {
+        "string": pa.string(),
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "bool": pa.bool_(),
+        "time": pa.timestamp("us", tz="UTC"),
+    }
+
+    def field(column: Column) -> pa.Field:
+        if column.type == "list":
+            return pa.field(column.name, pa.list_(pa.struct([field(own) for own in column.fields])))
+        return pa.field(column.name, types[column.type])
+
+    return pa.schema([field(column) for column in columns])
+
+
+def markdown() -> str:
+    """docs/columns.md."""
+    parts = [
+        "# Columns\n",
+        "Made by `iosweep generate` from `workflow/iosweep/results/columns.py`. "
+        "An absent value is null in the parquet file and an empty field in the CSV, never 0. "
+        "In the CSV, text that begins with `=`, `+`, `-`, `@` (or their full-width forms), also behind blanks and "
+        "invisible characters, or with a tab or a line break, and is not a number, has an apostrophe in front, because "
+        "a spreadsheet would take it for a formula; "
+        "the parquet file has it as it was measured. `iosweep plan --csv` and `show --csv` do the same. "
+        "This holds where the file is opened with the comma as its separator: with `;`, as in some languages, a "
+        "spreadsheet splits text that contains `;=`, and what follows may be a formula.\n",
+    ]
+    for title, columns in (
+        ("results.parquet, results.csv: one row per point, repetition and phase", COLUMNS),
+        ("checks.parquet: one row per row of the results and check", CHECK_COLUMNS),
+        ("nodes.parquet: one row per node and set of facts", NODE_COLUMNS),
+    ):
+        parts.append(f"## {title}\n")
+        parts.append("| column | type | meaning |\n|---|---|---|")
+        parts.append("\n".join(_lines(columns)) + "\n")
+    return "\n".join(parts)
+
+
+def _lines(columns: tuple[Column, ...], within: str = "") -> Iterator[str]:
+    for column in columns:
+        yield f"| `{within}{column.name}` | {column.type} | {column.doc} |"
+        yield from _lines(column.fields, f"{column.name}[].")

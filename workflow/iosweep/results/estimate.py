@@ -1,0 +1,133 @@
+"""How long what is left will take: the forecast, corrected by what repetitions really took. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from iosweep.plan.forecast import PREPARE_BANDWIDTH, START_UP_S, data_sets, repetition_cost
+from iosweep.plan.model import Plan, Point
+
+#: So many of the newest repetitions of a kind, and of one point, tell the pace: a system may change in hours.
+OF_A_KIND, OF_A_POINT = 30, 3
+#: What one repetition began so long after the last one had ended was another run.
+_PAUSE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """When a repetition began and ended, seconds since the epoch; `prepared_s` of it went into data sets. `by`: the
+    host and the job that measured."""
+
+    point: str
+    began: float
+    ended: float
+    prepared_s: float = 0.0
+    by: str = ""
+
+
+def ran(point: Point, record: Mapping[str, Any], sets: Mapping[str, Mapping[str, Any]]) -> Ran:
+    """The same of a stored repetition. `sets`: documents of the store. Raises KeyError and ValueError for what was not
+    written by us."""
+    began, ended = _seconds(record["started"]), _seconds(record["ended"])
+    runs = {run["phase"]: run for run in record["phases"]}
+    prepared_s, at = 0.0, began
+    for step, files in zip(point.steps(), point.file_sets(), strict=True):
+        if (run := runs.get(step.name)) is None:
+            break
+        name = files.directory.replace("/", ".")
+        took_s = float(sets.get(name, {}).get("wall_s", 0.0))
+        start = _seconds(run["started"])
+        if start - at >= took_s:  # long enough: this is the one that prepared it
+            prepared_s += took_s
+        at = start + float(run["wall_s"])
+    job = (record.get("slurm") or {}).get("job", "")
+    return Ran(point.id, began, ended, prepared_s, f"{record.get('host')} {job}")
+
+
+class Pace:
+    """What repetitions of a plan's points take.
+
+    One that was measured before takes as long again. Of one that was not, phases that time bounds take as many seconds
+    more than forecast as those of its kind took; work that a count or a volume bounds, as many times as long.
+    """
+
+    def __init__(self, plan: Plan):
+        bandwidth, settle = plan.target["node_bandwidth"], plan.target["settle"]
+        self._points = {p.id: p for p in plan.points}
+        self._fixed_s: dict[str, float] = {}
+        self._work_s: dict[str, float] = {}
+        for point in plan.points:
+            cost_s = repetition_cost(point, bandwidth).time_s
+            self._fixed_s[point.id] = cost_s if _timed(point) else START_UP_S * len(point.steps())
+            self._work_s[point.id] = cost_s - self._fixed_s[point.id]
+            if any(files.role == "fresh" for files in point.file_sets()):
+                self._fixed_s[point.id] += settle
+        self._bandwidth = bandwidth
+
+    def learn(self, runs: Iterable[Ran]) -> None:
+        """Take the pace from what ran; what was learnt before is forgotten."""
+        self._own: dict[str, list[float]] = {}
+        kinds: dict[object, list[tuple[float, float]]] = {}  # work, and seconds beyond the fixed ones
+        last = None
+        for run in sorted((run for run in runs if run.point in self._points), key=lambda run: run.ended):
+            # what was tidied up after the one before is part of what repetitions take
+            pause = run.began - last.ended if last and last.by == run.by else 0.0
+            took_s = max(0.0, run.ended - run.began - run.prepared_s + (pause if 0 < pause < _PAUSE_S else 0.0))
+            self._own.setdefault(run.point, []).append(took_s)
+            for kind in _kinds(self._points[run.point]):
+                kinds.setdefault(kind, []).append((self._work_s[run.point], took_s - self._fixed_s[run.point]))
+            last = run
+        self._more_s: dict[object, float] = {}
+        self._times: dict[object, float] = {}
+        for kind, found in kinds.items():
+            works, beyond = zip(*found[-OF_A_KIND:], strict=True)
+            if sum(works):
+                self._times[kind] = max(0.0, sum(beyond)) / sum(works)
+            else:
+                self._more_s[kind] = sum(beyond) / len(beyond)
+
+    def repetition_s(self, point: str) -> float:
+        """Seconds that one repetition of a point will take."""
+        if own := self._own.get(point):
+            return sum(own[-OF_A_POINT:]) / len(own[-OF_A_POINT:])
+        fixed_s, kinds = self._fixed_s[point], _kinds(self._points[point])
+        more_s = next((self._more_s[kind] for kind in kinds if kind in self._more_s), 0.0)
+        times = next((self._times[kind] for kind in kinds if kind in self._times), 1.0)
+        return max(fixed_s / 2, fixed_s + more_s) + times * self._work_s[point]
+
+    def to_go_s(self, left: Mapping[str, int], sets: Mapping[str, Mapping[str, Any]]) -> float:
+        """Seconds that so many repetitions of points of one allocation will take, with data sets still to be made."""
+        wanted = data_sets([self._points[point] for point in left])
+        lacking = {
+            directory: files.size_bytes
+            for directory, files in wanted.items()
+            if sets.get(directory.replace("/", "."), {}).get("files", 0) < len(files.files)
+        }
+        return sum(self.repetition_s(p) * n for p, n in left.items()) + sum(lacking.values()) / set_rate(
+            sets, self._bandwidth
+        )
+
+
+def set_rate(sets: Mapping[str, Mapping[str, Any]], node_bandwidth: int | None) -> float:
+    """Bytes/s that a data set is written with: as those in the store were, else as forecast."""
+    made_bytes: float = sum(s.get("files", 0) * s.get("file_size_bytes", 0) for s in sets.values())
+    made_s: float = sum(s.get("wall_s", 0.0) for s in sets.values())
+    if made_bytes and made_s > 1:
+        return made_bytes / made_s
+    return min(node_bandwidth or PREPARE_BANDWIDTH, PREPARE_BANDWIDTH)
+
+
+def _timed(point: Point) -> bool:
+    return point.phase_time_s is not None
+
+
+def _kinds(point: Point) -> tuple[object, object]:
+    """What a point is like; the first tells more."""
+    return (point.tool, point.phases, point.phase_time_s, point.nodes), _timed(point)
+
+
+def _seconds(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()

@@ -1,0 +1,240 @@
+"""The tables that merge wrote, read back: whole, of our form, and not larger than a campaign makes them.
+
+campaign.json has the size and the hash of each file. The results may have been damaged, or come from somebody else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from iosweep.files import documents, safe_paths
+from iosweep.results.columns import CHECK_COLUMNS, COLUMNS, Column, NODE_COLUMNS, arrow_schema
+from iosweep.files.documents import Damaged
+from iosweep.units import shortened
+
+ABOUT, REPORT = "campaign.json", "report.html"
+#: Below the results: the figures, and there the names and hashes of those that we made.
+FIGURES, FIGURES_MADE = "figures", "made.json"
+TABLES: Mapping[str, tuple[Column, ...]] = {
+    "results.parquet": COLUMNS,
+    "checks.parquet": CHECK_COLUMNS,
+    "nodes.parquet": NODE_COLUMNS,
+}
+FILES = (*TABLES, "results.csv")
+#: What the report ends with: the hash of all bytes before it.
+_SEAL = b"<!-- sha256 %s -->\n"
+_SEAL_BYTES = len(_SEAL) - len(b"%s") + 64
+#: Columns that every row has.
+_NEVER_NULL = frozenset({"campaign", "sweeps", "point", "phase", "tool", "kind", "metric", "verdict"})
+_VERDICTS = {"valid", "suspect", "invalid", "missing"}
+#: 100,000 results are 250 MB, and their checks have 20 million cells.
+_MOST_BYTES, _MOST_CELLS, _BATCH = 1 << 30, 60_000_000, 1000
+#: Bytes of the rows in memory.
+_MOST_IN_MEMORY = 4 << 30
+#: Compressions that do not make much of little: 1 byte becomes 24 at most.
+_COMPRESSIONS = frozenset({"SNAPPY", "UNCOMPRESSED"})
+#: The name of a repair, as `repair` makes it; empty where there was none.
+_REPAIR = re.compile(r"(?:[0-9a-f]{12})?")
+#: What campaign.json must have.
+_ABOUT: Mapping[str, type | tuple[type, ...]] = {
+    "campaign": str,
+    "made": str,
+    "plan_digest": str,
+    "target": dict,
+    "limits": dict,
+    "sweeps": list,
+    "configuration": list,
+    "jobs": list,
+    "results_of_nodes": dict,
+    "builds": dict,
+    "tables": dict,
+    "repair": str,
+}
+
+
+def about(results: Path) -> dict[str, Any]:
+    """campaign.json. Raises FileNotFoundError, Damaged."""
+    file = results / ABOUT
+    document = documents.load(_read(results, ABOUT), file)
+    for key, kind in _ABOUT.items():
+        if not isinstance(document.get(key), kind):
+            raise Damaged(file, f"`{key}` is not there, or of another type")
+    if not _REPAIR.fullmatch(document["repair"]):  # it becomes part of a path
+        raise Damaged(file, "`repair` is not the name of a repair")
+    return document
+
+
+def rows(results: Path, name: str, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The rows of a table with these columns (none: all). Raises FileNotFoundError, Damaged."""
+    known = about(results)["tables"].get(name)
+    data, file = _read(results, name), results / name
+    if wrong := _unlike(known, data):
+        raise Damaged(file, wrong)
+    return _rows(file, data, [c for c in TABLES[name] if not columns or c.name in columns])
+
+
+def _read(results: Path, name: str) -> bytes:
+    try:
+        return safe_paths.read(results, name, _MOST_BYTES)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Damaged(results / name, error.strerror or str(error)) from None
+
+
+def _unlike(known: Any, data: bytes) -> str | None:
+    """Why a file is not the one that merge wrote, or None."""
+    if not isinstance(known, dict):
+        return f"{ABOUT} does not name it"
+    if len(data) != known.get("bytes"):
+        had = known.get("bytes")
+        return f"it has {len(data):,} bytes and had {f'{had:,}' if isinstance(had, int) else had}"
+    return None if hashlib.sha256(data).hexdigest() == known.get("sha256") else "its content has changed"
+
+
+def _rows(file: Path, data: bytes, columns: Sequence[Column]) -> list[dict[str, Any]]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        opened = parquet.ParquetFile(pa.BufferReader(data))
+        if wrong := _strange(opened, columns):
+            raise Damaged(file, wrong)
+        found: list[dict[str, Any]] = []
+        size = 0
+        for batch in opened.iter_batches(_BATCH, columns=[column.name for column in columns]):
+            size += batch.nbytes
+            if size > _MOST_IN_MEMORY:
+                raise Damaged(file, f"its rows take more than {_MOST_IN_MEMORY:,} bytes")
+            for column in _NEVER_NULL.intersection(batch.schema.names):
+                if batch.column(column).null_count:
+                    raise Damaged(file, f"column {column} has rows without a value")
+            found += batch.to_pylist()
+        if strange := {row["verdict"] for row in found if "verdict" in row} - _VERDICTS:
+            raise Damaged(file, f"`{shortened(min(strange))}` is not a verdict")
+        return found
+    except Damaged:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        raise Damaged(file, f"it cannot be read: {str(error)[:200] or type(error).__name__}") from None
+
+
+def _strange(opened: Any, columns: Sequence[Column]) -> str | None:
+    """Why a parquet file is not one of ours, by what it says of itself, or None."""
+    cells = opened.metadata.num_rows * len(columns)
+    if cells > _MOST_CELLS:
+        return f"it has {opened.metadata.num_rows:,} rows, too many"
+    there = opened.schema_arrow
+    for field in arrow_schema(tuple(columns)):
+        if there.get_field_index(field.name) < 0:
+            return f"column {field.name} is not there once"
+        if there.field(field.name).type != field.type:
+            return f"column {field.name} is {there.field(field.name).type}, not {field.type}"
+    for number in range(opened.metadata.num_row_groups):
+        group = opened.metadata.row_group(number)
+        for column in range(group.num_columns):
+            if group.column(column).compression not in _COMPRESSIONS:
+                return f"its compression is {group.column(column).compression}"
+    return None
+
+
+def damage(results: Path) -> list[str]:
+    """What merge, page or figures wrote and is not so any more, as sentences. What is missing is not named."""
+    try:
+        document = about(results)
+    except FileNotFoundError:
+        return []
+    except Damaged as error:
+        return [str(error)]
+    found = []
+    for name in FILES:
+        try:
+            if wrong := _unlike(document["tables"].get(name), _read(results, name)):
+                found.append(str(Damaged(results / name, wrong)))
+        except FileNotFoundError:
+            continue
+        except Damaged as error:
+            found.append(str(error))
+    return found + pages_damage(results)
+
+
+def pages_damage(results: Path) -> list[str]:
+    """What is damaged of the report and the figures, as sentences. What is missing is not named."""
+    return _report_damage(results) + _figures_damage(results)
+
+
+def _report_damage(results: Path) -> list[str]:
+    try:
+        page = _read(results, REPORT)
+    except FileNotFoundError:
+        return []
+    except Damaged as error:
+        return [str(error)]
+    if page == sealed(page[:-_SEAL_BYTES]):
+        return []
+    return [str(Damaged(results / REPORT, "its content is not what the hash in its last line says"))]
+
+
+def sealed(page: bytes) -> bytes:
+    """The report with its last line."""
+    return page + _SEAL % hashlib.sha256(page).hexdigest().encode()
+
+
+def _figures_damage(results: Path) -> list[str]:
+    try:
+        made = figures_made(results)
+    except Damaged as error:
+        return [str(error)]
+    found = []
+    for name, digest in made.items():
+        try:
+            if hashlib.sha256(_read(results, f"{FIGURES}/{name}")).hexdigest() != digest:
+                found.append(str(Damaged(results / FIGURES / name, "its content has changed")))
+        except FileNotFoundError:
+            found.append(f"{results / FIGURES / name} is gone")
+        except Damaged as error:
+            found.append(str(error))
+    return found
+
+
+def figures_made(results: Path) -> dict[str, str]:
+    """Name -> SHA-256 of the figures that we made. Raises Damaged."""
+    file = f"{FIGURES}/{FIGURES_MADE}"
+    try:
+        made = orjson.loads(_read(results, file))
+    except FileNotFoundError:
+        return {}
+    except orjson.JSONDecodeError as error:
+        raise Damaged(results / file, f"not JSON: {error}") from None
+    if not isinstance(made, dict):
+        raise Damaged(results / file, "not a JSON object")
+    return {
+        name: digest
+        for name, digest in made.items()
+        if isinstance(digest, str) and "/" not in name and Path(name).suffix in (".svg", ".png")
+    }
+
+
+def last_repair(results: Path) -> str:
+    """The name of the last repair of the tables; empty where there was none, or it cannot be read."""
+    try:
+        return str(about(results)["repair"])
+    except (FileNotFoundError, Damaged):
+        return ""
+
+
+def repair(results: Path) -> tuple[str, list[str]]:
+    """The name of the last repair, or with damage that of the next one; and what is damaged.
+
+    A name is made of the one before and the damage, so that it stays as long as the damage. merge stores it in
+    campaign.json; from then on it is the last one.
+    """
+    last, found = last_repair(results), damage(results)
+    return (hashlib.sha256(json.dumps([last, found]).encode()).hexdigest()[:12] if found else last), found

@@ -1,0 +1,79 @@
+"""Reasons for verdicts: which is the cause, what follows from it, and the sum of many. Pure.
+
+A reason is a text. Where one failure explains others of the same run, they are one reason: the cause, then FOLLOWS and
+each consequence, as in `the target reports an I/O error: the tool ended with exit code 1 → fio printed nothing`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from iosweep import causes
+from iosweep.results.columns import FOLLOWS
+
+#: Checks whose failure explains other failures of the same run, the first explanation first.
+ROOTS = ("exit_status", "tool_errors")
+#: Checks on what a run printed or left. They fail as a consequence where the run itself failed.
+CONSEQUENCES = frozenset(
+    {
+        *("output", "tool_errors", "direction", "arithmetic", "workers", "volume", "duration", "long_enough"),
+        *("tool_doubts", "overtime", "common_window", "queue_depth", "stayed_new", "file_count"),
+    }
+)
+
+
+def chained(failed: Sequence[tuple[str, str]]) -> list[str]:
+    """(check, evidence) of the checks that failed on one run -> its reasons, a cause with its consequences first.
+
+    Without a cause among them the reasons are the evidence, in the order given.
+    """
+    texts = {check: evidence.replace(FOLLOWS, " > ") for check, evidence in failed}
+    root = next((check for check in ROOTS if check in texts), None)
+    if root is None:
+        return list(texts.values())
+    follows = [text for check, text in texts.items() if check in CONSEQUENCES and check != root]
+    others = [text for check, text in texts.items() if check not in CONSEQUENCES and check != root]
+    return [FOLLOWS.join([texts[root], *follows]), *others]
+
+
+def ranked(groups: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
+    """The reasons of some results, repetitions or phases (`groups`), with the number of groups that give each.
+
+    Reasons whose causes differ in numbers alone count as one, once per group. First come causes that the operating
+    system named, then others that something follows from, then the rest; among these the most frequent first.
+    """
+    found: dict[str, list[str]] = {}  # cause without its numbers -> the reasons, one per group
+    for group in groups:
+        for kind, reason in {bare(cause(reason)): reason for reason in group}.items():
+            found.setdefault(kind, []).append(reason)
+    ordered = sorted(found.values(), key=lambda alike: (min(map(rank, alike)), -len(alike)))
+    return [(_text(alike), len(alike)) for alike in ordered]
+
+
+def cause(reason: str) -> str:
+    """A reason without what follows from it."""
+    return reason.partition(FOLLOWS)[0]
+
+
+def bare(text: str) -> str:
+    """A text without its numbers: what texts that count as one have in common."""
+    return re.sub(r"[\d.,]+", "#", text)
+
+
+def rank(reason: str) -> int:
+    """The place of a reason among others: 0 if the operating system named its cause, 1 if something else follows from
+    it, 2 for the rest."""
+    return 0 if causes.named(reason) else 1 if FOLLOWS in reason else 2
+
+
+def _text(alike: Sequence[str]) -> str:
+    """Reasons of one kind as one: the first cause, how many others differ from it, and what follows most often."""
+    own = list(dict.fromkeys(map(cause, alike)))
+    similar = f" and {len(own) - 1} similar" if len(own) > 1 else ""
+    follows = [part for reason in alike for part in reason.split(FOLLOWS)[1:]]
+    kinds: dict[str, list[str]] = {}
+    for text in follows:
+        kinds.setdefault(bare(text), []).append(text)
+    most = max(kinds.values(), key=len, default=[])
+    return FOLLOWS.join([own[0] + similar, *most[:1]])

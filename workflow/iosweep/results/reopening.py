@@ -1,0 +1,60 @@
+"""Whether limits.time leaves time for what `iosweep rerun` opens again: else results are superseded for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iosweep.results import remaining
+from iosweep.files.documents import Damaged
+from iosweep.plan.forecast import repetition_cost
+from iosweep.plan.model import Plan, read_plan
+from iosweep.results.store import Store
+from iosweep.units import human_count, human_duration
+
+#: Of a damaged spent.json.
+UNKNOWN = (
+    "what limits.time and limits.bytes_written have counted so far is not known; remove the file to count from 0 again"
+)
+
+
+def out_of_time(store: Store, chosen: Mapping[str, int]) -> str | None:
+    """`no_time` by the newest plan of a campaign; None where there is none that can be read. `chosen`: as there."""
+    files = sorted((store.path / "plans").glob("*.json"), key=lambda file: (file.stat().st_mtime, file.name))
+    try:
+        plan = read_plan(files[-1])
+    except (IndexError, OSError, Damaged):
+        return None
+    try:
+        spent = store.required("", "spent") or {}
+    except Damaged as error:
+        return f"{error}: {UNKNOWN}" if plan.limits["time"] is not None else None
+    spent_s = float(spent.get("spent_s", 0.0))
+    return no_time(plan, store.missing(), spent_s, chosen)
+
+
+def no_time(
+    plan: Plan, missing: Mapping[str, Mapping[str, Any]], spent_s: float, chosen: Mapping[str, int]
+) -> str | None:
+    """Why the next run would not measure all of what is chosen, in a sentence; None if it would. Pure.
+
+    chosen: point -> number of its repetitions. missing: point -> its record. spent_s: what limits.time counts so far.
+    """
+    limit = plan.limits["time"]
+    if limit is None:
+        return None
+    trimmed = [
+        point
+        for point in chosen
+        if "time_s" in missing.get(point, {}).get("needs", {})
+        and remaining.lacking(missing[point], remaining.Here(), plan)
+    ]
+    bandwidth = plan.target["node_bandwidth"]
+    cost_s = sum(repetition_cost(p, bandwidth).time_s * chosen[p.id] for p in plan.points if p.id in chosen)
+    if not trimmed and spent_s + cost_s <= limit:
+        return None
+    return (
+        f"limits.time {human_duration(limit)} is spent: {human_duration(spent_s)} were measured, and"
+        f" {human_count(sum(chosen.values()), 'chosen repetition')} would take {human_duration(cost_s)}; nothing was"
+        f" superseded. Raise limits.time above {human_duration(spent_s + cost_s)}, run snakemake, then rerun"
+    )

@@ -1,0 +1,534 @@
+"""results/<campaign>/: what is on disk, and therefore done. The store is the truth; nothing measured is ever deleted.
+
+    points/<point>/r001-1.json              a repetition's result: repetition 1, try 1. That it is there is the commit.
+    points/<point>/r001-1.zip               its raw output, one member per phase and stream
+    points/<point>/r001-1.superseded.json   a result that another try replaces (kept)
+    points/<point>/r001-1.damaged.json      a result that could not be read, and was measured again (kept)
+    points/<point>/missing.json             why the point cannot be measured here
+    nodes/<hash>.json                       facts of a node
+    sets/<name>.json                        how a data set was prepared
+    refusals/<allocation>.json              why an allocation could not go on
+    lock                                    held by the runner that measures
+    manifests/, plans/                      what Snakemake tracks
+    results.parquet ... report.html         what merge and report make of it
+
+A file is written under a temporary name, synced and renamed; the archive first, the result (with the archive's hash and
+size) last. The last try of a repetition counts, unless it was to cure a disturbed one and has fewer figures than that.
+
+Each document has its digest inside (documents.py). What is damaged is gone without: `Store.damaged` names it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import io
+import os
+import re
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from iosweep.results import campaign_lock
+from iosweep.files import documents, forms, safe_paths
+from iosweep.node import process
+from iosweep.files.documents import Damaged
+
+_RESULT = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
+#: An archive alone is none: its runner was killed before it committed the result, and the next one writes over it.
+_ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
+#: Files that are named where there are many.
+_NAMED = 3
+#: What is read of an archive at most. Its members are bounded when they are written (process.MOST_BYTES each).
+_ARCHIVE_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What has to be known of a committed repetition to decide what is left; `Store.record` has the rest.
+
+    intact: the archive is there with the size that was committed. headlines: (phase, its headline figure or None).
+    """
+
+    point: str
+    repetition: int
+    attempt: int
+    intact: bool
+    raw: Mapping[str, Any]  # name, sha256, bytes
+    tool_sha256: str
+    target: Mapping[str, Any]  # directory, source, fstype, fsid, volume
+    bound: str | None  # how its ranks were bound (pinning.bound)
+    retry: str | None  # why another try may help
+    retried: bool  # it is that other try
+    headlines: tuple[tuple[str, float | None], ...]
+
+
+class Store:
+    """The directory of one campaign's results.
+
+    `damaged`: path -> why it is gone without, of what was read so far. `replaced`: the same of tries that a later one,
+    which is whole, took the place of.
+    """
+
+    def __init__(self, results: Path):
+        self.path = results
+        self.damaged: dict[str, str] = {}
+        self.replaced: dict[str, str] = {}
+        self._aside: set[str] = set()
+        self._lock: campaign_lock.Lock | None = None  # while it is held
+
+    def results(self) -> dict[str, dict[int, Result]]:
+        """point -> repetition -> its highest try. One scan; archives are judged by their size alone."""
+        found: dict[str, dict[int, Result]] = {}
+        for point in self._points():
+            if repetitions := {result.repetition: result for result, _ in self._records(point)}:
+                found[point] = repetitions
+        return found
+
+    def results_of(self, point: str) -> dict[int, Result]:
+        """repetition -> its highest try, of one point."""
+        return {result.repetition: result for result, _ in self.records_of(point)}
+
+    def records_of(self, point: str) -> Iterator[tuple[Result, dict[str, Any]]]:
+        """The results of one point with their whole JSON, in the order of repetitions."""
+        if self._there("points", point):
+            yield from self._records(point)
+
+    def missing(self) -> dict[str, dict[str, Any]]:
+        """point -> why it could not be measured when it was last tried: {needs, reason}."""
+        found = ((point, self._missing(point)) for point in self._points())
+        return {point: record for point, record in found if record}
+
+    def missing_of(self, point: str) -> dict[str, Any] | None:
+        """The same of one point."""
+        return self._missing(point) if self._there("points", point) else None
+
+    def raw(self, result: Result) -> bytes | None:
+        """The archive of a result, or None if it is not the one that was committed."""
+        file = self._file(result.point, _name(result.repetition, result.attempt, "zip"))
+        try:
+            data = documents.content(file, min(result.raw["bytes"], _ARCHIVE_BYTES))
+            if hashlib.sha256(data).hexdigest() == result.raw["sha256"]:
+                return data
+            self.damaged[file] = "its content is not what was stored"
+        except FileNotFoundError:
+            self.damaged[file] = "it is gone"
+        except Damaged as error:
+            self.damaged[error.path] = error.reason
+        return None
+
+    def printed(self, result: Result) -> dict[str, dict[str, bytes]] | None:
+        """What `unpack` makes of the archive of a result, or None if it is not the one that was committed."""
+        archive = self.raw(result)
+        try:
+            return None if archive is None else unpack(archive)
+        except Damaged as error:
+            self.damaged[self._file(result.point, _name(result.repetition, result.attempt, "zip"))] = error.reason
+            return None
+
+    def point(self, point: str) -> Path:
+        """The directory of a point."""
+        return self.path / "points" / point
+
+    def commit(self, point: str, repetition: int, record: dict[str, Any], raw: Mapping[str, bytes]) -> Result:
+        """Store a repetition whole. `raw` maps member names to bytes. Raises OSError; then nothing is committed."""
+        if self._lock is not None and not self._lock.in_place():
+            raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
+        archive = _archive(raw)
+        with safe_paths.folder(self.path, f"points/{point}", make=True) as place:
+            names = place.names()
+            for left in names:  # by a runner that was killed while it wrote
+                if left.startswith(".") and left.endswith(".tmp"):
+                    place.remove(left)
+            tries = (match for match in map(_ANY_TRY.match, names) if match)
+            attempt = 1 + max((int(m[2]) for m in tries if int(m[1]) == repetition), default=0)
+            if attempt > forms.MOST_TRIES:
+                last = self._file(point, _name(repetition, forms.MOST_TRIES, "*"))
+                raise OSError(errno.EFBIG, "no higher number is left for another try; remove that file", last)
+            name = _name(repetition, attempt, "zip")
+            record = record | {
+                "repetition": repetition,
+                "attempt": attempt,
+                "raw": {"name": name, "sha256": hashlib.sha256(archive).hexdigest(), "bytes": len(archive)},
+            }
+            self._set_aside(point, repetition, place)
+            place.write(name, archive)
+            place.write(_name(repetition, attempt, "json"), documents.dump(record))
+        return _result(point, repetition, attempt, record, intact=True)
+
+    def _set_aside(self, point: str, repetition: int, place: safe_paths.Folder) -> None:
+        """Rename what cannot be read of the tries of a repetition: it is measured again, and kept."""
+        for attempt in _tries(place.names(), repetition):
+            with contextlib.suppress(FileNotFoundError):
+                try:
+                    self._record(point, repetition, attempt)
+                except Damaged:
+                    place.rename(_name(repetition, attempt, "json"), _name(repetition, attempt, "damaged.json"))
+                    self._aside.add(self._file(point, _name(repetition, attempt, "damaged.json")))
+
+    def set_aside(self) -> list[str]:
+        """Files of results that could not be read, and were measured again; of the points that were read so far."""
+        return sorted(self._aside)
+
+    def set_missing(self, point: str, needs: Mapping[str, Any] | None, reason: str = "") -> None:
+        """Record why a point cannot be measured here, or (None) that it can."""
+        if needs is None:
+            if self._there("points", point):
+                (self.point(point) / "missing.json").unlink(missing_ok=True)
+            return
+        record = {"needs": needs, "reason": reason}
+        safe_paths.write(self.path, f"points/{point}/missing.json", documents.dump(record))
+
+    def holder(self) -> str:
+        """Who holds the campaign, or held it when it was killed; empty where nothing does."""
+        return campaign_lock.read(self.path / campaign_lock.NAME).partition("\n")[0]
+
+    @contextmanager
+    def locked(
+        self, job: str | None = None, lives: Callable[[str], bool] = lambda _: False, certain: bool = False
+    ) -> Iterator[str | None]:
+        """Hold the campaign (campaign_lock.hold); yields what is to be said of how far that reaches, or None."""
+        with safe_paths.folder(self.path, make=True):
+            pass
+        with campaign_lock.hold(self.path / campaign_lock.NAME, job, lives, certain) as self._lock:
+            try:
+                yield self._lock.note
+            finally:
+                self._lock = None
+
+    def set_refusal(
+        self,
+        allocation: str,
+        reason: str | None,
+        lasting: bool = False,
+        after: str | None = None,
+        nodes: Sequence[str] = (),
+        short_of_time: bool = False,
+        stopped: bool = False,
+    ) -> None:
+        """Record why an allocation could not go on, or (None) that it did.
+
+        `lasting`: another job would not help. `after`: the Slurm job that must end first. `nodes`: those at fault.
+        `short_of_time`: its job was too short. `stopped`: its job was ended by a signal, or canceled.
+        """
+        if reason is None:
+            (self.path / "refusals" / f"{allocation}.json").unlink(missing_ok=True)
+        else:
+            said = {"reason": reason, "lasting": lasting, "after": after}
+            said |= {"nodes": list(nodes), "short_of_time": short_of_time, "stopped": stopped}
+            self.put("refusals", allocation, said)
+
+    def supersede(self, result: Result) -> Path:
+        """Open a repetition again; its result stays under another name."""
+        directory = self.point(result.point)
+        # the oldest first: it must not count again, and were we killed in between, the newest still does
+        for attempt in _tries([file.name for file in directory.iterdir()], result.repetition):
+            old = directory / _name(result.repetition, attempt, "json")
+            if attempt <= result.attempt and old.exists():
+                old.rename(old.with_suffix(".superseded.json"))
+        return directory / _name(result.repetition, result.attempt, "superseded.json")
+
+    def put(self, folder: str, name: str, document: Any) -> None:
+        """Write a JSON document below the campaign, unless it is there already word for word."""
+        data = documents.dump(document, indent=True)
+        file = Path(folder) / f"{name}.json"
+        with contextlib.suppress(FileNotFoundError, Damaged):
+            if documents.content(self.path / file, len(data)) == data:
+                return
+        safe_paths.write(self.path, file, data)
+
+    def document(self, folder: str, name: str) -> dict[str, Any] | None:
+        """A JSON document below the campaign; None where there is none that can be read."""
+        with self._noting():
+            return self.required(folder, name)
+        return None
+
+    def required(self, folder: str, name: str) -> dict[str, Any] | None:
+        """The same, for what must not be gone without: None where it is not there. Raises Damaged."""
+        try:
+            return self._document(folder, name)
+        except FileNotFoundError:
+            return None
+
+    def documents(self, folder: str) -> dict[str, Any]:
+        """All JSON documents of a folder by name; unreadable ones are left out."""
+        self._forget(f"{self.path}/{folder}/" if folder else f"{self.path}/", deep=False)
+        found = {}
+        if self._there(*filter(None, [folder])):
+            for file in sorted((self.path / folder).glob("[!.]*.json")):
+                with self._noting():
+                    found[file.stem] = self._document(folder, file.stem)
+        return found
+
+    def whole(self, file: Path, data: bytes | None = None) -> bool:
+        """Whether a document is not there, or is whole. `data`: what it has to be, where that is known."""
+        try:
+            content = documents.content(file, documents.MOST_BYTES)
+            if content != data:
+                documents.load(content, file)
+                if data is not None:
+                    raise Damaged(file, "its content is not what its name says")
+            return True
+        except FileNotFoundError:
+            return True
+        except Damaged as error:
+            self.damaged[error.path] = error.reason
+            return False
+
+    def damage(self) -> list[str]:
+        """What of results and documents is damaged, as sentences."""
+        self.results()
+        self.missing()
+        self.look()
+        return self.named()
+
+    def look(self) -> None:
+        """Read all documents, so that those that are damaged are known, also where nothing is left to measure."""
+        for folder in ("", "tools", *forms.FOLDERS):
+            self.documents(folder)
+
+    def named(self) -> list[str]:
+        """The same of what was read so far."""
+        return [documents.sentence(path, why) + documents.cure(path) for path, why in sorted(self.damaged.items())]
+
+    def kept(self) -> list[str]:
+        """Damage that nothing is lost by, as sentences: what was measured again, or that a later try replaced."""
+        old = [
+            f"{documents.sentence(path, why)}; a later try counts, and nothing has to be done"
+            for path, why in sorted(self.replaced.items())
+        ]
+        return [*old, *self.again()]
+
+    def again(self, before: Sequence[str] = ()) -> list[str]:
+        """What was measured again, as a sentence; without what had been so before."""
+        aside = [path for path in self.set_aside() if path not in before]
+        more = f" and {len(aside) - _NAMED:,} more" if len(aside) > _NAMED else ""
+        named = f"measured again and kept, because it was damaged: {', '.join(aside[:_NAMED])}{more}; it may be deleted"
+        return [named] if aside else []
+
+    def _document(self, folder: str, name: str) -> dict[str, Any]:
+        file = str(self.path / folder / f"{name}.json")
+        if folder:
+            documents.see(str(self.path / folder))
+        document = documents.read(file)
+        check = forms.FOLDERS.get(folder) if folder else forms.ROOT.get(name)
+        if check and (wrong := check(document)):
+            raise Damaged(file, wrong)
+        return document
+
+    def _missing(self, point: str) -> dict[str, Any] | None:
+        file = self._file(point, "missing.json")
+        self.damaged.pop(file, None)
+        with self._noting():
+            document = documents.read(file)
+            if wrong := forms.MISSING(document):
+                raise Damaged(file, wrong)
+            return document
+        return None
+
+    def _points(self) -> list[str]:
+        """The points that have a directory, in order."""
+        self.damaged.pop(f"{self.path}/points", None)
+        self._forget(f"{self.path}/points/", deep=False)
+        if not self._there("points"):
+            return []
+        found = []
+        with os.scandir(self.path / "points") as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    found.append(entry.name)
+                elif entry.is_symlink():
+                    self.damaged[self._file(entry.name)] = "it is a symbolic link, and is not followed"
+        return sorted(found)
+
+    def _there(self, *names: str) -> bool:
+        """Whether there is a directory below the results; a symbolic link is none."""
+        path = str(self.path)
+        with self._noting():
+            for name in names:
+                path += f"/{name}"
+                documents.see(path)
+            return True
+        return False
+
+    def _records(self, point: str) -> Iterator[tuple[Result, dict[str, Any]]]:
+        """Results of a point with their JSON, read by the handle of its directory."""
+        self._forget(self._file(point, "r"))
+        tries: dict[int, list[int]] = {}
+        sizes: dict[str, int] = {}
+        with os.scandir(self._file(point)) as files:
+            for file in files:
+                if match := _RESULT.match(file.name):
+                    tries.setdefault(int(match[1]), []).append(int(match[2]))
+                elif file.name.endswith(".damaged.json"):
+                    self._aside.add(self._file(point, file.name))
+                elif file.name.endswith(".zip"):
+                    about = file.stat(follow_symlinks=False)
+                    if stat.S_ISREG(about.st_mode):
+                        sizes[file.name] = about.st_size
+        for repetition, attempts in sorted(tries.items()):
+            found = [self._whole(point, repetition, attempt, sizes) for attempt in sorted(attempts)[-2:]]
+            last = found[-1]
+            if last and last[0].intact:
+                self._replaced(point, repetition, sorted(attempts)[-2:-1])
+            if last and len(found) > 1 and last[0].retried and found[0] and _figures(found[0][0]) > _figures(last[0]):
+                # the second try went worse than the disturbed first: that one counts, and there is no third
+                last = (replace(found[0][0], retried=True), found[0][1])
+            if last:
+                yield last
+
+    def _replaced(self, point: str, repetition: int, attempts: Sequence[int]) -> None:
+        """Damage of these tries is not gone without: a later one counts."""
+        for attempt in attempts:
+            for suffix in ("json", "zip"):
+                file = self._file(point, _name(repetition, attempt, suffix))
+                if file in self.damaged:
+                    self.replaced[file] = self.damaged.pop(file)
+
+    def _whole(
+        self, point: str, repetition: int, attempt: int, sizes: Mapping[str, int]
+    ) -> tuple[Result, dict[str, Any]] | None:
+        with self._noting():
+            record = self._record(point, repetition, attempt)
+            name = _name(repetition, attempt, "zip")
+            size, committed = sizes.get(name), record["raw"]["bytes"]
+            if size != committed:
+                why = "it is gone" if size is None else f"it has {size:,} bytes, and {committed:,} were stored"
+                self.damaged[self._file(point, name)] = why
+            return _result(point, repetition, attempt, record, size == committed), record
+        return None
+
+    def _record(self, point: str, repetition: int, attempt: int) -> dict[str, Any]:
+        """The JSON of a result. Raises FileNotFoundError, Damaged."""
+        file = self._file(point, _name(repetition, attempt, "json"))
+        record = documents.read(file)
+        if wrong := forms.RESULT(record):
+            raise Damaged(file, wrong)
+        if record["raw"]["name"] != (archive := _name(repetition, attempt, "zip")):
+            raise Damaged(file, f"it names another archive than {archive}")
+        if (record["point"], record["repetition"], record["attempt"]) != (point, repetition, attempt):
+            raise Damaged(file, f"it is the result of {record['point']}, r{record['repetition']}-{record['attempt']}")
+        return record
+
+    def _file(self, point: str, *name: str) -> str:
+        return "/".join((str(self.path), "points", point, *name))
+
+    def _noting(self) -> _Noting:
+        return _Noting(self.damaged)
+
+    def _forget(self, prefix: str, deep: bool = True) -> None:
+        """What was damaged below a directory before it is read again."""
+        for known in (self.damaged, self.replaced):
+            for path in [p for p in known if p.startswith(prefix) and (deep or "/" not in p[len(prefix) :])]:
+                del known[path]
+
+
+class _Noting:
+    """Go without what is damaged in a block, and note it; and without what is not there."""
+
+    def __init__(self, damaged: dict[str, str]):
+        self._damaged = damaged
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, Damaged):
+            self._damaged[error.path] = error.reason
+        return isinstance(error, Damaged | FileNotFoundError)
+
+
+def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
+    """step -> stream -> what it printed, without stderr, from an archive that `Store.raw` vouched for.
+
+    Any unzip reads these archives. They have the members one after the other, as we write them: a third of what merge
+    takes would else be zipfile's look-ups. Somebody else may have made both the archive and its hash, so no member is
+    larger than what a tool may print, and all of them together have a limit. Raises Damaged.
+    """
+    found: dict[str, dict[str, bytes]] = {}
+    position, room = 0, MOST_UNPACKED
+    while archive.startswith(b"PK\3\4", position):
+        try:
+            method, size, name_length, extra_length = _MEMBER.unpack_from(archive, position)
+            position += _MEMBER.size
+            step, _, stream = archive[position : position + name_length].decode().rpartition(".")
+        except (struct.error, UnicodeDecodeError):
+            raise Damaged("the archive", "a member's header is not whole") from None
+        position += name_length + extra_length
+        if position + size > len(archive):
+            raise Damaged("the archive", "a member ends behind it")
+        if not stream.startswith("stderr"):  # its first lines are in the JSON, and nothing is parsed from it
+            data = _inflated(archive[position : position + size], method, min(process.MOST_BYTES, room))
+            room -= len(data)
+            found.setdefault(step, {})[stream] = data
+        position += size
+    return found
+
+
+def _inflated(data: bytes, method: int, most: int) -> bytes:
+    """A member's content of `most` bytes at most. Raises Damaged."""
+    if method == zipfile.ZIP_DEFLATED:
+        unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+        try:
+            data = unpacker.decompress(data, most + 1)
+        except zlib.error as error:
+            raise Damaged("the archive", f"a member cannot be unpacked: {error}") from None
+        if len(data) <= most and not unpacker.eof:
+            raise Damaged("the archive", "a member has no end")
+    elif method != zipfile.ZIP_STORED:
+        raise Damaged("the archive", f"a member is compressed by method {method}")
+    if len(data) > most:
+        raise Damaged("the archive", "it unpacks to more than a tool may print")
+    return data
+
+
+#: Bytes of all members of an archive.
+MOST_UNPACKED = 8 * process.MOST_BYTES
+#: A member's header: its method, packed size, and the lengths of its name and extra field.
+_MEMBER = struct.Struct("<4x2x2xH4x4xL4xHH")
+
+
+def _tries(names: Iterable[str], repetition: int) -> list[int]:
+    """The tries of a repetition that have a result of this name, in order."""
+    return sorted(int(match[2]) for match in map(_RESULT.match, names) if match and int(match[1]) == repetition)
+
+
+def _name(repetition: int, attempt: int, suffix: str) -> str:
+    return f"r{repetition:03d}-{attempt}.{suffix}"
+
+
+def _archive(members: Mapping[str, bytes]) -> bytes:
+    """A zip with a fixed time stamp, so that equal output gives equal bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        for name, data in members.items():
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            file.writestr(info, data)
+    return buffer.getvalue()
+
+
+def _figures(result: Result) -> int:
+    return sum(value is not None for _, value in result.headlines) if result.intact else 0
+
+
+def _result(point: str, repetition: int, attempt: int, record: Mapping[str, Any], intact: bool) -> Result:
+    return Result(
+        point,
+        repetition,
+        attempt,
+        intact,
+        raw=record["raw"],
+        tool_sha256=record["tool"]["sha256"],
+        target=record["target"],
+        bound=record.get("bound"),
+        retry=record["retry"],
+        retried=record["retried"],
+        headlines=tuple((run["phase"], run["headline"]) for run in record["phases"]),
+    )

@@ -1,0 +1,1 @@
+"""One allocation: its repetitions, data sets, the agents of its nodes, and how tools are started."""

@@ -1,0 +1,227 @@
+"""Data sets on the target: prepared once, completely, looked at before every use, shared by the points."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from iosweep.node import process
+from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
+from iosweep.plan.model import Point
+from iosweep.results.store import Store
+from iosweep.run.campaign_directory import Directory
+from iosweep.target.agent import Agent
+from iosweep.tools import FileSet, Streams, Tool, tools
+from iosweep.units import human_count
+
+#: Starts commands of a tool: one over all hosts or one for each, with so many ranks and a time limit in seconds.
+Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]
+#: Told how large a set is that is about to be written; raises what ends the allocation if there is no time for it.
+InTime = Callable[[int], None]
+
+
+@dataclass
+class _Known:
+    holes: str
+    changed_ns: int
+
+
+class FileSets:
+    """The sets of one allocation. Sizes are those of the most demanding of its points."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        directory: Directory,
+        store: Store,
+        points: Iterable[Point],
+        run: Run,
+        in_time: InTime,
+        before: Callable[[Sequence[str]], None] = lambda _: None,
+    ):
+        """before: called with the hosts right before a tool is started on them."""
+        self._agent = agent
+        self._run = run
+        self._in_time = in_time
+        self._before = before
+        self._directory = directory
+        self._store = store
+        self._wanted: dict[str, tuple[FileSet, str]] = {}
+        by_tool: dict[str, list[Point]] = {}
+        for point in points:
+            by_tool.setdefault(point.tool, []).append(point)
+        for tool, members in by_tool.items():  # tools share no sets
+            self._wanted |= {directory: (files, tool) for directory, files in data_sets(members).items()}
+        self._known: dict[str, _Known] = {}
+        self.prepared_s = 0.0  # that preparing has taken so far
+        self.prepared_bytes = 0  # that it has written, or tried to
+
+    def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> dict[str, Any]:
+        """See that a set, or that of each host, is complete; prepare it if not.
+
+        Returns the evidence for the verdict: {wrong: [..], holes: "none" | "found" | why not looked at, ...}. Raises
+        target.Refused if so much must not be written, and what in_time raises.
+        """
+        shares = files.shares(len(hosts))
+        looked = [self._share(share, tool) for share in shares]
+        if lacking := [share for share, seen in zip(shares, looked, strict=True) if seen is None]:
+            writers = self._writers(shares, lacking, hosts)
+            largest = max(self._wanted[share.directory][0].size_bytes for share in lacking)
+            self._in_time(largest)
+            began = time.monotonic()
+            trouble = self._prepare(lacking, tool, writers)
+            self.prepared_s += time.monotonic() - began
+            looked = [
+                seen or self._prepared(share, trouble.get(share.directory))
+                for share, seen in zip(shares, looked, strict=True)
+            ]
+        found = [seen for seen in looked if seen]
+        holes = {seen["holes"] for seen in found}
+        return {
+            "role": files.role,
+            "files": len(files.files) * len(shares),
+            "file_size_bytes": files.file_size_bytes,
+            "set_bytes": files.size_bytes * len(shares),
+            "own": self._own(shares, hosts),
+            "wrong": [wrong for seen in found for wrong in seen["wrong"]],
+            "holes": "found" if "found" in holes else next(iter(holes - {"none"}), "none"),
+        }
+
+    def _writers(self, shares: Sequence[FileSet], lacking: Sequence[FileSet], hosts: Sequence[str]) -> list[str]:
+        """Who writes what is lacking: of each host's files the next host, or they are in its cache when it reads."""
+        if shares[0].of_all_nodes:
+            return list(hosts)
+        return [hosts[(shares.index(share) + 1) % len(hosts)] for share in lacking]
+
+    def _own(self, shares: Sequence[FileSet], hosts: Sequence[str]) -> list[str] | None:
+        """Hosts that would read what they wrote themselves, which their caches may hold: another job, or another
+        repetition on other nodes, may have prepared a set. None where it is not known."""
+        if len(hosts) == 1:
+            return None
+        found = []
+        for k, host in enumerate(hosts):
+            share = shares[k if len(shares) > 1 else 0]
+            writers = (self._store.document("sets", _name(share)) or {}).get("hosts")
+            if not writers or not all(writers):
+                return None
+            # of one set for all, a rank's files are those of the next node's ranks
+            found += [host] if host == writers[(k + 1) % len(writers)] else []
+        return found
+
+    def _share(self, files: FileSet, tool: str) -> dict[str, Any] | None:
+        """What is there of it, or None where it must be prepared."""
+        whole, _ = self._wanted.setdefault(files.directory, (files, tool))  # a point may come to be left meanwhile
+        if len(whole.files) < len(files.files):  # what was wanted could not be had
+            whole = files
+            self._wanted[files.directory] = (files, tool)
+        known = self._known.get(files.directory)
+        seen = self._look(whole, holes=known is None)
+        if seen["wrong"] or (known is not None and files.role == "read" and seen["changed_ns"] != known.changed_ns):
+            return None
+        if known is None:
+            known = self._known[files.directory] = _Known(seen["holes"], seen["changed_ns"])
+        return seen | {"holes": known.holes}
+
+    def _prepared(self, files: FileSet, trouble: str | None) -> dict[str, Any]:
+        """What is there after it was prepared."""
+        whole, _ = self._wanted[files.directory]
+        seen = self._look(whole, holes=True)
+        if trouble:
+            seen["wrong"] = [trouble, *seen["wrong"]]
+        if not seen["wrong"]:
+            self._known[files.directory] = _Known(seen["holes"], seen["changed_ns"])
+        return seen
+
+    def _look(self, whole: FileSet, holes: bool) -> dict[str, Any]:
+        seen: dict[str, Any] = self._agent.call(
+            "examine",
+            self._directory.place,
+            whole.directory,
+            list(whole.files),
+            whole.file_size_bytes,
+            holes,
+        )
+        return seen
+
+    def _prepare(self, lacking: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, str | None]:
+        """Write sets, each for the most demanding point; those that cannot be had so, as they are asked for.
+
+        Returns directory -> what went wrong, or None.
+        """
+        wanted = [self._wanted[files.directory][0] for files in lacking]
+        trouble = self._write(wanted, tool, hosts)
+        if any(trouble.values()) and any(len(a.files) < len(b.files) for a, b in zip(lacking, wanted, strict=True)):
+            for files in lacking:  # what is too much for a larger point is not its fault
+                self._wanted[files.directory] = (files, tool)
+            trouble = self._write(lacking, tool, hosts)
+        return trouble
+
+    def _write(self, sets: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, str | None]:
+        """Write some sets at the same time. How it was done is kept in the store."""
+        commands = []
+        for files in sets:
+            self._known.pop(files.directory, None)
+            path = self._directory.ensure(files.directory, empty=True)
+            assert files.prepare
+            commands.append(files.prepare(path))
+        size, ranks = sum(files.size_bytes for files in sets), sets[0].prepare_tasks
+        self._directory.may_write(size, sum(len(files.files) for files in sets))
+        limit_s = 60 + ranks + sets[0].size_bytes / (PREPARE_BANDWIDTH / 100)
+        self.prepared_bytes += size
+        self._before(hosts)
+        done, streams = self._run(tools()[tool], commands, ranks, limit_s, hosts)
+        self._directory.recount()
+        said = {}
+        # of each node its own, where each had a command
+        codes = {known["host"]: known["exit_code"] for known in orjson.loads(streams.get("hosts", b"[]"))}
+        for k, files in enumerate(sets):
+            mine = replace(done, exit_code=codes.get(hosts[k], done.exit_code))
+            own = streams if "stdout" in streams else {name: streams[f"{name}@{k}"] for name in ("stdout", "stderr")}
+            said[files.directory] = _trouble(files, tool, mine, own, limit_s)
+            self._store.put(
+                "sets",
+                _name(files),
+                {
+                    "argv": list((done.argvs or [done.argv])[k]),
+                    "hosts": list(hosts) if len(sets) == 1 else [hosts[k]],
+                    "exit_code": mine.exit_code,
+                    "timed_out": done.timed_out,
+                    "wall_s": round(done.wall_s, 3),
+                    "files": len(files.files),
+                    "file_size_bytes": files.file_size_bytes,
+                    "stderr": own["stderr"].decode("utf-8", "replace")[-2000:],
+                },
+            )
+        return said
+
+
+def _name(files: FileSet) -> str:
+    """What a set is called in the store."""
+    return files.directory.replace("/", ".")
+
+
+def _trouble(files: FileSet, tool: str, done: process.Completed, streams: Streams, limit_s: float) -> str | None:
+    """What went wrong while a set was written, or None."""
+    if done.timed_out:
+        ranks = f" with {files.prepare_tasks} ranks" if tools()[tool].mpi else ""
+        return f"preparing {human_count(len(files.files), 'file')}{ranks} was not done within {limit_s:.0f} s"
+    trouble = files.prepared(streams)
+    if done.exit_code:
+        said = _cause(streams["stderr"]) or trouble or _line(streams["stdout"])
+        return f"preparing them failed (exit code {done.exit_code}): {said}"
+    return f"preparing them: {trouble}" if trouble else None
+
+
+def _cause(text: bytes) -> str:
+    """The first line; where MPICH prints the stack of an error, its last line."""
+    stack = [line for line in text.splitlines() if re.match(rb"\w+\(\d+\)\.*: \S", line)]
+    return _line(stack[-1] if stack else text)
+
+
+def _line(text: bytes) -> str:
+    return next((line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()), "")[:200]

@@ -1,0 +1,326 @@
+"""Starting a tool's command: through the launcher, or once on every node, and what it leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from iosweep.files import safe_paths
+from iosweep.node import load, process
+from iosweep.node.cpus import CpuSet
+from iosweep.node.pinning import Pinning
+from iosweep.node.placement import Binding
+from iosweep.node.process import MOST_BYTES, Completed
+from iosweep.node.sampling import Wanted
+from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
+from iosweep.programs.find import Program
+from iosweep.run.node_agents import Crew, Lost
+from iosweep.slurm import query
+from iosweep.target.agent import Agent
+from iosweep.tools import Step, Streams, Tool
+
+#: A file that a rank has written on another node may be seen here only when a cache of names is through (NFS).
+_SEEN_S = 10.0
+#: Slurm's controller may be away for so long; tools that it need not start are not kept from measuring.
+_RESTART_S, _AGAIN_S = 60.0, 5.0
+#: What srun says when it could not start anything.
+_NOT_STARTED = re.compile(
+    "srun: (error: Unable to (confirm allocation|create step|contact slurm controller)"
+    "|error: Task launch for .* failed|Job step creation (still|temporarily) disabled).*"
+)
+#: Ranks of a run that took so long were seen if they were there.
+_LONG_S = 2.5
+
+
+class Scratch(OSError):
+    """The scratch directory, which is beside the results, cannot be used."""
+
+
+@dataclass(frozen=True)
+class Commands:
+    """`scratch` is a directory below the results: tools write their files there by names that need no quoting, and
+    every node sees it. `job`: the Slurm job that we are in; `crew`: the agents of its nodes, if it has several."""
+
+    agent: Agent
+    launcher: Launcher
+    scratch: Path
+    mpiexec: Mpiexec | None
+    programs: Mapping[str, Program]
+    job: str | None = None
+    crew: Crew | None = None
+    pinning: Pinning | None = None
+
+    def argv(
+        self,
+        tool: Tool,
+        command: Sequence[str],
+        tasks: int,
+        hosts: Sequence[str] = (),
+        binding: Binding | None = None,
+    ) -> list[str]:
+        """The command as it is started: the program whose hash is stored, whatever comes to stand before it on PATH."""
+        exact = [self.programs[tool.name].path if command[0] == tool.program else command[0], *command[1:]]
+        if binding:
+            exact += tool.bound(binding.ranks)
+        if tool.mpi and self.launcher.allocated and process.TOKEN in os.environ:
+            exact = ["/usr/bin/env", "-u", process.TOKEN, *exact]  # srun needs it, and gives ranks all that it has
+        hydra = self.mpiexec.path if self.mpiexec else "mpiexec"
+        return self.launcher.argv(exact, tool.mpi, tasks, hydra, hosts, binding)
+
+    def binding(self, tool: Tool, tasks: int, hosts: Sequence[str]) -> Binding | None:
+        """The CPUs of the ranks, or workers, of each node; None where nothing is bound."""
+        return self.pinning.binding(tasks // max(1, len(hosts)), tool.mpi) if self.pinning else None
+
+    def run(
+        self,
+        tool: Tool,
+        commands: Sequence[Sequence[str]],
+        tasks: int,
+        timeout_s: float,
+        hosts: Sequence[str] = (),
+        step: Step | None = None,
+    ) -> tuple[Completed, Streams]:
+        """Run to the end, at most `timeout_s` seconds: one command over all hosts, or one for each of them.
+
+        `step`: what is measured; None for what only prepares it. Raises OSError if it cannot be started, Scratch if the
+        scratch directory cannot be had.
+        """
+        self._prepare()
+        # what only prepares need not have CPUs of its own, and keeps to the usable ones because we do
+        binding = self.binding(tool, tasks, hosts) if step or tool.mpi else None
+        argvs = [self.argv(tool, command, tasks, hosts, binding) for command in commands]
+        wanted, cpus = self._wanted(tool, tasks, hosts, step), binding.union if binding else None
+        if not tool.mpi and self.crew and tuple(hosts) != self.crew.hosts[:1]:  # else it is this node
+            return self._each(dict(zip(hosts, argvs, strict=True)), self.crew, timeout_s, wanted, cpus)
+        (argv,) = argvs
+        if tool.mpi and self.launcher.allocated:
+            done = self._launched(argv, wanted, timeout_s, hosts)
+        elif self.crew:
+            self._watch(self.crew, hosts, wanted)
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus)
+            _, used, seen = self._seen(self.crew, hosts)
+            done = replace(done, load=used, cpus=seen)
+        else:
+            looked_for = wanted if wanted and wanted.masks else None
+            around = self._around() if step else None
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
+            used = load.of_nodes(dict.fromkeys(hosts[:1], done.load))
+            done = replace(done, load=used, cpus={hosts[0]: done.cpus} if done.cpus and hosts else None)
+        streams = {"stdout": done.stdout, "stderr": done.stderr}
+        for stream, name in tool.outputs.items():
+            file = self.scratch / name
+            if self.crew and not done.exit_code:
+                _wait_for(file.is_file)
+            with contextlib.suppress(OSError):  # not there, not a file, or larger than what is read
+                streams[stream] = safe_paths.read(self.scratch.parent, f"{self.scratch.name}/{name}", MOST_BYTES)
+        return done, streams
+
+    def _wanted(self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None) -> Wanted | None:
+        """What each node is to look for; None where there is nothing to be seen."""
+        masks = step is not None and self.pinning is not None and self.pinning.mode != "off"
+        if not masks and not (tool.mpi and self.launcher.allocated):
+            return None
+        alone = step is not None and len(step.phases) == 1
+        time_s = step.time_s if step and alone else None
+        return Wanted(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s, masks)
+
+    @staticmethod
+    def _watch(crew: Crew, hosts: Sequence[str], wanted: Wanted | None) -> None:
+        told = asdict(wanted) if wanted else None
+        if tuple(hosts) == crew.hosts:  # said once, however many there are
+            crew.call("watch", told)
+        else:
+            crew.call("watch", each={host: [told] for host in hosts})
+
+    def _around(self) -> load.Around:
+        """What is known of the node that we are on."""
+        return load.Around.of_facts(next(iter(self.pinning.nodes.values()), {}) if self.pinning else {})
+
+    def _launched(
+        self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]
+    ) -> Completed:
+        """Ranks on the nodes of the job. Raises Lost if Slurm starts none: that says nothing about the point."""
+        end = time.monotonic() + _RESTART_S
+        while isinstance(done := self._launched_once(argv, wanted, timeout_s, hosts), str):
+            if time.monotonic() > end:
+                raise Lost(f"Slurm starts no ranks: {done}")
+            time.sleep(_AGAIN_S)
+        return done
+
+    def _launched_once(
+        self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]
+    ) -> Completed | str:
+        """Ranks, or why none were started. They are counted meanwhile, and ended with their launcher."""
+        assert self.crew and self.job
+        self._watch(self.crew, hosts, wanted)
+        done = None
+        try:
+            done = self.agent.run(argv, timeout_s, self.scratch, token=True)
+        finally:
+            if done is None or done.exit_code:  # a launcher that is killed leaves its ranks to themselves
+                left = self._end_steps()
+        if done.exit_code:
+            done = replace(done, left_behind=done.left_behind + left)
+        seen, used, cpus = self._seen(self.crew, hosts)
+        said = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
+        if said and not any(seen.values()):
+            return said[0]
+        # of a short run one node's ranks may have come and gone between two looks
+        told = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
+        return replace(done, ran_on=seen if told else None, load=used, cpus=cpus)
+
+    @staticmethod
+    def _seen(
+        crew: Crew, hosts: Sequence[str]
+    ) -> tuple[dict[str, int], Mapping[str, Any] | None, dict[str, Any] | None]:
+        """Ranks at once on each host since they were watched, the load by others, and what sampling saw."""
+        told = crew.call("seen", each=None if tuple(hosts) == crew.hosts else dict.fromkeys(hosts, ()))
+        cpus = {host: seen["cpus"] for host, seen in told.items() if seen["cpus"]}
+        used = load.of_nodes({host: seen["load"] for host, seen in told.items()})
+        return {host: seen["ranks"] for host, seen in told.items()}, used, cpus or None
+
+    def _end_steps(self) -> int:
+        with contextlib.suppress(query.Unanswered):
+            return query.end_steps(self.job or "", self.crew.step if self.crew else "")
+        return 0
+
+    def _each(
+        self,
+        argvs: Mapping[str, Sequence[str]],
+        crew: Crew,
+        timeout_s: float,
+        wanted: Wanted | None,
+        cpus: CpuSet | None,
+    ) -> tuple[Completed, Streams]:
+        """A command for each host, all started at once."""
+        clocks = crew.clocks()
+        self._watch(crew, list(argvs), wanted)
+        done = crew.run(argvs, timeout_s, cpus)
+        streams: dict[str, bytes] = {}
+        told = []
+        for k, (host, (one, started, ended)) in enumerate(done.items()):
+            streams |= {f"stdout@{k}": one.stdout, f"stderr@{k}": one.stderr}
+            clock = clocks[host]
+            told.append(
+                {
+                    "host": host,
+                    "started": started - clock.offset_s,
+                    "ended": ended - clock.offset_s,
+                    "clock_offset_s": clock.offset_s,
+                    "clock_error_s": clock.error_s,
+                    "exit_code": one.exit_code,
+                }
+            )
+        whole = together({host: one for host, (one, _, _) in done.items()})
+        _, used, seen = self._seen(crew, list(argvs))
+        return replace(whole, load=used, cpus=seen), streams | {"hosts": orjson.dumps(told)}
+
+    def serve(
+        self, tool: Tool, step: Step, places: Sequence[tuple[str, int]], timeout_s: float, hosts: Sequence[str]
+    ) -> tuple[Completed, Streams]:
+        """Run a step by the tool's own client and servers, of which none stays; the client runs here.
+
+        `places`: directory and seed of each host. The first of the commands in the answer is the client's. Raises
+        OSError where one cannot be started, Scratch.
+        """
+        assert tool.client_server and self.crew
+        crew, program = self.crew, self.programs[tool.name].path
+        addresses = query.addresses(hosts)
+        ports = crew.call("free_port", each={host: [addresses[host]] for host in hosts})
+        exact = [
+            [program if word == tool.program else word for word in tool.client_server.server_argv(directory, at, port)]
+            for (directory, _), at, port in zip(places, addresses.values(), ports.values(), strict=True)
+        ]
+        servers = [(addresses[h], ports[h], seed) for h, (_, seed) in zip(hosts, places, strict=True)]
+        binding = self.binding(tool, step.tasks, hosts)
+        command, files = tool.client_server.client_argv(step, servers, binding.ranks if binding else ())
+        self._prepare()
+        for name, text in files.items():
+            safe_paths.write(self.scratch.parent, f"{self.scratch.name}/{name}", text.encode())
+        clocks = crew.clocks()
+        told = [
+            {"host": h, "address": addresses[h], "port": ports[h], "clock_offset_s": clocks[h].offset_s}
+            | {"clock_error_s": clocks[h].error_s}
+            for h in hosts
+        ]
+        try:
+            crew.call("serve", each={h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)})
+            self._watch(crew, hosts, self._wanted(tool, step.tasks, hosts, step))
+            done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
+        finally:
+            crew.call("end_servers", each=dict.fromkeys(hosts, ()))
+        streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(told)}
+        _, used, seen = self._seen(crew, hosts)
+        return replace(done, load=used, cpus=seen, argvs=(done.argv, *map(tuple, exact))), streams
+
+    def _prepare(self) -> None:
+        try:
+            self.clear()
+            with safe_paths.folder(self.scratch.parent) as results, results.folder(self.scratch.name, make=True):
+                pass
+        except OSError as error:
+            raise Scratch(error.errno, f"{self.scratch}: {error.strerror}") from None
+
+    def clear(self) -> None:
+        """Remove the scratch directory."""
+        with safe_paths.folder(self.scratch.parent) as results:
+            if results.size(self.scratch.name) is None:  # a file is not ours
+                results.remove_tree(self.scratch.name)
+
+
+def together(done: Mapping[str, Completed]) -> Completed:
+    """One for the commands that some hosts ran at the same time: the worst of each. Pure.
+
+    What was printed to stderr is put together, each line with its host; stdout is in the streams.
+    """
+    every = list(done.values())
+    failed = next((one for one in every if one.exit_code), every[0])
+    return Completed(
+        argv=failed.argv,
+        exit_code=failed.exit_code,
+        timed_out=any(one.timed_out for one in every),
+        flooded=any(one.flooded for one in every),
+        wall_s=max(one.wall_s for one in every),
+        load=None,  # of the nodes, not of their commands
+        left_behind=sum(one.left_behind for one in every),
+        argvs=tuple(one.argv for one in every) if len(every) > 1 else (),
+        stderr=b"".join(
+            f"{host}: ".encode() + line for host, one in done.items() for line in one.stderr.splitlines(keepends=True)
+        ),
+    )
+
+
+def _wait_for(there: Callable[[], bool]) -> None:
+    end = time.monotonic() + _SEEN_S
+    while not there() and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None = None) -> Mpiexec | str | None:
+    """The mpiexec for these tools; None if there is no need of one, or the reason why there is none. `search`: as for
+    launch.candidates."""
+    if launcher.ranks is not None or launcher.pmi or not any(tool.mpi for tool in tools):
+        return None
+    return mpiexec(search)
+
+
+def lacking_pmi(launcher: Launcher, tools: Sequence[Tool]) -> str | None:
+    """Why srun cannot start these tools' ranks, or None."""
+    if launcher.pmi is None or not any(tool.mpi for tool in tools):
+        return None
+    try:  # a type that is offered may lack its library
+        query.ask(["srun", "--overlap", "--nodes=1", "--ntasks=1", f"--mpi={launcher.pmi}", "true"])
+    except query.Unanswered as error:
+        if not re.search("mpi|pmi", str(error).partition("): ")[2], re.IGNORECASE):
+            raise  # too slow, too busy: that says nothing about MPI, and another job may be luckier
+        others = " or ".join(name for name in SLURM_LAUNCHERS if name != launcher.name)
+        return f"srun cannot start MPI with {launcher.pmi} here ({error}); set the launcher to {others} in the profile"
+    return None

@@ -1,0 +1,238 @@
+"""The agent of one node of an allocation; node_agents.py is the runner's side.
+
+It reports the facts of its node, starts tools that know nothing of other nodes, and watches while ranks of a launcher run.
+
+It is started by srun, reads requests from stdin, answers on stdout, and ends with its stdin.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import errno
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import psutil
+
+from iosweep.node import load, node_facts, process, procfs
+from iosweep.node.sampling import Sampler, Wanted
+from iosweep.programs.find import hash_of
+from iosweep.target import handle, ownership, probe
+
+#: Characters of a piece of an answer; srun's messages hold 1,024 bytes.
+PIECE = 700
+#: So long may a server of a tool take to listen.
+_SERVER_S = 10.0
+
+
+class _Watch:
+    """Looks on while a command runs on this node: its ranks or workers (sampling.py), and what others do (load.py).
+
+    The ranks are Slurm's children and not ours, but of our job.
+    """
+
+    def __init__(self, wanted: Wanted | None):
+        self._load = load.Watch(_around, procfs.is_of_job)
+        there = set(procfs.pids())
+        self._sampler = Sampler(wanted, lambda: _new(there)) if wanted else None
+
+    def end(self) -> dict[str, Any]:
+        used = self._load.end()
+        seen = self._sampler.end() if self._sampler else None
+        return {"ranks": self._sampler.most if self._sampler else 0, "load": used, "cpus": seen}
+
+
+def _new(there: set[str]) -> Iterator[str]:
+    """Processes of this job that were not there before."""
+    return (pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid))
+
+
+_around = load.Around()
+_watch: _Watch | None = None
+
+
+def _look_on(wanted: dict[str, Any] | None) -> None:
+    """`wanted`: a sampling.Wanted, None where only the load of others is."""
+    global _watch
+    if _watch:
+        _watch.end()
+    _watch = _Watch(Wanted(**wanted) if wanted else None)
+
+
+def _seen() -> dict[str, Any]:
+    global _watch
+    assert _watch
+    ended, _watch = _watch, None
+    return ended.end()
+
+
+_servers: list[subprocess.Popen[bytes]] = []
+
+
+def _free_port(address: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as free:
+        free.bind((address, 0))
+        return int(free.getsockname()[1])
+
+
+def _serve(argv: list[str], address: str, port: int) -> None:
+    """Start a server and wait until it listens. Raises OSError.
+
+    Its own sockets are looked at: another user may have taken the port meanwhile, and would be sent the client's jobs.
+    """
+    server = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    _servers.append(server)
+    end = time.monotonic() + _SERVER_S
+    while server.poll() is None:
+        with contextlib.suppress(psutil.Error):
+            open_now = psutil.Process(server.pid).net_connections("tcp")
+            if any(each.status == psutil.CONN_LISTEN and each.laddr == (address, port) for each in open_now):
+                return
+        if time.monotonic() > end:
+            raise OSError(errno.ETIMEDOUT, f"the server does not listen after {_SERVER_S:g} s", argv[0])
+        time.sleep(0.02)
+    assert server.stderr
+    raise OSError(errno.ECHILD, server.stderr.read(500).decode("utf-8", "replace").strip() or "it ended", argv[0])
+
+
+def _end_servers() -> None:
+    for server in _servers:
+        server.kill()
+        server.wait()
+        assert server.stderr
+        server.stderr.close()
+    _servers.clear()
+    process.end_descendants()  # their jobs
+
+
+def _facts(
+    directory: str,
+    programs: Mapping[str, Sequence[str]],
+    reserved_cpus: str | None = None,
+    controller: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What node.facts says of this node, and target.identify of the target from here."""
+    seen = ownership.OPERATIONS["identify"](directory)
+    space = ownership.OPERATIONS["space"](directory)
+    tools = {name: (path, version) for name, (path, version) in programs.items()}
+    builds = {name: hash_of(path) for name, (path, _) in programs.items()}
+    known = node_facts.facts(seen, space, tools, reserved_cpus=reserved_cpus, controller=controller)
+    global _around
+    _around = load.Around.of_facts(known)
+    return {"target": seen, "builds": builds, "node": known}
+
+
+def _packed(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 1)).decode()
+
+
+_staged: tuple[list[str], list[int] | None] = [], None
+
+
+def _stage(argv: list[str], cpus: list[int] | None) -> None:
+    """What to run when it is told, and where. The request to run, which goes to all nodes at once, is then a short
+    one."""
+    global _staged
+    _staged = argv, cpus
+
+
+def _run(timeout_s: float) -> dict[str, Any]:
+    argv, cpus = _staged
+    with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
+        started = time.time()
+        done = process.run(argv, timeout_s, None, stdout.fileno(), stderr.fileno(), asker=0, cpus=cpus)
+        ended = time.time()
+        printed = []
+        for stream in (stdout, stderr):
+            stream.seek(0)
+            printed.append(_packed(stream.read(process.MOST_BYTES)))
+    completed = {k: v for k, v in asdict(done).items() if k not in ("argv", "argvs", "stdout", "stderr")}
+    return {"completed": completed, "started": started, "ended": ended, "stdout": printed[0], "stderr": printed[1]}
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "hello": lambda: os.environ.get("SLURM_STEP_ID", ""),
+    "clock": time.time,
+    "facts": _facts,
+    "hash": hash_of,
+    "identify": ownership.identify,
+    "ours": ownership.ours,
+    "state": probe.state,
+    "check": handle.check,
+    "free_port": _free_port,
+    "serve": _serve,
+    "end_servers": _end_servers,
+    "stage": _stage,
+    "run": _run,
+    "watch": _look_on,
+    "seen": _seen,
+    "keep_to": process.keep_to,
+}
+
+
+def _sweep(step: str) -> None:
+    """Kill what is left of a step of this job on this node."""
+    for each in procfs.of_job():
+        if procfs.has(each, f"SLURM_STEP_ID={step}"):
+            with contextlib.suppress(OSError):
+                os.kill(int(each), signal.SIGKILL)
+
+
+def main() -> None:
+    """An agent: answers one request after the other, ends with its stdin. With an argument: _sweep."""
+    if len(sys.argv) > 1:
+        return _sweep(sys.argv[1])
+    os.environ.pop(process.TOKEN, None)  # srun's, which started us; we ask Slurm nothing, and start tools
+    process.adopt_orphans()
+    signal.signal(signal.SIGTERM, _leave)
+    name = os.environ.get("SLURMD_NODENAME", "")
+    received = b""
+    while part := os.read(0, 1 << 16):
+        *lines, received = (received + part).split(b"\n")
+        for line in lines:
+            request = json.loads(line)
+            if (own := request.get("each")) is None or name in own:
+                arguments = request["arguments"] if own is None else own[name]
+                _answer(request["number"], name, _done(request["operation"], arguments))
+    _leave()
+
+
+def _done(operation: str, arguments: list[Any]) -> dict[str, Any]:
+    try:
+        return {"value": OPERATIONS[operation](*arguments)}
+    except process.Abandoned:
+        _leave()
+    except ownership.Refused as error:
+        return {"refused": str(error)}
+    except OSError as error:
+        return {"errno": error.errno or 0, "error": f"{error.strerror or error}: {error.filename or operation}"}
+    raise AssertionError
+
+
+def _answer(number: int, name: str, answer: Mapping[str, Any]) -> None:
+    text = _packed(json.dumps(answer).encode())
+    pieces = [text[i : i + PIECE] for i in range(0, len(text), PIECE)]
+    # from a new line: a site's words may stand before it without an end
+    lines = "\n" + "".join(f"{number} {name} {i}/{len(pieces)} {piece}\n" for i, piece in enumerate(pieces))
+    data = memoryview(lines.encode())
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def _leave(*_: object) -> None:
+    process.end_descendants(tidy=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What Slurm says: its commands, with a deadline each, and what their answers mean."""

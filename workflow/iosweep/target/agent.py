@@ -1,0 +1,337 @@
+"""The agent: one small process per node and allocation that touches the target and runs the tools for the runner.
+
+A touch of a sick file system may never come back, and a process in it cannot even be killed. So the runner never
+touches the target itself: it asks this child over a socket, one JSON line each way, and waits no longer than a deadline
+for its answer or a beat (pulse.py). An agent that misses it is killed and replaced. A child per touch would cost 10 ms
+each; this costs 0.2 ms.
+
+The tools are the agent's children, so that they end with the runner however it ends: when it dies the kernel tells
+the agent, which kills whatever is below it (process.py). When the agent dies, what was below it becomes the runner's,
+which does the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from iosweep.node import process, procfs
+from iosweep.node.load import Around, Watch
+from iosweep.node.sampling import Sampler, Wanted
+from iosweep.target import foreign, ownership, probe, pulse, quota, removal, striping, trees
+from iosweep.target.handle import Place
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    **ownership.OPERATIONS,
+    **probe.OPERATIONS,
+    **trees.OPERATIONS,
+    **removal.OPERATIONS,
+    **foreign.OPERATIONS,
+    **striping.OPERATIONS,
+    **quota.OPERATIONS,
+    "keep_to": process.keep_to,
+}
+
+#: What operations do, for a sentence.
+_WORDS = {
+    "identify": "looking which file system it is",
+    "look": "looking whether it is there",
+    "space": "reading its free space",
+    "quota": "reading its quota",
+    "trusted": "looking at the way to the campaign's directory",
+    "check": "looking at the campaign's directory",
+    "state": "looking at the campaign's directory",
+    "owner_of": "reading the campaign's marker",
+    "ours": "reading the campaign's marker",
+    "claim": "making the campaign's directory",
+    "ensure": "making a directory",
+    "usage": "adding up files",
+    "count": "counting files",
+    "foreign": "looking for files of others",
+    "examine": "looking at data sets",
+    "remove": "removing files",
+    "remove_all": "removing files",
+    "run": "ending a tool",
+}
+#: A command is ended by the agent; this is for an agent that does not even manage that.
+_SLACK_S = 30.0
+#: So long has the agent to end what it started when it is told to.
+_TO_END_S = 10.0
+#: Longer than this (24 days) no socket can wait.
+_LONGEST_S = 24 * 86400.0
+#: The longest deadline where somebody waits for our end.
+_HURRY_S = 3.0
+#: Beats are sent no more often.
+_BEAT_S = 0.05
+
+
+class TargetHangs(Exception):
+    """The target did not answer in time. `nodes`: where, if that is known."""
+
+    def __init__(self, message: str, nodes: Sequence[str] = ()):
+        self.nodes = tuple(nodes)
+        super().__init__(message)
+
+
+class TargetError(OSError):
+    """The target, or what was to be started, answered with an error. `node`: where, if that is not the first node."""
+
+    node = ""
+
+
+class Agent:
+    """The runner's side. Use as a context manager.
+
+    `deadline_s`: how long a touch of the target may take without a sign of progress.
+    """
+
+    argv: tuple[str, ...] = (sys.executable, "-P", "-X", "utf8", "-m", "iosweep.target.agent")
+
+    def __init__(self, deadline_s: float = 30.0) -> None:
+        self._deadline_s = deadline_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._others: set[int] = set()  # children of ours that have nothing to do with it
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def call(self, operation: str, *arguments: Any) -> Any:
+        """Run one of OPERATIONS in the child.
+
+        Raises TargetHangs where nothing moves any more (the child is killed, the next call starts another),
+        target.Refused where something is not ours, TargetError for an error of the file system.
+        """
+        return self._ask([operation, *arguments], self._deadline_s)
+
+    def hurry(self) -> None:
+        """Wait no longer than a few seconds from now on: somebody wants us to end."""
+        self._deadline_s = min(self._deadline_s, _HURRY_S)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        timeout_s: float,
+        directory: Path | None = None,
+        cpus: Collection[int] | None = None,
+        wanted: Wanted | None = None,
+        token: bool = False,
+        around: Around | None = None,
+    ) -> process.Completed:
+        """`process.run` in the child, which looks on (`wanted`), and at what others do (`around`).
+
+        Raises TargetError if the command cannot be started. Whatever is raised meanwhile (a signal of ours), no process
+        of the command stays.
+        """
+        with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
+            request = ["run", list(argv), timeout_s, str(directory) if directory else None]
+            request += [None if cpus is None else sorted(cpus), asdict(wanted) if wanted else None, token]
+            request.append(asdict(around) if around else None)
+            done = self._ask(request, timeout_s + _SLACK_S, (stdout.fileno(), stderr.fileno()))
+            stdout.seek(0)
+            stderr.seek(0)
+            return process.Completed(
+                **done | {"argv": tuple(argv)},
+                stdout=stdout.read(process.MOST_BYTES),
+                stderr=stderr.read(process.MOST_BYTES),
+            )
+
+    def _ask(self, request: list[Any], deadline_s: float, descriptors: Sequence[int] = ()) -> Any:
+        connection = self._start()
+        try:
+            answer = _exchange(connection, json.dumps(request).encode() + b"\n", descriptors, deadline_s)
+        except EOFError:
+            raise TargetError(0, f"the agent ended by itself ({_how(self._stop())})") from None
+        except BaseException:
+            self._stop(gently=bool(descriptors))
+            raise
+        if answer is None:
+            self._stop()
+            about = request[1][0] if isinstance(request[1], Place) else request[1]
+            where = f" ({about})" if isinstance(about, str) else ""
+            doing = _WORDS.get(request[0], request[0])
+            raise TargetHangs(f"the target does not answer: no progress for {deadline_s:g} s while {doing}{where}")
+        if "refused" in answer:
+            raise ownership.Refused(answer["refused"])
+        if "error" in answer:
+            raise TargetError(answer["errno"], answer["error"])
+        return answer["value"]
+
+    def _start(self) -> socket.socket:
+        if self._process and self._process.poll() is not None:
+            self._stop()
+        if self._socket is None:
+            self._others = process.children()
+            try:
+                self._socket, theirs = socket.socketpair()
+                with theirs:
+                    self._process = subprocess.Popen(
+                        [*self.argv, str(os.getpid())],
+                        stdin=theirs.fileno(),
+                        stdout=subprocess.DEVNULL,
+                        start_new_session=True,  # Ctrl-C is for the runner
+                    )
+            except OSError as error:
+                raise TargetError(error.errno, f"the agent cannot be started: {error.strerror}") from None
+        return self._socket
+
+    def _stop(self, gently: bool = False) -> int | None:
+        """End the child and what is below it; returns its exit code, if it ended. `gently`: let it tidy up."""
+        child, connection, self._process, self._socket = self._process, self._socket, None, None
+        if connection:
+            connection.close()
+        if child is None:
+            return None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if gently:
+                child.terminate()
+                child.wait(_TO_END_S)
+        child.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # in the file system: it ends when that lets it go
+            child.wait(1)
+        process.end_descendants({*self._others, child.pid}, patience_s=1)
+        return child.returncode
+
+
+def _how(code: int | None) -> str:
+    return f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+def _exchange(
+    connection: socket.socket, line: bytes, descriptors: Sequence[int], deadline_s: float
+) -> dict[str, Any] | None:
+    """Send a request and wait for its answer; None if neither that nor a beat comes in time, EOFError at its end."""
+    connection.settimeout(min(deadline_s, _LONGEST_S))
+    try:
+        sent = socket.send_fds(connection, [line], list(descriptors)) if descriptors else 0
+        connection.sendall(line[sent:])
+        received = b""
+        while True:
+            part = connection.recv(1 << 16)
+            if not part:
+                raise EOFError
+            received += part
+            *lines, received = received.split(b"\n")
+            if answers := [line for line in lines if line]:  # an empty line is a beat
+                answer: dict[str, Any] = json.loads(answers[0])
+                return answer
+    except TimeoutError:
+        return None
+    except ConnectionError:
+        raise EOFError from None
+
+
+def main() -> None:
+    """The child: answers one request after the other, ends with its connection or its parent."""
+    connection = socket.socket(fileno=os.dup(0))
+    _serve(connection, parent=int(sys.argv[1]))
+    _end()
+
+
+def _end(*_: object) -> None:
+    process.end_descendants(tidy=True)
+    os._exit(0)
+
+
+def _serve(connection: socket.socket, parent: int) -> None:
+    def when_orphaned(number: signal.Signals) -> None:
+        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG: also while a request is being answered
+
+    process.adopt_orphans()
+    signal.signal(signal.SIGTERM, _end)
+    when_orphaned(signal.SIGKILL)  # the only one that ends what hangs in a network file system
+    if os.getppid() != parent:
+        return
+    pulse.listen(_Beats(connection))
+    while request := _receive(connection):
+        (operation, *arguments), descriptors = request
+        answer: dict[str, Any]
+        try:
+            if operation == "run":
+                when_orphaned(signal.SIGTERM)  # there is something to end
+                answer = {"value": _run(arguments, descriptors, connection.fileno())}
+            else:
+                answer = {"value": OPERATIONS[operation](*arguments)}
+        except process.Abandoned:
+            return
+        except ownership.Refused as error:
+            answer = {"refused": str(error)}
+        except OSError as error:
+            answer = {
+                "errno": error.errno or 0,
+                "error": f"{error.strerror or error}: {error.filename or operation}",
+            }
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            when_orphaned(signal.SIGKILL)
+        try:
+            connection.sendall(json.dumps(answer).encode() + b"\n")
+        except ConnectionError:
+            return
+
+
+def _run(arguments: list[Any], printed: Sequence[int], asker: int) -> dict[str, Any]:
+    """process.Completed, as far as the runner does not know it already."""
+    argv, timeout_s, directory, cpus, wanted, token, around = arguments
+    stdout, stderr = printed
+    sampler = Sampler(Wanted(**wanted), lambda: procfs.below(str(os.getpid()))) if wanted else None
+    watch = Watch(Around(**around)) if around else None
+    try:
+        done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
+    finally:
+        load = watch.end() if watch else None
+        seen = sampler.end() if sampler else None
+    return asdict(done, dict_factory=_told) | {"cpus": seen, "load": load}
+
+
+def _told(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in items if name not in ("argv", "argvs", "ran_on", "cpus", "stdout", "stderr")}
+
+
+def _receive(connection: socket.socket) -> tuple[list[Any], list[int]] | None:
+    """The next request with the descriptors that came with it, or None at the end."""
+    line, descriptors = b"", []
+    while not line.endswith(b"\n"):
+        try:
+            part, more, _, _ = socket.recv_fds(connection, 1 << 16, 2)
+        except ConnectionError:  # the runner was killed before it had read our answer
+            return None
+        if not part:
+            return None
+        line += part
+        descriptors += more
+    return json.loads(line), descriptors
+
+
+class _Beats:
+    """Tells the runner of progress: an empty line, now and then."""
+
+    def __init__(self, connection: socket.socket):
+        self._connection = connection
+        self._last = 0.0
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        if now - self._last >= _BEAT_S:
+            self._last = now
+            with contextlib.suppress(OSError):
+                self._connection.sendall(b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""What is in the campaign's directory, and was not made by iosweep: it is named, and left alone.
+
+Only the standard library is imported: `OPERATIONS` run inside the agent.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from iosweep.target.accounts import user
+from iosweep.target.handle import Opened
+from iosweep.target.ownership import MARKER, is_probe, shown
+from iosweep.target.pulse import beat
+from iosweep.target.trees import SENTENCES, Directory, Tree
+
+#: Directories that we make in the campaign's, and in which we make directories only.
+PARTS = frozenset({"sets", "fresh", "kept"})
+
+
+class Foreign(OSError):
+    """An entry that is not ours."""
+
+    def __init__(self, why: str):
+        super().__init__(errno.EPERM, f"{why}; it is left alone")
+
+
+def by_name(way: Sequence[str], name: str, mode: int) -> str | None:
+    """Why an entry is not one that we make, or None. Pure.
+
+    `way`: the directories from the campaign's to the entry. Two levels down, tools give the names. A link in a part is
+    removed as it is: it holds nothing, and is not followed.
+    """
+    kind = stat.S_IFMT(mode)
+    ours = True
+    if not way:
+        ours = name in PARTS if kind == stat.S_IFDIR else name.startswith(MARKER) or is_probe(name)
+    elif len(way) == 1 and way[0] in PARTS:
+        ours = kind in (stat.S_IFDIR, stat.S_IFLNK)
+    return None if ours else "iosweep did not make it"
+
+
+def by_owner(uid: int) -> str:
+    return f"it belongs to {user(uid)}"
+
+
+def sentence(count: int, names: Sequence[str]) -> str:
+    """That foreign entries were found, for the end of a removal. Pure."""
+    many = f"{count} entries that iosweep did not make were" if count > 1 else "1 entry that iosweep did not make was"
+    more = ", ..." if count > len(names) else ""
+    return f"{many} found, and left alone: {', '.join(names)}{more}"
+
+
+def foreign(place: Sequence[Any]) -> dict[str, Any]:
+    """Entries of the campaign's directory that are not ours: {count, names: [up to 5]}. Of a directory, the whole."""
+    count, names = 0, list[str]()
+    with Opened(place, use="read") as ours:
+        tree, todo = Tree(ours.handle), [Directory()]
+        while todo:
+            directory = todo.pop()
+            try:
+                handle = tree.handle(directory)
+                way = directory.path().split("/") if directory.parent else []
+                with os.scandir(handle.number) as entries:
+                    for entry in entries:
+                        beat()
+                        status = entry.stat(follow_symlinks=False)
+                        if by_name(way, entry.name, status.st_mode) or status.st_uid not in (ours.owner, os.getuid()):
+                            count += 1
+                            names += [shown(directory.path(entry.name))] if len(names) < SENTENCES else []
+                        elif stat.S_ISDIR(status.st_mode):
+                            todo.append(Directory(directory, entry.name))
+            except OSError:  # a mount point, or removed meanwhile
+                continue
+    return {"count": count, "names": names}
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {"foreign": foreign}

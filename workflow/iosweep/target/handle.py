@@ -1,0 +1,253 @@
+"""The one way into the campaign's directory on the target: opened once per step, checked, and all else from there.
+
+A directory of this name may be another one by now: renamed, swapped by another user, or covered by a mount. So every
+operation that reads, writes or deletes below it takes a `Place` and goes through `Opened`. Only the standard library is
+imported: this runs inside the agent.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+from iosweep.target import filesystem, parents
+from iosweep.target.accounts import user
+from iosweep.target.ownership import (
+    DIRECTORY,
+    TARGET,
+    Refused,
+    check_marker,
+    mount_of,
+    open_entry,
+    shown,
+    uid_there,
+    unescape,
+    without_password,
+)
+from iosweep.units import printable
+
+
+class Place(NamedTuple):
+    """The campaign's directory, as every operation of the agent takes it (over the socket: a list).
+
+    directory: its absolute path. uuid: of its marker. file_system: filesystem.identity of what it was claimed on; ""
+    where that is not known. trusting: target.trust_other_writers.
+    """
+
+    directory: str
+    uuid: str
+    file_system: str = ""
+    trusting: bool = False
+
+
+#: What was seen of places: their device and mount, and how often the table of mounts had changed by then (the kernel
+#: gives both numbers to another file system after an unmount); and our user id on devices.
+_seen: dict[Place, tuple[int, int, int]] = {}
+_uid_on: dict[int, int] = {}
+
+
+class Opened:
+    """The campaign's directory, open: `handle`; `parent` is the directory that it is in. Use as a context manager.
+
+    It is no link and no mount point, it belongs to us, has the marker, and is on the file system that it was claimed
+    on. `use`: "tools" will follow paths into it, so no other user may control the way to it, and nothing may be
+    mounted below it; to "remove" and to "read", everything is opened from the handle, and what is mounted below is in
+    `mounts`, by its path from here. To read, it may be another user's.
+
+    Raises Refused, and OSError where it is not there or the file system fails.
+    """
+
+    def __init__(self, place: Sequence[Any], use: Literal["tools", "remove", "read"] = "tools"):
+        self.place = Place(*place)
+        self.directory = self.place.directory
+        outer, self.name = os.path.split(self.directory)
+        self.handle = -1
+        way = parents.walk(outer) if use == "tools" else parents.Way(os.open(outer, TARGET))
+        self.parent = way.handle
+        try:
+            self.handle = open_entry(self.parent, self.name, self.directory)
+            self._suspects = way.suspects
+            if use == "tools":
+                self._suspects += _writable(self.directory, self.handle)
+            self._check(owned=use != "read")
+            if use == "tools" and self.mounts:
+                raise Refused(
+                    f"`{shown(self.mounts[0])}` in {self.directory} is a mount point; it is left alone, and nothing is"
+                    " measured beside it: unmount it"
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for handle in (self.handle, self.parent):
+            if handle >= 0:
+                os.close(handle)
+        self.handle = self.parent = -1
+
+    def _check(self, owned: bool) -> None:
+        self.mount, mounts = mount_of(self.handle), _table().now()
+        real = os.readlink(f"/proc/self/fd/{self.handle}")  # noqa: PTH115 - on the way of every step, and twice as fast
+        if mount_of(self.parent) != self.mount:
+            raise Refused(f"{self.directory} is a mount point; it is left alone")
+        check_marker(self.handle, self.directory, self.place.uuid)
+        status = os.fstat(self.handle)
+        self.owner = status.st_uid
+        if owned and self.owner not in (0, os.getuid()) and self.owner != _our_uid(self.handle, status.st_dev):
+            raise Refused(f"{self.directory} belongs to {user(self.owner)} now; it is left alone")
+        if not self.place.trusting or parents.privileged():
+            for suspect in self._others(self._suspects, status):
+                raise Refused(parents.refusal(suspect))
+        inside = f"{real}/"
+        below = (m.point for m in mounts.values() if m.parent == self.mount and m.point.startswith(inside))
+        self.mounts = [point.removeprefix(inside) for point in below]
+        now = status.st_dev, self.mount, _table().changes
+        if _seen.get(self.place) != now:  # at first, and when anything was mounted or unmounted
+            here = _identity(mounts.get(self.mount, _UNLISTED), self.handle)
+            if self.place.file_system and here != self.place.file_system:
+                raise Refused(
+                    f"{self.directory} is on another file system than when it began ({shown(here)}, and it was"
+                    f" {shown(self.place.file_system)}); is the target still mounted?"
+                )
+            _seen[self.place] = now
+
+    def is_mine(self, uid: int) -> bool:
+        """Whether what belongs to this user id may be ours: NFS may map our id to another one."""
+        if uid in (self.owner, os.getuid()):
+            return True
+        return uid == _our_uid(self.handle, os.fstat(self.handle).st_dev)
+
+    def _others(self, suspects: Sequence[parents.Suspect], status: os.stat_result) -> Iterator[parents.Suspect]:
+        """What other users control. Our own id on the file system may be another one than here (NFS)."""
+        for suspect in suspects:
+            if suspect.device != status.st_dev or suspect.uid != _our_uid(self.handle, status.st_dev):
+                yield suspect
+
+    def trusted(self) -> list[str]:
+        """Which other users could put another directory in its place, and are trusted not to."""
+        return [suspect.fact for suspect in self._others(self._suspects, os.fstat(self.handle))]
+
+    def below(self, path: str, create: bool = False) -> int:
+        """A handle of a directory below; no component may be a symbolic link, a mount point or another user's."""
+        parts = [part for part in path.split("/") if part]
+        if {".", ".."} & set(parts):
+            raise Refused(f"`{path}` names nothing below {self.directory}")
+        handle = os.dup(self.handle)
+        for part in parts:
+            try:
+                if create:
+                    try:
+                        os.mkdir(part, 0o700, dir_fd=handle)
+                    except FileExistsError:
+                        pass
+                inner = os.open(part, DIRECTORY, dir_fd=handle)
+            except NotADirectoryError:
+                what = "is a symbolic link or no directory, and is not followed"
+                raise NotADirectoryError(errno.ENOTDIR, what, f"{self.directory}/{path}") from None
+            finally:
+                os.close(handle)
+            handle = inner
+            wrong = "is a mount point" if mount_of(handle) != self.mount else ""
+            if os.fstat(handle).st_uid != self.owner:  # planted while others could write there
+                wrong = "belongs to another user than the directory"
+            if wrong:
+                os.close(handle)
+                raise Refused(f"`{shown(part)}` in {self.directory} {wrong}; it is left alone")
+        return handle
+
+
+def check(place: Sequence[Any]) -> None:
+    """See that tools may be started on paths in the campaign's directory. Raises Refused, and OSError."""
+    Opened(place).close()
+
+
+def trusted(place: Sequence[Any]) -> list[str]:
+    """Which other users could lead tools elsewhere, and are trusted not to (target.trust_other_writers)."""
+    with Opened(place) as ours:
+        return ours.trusted()
+
+
+def _writable(directory: str, handle: int) -> list[parents.Suspect]:
+    """That others may write to the campaign's directory itself: where it is root's, we cannot shut it."""
+    status = os.fstat(handle)
+    shut = not status.st_mode & 0o022 or parents.only_ours(status, handle)
+    return [] if shut else [parents.written(directory, status)]
+
+
+def _our_uid(handle: int, device: int) -> int:
+    """Our user id as the file system has it; found out once, by a file that is made and removed."""
+    if device in _uid_on:
+        return _uid_on[device]
+    found = uid_there(handle)
+    if found != os.getuid():  # else it may only be that no file could be made
+        _uid_on[device] = found
+    return found
+
+
+class _Mount(NamedTuple):
+    """A line of /proc/self/mountinfo. parent: the number of the mount that it is on."""
+
+    parent: int
+    point: str
+    fstype: str
+    source: str
+
+
+#: A mount that the table does not have: that of `/` in a chroot which is no mount point. As in target.identify.
+_UNLISTED = _Mount(0, "", "unknown", "unknown")
+
+
+class _Table:
+    """What is mounted, by the number of the mount; read again when the kernel says that it has changed."""
+
+    def __init__(self) -> None:
+        self._file = os.open("/proc/self/mountinfo", os.O_RDONLY)
+        self._changed = select.poll()
+        self._changed.register(self._file, select.POLLERR | select.POLLPRI)
+        self.mounts: dict[int, _Mount] = {}
+        self.changes = 0
+
+    def now(self) -> dict[int, _Mount]:
+        if not self.mounts or self._changed.poll(0):  # asked before it is read: a change meanwhile is seen next time
+            self.mounts = _parsed(self._read())
+            self.changes += 1
+        return self.mounts
+
+    def _read(self) -> bytes:
+        """As bytes: the kernel escapes fewer characters than Python takes for the end of a line."""
+        os.lseek(self._file, 0, os.SEEK_SET)
+        parts = []
+        while part := os.read(self._file, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+
+
+@cache
+def _table() -> _Table:
+    return _Table()
+
+
+def _parsed(table: bytes) -> dict[int, _Mount]:
+    """Pure."""
+    found = {}
+    for line in table.split(b"\n")[:-1]:
+        number, parent, _, _, point, rest = line.split(b" ", 5)
+        fstype, source, _ = os.fsdecode(rest.partition(b"- ")[2]).split(" ", 2)
+        found[int(number)] = _Mount(int(parent), unescape(os.fsdecode(point)), fstype, unescape(source))
+    return found
+
+
+def _identity(mount: _Mount, handle: int) -> str:
+    """filesystem.identity of what a mount shows."""
+    facts = {"fstype": printable(mount.fstype), "source": without_password(printable(mount.source))}
+    return filesystem.identity(facts | {"fsid": f"{os.fstatvfs(handle).f_fsid:016x}"})

@@ -1,0 +1,217 @@
+"""Who could put another directory in the place of the campaign's: who may write to a directory on the way to it.
+
+fio, IOR and mdtest open their files by path and follow symbolic links. So a user who may rename the campaign's
+directory can put one of theirs there, whose `sets/.../0.0` leads to any file of ours, and the tool overwrites that.
+
+The way is walked from `/`, one component after the other, each opened from the one before; the directories of symbolic
+links on the way count, too. Only the standard library is imported: this runs inside the agent.
+"""
+
+from __future__ import annotations
+
+import errno
+import grp
+import os
+import pwd
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from iosweep.target.accounts import group, user
+from iosweep.units import printable
+
+#: How a directory on the way is opened: that needs no right to read it. (O_DIRECTORY lets an automounter mount it.)
+_ON_THE_WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
+#: Symbolic links on the way, at most; as many as the kernel follows.
+_LINKS = 40
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+#: An access control list that names more users or groups than the mode shows.
+_ACL = "system.posix_acl_access"
+#: Programs in the place of a login shell: an account that has one is not a person's. (RHEL's `operator` has group 0.)
+_NO_LOGIN = {"nologin", "false", "sync", "shutdown", "halt"}
+#: Which user ids of a user namespace are which outside.
+_UID_MAP = Path("/proc/self/uid_map")
+#: What the kernel shows of all that a user namespace does not map (kernel.overflowuid), and of how many ids all are.
+_UNMAPPED, _ALL = 65534, (1 << 32) - 1
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A directory or link on the way that other users control.
+
+    uid: its owner, where that is what is wrong. fact: who controls what; danger: what they could do, and what helps.
+    """
+
+    device: int
+    uid: int | None
+    fact: str
+    danger: str
+
+
+@dataclass
+class Way:
+    """The way to a directory: `handle`, an O_PATH handle of it, and what others control on it."""
+
+    handle: int = -1
+    suspects: list[Suspect] = field(default_factory=list)
+
+    def close(self) -> None:
+        if self.handle >= 0:
+            os.close(self.handle)
+            self.handle = -1
+
+
+def walk(directory: str) -> Way:
+    """Open a directory (an absolute path) and see who controls the way to it.
+
+    The handle is of the directory that was checked: nothing can be swapped between. Raises OSError as os.open does.
+    """
+    mine = _mine()
+    way = Way()
+    todo = directory.split("/")[::-1]
+    links = 0
+    try:
+        way.handle = os.open("/", _ON_THE_WAY)
+        here, shared = "", _look(way, "", mine)  # shared: others may write there
+        while todo:
+            name = todo.pop()
+            if name in ("", "."):
+                continue
+            try:
+                inner = os.open(name, _ON_THE_WAY, dir_fd=way.handle)
+            except OSError as error:
+                if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+                    raise OSError(error.errno, error.strerror, directory) from None
+                status = os.stat(name, dir_fd=way.handle, follow_symlinks=False)
+                links += 1
+                if not stat.S_ISLNK(status.st_mode) or links > _LINKS:
+                    raise OSError(error.errno, error.strerror, directory) from None
+                if shared and status.st_uid not in mine:
+                    way.suspects.append(_owned(f"the symbolic link {here}/{name}", status, "lead elsewhere"))
+                aim = os.readlink(name, dir_fd=way.handle)
+                todo += aim.split("/")[::-1]
+                if aim.startswith("/"):
+                    _step(way, os.open("/", _ON_THE_WAY))
+                    here = ""
+                continue
+            _step(way, inner)
+            here = f"{here}/{name}" if name != ".." else here.rpartition("/")[0]
+            shared = _look(way, here, mine)
+    except BaseException:
+        way.close()
+        raise
+    return way
+
+
+def _mine() -> set[int]:
+    """User ids that are root's or ours for sure: in a user namespace, anybody's files may show as the unmapped id's."""
+    mine = {0, os.getuid()}
+    try:
+        mapped = sum(int(line.split()[2]) for line in _UID_MAP.read_text().splitlines())
+    except (OSError, ValueError, IndexError):
+        return mine  # a kernel without user namespaces
+    return mine if mapped >= _ALL else mine - {_UNMAPPED}
+
+
+def _step(way: Way, inner: int) -> None:
+    os.close(way.handle)
+    way.handle = inner
+
+
+def _look(way: Way, where: str, mine: Collection[int]) -> bool:
+    """Note what is wrong with the directory that the way has come to; returns whether others may add entries.
+
+    `where`: its path, without the slash of the root.
+    """
+    status = os.fstat(way.handle)
+    if status.st_uid not in mine:
+        way.suspects.append(_owned(where or "/", status, "put another directory in the place of the campaign's"))
+    if not status.st_mode & _OTHERS_WRITE:
+        return False
+    if status.st_mode & stat.S_ISVTX:
+        return True
+    if status.st_mode & stat.S_IWOTH or not only_ours(status, way.handle):
+        way.suspects.append(written(where or "/", status))
+    return True
+
+
+def _owned(what: str, status: os.stat_result, could: str) -> Suspect:
+    return Suspect(
+        status.st_dev,
+        status.st_uid,
+        f"{printable(what)} belongs to {user(status.st_uid)}",
+        f"who could {could} while tools write there; take a directory on whose path each one belongs to you or to root",
+    )
+
+
+def written(where: str, status: os.stat_result) -> Suspect:
+    """That others may write to a directory, and make, rename and replace what is in it."""
+    if status.st_mode & stat.S_IWOTH:
+        who, less = "everybody", "o-w" if not status.st_mode & stat.S_IWGRP else "go-w"
+    else:
+        who, less = group(status.st_gid), "g-w"
+    place, owner = printable(where), user(status.st_uid)
+    if os.getuid() in (0, status.st_uid):
+        helps = f"`chmod +t {place}` or `chmod {less} {place}`"
+    else:  # who may write there by that right would lose it with the others
+        helps = f"ask its owner ({owner.removeprefix('user ').partition(' (')[0]}) for `chmod +t {place}`"
+    return Suspect(
+        status.st_dev,
+        None,
+        f"{who} can write to {place} (mode {stat.S_IMODE(status.st_mode):04o}, owner {owner.removeprefix('user ')})",
+        f"and could put another directory in the place of the campaign's while tools write there; {helps},"
+        " or take a directory on whose path only you and root can write",
+    )
+
+
+def refusal(suspect: Suspect) -> str:
+    """What is wrong, and what can be done."""
+    trust = "" if privileged() else ", or set target.trust_other_writers where all who could are trusted"
+    return f"{suspect.fact}, {suspect.danger}{trust}"
+
+
+def own_group(gid: int) -> bool:
+    """Whether a group is our user's private one: our primary group, of our name, and that of no other account."""
+    try:
+        user, group = pwd.getpwuid(os.getuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    if gid != user.pw_gid or group.gr_name != user.pw_name or set(group.gr_mem) - {user.pw_name}:
+        return False
+    # a group's members are not those whose primary group it is
+    return not any(a.pw_gid == gid and a.pw_uid not in (0, os.getuid()) and _logs_in(a) for a in _accounts())
+
+
+@cache
+def _accounts() -> list[pwd.struct_passwd]:
+    """All that can be listed; a directory service such as LDAP mostly answers for single names only."""
+    return pwd.getpwall()
+
+
+def _logs_in(account: pwd.struct_passwd) -> bool:
+    """Whether somebody can work as this account. No shell at all means /bin/sh."""
+    return account.pw_shell.rpartition("/")[2] not in _NO_LOGIN
+
+
+def only_ours(status: os.stat_result, handle: int) -> bool:
+    """Whether only we are in the group that may write: no list names others besides."""
+    try:
+        os.getxattr(f"/proc/self/fd/{handle}", _ACL)
+        return False
+    except OSError as error:
+        if error.errno not in (errno.ENODATA, errno.ENOTSUP):
+            return False
+    return own_group(status.st_gid)
+
+
+def privileged() -> bool:
+    """Whether we are root; not the root of a user namespace, whose files are another user's outside."""
+    if os.getuid() != 0:
+        return False
+    try:
+        inside, outside, _ = _UID_MAP.read_text().splitlines()[0].split()
+    except (OSError, ValueError, IndexError):
+        return True
+    return (inside, outside) == ("0", "0")

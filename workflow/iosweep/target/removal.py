@@ -1,0 +1,286 @@
+"""Removing what is on the target: trees as deep and as wide as they like, in parallel where the file system is slow.
+
+As in trees.py: the functions listed in `OPERATIONS` run inside the agent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from iosweep.target.foreign import Foreign, by_name, by_owner
+from iosweep.target.handle import Opened, Place
+from iosweep.target.ownership import MARKER, Refused, shown
+from iosweep.target.pulse import beat
+from iosweep.target.trees import SENTENCES, Directory, Tree
+
+#: Names of a directory that are held at a time, and how many of them a thread takes at once.
+_HELD, _TAKEN = 10_000, 32
+#: Seconds that a step may take before it is done by several threads. They wait side by side, but do not work faster.
+_SLOW = 100e-6
+
+
+def remove(place: Sequence[Any], below: str, seconds: float | None = None, workers: int = 8) -> dict[str, Any]:
+    """Remove a tree below the campaign's directory.
+
+    `workers`: threads at most; they wait for the file system side by side.
+    {files, directories, bytes: what went; linked: files that have other names, which stay; left: whether `seconds` were
+    over before all was tried; wrong: [up to 5 sentences] on what could not be removed, and stays; foreign: how much of
+    that is not ours (foreign.py), with up to 5 names}
+    """
+    above, _, name = below.rpartition("/")
+    if name in ("", ".", ".."):
+        raise Refused(f"`{below}` names nothing below {Place(*place).directory}")
+    removal = _Removal(below, seconds)
+    with contextlib.suppress(FileNotFoundError), Opened(place, use="remove") as ours:
+        removal.spare(ours)
+        outer = ours.below(above)
+        try:
+            inner = ours.below(below)
+            try:
+                removal.empty(inner, workers)
+            finally:
+                os.close(inner)
+            removal.last(os.rmdir, name, outer)
+        finally:
+            os.close(outer)
+    return removal.result()
+
+
+def remove_all(place: Sequence[Any], seconds: float | None = None, workers: int = 8) -> dict[str, Any]:
+    """Remove the campaign's directory with all that is in it; see `remove`.
+
+    The marker goes last: what a kill leaves is still ours.
+    """
+    removal = _Removal("", seconds)
+    with contextlib.suppress(FileNotFoundError), Opened(place, use="remove") as ours:
+        removal.spare(ours)
+        removal.empty(ours.handle, workers, spared=[MARKER])
+        removal.last(os.unlink, MARKER, ours.handle)
+        if os.path.samestat(os.fstat(ours.handle), os.stat(ours.name, dir_fd=ours.parent, follow_symlinks=False)):
+            removal.last(os.rmdir, ours.name, ours.parent)
+    return removal.result()
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (remove, remove_all)}
+
+
+class _Removal:
+    """Empties a directory: with one thread, and with more as soon as it is seen to wait.
+
+    Tasks are taken from a stack: to list a directory, or to remove some entries of it. The last task of a directory
+    removes it; that was a task of its parent. Where more was there than was listed, it is listed again.
+    """
+
+    def __init__(self, where: str, seconds: float | None):
+        """`where`: what it is called in sentences."""
+        self._where = where
+        self._end = float("inf") if seconds is None else time.monotonic() + seconds
+        self._files = self._directories = self._bytes = 0
+        self._left = False
+        self._wrong: list[str] = []
+        self._todo: list[tuple[Directory, Sequence[str]]] = []
+        self._busy = 0
+        self._waited = self._steps = 0.0
+        self._threads: list[Future[None]] = []
+        self._turn = threading.Condition()
+        self._mounts: Collection[str] = ()
+        self._is_mine: Callable[[int], bool] = lambda _: True
+        self._linked = self._foreign = 0
+        self._names: list[str] = []
+
+    def spare(self, ours: Opened) -> None:
+        """Leave alone what is mounted in the campaign's directory, and what belongs to other users."""
+        self._mounts, self._is_mine = frozenset(ours.mounts), ours.is_mine
+
+    def result(self) -> dict[str, Any]:
+        return {
+            "files": self._files,
+            "directories": self._directories,
+            "bytes": self._bytes,
+            "linked": self._linked,
+            "left": self._left,
+            "wrong": self._wrong,
+            "foreign": {"count": self._foreign, "names": self._names},
+        }
+
+    def empty(self, top: int, workers: int, spared: Collection[str] = ()) -> None:
+        """Remove all that is in an open directory but what is spared."""
+        self._tree = Tree(top)
+        self._todo.append((Directory(failed=spared), ()))
+        self._most = workers
+        with ThreadPoolExecutor(workers) as self._pool:
+            self._work()
+            while self._threads:
+                self._threads.pop().result()
+
+    def last(self, how: Callable[..., None], name: str, handle: int) -> None:
+        """Remove what could only be removed after all the rest, if that is gone."""
+        if self._left or self._wrong:
+            return
+        try:
+            how(name, dir_fd=handle)
+            self._files += how is os.unlink
+            self._directories += how is os.rmdir
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self._wrong.append(f"{shown(str(Path(self._where, name)))}: {error.strerror}")
+
+    def _join(self) -> None:
+        with contextlib.suppress(RuntimeError):  # no more threads are to be had
+            self._threads.append(self._pool.submit(self._work))
+
+    def _work(self) -> None:
+        while task := self._take():
+            directory, names = task
+            started = time.monotonic()
+            try:
+                steps = self._unlink(directory, names) if names else self._list(directory)
+            finally:
+                with self._turn:
+                    self._busy -= 1
+                    if not self._busy:
+                        self._turn.notify_all()
+            with self._turn:
+                self._waited += time.monotonic() - started
+                self._steps += steps
+                if self._waited > _SLOW * self._steps and len(self._threads) < min(self._most - 1, len(self._todo)):
+                    self._join()
+
+    def _take(self) -> tuple[Directory, Sequence[str]] | None:
+        with self._turn:
+            while not self._todo and self._busy:
+                self._turn.wait()
+            if not self._todo or self._left:
+                return None
+            if time.monotonic() > self._end:
+                self._left = True
+                return None
+            self._busy += 1
+            return self._todo.pop()
+
+    def _list(self, directory: Directory) -> int:
+        """See what is in a directory, and make tasks of it."""
+        files: list[str] = []
+        directories: list[str] = []
+        others = 0
+        try:
+            handle = self._tree.handle(directory)
+            if not self._is_mine(uid := os.fstat(handle.number).st_uid):
+                raise Foreign(by_owner(uid))
+            way = Path(self._path(directory)).parts
+            with os.scandir(handle.number) as entries:
+                for entry in islice((e for e in entries if e.name not in directory.failed), _HELD):
+                    beat()
+                    if len(way) < 2 and (why := by_name(way, entry.name, entry.stat(follow_symlinks=False).st_mode)):
+                        self._fail(directory, Foreign(why), entry.name)
+                        others += 1
+                        continue
+                    (directories if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
+        except OSError as error:
+            self._fail(directory, error)
+        directory.more = len(files) + len(directories) + others == _HELD
+        tasks: list[tuple[Directory, Sequence[str]]] = [(Directory(directory, name), ()) for name in directories]
+        tasks += [(directory, files[first : first + _TAKEN]) for first in range(0, len(files), _TAKEN)]
+        if tasks:
+            directory.tasks = len(tasks)
+            self._push(tasks)
+        else:
+            self._close(directory, empty=True)
+        return 1 + len(files) + len(directories)
+
+    def _unlink(self, directory: Directory, names: Sequence[str]) -> int:
+        """Remove some entries of a directory that are no directories themselves."""
+        files = size = linked = 0
+        try:
+            handle = self._tree.handle(directory)
+        except OSError as error:
+            self._fail(directory, error)
+            names = ()
+        for name in names:
+            if time.monotonic() > self._end:
+                self._left = True
+                break
+            beat()
+            try:
+                if self._mounts and self._path(directory, name) in self._mounts:
+                    raise OSError(errno.EBUSY, "a mount point, it is left alone")
+                status = os.stat(name, dir_fd=handle.number, follow_symlinks=False)
+                if not self._is_mine(status.st_uid):
+                    raise Foreign(by_owner(status.st_uid))
+                os.unlink(name, dir_fd=handle.number)
+            except OSError as error:
+                self._fail(directory, error, name)
+                continue
+            files += 1
+            if status.st_nlink == 1:
+                size += status.st_blocks * 512
+            linked += status.st_nlink > 1
+        with self._turn:
+            self._files += files
+            self._bytes += size
+            self._linked += linked
+            directory.tasks -= 1
+            last = not directory.tasks and not self._left
+        if last:
+            self._close(directory)
+        return len(names)
+
+    def _close(self, directory: Directory, empty: bool = False) -> None:
+        """All that was listed of a directory is dealt with; `empty`: nothing was. Remove it, or list it again."""
+        while True:
+            parent = directory.parent
+            if not empty and (directory.more or not parent) and len(directory.failed) < _HELD:
+                self._push([(directory, ())])
+                return
+            if not parent:
+                return
+            if directory.failed:
+                parent.failed.add(directory.name)
+            else:
+                beat()
+                try:
+                    os.rmdir(directory.name, dir_fd=self._tree.handle(parent).number)
+                    with self._turn:
+                        self._directories += 1
+                except OSError as error:
+                    if error.errno == errno.ENOTEMPTY and not empty:  # not everything was listed, or somebody adds
+                        self._push([(directory, ())])
+                        return
+                    self._fail(parent, error, directory.name)
+            self._tree.forget(directory)
+            with self._turn:
+                parent.tasks -= 1
+                if parent.tasks:
+                    return
+            directory, empty = parent, False
+
+    def _push(self, tasks: Sequence[tuple[Directory, Sequence[str]]]) -> None:
+        with self._turn:
+            self._todo += tasks
+            self._turn.notify(len(tasks))
+
+    def _fail(self, directory: Directory, error: OSError, name: str = "") -> None:
+        """An entry of a directory stays, or (without a name) what is in it; unless somebody else was faster."""
+        if isinstance(error, FileNotFoundError):
+            return
+        directory.failed.add(name)
+        path = shown(self._path(directory, name))
+        with self._turn:
+            if len(self._wrong) < SENTENCES:
+                self._wrong.append(f"{path}: {error.strerror}")
+            if isinstance(error, Foreign):
+                self._foreign += 1
+                self._names += [path] if len(self._names) < SENTENCES else []
+
+    def _path(self, directory: Directory, name: str = "") -> str:
+        return str(Path(self._where, directory.path(name)))

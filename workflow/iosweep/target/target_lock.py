@@ -1,0 +1,260 @@
+"""One campaign at a time per file system: a lock that the kernel frees with its owner, and its worth as evidence.
+
+Without target.lock it is one for the machine (host_lock.py), with it a file in a directory that campaigns on several
+machines see (lock_file.py). Only what the kernel or Slurm says has consequences. The text of a lock explains it: it may
+be forged, so it is never a reason to refuse for longer than the job that it names lives, as Slurm says.
+
+A pass needs evidence that another campaign would have been seen; else the check says "not checked". What another user
+puts in the lock's place does not stop a campaign: it is named, and the exclusion is "not checked". A lock that another
+user holds does stop it, since it cannot be told from a campaign; target.lock is the way round.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from iosweep.node import fs_types, procfs
+from iosweep.slurm import query
+from iosweep.target import filesystem, host_lock, lock_file, lock_text, mount_view, ownership
+from iosweep.units import printable
+
+#: How names of locks begin.
+PREFIX = "iosweep"
+_ELSEWHERE = "set target.lock to a directory that only trusted users may write to"
+
+
+class Busy(Exception):
+    """Another campaign measures this file system; the message is for the user. `job`: its Slurm job, if it has one."""
+
+    def __init__(self, message: str, job: str | None = None):
+        self.job = job
+        super().__init__(message)
+
+
+class Unusable(Exception):
+    """The lock cannot be where it has to be. The message is for the user."""
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """What keeps others off. `note`: from whom the lock was taken over, or None. `doubt`: why it may not keep them off
+    any more, None where it does; a lock that is a file can be removed by its owner."""
+
+    enforced: bool
+    evidence: str
+    note: str | None = None
+    doubt: Callable[[], str | None] = field(default=lambda: None, compare=False)
+
+    def now(self) -> dict[str, Any]:
+        """For the record of what has just been measured: {enforced, evidence}."""
+        if self.enforced and (why := self.doubt()):
+            return {"enforced": False, "evidence": why}
+        return {"enforced": self.enforced, "evidence": self.evidence}
+
+
+def identity(facts: Mapping[str, Any]) -> str:
+    """Which file system it is, of target.identify's facts (filesystem.identity).
+
+    Not always the fsid: each mount of NFS may have another one, and each subvolume of btrfs has. Pure.
+    """
+    return filesystem.identity(facts)
+
+
+@contextmanager
+def hold(directory: str | None, identity: str, owner: Mapping[str, Any], make: bool = True) -> Iterator[Exclusion]:
+    """Keep other campaigns off a file system, and say how far that reaches.
+
+    `directory`: target.lock. `owner`: {campaign, results, and in Slurm job}; process, user, host and time are added.
+    `make`: a lock's file is made where there is none; not where results that may be another's name the directory.
+    Raises Busy if another campaign holds the lock, Unusable if target.lock is not a directory, or has no file.
+    """
+    name = f"{PREFIX}-{hashlib.sha256(os.fsencode(identity)).hexdigest()[:16]}"
+    mine = lock_text.mine(identity, owner)
+    if directory is None:
+        with _on_this_machine(name, identity, mine) as found:
+            yield found
+        return
+    place = Path(directory).absolute()
+    if not place.is_dir():
+        raise Unusable(f"target.lock {place} is not a directory; make it where all campaigns see it, or leave it out")
+    with _in_directory(place / f"{name}.lock", identity, mine, owner.get("job"), make) as found:
+        yield found
+
+
+# On this machine
+
+
+@contextmanager
+def _on_this_machine(name: str, identity: str, mine: bytes) -> Iterator[Exclusion]:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(host_lock.held(name, mine))
+        except host_lock.Taken as taken:
+            raise _taken(taken, name, identity) from None
+        except OSError as error:
+            why = f"the lock @{name} (an abstract Unix socket) cannot be taken: {error.strerror or error}"
+            found = Exclusion(False, f"{why}; {_ELSEWHERE}")
+        else:
+            found = _machine_wide(name, identity.partition(" ")[0])
+        yield found
+
+
+def _machine_wide(name: str, fstype: str) -> Exclusion:
+    if not fs_types.of(fstype).local:
+        kept = f"only campaigns on this machine are kept off (@{name})"
+        return Exclusion(False, f"{kept}; set target.lock to a directory that all nodes see")
+    if why := host_lock.unseen(name):
+        return Exclusion(False, f"a campaign elsewhere on this machine may not be seen: {why}; {_ELSEWHERE}")
+    # a lock on this machine keeps off all that could disturb
+    return Exclusion(True, f"no other campaign on this machine, or in a container on its network (lock @{name})")
+
+
+def _taken(taken: host_lock.Taken, name: str, identity: str) -> Busy:
+    """By whom: process and user as the kernel has them, the rest as that process says."""
+    user = None if taken.uid is None else lock_text.user_name(taken.uid)
+    owner = lock_text.read(taken.text)
+    if owner and user is not None:
+        owner = lock_text.with_kernels(owner, str(taken.pid or owner.pid), user)
+    who = str(owner) if owner else f"{_process(taken.pid)}, which does not say who it is"
+    return _busy(identity, who, f"the socket @{name}", _live_job(owner))
+
+
+def _process(pid: int | str | None) -> str:
+    """`process 12 (python3) of user ann`, as the kernel has it."""
+    if not pid:
+        return "another process"
+    command = printable(procfs.read(str(pid), "comm").decode("utf-8", "replace").strip())
+    user = _user(pid)
+    return f"process {pid}{f' ({command})' if command else ''}{f' of user {user}' if user else ''}"
+
+
+def _user(pid: int | str) -> str | None:
+    """Whose process it is; None of one that cannot be seen."""
+    try:
+        return lock_text.user_name(Path(f"/proc/{pid}").stat().st_uid)
+    except OSError:
+        return None
+
+
+# In a directory
+
+
+@contextmanager
+def _in_directory(file: Path, identity: str, mine: bytes, job: str | None, make: bool) -> Iterator[Exclusion]:
+    try:
+        handle = lock_file.take(file, make)
+    except lock_file.Missing:
+        raise Unusable(f"target.lock {file.parent} has no lock of {identity} ({file.name}), and none is made") from None
+    except lock_file.Held as held:
+        raise _held(held, file, identity) from None
+    except lock_file.Unavailable as error:
+        yield Exclusion(False, f"the lock {printable(str(file))} cannot be taken: {error}; {_ELSEWHERE}")
+        return
+    try:
+        found = _left(lock_file.content(handle), file, identity, job)
+    except BaseException:
+        lock_file.unlock(handle)
+        raise
+    lock_file.write(handle, mine)
+    ours = os.fstat(handle)
+
+    def doubt() -> str | None:
+        why = lock_file.doubt(ours, file)
+        return why and f"the lock {printable(str(file))} may not keep others off: {why}; {_ELSEWHERE}"
+
+    try:
+        yield replace(found, doubt=doubt)
+    finally:
+        lock_file.write(handle, b"")  # what is left in a lock was left by an owner that was killed
+        lock_file.unlock(handle)
+
+
+def _held(held: lock_file.Held, file: Path, identity: str) -> Busy:
+    """By whom: the process as the kernel has it. The text counts where the kernel names none, or the same one."""
+    owner = lock_text.read(held.content)
+    who = str(owner) if owner else "another process"
+    if owner and owner.here and owner.pid in held.pids:
+        owner = lock_text.with_kernels(owner, owner.pid, _user(owner.pid) or owner.user)
+        who = str(owner)
+    elif held.pids:
+        who = _process(held.pids[0]) + (f" (the lock's text names another: {owner})" if owner else "")
+        owner = None
+    return _busy(identity, who, f"the lock {file}", _live_job(owner))
+
+
+def _live_job(owner: lock_text.Owner | None) -> str | None:
+    """The job of a holder that lives: one that Slurm knows, of its user."""
+    if not owner or not owner.job:
+        return None
+    try:
+        job = query.job(owner.job)
+    except query.Unanswered:
+        return None
+    return job.id if job and job.alive and job.user == owner.user else None
+
+
+def _busy(identity: str, who: str, lock: str, job: str | None) -> Busy:
+    return Busy(
+        f"the file system {identity} is being measured by {who}; two at once would falsify each other: wait for it, or"
+        f" stop it (it holds {printable(lock)}); if it is not a campaign, {_ELSEWHERE}",
+        job,
+    )
+
+
+def _left(left: bytes, file: Path, identity: str, own: str | None) -> Exclusion:
+    """What a lock that was taken is worth, after what its last owner left in it. `own`: our job. Raises Busy."""
+    there = ownership.identify(str(file.parent))
+    fstype = identity.partition(" ")[0]
+    place = printable(str(file.parent))
+    # not every mount of a network file system takes its locks to the other nodes (`localflock`, `local_lock`)
+    apart = fs_types.apart(there["fstype"], there["mount"])
+    if apart and not fs_types.of(fstype).local:
+        worth = Exclusion(False, f"only campaigns on this machine are kept off: {place} is on {apart}")
+    elif mount_view.private(str(file.parent)):
+        worth = Exclusion(False, f"{place} is private to this process: others on this machine see another one there")
+    else:
+        worth = Exclusion(True, f"no other campaign that locks in {place} ({file.name})")
+    if not left:
+        return worth
+    owner = lock_text.read(left)
+    left_by = f"the lock {printable(str(file))} was left by {owner or 'another process'}"
+    gone = replace(worth, note=f"{left_by}, which is gone; taken over")
+    if not owner or owner.here or fs_types.of(there["fstype"]).local:
+        return gone  # what holds its flock would be on this machine
+    if (own and owner.job == own) or not (why := _may_live(owner, file, identity)):
+        return gone
+    evidence = f"{printable(str(file))} names a campaign on host {owner.host}; {why}"
+    return Exclusion(False, evidence, f"{left_by}, and was free from here; taken over")
+
+
+def _may_live(owner: lock_text.Owner, file: Path, identity: str) -> str:
+    """Why an owner on another machine may live, though its lock is free from here; empty if it has ended.
+
+    Raises Busy where Slurm confirms that it lives.
+    """
+    unseen = "from here its end cannot be seen"
+    if not owner.job:
+        return unseen
+    try:
+        job = query.job(owner.job)
+    except query.Unanswered:
+        return unseen
+    if job is None:  # ended, and forgotten; but jobs of others may be hidden (PrivateData)
+        return "" if owner.user == lock_text.user_name(os.getuid()) else unseen
+    if not job.alive:
+        return ""
+    if not lock_text.is_its_job(job, owner):
+        return f"job {job.id} is of user {printable(job.user)}, and Slurm does not show it as that campaign's"
+    stop = f", or stop it with `scancel {job.id}`" if job.user == lock_text.user_name(os.getuid()) else ""
+    raise Busy(
+        f"the file system {identity} is being measured by {owner}, a job that lives, as Slurm says; two at once would"
+        f" falsify each other: wait for it{stop} (its lock is {printable(str(file))}); if it is not of this file"
+        f" system, {_ELSEWHERE}",
+        job.id,
+    )

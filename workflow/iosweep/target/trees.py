@@ -1,0 +1,269 @@
+"""What the campaign has on the target, below its directory (handle.py): made, counted, looked at, kept and removed.
+
+As there: the functions listed in `OPERATIONS` run inside the agent, take and return plain JSON values, and import the
+standard library only. Directories are opened one from the other, no symbolic link is followed, no mount point crossed.
+A tree may be as deep and as wide as it likes: few directories are open at a time, few names are held. Whatever goes
+through one tells of its progress (pulse.py), for it may take hours.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from iosweep.target.handle import Opened, Place
+from iosweep.target.ownership import DIRECTORY, MARKER, Refused, mount_of
+from iosweep.target.pulse import beat
+
+#: Where `keep` puts things.
+KEPT = "kept"
+#: Directories of a tree that are kept open to go on from.
+_OPEN = 64
+#: Sentences that are returned; more would not tell more.
+SENTENCES = 5
+_NOT_LOOKED = "not looked at"
+
+
+def ensure(place: Sequence[Any], below: str) -> str:
+    """Make a directory below the campaign's; returns its absolute path."""
+    with Opened(place) as ours:
+        os.close(ours.below(below, create=True))
+        return str(Path(ours.directory) / below)
+
+
+def keep(place: Sequence[Any], below: str, name: str) -> str | None:
+    """Put a directory below the campaign's aside, as `kept/<name>`; returns where it is now, None if it is not there.
+
+    What is there already stays: `kept/<name>-2` then.
+    """
+    above, _, last = below.rpartition("/")
+    if "/" in name or {"", ".", ".."} & {name, last}:
+        raise Refused(f"`{below}` or `{name}` names nothing below {Place(*place).directory}")
+    with Opened(place) as ours:
+        try:
+            source = ours.below(above)
+        except FileNotFoundError:
+            return None
+        try:
+            aim = ours.below(KEPT, create=True)
+            try:
+                free, number = name, 1
+                while _is_there(free, aim):
+                    number += 1
+                    free = f"{name}-{number}"
+                os.rename(last, free, src_dir_fd=source, dst_dir_fd=aim)
+                return f"{KEPT}/{free}"
+            finally:
+                os.close(aim)
+        except FileNotFoundError:
+            return None
+        finally:
+            os.close(source)
+
+
+def parts(place: Sequence[Any]) -> list[str]:
+    """Names of what is in the campaign's directory besides its marker."""
+    with Opened(place, use="read") as ours, os.scandir(ours.handle) as entries:
+        return sorted(entry.name for entry in entries if entry.name != MARKER)
+
+
+def usage(place: Sequence[Any], only: str | None = None) -> dict[str, int]:
+    """Bytes and files in the campaign's directory, or of one part, as far as it can be seen: others may be removing."""
+    total = files = 0
+    try:
+        ours = Opened(place, use="read")
+    except FileNotFoundError:  # not made yet, or removed by somebody
+        return {"bytes": 0, "files": 0}
+    with ours:
+        for handle, entry in _walk(ours.handle, skip=True, only=only):
+            try:
+                total += os.stat(entry.name, dir_fd=handle, follow_symlinks=False).st_blocks * 512
+            except FileNotFoundError:
+                continue
+            files += 1
+    return {"bytes": total, "files": files}
+
+
+def count(place: Sequence[Any], below: str) -> int:
+    """Regular files in a directory below the campaign's, and in the directories in it."""
+    with Opened(place, use="read") as ours:
+        top = ours.below(below)
+        try:
+            return sum(entry.is_file(follow_symlinks=False) for _, entry in _walk(top, skip=False))
+        finally:
+            os.close(top)
+
+
+def examine(place: Sequence[Any], below: str, files: list[str], size: int, holes: bool) -> dict[str, Any]:
+    """Whether files are there, regular, of full size and (if told) without unwritten extents.
+
+    {wrong: [up to 5 sentences], changed_ns: newest mtime, holes: "none", "found" or why it was not looked at}
+    """
+    with Opened(place) as ours:
+        try:
+            handle = ours.below(below)
+        except FileNotFoundError:
+            return {"wrong": ["the directory is not there"], "changed_ns": 0, "holes": _NOT_LOOKED}
+        try:
+            return _examined(handle, files, size, holes)
+        finally:
+            os.close(handle)
+
+
+def _examined(handle: int, files: list[str], size: int, holes: bool) -> dict[str, Any]:
+    wrong: list[str] = []
+    newest = 0
+    seen = _NOT_LOOKED
+    if holes:
+        seen = "none" if _shows_holes(handle) else "hidden: this file system shows no holes, not even in a sparse file"
+    for name in files:
+        beat()
+        try:
+            status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+        except FileNotFoundError:
+            wrong.append(f"{name} is missing")
+            continue
+        newest = max(newest, status.st_mtime_ns)
+        if not stat.S_ISREG(status.st_mode):
+            wrong.append(f"{name} is not a regular file")
+        elif status.st_nlink > 1:
+            wrong.append(f"{name} has another name as well (a hard link)")
+        elif status.st_size != size:
+            wrong.append(f"{name} has {status.st_size} of {size} bytes")
+        elif seen == "none" and _first_hole(handle, name) < size:
+            wrong.append(f"{name} has unwritten extents")
+            seen = "found"
+    return {"wrong": wrong[:SENTENCES], "changed_ns": newest, "holes": seen}
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (ensure, keep, parts, usage, count, examine)}
+
+
+class Handle:
+    """An open directory, closed when nobody works with it any more."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
+class Directory:
+    """A directory of a tree, known by the way to it. For a removal also what is still to be done there."""
+
+    __slots__ = ("failed", "more", "name", "parent", "tasks")
+
+    def __init__(self, parent: Directory | None = None, name: str = "", failed: Collection[str] = ()):
+        self.parent = parent
+        self.name = name
+        self.tasks = 0  # not yet done
+        self.more = True  # there may be entries that were not listed
+        self.failed = set(failed)  # entries that stay
+
+    def path(self, last: str = "") -> str:
+        names = [last] if last else []
+        step: Directory | None = self
+        while step and step.parent:
+            names.append(step.name)
+            step = step.parent
+        return "/".join(reversed(names))
+
+
+class Tree:
+    """Opens the directories of a tree. The last ones used stay open; the way to any other begins at the nearest."""
+
+    def __init__(self, top: int):
+        self._top = Handle(os.dup(top))
+        self._mount = mount_of(top)
+        self._open: OrderedDict[Directory, Handle] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def handle(self, directory: Directory) -> Handle:
+        """Raises OSError, with EXDEV for a mount point."""
+        way = []
+        with self._lock:
+            step = directory
+            while step.parent and step not in self._open:
+                way.append(step)
+                step = step.parent
+            handle = self._top
+            if step.parent:
+                handle = self._open[step]
+                self._open.move_to_end(step)
+        for step in reversed(way):
+            handle = Handle(os.open(step.name, DIRECTORY, dir_fd=handle.number))
+            if mount_of(handle.number) != self._mount:
+                raise OSError(errno.EXDEV, "a mount point, it is left alone")
+            with self._lock:
+                self._open[step] = handle
+                if len(self._open) > _OPEN:
+                    self._open.popitem(last=False)
+        return handle
+
+    def forget(self, directory: Directory) -> None:
+        with self._lock:
+            self._open.pop(directory, None)
+
+
+def _walk(top: int, skip: bool, only: str | None = None) -> Iterator[tuple[int, os.DirEntry[str]]]:
+    """All entries of a tree that are no directories, with a handle of the directory that they are in.
+
+    What vanishes meanwhile is left out, and so are mount points; `skip`: directories that cannot be read as well;
+    `only`: all but this entry of the top.
+    """
+    tree = Tree(top)
+    todo = [Directory()]
+    while todo:
+        directory = todo.pop()
+        try:
+            handle = tree.handle(directory)
+            with os.scandir(handle.number) as entries:
+                for entry in entries:
+                    beat()
+                    if only not in (None, entry.name) and not directory.parent:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(Directory(directory, entry.name))
+                    else:
+                        yield handle.number, entry
+        except OSError as error:
+            if not skip and error.errno not in (errno.ENOENT, errno.EXDEV):
+                raise
+
+
+def _is_there(name: str, handle: int) -> bool:
+    try:
+        os.stat(name, dir_fd=handle, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _shows_holes(handle: int) -> bool:
+    """SEEK_HOLE lies on some file systems: see whether it finds the hole of a sparse file made for the purpose."""
+    name = ".iosweep-sparse"
+    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600, dir_fd=handle)
+    try:
+        os.pwrite(file, b"x", 4 << 20)
+        os.fsync(file)
+        return os.lseek(file, 0, os.SEEK_HOLE) == 0
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+        os.unlink(name, dir_fd=handle)
+
+
+def _first_hole(handle: int, name: str) -> int:
+    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=handle)
+    try:
+        return os.lseek(file, 0, os.SEEK_HOLE)
+    finally:
+        os.close(file)
