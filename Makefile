@@ -53,7 +53,7 @@ soak: test-tools ## kills, power cuts, damage and attacks, and all else that is 
 cluster: ## a shell on a small Slurm cluster inside this machine, as root
 	@$(call install_each,$(CLUSTER) $(if $(findstring --accounting,$(ARGS)),$(ACCOUNTING)))
 	@scripts/make-venv --apt runtime
-	@$(RUN) python tests/slurm.py $(ARGS)
+	@$(RUN) python tests/support/slurm.py $(ARGS)
 
 .PHONY: lint
 lint: ## style, types, schema and workflow

@@ -1,6 +1,6 @@
 """On a Slurm cluster of two nodes: what iosweep takes beyond the bare `srun`, and other ways to measure as much.
 
-The cluster is that of the tests (tests/slurm.py): a true one, in namespaces of this machine.
+The cluster is that of the tests (tests/support/slurm.py): a true one, in namespaces of this machine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from iosweep.results.store import Store
 from iosweep.run.repetition import tool_commands
 from measure import IOSWEEP, ROOT, CannotRun, Row, Size, in_turn, mean, seconds
 
-sys.path.append(str(ROOT / "tests"))
+sys.path.append(str(ROOT / "tests/support"))
 import slurm  # the test cluster
 
 BEYOND_S = 0.2

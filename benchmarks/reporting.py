@@ -20,7 +20,9 @@ def run(size: Size, work: Path) -> Iterator[Row]:
     """The rows come from the factory that the tests of the report use."""
     results = work / "results" / "report"
     # In a child: what pyarrow takes here would count as memory of every later child.
-    child([sys.executable, "-c", _MAKE, results, str(size.report_rows)], work, {"PYTHONPATH": str(ROOT / "tests")})
+    child(
+        [sys.executable, "-c", _MAKE, results, str(size.report_rows)], work, {"PYTHONPATH": str(ROOT / "tests/support")}
+    )
     child([sys.executable, "-c", _COUNT, results / "results.parquet"], work)
     shown = f"{int((work / 'child.log').read_text()):,} rows, {size.rounds}×"
     page, figures = in_turn(

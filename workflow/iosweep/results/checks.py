@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Literal, NamedTuple
 
-from iosweep.node import fs_types
 from iosweep.causes import Cause, cause
-from iosweep.results.columns import REASONS
-from iosweep.plan.model import Point
+from iosweep.node import fs_types
 from iosweep.node.process import MOST_BYTES
+from iosweep.plan.model import Point
+from iosweep.results.columns import REASONS
 from iosweep.tools import CLOCK_S, LEAST_RUNTIME_S, LEAST_TICKS, Parsed, Phase, tools
 from iosweep.units import human_count, human_duration, human_size, printable, shortened
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from iosweep.results.checks import Finding, NOT_APPLICABLE, Seen, check, failed, passed, unchecked
 from iosweep.node.cpus import CpuSet, listed, named, parse
+from iosweep.results.checks import NOT_APPLICABLE, Finding, Seen, check, failed, passed, unchecked
 from iosweep.tools import tools
 from iosweep.units import human_count
 

@@ -12,13 +12,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from iosweep.files import forms, safe_paths
-from iosweep.results import merged_tables
 from iosweep.files.documents import Damaged
 from iosweep.files.safe_paths import Folder
+from iosweep.results import merged_tables
 
 #: Whoever still writes a file has written to it since.
 _OLD_S = 3600.0
-_ROOT = {*merged_tables.FILES, merged_tables.ABOUT, merged_tables.REPORT, f"{merged_tables.FIGURES}.done", *(f"{name}.json" for name in forms.ROOT)}
+_ROOT = {
+    *merged_tables.FILES,
+    merged_tables.ABOUT,
+    merged_tables.REPORT,
+    f"{merged_tables.FIGURES}.done",
+    *(f"{name}.json" for name in forms.ROOT),
+}
 _HASHED = re.compile(r"[0-9a-f]{12}\.json")
 #: Folder -> what our files in it are called. The runner looks after its points.
 _BELOW = {

@@ -28,17 +28,17 @@ import pyarrow.csv
 import pyarrow.parquet
 
 import iosweep
+from iosweep.files import documents, safe_paths
+from iosweep.files.safe_paths import Folder
+from iosweep.node.cpus import listed, parse
+from iosweep.plan.model import Plan, Point
 from iosweep.programs import builds
 from iosweep.results import cells, leftovers, merged_tables, verdict
-from iosweep.files import documents, safe_paths
 from iosweep.results.checks import CHECKS, Check, Finding, Seen
-from iosweep.results.columns import CHECK_COLUMNS, COLUMNS, Column, NODE_COLUMNS, NOT_YET, REASONS, arrow_schema
-from iosweep.node.cpus import listed, parse
-from iosweep.target.filesystem import on_root, volume
-from iosweep.plan.model import Plan, Point
+from iosweep.results.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, NOT_YET, REASONS, Column, arrow_schema
 from iosweep.results.remaining import still_wanted
-from iosweep.files.safe_paths import Folder
 from iosweep.results.store import Result, Store
+from iosweep.target.filesystem import on_root, volume
 from iosweep.tools import Parsed, tools
 
 #: Rows are written in batches, so that memory does not grow with the campaign.

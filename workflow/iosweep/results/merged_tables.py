@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from iosweep.files import documents, safe_paths
-from iosweep.results.columns import CHECK_COLUMNS, COLUMNS, Column, NODE_COLUMNS, arrow_schema
 from iosweep.files.documents import Damaged
+from iosweep.results.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, Column, arrow_schema
 from iosweep.units import shortened
 
 ABOUT, REPORT = "campaign.json", "report.html"

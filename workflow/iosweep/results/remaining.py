@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from iosweep.target.filesystem import volume
-from iosweep.plan.launchers import Launcher
 from iosweep.node.pinning import bound
+from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.results.store import Result
+from iosweep.target.filesystem import volume
 from iosweep.tools import tools
 
 #: A repetition whose failure another try can cure is tried once more. How many are is limits.retried, but at least so

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iosweep.results import remaining
 from iosweep.files.documents import Damaged
 from iosweep.plan.forecast import repetition_cost
 from iosweep.plan.model import Plan, read_plan
+from iosweep.results import remaining
 from iosweep.results.store import Store
 from iosweep.units import human_count, human_duration
 

@@ -36,10 +36,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from iosweep.results import campaign_lock
 from iosweep.files import documents, forms, safe_paths
-from iosweep.node import process
 from iosweep.files.documents import Damaged
+from iosweep.node import process
+from iosweep.results import campaign_lock
 
 _RESULT = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
 #: An archive alone is none: its runner was killed before it committed the result, and the next one writes over it.

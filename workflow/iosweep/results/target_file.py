@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from iosweep.files import forms
-from iosweep.target import marker_place
 from iosweep.files.documents import Damaged
 from iosweep.results.store import Store
+from iosweep.target import marker_place
 from iosweep.target.ownership import MARKER, Refused, directory_of
 from iosweep.units import printable
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from iosweep.results import cpu_checks  # noqa: F401 - registers its checks
-from iosweep.results.checks import CHECKS, Check, Finding, NOT_APPLICABLE, Seen, exit_status
+from iosweep.results.checks import CHECKS, NOT_APPLICABLE, Check, Finding, Seen, exit_status
 from iosweep.results.reasons import chained
 
 Verdict = Literal["valid", "suspect", "invalid", "missing"]

@@ -1,6 +1,6 @@
 """The agent of one node of an allocation; node_agents.py is the runner's side.
 
-It reports the facts of its node, starts tools that know nothing of other nodes, and watches while ranks of a launcher run.
+It reports the facts of its node, starts tools that know nothing of other nodes, and watches the ranks of a launcher.
 
 It is started by srun, reads requests from stdin, answers on stdout, and ends with its stdin.
 """

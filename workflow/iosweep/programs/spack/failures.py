@@ -1,6 +1,6 @@
 """What Spack and git print when something fails -> a sentence with the next step. Pure.
 
-Texts of Spack 1.1.0 and of 1.2.0.dev0, which differ; recorded in tests/standins/recorded/spack.
+Texts of Spack 1.1.0 and of 1.2.0.dev0, which differ; recorded in tests/support/standins/recorded/spack.
 """
 
 from __future__ import annotations

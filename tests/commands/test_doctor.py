@@ -1,0 +1,793 @@
+"""`iosweep doctor --slurm`: what is judged of recorded answers (doctor/*.txt: Slurm 22.05.8, the test cluster), and
+faults made for real on the test cluster."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import iosweep
+from iosweep import findings
+from iosweep.commands import cli
+from iosweep.commands.doctor import nodes, site
+from iosweep.config import sweep_file as config
+from iosweep.files import documents
+from iosweep.findings import Line
+from iosweep.jobs import profile, submission
+from iosweep.jobs.profile import Profile, Unreadable, minutes, read
+from iosweep.node.cpus import Topology
+from iosweep.programs.spack import asked
+from slurm import Cluster
+
+SAMPLES = Path(__file__).parents[1] / "samples/doctor"
+PROFILE = Profile("profile.yaml", limit_min=60, launcher="srun")
+PARTITIONS = (SAMPLES / "partitions.txt").read_text().splitlines()
+CONFIG = site.config((SAMPLES / "config.txt").read_text())
+SMALL = PARTITIONS[0]
+
+
+def altered(line: str, **fields: str) -> str:
+    """An answer with other values, as another site would have them."""
+    for name, value in fields.items():
+        before = next(word for word in line.split() if word.startswith(f"{name}="))
+        line = line.replace(before, f"{name}={value}", 1)
+    return line
+
+
+def partition(p: Profile = PROFILE, line: str = SMALL, groups: tuple[str, ...] = ("staff",)) -> list[Line]:
+    return site.partition(p, [line, *PARTITIONS[1:]], groups, False, "login1")
+
+
+# --- the profile
+
+
+def write(place: Path, text: str, name: str = "profile.v9+.yaml") -> Path:
+    (place / name).write_text(text)
+    return place
+
+
+def test_the_profile_that_we_ship(root: Path) -> None:
+    shipped = read(root / "profiles/slurm")
+    assert (shipped.partition, shipped.account, shipped.licence, shipped.memory_mb) == (None, None, None, 0)
+    assert shipped.limit_min
+    assert shipped.launcher == "srun"
+    assert not shipped.requeues
+    assert (shipped.slurm, shipped.problems, shipped.keys - profile.KEYS) == (True, (), set())
+    local = read(root / "profiles/local")
+    assert (local.slurm, local.launcher, local.problems) == (False, "mpiexec", ())
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        "[slurm_partition=\"long\", slurm_account='bio', runtime=90, 'licenses=\"pfs:2\"', mem_mb=64000, launcher=srun,"
+        " scheduler=slurm]",
+        "{slurm_partition: long, slurm_account: bio, runtime: 90m, licenses: 'pfs:2', mem: 64G, launcher: srun,"
+        " scheduler: slurm}",
+    ],
+)
+def test_both_ways_to_write_resources(tmp_path: Path, resources: str) -> None:
+    write(tmp_path, "executor: local", "config.yaml")  # an older name, which Snakemake passes over
+    write(tmp_path, f"executor: slurm\nslurm-reservation: night\ndefault-resources: {resources}\n")
+    found = read(tmp_path)
+    assert found == Profile(
+        str(tmp_path / "profile.v9+.yaml"), "long", "bio", "night", "pfs:2", 90, 64000, "srun", requeues=True,
+        keys=frozenset({"executor", "slurm-reservation", "default-resources"}),
+    )  # fmt: skip
+    assert found.options == ["--partition=long", "--account=bio", "--reservation=night"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        (None, "has no profile.v9+.yaml"),
+        ("executor: [", "cannot be read"),
+        ("", "has no keys; write for example `executor: slurm`"),
+    ],
+)
+def test_a_profile_that_is_none(tmp_path: Path, text: str | None, wrong: str) -> None:
+    if text is not None:
+        write(tmp_path, text)
+    with pytest.raises(Unreadable, match=re.escape(wrong)):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "wrong"),
+    [
+        ("executor: slurm\ndefault-resources: {runtime: soon}", 2, "runtime: `soon` is no time"),
+        (
+            "executor: slurm\ndefault-resources:\n\n  - runtime=1:00:00",
+            4,
+            "runtime: `1:00:00` is no time; write runtime=1h",
+        ),
+        ("executor: slurm\ndefault-resources:\n  - 'licenses=\"a b\"'", 3, "licenses: `a b` is not a license"),
+        ("executor: slurm\n\ndefault-resources:\n  license: pfs", 4, "license: unknown; did you mean `licenses`?"),
+        ("executor: slurm\ndefault-resources:\n  - mem_mb=64G", 3, "mem_mb: `64G` is no number of MB"),
+        ("executor: slurm\njobs: 1\ndefault-resources:\n  - mem_mb=0", 3, "launcher: there is none"),
+    ],
+)
+def test_where_a_profile_is_wrong(tmp_path: Path, text: str, line: int, wrong: str) -> None:
+    least = {"launcher": 'launcher="srun"', "scheduler": 'scheduler="slurm"'}
+    found = read(write(tmp_path, text))
+    told = [problem for problem in found.problems if wrong in str(problem)]
+    assert [(problem.file, problem.line) for problem in told] == [(found.file, line)]
+    assert {problem.where.partition(".")[2] for problem in found.problems} - {*least} <= {wrong.partition(":")[0]}
+    name = wrong.partition(":")[0]
+    assert profile.place(["-n", "--profile", str(tmp_path)], name) == (found.file, line)
+    assert profile.place(["--profile", str(tmp_path), "--default-resources", "mem_mb=0"], name) == ("profile", 1)
+    assert profile.place([], name) == ("profile", 1)
+
+
+def test_times_as_snakemake_takes_them() -> None:
+    assert [minutes(v) for v in (90, "90", "90m", "1.5h", "1d 2h", "2 days")] == [90, 90, 90, 90, 1560, 2880]
+    assert [minutes(v) for v in ("", "soon", "12x", "-5", "1" * 50 + "!")] == [None] * 5
+
+
+# --- what Slurm says
+
+
+def test_commands() -> None:
+    found: dict[str, str | None] = dict.fromkeys((*site.COMMANDS, "sacct"), "/usr/bin/x")
+    assert site.commands(found, "slurm 23.11.4\n").seen.startswith("slurm 23.11.4: sbatch")
+    lacking = site.commands(found | {"srun": None}, "")
+    assert (lacking.outcome, lacking.seen.split(" not")[0]) == ("wrong", "srun")
+
+
+def test_controller() -> None:
+    # 22.05; with a backup controller there are two lines
+    assert site.controller("Slurmctld(primary) at head is UP", 0.01).outcome == "ok"
+    assert site.controller("Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP", 0.01).outcome == "ok"
+    assert site.controller("Slurmctld(primary) at head is DOWN", 0.01).outcome == "wrong"
+    assert site.controller("Slurmctld(primary) at head is UP", 8).outcome == "warning"
+
+
+def test_a_partition_that_is_fine() -> None:
+    assert partition() == [findings.ok("partition", "small (the default one) is UP, OverSubscribe=NO")]
+    assert partition(replace(PROFILE, partition="big"))[0].seen == "big is UP, OverSubscribe=EXCLUSIVE"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"State": "DOWN"}, "small (the default one) is DOWN"),
+        ({"AllowGroups": "hpc,admin"}, "is for the groups hpc, admin, and you are in none of them"),
+        ({"AllowAccounts": "phys"}, "is for the accounts phys, and not for bio"),
+        ({"RootOnly": "YES"}, "takes jobs of root only"),
+        ({"ReqResv": "YES"}, "takes jobs with a reservation only"),
+        ({"AllocNodes": "login7"}, "takes jobs from login7 only, and this is login1"),
+        ({"OverSubscribe": "FORCE:4"}, "shares nodes whatever a job asks for (OverSubscribe=FORCE:4)"),
+    ],
+)
+def test_a_partition_that_is_not_for_us(fields: dict[str, str], said: str) -> None:
+    found = partition(replace(PROFILE, account="bio"), altered(SMALL, **fields))
+    assert [line.outcome for line in found] == ["wrong"]
+    assert said in found[0].seen
+    assert found[0].change
+
+
+def test_partitions_that_are_not_there() -> None:
+    [absent] = partition(replace(PROFILE, partition="huge"))
+    assert absent.seen == "there is no partition huge (there are: small, short, spec, big, bigsh, down)"
+    [none] = partition(line=altered(SMALL, Default="NO"))
+    assert none.seen.startswith("there is no default partition, and the profile names none")
+    [preempts] = partition(line=altered(SMALL, PreemptMode="REQUEUE"))
+    assert preempts.outcome == "warning"
+
+
+def test_wall_time() -> None:
+    limits = submission.partition(SMALL)
+    short = submission.partition(altered(SMALL, MaxTime="00:30:00"))
+    assert site.wall_time(PROFILE, limits).outcome == "ok"
+    assert site.wall_time(PROFILE, short).change.startswith("set runtime=30m or less in the profile")
+    assert site.wall_time(replace(PROFILE, limit_min=1440), short).seen.startswith("runtime 24 h in the profile")
+    assert site.wall_time(replace(PROFILE, limit_min=None), short).outcome == "warning"
+    assert [site.wall_time(PROFILE, short, asked_min).outcome for asked_min in (30, 31)] == ["warning", "wrong"]
+    unlimited = submission.partition(altered(SMALL, MaxTime="UNLIMITED"))
+    assert site.wall_time(replace(PROFILE, limit_min=10**6), unlimited).outcome == "ok"
+
+
+@pytest.mark.parametrize(
+    ("needed", "fields", "states", "outcome"),
+    [
+        (2, {}, "2|idle", "ok"),
+        (None, {}, "2|idle", "ok"),
+        (3, {}, "2|idle", "wrong"),
+        (2, {"MaxNodes": "1"}, "2|idle", "wrong"),
+        (2, {}, "1|idle\n1|down*", "warning"),
+        (2, {}, "1|mixed\n1|allocated", "ok"),
+    ],
+)
+def test_node_counts(needed: int | None, fields: dict[str, str], states: str, outcome: str) -> None:
+    assert site.nodes(needed, submission.partition(altered(SMALL, **fields)), states).outcome == outcome
+
+
+def test_accounts() -> None:
+    mine = replace(PROFILE, account="bench")
+    assert "no accounting database" in site.account(PROFILE, CONFIG, None).seen
+    kept = CONFIG | {"AccountingStorageType": "accounting_storage/slurmdbd"}
+    enforced = kept | {"AccountingStorageEnforce": "associations,limits,qos"}
+    assert site.account(mine, enforced, None).outcome == "not checked"
+    assert site.account(mine, enforced, "bench||\nroot||\n").seen == "bench; yours: bench, root"
+    assert site.account(PROFILE, enforced, "bench||bench\n").seen == "the default one (bench); yours: bench"
+    assert site.account(mine, enforced, "root||\n").outcome == "wrong"
+    assert site.account(mine, kept, "root||\n").outcome == "warning"
+    assert site.account(replace(mine, partition="big"), enforced, "bench|small|\n").outcome == "wrong"
+    assert site.account(PROFILE, enforced, "").outcome == "wrong"
+
+
+def test_reservations() -> None:
+    said = (SAMPLES / "reservation.txt").read_text()
+    begins = 1795323864.0  # as it was recorded
+    p = replace(PROFILE, reservation="night")
+
+    def judged(text: str | None, user: str = "root", account: str | None = None) -> Line:
+        found = site.reservation(replace(p, account=account), text, user, begins - 3600)
+        assert found
+        return found
+
+    assert site.reservation(PROFILE, None, "root", begins) is None
+    assert judged(None).seen == "there is no reservation night"
+    assert judged(said).outcome == "warning"
+    assert f"it begins {time.strftime('%H:%M', time.localtime(begins))}" in judged(said).seen
+    assert judged(altered(said, State="ACTIVE")).outcome == "ok"
+    assert judged(altered(said, State="ACTIVE"), "eve").seen == "night is for root, and not for eve"
+    of_account = altered(said, State="ACTIVE", Users="(null)", Accounts="bio")
+    assert judged(of_account, "eve", "bio").outcome == "ok"
+    assert judged(of_account, "eve", "phys").outcome == "wrong"
+
+
+def test_licences() -> None:
+    said = (SAMPLES / "licenses.txt").read_text()
+
+    def judged(asked: str | None, text: str = said) -> Line | None:
+        return site.licence(replace(PROFILE, licence=asked), text)
+
+    outcomes = [found and found.outcome for found in map(judged, (None, "pfs", "gpfs", "pfs:2"))]
+    assert outcomes == [None, "ok", "wrong", "wrong"]
+    several = judged("pfs", altered(said, Total="8"))
+    assert several
+    assert several.outcome == "warning"
+    assert "pfs:8" in several.change
+
+
+def test_what_sbatch_says() -> None:
+    said = (SAMPLES / "test-only.txt").read_text()
+    limits = submission.partition(SMALL)
+    healthy = f"{limits.nodes}|idle"
+    of_site = limits, healthy
+    assert site.accepted(2, said, "", 0, 1795320264, *of_site).seen.endswith("it would start at once on n[1-2]")
+    assert "at the latest" in site.accepted(2, said, "", 0, 1795320264 - 7200, *of_site).seen
+    for memory_mb, change in ((0, "ask for fewer nodes"), (64000, "mem_mb=64000 in the profile may be more")):
+        why = "allocation failure: Requested node configuration is not available"
+        refused = site.accepted(9, None, why, memory_mb, 0, *of_site)
+        assert (refused.outcome, refused.change.startswith(change)) == ("wrong", True)
+    drained = f"1|drained\n{limits.nodes - 1}|idle"
+    assert site.nodes(limits.nodes, limits, drained).outcome == "warning"
+    waits = site.accepted(limits.nodes, None, why, 0, 0, limits, drained)
+    assert (waits.outcome, waits.change) == ("not checked", ""), "the campaign does run, once it is back"
+    assert waits.seen.endswith("now, as nodes are out of service (1 drained)")
+    assert site.accepted(limits.nodes, None, "Invalid account", 0, 0, limits, drained).outcome == "wrong"
+
+
+#: As older and newer versions print the list; not recorded but taken from their sources.
+OTHER_LISTS = {
+    "18.08": "srun: MPI types are...\nsrun: none\nsrun: openmpi\nsrun: pmi2\n",
+    "23.11": "MPI plugin types are...\n\tnone\n\tcray_shasta\n\tpmi2\n\tpmix\nspecific pmix plugin versions available:"
+    " pmix_v4\n",
+}
+
+
+def test_mpi() -> None:
+    here = site.mpi_types((SAMPLES / "mpi.txt").read_text())
+    assert sorted(here) == ["cray_shasta", "none", "pmi2", "pmix"]
+    assert sorted(site.mpi_types(OTHER_LISTS["18.08"])) == ["none", "openmpi", "pmi2"]
+    assert sorted(site.mpi_types(OTHER_LISTS["23.11"])) == ["cray_shasta", "none", "pmi2", "pmix"]
+    assert site.mpi(PROFILE, here, True).outcome == "ok"
+    assert site.mpi(PROFILE, ["none", "pmix"], True).change == 'set launcher="srun-pmix" in the profile'
+    assert site.mpi(PROFILE, ["none"], True).change == 'set launcher="mpiexec" in the profile'
+    assert site.mpi(PROFILE, ["none"], False).outcome == "warning"
+    assert site.mpi(replace(PROFILE, launcher="srun-pmix"), ["pmi2"], True).outcome == "wrong"
+    assert site.mpi(replace(PROFILE, launcher="mpiexec"), [], True).outcome == "ok"
+
+
+@pytest.mark.parametrize(
+    ("config", "fields", "asked_mb", "outcome"),
+    [
+        ({}, {}, 0, "ok"),
+        ({"DefMemPerNode": "1000"}, {}, 0, "warning"),
+        ({"DefMemPerCPU": "1000"}, {}, 0, "warning"),  # of 2 CPUs
+        ({"DefMemPerCPU": "2000"}, {}, 0, "ok"),
+        ({"DefMemPerNode": "1000"}, {"DefMemPerNode": "4000"}, 0, "ok"),  # that of the partition counts
+        ({}, {"MaxMemPerNode": "2000"}, 0, "warning"),
+        ({}, {}, 1000, "warning"),
+        ({}, {}, 4001, "wrong"),
+        ({"DefMemPerNode": "1000", "SelectTypeParameters": "CR_CORE"}, {}, 0, "ok"),
+    ],
+)
+def test_memory(config: dict[str, str], fields: dict[str, str], asked_mb: int, outcome: str) -> None:
+    node_list = "n1|idle|2|4000\nn2|idle|2|4000\n"  # as on the cluster, but for the size of this machine's memory
+    found = site.memory(replace(PROFILE, memory_mb=asked_mb), CONFIG | config, altered(SMALL, **fields), node_list)
+    assert found.outcome == outcome
+    if outcome == "warning":
+        assert "set mem_mb=4000" in found.change
+        assert ("page cache" in site.memory(replace(PROFILE, memory_mb=asked_mb),
+                CONFIG | config | {"ConstrainRAMSpace": "yes"}, altered(SMALL, **fields), node_list).seen)  # fmt: skip
+
+
+def test_settings() -> None:
+    p = replace(PROFILE, requeues=False)
+    usual = CONFIG | {"KillWait": "30 sec"}
+    [fine] = site.settings(p, usual)
+    assert fine.seen == "task/affinity, proctrack/linuxproc, select/cons_tres, KillWait 30 s, MinJobAge 300 s"
+    bad = {"TaskPlugin": "task/none", "ProctrackType": "proctrack/pgid", "KillWait": "2 sec", "MinJobAge": "10 sec"}
+    found = site.settings(PROFILE, usual | bad)
+    assert [line.check for line in found] == ["pinning", "processes", "status", "job's end", "requeue"]
+    assert {line.outcome for line in found} == {"warning"}
+
+
+# --- what the nodes say
+
+
+def facts(node: str, **more: Any) -> dict[str, Any]:
+    """What a probe on a healthy node says."""
+    return {
+        "node": node, "host": node, "uid": 1000, "python": "/x/.venv/bin/python",
+        "package": {"version": "1.0", "file": "/x"},
+        "places": [{"error": None, "same": True, "locked": True}],
+        "target": {"identity": "lustre mds:/fs", "writable": True},
+        "lock": True, "lock_on": {"identity": "nfs h:/home"},
+        "programs": {"fio": {"path": "/usr/bin/fio", "sha256": "ab"}},
+        "limits": {"memlock": None, "nofile": 1048576, "nproc": 4096}, "infiniband": True,
+        "memory": {"total": 256 << 30, "available": 250 << 30}, "tmp": {"free": 1 << 40, "writable": True},
+        "processes": [],
+    } | more  # fmt: skip
+
+
+ASKED = nodes.Asked(
+    2, ["/home/me"], "/mnt/fs", "/home/locks", True, {"fio": "apt-get install fio"}, uid=1000, version="1.0"
+)
+
+
+def judged(*found: dict[str, Any], clocks: dict[str, nodes.Clock] | None = None, seen: bool = True) -> dict[str, Line]:
+    where = frozenset(("/home/me", f["node"]) for f in found) if seen else frozenset()
+    steady = {f["node"]: nodes.Clock(0.0001, 0.0002) for f in found}
+    answers = nodes.Answers(found, steady if clocks is None else clocks, where, 0.4)
+    judged = nodes.judge(ASKED, answers)
+    return {line.check: line for line in [*judged, nodes.exclusion(ASKED, None, found)]}
+
+
+def test_healthy_nodes() -> None:
+    found = judged(facts("n1"), facts("n2"))
+    assert {line.outcome for line in found.values()} == {"ok"}, found
+    assert len(found) == 11
+
+
+@pytest.mark.parametrize(
+    ("check", "outcome", "more", "said"),
+    [
+        ("directory", "wrong", {"places": [{"error": None, "same": False}]}, "n2: what was written here is not there"),
+        ("directory", "wrong", {"places": [{"error": "x: Read-only", "same": True}]}, "n2: x: Read-only"),
+        ("environment", "wrong", {"package": {"error": "ModuleNotFoundError: x"}}, "n2: ModuleNotFoundError: x"),
+        ("environment", "wrong", {"package": {"version": "0.9"}}, "n2: iosweep 0.9"),
+        ("target", "wrong", {"target": {"error": "it hangs", "kind": "hangs"}}, "n2: it hangs"),
+        ("target", "wrong", {"target": {"identity": "ext4 /dev/sda1", "writable": True}}, "n2: ext4 /dev/sda1"),
+        ("target", "wrong", {"target": {"identity": "lustre mds:/fs", "writable": False}}, "n2: not writable by you"),
+        ("target", "not checked", {"target": {"blind": True}}, "n2: without the package"),
+        ("tools", "wrong", {"programs": {"fio": {"path": None, "sha256": None}}}, "n2: no fio"),
+        ("tools", "warning", {"programs": {"fio": {"path": "/x", "sha256": "cd"}}}, "fio: not the same binary"),
+        ("user", "wrong", {"uid": 1001}, "you are user id 1000 here; n2: user id 1001"),
+        ("limits", "warning", {"limits": {"memlock": 65536, "nofile": 9999, "nproc": 9999}}, "memlock 64.0 KiB"),
+        ("limits", "warning", {"limits": {"memlock": None, "nofile": 256, "nproc": 9999}}, "n2: nofile 256"),
+        ("memory, /tmp", "warning", {"tmp": {"free": 1 << 20, "writable": True}}, "n2: 1.0 MiB are left"),
+        ("nodes", "wrong", {"host": "n1"}, "several nodes call themselves n1"),
+        ("leftovers", "warning", {"processes": ["fio (12)", "iosweep (9)"]}, "n2: fio (12), iosweep (9)"),
+        ("exclusion", "warning", {"lock": False}, "n2: does not see a lock that is held here"),
+        ("exclusion", "wrong", {"lock": None}, "n2: target.lock is not there"),
+        ("exclusion", "wrong", {"lock_on": {"identity": "lustre mds:/fs"}}, "is on the file system under test"),
+    ],
+)
+def test_one_node_that_is_not(check: str, outcome: str, more: dict[str, Any], said: str) -> None:
+    found = judged(facts("n1"), facts("n2", **more))
+    assert found[check].outcome == outcome
+    assert said in found[check].seen
+    assert {name for name, line in found.items() if line.outcome != "ok"} == {check}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "never"),
+    [
+        ("hangs", "find out why it does not answer", "mount"),
+        ("absent", "mount it where it is not there", "answer"),
+        ("denied", "have a directory made", "mount"),
+        ("failed", "see what is wrong with the file system", "mount"),
+    ],
+)
+def test_what_to_do_about_a_target(kind: str, change: str, never: str) -> None:
+    found = nodes.target({"n1": {"identity": "x", "writable": True}, "n2": {"error": "so it is", "kind": kind}})
+    assert (found.outcome, found.seen) == ("wrong", "n2: so it is")
+    assert found.change.startswith(change)
+    assert never not in found.change
+
+
+def test_tools_that_spack_builds() -> None:
+    def tools_of(search: str, *found: dict[str, Any]) -> Line:
+        wanted = replace(ASKED, search=search)
+        steady = {f["node"]: nodes.Clock(0.0001, 0.0002) for f in found}
+        found_out = nodes.judge(wanted, nodes.Answers(found, steady, frozenset(), 0.4))
+        return next(line for line in found_out if line.check == "tools")
+
+    lacks = facts("n2", programs={"fio": {"path": None, "sha256": None}})
+    assert tools_of("", facts("n1"), lacks) == Line(
+        "tools", "not checked", "they are not built yet", "see the line Spack"
+    )
+    there = tools_of("/t/bin", facts("n1"), facts("n2"))
+    assert (there.outcome, there.seen) == ("ok", "fio of Spack on both nodes, the same binary")
+    wrong = tools_of("/t/bin", facts("n1"), lacks)
+    assert (wrong.outcome, wrong.seen) == ("wrong", "n2: no fio where Spack has built them (/t/bin)")
+    assert "all nodes see tools.directory" in wrong.change
+
+
+def of_cpus(source: str | None, reserved: str | None, kept: str = "") -> dict[str, Any]:
+    """What a node with 4 CPUs says of them. `kept`: by Slurm from jobs."""
+    cores = tuple(frozenset({cpu}) for cpu in range(4))
+    shape = {"CPUTot": "4", "Sockets": "1", "CoresPerSocket": "4", "ThreadsPerCore": "1"}
+    slurm = {"name": "n2", "config": {}, "slurmd": None, "line": None, "node": shape | {"CPUSpecList": kept}}
+    sources = [{"source": "weka local resources -C client0", "cpus": source, "says": "its cores"}] * (reserved != "")
+    return {
+        **Topology(cores, (frozenset(range(4)),), {0: frozenset(range(4))}).facts(), "reserved_cpus": reserved,
+        "reserved_sources": sources, "nics": [], "nets": [], "isolate_cpusets": None, "cpus_allowed": "1",
+        "in_job": True, "slurm": slurm, "numa": [{"node": 0, "cpus": "0-3"}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("own", "configured", "seen", "change"),
+    [
+        (of_cpus(None, ""), None, "n1, n2: 4 of 4 usable", ""),
+        (of_cpus("3", "3", kept="3"), None, "n2: 3 of 4 usable", ""),
+        (of_cpus("3", "3"), None, "n2: the job may use CPU 3, and it is reserved (weka", "slurm.conf lacks CpuSpecLi"),
+        (of_cpus("3", "3"), "3", "n2: 3 of 4 usable", ""),
+        (of_cpus("3", "3", kept="3"), "0-3", "n2: no usable CPU is left: the job may use CPUs 0-2", "give the job "),
+        (of_cpus(None, None), None, "n2: CPUs are reserved, and it is not known which (weka", "name them with cpus."),
+    ],
+)
+def test_what_is_reserved(own: dict[str, Any], configured: str | None, seen: str, change: str) -> None:
+    if configured is not None:  # the probe is told
+        own = own | {"reserved_cpus": configured}
+    asked = replace(ASKED, pinned=True, reserved=configured)
+    found = (facts("n1", cpus=of_cpus(None, "")), facts("n2", cpus=own))
+    [line] = [line for line in nodes.judge(asked, nodes.Answers(found, {}, frozenset(), 0.4)) if line.check == "CPUs"]
+    masks = "kept off it by their masks" in line.seen  # a campaign runs; others' jobs may be given it
+    assert line.outcome == (("warning" if masks else "wrong") if change else "ok"), line
+    assert masks == change.startswith("slurm.conf")
+    assert seen in line.seen
+    assert line.change.startswith(change)
+    if masks:
+        strict = nodes.judge(replace(asked, strict=True), nodes.Answers(found, {}, frozenset(), 0.4))
+        assert ("CPUs", "wrong") in [(line.check, line.outcome) for line in strict]
+    blind = nodes.judge(asked, nodes.Answers([facts("n1"), found[1]], {}, frozenset(), 0.4))
+    assert ("CPUs", "not checked") in [(line.check, line.outcome) for line in blind]
+
+
+def test_what_nodes_wrote_and_is_not_seen_here() -> None:
+    assert judged(facts("n1"), facts("n2"), seen=False)["directory"].seen.endswith(
+        "n1, n2: what it wrote is not seen here"
+    )
+
+
+def test_nodes_that_do_not_answer() -> None:
+    found = judged(facts("n1"))
+    assert found["nodes"].outcome == "wrong"
+    assert found["nodes"].seen.startswith("1 of 2 answered (n1)")
+    [none] = nodes.judge(ASKED, nodes.Answers([], {}, frozenset(), 1.0, ["execve(): python: No such file"]))
+    assert none.seen == "execve(): python: No such file"
+
+
+def test_the_shortest_exchange_tells_the_clock() -> None:
+    # sent, there, received: the node is 2 s ahead, and a slow answer would say 2.4
+    found = nodes.clock([(100.0, 102.9, 101.0), (200.0, 202.01, 200.02)])
+    assert found.offset_s == pytest.approx(2.0)
+    assert found.error_s == pytest.approx(0.01)
+
+
+def test_clocks() -> None:
+    def said(**offsets: float) -> Line:
+        return judged(facts("n1"), facts("n2"), clocks={n: nodes.Clock(s, 0.001) for n, s in offsets.items()})["clocks"]
+
+    assert said(n1=0.004, n2=-0.01).seen == "all within 11.0 ms of the one here"
+    assert said(n1=3.0, n2=3.05).outcome == "ok"  # a login node's clock is nobody's business yet
+    assert said(n1=0.0, n2=0.2).seen == "nodes are 0.200 s apart"
+    assert said(n1=-60.0, n2=0.0).seen == "n1: -60.0 s from here"
+    assert judged(facts("n1"), facts("n2"), clocks={})["clocks"].outcome == "not checked"
+
+
+def test_exclusion_without_a_lock() -> None:
+    licence = findings.ok("license", "pfs: one campaign at a time holds it")
+    asked = replace(ASKED, lock=None, lock_configured=False)
+    assert nodes.exclusion(asked, licence, [facts("n1")]).outcome == "ok"
+    assert nodes.exclusion(asked, None, [facts("n1")]).outcome == "warning"
+    assert nodes.exclusion(ASKED, None, []).outcome == "not checked"
+
+
+# --- on the machine
+
+
+def test_without_slurm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert cli.main(["doctor", "--slurm"]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("there is no Slurm here: none of sbatch, srun")
+    assert captured.err.count("\n") == 1
+
+
+# --- on the cluster
+
+CONFIGURATION = """\
+campaign: doctored
+target: {{directory: {place}/target, lock: {lock}}}
+sweeps: [{{name: s, tool: fio, phases: [rand_read], axes: {{nodes: {nodes}}}, options: {{file_size: 1m}},
+          phase_time: 1s, repetitions: 1}}]
+cpus: {{reserved: "{reserved}"}}
+"""
+
+
+class Site:
+    """A directory in which a campaign could be begun on the cluster."""
+
+    def __init__(self, cluster: Cluster, place: Path, root: Path):
+        self.cluster, self.place = cluster, place
+        (place / "target").mkdir()
+        (place / "locks").mkdir()
+        shutil.copytree(root / "profiles/slurm", place / "profile")
+        self.configure()
+        self.profile(runtime=60)
+
+    def configure(self, nodes: int = 2, reserved: str = "") -> None:
+        lock, counts = self.place / "locks", sorted({1, nodes})
+        text = CONFIGURATION.format(place=self.place, lock=lock, nodes=counts, reserved=reserved)
+        (self.place / "c.yaml").write_text(text)
+
+    def profile(self, more: str = "", **resources: object) -> None:
+        resources = {"launcher": "srun", "scheduler": "slurm"} | resources
+        file = self.place / "profile/profile.v9+.yaml"
+        listed = "".join(f"  - {name}={json.dumps(value)}\n" for name, value in resources.items())
+        file.write_text(f"executor: slurm\nslurm-no-requeue: true\ndefault-resources:\n{listed}{more}")
+
+    def doctor(self, *arguments: str, env: dict[str, str | None] | None = None, code: int = 1) -> dict[str, list[Line]]:
+        """check -> its lines."""
+        command = [
+            sys.executable,
+            "-m",
+            "iosweep",
+            "doctor",
+            "--slurm",
+            "--profile",
+            "profile",
+            "--configfile",
+        ]
+        done = self.cluster.run([*command, "c.yaml", "--json", *arguments], cwd=self.place, env=env, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        found: dict[str, list[Line]] = {}
+        for line in json.loads(done.stdout)["lines"]:
+            found.setdefault(line["check"], []).append(Line(**line))
+        assert {f.name for f in self.place.iterdir()} <= {"c.yaml", "locks", "profile", "target"}, "left behind"
+        assert not list((self.place / "locks").iterdir())
+        return found
+
+
+@pytest.fixture
+def here(slurm: Cluster, tmp_path: Path, root: Path) -> Site:
+    return Site(slurm, tmp_path, root)
+
+
+def outcomes(found: dict[str, list[Line]]) -> dict[str, str]:
+    return {check: line.outcome for check, of_check in found.items() for line in of_check if line.outcome != "ok"}
+
+
+def test_a_cluster_that_is_well(here: Site, fio: Path) -> None:
+    found = here.doctor()
+    # the lock is on the target's file system on this machine, and the cluster gives no time to tidy up
+    # (and what its limits are, its room in /tmp, and how busy it is, is not for us to say)
+    machine = {("limits", "warning"), ("memory, /tmp", "warning"), ("space", "wrong"), ("controller", "warning")}
+    assert outcomes(found).items() - machine == {("exclusion", "wrong"), ("job's end", "warning")}
+    assert re.fullmatch(r"n1, n2 answered within \d+ s", found["nodes"][0].seen)
+    assert found["space"][0].seen.startswith("the campaign ")
+    assert found["tools"][0].seen == "fio on both nodes, the same binary"
+    assert "within" in found["clocks"][0].seen
+    assert not here.cluster.squeue()
+
+
+def test_tools_from_spack_on_a_cluster(here: Site, fio: Path) -> None:
+    here.profile(runtime=60, tools="spack")
+    configuration = here.place / "c.yaml"
+    tools = here.place.with_name(f"{here.place.name}-tools")  # what is made here must not stay
+    (tools / "bin").mkdir(parents=True)
+    configuration.write_text(f"{configuration.read_text()}\ntools: {{directory: {tools}}}\n")
+    before = here.doctor()
+    assert before["Spack"][0].outcome == before["tools"][0].outcome == "not checked"
+    assert "`snakemake tools` builds them" in before["Spack"][0].change
+    place = asked.read(config.read(configuration)).place
+    place.build.mkdir()
+    shutil.copy(fio, tools / "bin" / "fio")
+    known = {"path": str(tools / "bin" / "fio"), "version": "fio-3.33", "sha256": "ab", "package": None}
+    (tools / "store").mkdir()
+    document = {"path": [str(tools / "bin")], "store": str(tools / "store"), "tools": {"fio": known}, "mpi": None}
+    place.file.write_bytes(documents.dump(document))
+    after = here.doctor()
+    assert after["Spack"][0].seen.startswith("fio 3.33, built in ")
+    assert after["tools"][0].seen == "fio of Spack on both nodes, the same binary"
+    (tools / "bin" / "fio").unlink()
+    assert "is gone, which" in here.doctor()["Spack"][0].seen
+    place.file.unlink()
+    configuration.write_text(configuration.read_text().replace("tools: {", "tools: {spack: /nonexistent, "))
+    assert "/nonexistent has no bin/spack" in here.doctor()["Spack"][0].seen
+
+
+def test_for_a_person(here: Site) -> None:
+    (here.place / "c.yaml").unlink()
+    command = [sys.executable, "-m", "iosweep", "doctor", "--slurm", "--profile", "profile"]
+    done = here.cluster.run(command, cwd=here.place, env={"COLUMNS": "80"})
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert len(done.stdout.splitlines()) < 45
+    assert "not checked  configuration" in done.stdout
+    assert re.search(r"warnings?, \d+ not checked$", done.stdout.splitlines()[-1])
+
+
+def test_wrong_keys(here: Site) -> None:
+    here.profile(slurm_partition="huge", runtime=60, licenses="gpfs")
+    found = outcomes(here.doctor())
+    assert found["partition"] == found["license"] == "wrong"
+    assert found["nodes"] == "not checked"
+    here.profile(slurm_partition="short", runtime=60)
+    here.configure(nodes=3)
+    found = outcomes(here.doctor())
+    assert found["wall time"] == found["node count"] == found["submission"] == "wrong"
+    here.profile(slurm_partition="down", runtime=60)
+    assert here.doctor()["partition"][0].seen == "down is DOWN"
+
+
+def test_a_profile_that_snakemake_would_refuse(here: Site) -> None:
+    here.profile("jobz: 1\nslurm-requeue: true\n", runtime="01:00:00", launcher="mpirun", licence="pfs")
+    found = here.doctor()
+    assert [(line.outcome, line.seen, line.change[:23]) for line in found["profile"]] == [
+        ("wrong", "profile/profile.v9+.yaml:4: default-resources.launcher: unknown launcher `mpirun`",
+         "did you mean `mpiexec`?"),
+        ("wrong", "profile/profile.v9+.yaml:6: default-resources.runtime: `01:00:00` is no time", "write runtime=1h"),
+        ("wrong", "profile/profile.v9+.yaml:7: default-resources.licence: unknown", "did you mean `licenses`"),
+        ("wrong", "profile/profile.v9+.yaml: snakemake has no key `jobz`", "did you mean `jobs`?"),
+    ]  # fmt: skip
+    assert found["wall time"][0].outcome == found["MPI"][0].outcome == "not checked"
+    assert "requeue" not in found  # what is right is read all the same
+    shutil.rmtree(here.place / "profile")
+    assert outcomes(here.doctor()) == {"profile": "wrong", "the rest": "not checked"}
+
+
+def test_the_controller_is_not_asked_by_every_node(here: Site, tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = tmp_path_factory.mktemp("asked")
+    script = f'#!/bin/sh\necho "$(hostname) $*" >> {place}/log\nexec {shutil.which("scontrol")} "$@"\n'
+    (place / "scontrol").write_text(script)
+    (place / "scontrol").chmod(0o755)
+    [line] = here.doctor(env={"PATH": f"{place}{os.pathsep}{os.environ['PATH']}"})["CPUs"]
+    assert (line.outcome, line.seen[:8]) == ("ok", "n1, n2: ")
+    assert {asked.split()[0] for asked in (place / "log").read_text().splitlines()} == {"head"}
+
+
+def test_reserved_cpus_leave_none(here: Site) -> None:
+    every = [str(cpu) for cpu in range(here.cluster.cpus)]
+    here.configure(reserved=",".join(every))
+    here.profile("jobz: 1\n", runtime=60)
+    found = here.doctor()
+    [line] = found["CPUs"]
+    assert line.outcome == "wrong"
+    assert line.seen.startswith("n1, n2: no usable CPU is left: the job may use CPU")
+    assert line.change == "give the job other CPUs, or correct cpus.reserved"
+    [line] = found["profile"]  # not that it is fine, too
+    assert (line.outcome, line.change) == ("wrong", "did you mean `jobs`?")
+    # on n3 Slurm keeps CPU 0 from jobs
+    here.profile(runtime=60, slurm_partition="spec")
+    here.configure(nodes=1, reserved=",".join(every[1:]))
+    [line] = here.doctor()["CPUs"]
+    assert (line.outcome, line.seen[:31]) == ("wrong", "n3: no usable CPU is left: the ")
+
+
+def test_what_srun_offers_and_nodes_do_not_have(here: Site) -> None:
+    if "can not load" not in here.cluster.run(["srun", "--mpi=pmix", "true"], check=False).stderr:
+        pytest.skip("there is a PMIx library")
+    text = (here.place / "c.yaml").read_text()
+    ior = text.replace("tool: fio", "tool: ior").replace("rand_read", "seq_read")
+    (here.place / "c.yaml").write_text(ior)
+    here.profile(launcher="srun-pmix", runtime=60)
+    offers, has = here.doctor()["MPI"]
+    assert (offers.outcome, has.outcome) == ("ok", "wrong")
+    assert has.seen.startswith("launcher srun-pmix: on a node `srun --mpi=pmix` fails: ")
+    assert has.change == 'set launcher="srun" or "mpiexec" in the profile'
+    here.profile(launcher="srun", runtime=60)
+    assert [line.outcome for line in here.doctor()["MPI"]] == ["ok"]
+
+
+def test_a_campaign_that_does_not_fit(here: Site) -> None:
+    with (here.place / "c.yaml").open("a") as file:
+        file.write("limits: {share_of_free: 0%}\n")
+    [space] = here.doctor()["space"]
+    assert (space.outcome, space.change[:12]) == ("wrong", "measure less")
+    assert space.seen.startswith(f"the campaign does not fit {here.place}/target: up to ")
+
+
+def test_a_node_that_sees_other_directories(here: Site) -> None:
+    n2 = here.cluster
+    n2.on("n2", ["mount", "-t", "tmpfs", "none", str(here.place / "target")])
+    n2.on("n2", ["mount", "-t", "tmpfs", "none", str(here.place / "locks")])
+    n2.on("n2", ["mount", "-t", "tmpfs", "none", str(Path(iosweep.__file__).parent)])
+    try:
+        found = here.doctor()
+        assert found["environment"][0].seen.split(": ", 1)[1].startswith("n2: ")
+        assert found["target"][0].outcome == "not checked"
+        n2.on("n2", ["umount", str(Path(iosweep.__file__).parent)])
+        found = here.doctor()
+        assert "n2: tmpfs none" in found["target"][0].seen
+        n2.on("n2", ["mount", "-t", "tmpfs", "none", str(here.place)])
+        found = here.doctor()
+        assert found["directory"][0].seen == f"{here.place} is not shared: n2: what was written here is not there"
+        assert "does not exist" in found["target"][0].seen
+    finally:
+        for mounted in (here.place, here.place / "target", here.place / "locks", Path(iosweep.__file__).parent):
+            n2.on("n2", ["umount", str(mounted)], check=False)
+
+
+def test_busy_nodes(here: Site) -> None:
+    holder = here.cluster.popen(["srun", "-N1", "--exclusive", "-w", "n1", "sleep", "600"], stderr=subprocess.PIPE)
+    try:
+        while not any(job.state == "RUNNING" for job in here.cluster.squeue()):
+            time.sleep(0.05)
+        found = here.doctor()
+        assert [line.outcome for line in found["nodes"]] == ["ok", "not checked"]
+        assert found["nodes"][0].seen.startswith("n2 answered")
+        began = time.monotonic()
+        found = here.doctor("--wait", "1s", code=0)
+        assert time.monotonic() - began < 300
+        assert found["nodes"] == [findings.unchecked("nodes", "no free node within 1 s", "try --wait 10min")]
+    finally:
+        here.cluster.cancel()
+        holder.communicate()
+
+
+def test_drained_nodes(here: Site) -> None:
+    """A campaign waits for them, so nothing is wrong; and the doctor does not wait for them."""
+
+    def drain(node: str) -> None:
+        here.cluster.run(["scontrol", "update", f"nodename={node}", "state=drain", "reason=test"])
+
+    try:
+        drain("n2")
+        found = here.doctor("--wait", "10min")  # the lock is on the target's file system on this machine
+        assert outcomes(found).keys() >= {"node count", "submission"}
+        [count], [submitted] = found["node count"], found["submission"]
+        assert (count.outcome, submitted.outcome) == ("warning", "not checked")
+        seen, absent = found["nodes"]
+        assert seen.seen.startswith("n1 answered")
+        others = "1 of the 2 nodes that the configuration asks for: no more can be used now (1 drained)"
+        assert absent == findings.unchecked("nodes", others)
+        drain("n1")
+        found = here.doctor("--wait", "10min", code=0)
+        assert found["nodes"] == [findings.unchecked("nodes", "no node of the partition can be used now (2 drained)")]
+    finally:
+        here.cluster.run(["scontrol", "update", "nodename=n[1-2]", "state=resume"])
+        here.cluster.idle()
+
+
+def test_a_controller_that_is_down(here: Site, tmp_path_factory: pytest.TempPathFactory) -> None:
+    # for those who look for it at another port
+    config = tmp_path_factory.mktemp("conf") / "slurm.conf"
+    config.write_text(here.cluster.run(["cat", "/etc/slurm/slurm.conf"]).stdout + "\nSlurmctldPort=6999\n")
+    found = here.doctor(env={"SLURM_CONF": str(config)})
+    assert found["controller"][0].seen == "Slurmctld(primary) at head is DOWN"
+    assert outcomes(found)["the rest"] == "not checked"

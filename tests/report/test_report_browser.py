@@ -1,0 +1,490 @@
+"""The page in a real browser, from a file, without a network: drawn, usable, and silent."""
+
+import contextlib
+import re
+import subprocess
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_report_cpus import HUGE, ONE, node, nodes
+
+import results_factory as factory
+from iosweep.report import figures, plots, spec
+from iosweep.report import page as report
+from iosweep.report.data import load
+from iosweep.report.summary import summarise
+from results_factory import DATA_PHASES, K, M, sweep
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright: not installed")
+
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+#: A browser takes its time where the machine is busy.
+PATIENCE_MS = 300_000
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&"
+
+#: results directory, options of the browser's context -> the page, drawn
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Path) -> Iterator[Any]:
+    with playwright.sync_playwright() as session:
+        opened = session.chromium.launch(executable_path=str(chromium), args=list(FLAGS), timeout=PATIENCE_MS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def show(browser: Any) -> Iterator[Open]:
+    """Opens a report that is written; whatever it complains of, asks for or pops up fails the test at its end."""
+    contexts, complaints = [], []
+
+    def opened(results: Path, script: str = "", **options: Any) -> Any:
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+        context.set_offline(True)
+        context.set_default_timeout(PATIENCE_MS)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.add_init_script(script)
+        tab.on("console", lambda message: complaints.append(f"console: {message.text}"))
+        tab.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        tab.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        own = (results / "report.html").as_uri()
+        tab.on("request", lambda request: request.url == own or complaints.append(f"request: {request.url[:200]}"))
+        tab.goto(own)
+        tab.wait_for_selector("html[data-drawn]", state="attached")
+        return tab
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def written(directory: Path, **options: Any) -> Path:
+    """A results directory with its report."""
+    return report.write(factory.make(directory, **options)).parent
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("demo"), spoil=factory.spoil_some)
+
+
+def column(tab: Any, name: str) -> list[str]:
+    """The table's cells of one column, as shown."""
+    cells: list[str] = tab.evaluate(
+        """name => {
+          const i = [...document.querySelectorAll("#table th")].findIndex(th => th.dataset.column === name);
+          return [...document.querySelectorAll("#table > tbody > tr:not(.behind)")].map(tr => tr.cells[i].textContent);
+        }""",
+        name,
+    )
+    return cells
+
+
+def test_every_figure_is_drawn(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    charts = tab.locator(".chart")
+    assert charts.count() == 5
+    for i in range(5):
+        assert charts.nth(i).locator("svg [aria-roledescription='point']").count() >= 10
+        assert charts.nth(i).locator("svg [aria-roledescription='rule mark']").count() >= 1
+    # 12 points a phase; the invalid one is missing, and four of 64 KiB are hollow
+    assert charts.nth(0).locator("svg [aria-roledescription='point']").count() == 4 * 12 - 1
+    assert charts.nth(0).locator("svg path[aria-roledescription='point'][fill='white']").count() == 4
+
+
+def test_the_first_screen_is_the_answer(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    assert tab.locator(".tile .count").all_inner_texts() == ["● 57", "○ 3", "✕ 3", "– 3", "630"]
+    assert "GiB/s" in tab.locator(".card", has_text="Sequential read").inner_text()
+    bottom = tab.locator(".headline").bounding_box()
+    assert bottom["y"] + bottom["height"] < 900
+    assert tab.evaluate("document.documentElement.scrollWidth") == 1280
+
+
+def test_filters(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    assert tab.locator("#shown").inner_text() == "72 of 72"
+    tab.locator("#filter").fill("random READ 64 KiB")
+    assert set(column(tab, "phase")) == {"Random read"}
+    assert set(column(tab, "transfer_size_bytes")) == {"64 KiB"}
+    tab.locator("#filter").fill("enospc")  # reasons are searched, too
+    assert column(tab, "verdict") == ["✕ invalid"]
+    tab.locator("#filter").fill("")
+    tab.locator("#verdicts button", has_text="suspect").click()
+    assert column(tab, "verdict") == ["○ suspect"] * 4
+    tab.locator(".absent a", has_text="3 repetitions missing").click()
+    assert column(tab, "verdict") == ["– missing"] * 2
+    assert tab.locator("#shown").inner_text() == "2 of 72"
+
+
+def test_sorts_numbers_as_numbers(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    tab.locator("th[data-column='ops_per_s'] button").click()
+    cells = column(tab, "ops_per_s")
+    figures = [float(cell.replace(",", "")) for cell in cells if cell != "–"]
+    assert figures == sorted(figures, reverse=True)
+    assert cells[-3:] == ["–"] * 3  # what has no figure stands last
+    tab.locator("th[data-column='ops_per_s'] button").click()
+    assert column(tab, "ops_per_s") == [*reversed(cells[:-3]), *cells[-3:]]
+    tab.locator("th[data-column='transfer_size_bytes'] button").click()
+    sizes = list(dict.fromkeys(column(tab, "transfer_size_bytes")))
+    assert sizes == ["4 KiB", "64 KiB", "1 MiB", "–"]
+    assert tab.locator("th[aria-sort]").get_attribute("data-column") == "transfer_size_bytes"
+
+
+def test_a_row_opens_to_its_repetitions(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    tab.locator("#filter").fill("enospc")
+    tab.locator("#table .open").click()
+    behind = tab.locator("#table tr.behind")
+    assert behind.locator("tbody tr").count() == 3
+    assert "no_errors: fail, 3 I/O errors (ENOSPC) (repetition 1, 2, 3)" in behind.inner_text()
+    assert "--name=seq_read" in behind.locator("pre").inner_text()
+    tab.locator("#table .open").click()
+    assert behind.count() == 0
+
+
+def test_several_nodes(show: Open, tmp_path: Path) -> None:
+    own = factory.nodes(8)
+    sweeps = [*factory.weka(nodes=(1, 8))[:1], sweep("scaling", ["seq_read"], {"nodes": [1, 2, 8]})]
+    place = factory.per_node_count({1: own[7:], 2: own[:2], 8: own})
+    tab = show(written(tmp_path, sweeps=sweeps, nodes=own, place=place))
+    assert tab.evaluate("document.documentElement.scrollWidth") == 1280
+    tab.locator("#table .open").nth(1).click()
+    behind = tab.locator("#table tr.behind").inner_text()
+    assert "on node[01-08], 32 processes seen on each, Slurm job 108 (repetition 1, 2, 3)" in behind
+    assert "on its first node; the others have directories and offsets of their own" in behind
+    tab.locator(".chart svg [aria-roledescription='point']").nth(1).hover()
+    tab.wait_for_selector("#tip:not([hidden])")
+    told = tab.locator("#tip").inner_text().splitlines()
+    assert "on node[01-08]" in told
+    assert any(line.endswith("% of 8 × 1 node") for line in told)
+
+
+@pytest.mark.parametrize("script", ["", "delete Navigator.prototype.clipboard"], ids=["clipboard", "without"])
+def test_copies_a_command(show: Open, demo: Path, script: str) -> None:
+    tab = show(demo, script, permissions=["clipboard-read", "clipboard-write"])
+    tab.locator("#table .copy").first.click()
+    tab.wait_for_selector("#table .copy:has-text('copied')")
+    tab.locator("#filter").press("Control+V")
+    assert tab.locator("#filter").input_value().startswith("fio --name=seq_write")
+
+
+def test_saves_what_is_shown_as_csv(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    tab.locator("#filter").fill("stat")
+    with tab.expect_download() as download:
+        tab.locator("#csv").click()
+    lines = download.value.path().read_text().splitlines()
+    assert download.value.suggested_filename == "demo.csv"
+    assert lines[0].startswith("verdict,phase,threads per node,transfer size (bytes)")
+    assert len(lines) == 1 + 4
+
+
+def test_a_saved_csv_has_no_formulas(show: Open, tmp_path: Path) -> None:
+    def spoil(row: Mapping[str, Any]) -> tuple[str, str]:
+        return "suspect", '=HYPERLINK("http://x")'
+
+    report.write(factory.make(tmp_path, spoil=spoil))
+    tab = show(tmp_path)
+    assert tab.evaluate("['=1+1', '-2', '+1e-3', '@x', 'a', '\\t='].map(harmless)") == [
+        "'=1+1", "-2", "+1e-3", "'@x", "a", "'\t=",
+    ]  # fmt: skip
+    with tab.expect_download() as download:
+        tab.locator("#csv").click()
+    assert ",=" not in download.value.path().read_text()
+
+
+def test_saves_a_figure(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    with tab.expect_download() as download:
+        tab.locator(".save button", has_text="SVG").first.click()
+    assert download.value.suggested_filename == "throughput-by-threads.threads.svg"
+    text = download.value.path().read_text()
+    assert text.startswith("<svg")
+    assert "Campaign demo on /mnt/scratch/bench (ext4), measured 2025-06-02 (UTC)." in text
+
+
+def test_tooltip_gives_the_exact_figure(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    tab.locator(".chart svg path[aria-roledescription='point']").first.hover(force=True)
+    tab.wait_for_selector("#tip:not([hidden])")
+    lines = tab.locator("#tip").inner_text().splitlines()
+    assert lines[0].endswith("GiB/s") or lines[0].endswith("MiB/s")
+    assert lines[1].endswith("% (95 % CI, n = 3)")
+
+
+def test_figures_are_legible_in_the_dark(show: Open, demo: Path) -> None:
+    tab = show(demo, color_scheme="dark")
+    # the ground of every figure is dark, and what is drawn on it is inverted
+    grounds = tab.evaluate("[...document.querySelectorAll('figure')].map(f => getComputedStyle(f).backgroundColor)")
+    assert set(grounds) == {"rgb(24, 29, 34)"}
+    assert "invert" in tab.evaluate("getComputedStyle(document.querySelector('.chart svg')).filter")
+    assert tab.locator(".chart svg > rect[fill='white']").count() == 0
+    tab.emulate_media(color_scheme="dark", media="print")
+    assert tab.evaluate("getComputedStyle(document.querySelector('.chart svg')).filter") == "none"
+
+
+def test_without_its_script_the_page_has_its_figures(browser: Any, demo: Path) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, java_script_enabled=False)
+    context.set_default_timeout(PATIENCE_MS)
+    tab = context.new_page()
+    tab.goto((demo / "report.html").as_uri())
+    assert tab.locator(".chart > svg").count() == 5
+    assert tab.locator(".chart > svg").first.get_attribute("aria-label") == "Throughput against threads per node"
+    for box in (svg.bounding_box() for svg in tab.locator(".chart > svg").all()):
+        assert box["width"] > 300 and box["height"] > 200
+    assert tab.locator(".chart > svg path[fill='white']").count() > 0  # hollow marks
+    context.close()
+
+
+@pytest.mark.parametrize("most", [24, 1], ids=["static", "by the script"])
+def test_printing_at_once_has_every_figure(
+    chromium: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """`--print-to-pdf` prints as soon as the page is loaded, wherever its script is by then."""
+    monkeypatch.setattr(report, "_STATIC", most)
+    results, pdf = written(tmp_path / "r", sweeps=[sweep("cube", DATA_PHASES, CUBE)]), tmp_path / "report.pdf"
+    command = [str(chromium), *FLAGS, f"--print-to-pdf={pdf}", (results / "report.html").as_uri()]
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_MS / 1000)
+    campaign = load(results)
+    drawn = [f for f in plots.figures(campaign, summarise(campaign.rows)) if f.panels]
+    svgs = figures.static(((figure, spec.specification(figure)) for figure in drawn), 99, 10**9)
+    assert len(svgs) > 5
+    # grid and ticks alone; little else in the page is stroked
+    assert strokes(pdf.read_bytes()) >= sum(svg.count("<line ") for svg in svgs.values())
+
+
+def strokes(pdf: bytes) -> int:
+    """How many lines a PDF draws. Its pages are compressed streams of operators."""
+    found = 0
+    for begin in re.finditer(rb"(?<!end)stream\r?\n", pdf):
+        with contextlib.suppress(zlib.error):
+            found += len(re.findall(rb"\bS\n", zlib.decompressobj().decompress(pdf[begin.end() :])))
+    return found
+
+
+def test_the_copy_button_is_in_sight(all_tools: Any) -> None:
+    """However many columns there are: the table is wider than the window, its button is not outside."""
+    box = all_tools.locator("#table .copy").first.bounding_box()
+    assert box["x"] + box["width"] <= 1280 - 32
+
+
+def test_a_point_shows_what_tells_it_from_others(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    names = column(tab, "point")
+    assert names[:3] == ["seq_write+3.1t.4k.qd1"] * 3
+    cell = tab.locator("#table td.point").first
+    whole = cell.get_attribute("title")
+    assert whole.startswith("fio.seq_write+3.1n.1t.4k.qd1.")
+    tab.locator("#table .open").first.click()
+    assert whole in tab.locator("#table tr.behind").inner_text()
+    assert tab.locator('#table tr.behind button[title="Copy the point\'s id"]').count() == 1
+
+
+def test_hostile_names_are_inert(show: Open, tmp_path: Path) -> None:
+    axes = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M]}
+    one = sweep(EVIL, DATA_PHASES, axes, tool=EVIL, description=EVIL, suite=EVIL, source=EVIL, scaled=True)
+    results = written(
+        tmp_path, sweeps=[one], campaign=EVIL, description=EVIL, spoil=lambda _: ("suspect", f"duration: {EVIL}")
+    )
+    tab = show(results)
+    assert tab.locator("h1").inner_text() == EVIL
+    assert tab.title() == f"{EVIL} – iosweep"
+    tab.locator("#table .open").first.click()
+    tab.locator(".chart svg path[aria-roledescription='point']").first.hover(force=True)
+    assert tab.locator("img, iframe, object").count() == 0
+    assert tab.locator("script").count() == 4  # the data and three of ours
+
+
+def test_256_cpus_are_readable_on_screen_and_on_paper(show: Open, tmp_path: Path) -> None:
+    tab = show(written(tmp_path, sweeps=ONE, nodes=nodes(node(HUGE, used_cpus="0-63"))))
+    for width, medium in ((1280, "screen"), (700, "screen"), (718, "print")):
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.emulate_media(media=medium)
+        cells = tab.evaluate(
+            """() => [...document.querySelectorAll(".cores b")].map(b => {
+              const box = b.getBoundingClientRect(), frame = b.closest("figure").getBoundingClientRect();
+              return [b.scrollWidth <= b.clientWidth, box.right < frame.right, box.bottom < frame.bottom,
+                parseFloat(getComputedStyle(b).fontSize) >= 10];
+            })"""
+        )
+        assert cells == [[True] * 4] * 256
+        picture = tab.locator(".cpus").bounding_box()
+        assert picture["height"] < 1000  # a page, or little more than a screen
+    assert tab.locator("[role=img] b.used").first.get_attribute("title") == "P#0, L#0: used by ranks and workers"
+
+
+def no_fio(_: Mapping[str, Any]) -> tuple[str, str]:
+    return "missing", "fio is not installed"
+
+
+PLANE = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M]}
+CUBE = {**PLANE, "queue_depth": [1, 4, 16]}
+TOOLS = [
+    factory.ior(),
+    factory.ior("layouts", axes={"file_per_process": [True, False], "transfer_size": [M]}, api="MPIIO", o_direct=False),
+    factory.mdtest(),
+    *factory.weka(scaled=["read-throughput"]),
+    sweep("files", factory.METADATA_PHASES, {"threads_per_node": [1, 2]}),
+    factory.mdtest("sizes", axes={"file_size": [0, 4 * K], "unique_directory": [True, False]}),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "charts"),
+    [
+        ({"sweeps": [sweep("one", ["rand_read"], {"threads_per_node": [1]})], "repetitions": 1}, 0),
+        ({"spoil": no_fio}, 0),
+        ({"repetitions": 1}, 5),
+        ({"sweeps": [sweep("cube", DATA_PHASES, CUBE), sweep("shared", DATA_PHASES, PLANE)]}, 18),
+        ({"sweeps": TOOLS}, 12),
+        ({"sweeps": factory.weka(nodes=[1])}, 0),
+        ({"sweeps": factory.node_check(), "nodes": factory.nodes(9)}, 0),
+        ({"sweeps": [sweep("x" * 400, ["seq_read"], {"threads_per_node": [1, 2]}, description="y" * 900)]}, 1),
+    ],
+    ids=[
+        "one-row",
+        "nothing-measured",
+        "one-repetition",
+        "three-axes",
+        "all-tools",
+        "one-client",
+        "node-check",
+        "long-names",
+    ],
+)
+def test_shapes_of_campaigns(show: Open, tmp_path: Path, options: dict[str, Any], charts: int) -> None:
+    tab = show(written(tmp_path, **options))
+    for width in (1280, 400):
+        if width != 1280:
+            tab.evaluate("delete document.documentElement.dataset.drawn")
+            tab.set_viewport_size({"width": width, "height": 900})
+            tab.wait_for_selector("html[data-drawn]", state="attached")  # figures are drawn anew
+        assert tab.locator(".chart svg").count() == charts
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+        assert tab.locator("#table > tbody > tr").count() > 0
+
+
+def test_thousands_of_results_are_shown_in_part(show: Open, tmp_path: Path) -> None:
+    tab = show(written(tmp_path, sweeps=factory.sized(3000)))
+    assert tab.locator("#table > tbody > tr").count() == 300
+    tab.locator("#more").click()
+    assert tab.locator("#table > tbody > tr").count() > 900
+    assert not tab.locator("#more").is_visible()
+
+
+@pytest.fixture(scope="module")
+def results_of_all_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("all-tools"), sweeps=TOOLS)
+
+
+@pytest.fixture
+def all_tools(show: Open, results_of_all_tools: Path) -> Any:
+    return show(results_of_all_tools)
+
+
+def test_figures_of_ior_have_every_point(all_tools: Any) -> None:
+    for name in ("throughput", "iops"):
+        chart = all_tools.locator(f".chart[data-figure='{name}-by-threads.lustre-ior.threads-by-transfer']")
+        assert chart.locator("svg [aria-roledescription='point']").count() == 4 * 6 * 3
+        legend = chart.locator("svg [aria-roledescription='legend']").text_content()
+        assert legend == "128 KiB1 MiB16 MiBtransfer size"
+    # the sweeps that measure latency are named so; no queue depth varies, so there is no figure of latencies
+    assert all_tools.locator(".chart[data-figure^='latency']").count() == 0
+
+
+def test_what_the_filter_finds_of_ior_and_mdtest(all_tools: Any) -> None:
+    tab = all_tools
+    tab.locator("#filter").fill("IOR shared file")
+    assert set(column(tab, "file_per_process")) == {"shared file"}
+    assert set(column(tab, "tool")) == {"IOR"}
+    tab.locator("#filter").fill("MPI-IO random read")
+    assert set(column(tab, "api")) == {"MPI-IO"}
+    tab.locator("#filter").fill("own directories rename")
+    assert set(column(tab, "phase")) == {"Rename directories"}
+
+
+def test_repetitions_have_the_columns_that_their_tool_has(all_tools: Any) -> None:
+    tab = all_tools
+    heads = {}
+    for words in ("IOR sequential", "mdtest", "fio sequential"):
+        tab.locator("#filter").fill(words)
+        tab.locator("#table .open").first.click()
+        heads[words] = [text.split("\n")[0] for text in tab.locator(".behind thead th").all_inner_texts()]
+    common = ["checks", "started (UTC)"]
+    assert heads["IOR sequential"] == [
+        *("repetition", "verdict", "throughput", "operations", "time", "open", "transfers", "close"), *common,
+    ]  # fmt: skip
+    assert heads["mdtest"] == ["repetition", "verdict", "operations", "time", *common]
+    assert {"mean latency", "p99", "max"} < set(heads["fio sequential"])
+    assert "open" not in heads["fio sequential"]
+
+
+def test_tables_of_weka_and_mdtest(all_tools: Any) -> None:
+    weka = all_tools.locator("#weka table")
+    heads = weka.locator("thead tr").all()
+    assert heads[0].locator("th").all_inner_texts() == ["", "Single client", "Aggregated cluster", ""]
+    assert heads[1].locator("th").all_inner_texts() == ["test", "1 client", "8 clients", "measured with"]
+    assert weka.locator("tbody th").all_inner_texts()[:2] == ["Read throughput scaled", "Write throughput"]
+    texts = [text.split("\n") for text in weka.locator("tbody td:nth-of-type(2)").all_inner_texts()]
+    assert [lines[0].split()[-1] for lines in texts] == [
+        *("GiB/s", "GiB/s", "ops/s", "ops/s", "avg.", "avg.", "ops/s", "ops/s", "ops/s"),
+    ]
+    assert texts[2][1].startswith("(fio's iops avg: ")
+    assert texts[4][1].startswith("99.5 % completed under ")
+    rates = all_tools.locator("#metadata table")
+    assert rates.count() == 4  # by nodes, WEKA's, and by file size for each kind of directory
+    assert rates.nth(0).locator("tbody th").all_inner_texts()[0] == "Directory creation"
+    assert "not comparable with mdtest" in all_tools.locator(".headline").inner_text()
+    assert "fio" not in all_tools.locator("#metadata").inner_text()
+
+
+def test_links_lead_to_sections(all_tools: Any) -> None:
+    for link in all_tools.locator("nav a").all():
+        assert all_tools.locator(f"section{link.get_attribute('href')}").count() == 1
+
+
+def test_nothing_covers_a_column_of_the_results(all_tools: Any) -> None:
+    """Scrolled to either end, every cell that is in sight is what a reader sees at its middle."""
+    box = all_tools.locator(".scroll:has(#table)")
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth")  # wider than the window
+    for end in (0, 10_000):
+        box.evaluate("(box, end) => { box.scrollIntoView({behavior: 'instant'}); box.scrollLeft = end; }", end)
+        covered = box.evaluate(
+            """box => {
+              const frame = box.getBoundingClientRect();
+              const cells = "#table > thead th, #table > tbody > tr:nth-child(3) > td";
+              return [...box.querySelectorAll(cells)].filter(cell => {
+                const {left, right, top, bottom} = cell.getBoundingClientRect();
+                if (left < frame.left - 1 || right > frame.right + 1) return false;
+                const seen = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+                return !cell.contains(seen);
+              }).map(cell => cell.outerHTML);
+            }"""
+        )
+        assert covered == []
+        assert (
+            all_tools.locator("#table td.point").first.evaluate("cell => getComputedStyle(cell).whiteSpace") == "nowrap"
+        )
+
+
+def test_a_printed_header_names_its_columns_in_text(all_tools: Any) -> None:
+    """Chromium leaves buttons out of a header that it repeats on the next page."""
+    all_tools.emulate_media(media="print")
+    names = all_tools.evaluate(
+        """() => [...document.querySelectorAll("#table th[data-column]")].map(th => [
+          getComputedStyle(th, "::before").content, getComputedStyle(th.querySelector("button")).display,
+          JSON.stringify(th.querySelector("button").textContent)])"""
+    )
+    assert len(names) > 5
+    assert [(shown, display) for shown, display, _ in names] == [(title, "none") for _, _, title in names]

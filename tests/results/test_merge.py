@@ -1,0 +1,605 @@
+"""The tables that are made of the store: what stands in them, in which units, and what is made of damage."""
+
+import csv
+import gc
+import itertools
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet
+import pytest
+
+import mounts
+from iosweep.commands import cli
+from iosweep.files import documents
+from iosweep.plan.model import Plan
+from iosweep.programs import builds
+from iosweep.results import columns, merge
+from iosweep.results.store import Store
+from iosweep.tools import Parsed, fio, tools
+from small import document, make
+
+SAMPLES = Path(__file__).resolve().parents[1] / "samples/fio"
+#: The options of the sample that every result here holds.
+SWEEP: dict[str, Any] = {
+    "axes": {"queue_depth": [4, 8]},
+    "options": {"threads_per_node": 2, "transfer_size": "4k", "file_size": "1m"},
+    "repetitions": 2,
+}
+NODE = {"host": "h", "kernel": "6.1", "os": "Debian", "cpu_model": "x", "cpus": 2, "cpus_allowed": "0-1",
+        "memory_bytes": 1 << 30, "mount": "/dev/x on /t type ext4 (rw)"}  # fmt: skip
+
+
+class Campaign:
+    def __init__(self, place: Path, **sweep: Any):
+        self.plan: Plan = make(place, document(**(SWEEP | sweep)))
+        self.results = place / "results"
+        self.store = Store(self.results)
+        self.store.put("nodes", "n1", NODE)
+
+    def measured(
+        self, index: int = 0, number: int = 1, sample: str = "own_rand_read", record: Any = None, **run: Any
+    ) -> None:
+        """Store a repetition of a point, with the output of a real run."""
+        point = self.plan.points[index]
+        phases = []
+        for step in point.steps():
+            argv = tools()["fio"].argv(step, "/scratch/me/a b", 7)
+            files = {"role": "read", "files": 2, "file_size_bytes": 1 << 20, "set_bytes": 2 << 20, "wrong": [],
+                     "holes": "none"}  # fmt: skip
+            phases.append(
+                {"phase": step.name, "argv": argv, "seed": 7, "started": "2030-01-02T03:04:05.678901+00:00",
+                 "exit_code": 0, "timed_out": False, "wall_s": 1.4, "stderr": "", "files": files,
+                 "load": {"other": 0.0, "steal": 0.0}, "headline": 1.0,
+                 "exclusive": {"enforced": True, "evidence": "a lock"}} | run
+            )  # fmt: skip
+        made = {
+            "started": "2030-01-02T03:04:05+00:00",
+            "point": point.id, "repetition": number, "host": "h", "node": "n1", "phases": phases,
+            "retry": None, "retried": False,
+            "tool": {"path": "/usr/bin/fio", "sha256": "build", "version": "fio-3.33"},
+            "target": {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1", "layout": None,
+                       "layout_is": "not recorded"},
+        }  # fmt: skip
+        output = (SAMPLES / f"{sample}.out").read_bytes()
+        raw = {
+            f"{s.name}.{stream}": data for s in point.steps() for stream, data in (("stdout", output), ("stderr", b""))
+        }
+        self.store.commit(point.id, number, made | (record or {}), raw)
+
+    def table(self, name: str = "results") -> list[dict[str, Any]]:
+        merge.merge(self.plan, self.results)
+        rows: list[dict[str, Any]] = pyarrow.parquet.read_table(self.results / f"{name}.parquet").to_pylist()
+        return rows
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    return Campaign(tmp_path)
+
+
+def test_a_row_of_figures_in_si_units(campaign: Campaign) -> None:
+    campaign.measured()
+    row = campaign.table()[0]
+    point = campaign.plan.points[0]
+    expected = {
+        "campaign": "quick", "sweeps": "tiny", "point": point.id, "repetition": 1, "phase": "rand_read", "kind": "data",
+        "tool": "fio", "metric": "ops_per_s", "nodes": 1, "threads_per_node": 2, "transfer_size_bytes": 4096,
+        "queue_depth": 4, "file_size_bytes": 1 << 20, "files_per_thread": 1, "o_direct": True, "ioengine": "libaio",
+        "phase_time_s": 1.0, "bandwidth_bytes_per_s": 267901314.0, "ops_per_s": 65405.594406, "ops": 65471,
+        "bytes_read": 268169216, "runtime_s": 1.001, "wall_s": 1.4, "latency_p99_s": 0.0014336, "verdict": "valid",
+        "reasons": "", "host": "h", "node": "n1", "tool_version": "fio-3.33", "tool_sha256": "build",
+        "target_directory": "/scratch/me", "target_source": "/dev/x", "target_fstype": "ext4",
+        "raw": f"points/{point.id}/r001-1.zip",
+    }  # fmt: skip
+    assert {k: row[k] for k in expected} == expected
+    # what does not apply is absent, never 0
+    absent = [
+        name for name in row if name.startswith("write") or name in ("fsync", "data", "read_percent", "bytes_written")
+    ]
+    assert len(absent) >= 7
+    assert {row[name] for name in absent} == {None}
+    assert row["started"].isoformat() == "2030-01-02T03:04:05.678901+00:00"
+    assert shlex.split(row["command"])[2] == "--directory=/scratch/me/a b"
+
+
+def test_the_columns_are_those_of_the_table_of_columns(campaign: Campaign) -> None:
+    campaign.measured()
+    campaign.table()
+    for name, expected in (
+        ("results", columns.COLUMNS),
+        ("checks", columns.CHECK_COLUMNS),
+        ("nodes", columns.NODE_COLUMNS),
+    ):
+        schema = pyarrow.parquet.read_schema(campaign.results / f"{name}.parquet")
+        assert schema.equals(columns.arrow_schema(expected))
+    with (campaign.results / "results.csv").open(newline="") as file:
+        assert next(csv.reader(file)) == [c.name for c in columns.COLUMNS]
+
+
+def test_every_figure_has_a_column(campaign: Campaign) -> None:
+    names = {c.name for c in columns.COLUMNS}
+    for sample in ("own_rand_read", "own_rand_mixed"):
+        phase = tools()["fio"].phases[sample.removeprefix("own_")]
+        figures = fio.parse.parse((SAMPLES / f"{sample}.out").read_bytes(), phase).figures
+        assert set(figures) <= names
+
+
+def test_csv_says_what_parquet_says(campaign: Campaign) -> None:
+    campaign.measured(0, 1)
+    campaign.measured(0, 2, exit_code=1, stderr='a "quoted", word')
+    rows = campaign.table()
+    with (campaign.results / "results.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == len(rows) == 3
+    types = {c.name: c.type for c in columns.COLUMNS}
+    for line, row in zip(lines, rows, strict=True):
+        for name, value in row.items():
+            if value is None:
+                assert line[name] == ""
+            elif types[name] in ("int", "float"):
+                assert float(line[name]) == value
+            elif types[name] == "bool":
+                assert line[name] == str(value).lower()
+            elif types[name] == "string":
+                assert line[name] == value
+
+
+def test_every_row_has_all_its_checks(campaign: Campaign) -> None:
+    campaign.measured()
+    row = campaign.table()[0]
+    found = pyarrow.parquet.read_table(campaign.results / "checks.parquet").to_pylist()
+    assert len(found) == len({c["check"] for c in found}) > 10
+    count = {o: sum(c["outcome"] == o for c in found) for o in ("pass", "fail", "not checked")}
+    assert (row["checks_passed"], row["checks_failed"], row["checks_not_checked"]) == tuple(count.values())
+    assert {(c["point"], c["repetition"], c["phase"]) for c in found} == {(row["point"], 1, "rand_read")}
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "reason"),
+    [
+        ({"exit_code": 1, "stderr": "no space left"}, "invalid", "the tool ended with exit code 1: no space left"),
+        ({"sample": "e2_enospc_write"}, "invalid", "the tool reports error 28: "),
+        ({"sample": "k3_kill"}, "invalid", "fio printed nothing"),
+        ({"load": {"other": 0.9, "steal": 0.0}}, "suspect", "other processes used 90% of the CPU time"),
+        ({"not_run": "not run: no space"}, "invalid", "not run: no space"),
+    ],
+)
+def test_a_point_made_invalid_shows_as_such(
+    campaign: Campaign, change: dict[str, Any], verdict: str, reason: str
+) -> None:
+    campaign.measured(0, 1)
+    campaign.measured(0, 2, **change)
+    good, bad = campaign.table()[:2]
+    assert (good["verdict"], good["reasons"]) == ("valid", "")
+    assert bad["verdict"] == verdict
+    assert bad["reasons"].startswith(reason)
+
+
+def test_all_reasons_are_told_apart(campaign: Campaign) -> None:
+    campaign.measured(exit_code=1, stderr="one; two", load={"other": 0.9, "steal": 0.0})
+    [first, second] = campaign.table()[0]["reasons"].split(columns.REASONS)
+    assert first == "the tool ended with exit code 1: one; two"
+    assert second.startswith("other processes used 90% of the CPU time")
+
+
+def test_a_relative_target_is_named_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    campaign = Campaign(tmp_path)
+    campaign.plan = make(tmp_path, document(**SWEEP) | {"target": {"directory": "a/b"}})
+    campaign.measured()
+    assert {row["target_directory"] for row in campaign.table()} == {f"{tmp_path}/a/b"}
+
+
+def test_why_an_allocation_could_not_go_on(campaign: Campaign) -> None:
+    first, second = campaign.plan.points
+    campaign.measured(0)
+    campaign.store.set_refusal("1-node", "the target is full")
+    campaign.store.set_refusal("2-nodes", "another one")
+    # the second repetition of the one that was measured, and the other point
+    assert [r["reasons"] for r in campaign.table()] == ["", "the target is full", "the target is full"]
+    assert [r["left"] for r in campaign.table()] == [False, True, True]
+    campaign.store.set_missing(second.id, {"tool": "fio"}, "fio is not on PATH")  # more exactly
+    assert [r["reasons"] for r in campaign.table()] == ["", "the target is full", "fio is not on PATH"]
+    assert [r["left"] for r in campaign.table()] == [False, True, False]
+    campaign.store.set_missing(second.id, None)
+    campaign.store.set_refusal("1-node", None)
+    assert [(r["point"], r["repetition"], r["reasons"]) for r in campaign.table()] == [
+        (first.id, 1, ""),
+        (first.id, 2, "not measured yet"),
+        (second.id, None, "not measured yet"),
+    ]
+
+
+def test_a_point_that_is_not_narrow_enough_has_something_left(tmp_path: Path) -> None:
+    """Measured at least as often as it must be, it still lacks the repetition that comes next."""
+    campaign = Campaign(tmp_path, repetitions={"min": 2, "max": 4, "until_ci95_half_width": "1%"})
+    point = campaign.plan.points[0].id
+    for number, value in ((1, 100.0), (2, 200.0)):
+        campaign.measured(0, number, headline=value)
+    rows = [row for row in campaign.table() if row["point"] == point]
+    assert [(row["repetition"], row["reasons"]) for row in rows if row["verdict"] == "missing"] == [
+        (3, columns.NOT_YET)
+    ]
+    for number in (3, 4):
+        campaign.measured(0, number, headline=100.0)
+    rows = [row for row in campaign.table() if row["point"] == point]
+    assert [row["repetition"] for row in rows if row["verdict"] != "missing"] == [1, 2, 3, 4]
+    assert len(rows) == 4
+
+
+def test_results_on_the_target_are_recorded(campaign: Campaign) -> None:
+    campaign.measured()
+    merge.merge(campaign.plan, campaign.results)
+    assert documents.read(campaign.results / "campaign.json")["results_on_target"] is False
+    fsid = f"{os.statvfs(campaign.results).f_fsid:016x}"
+    target = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "layout": None, "layout_is": "-"}
+    campaign.measured(0, 2, record={"target": target | {"fsid": fsid}})
+    merge.merge(campaign.plan, campaign.results)
+    found = documents.read(campaign.results / "campaign.json")["results_on_target"]
+    assert found is (int(fsid, 16) != 0)  # 0: the file system has none
+
+
+@pytest.mark.parametrize(("mount", "found"), [("/dev/x on / type ext4 (rw)", True), ("/dev/x on /m type ext4", False)])
+def test_a_target_on_the_root_file_system_is_known_by_the_results(campaign: Campaign, mount: str, found: bool) -> None:
+    """No file of the node is there."""
+    target = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "layout": None, "layout_is": "-"}
+    campaign.measured(0, 1, record={"target": target | {"mount": mount}})
+    merge.merge(campaign.plan, campaign.results)
+    assert documents.read(campaign.results / "campaign.json")["target_on_root"] is found
+
+
+def test_what_is_missing_has_a_row_with_its_reason(campaign: Campaign) -> None:
+    first, second = campaign.plan.points
+    campaign.store.set_missing(second.id, {"tool": "fio"}, "fio is not on PATH")
+    rows = campaign.table()
+    assert [(r["point"], r["verdict"], r["reasons"], r["repetition"]) for r in rows] == [
+        (first.id, "missing", "not measured yet", None),
+        (second.id, "missing", "fio is not on PATH", None),
+    ]
+    assert {r["ops_per_s"] for r in rows} == {None}
+    assert {r["checks_passed"] for r in rows} == {0}
+
+
+@pytest.mark.parametrize(
+    "harm", [Path.unlink, lambda f: f.write_bytes(b"x"), lambda f: f.write_bytes(bytes(f.stat().st_size))]
+)
+def test_damaged_output_gives_no_figures(campaign: Campaign, harm: Any) -> None:
+    for number in (1, 2):
+        campaign.measured(0, number)
+    point = campaign.plan.points[0].id
+    harm(campaign.store.point(point) / "r002-1.zip")
+    good, bad = campaign.table()[:2]
+    assert good["verdict"] == "valid"
+    assert (bad["repetition"], bad["verdict"], bad["ops_per_s"]) == (2, "missing", None)
+    file, changed = f"points/{point}/r002-1.zip", (campaign.store.point(point) / "r002-1.zip").exists()
+    again = f"`iosweep rerun {point}`" if changed and not bad["left"] else "the next run"
+    assert bad["reasons"] == f"the stored raw output is damaged: {file}; {again} measures it again"
+    about = documents.read(campaign.results / "campaign.json")
+    assert list(about["damaged"]) == [file]
+
+
+def test_superseded_results_are_not_in_the_table(campaign: Campaign) -> None:
+    campaign.measured(0, 1)
+    campaign.store.supersede(campaign.store.results()[campaign.plan.points[0].id][1])
+    assert campaign.table()[0]["reasons"] == "not measured yet"
+    campaign.measured(0, 1)
+    assert campaign.table()[0]["raw"].endswith("r001-2.zip")
+
+
+def test_a_mended_parser_needs_no_cluster(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign.measured()
+    assert campaign.table()[0]["ops"] == 65471
+    real = tools()["fio"].parse
+
+    def mended(*arguments: Any) -> Parsed:
+        parsed = real(*arguments)
+        return Parsed(parsed.version, {**parsed.figures, "ops": 5}, parsed.evidence, ["wrong after all"])
+
+    monkeypatch.setattr(tools()["fio"], "parse", mended)
+    row = campaign.table()[0]
+    assert (row["ops"], row["verdict"]) == (5, "invalid")
+
+
+def test_options_of_other_phases_are_null(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, phases=["rand_read", "rand_write"])
+    campaign.measured(sample="own_rand_mixed")
+    read, write = campaign.table()[:2]
+    assert (read["phase"], read["fsync"], read["write_mode"], read["data"]) == ("rand_read", None, None, None)
+    assert (write["phase"], write["fsync"], write["write_mode"], write["data"]) == (
+        "rand_write", True, "overwrite", "tool_default",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 100])
+def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    monkeypatch.setattr(merge, "BATCH", batch)
+    campaign = Campaign(tmp_path, axes={"queue_depth": [4, 8, 16]}, repetitions=1)
+    campaign.measured(1)
+    rows = campaign.table()
+    assert [(r["queue_depth"], r["verdict"] == "missing") for r in rows] == [
+        (p.options["queue_depth"], p != campaign.plan.points[1]) for p in campaign.plan.points
+    ]
+    with (campaign.results / "results.csv").open(newline="") as file:
+        assert len(list(csv.reader(file))) == 4
+
+
+def test_one_row(tmp_path: Path) -> None:
+    [row] = Campaign(tmp_path, axes=None).table()
+    assert row["verdict"] == "missing"
+
+
+def test_facts_of_the_campaign(campaign: Campaign) -> None:
+    campaign.table()
+    found = documents.read(campaign.results / "campaign.json")
+    assert found["campaign"] == "quick"
+    assert found["plan_digest"] == campaign.plan.digest
+    assert found["configuration"][0]["text"].startswith("campaign: quick")
+    assert found["sweeps"] == orjson.loads(orjson.dumps(campaign.plan.sweeps))
+    [node] = pyarrow.parquet.read_table(campaign.results / "nodes.parquet").to_pylist()
+    assert node == dict.fromkeys(c.name for c in columns.NODE_COLUMNS) | NODE | {"node": "n1"}
+
+
+def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign.measured()
+    campaign.table()
+    before = {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()}
+
+    def fails(*_: Any) -> None:
+        raise RuntimeError("halfway")
+
+    monkeypatch.setattr(merge, "_base", fails)
+    with pytest.raises(RuntimeError, match="halfway"):
+        merge.merge(campaign.plan, campaign.results)
+    assert gc.isenabled()  # as it was before
+    assert {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()} == before
+
+
+def test_what_describes_the_tables_is_there_after_them(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between two tables, a merge leaves no campaign.json that describes others than are there."""
+    names: list[str] = []
+    real = os.replace
+
+    def noted(temporary: str, name: str, **handles: int) -> None:
+        names.append(name)
+        real(temporary, name, **handles)
+
+    campaign.measured()
+    monkeypatch.setattr(os, "replace", noted)
+    campaign.table()
+    assert names[-1] == "campaign.json"
+    assert sorted(names) == ["campaign.json", "checks.parquet", "nodes.parquet", "results.csv", "results.parquet"]
+
+
+def test_a_full_disk_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reason := mounts.missing():
+        pytest.skip(reason)
+    ignored: list[Any] = []  # what a writer that nobody closed says when it is forgotten
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    with mounts.tmpfs(tmp_path / "disk", "1m"):
+        campaign = Campaign(tmp_path / "disk")
+        campaign.measured()
+        results, plan = campaign.results, campaign.results / "plans/p.json"
+        plan.parent.mkdir()
+        plan.write_bytes(campaign.plan.document())
+        stored = set(results.rglob("*"))
+
+        def said(what: str, why: str = "No space left on device", then: str = ": make room, then") -> str:
+            told = f"iosweep: the {what} of {results} cannot be made: {why}; what was measured is stored{then}"
+            return f"{told} `iosweep report {results}` makes all\n"
+
+        told, full = "", tmp_path / "disk/full"
+        for room in itertools.count(0, 1 << 12):  # it ends at every place where something is written
+            space = os.statvfs(results)
+            full.write_bytes(bytes(space.f_bavail * space.f_frsize - room))
+            if not room:
+                command = [sys.executable, "-m", "iosweep", "merge", str(plan)]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                assert (done.returncode, done.stderr) == (1, said("tables"))
+            assert cli.main(["report", str(results)]) == 1
+            told = capsys.readouterr().err
+            assert not [file for file in results.iterdir() if file.name.startswith(".")]
+            assert stored <= set(results.rglob("*"))
+            if (results / "results.parquet").exists():
+                break
+            assert told == said("tables")
+            full.unlink()
+        assert (told, room > 1 << 14) == (said("report"), True)
+        (results / "results.parquet").unlink()
+        assert cli.main(["page", str(results)]) == 1
+        assert capsys.readouterr().err == said("report", "there is no results.parquet", ", and")
+        gc.collect()
+    assert ignored == []
+
+
+def several_nodes(campaign: Campaign, number: int, job: str, hosts: list[str], **record: Any) -> None:
+    """Store a repetition that ran on several nodes of a Slurm job. On n3 no process was seen in time."""
+    record |= {"host": hosts[0], "hosts": hosts, "node": f"key-{hosts[0]}"}
+    record |= {"nodes": {host: f"key-{host}" for host in hosts}}
+    record |= {"slurm": {"job": job, "allocation_hosts": ["n1", "n2", "n3"]}, "launcher": {"name": "srun"}}
+    record |= {"ended": f"2030-01-02T03:04:0{5 + number}+00:00"}
+    campaign.measured(0, number, record=record, ran_on={host: 2 for host in hosts if host != "n3"})
+
+
+def test_several_nodes_of_a_slurm_job(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, options=SWEEP["options"] | {"o_direct": False})
+    for host, memory in (("n1", 4 << 30), ("n2", 1 << 20), ("n3", None)):
+        campaign.store.put("nodes", f"key-{host}", NODE | {"host": host, "memory_bytes": memory})
+    several_nodes(campaign, 1, "7", ["n2", "n1"])
+    several_nodes(campaign, 2, "8", ["n3", "n1"], started="2030-01-01T00:00:00+00:00")
+    first, second = campaign.table()[:2]
+    assert [first[name] for name in ("host", "hosts", "node", "slurm_job", "ran_on")] == [
+        "n2", "n2,n1", "key-n2", "7", "n2:2,n1:2",
+    ]  # fmt: skip
+    assert (second["hosts"], second["ran_on"]) == ("n3,n1", "n1:2")
+    # a point of one node here, of which any may have read: the largest memory caches most
+    said = {c["repetition"]: c["evidence"] for c in campaign.table("checks") if c["check"] == "client_cache"}
+    assert said[1].endswith("4.0 GiB of memory")
+    assert said[2].endswith("4.0 GiB of memory")
+    assert {node["host"] for node in campaign.table("nodes")} == {"h", "n1", "n2", "n3"}
+    about = documents.read(campaign.results / "campaign.json")
+    assert about["results_of_nodes"] == {"key-n1": 2, "key-n2": 1, "key-n3": 1}
+    common = {"launcher": "srun", "hosts": ["n1", "n2", "n3"], "node_counts": [1], "points": 1, "repetitions": 1}
+    assert about["jobs"] == [  # in the order of their times
+        common | {"job": "8", "started": "2030-01-01T00:00:00+00:00", "ended": "2030-01-02T03:04:07+00:00"},
+        common | {"job": "7", "started": "2030-01-02T03:04:05+00:00", "ended": "2030-01-02T03:04:06+00:00"},
+    ]
+
+
+def test_one_job_did_several_repetitions(campaign: Campaign) -> None:
+    for number in (1, 2):
+        several_nodes(campaign, number, "7", ["n1", "n2"])
+    campaign.table()
+    (job,) = documents.read(campaign.results / "campaign.json")["jobs"]
+    assert (job["points"], job["repetitions"]) == (1, 2)
+    assert (job["started"][-8:-6], job["ended"][-8:-6]) == ("05", "07")
+
+
+def test_one_machine_names_its_node_and_no_job(campaign: Campaign) -> None:
+    campaign.measured()
+    row = campaign.table()[0]
+    assert [row[name] for name in ("host", "hosts", "slurm_job", "ran_on")] == ["h", "h", None, None]
+    assert documents.read(campaign.results / "campaign.json")["jobs"] == []
+
+
+TARGET = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1", "layout": None,
+          "layout_is": "not recorded"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"tool": {"path": "/x", "sha256": "old", "version": "fio-3.1"}},
+        {"target": TARGET | {"source": "/dev/y"}},
+        {"target": TARGET | {"directory": "/other"}},
+        {"target": TARGET | {"layout": ["-c", "4"]}},
+    ],
+)
+def test_two_builds_or_targets_share_no_mean(campaign: Campaign, other: dict[str, Any]) -> None:
+    campaign.measured(0, 1)
+    campaign.measured(0, 2)
+    first, record = next(campaign.store.records_of(campaign.plan.points[0].id))
+    campaign.store.supersede(first)
+    campaign.store.commit(first.point, 1, record | other | {"started": "2000-01-01"}, {})
+    rows = [r for r in campaign.table() if r["repetition"] is not None]
+    assert [(r["repetition"], r["verdict"], r["left"]) for r in rows] == [(1, "missing", True), (2, "valid", False)]
+    assert "another build of fio, on another target, or with another layout or placement" in rows[0]["reasons"]
+
+
+def test_repetitions_that_are_no_longer_asked_for_are_left_out(campaign: Campaign) -> None:
+    for number in (1, 2, 3):
+        campaign.measured(0, number)
+    assert [r["repetition"] for r in campaign.table() if r["repetition"]] == [1, 2]
+
+
+def seen(hosts: list[str], masks: list[list[str]], **changes: Any) -> dict[str, Any]:
+    """What was seen of the CPUs of some nodes: workers with these masks, and others that do not measure."""
+    roles = [("worker", own) for own in masks] + [("helper", ["0-7"]), ("agent", ["0-7"])]
+    processes = [{"role": r, "count": 1, "threads": 2, "masks": m, "thread_masks": m, "ran_on": "0"} for r, m in roles]
+    found = {"hosts": hosts, "usable": "0-3", "reserved": "6-7", "by": ["weka"], "problems": [], "expected": 2,
+             "seen": 2, "looks": 9, "gap_s": 0.2, "cost_s": 0.01, "wall_s": 2.1, "processes": processes}  # fmt: skip
+    return found | changes
+
+
+def pinned(*nodes: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    found = {"pinning": "enforce", "placement": "pack", "width": "cpu", "planned": {"0": 1, "1": 1}}
+    return found | {"nodes": list(nodes)} | changes
+
+
+CPU_COLUMNS = ("pinning", "placement", "cpus", "reserved_cpus", "cpu_looks")
+
+
+def test_cpus_that_were_seen(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    hosts = {"n1": "key-n1", "n2": "key-n2", "n3": "key-n3"}
+    for host, key in hosts.items():
+        campaign.store.put("nodes", key, NODE | {"host": host})
+    record = {"host": "n2", "hosts": ["n2", "n1"], "node": "key-n2", "nodes": {h: hosts[h] for h in ("n2", "n1")}}
+    both = pinned(seen(["n1"], [["0"], ["1"]], looks=4), seen(["n2"], [["2"], ["1", "3"]], reserved=""))
+    campaign.measured(0, 1, record=record, cpus=both)
+    alone = {"host": "n1", "hosts": ["n1"], "node": "key-n1", "nodes": {"n1": "key-n1"}}
+    verified = pinned(seen(["n1"], [["0-5"]], reserved=None), pinning="verify", planned=None)
+    campaign.measured(0, 2, record=alone, cpus=verified)
+    first, second = campaign.table()[:2]
+    assert [first[name] for name in CPU_COLUMNS] == ["enforce", "pack", "1-3", "", 4]
+    assert [second[name] for name in CPU_COLUMNS] == ["verify", None, "0-5", None, 9]
+    used = {node["host"]: node["used_cpus"] for node in campaign.table("nodes")}
+    assert used == {"h": None, "n1": "0-5", "n2": "1-3", "n3": None}
+
+
+def test_threads_beside_their_process_are_seen_and_nobody_at_all(campaign: Campaign) -> None:
+    strayed = seen(["h"], [["0"]])
+    strayed["processes"][0]["thread_masks"] = ["0", "7"]
+    campaign.measured(0, 1, cpus=pinned(strayed))
+    campaign.measured(0, 2, cpus=pinned(seen(["h"], [], looks=0)))
+    first, second = campaign.table()[:2]
+    assert (first["cpus"], second["cpus"], second["cpu_looks"]) == ("0,7", None, 0)
+    assert campaign.table("nodes")[0]["used_cpus"] == "0,7"
+
+
+@pytest.mark.parametrize("run", [{}, {"cpus": None}])
+def test_nobody_looked_at_cpus(campaign: Campaign, run: dict[str, Any]) -> None:
+    campaign.measured(0, 1, **run)
+    assert {campaign.table()[0][name] for name in CPU_COLUMNS} == {None}
+    assert campaign.table("nodes")[0]["used_cpus"] is None
+
+
+def test_facts_of_a_nodes_cpus(campaign: Campaign) -> None:
+    facts = {"cores": "0 1", "socket_cpus": "0-1", "reserved_cpus": None,
+             "reserved_sources": [{"source": "/proc/mounts", "cpus": None, "says": "num_cores=1"}],
+             "cpu_findings": [{"check": "siblings", "outcome": "ok", "seen": "none", "change": None}]}  # fmt: skip
+    campaign.store.put("nodes", "n1", NODE | facts)
+    (node,) = campaign.table("nodes")
+    assert {name: node[name] for name in facts} == facts
+
+
+BUILD: dict[str, Any] = {
+    "provider": "spack",
+    "tools": {"fio": {"path": "/sw/bin/fio", "sha256": "build", "version": "fio-3.33", "package": "fio@3.37/abc"}},
+    "packages": [
+        {"name": "fio", "version": "3.37", "hash": "abc", "variants": {"libaio": True}, "target": "x86_64_v2",
+         "compiler": "gcc@12.2.0", "external": None, "prefix": "/sw/fio", "explicit": True}
+    ],
+}  # fmt: skip
+
+
+def test_rows_say_which_build_they_are_of(campaign: Campaign) -> None:
+    key = builds.key(BUILD)
+    campaign.store.put("builds", key, BUILD)
+    campaign.store.put("builds", builds.key({"tools": {}}), {"tools": {}})  # of nothing that was measured
+    (campaign.results / "builds" / f"{key}.spack.lock").write_text("{}")
+    campaign.measured(0, 1, record={"build": key})
+    campaign.measured(0, 2, record={"build": key})
+    rows = campaign.table()
+    assert [row["build"] for row in rows] == [key, key, None]  # the last one is missing
+    about = documents.read(campaign.results / "campaign.json")
+    package = {"name": "fio", "version": "3.37", "hash": "abc", "external": None}
+    assert about["builds"] == {key: BUILD | {"packages": [package], "results": 2}}
+
+
+def test_a_build_document_that_is_not_what_measured(campaign: Campaign) -> None:
+    """Its name is the hash of its content: one that was changed, cut short or removed tells nothing."""
+    document = {name: part for name, part in BUILD.items() if name != "packages"}
+    key = builds.key(document)
+    campaign.measured(record={"build": key})
+    file = campaign.results / "builds" / f"{key}.json"
+    campaign.store.put("builds", key, document)
+    for damage, known in ((None, [key]), (document | {"provider": "path"}, []), ("{", []), ("", [])):
+        if damage is not None:
+            file.write_text(damage if isinstance(damage, str) else json.dumps(damage))
+        assert campaign.table()[0]["build"] == key
+        assert list(documents.read(campaign.results / "campaign.json")["builds"]) == known
+
+
+def test_records_without_a_build(campaign: Campaign) -> None:
+    campaign.measured()
+    assert campaign.table()[0]["build"] is None
+    assert documents.read(campaign.results / "campaign.json")["builds"] == {}

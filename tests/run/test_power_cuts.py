@@ -1,0 +1,203 @@
+"""The power fails: what the disk of the results has received by then is there afterwards, and nothing else.
+
+The results are on a file system in an image. At the cut all processes that write there are stopped, the image is copied
+as its loop device has received it, and the copy takes its place: its journal is replayed, and what was not synced is
+gone. What was announced must be there, whole; what is damaged must be noticed and made again.
+"""
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from test_kills import COMMITS, SIX
+
+import mounts
+from allocation import Allocation
+from campaign import Campaign
+from iosweep.results.store import Store
+from stopped import all_killed, all_stopped
+from tables import damaged
+
+Rounds = Callable[[int, int], int]
+
+
+#: In `make test` one kind is enough for what takes long.
+ONE_KIND = pytest.mark.parametrize(
+    "disk",
+    [pytest.param(kind, marks=[pytest.mark.soak] if kind != "ext4" else []) for kind in mounts.DURABLE],
+    indirect=True,
+)
+
+
+@pytest.fixture(params=mounts.DURABLE)
+def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Where a file system is mounted that outlives a power cut."""
+    if reason := mounts.missing():
+        pytest.skip(reason)
+    if request.param not in Path("/proc/filesystems").read_text().split():
+        pytest.skip(f"{request.param}: not in this kernel")
+    _, (program, *_), package = mounts.DURABLE[request.param]
+    if shutil.which(program) is None:
+        pytest.skip(f"{program}: not on PATH (Debian package {package})")
+    where = tmp_path / "results"
+    where.mkdir()
+    with mounts.durable(where, request.param):
+        yield where
+
+
+def power_cut(disk: Path, *started: subprocess.Popen[bytes]) -> None:
+    """Cut the power while these run, and let it come back. They must be leaders of their groups."""
+    stopped = {one for process in started if process.poll() is None for one in all_stopped(psutil.Process(process.pid))}
+    copy = mounts.received(disk)
+    all_killed(stopped)
+    for process in started:
+        process.wait()
+    mounts.replace(disk, copy)
+
+
+def others_sync(disk: Path) -> None:
+    """Somebody else syncs a file: the journal has all names from then on, but not the content that was not synced."""
+    file = disk / "others"
+    with file.open("wb") as to:
+        to.write(b"x")
+        to.flush()
+        os.fsync(to.fileno())
+
+
+def test_of_the_store(disk: Path, rounds: Rounds, draw: random.Random) -> None:
+    """What was announced is there. What was not is there as a whole or not at all, and can be stored."""
+    store = Store(disk / "c")
+    told = 0
+    for _ in range(rounds(2, 5)):
+        command = [sys.executable, COMMITS, str(store.path), str(told)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout
+            first = process.stdout.readline()
+            time.sleep(draw.uniform(0, 0.3))
+            if draw.random() < 0.5:
+                others_sync(disk)
+            power_cut(disk, process)
+            told = max(map(int, (first + process.stdout.read()).split()))
+        found = {result.repetition: (result, record) for result, record in store.records_of("p")}
+        assert set(range(1, told + 1)) <= set(found)
+        assert set(found) <= set(range(1, told + 2))
+        for number, (result, record) in found.items():
+            assert result.intact
+            assert record["number"] == number
+            assert store.raw(result)
+
+
+class Cut(Allocation):
+    """An allocation whose results are on a disk that loses its power; its terminal and its target are elsewhere."""
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with (self.place / "said").open("wb") as said:
+            return subprocess.Popen(
+                self.command(), env=self.environment, cwd=self.place, stderr=said, start_new_session=True
+            )
+
+    def announced(self) -> set[tuple[str, int]]:
+        """(point, repetition) of what the last runner said that it had measured."""
+        said = (self.place / "said").read_text()
+        return {(point, int(n)) for point, n in re.findall(r"^ *\d+/\d+ (\S+) r(\d+)", said, re.MULTILINE)}
+
+    def there(self) -> set[tuple[str, int]]:
+        """The same of what is stored."""
+        return {(point, n) for point, found in self.store.results().items() for n in found if found[n].intact}
+
+
+@ONE_KIND
+def test_of_a_runner(disk: Path, tmp_path: Path, fio: Path, rounds: Rounds, draw: random.Random) -> None:
+    cut = Cut(tmp_path)
+    repetitions, known = 1, set[tuple[str, int]]()
+    cut.configure(SIX | {"repetitions": repetitions})
+    for _ in range(rounds(1, 4)):
+        runner = cut.start()
+        time.sleep(draw.uniform(0.5, 3))
+        if draw.random() < 0.5:
+            others_sync(disk)
+        power_cut(disk, runner)
+        known |= cut.announced()
+        assert known <= cut.there()
+        assert runner.returncode in (0, -signal.SIGKILL)
+        if runner.returncode == 0:
+            repetitions += 1
+            cut.configure(SIX | {"repetitions": repetitions})
+    done = cut.there()
+    cut.measure()
+    wanted = {(point.id, n) for point in cut.plan.points for n in range(1, repetitions + 1)}
+    assert cut.there() == wanted
+    # nothing that was there was measured again
+    assert all(cut.store.results()[point][n].attempt == 1 for point, n in done)
+    assert not list(cut.ours.glob("*"))
+    assert {row["verdict"] for row in cut.rows()} <= {"valid", "suspect"}
+
+
+@ONE_KIND
+def test_right_after_tables_are_made(
+    disk: Path, tmp_path: Path, fio: Path, rounds: Rounds, draw: random.Random
+) -> None:
+    """Each is the new one or, where it was not announced as done, the one before."""
+    cut = Cut(tmp_path)
+    cut.configure(SIX)
+    cut.measure()
+    plan_file = cut.command()[4]
+    makes = (["merge", plan_file], ["page", str(cut.results)])
+    for _ in range(rounds(2, 6)):
+        for command in makes:
+            subprocess.run([sys.executable, "-m", "iosweep", *command], check=True, stdout=subprocess.DEVNULL)
+        comes(draw, disk)
+        power_cut(disk)
+        assert not damaged(cut.results)
+        missing = [table for table in TABLES if not (cut.results / table).exists()]
+        assert not missing
+        for table in draw.sample(TABLES, draw.randint(0, len(TABLES))):
+            (cut.results / table).unlink()
+
+
+def comes(draw: random.Random, disk: Path) -> None:
+    """The cut comes after somebody has synced, or after some time."""
+    if draw.random() < 0.8:
+        others_sync(disk)
+    else:
+        time.sleep(draw.uniform(0, 6))
+
+
+@pytest.mark.soak
+def test_right_after_a_run(disk: Path, tmp_path: Path, fio: Path, rounds: Rounds, draw: random.Random) -> None:
+    """Whatever the cut has left of tables and report, the next run makes them whole, and measures nothing."""
+    campaign = Campaign(tmp_path, phases=["rand_write"], repetitions=1)
+    campaign.run()
+    for n in range(rounds(1, 4)):
+        campaign.configure(phases=["rand_write"], repetitions=1 + n % 2)
+        campaign.run()
+        stored = campaign.stored()
+        comes(draw, disk)
+        power_cut(disk)
+        assert campaign.stored() == stored
+        output = campaign.run()
+        assert "measure 1 node" not in output
+        assert not damaged(campaign.results)
+        assert all((campaign.results / table).exists() for table in TABLES)
+        for table in draw.sample(TABLES, draw.randint(0, len(TABLES))):
+            (campaign.results / table).unlink()
+
+
+#: What merge and the report make.
+TABLES = [
+    "results.parquet",
+    "results.csv",
+    "checks.parquet",
+    "nodes.parquet",
+    "campaign.json",
+    "report.html",
+]

@@ -1,0 +1,111 @@
+"""A site where Slurm's commands authenticate with a token (auth/jwt): they get it, tools do not.
+
+The cluster here uses munge. Stand-ins for its commands refuse to work without SLURM_JWT, and hand it to what they
+start, as the real ones do with `--export=ALL`.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_node_agents import Held
+from test_pinning_cluster import FIO, IOR
+from test_preflight import Job
+
+from iosweep.node import environment, process
+from iosweep.slurm import query
+from iosweep.target.agent import Agent
+from slurm import Cluster
+
+TOKEN = "eyJ0b2tlbg.planted"  # noqa: S105 - of nobody
+STAND_IN = """\
+#!/bin/sh
+[ -n "$SLURM_JWT" ] || {{ echo "{name}: error: no token" >&2; exit 1; }}
+echo "{name} $(hostname) $*" >> {log}
+token=$SLURM_JWT
+unset SLURM_JWT
+exec {real} {more} "$@"
+"""
+#: Until its stdin ends: in how many of the ranks and workers that it sees there is a token, and not.
+WITNESS = """
+import json, os, select, sys
+seen = {}
+while not select.select([sys.stdin], [], [], 0.02)[0]:
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            name = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+            if name in ("ior", "fio") and b"/iosweep-c/" in open(f"/proc/{pid}/cmdline", "rb").read():
+                seen[f"{name} {pid}"] = b"SLURM_JWT" in open(f"/proc/{pid}/environ", "rb").read()
+        except OSError:
+            pass
+print(json.dumps(seen))
+"""
+
+
+@pytest.fixture(scope="module")
+def held(slurm_session: Cluster) -> Iterator[Held]:
+    made = Held(slurm_session, "--licenses=pfs:1", "--time=50")
+    yield made
+    made.end()
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpiexec"])
+def test_slurms_commands_have_the_token_and_ranks_do_not(
+    held: Held, launcher: str, tmp_path: Path, fio: Path, stand_ins: Path
+) -> None:
+    job = Job(held, tmp_path, fio)
+    shutil.copy(stand_ins / "ior", tmp_path / "bin/ior")
+    for name in ("srun", "scontrol", "squeue", "scancel"):
+        more = "--export=ALL,SLURM_JWT=$token" if name == "srun" else ""
+        script = STAND_IN.format(name=name, log=tmp_path / "asked", real=shutil.which(name), more=more)
+        (tmp_path / "bin" / name).write_text(script)
+        (tmp_path / "bin" / name).chmod(0o755)
+    job.made.configure(sweeps=[sweep | {"axes": {"nodes": [2]}} for sweep in (FIO, IOR)])
+    command = [sys.executable, "-I", "-S", "-c", WITNESS]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    witnesses = [held.cluster.popen(command, on=name, **pipes) for name in ("n1", "n2")]
+    code, said = job.start("--launcher", launcher, SLURM_JWT=TOKEN).result()
+    seen = [json.loads(witness.communicate("\n")[0]) for witness in witnesses]
+    assert code == 0, said
+    for on_node in seen:
+        assert {name.split()[0] for name in on_node} == {"fio", "ior"}
+        assert not any(on_node.values()), on_node
+    assert {line.split()[0] for line in (tmp_path / "asked").read_text().splitlines()} >= {"srun", "scontrol"}
+    assert {row["verdict"] for row in job.made.rows()} <= {"valid", "suspect"}
+    job.end()
+
+
+def test_what_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("SLURM_JWT", "SLURM_CONF", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PLAIN", "ASKED_FOR")
+    monkeypatch.setattr(os, "environ", dict.fromkeys(names, "x"))
+    environment.reduce(["ASKED_FOR"])
+    assert list(os.environ) == ["SLURM_JWT", "SLURM_CONF", "ASKED_FOR"]
+    assert "SLURM_JWT" not in process.without_token()
+
+
+@pytest.mark.parametrize("token", [True, False])
+def test_a_command_gets_it_if_it_is_one_of_slurms(token: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JWT", TOKEN)
+    with Agent(60) as agent:
+        assert (TOKEN.encode() in agent.run(["env"], 60, token=token).stdout) is token
+
+
+def test_past_the_executor_in_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It removes variables SLURM_*, but a few, from the environment of what it starts."""
+    wanted = {"SLURM_JWT": TOKEN, "SLURM_CONF": "/site/slurm.conf"}
+    for name, value in wanted.items():
+        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(f"IOSWEEP_{name}", "of before")  # restored after the test
+    query.hand_on()
+    for name in wanted:
+        del os.environ[name]
+    query.take_over()
+    assert {name: os.environ[name] for name in wanted} == wanted
+    assert not [name for name in os.environ if name.startswith("IOSWEEP_SLURM")]
+    query.forget_options()
+    assert {name: os.environ[name] for name in wanted} == wanted

@@ -1,0 +1,176 @@
+"""Lines of interest in logs of any size: each line once, each kind of message once."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from iosweep.tools import loglines
+from iosweep.tools.loglines import Heard, about_the_end, marked, notice
+
+TOOLS = {"ior": "iosweep.tools.ior.noise", "mdtest": "iosweep.tools.mdtest.signs"}
+
+
+def test_marked_lines_are_all_lines_that_are_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a\n\nAn ERROR\n\r\nlast error"
+    expected = [("a", False), ("An ERROR", True), ("\r", False), ("last error", True)]
+    for size in (1, 3, 1 << 18):
+        monkeypatch.setattr(loglines, "_CHUNK", size)
+        assert list(marked(text, ["error"])) == expected
+        assert list(marked(text + "\n", ["error"])) == expected
+        assert list(marked("İ error\nx", ["error"])) == [("İ error", True), ("x", False)]
+    assert list(marked("", ["error"])) == []
+
+
+def test_a_kind_of_message_is_judged_once_and_counted() -> None:
+    asked: list[str] = []
+
+    def judge(line: str) -> tuple[str, str] | None:
+        asked.append(line)
+        return None if line.startswith("harmless") else ("suspect", "why")
+
+    heard = Heard(judge)  # type: ignore[arg-type]
+    for number in range(10_000):
+        heard.take(number, 0, f"rank {number:05}: failed at {number * 7919:08x}")
+        heard.take(number, 0, f"harmless {number:05}")
+    heard.take(10_000, 1, "rank 00000: failed at 00000000")  # elsewhere
+    assert len(asked) == 2
+    assert [(said.at, said.count, said.line) for said in heard] == [
+        (0, 10_000, "rank 00000: failed at 00000000"),
+        (10_000, 1, "rank 00000: failed at 00000000"),
+    ]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_flood_is_judged_once_by_the_tools(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = import_module(f"iosweep.tools.{tool}.read")
+    where = import_module(f"iosweep.tools.{tool}.{'text' if tool == 'ior' else 'scan'}")
+    judged = import_module(TOOLS[tool]).judged
+    asked: list[str] = []
+
+    def counted(line: str) -> object:
+        asked.append(line)
+        return judged(line)
+
+    monkeypatch.setattr(where.noise if tool == "ior" else where, "judged", counted)
+    monkeypatch.setattr(read, "judged", counted, raising=False)
+    flood = "".join(f"WARNING: Task {n:04}, partial read(), 1 of 2 bytes\nrank {n} goes on\n" for n in range(5000))
+    first = {"ior": "IOR-4.0.0: MPI Coordinated Test of Parallel I/O\n", "mdtest": "-- started at x --\n"}[tool]
+    read.read({"log": (first + flood).encode()}, None)
+    assert asked == ["WARNING: Task 0000, partial read(), 1 of 2 bytes"]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_sentence_that_is_judged_has_one_of_the_words(tool: str) -> None:
+    module = import_module(TOOLS[tool])
+    for line in (
+        "WARNING: x", "fsync(3) failed", "ERROR: x", "x FAILED", "Killed", "Terminated", "Aborted", "partial read()",
+        "inconsistent file size", "Assertion `x' failed.", "BAD TERMINATION", "MPI_Abort(1)", "Segmentation fault",
+        "exited on signal 9", "DUE TO TIME LIMIT", "oom-kill", "Out Of Memory", "No space left on device",
+        "Disk quota exceeded", "Input/output error", "Stale file handle", "Read-only file system",
+        "Transport endpoint is not connected", "unlink() of file x failed", "Unable to create test directory x",
+        "could not create directory x", "Invalid options", "returned EOF prematurely", "srun: error: task 1: x",
+    ):  # fmt: skip
+        if module.judged(line):
+            assert any(word in line.lower() for word in module.WORDS), line
+    # these stand behind WARNING
+    lost = [
+        sentence
+        for name, before in (
+            ("_WARNED", "warning: "),
+            ("_INVALID", ""),
+            ("_INVALID_UNLESS_NOTICE", ""),
+            ("_SUSPECT", ""),
+        )
+        for sentence in getattr(module, name, ())
+        if not any(word in before + sentence for word in module.WORDS)
+    ]
+    assert lost == []
+
+
+@pytest.mark.parametrize(
+    ("line", "ends", "is_notice"),
+    [
+        ("srun: error: n1: task 3: Killed", True, False),
+        ('srun: error: Ignoring conflicting option "a"', False, True),
+        ("slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-01-01 DUE TO TIME LIMIT ***", True, False),
+        ("mca_base_component_repository_open: unable to open x", False, True),
+        ("[n1:7] *** Process received signal ***", True, False),
+        ("mpirun noticed that process rank 3 on node openfabrics-1 exited on signal 9 (Open MPI)", True, False),
+        ("WARNING: inconsistent file size", False, False),
+    ],
+)
+def test_what_is_of_a_launcher(line: str, ends: bool, is_notice: bool) -> None:
+    assert (about_the_end(line), notice(line.lower())) == (ends, is_notice)
+
+
+#: words that only name something: a path, a host, a library
+NAMES = ("mca_x", "mca:x", "open mpi", "openfabrics", "libibverbs", "librdmacm: x", "help message", "btl_openib")
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize(
+    ("line", "severity"),
+    [
+        ('ior ERROR: open("/mnt/{}/f.0", 2, 0664) failed, Input/output error', "invalid"),
+        ("write(3) to /mnt/{}/f.0: Input/output error", "invalid"),
+        ("/mnt/{}/f.0: No space left on device", "invalid"),
+        ("WARNING: fsync(3) failed (/mnt/{}/returned error during statfs)", "invalid"),
+        ("[n1:7] *** Process received signal *** Signal: Bus error (7) {}", "invalid"),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0, ignoring {}", "invalid"),
+        ("srun: error: n1: task 3: Exited with exit code 1, ignoring {}", "invalid"),
+        ("libibverbs: Warning: {}: Input/output error", "invalid"),
+        ("[n1][[1,1],3][{}_tcp_frag_recv] readv failed: Connection reset by peer (104)", "suspect"),
+        ("[n1:7] {}: 3 requests failed", "suspect"),
+        ("rank 3 on {}: request failed: could not read stonewall status file", "suspect"),
+    ],
+)
+def test_a_name_inside_an_error_does_not_make_it_a_notice(tool: str, line: str, severity: str) -> None:
+    judged = import_module(TOOLS[tool]).judged
+    found = {name: judged(line.format(name)) for name in (*NAMES, "x")}
+    assert {name: one and one[0] for name, one in found.items()} == dict.fromkeys(found, severity)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("label", ["", "3: ", "[1,3]<stderr>:"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "No OpenFabrics connection schemes reported that they were able to be",
+        "WARNING: There was an error initializing an OpenFabrics device.",
+        "WARNING: No preset parameters were found for the device that Open MPI",
+        "[n1:7] 39 more processes have sent help message help-mpi-btl-openib.txt / error in device init",
+        "[n1:7] 1 more process has sent help message help-mpi-btl-openib.txt / error in device init",
+        '[n1.site:7] Set MCA parameter "orte_base_help_aggregate" to 0 to see all help / error messages',
+        "[n1:7] mca_base_component_repository_open: unable to open mca_plm_lsf: libbat.so: cannot open (ignored)",
+        "[n1:7] mca: base: components_open: component ofud open function failed",
+        "[n1:7] Error: ../ompi/coll_hcoll_module.c:310 - mca_coll_hcoll_comm_query() Hcol library init failed",
+        "libibverbs: Warning: couldn't load driver 'x.so': x.so: cannot open shared object file",
+        "librdmacm: Fatal: no RDMA devices found",
+        "n1.123 PSM can't open /dev/ipath for reading and writing (err=23)",
+        "n1.123.ipath: The /dev/ipath device failed to appear after 30.0 seconds: Connection timed out",
+        "srun: error: Ignoring --x11 option for a job step within an existing job.",
+        "slurmstepd: error: SLURM_X=often invalid. ignoring...",
+        "WARNING: Backend returned error during statvfs",
+        "WARNING: could not read stonewall status file",
+    ],
+)
+def test_known_notices_stay_notes(tool: str, label: str, line: str) -> None:
+    found = import_module(TOOLS[tool]).judged(label + line)
+    assert found is not None and found[0] == "note"
+
+
+@pytest.mark.parametrize("name", ["openTime", "wrRdTime", "closeTime"])
+def test_a_negative_time_in_a_json_of_ior_is_refused(name: str) -> None:
+    path = "tests/samples/ior/4.0.0/posix_shared_seq_128k_np4_i3_JSON.summary.json"
+    text = (Path(__file__).resolve().parents[2] / path).read_bytes()
+    read = import_module("iosweep.tools.ior.read").read
+    changed = re.sub(rb'("%s": )[\d.]+' % name.encode(), rb"\g<1>-0.5000", text, count=1)
+    before, after = read({"summary": text}, 0), read({"summary": changed}, 0)
+    assert "takes negative time (-0.5 s)" not in " ".join(problem.text for problem in before.problems)
+    assert any(
+        problem.severity == "invalid" and "takes negative time (-0.5 s)" in problem.text for problem in after.problems
+    )

@@ -1,0 +1,134 @@
+"""docs/failures.md, row by row: each fault is done for real, ends as its row says, and harms nothing else."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import mounts
+from faults import FAULTS
+from faults.case import Case, ended
+from iosweep.commands import cli
+from iosweep.run.runner import HANGS, INTERRUPTED, STORE_FAILED
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "failures.md"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What docs/failures.md promises. said: parts of what is said, in order; verdict: of what has no figure then."""
+
+    code: int
+    verdict: str | None
+    said: tuple[str, ...]
+
+
+def promised() -> dict[str, Row]:
+    rows: dict[str, Row] = {}
+    for line in DOCUMENT.read_text().splitlines():
+        if match := re.match(r"\| `([a-z0-9-]+)` \|", line):
+            _, what, code, verdict, message, then = (cell.strip() for cell in line.strip("|").split(" | "))
+            assert match[1] not in rows and what and then
+            parts = tuple(part.strip() for part in message.split("...") if part.strip("— "))
+            rows[match[1]] = Row(int(code), None if verdict == "—" else verdict, parts)
+    return rows
+
+
+PROMISED = promised()
+#: What a shell tells of a process that was killed.
+KILLED = 137
+#: Characters that may stand beside a row in the report.
+LONGEST = 4000
+#: Codes with which nothing is written to the store any more, so only the terminal is told why.
+UNTOLD = (STORE_FAILED, INTERRUPTED, KILLED)
+
+
+def test_every_row_has_a_fault_and_every_fault_a_row() -> None:
+    assert sorted(PROMISED) == sorted(FAULTS)
+    assert len(PROMISED) >= 25
+
+
+@pytest.fixture
+def case(request: pytest.FixtureRequest, tmp_path: Path, fio: Path) -> Iterator[Case]:
+    if reason := mounts.missing():
+        pytest.skip(reason)
+    fault = FAULTS[request.node.callspec.params["key"]]
+    made = Case(tmp_path, fault.sweep, fault.target, fault.limits)
+    if fault.mpi:
+        made.start_ranks(request.getfixturevalue("stand_ins"))
+    made.mount.mkdir()
+    with fault.on(made.mount):
+        made.plant()
+        yield made
+
+
+@pytest.mark.parametrize("key", PROMISED)
+def test_fault(case: Case, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault, row = FAULTS[key], PROMISED[key]
+    planted = case.outside()
+    with contextlib.closing(fault.happen(case)) as happening:
+        meanwhile = next(happening)
+        arranged = case.outside() if fault.still else {}
+        run = case.start()
+        try:
+            if meanwhile:
+                meanwhile(run)
+            code = run.end()
+            print(run.said())
+            assert code == row.code
+            assert tells(row.said, run.said())
+            assert "Traceback" not in run.said()
+            if fault.still:
+                assert case.outside() == arranged
+            if code != HANGS:  # those that hang are let go when it is mended
+                assert ended(run), run.processes()
+            next(happening, None)
+            assert ended(run), run.processes()
+        finally:
+            run.kill()
+        assert [file for place in ("tmp", "shm") for file in (case.place / place).iterdir()] == []
+        committed = case.intact(whole=code not in (STORE_FAILED, KILLED))
+        again(case, committed, judge(case, row), monkeypatch)
+        assert case.outside() == planted
+        assert case.ours.exists() == case.stays
+
+
+def judge(case: Case, row: Row) -> list[str]:
+    """See what the table of results says of it; returns the points whose rows are invalid."""
+    hit = [r for r in case.rows() if r["verdict"] not in ("valid", "suspect")]
+    assert {r["verdict"] for r in hit} == ({row.verdict} if row.verdict else set()), [r["reasons"] for r in hit]
+    assert all(len(r["reasons"]) < LONGEST for r in hit), [r["reasons"][:LONGEST] for r in hit]
+    if row.code not in UNTOLD:
+        assert all(tells(row.said, r["reasons"]) for r in hit), [r["reasons"] for r in hit]
+    return sorted({r["point"] for r in hit if r["verdict"] == "invalid"})
+
+
+def tells(parts: tuple[str, ...], text: str) -> bool:
+    """Whether the parts stand in a text, in order."""
+    return re.search(".*".join(map(re.escape, parts)), text, re.DOTALL) is not None
+
+
+def again(case: Case, committed: dict[str, bytes], invalid: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run completes it: every repetition once, and what was stored is as it was."""
+    if invalid:
+        monkeypatch.chdir(case.place)
+        assert cli.main(["rerun", "--campaign", "c", *invalid]) == 0
+    run = case.start()
+    try:
+        code = run.end()
+        print(run.said())
+        assert code == 0
+        assert ended(run), run.processes()
+    finally:
+        run.kill()
+    rows = case.rows()
+    assert sorted((r["point"], r["repetition"], r["phase"]) for r in rows) == sorted(
+        (p.id, 1, phase.name) for p in case.plan.points for phase in p.measured()
+    )
+    assert {r["verdict"] for r in rows} <= {"valid", "suspect"}, [r["reasons"] for r in rows]
+    stored = case.intact()
+    assert {name: stored.get(name) for name in committed} == committed
+    assert len([name for name in stored if name.endswith(".json")]) == len(case.plan.points) + len(invalid)

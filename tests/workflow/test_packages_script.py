@@ -1,0 +1,325 @@
+"""scripts/debian-packages decides well, and leaves policy-rc.d as it found it, whatever happens.
+
+The script runs in a world of its own: PATH is one directory with the few real programs it uses and
+stand-ins for the rest, and IOSWEEP_ROOT puts every path it touches below the test's directory. So nothing
+here needs root or a Debian.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "debian-packages"
+REAL_PROGRAMS = ["cat", "chmod", "flock", "grep", "mktemp", "mv", "rm", "tail"]
+
+# Each call of apt-get leaves a line in `calls`: the policy that is in force, then the arguments. A file
+# `fail-install` makes it fail until `update` was called, `fail-always` for good; a fifo `hold` keeps an
+# install waiting.
+APT_GET = """#!/bin/sh
+policy=none
+if [ -x "$IOSWEEP_ROOT/usr/sbin/policy-rc.d" ]; then "$IOSWEEP_ROOT/usr/sbin/policy-rc.d"; policy=$?; fi
+echo "policy=$policy frontend=$DEBIAN_FRONTEND $*" >>"$STATE/calls"
+case " $* " in
+    *" update "*)
+        rm -f "$STATE/fail-install"
+        echo >"$IOSWEEP_ROOT/var/lib/apt/lists/mirror_main_binary-amd64_Packages"
+        if [ -e "$STATE/new" ]; then cat "$STATE/new" >>"$STATE/known"; fi ;;
+    *" install "*)
+        for file in fail-install fail-always; do
+            if [ -e "$STATE/$file" ]; then echo "E: apt is unhappy" >&2; exit 100; fi
+        done
+        if [ -p "$STATE/hold" ]; then read -r go <"$STATE/hold"; fi ;;
+esac
+exit 0
+"""
+DPKG_QUERY = """#!/bin/sh
+for name; do :; done
+grep -qx "$name" "$STATE/installed" || exit 1
+printf installed
+"""
+APT_CACHE = """#!/bin/sh
+grep -qx "$2" "$STATE/known"
+"""
+
+
+class Machine:
+    """A made-up Debian machine: its root, its programs, and what its apt-get was asked to do."""
+
+    def __init__(self, place: Path) -> None:
+        self.root = place / "machine root"  # with a blank, so that missing quotes show
+        self.state = place / "state"
+        self.bin = place / "bin"
+        self.policy = self.root / "usr/sbin/policy-rc.d"
+        self.saved = self.root / "usr/sbin/policy-rc.d.before-iosweep"
+        self.lists = self.root / "var/lib/apt/lists"
+        for directory in (self.bin, self.state, self.policy.parent, self.lists, self.root / "proc"):
+            directory.mkdir(parents=True)
+        for name in REAL_PROGRAMS:
+            real = shutil.which(name)
+            assert real, f"this test needs {name}"
+            (self.bin / name).symlink_to(real)
+        self.fake("apt-get", APT_GET)
+        self.fake("dpkg-query", DPKG_QUERY)
+        self.fake("apt-cache", APT_CACHE)
+        self.fake("id", "#!/bin/sh\necho 0\n")
+        (self.lists / "mirror_main_binary-amd64_Packages").touch()
+        (self.state / "installed").write_text("python3\n")
+        (self.state / "known").write_text("chromium\nfio\npython3\n")
+        self.process(1, "init")
+
+    def fake(self, name: str, text: str) -> None:
+        (self.bin / name).write_text(text)
+        (self.bin / name).chmod(0o755)
+
+    def process(self, pid: int, name: str) -> None:
+        (self.root / f"proc/{pid}").mkdir()
+        (self.root / f"proc/{pid}/comm").write_text(f"{name}\n")
+
+    @contextmanager
+    def start(self, *names: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+        """The script in a process group of its own, of which nothing is left afterwards."""
+        process = subprocess.Popen(
+            ["/bin/sh", SCRIPT, *names],
+            env={
+                "PATH": str(self.bin),
+                "IOSWEEP_ROOT": str(self.root),
+                "STATE": str(self.state),
+                "TMPDIR": str(self.state),
+                **environment,
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # the usual case: it has ended by itself
+            process.communicate()
+
+    def run(self, *names: str, **environment: str) -> tuple[int, str, str]:
+        with self.start(*names, **environment) as process:
+            out, err = process.communicate(timeout=300)
+            return process.returncode, out, err
+
+    def calls(self) -> list[str]:
+        path = self.state / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def installs(self) -> list[str]:
+        return [call for call in self.calls() if " install " in call]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_nothing_missing_is_silent(machine: Machine) -> None:
+    assert machine.run("python3", APT="0") == (0, "", "")
+    assert machine.calls() == []
+
+
+def test_installs_what_is_missing_and_says_so_first(machine: Machine) -> None:
+    code, out, err = machine.run("fio", "python3", "chromium")
+    assert (code, out, err) == (0, "installing Debian packages: fio chromium\n", "")
+    (call,) = machine.calls()
+    assert call.startswith("policy=101 frontend=noninteractive ")
+    assert call.endswith("install --no-install-recommends fio chromium")
+    assert not machine.policy.exists()
+    assert not list(machine.state.glob("tmp.*")), "the log was left behind"
+
+
+def slurm_conf(machine: Machine) -> None:
+    (machine.root / "etc/slurm").mkdir(parents=True)
+    (machine.root / "etc/slurm/slurm.conf").touch()
+
+
+@pytest.mark.parametrize(
+    ("arrange", "apt", "because"),
+    [
+        (lambda m: None, "0", "APT=0"),
+        (lambda m: m.fake("id", "#!/bin/sh\necho 1000\n"), "1", "needs root"),
+        (slurm_conf, "1", "slurm.conf"),
+        (lambda m: m.process(77, "munged"), "1", "munged is running"),
+        (lambda m: m.process(78, "slurmd"), "1", "slurmd is running"),
+        (lambda m: (m.bin / "apt-get").unlink(), "1", "no apt-get"),
+    ],
+    ids=["APT=0", "user", "slurm.conf", "munged", "slurmd", "no apt"],
+)
+def test_refuses_in_one_line_with_the_command(
+    machine: Machine, arrange: Callable[[Machine], object], apt: str, because: str
+) -> None:
+    arrange(machine)
+    code, out, err = machine.run("fio", "chromium", APT=apt)
+    assert (code, out) == (3, "")
+    assert err.count("\n") == 1
+    assert because in err
+    assert err.endswith("apt-get install fio chromium\n")
+    assert machine.calls() == []
+
+
+def test_other_processes_do_not_matter(machine: Machine) -> None:
+    machine.process(79, "slurmdbd-like")
+    (machine.root / "proc/80").mkdir()  # gone between listing and reading
+    assert machine.run("fio")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["-y", "fio-", "fio chromium", "fio;id", "fi*", "Fio", ""])
+def test_what_is_no_name_reaches_nobody(machine: Machine, name: str) -> None:
+    code, out, err = machine.run("fio", name)
+    assert (code, out) == (1, "")
+    assert "is not the name of a package" in err
+    assert machine.calls() == []
+
+
+def test_without_names(machine: Machine) -> None:
+    assert machine.run()[0] == 1
+
+
+def test_unknown_package(machine: Machine) -> None:
+    code, _, err = machine.run("fio", "fioo")
+    assert code == 1
+    assert "no package is named 'fioo'" in err
+    assert machine.installs() == []
+    assert not machine.policy.exists()
+
+
+def test_lists_are_fetched_when_there_are_none(machine: Machine) -> None:
+    (machine.lists / "mirror_main_binary-amd64_Packages").unlink()
+    assert machine.run("fio")[0] == 0
+    assert [call.split()[-1] for call in machine.calls()] == ["update", "fio"]
+
+
+def test_lists_are_fetched_for_a_name_they_lack(machine: Machine) -> None:
+    (machine.state / "new").write_text("ior\n")
+    assert machine.run("ior")[0] == 0
+    assert [call.split()[-1] for call in machine.calls()] == ["update", "ior"]
+
+
+def test_lists_are_fetched_when_they_are_stale(machine: Machine) -> None:
+    (machine.state / "fail-install").touch()
+    assert machine.run("fio")[0] == 0
+    assert [call.split()[-1] for call in machine.calls()] == ["fio", "update", "fio"]
+
+
+OWN = "#!/bin/sh\n# the machine's own\nexit 104\n"
+
+
+def own_policy(machine: Machine) -> None:
+    machine.policy.write_text(OWN)
+    machine.policy.chmod(0o750)
+
+
+def assert_own_policy(machine: Machine) -> None:
+    assert machine.policy.read_text() == OWN
+    assert machine.policy.stat().st_mode & 0o777 == 0o750
+    assert not machine.saved.exists()
+
+
+def test_own_policy_comes_back(machine: Machine) -> None:
+    own_policy(machine)
+    assert machine.run("fio")[0] == 0
+    assert machine.installs()[0].startswith("policy=101 ")
+    assert_own_policy(machine)
+
+
+def test_policy_that_is_a_link_comes_back(machine: Machine) -> None:
+    machine.policy.symlink_to("/etc/nowhere")
+    assert machine.run("fio")[0] == 0
+    assert machine.installs()[0].startswith("policy=101 ")
+    assert str(machine.policy.readlink()) == "/etc/nowhere"
+
+
+def test_own_policy_comes_back_after_a_failure(machine: Machine) -> None:
+    own_policy(machine)
+    (machine.state / "fail-always").touch()
+    code, _, err = machine.run("fio")
+    assert code == 1
+    assert "apt is unhappy" in err
+    assert_own_policy(machine)
+
+
+@contextmanager
+def held_install(machine: Machine) -> Iterator[subprocess.Popen[str]]:
+    """The script, while its apt-get is in the middle of an install. Nothing of it outlives the block."""
+    os.mkfifo(machine.state / "hold")
+    with machine.start("fio") as process:
+        patience = time.monotonic() + 300
+        while not machine.installs():
+            assert process.poll() is None, "ended early"
+            assert time.monotonic() < patience
+            time.sleep(0.01)
+        yield process
+
+
+def let_go(machine: Machine) -> None:
+    # Opened for reading too: that never blocks, whether or not apt-get already waits at the other end.
+    end = os.open(machine.state / "hold", os.O_RDWR)
+    try:
+        os.write(end, b"go\n")
+        patience = time.monotonic() + 300
+        while fcntl.ioctl(end, termios.FIONREAD, bytes(4)) != bytes(4):  # the line is lost with the last open end
+            assert time.monotonic() < patience
+            time.sleep(0.01)
+    finally:
+        os.close(end)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_waits_for_apt_and_then_cleans_up(machine: Machine, number: signal.Signals) -> None:
+    own_policy(machine)
+    with held_install(machine) as process:
+        process.send_signal(number)
+        time.sleep(0.1)
+        assert process.poll() is None
+        assert machine.policy.read_text() != OWN, "services could start while packages are being configured"
+        let_go(machine)
+        assert process.wait(timeout=300) == 128 + number
+    assert_own_policy(machine)
+
+
+def test_interrupt_from_the_keyboard(machine: Machine) -> None:
+    own_policy(machine)
+    with held_install(machine) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(timeout=300) == 130
+    assert_own_policy(machine)
+
+
+def test_the_run_after_a_kill_puts_the_policy_back(machine: Machine) -> None:
+    own_policy(machine)
+    with held_install(machine) as process:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=300)
+    assert machine.saved.read_text() == OWN
+    (machine.state / "hold").unlink()
+    assert machine.run("fio")[0] == 0
+    assert_own_policy(machine)
+
+
+def test_two_runs_take_turns(machine: Machine) -> None:
+    own_policy(machine)
+    with held_install(machine) as first, machine.start("chromium") as second:
+        time.sleep(0.3)
+        assert len(machine.installs()) == 1, "the second did not wait"
+        let_go(machine)
+        assert first.wait(timeout=300) == 0
+        let_go(machine)
+        assert second.wait(timeout=300) == 0
+    assert [call.split()[0] for call in machine.installs()] == ["policy=101", "policy=101"]
+    assert_own_policy(machine)

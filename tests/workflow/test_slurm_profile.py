@@ -1,0 +1,239 @@
+"""The profiles with every shipped configuration: the jobs, what they ask for, and the exact command that submits them.
+
+Without Slurm, fio or a target: nothing is on PATH but `which`, which the executor starts when it is imported. At the
+end what happens around the first submission, on a real cluster.
+"""
+
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import slurm as clusters
+from campaign import ROOT, Campaign
+from iosweep.config import sweep_file
+from iosweep.plan import forecast
+from iosweep.plan.expand import make_plan
+from iosweep.plan.launchers import LAUNCHERS
+from iosweep.plan.model import Plan
+from iosweep.units import human_duration
+from small import document
+
+SHIPPED = sorted([ROOT / "config/sweep.yaml", *(ROOT / "config/examples").glob("*.yaml")])
+SUITES = sorted(file.stem for file in (ROOT / "config/suites").glob("*.yaml"))
+PROFILES = {name: ROOT / "profiles" / name for name in ("local", "slurm")}
+#: What a site may fill in, each an example behind a # in the profile.
+FILLED = {"slurm_partition": "compute", "slurm_account": "project", "licenses": "pfs"}
+
+
+def made(file: Path) -> Plan:
+    return make_plan(sweep_file.read(file))
+
+
+def suites(directory: Path) -> list[Path]:
+    """A configuration of each suite, with the upper bounds that it needs."""
+    files = []
+    for name in SUITES:
+        files.append(directory / f"suite-{name}.yaml")
+        limits = {"bytes_written": "9000t"}
+        files[-1].write_text(
+            yaml.safe_dump(
+                {"campaign": name, "target": {"directory": "/t"}, "limits": limits, "sweeps": [{"suite": name}]}
+            )
+        )
+    return files
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("profiles")
+
+
+@pytest.fixture(scope="module")
+def configurations(directory: Path) -> list[Path]:
+    nodes = directory / "nodes.yaml"
+    sweep = document(axes={"nodes": [1, 2, 64]}, phase_time="40min", repetitions=2)
+    nodes.write_text(yaml.safe_dump(sweep | {"campaign": "scaling_1.0"}))
+    return [*SHIPPED, nodes, *suites(directory)]
+
+
+@pytest.fixture(scope="module")
+def filled(directory: Path) -> Path:
+    """The profile of a site that filled everything in, by taking the # away, and whose jobs may take an hour."""
+    text = (PROFILES["slurm"] / "profile.v9+.yaml").read_text()
+    text, keys = re.subn(r"^  # (- \w+=)", r"  \1", text, flags=re.MULTILINE)
+    text, reservation = re.subn("^# (slurm-reservation: )", r"\1", text, flags=re.MULTILINE)
+    assert (keys, reservation) == (len(FILLED), 1)
+    profile = directory / "filled"
+    profile.mkdir()
+    (profile / "profile.v9+.yaml").write_text(
+        text.replace("runtime=24h", "runtime=1h").replace("mem_mb=0", "mem_mb=9000")
+    )
+    return profile
+
+
+@pytest.fixture(scope="module")
+def jobs(directory: Path, configurations: list[Path], filled: Path) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """(profile, configuration) -> jobs. One process for all: Snakemake alone takes a second to start."""
+    place, path = directory / "place", directory / "bin"
+    place.mkdir()
+    path.mkdir()
+    (path / "which").symlink_to(str(shutil.which("which")))
+    done = subprocess.run(
+        [sys.executable, ROOT / "tests/support/profile_jobs.py", ROOT / "Snakefile", *PROFILES.values(), filled, "--",
+         *configurations],
+        cwd=place, env={"PATH": str(path), "HOME": str(directory), "LANG": "C.UTF-8"},
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not (place / "results").exists()  # a dry run leaves nothing behind
+    found = json.loads(done.stdout)
+    return {(Path(p).name, Path(c).name): each for c, by in found.items() for p, each in by.items()}
+
+
+def test_every_profile_and_configuration_was_tried(jobs, configurations):
+    assert len(jobs) == 3 * len(configurations) >= 3 * (7 + len(SUITES))
+
+
+def test_rules_and_how_many_jobs_of_each(jobs, configurations):
+    for file in configurations:
+        allocations = [a.nodes for a in made(file).allocations]
+        others = {"plan": 1, "merge": 1, "report": 1, "figures": 1, "all": 1}
+        for profile in ("slurm", "filled"):
+            found = Counter(job["rule"] for job in jobs[profile, file.name])
+            built = int(sweep_file.read(file).tools.provider != "path")
+            assert +found == +Counter(others | {"tools": built, "used": built, "measure": len(allocations)}), file
+        here = sum(nodes <= 1 for nodes in allocations)
+        found = Counter(job["rule"] for job in jobs["local", file.name])
+        assert +found == +Counter(others | {"measure": here, "collect": len(allocations) - here}), file
+
+
+def asked(file: Path, limit_min: int) -> dict[int, tuple[int, str]]:
+    """nodes -> minutes and what is left, as the plan has it."""
+    found, whole = {}, made(file)
+    for allocation in whole.allocations:
+        cost = forecast.of(whole, {allocation.name: {p.id: p.repetitions.min for p in allocation.points}})
+        minutes = min(limit_min, math.ceil(1.5 * cost.time_s / 60 + 5))
+        found[allocation.nodes] = minutes, forecast.sentence(cost, allocation.nodes)
+    return found
+
+
+def test_what_allocations_ask_for(jobs, configurations):
+    for file in configurations:
+        expected = asked(file, limit_min=24 * 60)
+        found = [job for job in jobs["slurm", file.name] if job["rule"] == "measure"]
+        assert {job["resources"]["nodes"] for job in found} == set(expected)
+        for job in found:
+            nodes = job["resources"]["nodes"]
+            minutes, left = expected[nodes]
+            noun = "node" if nodes == 1 else "nodes"
+            assert job["message"] == f"measure {left}; asks for {nodes} {noun} for {human_duration(minutes * 60)}"
+            given = {key: job["resources"][key] for key in ("tasks", "runtime", "mem_mb", "mpi")}
+            assert given == {"tasks": max(2, nodes), "runtime": minutes, "mem_mb": 0, "mpi": "iosweep"}
+
+
+def test_the_exact_commands(jobs, configurations, directory):
+    for file in configurations:
+        for nodes, (minutes, _) in asked(file, limit_min=24 * 60).items():
+            [command] = [j["command"] for j in jobs["slurm", file.name] if j["resources"].get("nodes") == nodes]
+            assert " ".join(command) == (
+                "sbatch --parsable --job-name iosweep --output %j.log --export=ALL --comment iosweep"
+                f" -t {minutes} --nodes={nodes} --no-requeue --ntasks={max(2, nodes)} --cpus-per-task=1"
+                f" --exclusive --overcommit --dependency=singleton -D {directory}/place"
+            )
+
+
+def test_the_exact_command_of_a_site_that_filled_everything_in(jobs, directory):
+    # 2 repetitions of 40 min and more: 125 min, of which a job may take 60; so 3 jobs, and 3 more
+    for nodes in (1, 2, 64):
+        [job] = [j for j in jobs["filled", "nodes.yaml"] if j["resources"].get("nodes") == nodes]
+        assert " ".join(job["command"]) == (
+            "sbatch --parsable --job-name iosweep --output %j.log --export=ALL --comment iosweep -A project -p compute"
+            f" -t 60 --mem 9000 --nodes={nodes} --no-requeue --reservation=maintenance --ntasks={max(2, nodes)}"
+            " --cpus-per-task=1 --exclusive --overcommit --dependency=singleton --licenses=pfs"
+            f" -D {directory}/place"
+        )
+        assert job["retries"] == 3 - 1 + 3
+
+
+def test_on_this_machine_nothing_is_asked_for(jobs, configurations):
+    for file in configurations:
+        whole = made(file)
+        for job in jobs["local", file.name]:
+            assert not {"nodes", "tasks", "mpi", "runtime", "slurm_extra"} & set(job["resources"])
+            assert (job["retries"], job["command"]) == (0, None)
+        said = [job["message"] for job in jobs["local", file.name]]
+        for allocation in whole.allocations:
+            todo = {p.id: p.repetitions.min for p in allocation.points}
+            if allocation.nodes == 1:
+                assert f"measure {forecast.sentence(forecast.of(whole, {allocation.name: todo}), 1)}" in said
+            else:
+                [collected] = [text for text in said if text.startswith(f"collect {allocation.nodes} nodes: missing")]
+                assert collected.endswith(f"the launcher mpiexec reaches {LAUNCHERS['mpiexec'].nodes}")
+
+
+def test_both_profiles_agree_where_nothing_is_slurms():
+    local, slurm = (yaml.safe_load((PROFILES[name] / "profile.v9+.yaml").read_text()) for name in ("local", "slurm"))
+    for key in ("keep-going", "rerun-incomplete", "rerun-triggers", "quiet"):
+        assert local[key] == slurm[key]
+
+
+def test_what_a_profile_may_not_say_is_told_with_its_line(directory, tmp_path):
+    text = (PROFILES["slurm"] / "profile.v9+.yaml").read_text()
+    (tmp_path / "profile.v9+.yaml").write_text(
+        text.replace("runtime=24h", "runtime=1:00:00").replace("# - lic", "- lic")
+    )
+    line = 1 + text[: text.index("- runtime")].count("\n")
+    found = []
+    for arguments in (["--profile", tmp_path], ["--profile", PROFILES["slurm"], "--default-resources", "mem_mb=0"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "snakemake", "-n", "-s", ROOT / "Snakefile", "-d", directory,
+             "--configfile", ROOT / "config/examples/demo.yaml", *arguments],
+            cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1
+        found.append(done.stdout)  # of a dry run
+    said = f"{tmp_path}/profile.v9+.yaml:{line}: default-resources.runtime: `1:00:00` is no time; write runtime=1h\n"
+    assert f"{said}nothing was run" in found[0]
+    assert "jobs go to Slurm, and default-resources lack scheduler" in found[1]
+
+
+def run(slurm: clusters.Cluster, campaign: Campaign, *arguments: str) -> tuple[int, str]:
+    """`snakemake --profile profiles/slurm` on the head of a cluster, and what it printed."""
+    command = [*campaign.command("--until", "merge"), "--profile", str(PROFILES["slurm"]), *arguments]
+    done = slurm.run(command, cwd=campaign.place, stderr=subprocess.STDOUT, check=False, timeout=600)
+    return done.returncode, done.stdout
+
+
+def test_what_slurm_would_not_run_is_not_submitted(slurm, tmp_path):
+    campaign = Campaign(tmp_path, axes={"nodes": [1, 2]})
+    resources = ["scheduler='slurm'", "launcher='srun'", "mem_mb=0", "slurm_partition='short'"]
+    code, said = run(slurm, campaign, "--default-resources", *resources)
+    assert code == 1
+    both = "asks for 1 node for 6 min or the one that asks for 2 nodes for 6 min"
+    assert f"Slurm would not run the job that {both}: the partition short allows 1 min" in said
+    assert "nothing was submitted" in said
+    assert not campaign.results.exists()
+    code, said = run(slurm, campaign, "--slurm-reservation", "x")
+    assert (code, "Requested reservation is invalid; see `scontrol show reservations`" in said) == (1, True)
+
+
+def test_what_another_node_refuses_too_is_not_tried_again(slurm, tmp_path):
+    campaign = Campaign(tmp_path)
+    campaign.target.rmdir()
+    code, said = run(slurm, campaign, "--slurm-init-seconds-before-status-checks", "1")
+    assert code == 1
+    why = f"the target {campaign.target} does not exist; is the file system mounted?"
+    # a second job on another node, and no third; no page of Snakemake's on what was said in a sentence
+    hosts = re.findall(rf"iosweep: 1 node: on (\w+): {re.escape(why)}", said)
+    assert (len(hosts), len(set(hosts))) == (2, 2)
+    assert not re.search("Error in rule|No job memory", said)
+    assert why in (campaign.results / "report.html").read_text()
