@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 import test_pinning_cluster
-from test_node_agents import Held
 from test_preflight import TWO, Job
 from test_reserved import no_weka, silent_weka
 
 from campaign import over, wait_for
+from held_job import Held
 from iosweep.commands import cli
 from iosweep.findings import Line
 from iosweep.node import cpu_probe, reserved, slurm_numbering, weka_steps

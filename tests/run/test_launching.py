@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 import pytest
-from test_node_agents import Held
 
 from campaign import wait_for
+from held_job import Held
 from iosweep.node.process import Completed
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
@@ -30,7 +30,7 @@ from iosweep.run import launching as command
 from iosweep.run.campaign_directory import Directory
 from iosweep.run.datasets import FileSets
 from iosweep.run.launching import Commands, Scratch, lacking_pmi, together
-from iosweep.run.node_agents import Clock, Crew
+from iosweep.run.remote import Clock, RemoteAgents
 from iosweep.slurm import query
 from iosweep.slurm.query import Unanswered
 from iosweep.target import target_lock
@@ -244,7 +244,7 @@ def test_together_is_the_worst_of_each() -> None:
 
 
 class Agents:
-    """As much of a crew as one command on each of three nodes needs."""
+    """As much of a remote as one command on each of three nodes needs."""
 
     hosts = ("n1", "n2", "n3")
 
@@ -264,10 +264,10 @@ class Agents:
 
 
 def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -> None:
-    crew: Any = Agents()
-    commands = Commands(agent, SLURM_LAUNCHERS["srun"], tmp_path / "scratch", None, program("/y/sh"), "12", crew)
+    remote: Any = Agents()
+    commands = Commands(agent, SLURM_LAUNCHERS["srun"], tmp_path / "scratch", None, program("/y/sh"), "12", remote)
     done, streams = commands.run(tool(), [["sh", "a"], ["sh", "b"]], 1, 9.0, ("n2", "n3"))
-    assert crew.asked == ({"n2": ["/y/sh", "a"], "n3": ["/y/sh", "b"]}, 9.0, None)
+    assert remote.asked == ({"n2": ["/y/sh", "a"], "n3": ["/y/sh", "b"]}, 9.0, None)
     common = {"exit_code": 0}
     assert orjson.loads(streams["hosts"]) == [
         {"host": "n2", "started": 100.0, "ended": 102.0, "clock_offset_s": 5.0, "clock_error_s": 0.002, **common},
@@ -328,8 +328,8 @@ def on_nodes(
     """What a function gives of commands over both nodes."""
     found = mpiexec()
     assert isinstance(found, Mpiexec)
-    with Crew(job, Held.hosts, 30.0) as crew, Agent() as agent:
-        return act(Commands(agent, launcher, scratch, found, {of.name: Program(program, "", "", ())}, job, crew))
+    with RemoteAgents(job, Held.hosts, 30.0) as remote, Agent() as agent:
+        return act(Commands(agent, launcher, scratch, found, {of.name: Program(program, "", "", ())}, job, remote))
 
 
 SCRIPT = 'echo "$(hostname) $1"; pwd; echo "$1 failed" >&2; exit $2'
@@ -430,8 +430,8 @@ def steps_left(job: str, scratch: Path) -> Any:
 
     def act(commands: Commands) -> Any:
         done, _ = commands.run(ior, [["ior"]], 2, 60.0, Held.hosts)
-        assert commands.crew
-        return done, query._steps(job), commands.crew.step, commands.crew.call("hello")
+        assert commands.remote
+        return done, query._steps(job), commands.remote.step, commands.remote.call("hello")
 
     return on_nodes(job, scratch, ior, "/bin/true", act, Leaving("srun", None, None, allocated=True))
 
@@ -490,8 +490,8 @@ def test_a_launch_that_went_wrong(held: Held, stand_ins: Path, tmp_path: Path, p
 
 def on_each(commands: Commands, name: str) -> list[bytes]:
     """Process ids of the programs of that name, on each node, as long as there are agents."""
-    assert commands.crew
-    found = commands.crew.run({host: ["pgrep", name] for host in Held.hosts}, 30)
+    assert commands.remote
+    found = commands.remote.run({host: ["pgrep", name] for host in Held.hosts}, 30)
     return [done.stdout for done, _, _ in found.values()]
 
 

@@ -12,7 +12,7 @@ from iosweep.commands import cli
 from iosweep.errors import ConfigError
 from iosweep.jobs.submission import Site, open_port
 from iosweep.plan.launchers import SLURM_LAUNCHERS
-from iosweep.run import node_agent, runner
+from iosweep.run import remote_agent, runner
 from iosweep.slurm import query
 from small import document, make, problems, read
 
@@ -107,9 +107,9 @@ def test_root_may_not_run_it_in_a_job(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_port_that_another_process_has_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """What listens there must be the server that was started: the client's jobs go to it."""
-    monkeypatch.setattr(node_agent, "_SERVER_S", 0.5)
-    monkeypatch.setattr(node_agent.process, "end_descendants", lambda: 0)  # ours are pytest's
+    monkeypatch.setattr(remote_agent, "_SERVER_S", 0.5)
+    monkeypatch.setattr(remote_agent.process, "end_descendants", lambda: 0)  # ours are pytest's
     with socket.create_server(("127.0.0.1", 0)) as theirs:
         with pytest.raises(OSError, match="does not listen after"):
-            node_agent._serve(["sleep", "60"], *theirs.getsockname())
-        node_agent._end_servers()
+            remote_agent._serve(["sleep", "60"], *theirs.getsockname())
+        remote_agent._end_servers()

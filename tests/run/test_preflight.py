@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
-from test_node_agents import Child, Held
 
 from allocation import SWEEP, Allocation
 from campaign import wait_for
+from held_job import Child, Held
 from iosweep.commands import cli
 from iosweep.run import runner
 from iosweep.run.preflight import differs
@@ -117,7 +117,7 @@ class Job:
             assert self.made.files() == before
             assert not self.made.ours.exists()  # nothing was written to the target
         for node in self.held.hosts:
-            assert self.held.alive("iosweep.run.node_agents", node) == []
+            assert self.held.alive("iosweep.run.remote_agent", node) == []
         return said
 
     def mount(self, node: str, *arguments: Any) -> None:
@@ -333,5 +333,5 @@ def test_ranks_end_with_the_runner(job: Job, stand_ins: Path, number: int, launc
             child.result()
         assert job.made.store.holder().endswith(f" on n1 (job {job.held.job})")
     for node in job.held.hosts:
-        wait_for(lambda node=node: not job.held.alive(f"{ior}|iosweep.(crew|agent)", node))
+        wait_for(lambda node=node: not job.held.alive(f"{ior}|iosweep.(run.remote_|target.)agent", node))
     assert job.made.files() == []

@@ -50,7 +50,7 @@ def context_of(tmp_path: Path, run: Callable[..., Any], **sweep: Any) -> Any:
             path=str(tmp_path), may_write=lambda *_: None, settle=lambda: 0.0, check=lambda: None
         ),
         sets=SimpleNamespace(ready=lambda *_: {"wrong": []}),
-        commands=SimpleNamespace(binding=lambda *_: None, argv=lambda *_: ["planned"], run=run, crew=None),
+        commands=SimpleNamespace(binding=lambda *_: None, argv=lambda *_: ["planned"], run=run, remote=None),
         pinning=SimpleNamespace(record=lambda *_: None),
         exclusive=dict,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.run.node_agents import Silent
+from iosweep.run.remote import Silent
 from iosweep.run.runner import _target
 from iosweep.run.target_check import Answer, Unfit, before_tools, look, unfit
 from iosweep.target.agent import TargetError, TargetHangs
@@ -70,8 +70,8 @@ class Directory:
         return self._answer
 
 
-class Crew:
-    """As iosweep.run.node_agents.Crew: nodes with these answers."""
+class RemoteAgents:
+    """As iosweep.run.remote.RemoteAgents: nodes with these answers."""
 
     def __init__(self, answers: dict[str, Answer]):
         self.hosts, self._others = ("n1", *answers), answers
@@ -84,31 +84,31 @@ class Crew:
 
 
 def test_every_node_is_asked() -> None:
-    crew: Any = Crew({"n2": None, "n3": None})
+    remote: Any = RemoteAgents({"n2": None, "n3": None})
     directory: Any = Directory(None)
-    look(directory, crew)
+    look(directory, remote)
     # by a name of its own, because all look at the same time
-    assert crew.asked == {node: (PLACE, node, True) for node in ("n2", "n3")}
-    crew = Crew({"n2": AWAY, "n3": None})
+    assert remote.asked == {node: (PLACE, node, True) for node in ("n2", "n3")}
+    remote = RemoteAgents({"n2": AWAY, "n3": None})
     with pytest.raises(Unfit) as caught:
-        look(directory, crew)
+        look(directory, remote)
     assert caught.value.nodes == ("n2",)
     directory = Directory(GONE)
-    crew = Crew({"n2": None})
+    remote = RemoteAgents({"n2": None})
     with pytest.raises(Unfit) as caught:  # the others are asked all the same
-        look(directory, crew)
+        look(directory, remote)
     assert caught.value.nodes == ("n1",)
 
 
 def test_the_nodes_that_start_a_tool_are_asked_right_before() -> None:
     """Something may be mounted over the directory on one node alone."""
     over = Refused("/mnt/t/iosweep-c is a mount point; it is left alone")
-    crew: Any = Crew({"n2": None, "n3": over})
+    remote: Any = RemoteAgents({"n2": None, "n3": over})
     directory: Any = Directory(None)
-    before_tools(directory, crew, ["n1", "n2"])
-    assert crew.asked == {"n2": (PLACE,)}
+    before_tools(directory, remote, ["n1", "n2"])
+    assert remote.asked == {"n2": (PLACE,)}
     with pytest.raises(Unfit, match="on n3: /mnt/t/iosweep-c is a mount point"):
-        before_tools(directory, crew, ["n1", "n2", "n3"])
+        before_tools(directory, remote, ["n1", "n2", "n3"])
     before_tools(directory, None, [""])
     directory = Directory(over)
     with pytest.raises(Refused, match="is a mount point"):

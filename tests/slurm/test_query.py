@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_node_agents import Held
 
+from held_job import Held
 from iosweep.slurm import query as commands
 from iosweep.slurm.query import ALIVE, Job, Unanswered
 from slurm import Cluster

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_node_agents import Held
 from test_pinning_cluster import FIO, IOR
 from test_preflight import Job
 
+from held_job import Held
 from iosweep.node import environment, process
 from iosweep.slurm import query
 from iosweep.target.agent import Agent

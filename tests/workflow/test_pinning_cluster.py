@@ -17,10 +17,10 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
-from test_node_agents import Held
 from test_preflight import Job
 
 from campaign import wait_for
+from held_job import Held
 from iosweep.run.runner import REFUSED
 from slurm import Cluster
 

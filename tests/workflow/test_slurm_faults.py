@@ -68,7 +68,7 @@ ONE = WRITES | {"axes": {"nodes": [1]}}
 #: Two points, of which the second is hit, or the first that comes.
 TWO = WRITES | {"axes": {"nodes": [2], "threads_per_node": [1, 2]}}
 SECOND = 'case "$*" in *numjobs=2*)'
-AGENT = "iosweep.run.node_agent"
+AGENT = "iosweep.run.remote_agent"
 #: They go on when there is a file ior.on beside the script.
 WAITING_RANKS = 'case "$*" in *-w*) "$real" "$@"; code=$?; until [ -e "$0.on" ]; do sleep 0.1; done; exit $code;; esac'
 HANGING_RANKS = 'case "$*" in *-w*) export STANDIN_FAULT=hang;; esac'

@@ -22,7 +22,7 @@ from iosweep.node.process import MOST_BYTES, Completed
 from iosweep.node.sampling import Wanted
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.find import Program
-from iosweep.run.node_agents import Crew, Lost
+from iosweep.run.remote import Lost, RemoteAgents
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Streams, Tool
@@ -47,7 +47,7 @@ class Scratch(OSError):
 @dataclass(frozen=True)
 class Commands:
     """`scratch` is a directory below the results: tools write their files there by names that need no quoting, and
-    every node sees it. `job`: the Slurm job that we are in; `crew`: the agents of its nodes, if it has several."""
+    every node sees it. `job`: the Slurm job that we are in; `remote`: the agents of its nodes, if it has several."""
 
     agent: Agent
     launcher: Launcher
@@ -55,7 +55,7 @@ class Commands:
     mpiexec: Mpiexec | None
     programs: Mapping[str, Program]
     job: str | None = None
-    crew: Crew | None = None
+    remote: RemoteAgents | None = None
     pinning: Pinning | None = None
 
     def argv(
@@ -98,15 +98,15 @@ class Commands:
         binding = self.binding(tool, tasks, hosts) if step or tool.mpi else None
         argvs = [self.argv(tool, command, tasks, hosts, binding) for command in commands]
         wanted, cpus = self._wanted(tool, tasks, hosts, step), binding.union if binding else None
-        if not tool.mpi and self.crew and tuple(hosts) != self.crew.hosts[:1]:  # else it is this node
-            return self._each(dict(zip(hosts, argvs, strict=True)), self.crew, timeout_s, wanted, cpus)
+        if not tool.mpi and self.remote and tuple(hosts) != self.remote.hosts[:1]:  # else it is this node
+            return self._each(dict(zip(hosts, argvs, strict=True)), self.remote, timeout_s, wanted, cpus)
         (argv,) = argvs
         if tool.mpi and self.launcher.allocated:
             done = self._launched(argv, wanted, timeout_s, hosts)
-        elif self.crew:
-            self._watch(self.crew, hosts, wanted)
+        elif self.remote:
+            self._watch(self.remote, hosts, wanted)
             done = self.agent.run(argv, timeout_s, self.scratch, cpus)
-            _, used, seen = self._seen(self.crew, hosts)
+            _, used, seen = self._seen(self.remote, hosts)
             done = replace(done, load=used, cpus=seen)
         else:
             looked_for = wanted if wanted and wanted.masks else None
@@ -117,7 +117,7 @@ class Commands:
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         for stream, name in tool.outputs.items():
             file = self.scratch / name
-            if self.crew and not done.exit_code:
+            if self.remote and not done.exit_code:
                 _wait_for(file.is_file)
             with contextlib.suppress(OSError):  # not there, not a file, or larger than what is read
                 streams[stream] = safe_paths.read(self.scratch.parent, f"{self.scratch.name}/{name}", MOST_BYTES)
@@ -133,12 +133,12 @@ class Commands:
         return Wanted(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s, masks)
 
     @staticmethod
-    def _watch(crew: Crew, hosts: Sequence[str], wanted: Wanted | None) -> None:
+    def _watch(remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None) -> None:
         told = asdict(wanted) if wanted else None
-        if tuple(hosts) == crew.hosts:  # said once, however many there are
-            crew.call("watch", told)
+        if tuple(hosts) == remote.hosts:  # said once, however many there are
+            remote.call("watch", told)
         else:
-            crew.call("watch", each={host: [told] for host in hosts})
+            remote.call("watch", each={host: [told] for host in hosts})
 
     def _around(self) -> load.Around:
         """What is known of the node that we are on."""
@@ -159,8 +159,8 @@ class Commands:
         self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]
     ) -> Completed | str:
         """Ranks, or why none were started. They are counted meanwhile, and ended with their launcher."""
-        assert self.crew and self.job
-        self._watch(self.crew, hosts, wanted)
+        assert self.remote and self.job
+        self._watch(self.remote, hosts, wanted)
         done = None
         try:
             done = self.agent.run(argv, timeout_s, self.scratch, token=True)
@@ -169,7 +169,7 @@ class Commands:
                 left = self._end_steps()
         if done.exit_code:
             done = replace(done, left_behind=done.left_behind + left)
-        seen, used, cpus = self._seen(self.crew, hosts)
+        seen, used, cpus = self._seen(self.remote, hosts)
         said = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
         if said and not any(seen.values()):
             return said[0]
@@ -179,31 +179,31 @@ class Commands:
 
     @staticmethod
     def _seen(
-        crew: Crew, hosts: Sequence[str]
+        remote: RemoteAgents, hosts: Sequence[str]
     ) -> tuple[dict[str, int], Mapping[str, Any] | None, dict[str, Any] | None]:
         """Ranks at once on each host since they were watched, the load by others, and what sampling saw."""
-        told = crew.call("seen", each=None if tuple(hosts) == crew.hosts else dict.fromkeys(hosts, ()))
+        told = remote.call("seen", each=None if tuple(hosts) == remote.hosts else dict.fromkeys(hosts, ()))
         cpus = {host: seen["cpus"] for host, seen in told.items() if seen["cpus"]}
         used = load.of_nodes({host: seen["load"] for host, seen in told.items()})
         return {host: seen["ranks"] for host, seen in told.items()}, used, cpus or None
 
     def _end_steps(self) -> int:
         with contextlib.suppress(query.Unanswered):
-            return query.end_steps(self.job or "", self.crew.step if self.crew else "")
+            return query.end_steps(self.job or "", self.remote.step if self.remote else "")
         return 0
 
     def _each(
         self,
         argvs: Mapping[str, Sequence[str]],
-        crew: Crew,
+        remote: RemoteAgents,
         timeout_s: float,
         wanted: Wanted | None,
         cpus: CpuSet | None,
     ) -> tuple[Completed, Streams]:
         """A command for each host, all started at once."""
-        clocks = crew.clocks()
-        self._watch(crew, list(argvs), wanted)
-        done = crew.run(argvs, timeout_s, cpus)
+        clocks = remote.clocks()
+        self._watch(remote, list(argvs), wanted)
+        done = remote.run(argvs, timeout_s, cpus)
         streams: dict[str, bytes] = {}
         told = []
         for k, (host, (one, started, ended)) in enumerate(done.items()):
@@ -220,7 +220,7 @@ class Commands:
                 }
             )
         whole = together({host: one for host, (one, _, _) in done.items()})
-        _, used, seen = self._seen(crew, list(argvs))
+        _, used, seen = self._seen(remote, list(argvs))
         return replace(whole, load=used, cpus=seen), streams | {"hosts": orjson.dumps(told)}
 
     def serve(
@@ -231,10 +231,10 @@ class Commands:
         `places`: directory and seed of each host. The first of the commands in the answer is the client's. Raises
         OSError where one cannot be started, Scratch.
         """
-        assert tool.client_server and self.crew
-        crew, program = self.crew, self.programs[tool.name].path
+        assert tool.client_server and self.remote
+        remote, program = self.remote, self.programs[tool.name].path
         addresses = query.addresses(hosts)
-        ports = crew.call("free_port", each={host: [addresses[host]] for host in hosts})
+        ports = remote.call("free_port", each={host: [addresses[host]] for host in hosts})
         exact = [
             [program if word == tool.program else word for word in tool.client_server.server_argv(directory, at, port)]
             for (directory, _), at, port in zip(places, addresses.values(), ports.values(), strict=True)
@@ -245,20 +245,20 @@ class Commands:
         self._prepare()
         for name, text in files.items():
             safe_paths.write(self.scratch.parent, f"{self.scratch.name}/{name}", text.encode())
-        clocks = crew.clocks()
+        clocks = remote.clocks()
         told = [
             {"host": h, "address": addresses[h], "port": ports[h], "clock_offset_s": clocks[h].offset_s}
             | {"clock_error_s": clocks[h].error_s}
             for h in hosts
         ]
         try:
-            crew.call("serve", each={h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)})
-            self._watch(crew, hosts, self._wanted(tool, step.tasks, hosts, step))
+            remote.call("serve", each={h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)})
+            self._watch(remote, hosts, self._wanted(tool, step.tasks, hosts, step))
             done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
         finally:
-            crew.call("end_servers", each=dict.fromkeys(hosts, ()))
+            remote.call("end_servers", each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(told)}
-        _, used, seen = self._seen(crew, hosts)
+        _, used, seen = self._seen(remote, hosts)
         return replace(done, load=used, cpus=seen, argvs=(done.argv, *map(tuple, exact))), streams
 
     def _prepare(self) -> None:

@@ -162,7 +162,7 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     why = _why(runs)
     if not hung and any(verdict == "invalid" for verdict, _ in judged.values()):
         # no result: after an unmount everything that is left would fail in no time, and count as done
-        target_check.look(c.directory, c.commands.crew, data=not (why and why.full))
+        target_check.look(c.directory, c.commands.remote, data=not (why and why.full))
     if program.replaced():
         raise Replaced(
             f"{program.path} was replaced while it was measured; the next run measures with what is there now"
@@ -248,7 +248,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
             if run["files"]["wrong"]:
                 return run | {"not_run": "not run: " + "; ".join(run["files"]["wrong"])}, {}
         run["settled_s"] = c.directory.settle()
-        target_check.before_tools(c.directory, c.commands.crew, hosts)
+        target_check.before_tools(c.directory, c.commands.remote, hosts)
         run["started"] = datetime.now(UTC).isoformat()
         grace_s = c.plan.limits["grace"]
         c.in_flight_bytes = step_cost(point, step, c.plan.target["node_bandwidth"]).bytes_written

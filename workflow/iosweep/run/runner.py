@@ -37,7 +37,7 @@ from iosweep.run import preflight, target_check
 from iosweep.run.campaign_directory import FRESH, Directory
 from iosweep.run.datasets import FileSets
 from iosweep.run.launching import Commands, lacking_pmi, needs_mpiexec
-from iosweep.run.node_agents import Crew, Lost
+from iosweep.run.remote import Lost, RemoteAgents
 from iosweep.run.repetition import Context, Judged, LeftBehind, Replaced, StoreFailed
 from iosweep.run.repetition import measure as measure_repetition
 from iosweep.run.target_check import Unfit
@@ -126,11 +126,14 @@ def measure(
     # Tools are started elsewhere: a relative directory on PATH would be another one there.
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
     with _named(plan, job), stoppable(works_for), Agent(plan.target["deadline"]) as agent:
-        with store.locked(job.id if job else None, query.lives) as note, _crew(plan, allocation, job) as crew:
+        with (
+            store.locked(job.id if job else None, query.lives) as note,
+            _agents(plan, allocation, job) as remote,
+        ):
             for line in [*([note] if note else []), *lacking]:
                 watcher.say(f"note: {line}")
             try:
-                _measure(plan, allocation, store, agent, launcher, watcher, only, job, crew, tools_built)
+                _measure(plan, allocation, store, agent, launcher, watcher, only, job, remote, tools_built)
             finally:
                 with contextlib.suppress(OSError), safe_paths.folder(store.path) as place:
                     place.remove_tree(SCRATCH)
@@ -155,7 +158,7 @@ def slurm_job() -> query.Job:
 
 
 @contextmanager
-def _crew(plan: Plan, allocation: Allocation, job: query.Job | None) -> Iterator[Crew | None]:
+def _agents(plan: Plan, allocation: Allocation, job: query.Job | None) -> Iterator[RemoteAgents | None]:
     """The agents of the job's nodes; None without a job."""
     if job and len(job.hosts) < allocation.nodes:
         have = human_count(len(job.hosts), "node")
@@ -163,8 +166,8 @@ def _crew(plan: Plan, allocation: Allocation, job: query.Job | None) -> Iterator
     if job is None:
         yield None
     else:
-        with Crew(job.id, job.hosts, plan.target["deadline"]) as crew:
-            yield crew
+        with RemoteAgents(job.id, job.hosts, plan.target["deadline"]) as remote:
+            yield remote
 
 
 @contextmanager
@@ -223,7 +226,7 @@ def _measure(
     watcher: Watcher,
     only: str | None,
     job: query.Job | None,
-    crew: Crew | None,
+    remote: RemoteAgents | None,
     tools_built: Built | None,
 ) -> None:
     search = tools_built.search if tools_built else None
@@ -251,7 +254,7 @@ def _measure(
         with contextlib.suppress(TargetHangs, TargetError, ownership.Refused, target_lock.Busy, target_lock.Unusable):
             _finish(plan, store, agent, here, watcher, job)  # what is measured already needs no target
         return
-    facts = _target(plan, agent, crew)
+    facts = _target(plan, agent, remote)
     # not the fsid: of NFS, and of XFS on a device mapper, it may be another after each mount
     kept = Directory(plan, store, agent)
     own_name = filesystem.known_as(facts, kept.seen_as, kept.is_there())
@@ -276,7 +279,7 @@ def _measure(
             if note:
                 watcher.say(f"note: {note}")
         session = _Session(plan, allocation, store, agent, watcher, only, here, done, job, tools_built)
-        commands = Commands(agent, launcher, store.path / SCRATCH, hydra, found, job.id if job else None, crew)
+        commands = Commands(agent, launcher, store.path / SCRATCH, hydra, found, job.id if job else None, remote)
         session.begin(facts, found, commands, exclusion)
         before = store.set_aside()
         try:
@@ -286,7 +289,7 @@ def _measure(
                 watcher.say(f"note: {line}")
 
 
-def _target(plan: Plan, agent: Agent, crew: Crew | None) -> dict[str, Any]:
+def _target(plan: Plan, agent: Agent, remote: RemoteAgents | None) -> dict[str, Any]:
     """Which file system the target is on, of the type that target.type asks for. Raises Refusal, Unfit."""
     directory, wanted = plan.target["directory"], plan.target.get("type")
     facts: dict[str, Any] = {}
@@ -300,9 +303,9 @@ def _target(plan: Plan, agent: Agent, crew: Crew | None) -> dict[str, Any]:
         if not wanted or ownership.is_type(facts["fstype"], wanted):
             return facts
         wrong = f"target.type: {ownership.other_type(wanted, directory, facts)}"
-    if crew:  # another job may be given other nodes, unless no node of this one has the target
+    if remote:  # another job may be given other nodes, unless no node of this one has the target
         answers: dict[str, target_check.Answer] = {}
-        for host, answer in crew.answers("identify", directory).items():
+        for host, answer in remote.answers("identify", directory).items():
             if isinstance(answer, Exception):
                 answers[host] = answer
             elif wanted and not ownership.is_type(answer["fstype"], wanted):
@@ -403,7 +406,7 @@ class _Session:
         """Make the campaign's directory ours, and note what the node is like."""
         plan, store = self._plan, self._store
         nodes = self._nodes(facts, found, commands)  # before anything is written
-        pinned = self._pinned(nodes, commands.crew)
+        pinned = self._pinned(nodes, commands.remote)
         commands = replace(commands, pinning=pinned)
         todo = self._left()
         for note in (
@@ -430,9 +433,9 @@ class _Session:
             filesystem.volume(self._here.target or facts),
             forecast.of(plan, {self._allocation.name: {point: len(n) for point, n in todo.items()}}),
         )
-        if commands.crew:
-            _shared(directory, commands.crew)
-        target_check.look(directory, commands.crew)
+        if commands.remote:
+            _shared(directory, commands.remote)
+        target_check.look(directory, commands.remote)
         directory.seen([filesystem.volume(self._here.target or facts), filesystem.volume(facts), *self._volumes])
         for known in nodes.values():
             store.put("nodes", node_facts.key(known), known)
@@ -448,7 +451,7 @@ class _Session:
                 [self._points[p] for p in todo],
                 commands.run,
                 self._room_for_set,
-                lambda hosts: target_check.before_tools(directory, commands.crew, hosts),
+                lambda hosts: target_check.before_tools(directory, commands.remote, hosts),
             ),
             commands,
             found,
@@ -474,24 +477,24 @@ class _Session:
                     )
         return key
 
-    def _pinned(self, nodes: Mapping[str, Mapping[str, Any]], crew: Crew | None) -> pinning.Pinning:
+    def _pinned(self, nodes: Mapping[str, Mapping[str, Any]], remote: RemoteAgents | None) -> pinning.Pinning:
         """Which CPUs ranks are bound to; we keep to the usable ones ourselves. Points with more ranks are missing.
 
         Raises Refusal.
         """
         settings = self._plan.cpus
         try:
-            decided = pinning.decide(settings, nodes, slurm=crew is not None)
+            decided = pinning.decide(settings, nodes, slurm=remote is not None)
         except pinning.Conflict as error:
             raise Refusal(REFUSED, f"pinning: {error}", lasting=error.lasting) from None
         for note in decided.notes:
             self._watcher.say(note)
         if decided.mode in pinning.BINDS:
-            if crew:
+            if remote:
                 if len(set(decided.usable_of.values())) == 1:  # said once, however many there are
-                    crew.call("keep_to", sorted(decided.usable))
+                    remote.call("keep_to", sorted(decided.usable))
                 else:
-                    crew.call("keep_to", each={host: [sorted(cpus)] for host, cpus in decided.usable_of.items()})
+                    remote.call("keep_to", each={host: [sorted(cpus)] for host, cpus in decided.usable_of.items()})
             here = sorted(next(iter(decided.usable_of.values())))
             self._agent.call("keep_to", here)
             process.keep_to(here)
@@ -513,7 +516,7 @@ class _Session:
             programs["mpiexec"] = (hydra.path, hydra.version)
         directory = self._plan.target["directory"]
         kept = self._plan.cpus["reserved"]
-        if (crew := commands.crew) is None:
+        if (remote := commands.remote) is None:
             # outside of a job Slurm's commands may wait for a name server
             told = controller([node_name()], query.ask) if "SLURM_JOB_ID" in os.environ else None
             space = self._agent.call("space", directory)
@@ -521,7 +524,7 @@ class _Session:
             return {known["host"]: known}
         hashes = {name: program.sha256 for name, program in found.items()}
         # asked here for all nodes: a thousand of them at once are too much for a controller
-        seen = crew.answers("facts", directory, programs, kept, controller(crew.hosts, query.ask))
+        seen = remote.answers("facts", directory, programs, kept, controller(remote.hosts, query.ask))
         bad = {host: answer if isinstance(answer, Exception) else None for host, answer in seen.items()}
         if found_unfit := target_check.unfit(bad):
             raise found_unfit
@@ -530,10 +533,10 @@ class _Session:
                 if self._tools_built and told["builds"] != hashes:
                     wrong += f"; is tools.directory ({self._tools_built.file.parent.parent}) mounted there?"
                 # another job may be given other nodes
-                raise Refusal(REFUSED, f"{host} is not as {crew.hosts[0]}: {wrong}", nodes=[host])
+                raise Refusal(REFUSED, f"{host} is not as {remote.hosts[0]}: {wrong}", nodes=[host])
         self._volumes = sorted({filesystem.volume(told["target"]) for told in seen.values()})
         ours = str((self._store.path / "plans" / f"{self._plan.digest}.json").absolute())
-        if away := [host for host, theirs in crew.call("hash", ours).items() if theirs != hash_of(ours)]:
+        if away := [host for host, theirs in remote.call("hash", ours).items() if theirs != hash_of(ours)]:
             raise Refusal(
                 REFUSED,
                 f"{', '.join(away)}: the results {self._store.path.absolute()} are not there; every node must see the"
@@ -727,14 +730,14 @@ def _place(directory: str, facts: Mapping[str, Any]) -> str:
     return f"{directory} on {facts.get('source')} ({facts.get('fstype')})"
 
 
-def _shared(directory: Directory, crew: Crew) -> None:
+def _shared(directory: Directory, remote: RemoteAgents) -> None:
     """See that every node sees our directory. Each node may have a file system of its own by the same name.
 
     Raises Refusal.
     """
     end = time.monotonic() + SEEN_S
     while True:
-        answers = crew.answers("ours", directory.path, directory.uuid)
+        answers = remote.answers("ours", directory.path, directory.uuid)
         away = [host for host, there in answers.items() if there is False]
         hangs = any(isinstance(answer, TargetHangs) for answer in answers.values())
         found = target_check.unfit(
@@ -747,10 +750,10 @@ def _shared(directory: Directory, crew: Crew) -> None:
         if time.monotonic() > end:
             raise Refusal(
                 REFUSED,
-                f"{', '.join(away)}: {directory.path} is not there, which {crew.hosts[0]} has made; the target is on a"
-                " file system of the same name there, and not on the same one: is it mounted, and shared by all nodes?",
-                lasting=len(away) == len(crew.hosts) - 1,  # else another job may be given other nodes
-                nodes=away if len(away) < len(crew.hosts) - 1 else (),
+                f"{', '.join(away)}: {directory.path} is not there, which {remote.hosts[0]} has made; the target is on"
+                " a file system of the same name there, and not on the same one: is it mounted, and shared by all nodes?",
+                lasting=len(away) == len(remote.hosts) - 1,  # else another job may be given other nodes
+                nodes=away if len(away) < len(remote.hosts) - 1 else (),
             )
         time.sleep(0.5)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iosweep.causes import cause
 from iosweep.run.campaign_directory import Directory
-from iosweep.run.node_agents import Crew, Silent, some_of
+from iosweep.run.remote import RemoteAgents, Silent, some_of
 from iosweep.target import ownership
 from iosweep.target.agent import TargetError, TargetHangs
 
@@ -26,16 +26,16 @@ class Unfit(Exception):
         super().__init__(message)
 
 
-def look(directory: Directory, crew: Crew | None, data: bool = True) -> None:
+def look(directory: Directory, remote: RemoteAgents | None, data: bool = True) -> None:
     """See that the campaign's directory can be written and read on every node. `data`: as target.state has it.
 
     Raises Unfit where there are agents on the nodes; without, target.Refused and what Agent.call raises.
     """
-    if crew is None:
+    if remote is None:
         if why := directory.state(data):
             raise ownership.Refused(why)
         return
-    first, *others = crew.hosts
+    first, *others = remote.hosts
     answers: dict[str, Answer] = {}
     try:
         answers[first] = directory.state(data)
@@ -43,20 +43,20 @@ def look(directory: Directory, crew: Crew | None, data: bool = True) -> None:
         answers[first] = error
     if others:
         each = {host: (directory.place, host, data) for host in others}
-        answers |= crew.answers("state", each=each)
+        answers |= remote.answers("state", each=each)
     if found := unfit(answers):
         raise found
 
 
-def before_tools(directory: Directory, crew: Crew | None, hosts: Sequence[str]) -> None:
+def before_tools(directory: Directory, remote: RemoteAgents | None, hosts: Sequence[str]) -> None:
     """See that the campaign's directory is what it was on every node that is about to start a tool in it.
 
     Raises as `look` does.
     """
     directory.check()
-    if crew is None or not (others := [host for host in hosts if host != crew.hosts[0]]):
+    if remote is None or not (others := [host for host in hosts if host != remote.hosts[0]]):
         return
-    if found := unfit(crew.answers("check", each=dict.fromkeys(others, (directory.place,)))):
+    if found := unfit(remote.answers("check", each=dict.fromkeys(others, (directory.place,)))):
         raise found
 
 

@@ -1,4 +1,4 @@
-"""The agent of one node of an allocation; node_agents.py is the runner's side.
+"""The agent of one node of an allocation; remote.py is the runner's side.
 
 It reports the facts of its node, starts tools that know nothing of other nodes, and watches the ranks of a launcher.
 

@@ -1,17 +1,10 @@
 """The agents of a job's nodes, on a real cluster: what they answer, what happens when one of them or srun ends."""
 
-import contextlib
-import ctypes
-import os
-import pickle
 import random
-import re
-import select
 import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -21,142 +14,16 @@ from typing import Any
 import pytest
 
 from campaign import PATIENCE_S, wait_for
+from held_job import Child, Held
 from iosweep.node import load, process
 from iosweep.node.sampling import Wanted
-from iosweep.plan import launchers
-from iosweep.programs import find
 from iosweep.programs.find import hash_of
-from iosweep.run import node_agent as member
-from iosweep.run import node_agents as agents
-from iosweep.run.node_agents import Crew, Lost
+from iosweep.run import remote as agents
+from iosweep.run import remote_agent as member
+from iosweep.run.remote import Lost, RemoteAgents
 from iosweep.slurm import query as slurm_commands
 from iosweep.target.agent import TargetError, TargetHangs
-from slurm import Cluster, Inside
-
-
-class Child:
-    """A function that runs in another process, on a node. `handle`: a pidfd; `answer`: where its answer comes."""
-
-    def __init__(self, parent: int, handle: int, answer: int) -> None:
-        self._parent, self._handle, self._answer = parent, handle, answer
-
-    def result(self, timeout: float = PATIENCE_S) -> Any:
-        """What it returns; raises what it raises, EOFError if it was killed. Once."""
-        data = bytearray()
-        end = time.monotonic() + timeout
-        try:
-            while True:
-                if not select.select([self._answer], [], [], max(0.0, end - time.monotonic()))[0]:
-                    raise TimeoutError(f"not done after {timeout:g} s")
-                if not (part := os.read(self._answer, 1 << 20)):
-                    break
-                data += part
-        finally:
-            self.signal(signal.SIGKILL)
-            os.waitpid(self._parent, 0)
-            os.close(self._answer)
-            os.close(self._handle)
-            self._handle = -1
-        if not data:
-            raise EOFError("it was killed")
-        value, error = pickle.loads(data)  # noqa: S301 - our own
-        if error is not None:
-            raise error
-        return value
-
-    def over(self) -> str | None:
-        """What came of it, if it has ended; then there is no result any more. For `wait_for`."""
-        if not select.select([self._answer], [], [], 0)[0]:
-            return None
-        try:
-            return f"it returned {self.result()!r}"
-        except Exception as error:
-            return f"it raised {error!r}"
-
-    def signal(self, number: int) -> None:
-        """Send it a signal, or nothing if it has ended."""
-        with contextlib.suppress(ProcessLookupError):
-            if self._handle >= 0:
-                signal.pidfd_send_signal(self._handle, number)
-
-
-class Held:
-    """n1 and n2, held by a job without a step. What runs `inside` is on n1, and has of Slurm what a job of Snakemake
-    has: the number of the job."""
-
-    hosts: tuple[str, ...] = ("n1", "n2")
-
-    def __init__(self, cluster: Cluster, *options: str, hosts: tuple[str, ...] = hosts) -> None:
-        self.cluster, self.hosts = cluster, hosts
-        self.started: list[Child] = []
-        said = cluster.run(["salloc", "--no-shell", f"--nodes={len(hosts)}", "--exclusive", *options]).stderr
-        self.job = re.findall(r"Granted job allocation (\d+)", said)[0]
-        self._there: dict[str, Inside] = {node: cluster.popen(["sleep", "infinity"], on=node) for node in self.hosts}
-
-    def end(self) -> None:
-        for process_ in self._there.values():
-            process_.kill()
-            process_.wait()
-        self.cluster.cancel()
-        self.cluster.idle()
-
-    def start(self, act: Callable[..., Any], *arguments: Any, on: str = "") -> Child:
-        """Run a function there, in a process of its own."""
-        (answer, ours), (wait, go) = os.pipe(), os.pipe()
-        spaces = Path(f"/proc/{self._there[on or self.hosts[0]].real}/ns")
-        entries = [os.open(spaces / kind, os.O_RDONLY) for kind in ("uts", "ipc", "net", "pid", "mnt")]
-        libc = ctypes.CDLL(None, use_errno=True)
-        if not (parent := os.fork()):
-            try:
-                libc.prctl(1, signal.SIGKILL)
-                for entry in entries:
-                    if libc.setns(entry, 0):
-                        os._exit(70)
-                os.close(answer)
-                os.close(go)
-                if child := os.fork():
-                    os.write(ours, child.to_bytes(4, "little"))
-                    os.close(ours)
-                    os.read(wait, 1)
-                    os.waitpid(child, 0)
-                    os._exit(0)
-                _act(ours, {"SLURM_JOB_ID": self.job} | dict(self.cluster.environment), act, arguments)
-            finally:
-                os._exit(71)
-        for each in (ours, wait, *entries):
-            os.close(each)
-        # it lives: its parent waits for us
-        handle = os.pidfd_open(int.from_bytes(os.read(answer, 4), "little"))
-        os.close(go)
-        self.started.append(Child(parent, handle, answer))
-        return self.started[-1]
-
-    def inside(self, act: Callable[..., Any], *arguments: Any, on: str = "") -> Any:
-        return self.start(act, *arguments, on=on).result()
-
-    def alive(self, words: str, node: str) -> list[int]:
-        """Processes on a node whose command line has these words."""
-        said = self.cluster.on(node, ["pgrep", "-f", words], check=False).stdout
-        return [int(pid) for pid in said.split()]
-
-
-def _act(answer: int, variables: dict[str, str], act: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-    os.setsid()
-    path = f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}:/usr/sbin:/sbin"
-    for name in [name for name in os.environ if name.startswith("SLURM_")]:
-        del os.environ[name]
-    os.environ.update(variables | {"PATH": path})
-    for known in (find.sha256, launchers.mpiexec):  # what the tests before us found on theirs
-        known.cache_clear()
-    process.adopt_orphans()
-    try:
-        said = pickle.dumps((act(*arguments), None))
-    except BaseException as error:
-        said = pickle.dumps((None, error))
-    with open(answer, "wb") as file:
-        file.write(said)
-    os._exit(0)
+from slurm import Cluster
 
 
 @pytest.fixture(scope="module")
@@ -174,18 +41,18 @@ def nothing_stays(request: pytest.FixtureRequest) -> Iterator[None]:
         held: Held = request.getfixturevalue("held")
         while held.started:
             held.started.pop().signal(signal.SIGKILL)  # of a test that failed
-        wait_for(lambda: not any(held.alive("iosweep.run.node_agents|sleep 4321", node) for node in held.hosts))
+        wait_for(lambda: not any(held.alive("iosweep.run.remote_agent|sleep 4321", node) for node in held.hosts))
 
 
-def crew(job: str, deadline_s: float = PATIENCE_S) -> Crew:
-    return Crew(job, Held.hosts, deadline_s)
+def remote(job: str, deadline_s: float = PATIENCE_S) -> RemoteAgents:
+    return RemoteAgents(job, Held.hosts, deadline_s)
 
 
 # Questions and answers
 
 
 def talk(job: str) -> dict[str, Any]:
-    with crew(job) as agents:
+    with remote(job) as agents:
         step = agents.step
         return {
             "step": step, "steps": slurm_commands._steps(job), "hello": agents.call("hello"),
@@ -212,7 +79,7 @@ def test_every_node_answers(held: Held) -> None:
 
 def errors(job: str, target_: str) -> list[str]:
     said = []
-    with crew(job) as agents:
+    with remote(job) as agents:
         for call in (
             lambda: agents.call("facts", target_, {}),
             lambda: agents.call("free_port", each={"n1": ["10.77.0.11"], "n2": ["10.77.0.11"]}),
@@ -244,7 +111,7 @@ NOISE = [
 
 
 def run_all(job: str, commands: dict[str, list[str]], timeout_s: float) -> dict[str, Any]:
-    with crew(job) as agents:
+    with remote(job) as agents:
         return agents.run(commands, timeout_s)
 
 
@@ -278,8 +145,8 @@ def test_a_node_that_is_flooded(held: Held) -> None:
 
 def with_words(job: str) -> dict[str, Any]:
     words = "echo Welcome; echo '1 n1 0/1 x' | tr 1 7; printf 'to this site'; echo warning >&2"
-    Crew.argv = ("sh", "-c", f'{words}; exec "$@"', "sh", *Crew.argv)
-    with crew(job) as agents:
+    RemoteAgents.argv = ("sh", "-c", f'{words}; exec "$@"', "sh", *RemoteAgents.argv)
+    with remote(job) as agents:
         return agents.call("hello")
 
 
@@ -292,7 +159,7 @@ def test_a_sites_own_words_are_no_answers(held: Held) -> None:
 
 def end_of(job: str, place: Path, commands: dict[str, list[str]] | None, deadline_s: float) -> tuple[str, float]:
     """What the runner is told when something happens while commands run, or (None) before it asks for the time."""
-    with crew(job, deadline_s) as agents:
+    with remote(job, deadline_s) as agents:
         (place / "ready").write_text(str(agents._srun.pid))
         if commands is None:
             wait_for((place / "go").exists)
@@ -317,7 +184,7 @@ def while_sleeping(held: Held, place: Path) -> Child:
 
 def test_an_agent_that_is_killed(held: Held, tmp_path: Path) -> None:
     child = while_sleeping(held, tmp_path)
-    held.cluster.on("n2", ["pkill", "-KILL", "-f", "iosweep.run.node_agents"])
+    held.cluster.on("n2", ["pkill", "-KILL", "-f", "iosweep.run.remote_agent"])
     said, took_s = child.result()
     assert said.startswith("Lost: the agents on n1, n2 ended: srun: error: n2: task 1: Killed")
     assert took_s < PATIENCE_S / 2  # not at the deadline
@@ -338,19 +205,19 @@ def test_the_runner_is_killed(held: Held, tmp_path: Path) -> None:
     with pytest.raises(EOFError):
         child.result()
     for node in held.hosts:
-        wait_for(lambda node=node: not held.alive("^sleep 4321|iosweep.run.node_agents", node))
+        wait_for(lambda node=node: not held.alive("^sleep 4321|iosweep.run.remote_agent", node))
     wait_for(lambda: held.inside(slurm_commands._steps, held.job) == [])
 
 
 def test_a_node_that_does_not_answer(held: Held, tmp_path: Path) -> None:
     child = held.start(end_of, held.job, tmp_path, None, 2.0)
     wait_for((tmp_path / "ready").exists, over=child.over)
-    held.cluster.on("n2", ["pkill", "-STOP", "-f", "iosweep.run.node_agents"])
+    held.cluster.on("n2", ["pkill", "-STOP", "-f", "iosweep.run.remote_agent"])
     (tmp_path / "go").touch()
     said, took_s = child.result()
     assert said == "TargetHangs: the agent on n2 does not answer: nothing for 2 s (clock)"
     assert took_s < PATIENCE_S / 2
-    assert held.alive("iosweep.run.node_agents", "n2") == []  # even so it is ended
+    assert held.alive("iosweep.run.remote_agent", "n2") == []  # even so it is ended
 
 
 # Ranks, and who else takes time
@@ -361,7 +228,7 @@ LONG_ENOUGH_S = "1.5"
 
 
 def watched(job: str, program: str, expected: int, words: list[str]) -> dict[str, Any]:
-    with crew(job) as agents:
+    with remote(job) as agents:
         wanted = asdict(Wanted(program, expected, ranks=True, masks=False))
         agents.call("watch", each=dict.fromkeys(Held.hosts, (wanted,)))
         agents.call("watch", each=dict.fromkeys(Held.hosts, (wanted,)))  # one that came to nothing
@@ -414,7 +281,7 @@ def listening(held: Held, node: str) -> set[str]:
 
 def serve(job: str, place: Path, fail: bool) -> tuple[dict[str, int], str]:
     said = ""
-    with crew(job) as agents:
+    with remote(job) as agents:
         addresses = slurm_commands.addresses(Held.hosts)
         ports = agents.call("free_port", each={h: [a] for h, a in addresses.items()})
         commands = {h: [sys.executable, "-c", SERVER, a, str(ports[h])] for h, a in addresses.items()}
@@ -502,14 +369,14 @@ def srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
 
 def test_the_command(srun: Callable[[str], None]) -> None:
     srun("r = read(); [say(*pieces(h, '3', r['number'], 900)) for h in who(r)]; read()")
-    with Crew("12", ("n1", "n7"), PATIENCE_S) as made:
+    with RemoteAgents("12", ("n1", "n7"), PATIENCE_S) as made:
         assert made.step == "12.3"
         argv = made._srun.args
     assert isinstance(argv, list)
     assert argv == [
         "srun", "--overlap", "--mpi=none", "--cpu-bind=none", "--job-name=agents", "--nodes=2", "--ntasks=2",
         "--ntasks-per-node=1", "--nodelist=n1,n7", "--kill-on-bad-exit=1", sys.executable, "-P", "-X", "utf8", "-m",
-        "iosweep.run.node_agent",
+        "iosweep.run.remote_agent",
     ]  # fmt: skip
 
 
@@ -525,7 +392,7 @@ def test_answers_in_any_order(srun: Callable[[str], None]) -> None:
         "    print(text[:half], end='', flush=True); time.sleep(0.002); print(text[half:], end='', flush=True)\n"
         "read()"
     )
-    with Crew("12", ("n1", "n2"), PATIENCE_S) as made:
+    with RemoteAgents("12", ("n1", "n2"), PATIENCE_S) as made:
         for seed in range(20):
             assert made.call("clock") == {h: [h, seed, "x" * 100 * seed] for h in ("n1", "n2")}
 
@@ -539,7 +406,7 @@ def test_a_clock_that_is_ahead(srun: Callable[[str], None]) -> None:
         "    [say(*pieces(h, time.time() + ahead[h], r['number'])) for h in who(r)]\n"
         "read()"
     )
-    with Crew("12", ("n1", "n2"), PATIENCE_S) as made:
+    with RemoteAgents("12", ("n1", "n2"), PATIENCE_S) as made:
         clocks = made.clocks()
     for host, ahead_s in {"n1": 100.0, "n2": -7.5}.items():
         assert abs(clocks[host].offset_s - ahead_s) <= clocks[host].error_s
@@ -550,15 +417,15 @@ def test_srun_fails(srun: Callable[[str], None], tmp_path: Path, monkeypatch: py
     srun("print('\\nsrun: error: Unable to create step', file=sys.stderr, flush=True); time.sleep(0.1); sys.exit(1)")
     six = [f"n{k}" for k in range(1, 7)]
     with pytest.raises(Lost, match=r"^the agents on n1, n2, n3, n4 and 2 others ended: srun: error: Unable"):
-        Crew("1", six, PATIENCE_S).__enter__()
+        RemoteAgents("1", six, PATIENCE_S).__enter__()
     monkeypatch.setenv("PATH", f"{tmp_path}/none")
     with pytest.raises(Lost, match=r"^srun cannot be run: No such file or directory$"):
-        Crew("12", ["n1"], PATIENCE_S).__enter__()
+        RemoteAgents("12", ["n1"], PATIENCE_S).__enter__()
 
 
 def test_an_srun_that_reads_nothing(srun: Callable[[str], None]) -> None:
     srun("import select; r = read(); say(*pieces('n1', '0', 1)); end = select.poll(); end.register(0, 0); end.poll()")
-    with Crew("12", ["n1"], 0.3) as made:
+    with RemoteAgents("12", ["n1"], 0.3) as made:
         began = time.monotonic()
         with pytest.raises(TargetHangs):
             made.call("run", ["x" * 1_000_000], 1)

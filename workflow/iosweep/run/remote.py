@@ -56,13 +56,13 @@ class Lost(Exception):
     """The agents, or one of them, ended; the message is for the user."""
 
 
-class Crew:
+class RemoteAgents:
     """The runner's side. Use as a context manager. `hosts`: names of the nodes as Slurm has them, in its order.
 
     `deadline_s`: how long an answer may take.
     """
 
-    argv: tuple[str, ...] = (sys.executable, "-P", "-X", "utf8", "-m", "iosweep.run.node_agent")
+    argv: tuple[str, ...] = (sys.executable, "-P", "-X", "utf8", "-m", "iosweep.run.remote_agent")
 
     def __init__(self, job: str, hosts: Sequence[str], deadline_s: float):
         self.hosts = tuple(hosts)
