@@ -751,7 +751,8 @@ def _shared(directory: Directory, remote: RemoteAgents) -> None:
             raise Refusal(
                 REFUSED,
                 f"{', '.join(away)}: {directory.path} is not there, which {remote.hosts[0]} has made; the target is on"
-                " a file system of the same name there, and not on the same one: is it mounted, and shared by all nodes?",
+                " a file system of the same name there, and not on the same one: is it mounted, and shared by all"
+                " nodes?",
                 lasting=len(away) == len(remote.hosts) - 1,  # else another job may be given other nodes
                 nodes=away if len(away) < len(remote.hosts) - 1 else (),
             )
