@@ -14,7 +14,7 @@ from iosweep.commands.doctor import campaign as needs
 from iosweep.commands.doctor import probe
 from iosweep.findings import Line
 from iosweep.node import probed_cpus as steps
-from iosweep.programs.find import Program, Unusable
+from iosweep.programs.find import Program, UnusableTool
 from targets import as_root, needs_bindfs
 
 #: In the order of their numbers, which is that of the documentation.
@@ -80,7 +80,7 @@ def test_what_ranks_are_started_with() -> None:
     assert needs.judged(there, object()) == Line("tools", "ok", "/x/ior (IOR-4.0.0)")
     found = needs.judged(there, "there is no mpiexec of MPICH; `make venv` installs one")
     assert (found.outcome, found.change) == ("wrong", "`make venv` installs one")
-    broken = needs.judged(there | {"fio": Unusable("/x/fio does not run: exit code 1", False)}, None)
+    broken = needs.judged(there | {"fio": UnusableTool("/x/fio does not run: exit code 1", False)}, None)
     assert (broken.outcome, broken.change) == ("wrong", "see what is wrong with it")
 
 

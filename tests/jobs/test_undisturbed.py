@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from iosweep.errors import Busy
 from iosweep.jobs import undisturbed
-from iosweep.jobs.undisturbed import InUse
 from iosweep.results.store import Store
 from iosweep.slurm import query as slurm
 from iosweep.target import ownership
@@ -67,17 +67,17 @@ def test_jobs_of_the_campaign() -> None:
 
 def test_without_slurm_the_lock_is_enough(results: Path, say: Say) -> None:
     assert hold(results) is None
-    with Store(results).locked(), pytest.raises(InUse, match=f"^{results} is being measured by process {os.getpid()}"):
+    with Store(results).locked(), pytest.raises(Busy, match=f"^{results} is being measured by process {os.getpid()}"):
         hold(results)
 
 
 def test_a_job_that_waits(results: Path, say: Say) -> None:
     line = f"12|PENDING|me|2||N/A|N/A|(null)|Priority|x|{results.parent.parent}|{JOB.comment}"
     say("squeue", line)
-    with pytest.raises(InUse, match=r"^the campaign c has a job in Slurm: 12 \(pending\); wait for it, or cancel with"):
+    with pytest.raises(Busy, match=r"^the campaign c has a job in Slurm: 12 \(pending\); wait for it, or cancel with"):
         hold(results)
     say("squeue", f"{line}\n{line.replace('12|PENDING', '13|RUNNING')}")
-    with pytest.raises(InUse, match=r"has jobs in Slurm: 12 \(pending\), 13 \(running\); .*`scancel 12 13`$"):
+    with pytest.raises(Busy, match=r"has jobs in Slurm: 12 \(pending\), 13 \(running\); .*`scancel 12 13`$"):
         hold(results)
 
 
@@ -85,7 +85,7 @@ def test_results_behind_a_link(results: Path, say: Say, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "results").symlink_to(results.parent)
     say("squeue", f"12|RUNNING|me|2||N/A|N/A|(null)|None|x|{tmp_path / 'work'}|{JOB.comment}")
-    with pytest.raises(InUse, match="has a job in Slurm"):
+    with pytest.raises(Busy, match="has a job in Slurm"):
         hold(tmp_path / "work" / "results" / "c")
 
 
@@ -112,7 +112,7 @@ def test_the_job_that_the_lock_names(results: Path, say: Say, code: int, errors:
     (results / "lock").write_text(LEFT)
     say("squeue")
     say("scontrol", "JobId=12 JobState=RUNNING", code, errors)
-    with pytest.raises(InUse, match=f"^{results} {said}"):
+    with pytest.raises(Busy, match=f"^{results} {said}"):
         hold(results)
     assert (results / "lock").read_text() == LEFT
     say("scontrol", code=1, errors="Invalid job id specified")
@@ -121,7 +121,7 @@ def test_the_job_that_the_lock_names(results: Path, say: Say, code: int, errors:
 
 def test_without_slurm_the_end_of_a_job_cannot_be_seen(results: Path, say: Say) -> None:
     (results / "lock").write_text(LEFT)
-    with pytest.raises(InUse, match=rf"\(scontrol cannot be run: .*\); see that it has, then remove {results}/lock$"):
+    with pytest.raises(Busy, match=rf"\(scontrol cannot be run: .*\); see that it has, then remove {results}/lock$"):
         hold(results)
     (results / "lock").unlink()
     assert hold(results) is None

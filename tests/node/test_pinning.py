@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from iosweep.errors import Conflict
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed, parse
-from iosweep.node.pinning import Conflict, Pinning, bound, decide, mode
+from iosweep.node.pinning import Pinning, bound, decide, mode
 from iosweep.node.probed_cpus import AGENT, CPUSETS, SIBLINGS, SLURM
 from iosweep.node.reserved import CONFIGURATION, Source, resolve
 from topologies import HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from iosweep.errors import Unanswered
 from iosweep.node import reserved
 from iosweep.node.cpus import Topology, listed, parse
-from iosweep.node.reserved import Overlap, Reserved, Unanswered, find, overlap
+from iosweep.node.reserved import Overlap, Reserved, find, overlap
 from topologies import AWS_192, HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine
 
 AUTOMATIC = 4294967295

@@ -22,6 +22,7 @@ from test_reserved import no_weka, silent_weka
 from campaign import over, wait_for
 from held_job import Held
 from iosweep.commands import cli
+from iosweep.errors import Unanswered
 from iosweep.findings import Line
 from iosweep.node import cpu_probe, reserved, slurm_numbering, weka_steps
 from iosweep.node import probed_cpus as steps
@@ -549,7 +550,7 @@ def test_another_file_systems_cores(tmp_path: Path) -> None:
 
 def test_slurm_that_does_not_answer(weka_56: Node) -> None:
     def silent(*_: object) -> str:
-        raise slurm.Unanswered("scontrol did not answer within 5 s")
+        raise Unanswered("scontrol did not answer within 5 s")
 
     weka_56.ask = silent  # type: ignore[method-assign]
     assert weka_56.see()[steps.SLURM][0] == Line(steps.SLURM, "not checked", "scontrol did not answer within 5 s")

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from iosweep.programs import find
-from iosweep.programs.find import Program, Unusable
+from iosweep.programs.find import Program, UnusableTool
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
 
 
-def found(name: str = "fio") -> Program | Unusable:
+def found(name: str = "fio") -> Program | UnusableTool:
     with Agent() as agent:
         return find.find(tools()[name], agent.run)
 
@@ -62,7 +62,7 @@ def test_what_a_program_says_of_itself(fake: Path, script: str, said: tuple[str]
     fake.write_text(f"#!/bin/sh\n{script}\n")
     program = found()
     if isinstance(said, str):
-        assert isinstance(program, Unusable)
+        assert isinstance(program, UnusableTool)
         assert program.reason.startswith(said.format(fake))
         assert program.lasting == ("cannot be used" in said)  # what does not run now may run another time
     else:
@@ -87,4 +87,4 @@ def test_a_program_that_is_replaced(fake: Path) -> None:
 def test_a_program_that_is_not_there(fake: Path, name: str) -> None:
     fake.unlink()
     tool = tools()[name]
-    assert found(name) == Unusable(f"{name} is not on PATH; get it with {tool.get_it}", lasting=True)
+    assert found(name) == UnusableTool(f"{name} is not on PATH; get it with {tool.get_it}", lasting=True)

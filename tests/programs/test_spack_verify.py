@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from iosweep.errors import Unusable
 from iosweep.files.documents import dump
 from iosweep.files.documents import read as stored
 from iosweep.plan.launchers import Mpiexec
@@ -518,14 +519,14 @@ def test_what_was_built(tmp_path: Path, prefix: Path, document: dict[str, Any]) 
     ],
 )
 def test_what_cannot_be_read(tmp_path: Path, document: dict[str, Any], change: Any) -> None:
-    with pytest.raises(built.Unusable) as caught:
+    with pytest.raises(Unusable) as caught:
         read(tmp_path, change if isinstance(change, str) else {**document, **change})
     again = "remove it, and the next run builds the tools again"
     assert re.fullmatch(rf"{tmp_path}/{FILE} is damaged \(.+\); {again}", str(caught.value))
 
 
 def test_a_directory_in_its_place(tmp_path: Path) -> None:
-    with pytest.raises(built.Unusable, match=r"is damaged \(it is not a regular file\); remove it"):
+    with pytest.raises(Unusable, match=r"is damaged \(it is not a regular file\); remove it"):
         built.read(tmp_path)
 
 
@@ -536,7 +537,7 @@ def test_a_program_that_is_gone(tmp_path: Path, prefix: Path, document: dict[str
         (prefix / name).unlink()
     else:
         (prefix / name).chmod(0o644)
-    with pytest.raises(built.Unusable) as caught:
+    with pytest.raises(Unusable) as caught:
         read(tmp_path, document)
     assert str(caught.value) == (
         f"{prefix}/{name} is gone, which {tmp_path}/{FILE} says was built: is its file system mounted here? If it"
@@ -549,7 +550,7 @@ def test_tools_that_were_carried_elsewhere(tmp_path: Path, document: dict[str, A
     (tmp_path / "link").symlink_to(tmp_path / "tools")  # it is the same by another name
     assert built.read(tmp_path / "link" / FILE.removeprefix("tools/"))
     shutil.copytree(tmp_path / "tools", tmp_path / "copy")
-    with pytest.raises(built.Unusable) as caught:
+    with pytest.raises(Unusable) as caught:
         built.read(tmp_path / "copy" / FILE.removeprefix("tools/"))
     assert str(caught.value) == (
         f"the tools of {tmp_path}/copy/{FILE.removeprefix('tools/')} were built in {tmp_path}/tools/store, and cannot"
@@ -561,7 +562,7 @@ def test_tools_whose_installation_is_gone(tmp_path: Path, prefix: Path, document
     assert read(tmp_path, document)
     shutil.rmtree(tmp_path / "tools/store", ignore_errors=True)
     shutil.rmtree(prefix)
-    with pytest.raises(built.Unusable, match=r"is gone, which .* says was built: is its file system mounted here"):
+    with pytest.raises(Unusable, match=r"is gone, which .* says was built: is its file system mounted here"):
         built.read(tmp_path / FILE)
 
 

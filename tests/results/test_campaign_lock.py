@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from iosweep.errors import Held, Unanswered
 from iosweep.results import campaign_lock
-from iosweep.results.campaign_lock import Held, Here, Owner, ended, owner
+from iosweep.results.campaign_lock import Here, Owner, ended, owner
 from iosweep.results.store import Store
-from iosweep.slurm.query import Unanswered
 from targets import as_root
 from without_flock import _FLOCK
 

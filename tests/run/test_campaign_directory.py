@@ -8,13 +8,13 @@ import pytest
 
 from allocation import SWEEP, Allocation
 from iosweep.config.sweep_file import read
+from iosweep.errors import Refused
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.results.store import Store
 from iosweep.run import campaign_directory as directories
 from iosweep.run.campaign_directory import Directory
 from iosweep.target.agent import Agent
-from iosweep.target.ownership import NotNow, Refused
 
 #: Two points that write new files; the one with two workers fails when they are there.
 FAILS = SWEEP | {"phases": ["seq_write"], "options": {"file_size": "64m", "transfer_size": "1m", "write_mode": "new"}}
@@ -271,7 +271,7 @@ def test_a_file_system_that_reports_no_size_is_asked_again(tmp_path: Path) -> No
     agent = Space()
     directory = claimed(tmp_path, "inherit", agent)
     agent.free = 0
-    with pytest.raises(NotNow, match="it reports 0 bytes in all; are its data servers up"):
+    with pytest.raises(Refused, match="it reports 0 bytes in all; are its data servers up"):
         directory.may_write(1, 1)
     directory.may_write(0, 1)
 

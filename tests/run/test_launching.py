@@ -17,6 +17,7 @@ import pytest
 
 from campaign import wait_for
 from held_job import Held
+from iosweep.errors import Unanswered
 from iosweep.node.process import Completed
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
@@ -32,7 +33,6 @@ from iosweep.run.datasets import FileSets
 from iosweep.run.launching import Commands, Scratch, lacking_pmi, together
 from iosweep.run.remote import Clock, RemoteAgents
 from iosweep.slurm import query
-from iosweep.slurm.query import Unanswered
 from iosweep.target import target_lock
 from iosweep.target.agent import Agent
 from iosweep.tools import FileSet, Step, Streams, Tool, tools

@@ -15,6 +15,7 @@ import pytest
 
 from campaign import PATIENCE_S, wait_for
 from held_job import Child, Held
+from iosweep.errors import TargetError, TargetHangs
 from iosweep.node import load, process
 from iosweep.node.sampling import Wanted
 from iosweep.programs.find import hash_of
@@ -22,7 +23,6 @@ from iosweep.run import remote as agents
 from iosweep.run import remote_agent as member
 from iosweep.run.remote import Lost, RemoteAgents
 from iosweep.slurm import query as slurm_commands
-from iosweep.target.agent import TargetError, TargetHangs
 from slurm import Cluster
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from iosweep.errors import TargetHangs
 from iosweep.node.process import Completed
 from iosweep.plan.expand import make_plan
 from iosweep.run import repetition, runner
 from iosweep.run.repetition import LeftBehind
 from iosweep.run.target_check import Unfit
-from iosweep.target.agent import TargetHangs
 from small import document, read
 
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
+from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.run.remote import Silent
 from iosweep.run.runner import _target
 from iosweep.run.target_check import Answer, Unfit, before_tools, look, unfit
-from iosweep.target.agent import TargetError, TargetHangs
 from iosweep.target.handle import Place
-from iosweep.target.ownership import Refused
 
 GONE = TargetError(errno.ENOTCONN, f"{os.strerror(errno.ENOTCONN)}: /mnt/t/iosweep-c")
 NO_SERVER = "the target's file system server is gone: Transport endpoint is not connected: /mnt/t/iosweep-c"

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from held_job import Held
+from iosweep.errors import Unanswered
 from iosweep.slurm import query as commands
-from iosweep.slurm.query import ALIVE, Job, Unanswered
+from iosweep.slurm.query import ALIVE, Job
 from slurm import Cluster
 
 #: `scontrol --oneliner show job` of 22.05.8, with SLURM_TIME_FORMAT=%s, shortened in the middle.

@@ -14,6 +14,7 @@ from pathlib import Path
 #: job_container/tmpfs: mounted after the imports, since the interpreter may be below /tmp.
 _HOLDER = """
 import ctypes, json, subprocess, sys
+from iosweep.errors import Busy
 from iosweep.target import target_lock
 prefix, identity, directory, private = sys.argv[1:]
 target_lock.PREFIX = prefix
@@ -25,7 +26,7 @@ try:
     with target_lock.hold(directory or None, identity, {"campaign": "theirs", "results": "/r"}) as found:
         print(json.dumps([found.enforced, found.evidence]), flush=True)
         sys.stdin.read()
-except target_lock.Busy as busy:
+except Busy as busy:
     print(json.dumps([None, str(busy)]), flush=True)
 """
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from iosweep.errors import Busy
 from iosweep.slurm import query
 from iosweep.target import host_lock, lock_text, ownership, target_lock
 
@@ -257,5 +258,5 @@ def take(lock: str | None, identity: str, network: bool) -> tuple[str, str, str 
         with target_lock.hold(lock, identity, OWNER) as found:
             now = found.now()
             return PASS if now["enforced"] else UNCHECKED, f"{now['evidence']} {found.note or ''}", None
-    except target_lock.Busy as busy:
+    except Busy as busy:
         return BUSY, str(busy), busy.job

@@ -24,6 +24,7 @@ _PATIENCE_S = 600
 _AS = """
 import json, os, random, sys, time
 from pathlib import Path
+from iosweep.errors import Refused
 from iosweep.target import handle, ownership, probe, removal, trees
 from iosweep.target.handle import Place
 os.setgroups([]); os.setgid({group}); os.setuid({user})
@@ -85,7 +86,7 @@ sys.stdin.readline()
 while not os.path.exists(over) or steps < 30 * len(todo):
     try:
         todo[steps % len(todo)]()
-    except (target.Refused, OSError):
+    except (Refused, OSError):
         refused += 1
     steps += 1
 print(json.dumps([steps, refused, wrote]))

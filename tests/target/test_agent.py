@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.target import ownership
-from iosweep.target.agent import Agent, TargetError, TargetHangs
-from iosweep.target.ownership import Refused
+from iosweep.target.agent import Agent
 from targets import marked
 
 
@@ -246,7 +246,8 @@ time.sleep(600)
 RUNNER = """
 import sys
 from iosweep.node import process
-from iosweep.target.agent import Agent, TargetError
+from iosweep.errors import TargetError
+from iosweep.target.agent import Agent
 process.adopt_orphans()
 with Agent() as agent:
     try:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from iosweep.errors import Refused
 from iosweep.target import handle, ownership, parents, probe, removal, trees
 from iosweep.target.filesystem import identity
 from iosweep.target.handle import Opened, Place
-from iosweep.target.ownership import Refused
 from targets import OTHER, OWNER, as_root, as_user, at, everybodys, listing, make_place, mounted, names, needs_bindfs
 
 
@@ -383,7 +383,7 @@ def test_whom_the_user_trusts() -> None:
         "import sys; d = sys.argv[1]\n"
         "for trusting in (False, True):\n"
         "  try: print(handle.trusted(Place(d, ownership.claim(d, {owner}, trusting), '', trusting)))\n"
-        "  except target.Refused as error: print(error)\n"
+        "  except Refused as error: print(error)\n"
     )
     with everybodys(0o777) as shared:
         refused, worked = as_user(claim, f"{shared}/iosweep-c").splitlines()

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from iosweep.errors import Busy
 from iosweep.target import host_lock, mount_view, target_lock
-from iosweep.target.target_lock import Busy, Exclusion, hold
+from iosweep.target.target_lock import Exclusion, hold
 from locks import Campaign
 
 NETWORK = "nfs4 server:/export"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from iosweep.errors import Refused
 from iosweep.target import marker_place, ownership, probe, removal
 from iosweep.target.handle import Place
-from iosweep.target.ownership import Refused
 from targets import OWNER, as_root, make_place, marker, mounted
 
 #: Every step that deletes, and the claim.

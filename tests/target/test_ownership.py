@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from iosweep.errors import Refused
 from iosweep.target import ownership, probe
 from iosweep.target.handle import Opened, Place
-from iosweep.target.ownership import Refused
 from targets import (
     OTHER,
     OWNER,
@@ -184,7 +184,7 @@ def test_a_directory_that_root_made_for_us() -> None:
         "import sys\n"
         "for trusting in (False, True):\n"
         "  try: print(ownership.claim(sys.argv[1], {owner}, trusting))\n"
-        "  except target.Refused as error: print(error)"
+        "  except Refused as error: print(error)"
     )
     with everybodys() as place:
         directory = place / "iosweep-c"
@@ -373,7 +373,7 @@ def test_without_permission() -> None:
             "import sys; d = sys.argv[1]; uuid = ownership.claim(d, {owner})\n"
             "for mode in (0o500, 0): os.chmod(d, mode); print(probe.state(Place(d, uuid)))\n"
             "try: ownership.claim(d, {owner})\n"
-            "except target.Refused as error: print(error)",
+            "except Refused as error: print(error)",
             ours,
         ).splitlines()
     assert said[:2] == [f"{ours} cannot be written to any more by user id {OTHER}"] * 2

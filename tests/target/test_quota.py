@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import mounts
+from iosweep.errors import Refused
 from iosweep.target import ownership, quota
 
 MIB = 1 << 20
@@ -97,9 +98,9 @@ def test_no_quotas(tmp_path: Path) -> None:
     for directory in (tmp_path, Path("/proc"), Path("/dev/shm"), Path("/sys")):
         assert quota.of(str(directory)) == []
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ownership.Refused, match="is not a directory"):
+    with pytest.raises(Refused, match="is not a directory"):
         quota.of(str(tmp_path / "file"))
-    with pytest.raises(ownership.Refused, match="does not exist"):
+    with pytest.raises(Refused, match="does not exist"):
         quota.of(str(tmp_path / "none"))
 
 

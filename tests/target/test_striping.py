@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from iosweep.errors import Refused
 from iosweep.target import striping
-from iosweep.target.ownership import Refused
 from targets import at, marked
 
 #: Writes down what it was called with, from where, and whether it could read something.

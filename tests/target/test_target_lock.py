@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
+from iosweep.errors import Busy, Unusable
 from iosweep.target import lock_text, ownership, target_lock
-from iosweep.target.target_lock import Busy, Exclusion, Unusable, hold
+from iosweep.target.target_lock import Exclusion, hold
 from iosweep.units import printable
 from slurm import Cluster
 
@@ -34,7 +35,8 @@ AWAY = {"machine": "0" * 12, "namespace": "1"}
 #: Holds a lock until its standard input ends; says what came of it.
 HOLDER = """
 import subprocess, sys
-from iosweep.target.target_lock import Busy, hold
+from iosweep.errors import Busy
+from iosweep.target.target_lock import hold
 directory, identity, tool = sys.argv[1:]
 try:
     with hold(directory, identity, {"campaign": "theirs", "results": "/r"}) as found:

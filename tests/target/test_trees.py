@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from iosweep.errors import Refused
 from iosweep.target import ownership, pulse, removal, trees
 from iosweep.target.handle import Place
-from iosweep.target.ownership import Refused
 from targets import OWNER, as_root, as_user, at, everybodys, listing, make_place, marker, mounted, names
 
 SIZE = 8192

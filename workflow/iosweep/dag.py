@@ -15,7 +15,7 @@ from pathlib import Path
 from iosweep import sources
 from iosweep.config import sweep_file
 from iosweep.config.models import unknown
-from iosweep.errors import ConfigError, Problem
+from iosweep.errors import ConfigError, Problem, Refused, Unusable
 from iosweep.files import documents, hanging, safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.jobs import submission
@@ -29,7 +29,6 @@ from iosweep.programs.spack import asked, built
 from iosweep.programs.spack.environment import Place
 from iosweep.results import manifest, merged_tables, remaining, target_file
 from iosweep.results.store import Store
-from iosweep.target.ownership import Refused
 from iosweep.units import human_count, human_duration
 
 #: The modules, with all that they import, that make the tables and the report, and other files that the report is made
@@ -138,7 +137,7 @@ def load(
         place = asked.read(configured, made).place
         try:
             there = built.read(place.file)
-        except built.Unusable as error:
+        except Unusable as error:
             raise ConfigError([Problem(str(file), 1, "tools", str(error))]) from None
     with hanging.watched([results, results / made.campaign]):
         found = _of(made, results, known[launcher], only, site, place, there)
@@ -186,7 +185,7 @@ def sent(
         raise ConfigError([Problem(str(plan_file), 1, "plan", str(error))]) from None
     place = Place(Path("tools"), tools.stem) if tools else None  # nothing is built from here
     there = None
-    with contextlib.suppress(built.Unusable):  # the runner says so, where its reason is kept
+    with contextlib.suppress(Unusable):  # the runner says so, where its reason is kept
         there = built.read(tools, copied=True) if tools else None
     return _of(made, results, launchers("slurm" if site else None)[launcher], only, site, place, there)
 

@@ -1,7 +1,11 @@
-"""What is wrong in a file that a user wrote: one problem, and the exception that carries all of them."""
+"""The exceptions that rooms raise to each other, and the problems of a file that a user wrote.
+
+The message of an exception is for the user and is not parsed: what code decides by is a field.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iosweep.units import printable, shortened
@@ -29,3 +33,60 @@ class ConfigError(Exception):
     def __init__(self, problems: list[Problem]):
         self.problems = problems
         super().__init__("\n".join(str(p) for p in problems))
+
+
+class Unanswered(Exception):
+    """A command of Slurm or WEKA gave no answer.
+
+    `said`: the command's own first line about it, empty if the command did not start or did not end in time.
+    """
+
+    def __init__(self, message: str, said: str = ""):
+        self.said = said
+        super().__init__(message)
+
+
+class Busy(Exception):
+    """Another process measures the same campaign or file system. `job`: its Slurm job, if it has one."""
+
+    def __init__(self, message: str, job: str | None = None):
+        self.job = job
+        super().__init__(message)
+
+
+class Held(Busy):
+    """Another process has the campaign, or may have it. The message continues after the campaign's name."""
+
+
+class Unusable(Exception):
+    """Something that the configuration names cannot be used: the directory of locks, the tools that were built."""
+
+
+class Refused(Exception):
+    """Something on the target is not ours, or is not as required. `lasting`: another job would meet it, too."""
+
+    def __init__(self, message: str, lasting: bool = True):
+        self.lasting = lasting
+        super().__init__(message)
+
+
+class Conflict(Exception):
+    """Ranks cannot be bound to CPUs that are not reserved. `lasting`: it is so on every node."""
+
+    def __init__(self, message: str, lasting: bool):
+        self.lasting = lasting
+        super().__init__(message)
+
+
+class TargetHangs(Exception):
+    """The target did not answer in time. `nodes`: where, if known."""
+
+    def __init__(self, message: str, nodes: Sequence[str] = ()):
+        self.nodes = tuple(nodes)
+        super().__init__(message)
+
+
+class TargetError(OSError):
+    """The target, or a program that was to be started, failed. `node`: where, if not on the first node."""
+
+    node = ""

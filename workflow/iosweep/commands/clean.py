@@ -17,13 +17,13 @@ from typing import Any
 from rich.console import Console
 
 from iosweep.commands.plain import prose
+from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import undisturbed
 from iosweep.results import target_file
 from iosweep.results.store import Store
 from iosweep.target import foreign, marker_place, ownership, target_lock
-from iosweep.target.agent import Agent, TargetError, TargetHangs
+from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
-from iosweep.target.ownership import Refused
 from iosweep.units import human_count, human_duration, human_size, printable
 
 #: Exit codes. 0: nothing is left, or it was to be shown.
@@ -215,14 +215,12 @@ def _undisturbed(place: _Place, results: Path) -> Iterator[None]:
             try:
                 # its directory is what the results say, which may be another's; who measured has left a lock there
                 held.enter_context(target_lock.hold(place.lock, place.file_system, owner, make=False))
-            except target_lock.Unusable as error:  # the campaign may be long over, and its lock's directory gone
+            except Unusable as error:  # the campaign may be long over, and its lock's directory gone
                 prose(printable(f"note: no lock keeps measurements off: {error}"), sys.stderr)
-        except undisturbed.InUse as error:
+        except Busy as error:
             raise _Done(WRONG, str(error)) from None
         except OSError as error:
             raise _Done(WRONG, f"{results} cannot be locked: {error.strerror}") from None
-        except target_lock.Busy as error:
-            raise _Done(WRONG, str(error)) from None
         yield
 
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from iosweep.commands.plain import Printer, prose
 from iosweep.config.models import unknown
 from iosweep.config.sweeps import Config
-from iosweep.errors import ConfigError, Problem
+from iosweep.errors import ConfigError, Problem, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import profile, submission
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
@@ -25,7 +25,7 @@ from iosweep.report import node_check
 from iosweep.run.repetition import tool_commands
 from iosweep.target import free_space, ownership, quota, striping
 from iosweep.target.accounts import user
-from iosweep.target.agent import Agent, TargetError, TargetHangs
+from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
 from iosweep.tools import tools
 from iosweep.units import human_count, human_duration, human_size
@@ -85,7 +85,7 @@ def from_spack(configured: Config) -> Collection[str]:
     where = asked.read(configured).place
     try:
         there = built.read(where.file)
-    except built.Unusable as error:
+    except Unusable as error:
         raise ConfigError([configured.documents[0].problem(("tools",), str(error))]) from None
     return there.hashes() if there else ()
 
@@ -226,7 +226,7 @@ def trusted(made: Plan) -> list[str]:
     try:
         with Agent(DEADLINE_S) as agent:
             found = agent.call("look", made.target["directory"]).get("trusted")
-    except (ownership.Refused, TargetError, TargetHangs):
+    except (Refused, TargetError, TargetHangs):
         return []  # room_for says so
     if not found:
         return []
@@ -246,7 +246,7 @@ def room_for(made: Plan, cost: forecast.Forecast) -> tuple[bool | None, str]:
             directory = ownership.directory_of(made.target["directory"], made.campaign)
             marker = agent.call("owner_of", directory)
             present = agent.call("usage", Place(directory, str(marker.get("uuid"))))["bytes"] if marker else 0
-    except (ownership.Refused, TargetError, TargetHangs) as error:
+    except (Refused, TargetError, TargetHangs) as error:
         return None, f"not checked ({error})"
     wrong = free_space.too_much(space, present, cost.peak_bytes, cost.inodes, made.limits)
     wrong = wrong or quota.too_much(quotas, max(0, cost.peak_bytes - present), cost.inodes)

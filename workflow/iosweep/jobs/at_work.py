@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from iosweep.errors import Unanswered
 from iosweep.jobs import pending
 from iosweep.node import node_facts
 from iosweep.plan.model import Allocation
@@ -75,7 +76,7 @@ class Queue:
                 jobs.append(other)
             self.jobs = [Waiting(job, *times.get(job.id, (None, None))) for job in jobs if job.alive]
             self.wrong = ""
-        except (query.Unanswered, ValueError) as error:
+        except (Unanswered, ValueError) as error:
             self.jobs, self.wrong = None, printable(str(error))
 
     def jobs_of(self, campaign: str, allocation: Allocation, results: Path) -> list[Waiting]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from iosweep.errors import Unanswered
 from iosweep.slurm import query
 from iosweep.target.target_lock import Exclusion
 
@@ -14,7 +15,7 @@ def exclusion(asked: str, without: Exclusion) -> Exclusion:
         return without
     try:
         totals = parse(query.ask(["scontrol", "show", "licenses"]))
-    except query.Unanswered:
+    except Unanswered:
         return without
     return judge(asked, totals, without)
 

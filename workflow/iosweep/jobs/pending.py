@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from iosweep.errors import Unanswered
 from iosweep.jobs import submission
 from iosweep.results.store import Store
 from iosweep.slurm import query
-from iosweep.slurm.query import Job, Unanswered
+from iosweep.slurm.query import Job
 from iosweep.units import printable
 
 #: A reason is believed when it was seen twice, so many seconds apart: while Slurm plans, it shows others for a moment.
@@ -199,7 +200,7 @@ def refused(sbatch: Sequence[str], nodes: int, asked_min: int, partition: str) -
     try:
         query.ask([*sbatch, "--test-only", "--wrap", "true"])
     except Unanswered as error:
-        said = str(error).partition("): ")[2] or str(error)
+        said = error.said or str(error)
         if limits:
             with contextlib.suppress(Unanswered):
                 sinfo = query.ask(["sinfo", "--noheader", f"--partition={limits.name}", "--format=%D|%T"])

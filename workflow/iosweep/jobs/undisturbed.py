@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from iosweep.errors import Busy, Held, Unanswered
 from iosweep.jobs import submission
 from iosweep.results import campaign_lock
 from iosweep.results.store import Store
@@ -18,15 +19,11 @@ from iosweep.slurm import query
 from iosweep.units import printable
 
 
-class InUse(Exception):
-    """The campaign is measured, or may be. The message is for the user."""
-
-
 @contextmanager
 def hold(folders: Sequence[Path], campaign: str) -> Iterator[str | None]:
     """Keep runs off a campaign until the end of the block; yields what could not be seen, or None.
 
-    `folders`: its results, and others that its runs may have. Raises InUse, and OSError where one cannot be locked.
+    `folders`: its results, and others that its runs may have. Raises Busy, and OSError where one cannot be locked.
     """
     with ExitStack() as held:
         for folder in folders:
@@ -38,27 +35,27 @@ def _lock(folder: Path, held: ExitStack) -> None:
     store = Store(folder)
     try:
         held.enter_context(store.locked(lives=query.lives, certain=True))
-    except campaign_lock.Held as error:
-        raise InUse(f"{folder} {error}") from None
-    except query.Unanswered as error:
-        raise InUse(
+    except Held as error:
+        raise Busy(f"{folder} {error}", error.job) from None
+    except Unanswered as error:
+        raise Busy(
             f"{folder} may still be measured by {printable(store.holder())}: whether that job has ended cannot be seen"
             f" ({error}); see that it has, then remove {folder}/{campaign_lock.NAME}"
         ) from None
 
 
 def _ask(folders: Sequence[Path], campaign: str) -> str | None:
-    """Raise InUse if Slurm has jobs of the campaign; returns why it cannot be asked, or None."""
+    """Raise Busy if Slurm has jobs of the campaign; returns why it cannot be asked, or None."""
     if shutil.which("squeue") is None:
         return None
     try:
         known = query.jobs(_users(folders))
-    except query.Unanswered as error:
+    except Unanswered as error:
         return f"{error}; jobs of the campaign {campaign} that wait are not seen"
     if found := at_work(known, campaign, _above(folders)):
         several = ", ".join(f"{job.id} ({job.state.lower()})" for job in found)
         numbers = " ".join(job.id for job in found)
-        raise InUse(
+        raise Busy(
             f"the campaign {campaign} has {'jobs' if len(found) > 1 else 'a job'} in Slurm: {several}; wait for"
             f" {'them' if len(found) > 1 else 'it'}, or cancel with `scancel {numbers}`"
         )

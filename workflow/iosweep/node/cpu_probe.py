@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from iosweep.errors import Unanswered
 from iosweep.node import reserved
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, parse
 from iosweep.slurm import query
@@ -108,13 +109,13 @@ def controller(names: Sequence[str], ask: Ask) -> Facts | None:
     """
     try:
         said = ask(["scontrol", "show", "config"], ANSWER_S)
-    except query.Unanswered as error:
-        return None if re.search("resolve_ctls_from_dns|configuration source", str(error)) else {"error": str(error)}
+    except Unanswered as error:
+        return None if re.search("resolve_ctls_from_dns|configuration source", error.said) else {"error": str(error)}
     config = {m[1]: m[2].strip() for m in re.finditer(r"^(\S+)\s*= ?(.*)$", said, re.MULTILINE)}
     told: Facts = {"config": {k: config[k] for k in (*_CONFIG, "SlurmdPidFile") if k in config}, "nodes": []}
     try:
         lines = ask(["scontrol", "--oneliner", "show", "node", ",".join(names)], ANSWER_S).splitlines()
-    except query.Unanswered as error:
+    except Unanswered as error:
         return told | {"error": str(error)}
     for node in map(query.fields, lines):
         kept = {key: node[key] for key in _NODE if key in node}

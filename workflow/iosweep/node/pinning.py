@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from iosweep.errors import Conflict
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.placement import Binding, Width, common, place, usable
 from iosweep.node.probed_cpus import CPUSETS, SIBLINGS, SLURM
@@ -24,17 +25,6 @@ BINDS: tuple[Mode, ...] = ("enforce", "strict")
 #: Checks of the doctor that report reserved CPUs which a job may use.
 _EXPOSES = (SLURM, CPUSETS, SIBLINGS)
 Facts = Mapping[str, Any]
-
-
-class Conflict(Exception):
-    """Ranks cannot be bound so that they keep off what is reserved; the message is for the user.
-
-    `lasting`: it is so on every node, so that another job would meet it too.
-    """
-
-    def __init__(self, message: str, lasting: bool):
-        self.lasting = lasting
-        super().__init__(message)
 
 
 def mode(settings: Mapping[str, Any], allocated: bool) -> Mode:

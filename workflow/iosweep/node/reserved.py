@@ -19,6 +19,7 @@ from typing import Any
 
 import orjson
 
+from iosweep.errors import Unanswered
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.process import without_token
 from iosweep.units import printable
@@ -34,10 +35,6 @@ DEADLINE_S = 5.0
 _PROTOCOLS = re.compile(r"(ganesha|samba|smb|smbw|s3|envoy|nfs|nfsw|dataserv)\d*$")
 
 Ask = Callable[[Sequence[str]], str]
-
-
-class Unanswered(Exception):
-    """WEKA cannot be asked; the message says why."""
 
 
 @dataclass(frozen=True)

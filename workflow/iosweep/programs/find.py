@@ -60,32 +60,34 @@ def builds(names: Iterable[str]) -> dict[str, str | None]:
 
 
 @dataclass(frozen=True)
-class Unusable:
+class UnusableTool:
     """Why a tool cannot be used. `lasting`: as long as it is the same binary; else it may be another time."""
 
     reason: str
     lasting: bool
 
 
-def find(tool: Tool, run: Callable[[list[str], float], Completed], search: str | None = None) -> Program | Unusable:
+def find(tool: Tool, run: Callable[[list[str], float], Completed], search: str | None = None) -> Program | UnusableTool:
     """The program of a tool; `run` starts a command with a time limit in seconds (Agent.run). `search`: directories in
     place of PATH, those of tools that Spack has built."""
     path = shutil.which(tool.program, path=search)
     if path is None and search is not None:
-        return Unusable(f"{tool.program} is not among the tools that Spack has built; add it to specs", lasting=True)
+        return UnusableTool(
+            f"{tool.program} is not among the tools that Spack has built; add it to specs", lasting=True
+        )
     if path is None:
-        return Unusable(f"{tool.program} is not on PATH; get it with {tool.get_it}", lasting=True)
+        return UnusableTool(f"{tool.program} is not on PATH; get it with {tool.get_it}", lasting=True)
     stamp = _stamp(path)
     try:
         done = run([path, *tool.version_argv[1:]], 30.0)
     except OSError as error:
-        return Unusable(f"{path} does not run: {error.strerror}", lasting=False)
+        return UnusableTool(f"{path} does not run: {error.strerror}", lasting=False)
     if done.exit_code or done.timed_out or done.flooded:
         how = f"exit code {done.exit_code}" if done.exit_code > 0 else f"killed by signal {-done.exit_code}"
         how = "not done within 30 s" if done.timed_out else how
         said = printable(done.stderr.decode("utf-8", "replace").strip()[:200])
-        return Unusable(f"{path} does not run: {how} {said}".rstrip(), lasting=False)
+        return UnusableTool(f"{path} does not run: {how} {said}".rstrip(), lasting=False)
     version = printable(tool.version(done.stdout.decode("utf-8", "replace"))[:100])
     if wrong := tool.unfit(version):
-        return Unusable(f"{path} cannot be used: {wrong}; get another with {tool.get_it}", lasting=True)
+        return UnusableTool(f"{path} cannot be used: {wrong}; get another with {tool.get_it}", lasting=True)
     return Program(path, sha256(tool.name, search) or "", version, stamp)

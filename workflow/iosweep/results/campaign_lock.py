@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from iosweep.errors import Held, Unanswered
 from iosweep.node import node_facts, procfs
-from iosweep.slurm import query
 from iosweep.units import printable
 
 NAME = "lock"
@@ -35,17 +35,6 @@ _OWNER = re.compile(
     r"(?P<text>process (?P<pid>\d{1,10}) on (?P<host>\S+)(?: \(job (?P<job>\d{1,12})\))?)"
     r"(?:\nboot (?P<boot>\S+) namespace (?P<namespace>\d+) started (?P<started>\d+))?"
 )
-
-
-class Held(Exception):
-    """Another process has the campaign, or may have it. The message goes on after the campaign's name.
-
-    `job`: its Slurm job, if it has one.
-    """
-
-    def __init__(self, message: str, job: str | None = None):
-        self.job = job
-        super().__init__(message)
 
 
 @dataclass(frozen=True)
@@ -139,7 +128,7 @@ class Lock:
 def hold(file: Path, job: str | None, lives: Callable[[str], bool], certain: bool = False) -> Iterator[Lock]:
     """Hold a campaign. Raises Held if another process has it, OSError where `file` cannot be its lock.
 
-    `job`: the Slurm job that we are in. `lives` says of another one whether it does; it may raise slurm.Unanswered,
+    `job`: the Slurm job that we are in. `lives` says of another one whether it does; it may raise Unanswered,
     which is passed on unless the lock itself shows that its owner has ended. `certain`: an owner whose end cannot be
     seen counts as alive, whatever the kernel's lock says.
     """
@@ -184,7 +173,7 @@ def _unseen(file: Path, text: str, job: str | None, lives: Callable[[str], bool]
     if named.job and named.job != job:  # not every mount takes its locks to the other nodes
         try:
             alive = lives(named.job)
-        except query.Unanswered:
+        except Unanswered:
             if not over:
                 raise
             alive = False

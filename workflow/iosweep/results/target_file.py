@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from iosweep.errors import Refused
 from iosweep.files import forms
 from iosweep.files.documents import Damaged
 from iosweep.results.store import Store
 from iosweep.target import marker_place
-from iosweep.target.ownership import MARKER, Refused, directory_of
+from iosweep.target.ownership import MARKER, directory_of
 from iosweep.units import printable
 
 #: Files that are written after the directory was claimed only; `nodes` before the first byte of data. `spent.json` is

@@ -12,15 +12,15 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from iosweep.errors import Refused, TargetError
 from iosweep.node import node_facts
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
 from iosweep.results import target_file
 from iosweep.results.store import Store
 from iosweep.target import free_space, ownership, quota, striping, target_lock
-from iosweep.target.agent import Agent, TargetError
+from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
-from iosweep.target.ownership import NotNow, Refused
 from iosweep.target.trees import KEPT
 
 #: Some file systems count deleted files as used for some seconds (MooseFS: 2 to 5 s).
@@ -183,7 +183,9 @@ class Directory:
         if target_lock.identity(self._agent.call("identify", where)) != self._file_system:
             return f"{where} is on another file system than when it began; is the target still mounted?"
         if size > self._present and free_space.says_nothing(now):
-            raise NotNow(f"{where}: {free_space.too_much(now, self._present, size, inodes, self._limits)}")
+            raise Refused(
+                f"{where}: {free_space.too_much(now, self._present, size, inodes, self._limits)}", lasting=False
+            )
         if self._free_without_ours is None:
             self._free_without_ours = now["free_bytes"] + self._present
         end = time.monotonic() + FREED_S

@@ -65,7 +65,7 @@ class FileSets:
         """See that a set, or that of each host, is complete; prepare it if not.
 
         Returns the evidence for the verdict: {wrong: [..], holes: "none" | "found" | why not looked at, ...}. Raises
-        target.Refused if so much must not be written, and what in_time raises.
+        Refused if so much must not be written, and what in_time raises.
         """
         shares = files.shares(len(hosts))
         looked = [self._share(share, tool) for share in shares]

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from iosweep.errors import Unanswered
 from iosweep.files import safe_paths
 from iosweep.node import load, process
 from iosweep.node.cpus import CpuSet
@@ -188,7 +189,7 @@ class Commands:
         return {host: seen["ranks"] for host, seen in told.items()}, used, cpus or None
 
     def _end_steps(self) -> int:
-        with contextlib.suppress(query.Unanswered):
+        with contextlib.suppress(Unanswered):
             return query.end_steps(self.job or "", self.remote.step if self.remote else "")
         return 0
 
@@ -318,8 +319,8 @@ def lacking_pmi(launcher: Launcher, tools: Sequence[Tool]) -> str | None:
         return None
     try:  # a type that is offered may lack its library
         query.ask(["srun", "--overlap", "--nodes=1", "--ntasks=1", f"--mpi={launcher.pmi}", "true"])
-    except query.Unanswered as error:
-        if not re.search("mpi|pmi", str(error).partition("): ")[2], re.IGNORECASE):
+    except Unanswered as error:
+        if not re.search("mpi|pmi", error.said, re.IGNORECASE):
             raise  # too slow, too busy: that says nothing about MPI, and another job may be luckier
         others = " or ".join(name for name in SLURM_LAUNCHERS if name != launcher.name)
         return f"srun cannot start MPI with {launcher.pmi} here ({error}); set the launcher to {others} in the profile"

@@ -25,10 +25,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from iosweep.errors import Refused, TargetError, TargetHangs, Unanswered
 from iosweep.node import process
 from iosweep.slurm import query
-from iosweep.target import ownership
-from iosweep.target.agent import TargetError, TargetHangs
 
 _ANSWER = re.compile(rb"^(\d+) (\S+) (\d+)/(\d+) (\S*)$")
 #: Start of all agents: on a thousand nodes a step takes seconds, and Python from a cold file system more.
@@ -113,8 +112,8 @@ class RemoteAgents:
         if late := sorted(host for host, answer in answers.items() if isinstance(answer, TargetHangs)):
             raise TargetHangs(f"the agent on {some_of(late)} does not answer: {answers[late[0]]}", late)
         for host, answer in answers.items():
-            if isinstance(answer, ownership.Refused):
-                raise ownership.Refused(f"on {host}: {answer}")
+            if isinstance(answer, Refused):
+                raise Refused(f"on {host}: {answer}")
             if isinstance(answer, TargetError):
                 error = TargetError(answer.errno, f"on {host}: {answer.strerror}")
                 error.node = host
@@ -237,9 +236,9 @@ class RemoteAgents:
             self._srun.kill()
             self._srun.wait()
         if self._srun.returncode and self.step:  # it, or an agent, was killed: without cgroups the tools live on
-            with contextlib.suppress(query.Unanswered):
+            with contextlib.suppress(Unanswered):
                 query.ask(["scancel", "--signal=KILL", self.step])
-            with contextlib.suppress(query.Unanswered):
+            with contextlib.suppress(Unanswered):
                 query.ask([*self._start, "--kill-on-bad-exit=0", *self.argv, self.step.rpartition(".")[2]], _SWEEP_S)
         self._errors.close()
 
@@ -247,7 +246,7 @@ class RemoteAgents:
 def _value(answer: Mapping[str, Any]) -> Any:
     """What a node answered, or the exception that it stands for."""
     if "refused" in answer:
-        return ownership.Refused(answer["refused"])
+        return Refused(answer["refused"])
     return TargetError(answer["errno"], answer["error"]) if "error" in answer else answer["value"]
 
 

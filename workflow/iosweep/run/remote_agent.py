@@ -24,6 +24,7 @@ from typing import Any
 
 import psutil
 
+from iosweep.errors import Refused
 from iosweep.node import load, node_facts, process, procfs
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
@@ -212,7 +213,7 @@ def _done(operation: str, arguments: list[Any]) -> dict[str, Any]:
         return {"value": OPERATIONS[operation](*arguments)}
     except process.Abandoned:
         _leave()
-    except ownership.Refused as error:
+    except Refused as error:
         return {"refused": str(error)}
     except OSError as error:
         return {"errno": error.errno or 0, "error": f"{error.strerror or error}: {error.filename or operation}"}

@@ -92,7 +92,7 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
     A failure of the target's server is tried again at once. Where the second try does not fail so, both are stored;
     where it does, neither is: each run would store one more failure, until no try is left.
 
-    `retried`: the try before this one was disturbed. Raises Unfit and target.Refused where the target cannot be worked
+    `retried`: the try before this one was disturbed. Raises Unfit and Refused where the target cannot be worked
     in any more, on this node or another (nothing is stored then: it says nothing about the point), Replaced,
     StoreFailed, LeftBehind, and what Agent.call raises.
     """

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from iosweep.causes import SERVER_ERRORS, cause
+from iosweep.errors import Busy, Conflict, Held, Refused, TargetError, TargetHangs, Unanswered, Unusable
 from iosweep.files import safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.jobs import licenses
@@ -26,11 +27,10 @@ from iosweep.plan.forecast import repetition_cost
 from iosweep.plan.launchers import Launcher, Mpiexec, candidates
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.programs import builds
-from iosweep.programs.find import Program, Unusable, find, hash_of, sha256
+from iosweep.programs.find import Program, UnusableTool, find, hash_of, sha256
 from iosweep.programs.spack import built
 from iosweep.programs.spack.built import Built, on_target
 from iosweep.results import manifest, remaining, reopening
-from iosweep.results.campaign_lock import Held
 from iosweep.results.estimate import set_rate
 from iosweep.results.store import Result, Store
 from iosweep.run import preflight, target_check
@@ -43,7 +43,7 @@ from iosweep.run.repetition import measure as measure_repetition
 from iosweep.run.target_check import Unfit
 from iosweep.slurm import query
 from iosweep.target import filesystem, foreign, ownership, target_lock
-from iosweep.target.agent import Agent, TargetError, TargetHangs
+from iosweep.target.agent import Agent
 from iosweep.tools import tools
 from iosweep.units import human_count, human_duration, human_size
 
@@ -113,7 +113,7 @@ def measure(
     store = Store(results)
     try:
         tools_built = built.read(tools_file, copied=True) if tools_file else None
-    except built.Unusable as error:
+    except Unusable as error:
         raise Refusal(REFUSED, str(error)) from None
     if tools_file and not tools_built:
         raise Refusal(REFUSED, f"{tools_file}, which says what was built, is not there")
@@ -150,7 +150,7 @@ def slurm_job() -> query.Job:
     query.forget_options()
     try:
         found = query.job(id)
-    except query.Unanswered as error:
+    except Unanswered as error:
         raise Refusal(REFUSED, str(error)) from None
     if found is None or not found.hosts:
         raise Refusal(REFUSED, f"Slurm does not know the nodes of job {id}")
@@ -189,7 +189,7 @@ def _named(plan: Plan, job: query.Job | None) -> Iterator[None]:
         raise Refusal(STORE_FAILED, str(error), lasting=True) from None
     except Lost as error:
         raise Refusal(LOST, f"{error}; what was measured is stored, and another job goes on from there") from None
-    except query.Unanswered as error:
+    except Unanswered as error:
         raise Refusal(REFUSED, str(error)) from None
     except TargetError as error:
         why, nodes = cause(str(error)), (error.node,) if error.node else first
@@ -197,13 +197,13 @@ def _named(plan: Plan, job: query.Job | None) -> Iterator[None]:
         where = f"on {first[0]}: " if first and not error.node else ""
         bad = nodes if error.errno in SERVER_ERRORS else ()
         raise Refusal(REFUSED, f"{where}{said}", nodes=bad) from None
-    except target_lock.Busy as error:
+    except Busy as error:
         raise Refusal(REFUSED, str(error), after=error.job) from None
     except Replaced as error:
         raise Refusal(REFUSED, str(error)) from None
-    except ownership.NotNow as error:
-        raise Refusal(REFUSED, str(error)) from None
-    except (ownership.Refused, target_lock.Unusable) as error:
+    except Refused as error:
+        raise Refusal(REFUSED, str(error), error.lasting) from None
+    except Unusable as error:
         raise Refusal(REFUSED, str(error), lasting=True) from None
     except OSError as error:  # not the target's, which are TargetErrors
         raise Refusal(STORE_FAILED, cannot_be_written(error), lasting=True) from None
@@ -251,7 +251,7 @@ def _measure(
     for line in store.named():
         watcher.say(f"note: {line}")
     if not remaining.left(plan, done, missing, here, only).get(allocation.name):
-        with contextlib.suppress(TargetHangs, TargetError, ownership.Refused, target_lock.Busy, target_lock.Unusable):
+        with contextlib.suppress(TargetHangs, TargetError, Refused, Busy, Unusable):
             _finish(plan, store, agent, here, watcher, job)  # what is measured already needs no target
         return
     facts = _target(plan, agent, remote)
@@ -293,11 +293,11 @@ def _target(plan: Plan, agent: Agent, remote: RemoteAgents | None) -> dict[str, 
     """Which file system the target is on, of the type that target.type asks for. Raises Refusal, Unfit."""
     directory, wanted = plan.target["directory"], plan.target.get("type")
     facts: dict[str, Any] = {}
-    refused: ownership.Refused | None = None
+    refused: Refused | None = None
     wrong = ""
     try:
         facts = _identified(agent, "the target", directory)
-    except ownership.Refused as error:
+    except Refused as error:
         refused = error
     else:
         if not wanted or ownership.is_type(facts["fstype"], wanted):
@@ -360,8 +360,8 @@ def _identified(agent: Agent, what: str, directory: str) -> dict[str, Any]:
     try:
         facts: dict[str, Any] = agent.call("identify", directory)
         return facts
-    except ownership.Refused as error:
-        raise ownership.Refused(str(error).replace("the target", what, 1)) from None
+    except Refused as error:
+        raise Refused(str(error).replace("the target", what, 1)) from None
 
 
 class _Session:
@@ -485,7 +485,7 @@ class _Session:
         settings = self._plan.cpus
         try:
             decided = pinning.decide(settings, nodes, slurm=remote is not None)
-        except pinning.Conflict as error:
+        except Conflict as error:
             raise Refusal(REFUSED, f"pinning: {error}", lasting=error.lasting) from None
         for note in decided.notes:
             self._watcher.say(note)
@@ -588,7 +588,7 @@ class _Session:
             self._agent.hurry()
             with contextlib.suppress(OSError):
                 self._note_spent()
-            with contextlib.suppress(TargetHangs, TargetError, ownership.Refused):
+            with contextlib.suppress(TargetHangs, TargetError, Refused):
                 self._context.directory.remove(FRESH, TO_TIDY_S)  # the next run removes the rest
             if stays := self._context.directory.present_bytes:
                 self._watcher.say(
@@ -817,7 +817,7 @@ def _programs(
         needs: dict[str, Any] | None = None
         if lacks := launcher.lacks(point):
             needs, reason = lacks
-        elif isinstance(program, Unusable):
+        elif isinstance(program, UnusableTool):
             needs, reason = (
                 {"tool": point.tool, "sha256": sha256(point.tool, search) if program.lasting else None},
                 program.reason,

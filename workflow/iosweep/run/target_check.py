@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iosweep.causes import cause
+from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.run.campaign_directory import Directory
 from iosweep.run.remote import RemoteAgents, Silent, some_of
-from iosweep.target import ownership
-from iosweep.target.agent import TargetError, TargetHangs
 
 #: What a node answers: None if all is well, why it cannot work there, or what it raised.
 Answer = str | Exception | None
@@ -29,17 +28,17 @@ class Unfit(Exception):
 def look(directory: Directory, remote: RemoteAgents | None, data: bool = True) -> None:
     """See that the campaign's directory can be written and read on every node. `data`: as target.state has it.
 
-    Raises Unfit where there are agents on the nodes; without, target.Refused and what Agent.call raises.
+    Raises Unfit where there are agents on the nodes; without, Refused and what Agent.call raises.
     """
     if remote is None:
         if why := directory.state(data):
-            raise ownership.Refused(why)
+            raise Refused(why)
         return
     first, *others = remote.hosts
     answers: dict[str, Answer] = {}
     try:
         answers[first] = directory.state(data)
-    except (TargetHangs, TargetError, ownership.Refused) as error:
+    except (TargetHangs, TargetError, Refused) as error:
         answers[first] = error
     if others:
         each = {host: (directory.place, host, data) for host in others}
@@ -74,7 +73,7 @@ def unfit(answers: Mapping[str, Answer]) -> Unfit | None:
     if fit:
         message += f"; {some_of(fit)} can work there"
     hangs = any(isinstance(answer, TargetHangs) for answer in answers.values())
-    refused = all(isinstance(answer, str | ownership.Refused) for answer in answers.values())
+    refused = all(isinstance(answer, str | Refused) for answer in answers.values())
     # of a single node it cannot be seen whether it is the node's fault or the target's
     return Unfit(message, hangs, refused and len(bad) > 1, () if len(bad) > 1 and not fit else bad)
 

@@ -15,6 +15,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from iosweep.errors import Unanswered
+
 #: A controller under load may take some seconds.
 DEADLINE_S = 30.0
 #: States of a job that has not ended.
@@ -27,10 +29,6 @@ ALIVE = frozenset(
 #: Variables without which Slurm's commands do not find the cluster, or do not know who we are.
 ACCESS = ("SLURM_CONF", "SLURM_JWT")
 _KEPT = ("SLURM_JOB_ID", "SLURM_CLUSTER_NAME", *ACCESS)
-
-
-class Unanswered(Exception):
-    """Slurm cannot be asked, or does not know; the message is for the user."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, both: bool = False)
         raise Unanswered(f"{argv[0]} did not answer within {deadline_s:g} s") from None
     if done.returncode:
         said = next((line.strip() for line in done.stderr.splitlines() if line.strip()), "it says nothing")
-        raise Unanswered(f"{' '.join(argv[:3])} failed (exit code {done.returncode}): {said}")
+        raise Unanswered(f"{' '.join(argv[:3])} failed (exit code {done.returncode}): {said}", said)
     return done.stdout + done.stderr * both
 
 
@@ -112,7 +110,7 @@ def job(id: str) -> Job | None:
     try:
         said = ask(["scontrol", "--oneliner", "show", "job", id])
     except Unanswered as error:
-        if "Invalid job id" in str(error):
+        if "Invalid job id" in error.said:
             return None
         raise
     found = fields(said)

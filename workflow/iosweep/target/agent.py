@@ -26,6 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.node import process, procfs
 from iosweep.node.load import Around, Watch
 from iosweep.node.sampling import Sampler, Wanted
@@ -76,20 +77,6 @@ _HURRY_S = 3.0
 _BEAT_S = 0.05
 
 
-class TargetHangs(Exception):
-    """The target did not answer in time. `nodes`: where, if that is known."""
-
-    def __init__(self, message: str, nodes: Sequence[str] = ()):
-        self.nodes = tuple(nodes)
-        super().__init__(message)
-
-
-class TargetError(OSError):
-    """The target, or what was to be started, answered with an error. `node`: where, if that is not the first node."""
-
-    node = ""
-
-
 class Agent:
     """The runner's side. Use as a context manager.
 
@@ -114,7 +101,7 @@ class Agent:
         """Run one of OPERATIONS in the child.
 
         Raises TargetHangs where nothing moves any more (the child is killed, the next call starts another),
-        target.Refused where something is not ours, TargetError for an error of the file system.
+        Refused where something is not ours, TargetError for an error of the file system.
         """
         return self._ask([operation, *arguments], self._deadline_s)
 
@@ -166,7 +153,7 @@ class Agent:
             doing = _WORDS.get(request[0], request[0])
             raise TargetHangs(f"the target does not answer: no progress for {deadline_s:g} s while {doing}{where}")
         if "refused" in answer:
-            raise ownership.Refused(answer["refused"])
+            raise Refused(answer["refused"])
         if "error" in answer:
             raise TargetError(answer["errno"], answer["error"])
         return answer["value"]
@@ -268,7 +255,7 @@ def _serve(connection: socket.socket, parent: int) -> None:
                 answer = {"value": OPERATIONS[operation](*arguments)}
         except process.Abandoned:
             return
-        except ownership.Refused as error:
+        except Refused as error:
             answer = {"refused": str(error)}
         except OSError as error:
             answer = {

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
+from iosweep.errors import Refused
 from iosweep.target import filesystem, parents
 from iosweep.target.accounts import user
 from iosweep.target.ownership import (
     DIRECTORY,
     TARGET,
-    Refused,
     check_marker,
     mount_of,
     open_entry,

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep.causes import SERVER_ERRORS
+from iosweep.errors import Refused
 from iosweep.target import filesystem, marker_place, parents
 from iosweep.target.accounts import user
 from iosweep.units import printable
@@ -36,14 +37,6 @@ TARGET = os.O_PATH | os.O_DIRECTORY
 _MARKER_BYTES = 1 << 16
 #: Names of a directory among which the one that was meant is looked for.
 _MOST_NAMES = 10_000
-
-
-class Refused(Exception):
-    """Something on the target is not ours, or not as it must be. The message is for the user."""
-
-
-class NotNow(Refused):
-    """As Refused, but it may be otherwise soon: another job may be able to go on."""
 
 
 def directory_of(target: str, campaign: str) -> str:

@@ -11,10 +11,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from iosweep.errors import Refused
 from iosweep.target import handle
 from iosweep.target.accounts import user
 from iosweep.target.handle import Opened, Place
-from iosweep.target.ownership import DENIED, PROBE, Refused, clear_probes
+from iosweep.target.ownership import DENIED, PROBE, clear_probes
 
 #: The size of a probe: file systems keep the data of smaller files with their metadata (Lustre: up to 1 MiB as a rule).
 _PROBE_BYTES = 1 << 20

@@ -46,7 +46,7 @@ _silent: set[str] = set()
 def of(directory: str) -> list[dict[str, Any]]:
     """Quotas with a limit: [{scope, used_bytes, limit_bytes or None, used_files, limit_files or None}].
 
-    A limit is the smaller of the soft and the hard one. Raises OSError and target.Refused where the directory cannot be
+    A limit is the smaller of the soft and the hard one. Raises OSError and Refused where the directory cannot be
     looked at.
     """
     facts = ownership.identify(directory)

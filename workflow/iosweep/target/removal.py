@@ -16,9 +16,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from iosweep.errors import Refused
 from iosweep.target.foreign import Foreign, by_name, by_owner
 from iosweep.target.handle import Opened, Place
-from iosweep.target.ownership import MARKER, Refused, shown
+from iosweep.target.ownership import MARKER, shown
 from iosweep.target.pulse import beat
 from iosweep.target.trees import SENTENCES, Directory, Tree
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iosweep.target import ownership
+from iosweep.errors import Refused
 from iosweep.target.handle import Opened, Place
 from iosweep.units import shortened
 
@@ -91,14 +91,14 @@ def unsettable(fstype: str) -> str | None:
 
 
 def set_layout(place: Sequence[Any], fstype: str, arguments: list[str]) -> None:
-    """Set the layout of what is written to the campaign's directory from now on. Raises target.Refused."""
+    """Set the layout of what is written to the campaign's directory from now on. Raises Refused."""
     commands = _COMMANDS.get(fstype)
     if commands is None or commands.set is None or (wrong := refused(arguments)):
-        raise ownership.Refused(unsettable(fstype) or f"target.layout: {wrong}")
+        raise Refused(unsettable(fstype) or f"target.layout: {wrong}")
     try:
         _run([*commands.set, *arguments], place)
     except _Failed as error:
-        raise ownership.Refused(f"target.layout cannot be set: {error}") from None
+        raise Refused(f"target.layout cannot be set: {error}") from None
 
 
 def read_layout(place: Sequence[Any], fstype: str) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
 from iosweep.slurm import query
 from iosweep.target import filesystem, host_lock, lock_file, lock_text, mount_view, ownership
@@ -27,18 +28,6 @@ from iosweep.units import printable
 #: How names of locks begin.
 PREFIX = "iosweep"
 _ELSEWHERE = "set target.lock to a directory that only trusted users may write to"
-
-
-class Busy(Exception):
-    """Another campaign measures this file system; the message is for the user. `job`: its Slurm job, if it has one."""
-
-    def __init__(self, message: str, job: str | None = None):
-        self.job = job
-        super().__init__(message)
-
-
-class Unusable(Exception):
-    """The lock cannot be where it has to be. The message is for the user."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +183,7 @@ def _live_job(owner: lock_text.Owner | None) -> str | None:
         return None
     try:
         job = query.job(owner.job)
-    except query.Unanswered:
+    except Unanswered:
         return None
     return job.id if job and job.alive and job.user == owner.user else None
 
@@ -243,7 +232,7 @@ def _may_live(owner: lock_text.Owner, file: Path, identity: str) -> str:
         return unseen
     try:
         job = query.job(owner.job)
-    except query.Unanswered:
+    except Unanswered:
         return unseen
     if job is None:  # ended, and forgotten; but jobs of others may be hidden (PrivateData)
         return "" if owner.user == lock_text.user_name(os.getuid()) else unseen

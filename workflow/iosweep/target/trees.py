@@ -17,8 +17,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from iosweep.errors import Refused
 from iosweep.target.handle import Opened, Place
-from iosweep.target.ownership import DIRECTORY, MARKER, Refused, mount_of
+from iosweep.target.ownership import DIRECTORY, MARKER, mount_of
 from iosweep.target.pulse import beat
 
 #: Where `keep` puts things.

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from iosweep.commands.doctor import nodes, probe, spack_tools
 from iosweep.config.sweeps import Config
+from iosweep.errors import TargetError, TargetHangs
 from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.jobs import submission
 from iosweep.plan.launchers import mpiexec
 from iosweep.plan.model import Plan
 from iosweep.programs import find
-from iosweep.programs.find import Program, Unusable
-from iosweep.target.agent import Agent, TargetError, TargetHangs
+from iosweep.programs.find import Program, UnusableTool
+from iosweep.target.agent import Agent
 from iosweep.tools import tools
 
 #: Time limit for a tool to print its version, and MPI's launcher.
@@ -63,7 +64,7 @@ def look(configured: Config, made: Plan) -> list[Line]:
 def _tools(made: Plan, search: str | None) -> Line:
     """Whether each tool of the configuration is here and runs."""
     used = [tools()[name] for name in sorted({point.tool for point in made.points})]
-    found: dict[str, Program | Unusable] = {}
+    found: dict[str, Program | UnusableTool] = {}
     try:
         with Agent(_VERSION_S) as agent:
             found = {tool.name: find.find(tool, agent.run, search) for tool in used}
@@ -72,9 +73,9 @@ def _tools(made: Plan, search: str | None) -> Line:
     return judged(found, mpiexec(search) if any(tool.mpi for tool in used) and search is None else None)
 
 
-def judged(found: Mapping[str, Program | Unusable], launcher: object | None) -> Line:
+def judged(found: Mapping[str, Program | UnusableTool], launcher: object | None) -> Line:
     """`launcher`: of MPI ranks, or why there is none; None where none is needed, or Slurm's is. Pure."""
-    lacking = [one.reason for one in found.values() if isinstance(one, Unusable)]
+    lacking = [one.reason for one in found.values() if isinstance(one, UnusableTool)]
     lacking += [launcher] if isinstance(launcher, str) else []
     if lacking:
         parts = [reason.partition("; ") for reason in lacking]

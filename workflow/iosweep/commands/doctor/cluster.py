@@ -25,6 +25,7 @@ from rich.console import Console
 import iosweep
 from iosweep.commands.doctor import campaign, look, nodes, site, spack_tools
 from iosweep.commands.doctor.spack_tools import SpackTools
+from iosweep.errors import Unanswered
 from iosweep.findings import Line, ok, show, unchecked, wrong
 from iosweep.jobs import submission
 from iosweep.jobs.profile import KEYS, Profile, Unreadable, read
@@ -153,8 +154,8 @@ def _submission(chosen: Profile, count: int, limits: submission.Partition, state
     said, refused = None, ""
     try:
         said = query.ask(argv, ANSWER_S, both=True)
-    except query.Unanswered as error:
-        refused = str(error).partition("): ")[2] or str(error)
+    except Unanswered as error:
+        refused = error.said or str(error)
     return site.accepted(count, said, refused, chosen.memory_mb, time.time(), limits, states)
 
 
@@ -172,7 +173,7 @@ def _options() -> frozenset[str]:
     """What Snakemake has options for, and so a profile keys; none where it does not say."""
     try:
         said = query.ask([sys.executable, "-m", "snakemake", "--help"], ANSWER_S)
-    except query.Unanswered:
+    except Unanswered:
         return frozenset()
     return frozenset(re.findall(r"--([a-z][a-z-]+)", said))
 
@@ -180,7 +181,7 @@ def _options() -> frozenset[str]:
 def _mpi(chosen: Profile, made: Plan | None) -> Line:
     try:
         types = site.mpi_types(query.ask(["srun", "--mpi=list"], ANSWER_S, both=True))
-    except query.Unanswered as error:
+    except Unanswered as error:
         return unchecked("MPI", str(error))
     return site.mpi(chosen, types, made is None or _needs_mpi(made))
 
@@ -197,8 +198,8 @@ def _mpi_on_node(chosen: Profile, wait_s: float) -> Line | None:
     job = [f"--immediate={max(1, round(wait_s))}", "--nodes=1", "--ntasks=1", *look.LITTLE, *chosen.options]
     try:
         query.ask(["srun", *job, f"--mpi={launcher.pmi}", "true"], wait_s + ANSWER_S)
-    except query.Unanswered as error:
-        return site.no_mpi(chosen, launcher.pmi, str(error).partition("): ")[2])
+    except Unanswered as error:
+        return site.no_mpi(chosen, launcher.pmi, error.said)
     return None
 
 
@@ -297,7 +298,7 @@ def _ask(argv: Sequence[str]) -> str | None:
     """What a command of Slurm's prints, None without an answer."""
     try:
         return query.ask(argv, ANSWER_S)
-    except query.Unanswered:
+    except Unanswered:
         return None
 
 

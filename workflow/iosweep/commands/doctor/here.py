@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from iosweep.commands.doctor import campaign
+from iosweep.errors import Unanswered
 from iosweep.findings import Line, ok, show, unchecked, wrong
 from iosweep.node import cpu_probe, weka_steps
 from iosweep.slurm import query
@@ -35,7 +36,7 @@ def doctor(configuration: Path | None, as_json: bool) -> int:
             lines += told
         else:
             found = [cpu_probe.here(reserved)]
-    except query.Unanswered as error:
+    except Unanswered as error:
         # on a node of the job this one can be looked at all the same
         here = "SLURMD_NODENAME" in os.environ
         found = [cpu_probe.here(reserved)] if here else []
@@ -48,7 +49,7 @@ def doctor(configuration: Path | None, as_json: bool) -> int:
 
 
 def _hosts() -> tuple[str, ...]:
-    """The nodes of the allocation; none where there is none, or this node is all of it. Raises slurm.Unanswered."""
+    """The nodes of the allocation; none where there is none, or this node is all of it. Raises Unanswered."""
     id = os.environ.get("SLURM_JOB_ID")
     job = query.job(id) if id else None
     ours = {os.environ.get("SLURMD_NODENAME"), socket.gethostname(), socket.gethostname().partition(".")[0]}
@@ -56,7 +57,7 @@ def _hosts() -> tuple[str, ...]:
 
 
 def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[dict[str, Any]], list[Line]]:
-    """The facts of each node, and a line on who answered. Raises slurm.Unanswered if none did."""
+    """The facts of each node, and a line on who answered. Raises Unanswered if none did."""
     count = str(len(hosts))
     told = cpu_probe.controller(hosts, query.ask)  # once, not by each of them
     # beside what else runs there, and bound to nothing, so that it may use what the job may
@@ -73,7 +74,7 @@ def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[dict[str, A
         )  # fmt: skip
         said, why = done.stdout, done.stderr.strip().splitlines()
     except OSError as error:
-        raise query.Unanswered(f"srun cannot be run: {error.strerror}") from None
+        raise Unanswered(f"srun cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired as error:
         said = os.fsdecode(error.stdout or b"")
         why = [f"srun did not end within {_ANSWER_S:g} s"]
@@ -87,7 +88,7 @@ def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[dict[str, A
         except orjson.JSONDecodeError:
             continue
     if not found:
-        raise query.Unanswered(f"no node answered: {why[0] if why else 'srun says nothing'}")
+        raise Unanswered(f"no node answered: {why[0] if why else 'srun says nothing'}")
     found.sort(key=lambda facts: hosts.index(facts["host"]) if facts["host"] in hosts else len(hosts))
     names = ", ".join(facts["host"] for facts in found)
     if len(found) < len(hosts):

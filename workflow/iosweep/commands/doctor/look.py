@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep.commands.doctor.nodes import Answers, Asked, Clock, Facts, clock
+from iosweep.errors import Unanswered
 from iosweep.slurm import query
 
 #: So long have nodes to answer once they are allocated, what they wrote to appear here, and clocks to be exchanged.
@@ -215,7 +216,7 @@ class _Talk:
                 self._process.wait(max(0.1, end - time.monotonic()))
                 break
         if self._process.returncode != 0:  # an srun that was killed may leave its job
-            with contextlib.suppress(query.Unanswered):
+            with contextlib.suppress(Unanswered):
                 query.ask(["scancel", "--quiet", f"--name={name}", f"--user={os.getuid()}"])
         self._selector.close()
 

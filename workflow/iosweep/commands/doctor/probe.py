@@ -76,9 +76,9 @@ def target(directory: str) -> dict[str, Any]:
     A child looks, which can be left alone if it never comes back.
     """
     try:
+        from iosweep.errors import Refused, TargetError, TargetHangs
         from iosweep.target import target_lock
-        from iosweep.target.agent import Agent, TargetError, TargetHangs
-        from iosweep.target.ownership import Refused
+        from iosweep.target.agent import Agent
     except Exception:
         return {"blind": True}
     try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iosweep.config.sweeps import Config
-from iosweep.errors import ConfigError
+from iosweep.errors import ConfigError, Unusable
 from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.programs.spack import asked, built
 from iosweep.units import printable
@@ -32,7 +32,7 @@ def look(configured: Config, provider: str) -> SpackTools | None:
             asked.read(configured, builds=True)
     except ConfigError as error:
         return SpackTools(wrong("Spack", str(error.problems[0]), "fix it"))
-    except built.Unusable as error:
+    except Unusable as error:
         seen, _, change = str(error).partition(": ")
         return SpackTools(wrong("Spack", seen, change))
     directory = str(place.root.absolute()) if place.root.is_dir() else None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
+from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.node.process import adopt_orphans
 from iosweep.node.stopping import Stopped, stoppable
 from iosweep.plan.expand import make_plan
@@ -18,8 +19,7 @@ from iosweep.programs.spack.asked import Asked, seen
 from iosweep.programs.spack.built import on_target
 from iosweep.programs.spack.shell import Failed
 from iosweep.results.store import Store
-from iosweep.target import ownership
-from iosweep.target.agent import Agent, TargetError, TargetHangs
+from iosweep.target.agent import Agent
 from iosweep.units import printable
 
 #: Exit code after a signal.
@@ -77,7 +77,7 @@ def _spare_target(configured: Config, asked: Asked, slurm: bool) -> None:
             facts = agent.call("identify", configured.target.directory)
             place = asked.place.root.absolute()
             there = agent.call("identify", next(str(p) for p in (place, *place.parents) if seen(p.is_dir)))
-        except (TargetHangs, TargetError, ownership.Refused):
+        except (TargetHangs, TargetError, Refused):
             return  # not mounted on a login node, mostly; the nodes look again
         if wrong := on_target(facts, there, place, slurm, configured.campaign):
             refused, sentence = wrong

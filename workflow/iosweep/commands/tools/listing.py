@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep.config import sweep_file
+from iosweep.errors import Unusable
 from iosweep.plan import launchers
 from iosweep.plan.launchers import Mpiexec
 from iosweep.programs import builds
@@ -33,7 +34,7 @@ def show(file: Path, provider: str | None) -> int:
     place = asked.read(configured).place
     try:
         there = built.read(place.file)
-    except built.Unusable as error:
+    except Unusable as error:
         print(f"iosweep: {error}", file=sys.stderr)
         return 1
     if there is None:

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from iosweep.errors import Unusable
 from iosweep.files import documents, forms
 from iosweep.files.documents import Damaged
 from iosweep.target import ownership, target_lock
-
-
-class Unusable(Exception):
-    """What was built is not there any more; the message is a sentence with what to do next."""
 
 
 @dataclass(frozen=True)
