@@ -14,7 +14,7 @@ import pytest
 
 from iosweep.node import load
 from iosweep.node.load import Around, Cpus, Look, Ticks, of_nodes, shares
-from iosweep.results.checks import OTHER_LOAD
+from iosweep.results.checks.nodes import OTHER_LOAD
 
 STAT = b"""cpu  99 99 99 99 99 99 99 99 0 0
 cpu0 100 10 50 800 20 5 5 10 0 0

@@ -31,6 +31,7 @@ from iosweep.report.summary import (
     worst,
 )
 from iosweep.results import columns
+from iosweep.results.reasons import FOLLOWS
 from iosweep.tools.fio import options as fio_options
 from iosweep.tools.ior import options as ior_options
 from iosweep.tools.mdtest import options as mdtest_options
@@ -226,8 +227,8 @@ class TestWords:
     def test_a_cause_comes_before_what_follows_from_it(self) -> None:
         cause = "the target reports an I/O error: the tool ended with exit code 1"
         rows = [row(point=str(i), verdict="invalid", reasons="fio printed nothing") for i in range(4)]
-        rows.append(row(point="x", verdict="invalid", reasons=f"{cause}: a{columns.FOLLOWS}fio printed nothing"))
-        rows.append(row(point="y", verdict="invalid", reasons=f"{cause}: b{columns.FOLLOWS}no read was done"))
+        rows.append(row(point="x", verdict="invalid", reasons=f"{cause}: a{FOLLOWS}fio printed nothing"))
+        rows.append(row(point="y", verdict="invalid", reasons=f"{cause}: b{FOLLOWS}no read was done"))
         assert words.reasons(summarise(rows), most=1) == (f"1 × {cause}: a → fio printed nothing; and 2 other reasons")
         failed = [row(point=str(i), verdict="invalid", reasons="the tool ended with exit code 1 → no") for i in "ab"]
         assert words.reasons(summarise([*rows[:4], *failed])) == (

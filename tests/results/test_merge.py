@@ -21,6 +21,7 @@ from iosweep.files import documents
 from iosweep.plan.model import Plan
 from iosweep.programs import builds
 from iosweep.results import columns, merge
+from iosweep.results.reasons import REASONS
 from iosweep.results.store import Store
 from iosweep.tools import Parsed, fio, tools
 from small import document, make
@@ -184,7 +185,7 @@ def test_a_point_made_invalid_shows_as_such(
 
 def test_all_reasons_are_told_apart(campaign: Campaign) -> None:
     campaign.measured(exit_code=1, stderr="one; two", load={"other": 0.9, "steal": 0.0})
-    [first, second] = campaign.table()[0]["reasons"].split(columns.REASONS)
+    [first, second] = campaign.table()[0]["reasons"].split(REASONS)
     assert first == "the tool ended with exit code 1: one; two"
     assert second.startswith("other processes used 90% of the CPU time")
 

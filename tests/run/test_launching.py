@@ -24,7 +24,7 @@ from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec
 from iosweep.plan.model import Point
 from iosweep.programs.find import Program
 from iosweep.results import verdict
-from iosweep.results.checks import Seen
+from iosweep.results.checks.finding import Seen
 from iosweep.results.store import Store
 from iosweep.run import datasets
 from iosweep.run import launching as command

@@ -202,7 +202,7 @@ exit $code""")
     allocation.measure()
     rows = {r["phase"]: r for r in allocation.rows()}
     assert rows["create"]["verdict"] == "invalid"
-    assert said(rows["create"]) == "49,999 files are there after create, not 50,000"
+    assert said(rows["create"]) == "50,000 files expected after create, 49,999 found"
     assert rows["delete"]["verdict"] == "invalid"  # fio stops at the one that is not there
     assert not allocation.ours.exists()
 

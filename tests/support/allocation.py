@@ -14,7 +14,7 @@ import locks
 from iosweep.config.sweep_file import read
 from iosweep.plan.expand import make_plan
 from iosweep.results import merge
-from iosweep.results.columns import REASONS
+from iosweep.results.reasons import REASONS
 from iosweep.results.store import Store
 
 #: Two points of two phases: tiny files and phases of 0.1 s, so nearly all of the time is fio's start-up.

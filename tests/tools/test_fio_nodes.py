@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan.model import Point
 from iosweep.results import verdict
-from iosweep.results.checks import Seen
+from iosweep.results.checks.finding import Seen
 from iosweep.tools import Parsed, Step, tools
 from iosweep.tools.fio import client_server
 

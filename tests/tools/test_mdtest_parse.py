@@ -8,7 +8,7 @@ import pytest
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan.model import Point
 from iosweep.results import verdict
-from iosweep.results.checks import Seen
+from iosweep.results.checks.finding import Seen
 from iosweep.tools import Parsed, Step, tools
 
 MDTEST = tools()["mdtest"]

@@ -30,8 +30,8 @@ def test_all_that_python_loads_is_among_them(modules: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("changed", "merge", "report"),
     [
-        ("results/cpu_checks.py", True, False),
-        ("results/checks.py", True, False),
+        ("results/checks/cpus.py", True, False),
+        ("results/checks/finding.py", True, False),
         ("tools/fio/rows.py", True, True),
         ("results/outliers.py", False, True),
         ("report/page.css", False, True),

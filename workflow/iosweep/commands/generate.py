@@ -14,7 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from iosweep.config import models
 from iosweep.config.models import NODES
 from iosweep.node import fs_types
-from iosweep.results import columns, verdict
+from iosweep.results import checks, columns
 from iosweep.tools import Option, Tool, tools
 from iosweep.units import size_name
 
@@ -39,7 +39,7 @@ def _files() -> Iterator[tuple[str, str]]:
     yield "workflow/schemas/sweep.schema.json", schema(models.campaign_model(), "A configuration of iosweep")
     yield "workflow/schemas/suite.schema.json", schema(models.suite_model(), "A suite of iosweep")
     yield "docs/columns.md", columns.markdown()
-    verdicts = _between("docs/verdicts.md", "checks", verdict.markdown())
+    verdicts = _between("docs/verdicts.md", "checks", checks.markdown())
     yield "docs/verdicts.md", _replaced(verdicts, "docs/verdicts.md", "file systems", fs_types.markdown())
     yield "config/README.md", _between("config/README.md", "keys", _keys())
     for tool in tools().values():

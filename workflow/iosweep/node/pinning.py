@@ -1,7 +1,7 @@
 """`pinning`: which CPUs the ranks and workers of an allocation are bound to, and what is stored of it. Pure.
 
-What the nodes are like comes from node.facts, what was seen while a command ran from sampling.py, and cpu_checks.py
-compares the two.
+What the nodes are like comes from node.facts, what was seen while a command ran from sampling.py;
+results/checks/cpus.py compares the two.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iosweep.report.summary import Repetitions, Result, Statistics
-from iosweep.results.columns import REASONS
-from iosweep.results.reasons import bare, ranked
+from iosweep.results.reasons import REASONS, bare, ranked
 
 
 @dataclass(frozen=True)

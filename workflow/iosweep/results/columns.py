@@ -26,12 +26,8 @@ class Column:
     fields: tuple[Column, ...] = ()
 
 
-#: Between the reasons of a row; none contains it (what a tool says is changed where it does).
-REASONS = " | "
 #: The reason of a row whose repetition is still to be measured, where nothing stopped its allocation.
 NOT_YET = "not measured yet"
-#: Between a cause and each of its consequences, within one reason; evidence that contains it is changed.
-FOLLOWS = " → "
 
 _LATENCY = "Completion latency of one I/O in seconds (fio's clat: from submission to completion)"
 

@@ -34,8 +34,10 @@ from iosweep.node.cpus import listed, parse
 from iosweep.plan.model import Plan, Point
 from iosweep.programs import builds
 from iosweep.results import cells, leftovers, merged_tables, verdict
-from iosweep.results.checks import CHECKS, Check, Finding, Seen
-from iosweep.results.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, NOT_YET, REASONS, Column, arrow_schema
+from iosweep.results.checks import CHECKS
+from iosweep.results.checks.finding import Check, Finding, Seen
+from iosweep.results.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, NOT_YET, Column, arrow_schema
+from iosweep.results.reasons import REASONS
 from iosweep.results.remaining import still_wanted
 from iosweep.results.store import Result, Store
 from iosweep.target.filesystem import on_root, volume

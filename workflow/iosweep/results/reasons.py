@@ -10,8 +10,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from iosweep import causes
-from iosweep.results.columns import FOLLOWS
 
+#: Separates the reasons of a row; tools' messages that contain it are changed.
+REASONS = " | "
+#: Separates a cause and each of its consequences within one reason; evidence that contains it is changed.
+FOLLOWS = " → "
 #: Checks whose failure explains other failures of the same run, the first explanation first.
 ROOTS = ("exit_status", "tool_errors")
 #: Checks on what a run printed or left. They fail as a consequence where the run itself failed.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from iosweep.results import cpu_checks  # noqa: F401 - registers its checks
-from iosweep.results.checks import CHECKS, NOT_APPLICABLE, Check, Finding, Seen, exit_status
+from iosweep.results.checks import CHECKS
+from iosweep.results.checks.finding import NOT_APPLICABLE, Check, Finding, Seen
+from iosweep.results.checks.output import exit_status
 from iosweep.results.reasons import chained
 
 Verdict = Literal["valid", "suspect", "invalid", "missing"]
@@ -33,9 +34,3 @@ def verdict(findings: Sequence[tuple[Check, Finding]]) -> tuple[Verdict, list[st
 def retry(findings: Sequence[tuple[Check, Finding]]) -> str | None:
     """The reason why another try may help, or None."""
     return next((f.evidence for _, f in findings if f.outcome == "fail" and f.curable), None)
-
-
-def markdown() -> str:
-    """The table of checks for docs/verdicts.md."""
-    rows = [f"| `{c.name}` | {c.severity} | {c.doc} |" for c in CHECKS]
-    return "\n".join(["| check | a fail makes it | what must be so |", "|---|---|---|", *rows]) + "\n"

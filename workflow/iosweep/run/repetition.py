@@ -16,7 +16,7 @@ from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
 from iosweep.programs import find as programs
 from iosweep.results import verdict
-from iosweep.results.checks import Seen
+from iosweep.results.checks.finding import Seen
 from iosweep.results.store import Result, Store
 from iosweep.run import target_check
 from iosweep.run.campaign_directory import FRESH, Directory

@@ -1,6 +1,6 @@
-"""The checks on CPUs: what was planned and what is reserved, against the masks that were read back while a tool ran.
+"""Planned and reserved CPUs, compared with the affinity masks that were read back while the tool ran.
 
-Pure. What was seen once is proof that something is wrong; that nothing is takes `LOOKS` looks on every node.
+One look proves that something is wrong; a pass needs `LOOKS` looks on every node.
 """
 
 from __future__ import annotations
@@ -11,65 +11,63 @@ from functools import lru_cache
 from typing import Any
 
 from iosweep.node.cpus import CpuSet, listed, named, parse
-from iosweep.results.checks import NOT_APPLICABLE, Finding, Seen, check, failed, passed, unchecked
+from iosweep.results.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Finding, Seen, failed, passed, unchecked
 from iosweep.tools import tools
 from iosweep.units import human_count
 
-#: So often, at least, must every rank and worker of a node be looked at in each phase.
+#: Minimum number of looks at every rank and worker of a node in each phase.
 LOOKS = 3
 #: Looks at a long phase are ten seconds apart.
 _LONG_S = 30.0
-#: Nodes that are named.
-_SHOWN = 4
 
 Node = Mapping[str, Any]
 
 
-@check("invalid", "Every rank and worker ran on the CPUs that were planned for it, as its threads' masks say.")
 def pinned(s: Seen) -> Finding:
+    """Every rank and worker ran on the CPUs planned for it, according to the affinity masks of its threads."""
     record = s.run.get("cpus")
     if not record:
         return unchecked("masks were not looked at")
     if record["planned"] is None:
         return unchecked(f"nothing was bound (pinning: {record['pinning']})")
-    if wrong := _told((_hosts(n), said) for n in record["nodes"] for said in _not_as_planned(n, record["planned"])):
+    if wrong := _sentence((_hosts(n), seen) for n in record["nodes"] for seen in _not_as_planned(n, record["planned"])):
         return failed(wrong)
     if little := _too_little(s, record["nodes"]):
         return unchecked(little)
     return passed(f"{_looked(record['nodes'])}, each on the CPUs planned for it: {_planned(record['planned'])}")
 
 
-@check("invalid", "No thread of the tool, or of ours, might use a CPU that the file system keeps for itself.")
 def reserved_cpus(s: Seen) -> Finding:
+    """No thread of the tool or of iosweep was allowed on a CPU that the file system reserves."""
     record = s.run.get("cpus")
     if not record:
         return unchecked("masks were not looked at")
     nodes = record["nodes"]
     if unknown := [n for n in nodes if n["reserved"] is None]:
-        return unchecked(f"{_hosts(unknown[0])}: it is not known which CPUs {', '.join(unknown[0]['by'])} keeps")
+        return unchecked(f"{_hosts(unknown[0])}: unknown which CPUs {', '.join(unknown[0]['by'])} keeps")
     if not any(n["reserved"] for n in nodes):
         return NOT_APPLICABLE
-    if wrong := _told((_hosts(n), said) for n in nodes for said in _on_reserved(n)):
+    if wrong := _sentence((_hosts(n), seen) for n in nodes for seen in _on_reserved(n)):
         return failed(wrong)
     if little := _too_little(s, nodes):
         return unchecked(little)
-    kept = ", ".join(dict.fromkeys(f"{named(parse(n['reserved']))} ({', '.join(n['by'])})" for n in nodes[:_SHOWN]))
-    return passed(f"{_looked(nodes)}, none of them allowed on {kept}")
+    reserved = (f"{named(parse(n['reserved']))} ({', '.join(n['by'])})" for n in nodes[:SHOWN_NODES])
+    return passed(f"{_looked(nodes)}, none of them allowed on {', '.join(dict.fromkeys(reserved))}")
 
 
-@check("suspect", "All that says which CPUs are reserved (WEKA, mounts, cgroups, the configuration) says the same.")
 def reserved_agree(s: Seen) -> Finding:
+    """All sources of reserved CPUs (WEKA, mounts, cgroups, the configuration) agree."""
     record = s.run.get("cpus")
     if not record:
         return unchecked("reserved CPUs were not looked for")
-    if wrong := _told((_hosts(n), said) for n in record["nodes"] for said in n["problems"]):
+    if wrong := _sentence((_hosts(n), seen) for n in record["nodes"] for seen in n["problems"]):
         return failed(wrong)
     sources = list(dict.fromkeys(source for n in record["nodes"] for source in n["by"]))
-    return passed(f"as {' and '.join(sources)} have it") if len(sources) > 1 else NOT_APPLICABLE
+    return passed(f"{' and '.join(sources)} agree") if len(sources) > 1 else NOT_APPLICABLE
 
 
 def _not_as_planned(node: Node, planned: Mapping[str, int]) -> Iterator[str]:
-    """What is wrong with the ranks or workers of a node."""
+    """Ranks, workers or helpers of a node that were allowed elsewhere than planned, one sentence each."""
     at_all = [p for p in node["processes"] if p["role"] in ("rank", "worker") and p["masks"]]
     for process in at_all:
         mask, right = process["masks"][0], len(process["masks"]) == 1
@@ -95,7 +93,7 @@ def _not_as_planned(node: Node, planned: Mapping[str, int]) -> Iterator[str]:
 
 
 def _bound(processes: list[Mapping[str, Any]]) -> Counter[tuple[str, str]]:
-    """How many ranks or workers had a mask: (role, the mask that they began with) -> count."""
+    """(role, first mask) -> number of ranks or workers."""
     found: Counter[tuple[str, str]] = Counter()
     for process in processes:
         found[process["role"], process["masks"][0]] += process["count"]
@@ -111,17 +109,17 @@ def _why(mask: CpuSet, planned: set[CpuSet]) -> str:
 
 
 def _on_reserved(node: Node) -> Iterator[str]:
-    """What might use reserved CPUs of a node, in one sentence."""
+    """One sentence on the processes of a node that were allowed on reserved CPUs."""
     kept = parse(node["reserved"] or "")
     hits = {k: hit for k, p in enumerate(node["processes"]) if (hit := _allowed(p) & kept)}
     if hits:
         who = [_many(node["processes"][k]) for k in hits]
         cpus = frozenset().union(*hits.values())
         ran = any(parse(node["processes"][k]["ran_on"]) & kept for k in hits)
-        told = ", ".join(who[:-1]) + " and " * bool(who[1:]) + who[-1]
+        whoever = ", ".join(who[:-1]) + " and " * bool(who[1:]) + who[-1]
         is_ = "it is" if len(cpus) == 1 else "they are"
         could = f"could run on {named(cpus)}{', and did' if ran else ''}"
-        yield f"{told} {could}; {is_} reserved ({', '.join(node['by'])})"
+        yield f"{whoever} {could}; {is_} reserved ({', '.join(node['by'])})"
 
 
 def _many(process: Mapping[str, Any]) -> str:
@@ -129,7 +127,7 @@ def _many(process: Mapping[str, Any]) -> str:
 
 
 def _allowed(process: Mapping[str, Any]) -> CpuSet:
-    # what comes and goes and never settles counts as it was; ranks are still being bound then
+    # short-lived processes that never settle count with their early mask; ranks are still being bound at that time
     passing = not process["masks"] and process["role"] != "rank" and process["count"] >= LOOKS
     return _union(*process["masks"], *process["thread_masks"], process["early"] if passing else "")
 
@@ -140,7 +138,7 @@ def _union(*masks: str) -> CpuSet:
 
 
 def _too_little(s: Seen, nodes: list[Node]) -> str | None:
-    """Why the looks prove nothing, or None."""
+    """Why the looks prove nothing, or None if they do."""
     runtime_s = s.parsed.figures.get("runtime_s")
     for node in nodes:
         if node["seen"] < node["expected"]:
@@ -151,10 +149,10 @@ def _too_little(s: Seen, nodes: list[Node]) -> str | None:
         if node["looks"] < LOOKS:
             return f"{_hosts(node)}: looked at {human_count(node['looks'], 'time')} only; {LOOKS} looks are needed"
         if runtime_s is not None and node["gap_s"] > max(_LONG_S, runtime_s / 2):
-            return f"{_hosts(node)}: nobody looked for {node['gap_s']:g} s of {runtime_s:g} s"
-        # of several phases in one command: no pause between looks is so long that three would not fall into this one
+            return f"{_hosts(node)}: no look for {node['gap_s']:g} s of {runtime_s:g} s"
+        # several phases in one command: three looks must fall into this phase even with the longest pause between looks
         if tools()[s.point.tool].together and (runtime_s is None or runtime_s < LOOKS * node["gap_s"]):
-            took = "nobody knows how long it took" if runtime_s is None else f"it took {runtime_s:.3g} s"
+            took = "its duration is unknown" if runtime_s is None else f"it took {runtime_s:.3g} s"
             apart = f"looks are up to {node['gap_s']:g} s apart"
             return f"{_hosts(node)}: the phase is too short to be looked at {LOOKS} times: {took}, {apart}"
     return None
@@ -171,7 +169,7 @@ def _looked(nodes: list[Node]) -> str:
 
 
 def _planned(planned: Mapping[str, int]) -> str:
-    """`CPUs 0-3`, one for each, or what all share."""
+    """The planned CPUs: `CPUs 0-3` where all share them, else one CPU or one core for each."""
     if len(planned) == 1:
         return named(parse(next(iter(planned))))
     every = frozenset().union(*map(parse, planned))
@@ -181,8 +179,10 @@ def _planned(planned: Mapping[str, int]) -> str:
 
 def _hosts(node: Node) -> str:
     hosts = node["hosts"]
-    return ", ".join(hosts[:_SHOWN]) + (f" and {len(hosts) - _SHOWN} more nodes" if len(hosts) > _SHOWN else "")
+    return ", ".join(hosts[:SHOWN_NODES]) + (
+        f" and {len(hosts) - SHOWN_NODES} more nodes" if len(hosts) > SHOWN_NODES else ""
+    )
 
 
-def _told(found: Iterator[tuple[str, str]]) -> str:
-    return "; ".join(list(dict.fromkeys(f"{hosts}: {said}" for hosts, said in found))[:_SHOWN])
+def _sentence(found: Iterator[tuple[str, str]]) -> str:
+    return "; ".join(list(dict.fromkeys(f"{hosts}: {wrong}" for hosts, wrong in found))[:SHOWN_NODES])

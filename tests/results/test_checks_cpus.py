@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan.model import Point
-from iosweep.results.checks import Finding, Seen
-from iosweep.results.cpu_checks import LOOKS, pinned, reserved_agree, reserved_cpus
+from iosweep.results.checks.cpus import LOOKS, pinned, reserved_agree, reserved_cpus
+from iosweep.results.checks.finding import Finding, Seen
 from iosweep.results.verdict import judge, verdict
 from iosweep.tools import Parsed, tools
 

@@ -9,7 +9,8 @@ import pytest
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan.model import Point
 from iosweep.results import checks, reasons, verdict
-from iosweep.results.checks import CHECKS, NOT_APPLICABLE, Finding, Seen
+from iosweep.results.checks import CHECKS
+from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
 from iosweep.tools import Parsed, tools
 
 PHASES = tools()["fio"].phases
@@ -108,14 +109,14 @@ SHORT: dict[str, Any] = {"each_node": {
 }}  # fmt: skip
 CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # check, what is changed, outcome, what the evidence contains
-    # the rest is in test_cpu_checks.py
+    # the rest is in test_checks_cpus.py
     ("pinned", {}, PASS, "2 workers on 1 node looked at 6 times or more, each on the CPUs planned for it: one of CPUs"),
     ("pinned", {"cpus": cpus({"0": 2})}, FAIL, "n1: 1 worker could run on CPU 1, CPU 0 was planned"),
     ("pinned", {"cpus": cpus(looks=2)}, UNCHECKED, "n1: looked at 2 times only"),
     ("reserved_cpus", {}, PASS, "none of them allowed on CPU 2 (weka, /proc/mounts)"),
     ("reserved_cpus", {"cpus": cpus(reserved="1")}, FAIL, "n1: 1 worker could run on CPU 1, and did; it is reserved"),
     ("reserved_cpus", {"cpus": cpus(reserved="")}, NO, ""),
-    ("reserved_agree", {}, PASS, "as weka and /proc/mounts have it"),
+    ("reserved_agree", {}, PASS, "weka and /proc/mounts agree"),
     ("reserved_agree", {"cpus": cpus(problems=["weka says 2, and /proc/mounts 3"])}, FAIL, "n1: weka says 2, and"),
     ("exit_status", {}, PASS, "exit code 0 after 10.40 s"),
     ("exit_status", {"exit_code": 1, "stderr": "\n no space\nmore"}, FAIL, "the tool ended with exit code 1: no space"),
@@ -243,10 +244,10 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("queue_depth", {"phase": "create"}, NO, ""),
     ("data_complete", {}, PASS, "2 files of 4.0 GiB, all of full size"),
     ("data_complete", {"files": files(wrong=["0.0 is missing", "1.0 has 5 of 8 bytes"])}, FAIL,
-     "files are not as they must be: 0.0 is missing; 1.0 has 5 of 8 bytes"),
+     "files are not as expected: 0.0 is missing; 1.0 has 5 of 8 bytes"),
     ("data_complete", {"files": {"role": "write"}}, UNCHECKED, "the files were not looked at"),
     ("data_complete", {"files": {"role": "fresh"}}, NO, ""),
-    ("no_holes", {}, PASS, "no hole; a sparse file shows one"),
+    ("no_holes", {}, PASS, "no holes; the file system reports"),
     ("no_holes", {"files": files(holes="found")}, FAIL, "unwritten extents"),
     ("no_holes", {"files": files(holes="hidden: this file system shows no holes")}, UNCHECKED, "hidden: this file"),
     ("no_holes", {"files": files(holes=None)}, UNCHECKED, "not looked at"),
@@ -260,15 +261,15 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("file_count", {"phase": "create", "leftover_expected": 200, "leftover": 200}, PASS,
      "200 files counted after create"),
     ("file_count", {"phase": "create", "leftover_expected": 200, "leftover": 199}, FAIL,
-     "199 files are there after create, not 200"),
+     "200 files expected after create, 199 found"),
     ("file_count", {"phase": "delete", "leftover_expected": 0, "leftover": 1}, FAIL,
-     "1 files are there after delete, not 0"),
+     "0 files expected after delete, 1 found"),
     ("file_count", {"phase": "delete", "leftover_expected": 0}, UNCHECKED, "the files were not counted"),
     ("file_count", {}, NO, ""),
     ("client_cache", {}, PASS, "O_DIRECT was asked for and the file system accepted it"),
     ("client_cache", {"exit_code": 1}, UNCHECKED, "the run failed"),
     ("client_cache", {"o_direct": False}, NO, ""),  # of writes that do not bypass it, durable tells
-    ("client_cache", BUFFERED, PASS, "8.0 GiB are more than twice the node's 1.0 GiB of memory"),
+    ("client_cache", BUFFERED, PASS, "8.0 GiB is more than twice the node's 1.0 GiB of memory"),
     ("client_cache", BUFFERED | {"memory": 5 * GIB}, FAIL, "reads without O_DIRECT of 8.0 GiB on a node with 5.0 GiB"),
     ("client_cache", BUFFERED | {"memory": None}, UNCHECKED, "the node's memory is not known"),
     ("client_cache", {"phase": "stat"}, NO, ""),
@@ -285,7 +286,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("client_cache", {"fstype": "fuse.mfs"}, UNCHECKED, "no proof on fuse.mfs: a FUSE daemon may cache in spite of"),
     ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read", "memory": 5 * GIB}, UNCHECKED, "a FUSE daemon may"),
     ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read", "memory": None}, UNCHECKED, "a FUSE daemon may"),
-    ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read"}, PASS, "8.0 GiB are more than twice the node's"),
+    ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read"}, PASS, "8.0 GiB is more than twice the node's"),
     ("client_cache", {"fstype": "nfs4"}, UNCHECKED, "no proof on nfs4: whether its client keeps to O_DIRECT is not"),
     ("client_cache", {"mount": "b on /t type ext4 (rw,data=journal)"}, UNCHECKED, "mount option data=journal it"),
     ("client_cache", {"mount": "/dev/sdb on /t type ext4 (rw,data=ordered)"}, PASS, "O_DIRECT was asked for and the"),
@@ -337,7 +338,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("other_reader", {"phase": "create", "nodes": 2, "shift": 2}, NO, ""),
     ("plausible", {}, UNCHECKED, "target.node_bandwidth is not given"),
     ("plausible", {"node_bandwidth": 4 << 20}, PASS, "3.9 MiB/s of 4.0 MiB/s"),
-    ("plausible", {"node_bandwidth": 3 << 20}, FAIL, "3.9 MiB/s are more than the links carry (3.0 MiB/s): a cache"),
+    ("plausible", {"node_bandwidth": 3 << 20}, FAIL, "3.9 MiB/s exceeds the 3.0 MiB/s of the links: a cache"),
     ("plausible", {"node_bandwidth": 3 << 20, "nodes": 2}, PASS, "3.9 MiB/s of 6.0 MiB/s"),
     ("plausible", {"node_bandwidth": 1, "bandwidth_bytes_per_s": None}, UNCHECKED, "no output to look at"),
     ("plausible", {"phase": "create", "node_bandwidth": 1}, NO, ""),
@@ -357,7 +358,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
      "the load of n1 was not read"),
     ("other_load", {"load": {"other": 0.1, "steal": 0.0, "user_only": True}}, PASS, "in user mode only"),
     ("exclusive", {}, PASS, "no other campaign on this machine (lock /tmp/x)"),
-    ("exclusive", {"exclusive": None}, UNCHECKED, "whether others were kept off is not recorded"),
+    ("exclusive", {"exclusive": None}, UNCHECKED, "no record of whether other campaigns were kept off"),
     ("exclusive", {"exclusive": {"enforced": False, "evidence": "no locks there"}}, UNCHECKED, "no locks there"),
 ]  # fmt: skip
 
@@ -408,7 +409,7 @@ def test_what_is_well_is_valid() -> None:
 
 def test_a_pass_needs_evidence() -> None:
     with pytest.raises(ValueError, match="a check cannot pass without evidence"):
-        checks.passed("")
+        passed("")
 
 
 def findings(*chosen: tuple[str, Finding]) -> Iterator[Any]:
@@ -421,25 +422,25 @@ def findings(*chosen: tuple[str, Finding]) -> Iterator[Any]:
     [
         ([], ("valid", [])),
         (
-            [("output", checks.passed("x")), ("durable", checks.unchecked("y")), ("workers", NOT_APPLICABLE)],
+            [("output", passed("x")), ("durable", unchecked("y")), ("workers", NOT_APPLICABLE)],
             ("valid", []),
         ),
-        ([("durable", checks.failed("slow"))], ("suspect", ["slow"])),
-        ([("output", checks.failed("cut"))], ("invalid", ["cut"])),
+        ([("durable", failed("slow"))], ("suspect", ["slow"])),
+        ([("output", failed("cut"))], ("invalid", ["cut"])),
         # invalid outweighs suspect, and what makes it invalid comes first; all reasons are kept
-        ([("durable", checks.failed("slow")), ("output", checks.failed("cut"))], ("invalid", ["cut", "slow"])),
-        ([("output", checks.failed("cut")), ("durable", checks.failed("slow"))], ("invalid", ["cut", "slow"])),
+        ([("durable", failed("slow")), ("output", failed("cut"))], ("invalid", ["cut", "slow"])),
+        ([("output", failed("cut")), ("durable", failed("slow"))], ("invalid", ["cut", "slow"])),
         # a failure of the run explains what its output lacks, and nothing else
         (
             [
-                ("durable", checks.failed("slow")),
-                ("output", checks.failed("cut → off")),
-                ("tool_errors", checks.failed("EIO")),
-                ("exit_status", checks.failed("exit code 1")),
+                ("durable", failed("slow")),
+                ("output", failed("cut → off")),
+                ("tool_errors", failed("EIO")),
+                ("exit_status", failed("exit code 1")),
             ],
             ("invalid", ["exit code 1 → cut > off → EIO", "slow"]),
         ),
-        ([("output", checks.failed("cut")), ("tool_errors", checks.failed("EIO"))], ("invalid", ["EIO → cut"])),
+        ([("output", failed("cut")), ("tool_errors", failed("EIO"))], ("invalid", ["EIO → cut"])),
     ],
 )
 def test_verdicts(chosen: list[tuple[str, Finding]], expected: tuple[str, list[str]]) -> None:
@@ -494,6 +495,6 @@ def test_no_output_at_all_is_invalid() -> None:
 
 
 def test_the_table_for_the_documentation() -> None:
-    lines = verdict.markdown().splitlines()
+    lines = checks.markdown().splitlines()
     assert len(lines) == 2 + len(CHECKS)
     assert all(f"| `{c.name}` | {c.severity} | {c.doc} |" in lines for c in CHECKS)

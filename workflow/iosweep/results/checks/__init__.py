@@ -1,0 +1,41 @@
+"""The validity checks, in the order in which the tables and docs/verdicts.md list them. Pure."""
+
+from iosweep.results.checks import amounts, caches, cpus, files, nodes, output, timing
+from iosweep.results.checks.finding import Check
+
+CHECKS: tuple[Check, ...] = (
+    Check("invalid", output.exit_status),
+    Check("invalid", output.output),
+    Check("invalid", output.tool_errors),
+    Check("suspect", output.tool_doubts),
+    Check("invalid", amounts.direction),
+    Check("invalid", amounts.arithmetic),
+    Check("invalid", nodes.workers),
+    Check("invalid", amounts.volume),
+    Check("invalid", timing.duration),
+    Check("suspect", timing.long_enough),
+    Check("suspect", timing.overtime),
+    Check("suspect", timing.common_window),
+    Check("suspect", amounts.queue_depth),
+    Check("invalid", files.data_complete),
+    Check("invalid", files.no_holes),
+    Check("suspect", files.stayed_new),
+    Check("invalid", files.file_count),
+    Check("suspect", caches.client_cache),
+    Check("suspect", caches.server_cache),
+    Check("suspect", files.durable),
+    Check("suspect", files.incompressible),
+    Check("suspect", caches.other_reader),
+    Check("suspect", amounts.plausible),
+    Check("suspect", nodes.other_load),
+    Check("suspect", nodes.exclusive),
+    Check("invalid", cpus.pinned),
+    Check("invalid", cpus.reserved_cpus),
+    Check("suspect", cpus.reserved_agree),
+)
+
+
+def markdown() -> str:
+    """The table of checks in docs/verdicts.md."""
+    rows = [f"| `{c.name}` | {c.severity} | {c.doc} |" for c in CHECKS]
+    return "\n".join(["| check | a fail makes it | what must hold |", "|---|---|---|", *rows]) + "\n"

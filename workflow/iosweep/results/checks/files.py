@@ -1,0 +1,93 @@
+"""The files that were worked on: complete, without holes, new where new ones are asked for, flushed, incompressible."""
+
+from __future__ import annotations
+
+from iosweep.results.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, per_node, unchecked
+from iosweep.tools import tools
+from iosweep.units import human_count, human_size
+
+
+def data_complete(s: Seen) -> Finding:
+    """The files to work on existed at their full size."""
+    files = s.run.get("files", {})
+    if files.get("role") == "fresh" or s.run.get("not_run"):
+        return NOT_APPLICABLE
+    if "wrong" not in files:
+        return unchecked("the files were not looked at")
+    if files["wrong"]:
+        return failed("files are not as expected: " + "; ".join(files["wrong"]))
+    return passed(f"{files['files']} files of {human_size(files['file_size_bytes'])}, all of full size")
+
+
+def no_holes(s: Seen) -> Finding:
+    """Everything that is read was written before: the files have no holes (the file system is asked only after it has
+    reported those of a sparse file).
+    """
+    files = s.run.get("files", {})
+    if files.get("role") == "fresh" or s.run.get("not_run"):
+        return NOT_APPLICABLE
+    match files.get("holes"):
+        case "none":
+            return passed("no holes; the file system reports those of a sparse file")
+        case "found":
+            return failed("unwritten extents: reading them does not touch the storage")
+        case other:
+            return unchecked(str(other or "not looked at"))
+
+
+@per_node
+def stayed_new(s: Seen) -> Finding:
+    """New files stayed new: the phase did not start over on them."""
+    if s.phase.kind == "metadata" or not s.phase.writes or s.point.options.get("write_mode") != "new":
+        return NOT_APPLICABLE
+    room = s.point.volume_bytes
+    written = s.parsed.figures.get("bytes_written")
+    if written is None:
+        return NO_OUTPUT
+    if written > room:
+        return failed(
+            f"{human_size(written)} were written into {human_size(room)} of new files: later passes were"
+            " overwrites; raise file_size"
+        )
+    return passed(f"{human_size(written)} of {human_size(room)}")
+
+
+def file_count(s: Seen) -> Finding:
+    """After create every file exists, after delete none."""
+    expected = s.run.get("leftover_expected")
+    if expected is None:
+        return NOT_APPLICABLE
+    if s.run.get("leftover") is None:
+        return unchecked("the files were not counted")
+    if s.run["leftover"] != expected:
+        return failed(f"{human_count(expected, 'file')} expected after {s.phase.name}, {s.run['leftover']:,} found")
+    return passed(f"{expected:,} files counted after {s.phase.name}")
+
+
+def incompressible(s: Seen) -> Finding:
+    """Written data neither compresses nor deduplicates."""
+    if s.phase.kind == "metadata" or not s.phase.writes:
+        return NOT_APPLICABLE
+    if s.point.options.get("data") == "random":
+        if repeats := s.parsed.evidence.get("repeats"):
+            return unchecked(f"{repeats}; it matters where the file system deduplicates")
+        return passed("fresh random buffers")
+    return unchecked(f"{tools()[s.point.tool].own_data} (data: tool_default)")
+
+
+def durable(s: Seen) -> Finding:
+    """Writes were durable within the timing: flushed at the end, and with O_DIRECT where files were overwritten."""
+    if s.phase.kind == "metadata" or not s.phase.writes:
+        return NOT_APPLICABLE
+    if not s.point.options.get("fsync"):
+        return failed("writes were not flushed inside the timing (fsync: false)")
+    if not_flushed := s.parsed.evidence.get("not_flushed"):
+        return failed(f"writes were not flushed inside the timing: {not_flushed}")
+    written, room = s.parsed.figures.get("bytes_written"), s.point.volume_bytes
+    if written and written > room and not s.point.options.get("o_direct"):
+        # pages that are written again before they are flushed reach the storage once
+        return failed(
+            f"{human_size(written)} were written through the page cache into {human_size(room)} of files, and flushed"
+            " once, at the end: what was written over meanwhile may not have reached the storage"
+        )
+    return passed("flushed at the end, inside the timing")
