@@ -65,6 +65,13 @@ lint: ## style, types, schema and workflow
 	@$(RUN) snakefmt --check Snakefile workflow/rules
 	@$(RUN) iosweep generate --check
 	@$(RUN) python scripts/lint-workflow
+	@$(RUN) python scripts/draw-rooms --check
+	@scripts/docs
+
+.PHONY: docs
+docs: ## the documentation as a site, build/docs/index.html
+	@scripts/make-venv test
+	@scripts/docs
 
 .PHONY: bench
 bench: ## the budgets of docs/performance.md, measured here

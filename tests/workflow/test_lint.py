@@ -16,6 +16,8 @@ CHECKS = {
     "rules": [BIN / "snakefmt", "--check", "Snakefile", "workflow/rules"],
     "generated files": [BIN / "iosweep", "generate", "--check"],
     "workflow": [sys.executable, "scripts/lint-workflow"],
+    "picture of the rooms": [sys.executable, "scripts/draw-rooms", "--check"],
+    "documentation": ["scripts/docs"],
 }
 
 

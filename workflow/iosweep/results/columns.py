@@ -323,6 +323,7 @@ def markdown() -> str:
     """docs/columns.md."""
     parts = [
         "# Columns\n",
+        "For readers of `results.parquet` and `results.csv`: every column, with its type and unit.\n",
         "Made by `iosweep generate` from `workflow/iosweep/results/columns.py`. "
         "An absent value is null in the parquet file and an empty field in the CSV, never 0. "
         "In the CSV, text that begins with `=`, `+`, `-`, `@` (or their full-width forms), also behind blanks and "
