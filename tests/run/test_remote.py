@@ -416,7 +416,7 @@ def test_a_clock_that_is_ahead(srun: Callable[[str], None]) -> None:
 def test_srun_fails(srun: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     srun("print('\\nsrun: error: Unable to create step', file=sys.stderr, flush=True); time.sleep(0.1); sys.exit(1)")
     six = [f"n{k}" for k in range(1, 7)]
-    with pytest.raises(Lost, match=r"^the agents on n1, n2, n3, n4 and 2 others ended: srun: error: Unable"):
+    with pytest.raises(Lost, match=r"^the agents on n1, n2, n3, n4 and 2 more ended: srun: error: Unable"):
         RemoteAgents("1", six, PATIENCE_S).__enter__()
     monkeypatch.setenv("PATH", f"{tmp_path}/none")
     with pytest.raises(Lost, match=r"^srun cannot be run: No such file or directory$"):

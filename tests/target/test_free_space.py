@@ -46,7 +46,7 @@ CASES: list[tuple[str, dict[str, Any], str | None]] = [
     # btrfs and many network file systems count none
     ("no inodes at all", {"now": {"used_inodes": 0, "free_inodes": 0}, "needed_inodes": 10**9}, None),
     ("no inode is free", {"now": {"used_inodes": 1000, "free_inodes": 0}, "needed_inodes": 1},
-     "up to 1 files are needed, more than 10% of the 0 free inodes"),
+     "up to 1 file is needed, more than 10% of the 0 free inodes"),
     ("an empty file system", {"now": {"used_bytes": 0, "free_bytes": 0}, "needed_bytes": 1},
      "its file system does not say how much is free: it reports 0 bytes in all; are its data servers up?"),
     ("more than there is", {"now": {"used_bytes": 99 * GIB, "free_bytes": GIB}, "needed_bytes": 2 * GIB,

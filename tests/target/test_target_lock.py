@@ -22,7 +22,7 @@ import pytest
 from iosweep.errors import Busy, Unusable
 from iosweep.target import lock_text, ownership, target_lock
 from iosweep.target.target_lock import Exclusion, hold
-from iosweep.units import printable
+from iosweep.text import printable
 from slurm import Cluster
 
 DISK = "ext4 /dev/sda1"

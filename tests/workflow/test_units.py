@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iosweep import units
+from iosweep.text import human_count
 
 
 @pytest.mark.parametrize(
@@ -126,8 +127,8 @@ def test_durations_for_a_person(seconds: float, text: str) -> None:
     ("count", "text"), [(0, "0 points"), (1, "1 point"), (24, "24 points"), (1200, "1,200 points")]
 )
 def test_counts_for_a_person(count: int, text: str) -> None:
-    assert units.human_count(count, "point") == text
+    assert human_count(count, "point") == text
 
 
 def test_irregular_plurals() -> None:
-    assert units.human_count(2, "entry", "entries") == "2 entries"
+    assert human_count(2, "entry", "entries") == "2 entries"

@@ -29,7 +29,8 @@ from iosweep.programs.spack import asked, built
 from iosweep.programs.spack.environment import Place
 from iosweep.results import manifest, merged_tables, remaining, target_file
 from iosweep.results.store import Store
-from iosweep.units import human_count, human_duration
+from iosweep.text import human_count
+from iosweep.units import human_duration
 
 #: The modules, with all that they import, that make the tables and the report, and other files that the report is made
 #: of: a change of them makes these again, and measures nothing.

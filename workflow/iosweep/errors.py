@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iosweep.units import printable, shortened
+from iosweep.text import printable, shortened
 
 
 @dataclass(frozen=True)

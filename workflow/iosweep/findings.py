@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import orjson
 
-from iosweep.units import printable
+from iosweep.text import human_count, printable
 
 if TYPE_CHECKING:  # not where a node is looked at while it measures
     from rich.table import Table
@@ -95,7 +95,5 @@ def summary(lines: Sequence[Line]) -> str:
     counts = {
         outcome: sum(line.outcome == outcome for line in lines) for outcome in ("wrong", "warning", "not checked")
     }
-    told = [
-        f"{count} {name}{'s' if name == 'warning' and count > 1 else ''}" for name, count in counts.items() if count
-    ]
-    return ", ".join(told) if told else "all is well"
+    parts = [human_count(n, name, "warnings" if name == "warning" else name) for name, n in counts.items() if n]
+    return ", ".join(parts) or "all is well"

@@ -82,21 +82,3 @@ def human_duration(seconds: float) -> str:
             rest = s % span // part
             return f"{s // span} {big} {rest} {small}" if rest else f"{s // span} {big}"
     return f"{s} s"
-
-
-def printable(text: str) -> str:
-    """Text of a tool or a machine, as one line that neither drives a terminal nor breaks a table: ESC is shown as
-    `\\x1b`, and so is a byte that is not UTF-8."""
-    if text.isprintable():  # quickly: this is nearly always so
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def shortened(text: str, most: int = 60) -> str:
-    """The beginning of what is too long for a sentence."""
-    return text if len(text) <= most else text[: most - 3] + "..."
-
-
-def human_count(count: int, one: str, many: str | None = None) -> str:
-    """A number with its noun: 1 point, 24 points, 1,200 points."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

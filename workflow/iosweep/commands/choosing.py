@@ -12,7 +12,8 @@ from iosweep.report.summary import PARAMETERS
 from iosweep.results import merged_tables
 from iosweep.results.columns import COLUMNS
 from iosweep.results.store import Store
-from iosweep.units import parse_size, shortened, size_name
+from iosweep.text import shortened
+from iosweep.units import parse_size, size_name
 
 Row = Mapping[str, Any]
 

@@ -24,7 +24,8 @@ from iosweep.results.store import Store
 from iosweep.target import foreign, marker_place, ownership, target_lock
 from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
-from iosweep.units import human_count, human_duration, human_size, printable
+from iosweep.text import human_count, printable
+from iosweep.units import human_duration, human_size
 
 #: Exit codes. 0: nothing is left, or it was to be shown.
 WRONG, HANGS, OUT_OF_TIME, INTERRUPTED = 1, 4, 6, 130

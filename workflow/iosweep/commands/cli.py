@@ -514,7 +514,7 @@ def _rerun_chosen(arguments: argparse.Namespace, store: Any, verdicts: list[str]
     """Open what the tables know as suspect or invalid, or by its parameters."""
     _hide_pandas(arguments)
     from iosweep.commands import choosing
-    from iosweep.units import human_count
+    from iosweep.text import human_count
 
     try:
         found = choosing.choose(store.path, verdicts, arguments.where)
@@ -647,7 +647,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     from iosweep.results.store import Store
     from iosweep.run import runner
     from iosweep.run.progress_bar import Display, Lasting
-    from iosweep.units import printable
+    from iosweep.text import printable
 
     sys.stderr = Lasting(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
     made = read_plan(arguments.plan)

@@ -23,7 +23,7 @@ from iosweep.report.summary import FIGURES, PARAMETERS, VERDICTS, Result, Statis
 from iosweep.report.table import ordered
 from iosweep.results import cells
 from iosweep.results.store import Store
-from iosweep.units import printable
+from iosweep.text import printable
 
 #: Figures whose spread over the repetitions is in `show --csv`.
 _WITH_SPREAD = ("bandwidth_bytes_per_s", "ops_per_s")

@@ -14,7 +14,7 @@ from iosweep.report.summary import OUTCOMES, VERDICTS, Repetitions, count_repeti
 from iosweep.results import manifest, merged_tables, remaining
 from iosweep.results.reasons import bare, rank
 from iosweep.results.store import Store
-from iosweep.units import human_count
+from iosweep.text import human_count, some
 
 #: Verdicts with which a campaign fails `iosweep check`.
 FAILING = ("invalid", "missing")
@@ -147,8 +147,7 @@ def lines(outcome: Outcome) -> list[str]:
     found = [sentence(outcome)]
     for verdict in reversed(OUTCOMES[1:]):
         for reason, count, points in outcome.reasons.get(verdict, ()):
-            more = f" and {len(points) - _NAMED:,} more" if len(points) > _NAMED else ""
-            found.append(f"  {count:,} {verdict}: {reason} ({', '.join(points[:_NAMED])}{more})")
+            found.append(f"  {count:,} {verdict}: {reason} ({some(points, _NAMED)})")
     if outcome.verdicts is None or outcome.stale:
         newer = "repetitions were opened again, measured or planned since the tables were made"
         why = newer if outcome.stale else "there are no tables that can be read"

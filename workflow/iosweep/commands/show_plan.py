@@ -27,8 +27,9 @@ from iosweep.target import free_space, ownership, quota, striping
 from iosweep.target.accounts import user
 from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
+from iosweep.text import human_count
 from iosweep.tools import tools
-from iosweep.units import human_count, human_duration, human_size
+from iosweep.units import human_duration, human_size
 
 CSV = (
     "point",

@@ -26,7 +26,7 @@ from pydantic import (
     field_validator,
 )
 
-from iosweep import units
+from iosweep import text, units
 from iosweep.node import cpus, environment
 from iosweep.target import striping as layout
 from iosweep.tools import Option, Tool, tools
@@ -179,7 +179,7 @@ def unknown(what: str, name: str, known: Iterable[object]) -> str:
     names = [str(k) for k in known]
     near = difflib.get_close_matches(name, names, 1, 0.6)
     hint = f"; did you mean `{near[0]}`?" if near else ""
-    return f"unknown {what} `{units.shortened(name)}`{hint}" + (f" (known: {', '.join(names)})" if names else "")
+    return f"unknown {what} `{text.shortened(name)}`{hint}" + (f" (known: {', '.join(names)})" if names else "")
 
 
 class Strict(BaseModel):

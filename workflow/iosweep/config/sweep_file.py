@@ -18,8 +18,9 @@ from iosweep.config.models import unknown
 from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, load
 from iosweep.errors import ConfigError, Problem
+from iosweep.text import human_count, shortened
 from iosweep.tools import Option, Tool, Value, tools
-from iosweep.units import human_count, shortened, size_name
+from iosweep.units import size_name
 
 #: Combinations of the axes of all sweeps, with those that `exclude` and `when` leave out: planned in ten seconds. Each
 #: is compared with every entry of `exclude`.

@@ -18,7 +18,8 @@ from typing import Any
 import yaml
 
 from iosweep.errors import ConfigError, Problem
-from iosweep.units import human_size, printable, shortened
+from iosweep.text import printable, shortened
+from iosweep.units import human_size
 
 KeyPath = tuple[str | int, ...]
 

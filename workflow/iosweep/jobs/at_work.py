@@ -15,7 +15,7 @@ from iosweep.node import node_facts
 from iosweep.plan.model import Allocation
 from iosweep.results import campaign_lock
 from iosweep.slurm import query
-from iosweep.units import printable
+from iosweep.text import printable
 
 #: squeue is asked no more often: it is the controller of a whole site that answers.
 ASK_EVERY_S = 15.0

@@ -18,7 +18,7 @@ from iosweep.jobs import submission
 from iosweep.results.store import Store
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
-from iosweep.units import printable
+from iosweep.text import printable
 
 #: A reason is believed when it was seen twice, so many seconds apart: while Slurm plans, it shows others for a moment.
 BELIEVED_S = 5.0

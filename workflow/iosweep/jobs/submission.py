@@ -12,7 +12,8 @@ from iosweep.errors import ConfigError, Problem
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Point
 from iosweep.slurm import query
-from iosweep.units import human_count, human_duration, printable
+from iosweep.text import human_count, printable
+from iosweep.units import human_duration
 
 #: More than the forecast, which knows neither how slow data sets are written nor how many repetitions `until` takes,
 #: and the minutes that a job takes beside them. To ask for much more is to wait longer: small jobs fill gaps.

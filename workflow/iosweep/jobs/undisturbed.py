@@ -16,7 +16,7 @@ from iosweep.jobs import submission
 from iosweep.results import campaign_lock
 from iosweep.results.store import Store
 from iosweep.slurm import query
-from iosweep.units import printable
+from iosweep.text import printable
 
 
 @contextmanager

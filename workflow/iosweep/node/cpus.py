@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from iosweep.units import shortened
+from iosweep.text import shortened
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree

@@ -22,7 +22,7 @@ import orjson
 
 from iosweep.node import reserved, weka_steps
 from iosweep.node.cpus import Topology, parsed
-from iosweep.units import printable
+from iosweep.text import printable
 
 #: Variables that may change what a tool does, MPI's choice of network and MPI-IO's hints among them. Nothing else is
 #: stored, and nothing by its prefix: an environment holds secrets.

@@ -17,7 +17,7 @@ from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.placement import Binding, Width, common, place, usable
 from iosweep.node.probed_cpus import CPUSETS, SIBLINGS, SLURM
 from iosweep.node.reserved import Overlap, Reserved, overlap
-from iosweep.units import human_count
+from iosweep.text import human_count, some
 
 Mode = Literal["off", "verify", "enforce", "strict"]
 #: Modes in which ranks and workers are bound.
@@ -160,7 +160,7 @@ def decide(settings: Mapping[str, Any], nodes: Mapping[str, Facts], slurm: bool)
         for host, more in differing.items():
             notes.append(f"note: {host} could use {named(more)} too, which not all nodes have; ranks are placed alike")
         if others := [host for host, facts in nodes.items() if _shape(facts) != _shape(first)]:
-            notes.append(f"note: {_some(others)}: other cores or NUMA nodes than here, where ranks are placed")
+            notes.append(f"note: {some(others, 4)}: other cores or NUMA nodes than here, where ranks are placed")
         if near and not near & shared:
             which += ", of which none is usable; ranks are packed"
         if settings["placement"] == "near_nic" and which:
@@ -184,7 +184,7 @@ def _exposed(overlaps: Mapping[str, Overlap], nodes: Mapping[str, Facts]) -> lis
         findings = [f for f in nodes[host]["cpu_findings"] if f["check"] == SLURM and f["outcome"] == "wrong"]
         lacks = "; ".join(dict.fromkeys(f["change"] for f in findings if f["change"]))
         alike.setdefault(f"{one.seen}; {f'to keep all jobs off: {lacks}' if lacks else one.change}", []).append(host)
-    return [f"{_some(hosts)}: {said}" for said, hosts in alike.items()]
+    return [f"{some(hosts, 4)}: {said}" for said, hosts in alike.items()]
 
 
 def _wrong(nodes: Mapping[str, Facts], overlaps: Mapping[str, Overlap]) -> list[str]:
@@ -194,11 +194,7 @@ def _wrong(nodes: Mapping[str, Facts], overlaps: Mapping[str, Overlap]) -> list[
         for one in facts["cpu_findings"]:
             if one["outcome"] == "wrong" and not (host in overlaps and one["check"] in _EXPOSES):
                 found.setdefault(f"{one['check']}: {one['seen']}; {one['change']}".rstrip("; "), []).append(host)
-    return [f"{_some(hosts)}: {said}" for said, hosts in found.items()]
-
-
-def _some(hosts: Sequence[str]) -> str:
-    return ", ".join(hosts[:4]) + (f" and {len(hosts) - 4} more" if len(hosts) > 4 else "")
+    return [f"{some(hosts, 4)}: {said}" for said, hosts in found.items()]
 
 
 def _shape(facts: Facts) -> tuple[Any, ...]:
@@ -213,7 +209,7 @@ def _without_conflict(overlaps: Mapping[str, Overlap], count: int) -> None:
         if one.fatal:
             alike.setdefault(str(one), []).append(host)
     if alike:
-        told = [f"{_some(hosts)}: {said}" for said, hosts in alike.items()]
+        told = [f"{some(hosts, 4)}: {said}" for said, hosts in alike.items()]
         more = f"; and {len(told) - 3} other reasons" if told[3:] else ""
         raise Conflict("; ".join(told[:3]) + more, lasting=sum(map(len, alike.values())) == count)
 

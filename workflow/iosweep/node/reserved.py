@@ -22,7 +22,7 @@ import orjson
 from iosweep.errors import Unanswered
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.process import without_token
-from iosweep.units import printable
+from iosweep.text import printable, some
 
 CONFIGURATION = "the configuration (cpus.reserved)"
 #: The first words of a source's name.
@@ -408,8 +408,7 @@ def _mounts(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 
 def _of_mounts(directories: Sequence[str]) -> str:
-    more = f" and {len(directories) - 1} more" if directories[1:] else ""
-    return f"{_MOUNTS} {directories[0]}{more}"
+    return f"{_MOUNTS} {some(directories, 1)}"
 
 
 def _of_options(options: Sequence[tuple[str, str]]) -> tuple[CpuSet | None, str, int] | None:

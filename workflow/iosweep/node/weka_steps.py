@@ -17,7 +17,7 @@ from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.probed_cpus import AGENT, CPUS, CPUSETS, NIC, POLLING, RESERVED, SIBLINGS, Node, are
 from iosweep.node.reserved import Reserved
 from iosweep.node.slurm_numbering import Facts
-from iosweep.units import human_count
+from iosweep.text import human_count, some
 
 #: A core that WEKA polls is busier than this, and what is not busier than that is not one.
 _POLLS, _RESTS = 0.95, 0.9
@@ -49,8 +49,7 @@ def of_nodes(lines: Mapping[str, Sequence[Line]]) -> list[Line]:
     for line in sorted(hosts, key=lambda line: order.index(line.check)):
         there = hosts[line]
         if len(there) < len(lines):
-            names = ", ".join(there[:6]) + (f" and {len(there) - 6} more" if there[6:] else "")
-            line = Line(line.check, line.outcome, f"{names}: {line.seen}", line.change)
+            line = Line(line.check, line.outcome, f"{some(there)}: {line.seen}", line.change)
         together.append(line)
     return together
 
@@ -153,9 +152,7 @@ def _cpusets(node: Node) -> Line:
         return inapplicable(CPUSETS, "no Slurm here")
     if not jobs:
         return unchecked(CPUSETS, "no job of Slurm's is here")
-    told = next(iter(jobs))
-    more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
-    return ok(CPUSETS, f"{told}{more}: {named(jobs[told])}, nothing of {named(node.keeps)}")
+    return ok(CPUSETS, f"{some(list(jobs), 1)}: {named(next(iter(jobs.values())))}, nothing of {named(node.keeps)}")
 
 
 def _siblings(node: Node) -> Line:

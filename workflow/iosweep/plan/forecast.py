@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from iosweep.errors import ConfigError, Problem
 from iosweep.plan.model import Plan, Point
+from iosweep.text import human_count
 from iosweep.tools import FileSet, Step, tools
-from iosweep.units import human_count, human_duration, human_size
+from iosweep.units import human_duration, human_size
 
 if TYPE_CHECKING:
     from iosweep.config.sweeps import Config

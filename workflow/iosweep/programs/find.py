@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from iosweep.node.process import Completed
+from iosweep.text import printable
 from iosweep.tools import Tool, tools
-from iosweep.units import printable
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from iosweep.report import words
 from iosweep.report.slices import Slice, values
 from iosweep.report.summary import VERDICTS, Result
+from iosweep.text import human_count
 
 #: Parameters that a figure is told by, where they do not vary.
 _PLACE = (
@@ -87,13 +88,13 @@ def notes(
     for text in words.unlike_builds(drawable):
         yield text[0].upper() + text[1:]
     if strangers:
-        ran = f"Diamonds: {words.plural(len(strangers), 'result')} of nodes that the largest count did not have"
+        ran = f"Diamonds: {human_count(len(strangers), 'result')} of nodes that the largest count did not have"
         yield f"{ran} ({words.hosts(set().union(*strangers))}), so that a difference may be the nodes'."
     elif strangers is not None and len({result.parameters["nodes"] for result in drawable}) > 1:
         yield "Same nodes: smaller counts ran on nodes of the largest one."
     lacking = sum(result.lacking for result in drawable)
     if lacking:
-        incomplete = words.plural(sum(bool(result.lacking) for result in drawable), "figure")
+        incomplete = human_count(sum(bool(result.lacking) for result in drawable), "figure")
         yield f"Incomplete: {incomplete} without all repetitions ({lacking} missing or left)."
     hollow = [result for result in drawable if result.verdict != "valid"]
     if hollow:

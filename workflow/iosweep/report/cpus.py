@@ -11,6 +11,7 @@ from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.reserved import CONFIGURATION
 from iosweep.report import words
 from iosweep.report.data import Campaign, Row
+from iosweep.text import human_count
 
 #: Pictures that are shown; those of other nodes are told in words.
 MOST = 8
@@ -178,11 +179,11 @@ def _near(node: Row) -> dict[int, str]:
 
 def _about(topology: Topology) -> str:
     """64 CPUs: 2 sockets, 4 NUMA nodes, 32 cores, whose siblings stand in one frame"""
-    parts = [words.plural(len(topology.sockets), "socket")]
-    parts += [words.plural(len(topology.numa), "NUMA node")] if topology.numa else []
-    parts += [words.plural(len(topology.cores), "core")]
+    parts = [human_count(len(topology.sockets), "socket")]
+    parts += [human_count(len(topology.numa), "NUMA node")] if topology.numa else []
+    parts += [human_count(len(topology.cores), "core")]
     parts += ["whose siblings stand in one frame"] if len(topology.cores) < len(topology.cpus) else []
-    return f"{words.plural(len(topology.cpus), 'CPU')}: {', '.join(parts)}"
+    return f"{human_count(len(topology.cpus), 'CPU')}: {', '.join(parts)}"
 
 
 def _sockets(topology: Topology, cpus: Mapping[int, Cpu], near: Mapping[int, str]) -> Iterator[Socket]:
@@ -222,7 +223,7 @@ def _problems(campaign: Campaign) -> Iterator[Problem]:
     for evidence, count in words.commonest(disagree):
         if any(seen and seen in evidence for _, _, seen, _ in found):
             continue  # the doctor said so
-        yield Problem("warning", "sources that do not agree", f"{evidence} ({words.plural(count, 'row')})", "", "")
+        yield Problem("warning", "sources that do not agree", f"{evidence} ({human_count(count, 'row')})", "", "")
 
 
 # what was proven
@@ -250,7 +251,7 @@ def in_brief(campaign: Campaign) -> tuple[bool, str] | None:
     text = f"ranks and workers were looked at: {', and '.join(_CHECKS[name][1] for name in proven)}"
     least = min(proven.values())
     open_ = max(counts[name]["not checked"] for name in proven)
-    more = f"; {words.plural(open_, 'row')} not checked" if open_ else ""
+    more = f"; {human_count(open_, 'row')} not checked" if open_ else ""
     return False, f"{_share(least, len(rows), text)}{more}."
 
 
@@ -270,7 +271,7 @@ def _told(campaign: Campaign) -> Iterator[tuple[str, str]]:
         passed.setdefault(names, []).append(row)
     for names, own in passed.items():
         if names:
-            least = words.plural(min(row["cpu_looks"] or 0 for row in own), "time")
+            least = human_count(min(row["cpu_looks"] or 0 for row in own), "time")
             parts = [f"every rank and worker was looked at {least} or more per phase", *(_CHECKS[n][1] for n in names)]
             yield "valid", f"{_share(len(own), len(rows), '; '.join(parts))}."
     for name, (fails, _) in _CHECKS.items():
@@ -280,7 +281,7 @@ def _told(campaign: Campaign) -> Iterator[tuple[str, str]]:
             why = [outcomes[name, *_key(r)]["evidence"] or "" for r in looked if _outcome(outcomes, name, r) == outcome]
             if why:
                 (told, _), *others = words.commonest(why)
-                more = f"; and {words.plural(len(others), 'other finding')}" if others else ""
+                more = f"; and {human_count(len(others), 'other finding')}" if others else ""
                 yield good, f"{_share(len(why), len(rows), what)}: {told}{more}."
 
 
@@ -306,4 +307,4 @@ def _key(row: Row) -> tuple[Any, ...]:
 
 def _share(count: int, of: int, text: str) -> str:
     """Text as the beginning of a sentence, with how many rows it is of where not all."""
-    return f"In {count:,} of {words.plural(of, 'row')} {text}" if count < of else text[:1].upper() + text[1:]
+    return f"In {count:,} of {human_count(of, 'row')} {text}" if count < of else text[:1].upper() + text[1:]

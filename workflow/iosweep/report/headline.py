@@ -12,6 +12,7 @@ from iosweep.report import cpus, node_check, remarks, words
 from iosweep.report.data import Campaign, load
 from iosweep.report.summary import Result, count_repetitions, phase_order, repetitions, summarise
 from iosweep.report.table import not_checked
+from iosweep.text import human_count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -218,7 +219,7 @@ def _verdicts(campaign: Campaign) -> Text:
             line.append(f"\n{counts[outcome]:,} {outcome}: {words.why(found, outcome)}")
     left_open, applicable = not_checked(campaign.checks)
     if applicable:  # there is none where everything is missing
-        line.append(f"\n{left_open:,} of {words.plural(applicable, 'check')} not checked")
+        line.append(f"\n{left_open:,} of {human_count(applicable, 'check')} not checked")
     return line
 
 
@@ -232,7 +233,7 @@ def closing(results: Path, name: str) -> str:
     odd = [f"{counts[one]:,} {one}" for one in ("invalid", "missing", "left") if counts[one]]
     if not odd:
         return ""
-    of = words.plural(sum(counts.values()), "repetition")
+    of = human_count(sum(counts.values()), "repetition")
     return f"{words.listing(odd)} of {of}: `iosweep check {shlex.quote(name)}` lists the reasons and exits with 1"
 
 

@@ -9,6 +9,7 @@ from iosweep.report import words
 from iosweep.report.data import Campaign
 from iosweep.report.summary import COUNTED, Result, worst
 from iosweep.results.outliers import ENOUGH, Comparison, Standing, compare
+from iosweep.text import human_count, some
 
 SUITE = "node-check"
 
@@ -109,7 +110,7 @@ def _verdict(hosts: Sequence[str], odd: Sequence[str], tests: Tests) -> str:
     if odd:
         named = [_furthest(host, standings) for host in odd]
         stand = "stands" if len(odd) == 1 else "stand"
-        return f"{len(odd)} of {len(hosts)} nodes {stand} out from the nodes' median: {words.some(named, 4)}."
+        return f"{len(odd)} of {len(hosts)} nodes {stand} out from the nodes' median: {some(named, 4)}."
     result, furthest = max(standings, key=lambda pair: abs(pair[1].ratio - 1))
     off = f"{furthest.host} with {_percent(furthest.ratio)} in {_title(result)}"
     return f"None of {len(hosts)} nodes stands out; the furthest from the nodes' median is {off}."
@@ -119,7 +120,7 @@ def _furthest(host: str, standings: Sequence[tuple[Result, Standing]]) -> str:
     """node06 (34 % in sequential write 1 MiB, and 1 other test)"""
     own = [(result, standing) for result, standing in standings if standing.host == host and standing.outlier]
     result, standing = max(own, key=lambda pair: abs(pair[1].ratio - 1))
-    more = f", and {words.plural(len(own) - 1, 'other test')}" if len(own) > 1 else ""
+    more = f", and {human_count(len(own) - 1, 'other test')}" if len(own) > 1 else ""
     return f"{host} ({_percent(standing.ratio)} in {_title(result)}{more})"
 
 
@@ -150,7 +151,7 @@ def _without(hosts: Sequence[str], tests: Tests) -> Iterator[str]:
                 lacking.setdefault(host, []).append(_title(result))
     if lacking:
         named = [f"{host} ({', '.join(titles)})" for host, titles in lacking.items()]
-        yield f"No figure: {words.some(named, 4)}."
+        yield f"No figure: {some(named, 4)}."
 
 
 def _column(result: Result, comparison: Comparison | None) -> Column:

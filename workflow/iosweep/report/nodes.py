@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from iosweep.report import words
 from iosweep.report.data import Campaign, Row
+from iosweep.text import human_count
 
 #: Less of the memory available than this is worth a note.
 _LITTLE_MEMORY = 0.1
@@ -116,7 +117,7 @@ def _one(name: str) -> Callable[[Row], Lines]:
 
 def _cpus(node: Row) -> Lines:
     parts = [
-        words.plural(node[name], noun)
+        human_count(node[name], noun)
         for name, noun in (("cpus", "CPU"), ("sockets", "socket"), ("threads_per_core", "thread"))
         if node[name]
     ]

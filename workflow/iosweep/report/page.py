@@ -33,6 +33,7 @@ from iosweep.report.data import Campaign, load
 from iosweep.report.plots import Figure
 from iosweep.report.summary import OUTCOMES, Result, count_repetitions, repetitions, summarise
 from iosweep.results import merged_tables
+from iosweep.text import human_count
 
 _HERE = Path(__file__).parent
 #: Figures that are in the page as SVG, too, for a reader without a script and for printing before it has drawn: one
@@ -78,7 +79,7 @@ def render(results: Path) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "count": words.plural,
+        "count": human_count,
         "size": words.size,
         "time": _time,
         "thousands": "{:,}".format,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iosweep.report.data import Campaign
 from iosweep.target.filesystem import on_root
-from iosweep.units import human_count
+from iosweep.text import human_count, some
 
 #: Damaged files that are named.
 _NAMED = 5
@@ -42,10 +42,8 @@ def of(campaign: Campaign) -> list[str]:
             f" {human_count(count, 'point')} ran (client_server): whoever reached it could run commands as the user."
         )
     if damaged := campaign.about.get("damaged"):
-        named = "; ".join(f"{file} ({reason})" for file, reason in list(damaged.items())[:_NAMED])
-        more = f" and {len(damaged) - _NAMED:,} more" if len(damaged) > _NAMED else ""
-        found.append(f"Damaged files of the results were left out: {named}{more}.")
+        named = some([f"{file} ({reason})" for file, reason in damaged.items()], _NAMED, separator="; ")
+        found.append(f"Damaged files of the results were left out: {named}.")
     if aside := campaign.about.get("set_aside"):
-        more = f" and {len(aside) - _NAMED:,} more" if len(aside) > _NAMED else ""
-        found.append(f"Damaged results were measured again, and are kept: {', '.join(aside[:_NAMED])}{more}.")
+        found.append(f"Damaged results were measured again, and are kept: {some(aside, _NAMED)}.")
     return found

@@ -12,6 +12,7 @@ from iosweep.report.data import Row
 from iosweep.report.slices import of_points
 from iosweep.report.summary import OUTCOMES, PARAMETERS, Result, hosts_of, phase_order
 from iosweep.results.reasons import ROOTS
+from iosweep.text import human_count
 
 #: Parameters that always have a column; the others have one only where they vary.
 _ALWAYS = ("threads_per_node", "transfer_size_bytes", "queue_depth")
@@ -308,7 +309,7 @@ def _processes(row: Row) -> str:
     lacking = sorted(set(hosts_of(row)) - {host for found in seen.values() for host in found}, key=words.natural)
     if len(seen) == 1 and not lacking:
         ((count, found),) = seen.items()
-        return f"{words.plural(int(count), 'process', 'processes')} seen" + (" on each" if len(found) > 1 else "")
+        return f"{human_count(int(count), 'process', 'processes')} seen" + (" on each" if len(found) > 1 else "")
     parts = [f"{count} on {words.hosts(found)}" for count, found in seen.items()]
     return "processes seen: " + ", ".join([*parts, *([f"none on {words.hosts(lacking)}"] if lacking else [])])
 

@@ -10,6 +10,7 @@ from iosweep.report import words
 from iosweep.report.data import Campaign
 from iosweep.report.slices import axes_of, of_points, split, values
 from iosweep.report.summary import Result, Statistics, phase_order
+from iosweep.text import human_count
 from iosweep.tools.mdtest.options import ROWS
 
 
@@ -191,7 +192,7 @@ def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | 
         sources=(suite,),
         title="",
         about="",
-        columns=tuple(words.plural(count, "client") for count in nodes),
+        columns=tuple(human_count(count, "client") for count in nodes),
         rows=tuple(rows),
         notes=tuple(_notes(everything)),
         groups=tuple(group for group in groups if group[1]),

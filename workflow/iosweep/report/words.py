@@ -10,6 +10,7 @@ from typing import Any
 
 from iosweep.report.summary import Repetitions, Result, Statistics
 from iosweep.results.reasons import REASONS, bare, ranked
+from iosweep.text import human_count
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def brief(result: Result, nodes: bool = True, one: bool = False) -> str:
     """
     parameters, parts = result.parameters, []
     if parameters["threads_per_node"] is not None:
-        parts.append(plural(parameters["threads_per_node"], "rank" if is_mpi(result.tool) else "thread"))
+        parts.append(human_count(parameters["threads_per_node"], "rank" if is_mpi(result.tool) else "thread"))
     if nodes and (parameters["nodes"] or 1) > (0 if one else 1):
         parts = [" × ".join([named("nodes", parameters["nodes"] or 1), *parts])]
     if parameters["transfer_size_bytes"] is not None:
@@ -270,17 +271,6 @@ def spread(statistics: Statistics, units: Sequence[Unit], interval: bool = True)
     return f"{low} to {high} {unit.name} (n = {statistics.n})"
 
 
-def plural(count: int, noun: str, nouns: str = "") -> str:
-    """`1 point`, `2 points`; `nouns` where it is not with an s."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {nouns or noun + 's'}"
-
-
-def some(names: Sequence[str], most: int = 6) -> str:
-    """The first names of many: `node01, node02 and 14 more`."""
-    more = len(names) - most
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:most])} and {more:,} more"
-
-
 def listing(texts: Sequence[str]) -> str:
     """`fio, IOR and mdtest`."""
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
@@ -346,9 +336,9 @@ def unlike_builds(results: Sequence[Result]) -> Iterator[str]:
         versions = {
             row["tool_build"]: version(name, row["tool_version"]) for r in own for row in r.rows if row["tool_build"]
         }
-        which = listing([f"{versions[b]} of build {b} ({plural(count, 'result')})" for b, count in counts.items()])
+        which = listing([f"{versions[b]} of build {b} ({human_count(count, 'result')})" for b, count in counts.items()])
         mixed = sum(len(result.builds) > 1 for result in own)
-        means = f" {plural(mixed, 'result is a mean', 'results are means')} over several of them." if mixed else ""
+        means = f" {human_count(mixed, 'result is a mean', 'results are means')} over several of them." if mixed else ""
         yield f"results of {len(counts)} builds of {tool(name)}, which may differ: {which}.{means}"
 
 
@@ -409,13 +399,13 @@ def why(repetitions: Iterable[Repetitions], outcome: str, most: int = 2) -> str:
 def measured(counts: Mapping[str, int]) -> str:
     """How much of a campaign is measured: `29 of 89 repetitions measured`."""
     planned = sum(counts.values())
-    return f"{planned - counts['missing'] - counts['left']:,} of {plural(planned, 'repetition')} measured"
+    return f"{planned - counts['missing'] - counts['left']:,} of {human_count(planned, 'repetition')} measured"
 
 
 def incomplete(result: Result) -> str:
     """How many of its repetitions a figure has, where not all: `2 of 3 repetitions`; else ""."""
     planned = result.measured + result.lacking
-    return f"{result.measured:,} of {plural(planned, 'repetition')}" if result.lacking else ""
+    return f"{result.measured:,} of {human_count(planned, 'repetition')}" if result.lacking else ""
 
 
 def summed(groups: Iterable[Sequence[str]], most: int = 3) -> str:
@@ -428,7 +418,7 @@ def summed(groups: Iterable[Sequence[str]], most: int = 3) -> str:
         return found[0][0]
     texts = [f"{count} × {text}" for text, count in found[:most]]
     if len(found) > most:
-        texts.append(f"and {plural(len(found) - most, 'other reason')}")
+        texts.append(f"and {human_count(len(found) - most, 'other reason')}")
     return "; ".join(texts)
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from iosweep.errors import Held, Unanswered
 from iosweep.node import node_facts, procfs
-from iosweep.units import printable
+from iosweep.text import printable
 
 NAME = "lock"
 #: For a process that starts at the same moment to have written its text, where the kernel does not decide.

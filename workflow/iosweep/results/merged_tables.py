@@ -17,7 +17,7 @@ import orjson
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.results.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, Column, arrow_schema
-from iosweep.units import shortened
+from iosweep.text import shortened
 
 ABOUT, REPORT = "campaign.json", "report.html"
 #: Below the results: the figures, and there the names and hashes of those that we made.

@@ -10,7 +10,8 @@ from iosweep.plan.forecast import repetition_cost
 from iosweep.plan.model import Plan, read_plan
 from iosweep.results import remaining
 from iosweep.results.store import Store
-from iosweep.units import human_count, human_duration
+from iosweep.text import human_count
+from iosweep.units import human_duration
 
 #: Of a damaged spent.json.
 UNKNOWN = (

@@ -40,6 +40,7 @@ from iosweep.files import documents, forms, safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.node import process
 from iosweep.results import campaign_lock
+from iosweep.text import some
 
 _RESULT = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
 #: An archive alone is none: its runner was killed before it committed the result, and the next one writes over it.
@@ -309,8 +310,7 @@ class Store:
     def again(self, before: Sequence[str] = ()) -> list[str]:
         """What was measured again, as a sentence; without what had been so before."""
         aside = [path for path in self.set_aside() if path not in before]
-        more = f" and {len(aside) - _NAMED:,} more" if len(aside) > _NAMED else ""
-        named = f"measured again and kept, because it was damaged: {', '.join(aside[:_NAMED])}{more}; it may be deleted"
+        named = f"measured again and kept, because it was damaged: {some(aside, _NAMED)}; it may be deleted"
         return [named] if aside else []
 
     def _document(self, folder: str, name: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from iosweep.files.documents import Damaged
 from iosweep.results.store import Store
 from iosweep.target import marker_place
 from iosweep.target.ownership import MARKER, directory_of
-from iosweep.units import printable
+from iosweep.text import printable
 
 #: Files that are written after the directory was claimed only; `nodes` before the first byte of data. `spent.json` is
 #: not among them: a run whose results were removed writes it when it ends.

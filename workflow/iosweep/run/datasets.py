@@ -16,8 +16,8 @@ from iosweep.plan.model import Point
 from iosweep.results.store import Store
 from iosweep.run.campaign_directory import Directory
 from iosweep.target.agent import Agent
+from iosweep.text import human_count
 from iosweep.tools import FileSet, Streams, Tool, tools
-from iosweep.units import human_count
 
 #: Starts commands of a tool: one over all hosts or one for each, with so many ranks and a time limit in seconds.
 Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]

@@ -17,8 +17,9 @@ from rich.text import Text
 from iosweep.plan.model import Allocation, Point
 from iosweep.results.store import Result
 from iosweep.run.repetition import Judged
+from iosweep.text import printable
 from iosweep.tools import tools
-from iosweep.units import human_duration, human_size, printable, size_name
+from iosweep.units import human_duration, human_size, size_name
 
 _STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
 

@@ -28,6 +28,7 @@ from typing import Any, Self
 from iosweep.errors import Refused, TargetError, TargetHangs, Unanswered
 from iosweep.node import process
 from iosweep.slurm import query
+from iosweep.text import some
 
 _ANSWER = re.compile(rb"^(\d+) (\S+) (\d+)/(\d+) (\S*)$")
 #: Start of all agents: on a thousand nodes a step takes seconds, and Python from a cold file system more.
@@ -110,7 +111,7 @@ class RemoteAgents:
         """
         answers = self.answers(operation, *arguments, each=each, deadline_s=deadline_s)
         if late := sorted(host for host, answer in answers.items() if isinstance(answer, TargetHangs)):
-            raise TargetHangs(f"the agent on {some_of(late)} does not answer: {answers[late[0]]}", late)
+            raise TargetHangs(f"the agent on {some(late, 4)} does not answer: {answers[late[0]]}", late)
         for host, answer in answers.items():
             if isinstance(answer, Refused):
                 raise Refused(f"on {host}: {answer}")
@@ -223,7 +224,7 @@ class RemoteAgents:
         self._errors.seek(0)
         lines = [line.strip() for line in self._errors.read(1 << 16).decode("utf-8", "replace").splitlines()]
         said = "; ".join(line for line in lines if line)[:300] or "srun says nothing"
-        return Lost(f"the agents on {some_of(self.hosts)} ended: {said}")
+        return Lost(f"the agents on {some(self.hosts, 4)} ended: {said}")
 
     def _end(self) -> None:
         for stream in (self._srun.stdin, self._srun.stdout):
@@ -248,11 +249,6 @@ def _value(answer: Mapping[str, Any]) -> Any:
     if "refused" in answer:
         return Refused(answer["refused"])
     return TargetError(answer["errno"], answer["error"]) if "error" in answer else answer["value"]
-
-
-def some_of(hosts: Sequence[str]) -> str:
-    """Names of hosts for a sentence, the first four of many."""
-    return ", ".join(hosts[:4]) + (f" and {len(hosts) - 4} others" if len(hosts) > 4 else "")
 
 
 def _unpacked(text: str | bytes) -> bytes:

@@ -44,8 +44,9 @@ from iosweep.run.target_check import Unfit
 from iosweep.slurm import query
 from iosweep.target import filesystem, foreign, ownership, target_lock
 from iosweep.target.agent import Agent
+from iosweep.text import human_count
 from iosweep.tools import tools
-from iosweep.units import human_count, human_duration, human_size
+from iosweep.units import human_duration, human_size
 
 #: Exit codes of `iosweep measure`. 0: every repetition has an outcome, failures included. After JOB_OVER and LOST
 #: another job goes on from there.

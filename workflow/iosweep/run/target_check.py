@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from iosweep.causes import cause
 from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.run.campaign_directory import Directory
-from iosweep.run.remote import RemoteAgents, Silent, some_of
+from iosweep.run.remote import RemoteAgents, Silent
+from iosweep.text import some
 
 #: What a node answers: None if all is well, why it cannot work there, or what it raised.
 Answer = str | Exception | None
@@ -69,9 +70,9 @@ def unfit(answers: Mapping[str, Answer]) -> Unfit | None:
         return None
     fit = [host for host, answer in answers.items() if answer is None]
     bad = tuple(host for host in answers if host not in fit)
-    message = "; ".join(f"on {some_of(hosts)}: {reason}" for reason, hosts in reasons.items())
+    message = "; ".join(f"on {some(hosts, 4)}: {reason}" for reason, hosts in reasons.items())
     if fit:
-        message += f"; {some_of(fit)} can work there"
+        message += f"; {some(fit, 4)} can work there"
     hangs = any(isinstance(answer, TargetHangs) for answer in answers.values())
     refused = all(isinstance(answer, str | Refused) for answer in answers.values())
     # of a single node it cannot be seen whether it is the node's fault or the target's

@@ -8,7 +8,7 @@ from __future__ import annotations
 import grp
 import pwd
 
-from iosweep.units import printable
+from iosweep.text import printable
 
 
 def user(uid: int) -> str:

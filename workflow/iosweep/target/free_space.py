@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from iosweep.text import human_count
 from iosweep.units import human_size
 
 
@@ -32,13 +33,15 @@ def too_much(
             f" limits.fill {limits['fill']:.0%}; free space, or raise limits.fill"
         )
     inodes = now["used_inodes"] + now["free_inodes"]  # 0 where the file system does not count them
+    files = human_count(needed_inodes, "file is", "files are")
     if inodes and needed_inodes > limits["share_of_free"] * now["free_inodes"]:
         return (
-            f"up to {needed_inodes:,} files are needed, more than {limits['share_of_free']:.0%} of the"
+            f"up to {files} needed, more than {limits['share_of_free']:.0%} of the"
             f" {now['free_inodes']:,} free inodes; measure less, or raise limits.share_of_free"
         )
     if inodes and needed_inodes and now["used_inodes"] + needed_inodes > limits["fill"] * inodes:
-        return f"{needed_inodes:,} more files would use more than {limits['fill']:.0%} of its inodes (limits.fill)"
+        more_files = human_count(needed_inodes, "more file")
+        return f"{more_files} would use more than {limits['fill']:.0%} of its inodes (limits.fill)"
     return None
 
 

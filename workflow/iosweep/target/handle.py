@@ -28,7 +28,7 @@ from iosweep.target.ownership import (
     unescape,
     without_password,
 )
-from iosweep.units import printable
+from iosweep.text import printable
 
 
 class Place(NamedTuple):

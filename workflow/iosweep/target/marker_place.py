@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from iosweep.units import printable
+from iosweep.text import printable
 
 
 def name_of(campaign: str) -> str:

@@ -24,7 +24,7 @@ from iosweep.causes import SERVER_ERRORS
 from iosweep.errors import Refused
 from iosweep.target import filesystem, marker_place, parents
 from iosweep.target.accounts import user
-from iosweep.units import printable
+from iosweep.text import printable
 
 MARKER = "iosweep.json"
 #: A file that is written to see whether the target takes data, and removed at once.

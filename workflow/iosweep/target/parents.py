@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from iosweep.target.accounts import group, user
-from iosweep.units import printable
+from iosweep.text import printable
 
 #: How a directory on the way is opened: that needs no right to read it. (O_DIRECTORY lets an automounter mount it.)
 _ON_THE_WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW

@@ -14,7 +14,7 @@ from typing import Any
 
 from iosweep.errors import Refused
 from iosweep.target.handle import Opened, Place
-from iosweep.units import shortened
+from iosweep.text import shortened
 
 #: What stands where no layout could be read; a reason may follow.
 NOT_RECORDED = "not recorded"

@@ -23,7 +23,7 @@ from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
 from iosweep.slurm import query
 from iosweep.target import filesystem, host_lock, lock_file, lock_text, mount_view, ownership
-from iosweep.units import printable
+from iosweep.text import printable
 
 #: How names of locks begin.
 PREFIX = "iosweep"

@@ -11,6 +11,7 @@ from iosweep.findings import Line, ok, unchecked, warning, wrong
 from iosweep.node.cpus import NO_CPUS, CpuSet
 from iosweep.node.probed_cpus import Node
 from iosweep.node.reserved import overlap
+from iosweep.text import some
 from iosweep.units import human_duration, human_size
 
 #: A runner goes by the end of its job as Slurm tells it, so a clock may be off by this; those of nodes may differ by
@@ -88,13 +89,13 @@ def judge(a: Asked, answers: Answers) -> list[Line]:
 
 
 def _came(a: Asked, answers: Answers, by_node: Mapping[str, Facts]) -> Line:
-    names = _some(list(by_node))
+    names = some(list(by_node))
     if len(answers.facts) < a.nodes:
         seen = f"{len(answers.facts)} of {a.nodes} answered ({names})" + "".join(f"; {s}" for s in answers.said[:2])
         return wrong("nodes", seen, "see what is wrong with the others before a campaign runs on them")
     called = Counter(f["host"] for f in by_node.values())
     if twice := [host for host, nodes in called.items() if nodes > 1]:
-        return wrong("nodes", f"several nodes call themselves {_some(twice)}", "give each a hostname of its own")
+        return wrong("nodes", f"several nodes call themselves {some(twice)}", "give each a hostname of its own")
     return ok("nodes", f"{names} answered within {human_duration(max(1, answers.took_s))}")
 
 
@@ -135,7 +136,7 @@ def _package(a: Asked, by_node: Mapping[str, Facts]) -> Line:
 def target(found: Mapping[str, Facts]) -> Line:
     """`found`: node -> what probe.target saw there."""
     if blind := [n for n, t in found.items() if t.get("blind")]:
-        return unchecked("target", f"{_some(blind)}: without the package it cannot be looked at")
+        return unchecked("target", f"{some(blind)}: without the package it cannot be looked at")
     if bad := {n: t["error"] for n, t in found.items() if "error" in t}:
         return wrong("target", _each(bad), _of_target([t for t in found.values() if "error" in t]))
     identities = {n: t["identity"] for n, t in found.items()}
@@ -162,7 +163,7 @@ def _of_target(bad: Sequence[Facts]) -> str:
 def _cpus(a: Asked, by_node: Mapping[str, Facts]) -> Line:
     """Whether a job can bind ranks to CPUs that are not reserved on the nodes."""
     if blind := [n for n, f in by_node.items() if not f.get("cpus")]:
-        return unchecked("CPUs", f"{_some(blind)}: what is reserved cannot be looked at")
+        return unchecked("CPUs", f"{some(blind)}: what is reserved cannot be looked at")
     found = {n: Node.of(f["cpus"]) for n, f in by_node.items()}
     overlaps = {
         n: one
@@ -277,7 +278,7 @@ def _clocks(clocks: Mapping[str, Clock]) -> Line:
 
 
 def _processes(by_node: Mapping[str, Facts]) -> Line:
-    if bad := {n: _some(f["processes"]) for n, f in by_node.items() if f["processes"]}:
+    if bad := {n: some(f["processes"]) for n, f in by_node.items() if f["processes"]}:
         change = "is a campaign of yours running (`squeue --me`)? What is left behind must be ended first"
         return warning("leftovers", _each(bad), change)
     return ok("leftovers", "no process of a campaign of yours on them")
@@ -310,11 +311,7 @@ def _each(of_nodes: Mapping[str, object]) -> str:
     grouped: dict[object, list[str]] = {}
     for node, what in of_nodes.items():
         grouped.setdefault(what, []).append(node)
-    return "; ".join(f"{_some(nodes)}: {what}" for what, nodes in grouped.items())
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return "; ".join(f"{some(nodes)}: {what}" for what, nodes in grouped.items())
 
 
 def _all(nodes: Mapping[str, object]) -> str:

@@ -11,7 +11,8 @@ from iosweep.findings import Line, ok, unchecked, warning, wrong
 from iosweep.jobs import submission
 from iosweep.jobs.profile import LONGEST_POLL_S, Profile
 from iosweep.slurm.query import fields
-from iosweep.units import human_count, human_duration, human_size
+from iosweep.text import human_count
+from iosweep.units import human_duration, human_size
 
 #: Without these nothing runs; sacct only tells more of jobs that ended.
 COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")

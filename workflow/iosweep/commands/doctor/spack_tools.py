@@ -9,7 +9,7 @@ from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Unusable
 from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.programs.spack import asked, built
-from iosweep.units import printable
+from iosweep.text import printable
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from iosweep.programs.spack.built import on_target
 from iosweep.programs.spack.shell import Failed
 from iosweep.results.store import Store
 from iosweep.target.agent import Agent
-from iosweep.units import printable
+from iosweep.text import printable
 
 #: Exit code after a signal.
 INTERRUPTED = 130

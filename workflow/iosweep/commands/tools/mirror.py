@@ -35,7 +35,8 @@ from iosweep.programs.spack import failures, shell, source
 from iosweep.programs.spack.build import write_scope
 from iosweep.programs.spack.environment import Environment, Pin, Place, scope, unfit
 from iosweep.programs.spack.shell import Done, Failed, Shell
-from iosweep.units import human_count, human_size, printable
+from iosweep.text import human_count, printable, some
+from iosweep.units import human_size
 
 #: Without it a directory with something in it is somebody else's.
 MARKER = "iosweep-mirror.txt"
@@ -287,10 +288,7 @@ def _why(done: Done, directory: Path) -> str:
         reason = f"{reasons[-1]}; is there a way to the network from here?"
     else:
         reason = f"{failed[0].splitlines()[-1].strip()[:_MOST]};"
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return printable(
-        f"sources of {', '.join(names[:3])}{more} cannot be fetched: {reason} What is fetched stays; run it again"
-    )
+    return printable(f"sources of {some(names, 3)} cannot be fetched: {reason} What is fetched stays; run it again")
 
 
 def _why_pip(done: Done, directory: Path) -> str:

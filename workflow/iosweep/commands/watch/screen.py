@@ -18,7 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from iosweep.commands.watch.snapshot import Campaign, Figure, Seen, Snapshot
-from iosweep.units import human_count, human_duration, human_size, shortened
+from iosweep.text import human_count, shortened, some
+from iosweep.units import human_duration, human_size
 
 #: So often is looked, at most; a look that takes long is not repeated sooner than ten times that.
 EVERY_S = 2.0
@@ -103,8 +104,7 @@ def _state(a: Seen, now: float) -> str:
     """What follows the word for the state."""
     parts = []
     if a.hosts:
-        shown = ", ".join(a.hosts[:8]) + (f" and {len(a.hosts) - 8} more" if len(a.hosts) > 8 else "")
-        parts.append(f" on {shown}")
+        parts.append(f" on {some(a.hosts, 8)}")
     if a.since is not None:
         parts.append(f" since {clock(a.since, now)}")
     if a.ends is not None:

@@ -22,7 +22,7 @@ from iosweep.results import remaining
 from iosweep.results.estimate import Pace, Ran, ran
 from iosweep.results.reasons import ranked
 from iosweep.results.store import Result, Store
-from iosweep.units import printable
+from iosweep.text import printable
 
 State = Literal["measuring", "waiting", "ending", "done", "refused", "stopped", "unseen", "not begun"]
 #: States in which somebody is at it.

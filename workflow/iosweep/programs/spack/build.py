@@ -24,8 +24,9 @@ from iosweep.programs.spack.asked import Asked
 from iosweep.programs.spack.environment import BUILD_TOOLS, Place, scope, stale
 from iosweep.programs.spack.shell import Done, Failed, Shell
 from iosweep.programs.spack.source import Packages, Spack
+from iosweep.text import human_count
 from iosweep.tools import tools
-from iosweep.units import human_count, human_duration
+from iosweep.units import human_duration
 
 #: Limits of time for one step, in seconds: a small machine builds MPICH in an hour.
 _FIND_S, _CONCRETIZE_S, _INSTALL_S, _LIST_S = 600.0, 3600.0, 24 * 3600.0, 300.0

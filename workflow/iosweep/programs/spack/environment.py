@@ -13,7 +13,7 @@ import orjson
 
 from iosweep.config.yaml_lines import Document, load
 from iosweep.errors import ConfigError, Problem
-from iosweep.units import printable, shortened
+from iosweep.text import printable, shortened
 
 #: Name of the packages repository in Spack's configuration.
 BUILTIN = "builtin"

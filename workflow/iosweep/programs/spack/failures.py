@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from iosweep.programs.spack.shell import Done
-from iosweep.units import printable, shortened
+from iosweep.text import printable, shortened
 
 _Match = re.Match[str]
 #: So much is shown of what is not known, and of a sentence; in characters.

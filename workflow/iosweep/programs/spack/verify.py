@@ -19,8 +19,8 @@ from iosweep.programs import find as programs
 from iosweep.programs.find import Program
 from iosweep.programs.spack.shell import Failed
 from iosweep.target.agent import Agent
+from iosweep.text import printable
 from iosweep.tools import tools
-from iosweep.units import printable
 
 #: Ranks of the MPI program, and the seconds that a program has.
 RANKS, _ANSWER_S = 2, 60.0

@@ -12,8 +12,8 @@ from typing import Any
 
 from iosweep.node.cpus import CpuSet, listed, named, parse
 from iosweep.results.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Finding, Seen, failed, passed, unchecked
+from iosweep.text import human_count, some
 from iosweep.tools import tools
-from iosweep.units import human_count
 
 #: Minimum number of looks at every rank and worker of a node in each phase.
 LOOKS = 3
@@ -178,10 +178,7 @@ def _planned(planned: Mapping[str, int]) -> str:
 
 
 def _hosts(node: Node) -> str:
-    hosts = node["hosts"]
-    return ", ".join(hosts[:SHOWN_NODES]) + (
-        f" and {len(hosts) - SHOWN_NODES} more nodes" if len(hosts) > SHOWN_NODES else ""
-    )
+    return some(node["hosts"], SHOWN_NODES, "more nodes")
 
 
 def _sentence(found: Iterator[tuple[str, str]]) -> str:

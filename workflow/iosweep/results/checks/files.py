@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from iosweep.results.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, per_node, unchecked
+from iosweep.text import human_count
 from iosweep.tools import tools
-from iosweep.units import human_count, human_size
+from iosweep.units import human_size
 
 
 def data_complete(s: Seen) -> Finding:

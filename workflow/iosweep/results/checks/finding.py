@@ -12,8 +12,8 @@ from functools import cached_property, wraps
 from typing import Any, Literal, NamedTuple
 
 from iosweep.plan.model import Point
+from iosweep.text import printable, shortened
 from iosweep.tools import Parsed, Phase
-from iosweep.units import printable, shortened
 
 Outcome = Literal["pass", "fail", "not checked", "not applicable"]
 Severity = Literal["invalid", "suspect"]

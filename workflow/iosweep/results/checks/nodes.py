@@ -13,7 +13,7 @@ from iosweep.results.checks.finding import (
     unchecked,
 )
 from iosweep.results.checks.timing import SHORTEST
-from iosweep.units import human_count
+from iosweep.text import human_count
 
 #: Share of a node's CPU time that others may use while a phase runs.
 OTHER_LOAD = 0.25

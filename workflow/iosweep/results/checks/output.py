@@ -8,7 +8,8 @@ from iosweep.causes import Cause, cause
 from iosweep.node.process import MOST_BYTES
 from iosweep.results.checks.finding import NO_OUTPUT, NOT_APPLICABLE, REASON_LENGTH, Finding, Seen, failed, passed
 from iosweep.results.reasons import REASONS
-from iosweep.units import human_duration, human_size, printable
+from iosweep.text import printable
+from iosweep.units import human_duration, human_size
 
 #: Signals that others send; those of a crash would come again.
 FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)

@@ -1,0 +1,28 @@
+"""Text that a command prints: one line, counted nouns, shortened lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def printable(text: str) -> str:
+    """Text of a tool or a machine as one line, safe for a terminal and a table: ESC becomes `\\x1b`."""
+    if text.isprintable():  # the usual case, and fast
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """At most `most` characters; a longer text ends with `...`."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def human_count(count: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: 1 point, 24 points, 1,200 points."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def some(names: Sequence[str], most: int = 6, more: str = "more", separator: str = ", ") -> str:
+    """The first `most` names, and how many others there are: `node01, node02 and 14 more`."""
+    others = len(names) - most
+    return separator.join(names[:most]) + (f" and {others:,} {more}" if others > 0 else "")
