@@ -18,7 +18,7 @@ from typing import Any
 import campaigns
 from fidelity import BAND, SWEEP
 from iosweep.commands import show_plan
-from iosweep.node import node_facts, pinning
+from iosweep.node import collect_facts, pinning
 from iosweep.node.process import Completed
 from iosweep.node.sampling import Wanted
 from iosweep.plan.launchers import LAUNCHERS
@@ -91,13 +91,13 @@ def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
 def _commands(made: Plan, agent: Agent, work: Path) -> tuple[Commands, Commands]:
     """What starts commands without a look at masks, and with."""
     directory = made.target["directory"]
-    facts = node_facts.facts(agent.call("identify", directory), agent.call("space", directory), {})
+    facts = collect_facts.facts(agent.call("identify", directory), agent.call("space", directory), {})
     fio = Program(shutil.which("fio") or "fio", "", "", ())
     started = Commands(agent, LAUNCHERS["direct"], work / "scratch", None, {"fio": fio})
 
     def pinned(mode: str) -> Commands:
         settings = {**made.cpus, "pinning": mode}
-        return replace(started, pinning=pinning.decide(settings, {facts["host"]: facts}, slurm=False))
+        return replace(started, pinning=pinning.decide(settings, {facts.host: facts}, slurm=False))
 
     return pinned("off"), pinned("verify")
 

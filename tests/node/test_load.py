@@ -14,6 +14,7 @@ import pytest
 
 from iosweep.node import load
 from iosweep.node.load import Around, Cpus, Look, Ticks, of_nodes, shares
+from iosweep.node.node_facts import NodeFacts
 from iosweep.results.checks.nodes import OTHER_LOAD
 
 STAT = b"""cpu  99 99 99 99 99 99 99 99 0 0
@@ -142,12 +143,13 @@ def test_nodes_that_are_one_machine(machine: list[list[int]], other: float) -> N
     assert (of_nodes({"n1": one, "n2": two | {"machine": machine}}) or {})["other"] == other
 
 
-FACTS = {"fstype": "fuse.mfs", "mount": "master on 9421 on /mnt/a b type fuse.mfs (rw,relatime)", "reserved_cpus": "3"}
+MOUNT = "master on 9421 on /mnt/a b type fuse.mfs (rw,relatime)"
 
 
 def test_what_is_known_of_a_node() -> None:
-    assert Around.of_facts(FACTS) == Around("fuse.mfs", "/mnt/a b", "3")
-    assert Around.of_facts({"fstype": None, "mount": None, "reserved_cpus": None}) == Around()
+    facts = NodeFacts(host="n", fstype="fuse.mfs", mount=MOUNT, reserved_cpus="3")
+    assert Around.of_node(facts) == Around("fuse.mfs", "/mnt/a b", "3")
+    assert Around.of_node(NodeFacts(host="n")) == Around()
 
 
 # Real processes, in a process of its own: whatever is below it is the tool

@@ -5,16 +5,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import orjson
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from iosweep.node import node_facts
+from iosweep.files import documents
+from iosweep.node import collect_facts, node_facts
 from iosweep.node.cpus import parse
+from iosweep.node.node_facts import NodeFacts
 from iosweep.results import columns
 from iosweep.target import ownership
 
@@ -84,7 +86,7 @@ def tree(directory: Path, files: Mapping[str, str]) -> Path:
     return directory
 
 
-def server(directory: Path, changes: Mapping[str, str | None] = MappingProxyType({})) -> dict[str, Any]:
+def server(directory: Path, changes: Mapping[str, str | None] = MappingProxyType({})) -> NodeFacts:
     """Facts of the server. `changes`: files by the end of their names, replaced, or left out where None."""
     kept = dict(SERVER)
     for end, text in changes.items():
@@ -92,11 +94,11 @@ def server(directory: Path, changes: Mapping[str, str | None] = MappingProxyType
             del kept[name]
             if text is not None:
                 kept[name] = text
-    return node_facts.facts(TARGET, SPACE, {"fio": ("/usr/bin/fio", "fio-3.36")}, tree(directory, kept))
+    return collect_facts.facts(TARGET, SPACE, {"fio": ("/usr/bin/fio", "fio-3.36")}, tree(directory, kept))
 
 
 def test_facts_of_a_server(tmp_path: Path) -> None:
-    found = server(tmp_path)
+    found = server(tmp_path).row()
     assert datetime.fromisoformat(found.pop("read_at")).utcoffset() is not None
     up = {"speed_bits_per_s": 100_000_000_000, "driver": "ice"}
     nowhere = {"numa_node": None, "cpus": None}
@@ -144,7 +146,7 @@ def test_facts_of_a_server(tmp_path: Path) -> None:
 
 
 def test_the_columns_hold_the_facts_as_they_are(tmp_path: Path) -> None:
-    found = server(tmp_path)
+    found = server(tmp_path).row()
     assert {c.name for c in columns.NODE_COLUMNS} == {"node", "used_cpus", *found}  # those two are merge's
     row = {"node": "n", "used_cpus": "0-3", **found}
     stored = pa.Table.from_pylist([row], columns.arrow_schema(columns.NODE_COLUMNS))
@@ -154,7 +156,7 @@ def test_the_columns_hold_the_facts_as_they_are(tmp_path: Path) -> None:
 
 def test_this_machine() -> None:
     """What any Linux has, as others tell it."""
-    found = node_facts.facts(ownership.identify("/tmp"), ownership.space("/tmp"))
+    found = collect_facts.facts(ownership.identify("/tmp"), ownership.space("/tmp")).row()
     assert found["host"] == os.uname().nodename
     assert found["kernel"] == os.uname().release
     assert found["memory_bytes"] == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -167,7 +169,7 @@ def test_this_machine() -> None:
 
 
 def test_what_cannot_be_read_is_not_recorded(tmp_path: Path) -> None:
-    found = node_facts.facts(TARGET, root=tmp_path)
+    found = collect_facts.facts(TARGET, root=tmp_path).row()
     known = {"host", "cpu_model", "fstype", "mount", "read_at"}
     assert {n for n, value in found.items() if value not in (None, [], "")} - {"cpu_findings"} == known
     assert found["host"] == os.uname().nodename  # never without a name
@@ -178,16 +180,16 @@ def test_what_cannot_be_read_is_not_recorded(tmp_path: Path) -> None:
 def test_rubbish_is_no_exception(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     names = [name for name, text in SERVER.items() if not text.startswith("-> ")]
     root = tree(tmp_path_factory.mktemp("root"), {n: f" {text}" for n, text in zip(names, texts, strict=False)})
-    orjson.dumps(node_facts.facts(TARGET, SPACE, root=root))
+    documents.dump(collect_facts.facts(TARGET, SPACE, root=root))
 
 
 @pytest.mark.parametrize("number", ["1E100", "9" * 30, "-1e300", "nan", "inf"])
 def test_a_number_that_nothing_has(tmp_path: Path, number: str) -> None:
-    found = node_facts.facts(
+    found = collect_facts.facts(
         TARGET, root=tree(tmp_path, {"proc/meminfo": f"MemTotal: {number} kB\nMemAvailable: {number} kB\n"})
     )
-    assert (found["memory_bytes"], found["memory_available_bytes"]) == (None, None)
-    orjson.dumps(found)
+    assert (found.memory_bytes, found.memory_available_bytes) == (None, None)
+    documents.dump(found)
 
 
 def test_files_that_are_directories_or_not_text(tmp_path: Path) -> None:
@@ -196,7 +198,7 @@ def test_files_that_are_directories_or_not_text(tmp_path: Path) -> None:
     (tmp_path / "sys/class/net").write_text("")
     (tmp_path / "proc/loadavg").write_bytes(b"\xff\xfe nan inf")
     (tmp_path / "proc/cpuinfo").write_bytes(b"model name\t: \xff\n")
-    found = node_facts.facts(TARGET, root=tmp_path)
+    found = collect_facts.facts(TARGET, root=tmp_path).row()
     assert (found["memory_bytes"], found["nics"], found["load_1_min"], found["load_5_min"]) == (None, [], None, None)
     assert found["cpu_model"] == "\ufffd"
 
@@ -213,16 +215,16 @@ def test_files_that_are_directories_or_not_text(tmp_path: Path) -> None:
     ],
 )
 def test_other_machines(tmp_path: Path, file: str, text: str | None, name: str, value: object) -> None:
-    assert server(tmp_path, {file: text})[name] == value
+    assert getattr(server(tmp_path, {file: text}), name) == value
 
 
 def test_governors_that_differ(tmp_path: Path) -> None:
-    assert server(tmp_path, {"policy3/scaling_governor": "powersave"})["governor"] == "performance, powersave"
+    assert server(tmp_path, {"policy3/scaling_governor": "powersave"}).governor == "performance, powersave"
 
 
 def test_a_file_system_that_counts_no_inodes(tmp_path: Path) -> None:
-    found = node_facts.facts(TARGET, SPACE | {"used_inodes": 0, "free_inodes": 0}, root=tmp_path)
-    assert (found["target_bytes"], found["target_inodes"], found["target_free_inodes"]) == (1000, None, None)
+    found = collect_facts.facts(TARGET, SPACE | {"used_inodes": 0, "free_inodes": 0}, root=tmp_path)
+    assert (found.target_bytes, found.target_inodes, found.target_free_inodes) == (1000, None, None)
 
 
 def test_another_run_is_the_same_node(tmp_path: Path) -> None:
@@ -230,7 +232,7 @@ def test_another_run_is_the_same_node(tmp_path: Path) -> None:
     changes = {"loadavg": "7 7 7", "proc/meminfo": "MemTotal: 264000004 kB\nMemAvailable: 5 kB\n"}
     changes["node1/meminfo"] = "Node 1 MemTotal: 66000000 kB"
     later = server(tmp_path / "b", changes)
-    later |= {"target_free_bytes": 1, "target_free_inodes": 1, "tools": [], "read_at": "2030-01-01T00:00:00+01:00"}
+    later = replace(later, target_free_bytes=1, target_free_inodes=1, tools=(), read_at="2030-01-01T00:00:00+01:00")
     assert node_facts.key(found) == node_facts.key(later)
 
 
@@ -254,13 +256,13 @@ def test_what_tells_nodes_apart(tmp_path: Path, change: dict[str, str | None]) -
 
 def test_another_mount_is_another_node(tmp_path: Path) -> None:
     found = server(tmp_path)
-    assert node_facts.key(found) != node_facts.key(found | {"mount": "/dev/x on /t type ext4 (rw,sync)"})
+    assert node_facts.key(found) != node_facts.key(replace(found, mount="/dev/x on /t type ext4 (rw,sync)"))
 
 
 def test_names_that_are_not_utf8_can_be_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_PRELOAD", "/lib/\udcff.so")
-    found = node_facts.facts(TARGET | {"mount": "/dev/x on /t\udcff type ext4"}, root=tmp_path)
-    assert orjson.loads(orjson.dumps(found))["mount"] == r"/dev/x on /t\udcff type ext4"
+    found = collect_facts.facts(TARGET | {"mount": "/dev/x on /t\udcff type ext4"}, root=tmp_path)
+    assert documents.load(documents.dump(found))["mount"] == r"/dev/x on /t\udcff type ext4"
     assert orjson.loads(orjson.dumps(node_facts.environment()))["LD_PRELOAD"] == r"/lib/\udcff.so"
 
 

@@ -2,16 +2,17 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from iosweep.errors import Conflict
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed, parse
+from iosweep.node.node_facts import NodeFacts
 from iosweep.node.pinning import Pinning, bound, decide, mode
 from iosweep.node.probed_cpus import AGENT, CPUSETS, SIBLINGS, SLURM
 from iosweep.node.reserved import CONFIGURATION, Source, resolve
 from topologies import HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine
 
-Facts = dict[str, Any]
 SETTINGS: dict[str, Any] = {
     "pinning": None, "reserved": None, "placement": "spread", "nic": None, "width": "cpu", "oversubscribe": False,
 }  # fmt: skip
@@ -22,14 +23,15 @@ EIGHT = machine(2, 1, 2, threads=2)  # cores 0,4 1,5 | 2,6 3,7
 
 def facts(
     made: Machine = FOUR, allowed: str | None = None, weka: str | None = "", reserved: str | None = None, **more: Any
-) -> Facts:
+) -> NodeFacts:
     """As node.facts has them. allowed: None: all. weka: CPUs that it keeps; empty: it is not there; None: it keeps
     some, and not which. reserved: the configuration's."""
     sources = [] if weka == "" else [Source(CLIENT, None if weka is None else parse(weka), "FRONTEND, dedicated", 1)]
     if reserved is not None:
         sources.append(Source(CONFIGURATION, parse(reserved), "cpus.reserved"))
     numa = [{"node": n, "cpus": listed(c), "memory_bytes": 1 << 30} for n, c in made.topology.numa.items()]
-    return {
+    known = {
+        "host": "n",
         **made.topology.facts(),
         **resolve(made.topology, sources).facts(),
         "numa": numa,
@@ -39,14 +41,15 @@ def facts(
         "mount": "weka on /w type wekafs (rw,relatime)",
         **more,
     }
+    return msgspec.convert(known, NodeFacts)
 
 
-def nic(name: str, cpus: str | None, gbit: float | None = 100, state: str = "up") -> Facts:
-    speed = None if gbit is None else gbit * 1e9
+def nic(name: str, cpus: str | None, gbit: float | None = 100, state: str = "up") -> dict[str, Any]:
+    speed = None if gbit is None else int(gbit * 1e9)
     return {"name": name, "cpus": cpus, "numa_node": 0, "speed_bits_per_s": speed, "state": state}
 
 
-def decided(*nodes: Facts, slurm: bool = True, **settings: Any) -> Pinning:
+def decided(*nodes: NodeFacts, slurm: bool = True, **settings: Any) -> Pinning:
     """For n1, n2 ... ."""
     return decide(SETTINGS | settings, {f"n{k}": one for k, one in enumerate(nodes, start=1)}, slurm)
 
@@ -126,7 +129,7 @@ def test_cpus_that_weka_keeps_and_the_job_may_use(slurm: bool) -> None:
     )
 
 
-def finding(check: str, change: str, outcome: str = "wrong") -> Facts:
+def finding(check: str, change: str, outcome: str = "wrong") -> NodeFacts:
     return {"check": check, "outcome": outcome, "seen": f"jobs may use it ({check})", "change": change}
 
 
@@ -294,7 +297,7 @@ def test_near_the_nic_of_the_mount() -> None:
         ([], None, "", "no interface that is up"),
     ],
 )
-def test_near_a_nic(nics: list[Facts], name: str | None, near: str, told: str) -> None:
+def test_near_a_nic(nics: list[NodeFacts], name: str | None, near: str, told: str) -> None:
     made = decided(facts(EIGHT, nics=nics), placement="near_nic", nic=name)
     assert listed(made.near) == near
     (note,) = made.notes
@@ -310,7 +313,7 @@ def test_near_a_nic(nics: list[Facts], name: str | None, near: str, told: str) -
 # What is stored
 
 
-def sampled(mask: str = "0", **changes: Any) -> Facts:
+def sampled(mask: str = "0", **changes: Any) -> NodeFacts:
     rank = {
         "role": "rank",
         "count": 1,
@@ -354,8 +357,7 @@ def test_a_record_where_nothing_was_bound() -> None:
 
 
 def test_a_source_that_reserves_none_is_no_reason() -> None:
-    one = facts()
-    one["reserved_sources"] = [{"source": "/proc/mounts /w", "cpus": "", "says": "net=udp: reserves none"}]
+    one = facts(reserved_sources=[{"source": "/proc/mounts /w", "cpus": "", "says": "net=udp: reserves none"}])
     told = decided(one).record(None, {"n1": sampled()})
     assert told
     assert told["nodes"][0]["by"] == []

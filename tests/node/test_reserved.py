@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from iosweep.errors import Unanswered
 from iosweep.node import reserved
 from iosweep.node.cpus import Topology, listed, parse
+from iosweep.node.node_facts import NodeFacts
 from iosweep.node.reserved import Overlap, Reserved, find, overlap
 from topologies import AWS_192, HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine
 
@@ -422,8 +424,9 @@ def test_facts_say_as_much(configured: str | None, tmp_path: Path) -> None:
         topology = node(tmp_path, HYPER_96, mounts="rw,core=24")
         found = find(topology, configured, tmp_path, answers)
         numa = [{"node": n, "cpus": listed(cpus)} for n, cpus in topology.numa.items()]
-        facts = json.loads(json.dumps({**topology.facts(), "numa": numa, **found.facts()}))
-        told = Reserved.of_facts(facts)
+        facts = json.loads(json.dumps({"host": "n", **topology.facts(), "numa": numa, **found.facts()}))
+        facts = msgspec.convert(facts, NodeFacts)
+        told = Reserved.of_node(facts)
         assert (told.cpus, told.problems, told.why) == (found.cpus, found.problems, found.why)
         assert overlap(range(96), facts, configured) == overlap(range(96), found, configured)
 

@@ -1,8 +1,12 @@
 """Stored JSON: the one way in which it is written and read back.
 
-A document's last key is the SHA-256 of all bytes before that key, so that a single changed bit is noticed:
+A document's first key is the format of the store, its last one the SHA-256 of all bytes before that key, so that a
+single changed bit is noticed:
 
     head --bytes=-83 FILE | sha256sum     prints what the last line of FILE says
+
+A stored document is a `Document`: its fields say what the file has to hold. Keys that the type does not have are
+ignored, so a later version may add some without a new format.
 
 Reading follows no symbolic link, waits for no pipe and is bounded in size and depth: results may come from others.
 """
@@ -16,12 +20,19 @@ import re
 import shlex
 import stat
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import orjson
+
+from iosweep.files.fields import Part
 
 #: Largest document, and deepest nesting of one. A result of 1,000 nodes has some MiB.
 MOST_BYTES, DEEPEST = 64 << 20, 100
+
+#: The format that is written. One that is older is read by this version as well, one that is newer is not.
+FORMAT = 1
+_FORMAT = re.compile(rb'\{\s*"format": (\d{1,6}),')
 
 _HEAD, _END = b',\n  "sha256": "', b'"\n}\n'
 _TAIL = len(_HEAD) + 64 + len(_END)
@@ -36,38 +47,94 @@ class Damaged(Exception):
         super().__init__(f"{self.path} is damaged ({reason})")
 
 
-def dump(document: Mapping[str, Any], indent: bool = False) -> bytes:
+class Document(Part, frozen=True, kw_only=True):
+    """A stored document."""
+
+
+Kind = TypeVar("Kind")
+
+
+def dump(document: Document | Mapping[str, Any], indent: bool = False) -> bytes:
     """A document as it is stored. `indent`: with sorted keys, one a line."""
-    return seal(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS if indent else 0))
+    text = msgspec.json.encode(document, order="sorted" if indent else None)
+    return seal(msgspec.json.format(text, indent=2) if indent else text)
 
 
 def seal(text: bytes) -> bytes:
-    """A JSON object that is not empty, with its digest."""
-    body = text.rstrip()[:-1].rstrip()
-    if len(body) < 2:
+    """A JSON object that is not empty, with the format and its digest."""
+    inner = text.strip()[1:-1].rstrip()
+    if not inner:
         raise ValueError("an empty document cannot be stored")
+    body = b'{"format": %d,%b' % (FORMAT, inner)
     return body + _HEAD + hashlib.sha256(body).hexdigest().encode() + _END
 
 
-def load(data: bytes, path: str | os.PathLike[str] = "") -> dict[str, Any]:
-    """The document that `seal` made, without its digest. `path`: for the error. Raises Damaged."""
+def decode(data: bytes, kind: type[Kind], path: str | os.PathLike[str] = "") -> Kind:
+    """The document that `dump` made. `path`: for the error. Raises Damaged."""
+    text = _opened(data, path)
+    try:
+        return _decoder(kind).decode(text)
+    except RecursionError:
+        raise Damaged(path, f"it is nested more than {DEEPEST} levels deep") from None
+    except msgspec.ValidationError as error:
+        raise Damaged(path, _wrong(error)) from None
+    except ValueError as error:
+        raise Damaged(path, f"it is not JSON: {error}") from None
+
+
+_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(kind: type[Kind]) -> msgspec.json.Decoder[Kind]:
+    if kind not in _decoders:
+        _decoders[kind] = msgspec.json.Decoder(kind)
+    return _decoders[kind]
+
+
+def _wrong(error: msgspec.ValidationError) -> str:
+    """What does not fit: `phases[0].argv: expected an array, got str`."""
+    said, _, place = str(error).partition(" - at `$")
+    where = place.rstrip("`").lstrip(".")
+    said = said[:1].lower() + said[1:]
+    return f"{where}: {said}" if where else said
+
+
+def _opened(data: bytes, path: str | os.PathLike[str]) -> bytes:
+    """The JSON of a document without its digest. Raises Damaged."""
     body, end = data[:-_TAIL], data[-_TAIL:]
     if end != _HEAD + hashlib.sha256(body).hexdigest().encode() + _END:
         raise Damaged(path, _unsealed(data))
+    found = _FORMAT.match(body)
+    if found is None:
+        raise Damaged(path, "it has no format: another version of iosweep wrote it")
+    if int(found[1]) > FORMAT:
+        raise Damaged(path, f"it has format {int(found[1])}, and this version of iosweep reads up to {FORMAT}")
+    return body + b"}"
+
+
+def load(data: bytes, path: str | os.PathLike[str] = "") -> dict[str, Any]:
+    """The document that `seal` made, without its format and digest. `path`: for the error. Raises Damaged."""
+    body = _opened(data, path)
     try:
-        document: dict[str, Any] = orjson.loads(body + b"}")
+        document: dict[str, Any] = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise Damaged(path, f"it is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise Damaged(path, "it is not a JSON object")
     if body.count(b"{") + body.count(b"[") > DEEPEST and _depth(document) > DEEPEST:
         raise Damaged(path, f"it is nested more than {DEEPEST} levels deep")
+    document.pop("format")
     return document
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """A stored document. Raises FileNotFoundError, Damaged."""
     return load(content(path, MOST_BYTES), path)
+
+
+def read_as(path: str | os.PathLike[str], kind: type[Kind]) -> Kind:
+    """A stored document of a type. Raises FileNotFoundError, Damaged."""
+    return decode(content(path, MOST_BYTES), kind, path)
 
 
 def content(path: str | os.PathLike[str], most: int) -> bytes:

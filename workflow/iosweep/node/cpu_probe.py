@@ -235,7 +235,7 @@ def _read(file: Path) -> str | None:
 def here(configured: str | None, told: Facts | None = None) -> Facts:
     """The facts of the node that we are on; where CPUs are reserved it takes _SAMPLE_S. `told`: what `controller`
     returned; without it the controller is asked."""
-    from iosweep.node.node_facts import topology_of  # it imports weka_steps.py
+    from iosweep.node.collect_facts import topology_of  # it imports weka_steps.py
 
     topology = topology_of(Path("/"))
     found = reserved.find(topology, configured)

@@ -133,9 +133,15 @@ class Topology:
     def of_facts(facts: Mapping[str, object]) -> Topology:
         """What `facts` and the column `numa` of the table of nodes say."""
         numa = facts.get("numa")
-        nodes = {int(n["node"]): parse(n["cpus"] or "") for n in numa} if isinstance(numa, list) else {}
-        cores, sockets = (tuple(map(parse, str(facts.get(name) or "").split(" "))) for name in ("cores", "socket_cpus"))
-        return Topology(tuple(filter(None, cores)), tuple(filter(None, sockets)), {n: c for n, c in nodes.items() if c})
+        nodes = [(int(one["node"]), one["cpus"]) for one in numa] if isinstance(numa, list) else []
+        return Topology.of_texts(str(facts.get("cores") or ""), str(facts.get("socket_cpus") or ""), nodes)
+
+    @staticmethod
+    def of_texts(cores: str | None, socket_cpus: str | None, numa: Iterable[tuple[int, str | None]]) -> Topology:
+        """As `facts` writes cores and sockets, with the number and the CPUs of each NUMA node."""
+        nodes = {number: parse(cpus or "") for number, cpus in numa}
+        cores_, sockets = (tuple(filter(None, map(parse, (text or "").split(" ")))) for text in (cores, socket_cpus))
+        return Topology(cores_, sockets, {number: cpus for number, cpus in nodes.items() if cpus})
 
     @staticmethod
     def read(root: Path = Path("/")) -> Topology:

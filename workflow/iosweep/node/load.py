@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from iosweep.node import fs_types, procfs
 from iosweep.node.cpus import NO_CPUS, CpuSet, parsed
+from iosweep.node.node_facts import NodeFacts
 
 #: The first look comes after this time: shorter commands are too few ticks, and need not wait for a look.
 _BEGIN_S = 0.2
@@ -43,11 +44,13 @@ class Around:
     reserved: str = ""
 
     @classmethod
-    def of_facts(cls, facts: Mapping[str, Any]) -> Around:
-        """By node.facts."""
-        fstype = facts.get("fstype") or ""
-        match = re.fullmatch(rf".* on (.*) type {re.escape(fstype)} \(.*", facts.get("mount") or "", re.DOTALL)
-        return cls(fstype, match[1] if match else "", facts.get("reserved_cpus") or "")
+    def of_node(cls, facts: NodeFacts | None) -> Around:
+        """By the facts of the node."""
+        if facts is None:
+            return cls()
+        fstype = facts.fstype or ""
+        match = re.fullmatch(rf".* on (.*) type {re.escape(fstype)} \(.*", facts.mount or "", re.DOTALL)
+        return cls(fstype, match[1] if match else "", facts.reserved_cpus or "")
 
 
 class Ticks(NamedTuple):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from iosweep.errors import Conflict
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
+from iosweep.node.node_facts import NodeFacts
 from iosweep.node.placement import Binding, Width, common, place, usable
 from iosweep.node.probed_cpus import CPUSETS, SIBLINGS, SLURM
 from iosweep.node.reserved import Overlap, Reserved, overlap
@@ -24,7 +25,6 @@ Mode = Literal["off", "verify", "enforce", "strict"]
 BINDS: tuple[Mode, ...] = ("enforce", "strict")
 #: Checks of the doctor that report reserved CPUs which a job may use.
 _EXPOSES = (SLURM, CPUSETS, SIBLINGS)
-Facts = Mapping[str, Any]
 
 
 def mode(settings: Mapping[str, Any], allocated: bool) -> Mode:
@@ -58,7 +58,7 @@ class Pinning:
     usable: CpuSet
     usable_of: Mapping[str, CpuSet]
     near: CpuSet
-    nodes: Mapping[str, Facts]
+    nodes: Mapping[str, NodeFacts]
     notes: tuple[str, ...]
 
     def binding(self, ranks: int, mpi: bool) -> Binding | None:
@@ -98,9 +98,9 @@ class Pinning:
         facts = self.nodes[host]
         return {
             "usable": listed(self.usable_of[host]),
-            "reserved": facts["reserved_cpus"],
-            "by": [source.name for source in Reserved.of_facts(facts).counting],
-            "problems": list(Reserved.of_facts(facts).problems),
+            "reserved": facts.reserved_cpus,
+            "by": [source.name for source in Reserved.of_node(facts).counting],
+            "problems": list(Reserved.of_node(facts).problems),
         }
 
 
@@ -134,18 +134,18 @@ def _together(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def decide(settings: Mapping[str, Any], nodes: Mapping[str, Facts], slurm: bool) -> Pinning:
+def decide(settings: Mapping[str, Any], nodes: Mapping[str, NodeFacts], slurm: bool) -> Pinning:
     """`nodes`: host -> node.facts, the first is where we are. `slurm`: they are those of a job.
 
     Raises Conflict where ranks are to be bound and cannot be.
     """
     chosen = mode(settings, slurm)
     first = next(iter(nodes.values()))
-    topology = Topology.of_facts(first)
+    topology = first.topology
     usable_of = {host: _usable(facts) for host, facts in nodes.items()}
     shared, differing = common(usable_of)
-    notes = [f"note: {host}: {told}" for host, facts in nodes.items() for told in Reserved.of_facts(facts).problems]
-    notes += [f"note: {host}: {told}" for host, facts in nodes.items() if (told := Reserved.of_facts(facts).unasked)]
+    notes = [f"note: {host}: {told}" for host, facts in nodes.items() for told in Reserved.of_node(facts).problems]
+    notes += [f"note: {host}: {told}" for host, facts in nodes.items() if (told := Reserved.of_node(facts).unasked)]
     overlaps = _overlaps(settings, nodes, slurm, chosen == "strict") if chosen in BINDS else {}
     notes += [f"note: {said}" for said in _exposed(overlaps, nodes)]
     notes += [f"note: {said}" for said in _wrong(nodes, overlaps)]
@@ -168,38 +168,40 @@ def decide(settings: Mapping[str, Any], nodes: Mapping[str, Facts], slurm: bool)
     return Pinning(chosen, settings, topology, shared, usable_of, near, nodes, tuple(notes))
 
 
-def _overlaps(settings: Mapping[str, Any], nodes: Mapping[str, Facts], slurm: bool, strict: bool) -> dict[str, Overlap]:
+def _overlaps(
+    settings: Mapping[str, Any], nodes: Mapping[str, NodeFacts], slurm: bool, strict: bool
+) -> dict[str, Overlap]:
     """host -> what is wrong with the CPUs that the job may use there."""
     of = {host: overlap(_allowed(facts), facts, settings["reserved"], slurm, strict) for host, facts in nodes.items()}
     return {host: one for host, one in of.items() if one}
 
 
-def _exposed(overlaps: Mapping[str, Overlap], nodes: Mapping[str, Facts]) -> list[str]:
+def _exposed(overlaps: Mapping[str, Overlap], nodes: Mapping[str, NodeFacts]) -> list[str]:
     """One sentence for nodes that are alike: which reserved CPUs the job may use, and what slurm.conf lacks.
 
     The doctor on the node knows how Slurm counts there, so its line comes first.
     """
     alike: dict[str, list[str]] = {}
     for host, one in overlaps.items():
-        findings = [f for f in nodes[host]["cpu_findings"] if f["check"] == SLURM and f["outcome"] == "wrong"]
-        lacks = "; ".join(dict.fromkeys(f["change"] for f in findings if f["change"]))
+        findings = [f for f in nodes[host].cpu_findings or () if f.check == SLURM and f.outcome == "wrong"]
+        lacks = "; ".join(dict.fromkeys(f.change for f in findings if f.change))
         alike.setdefault(f"{one.seen}; {f'to keep all jobs off: {lacks}' if lacks else one.change}", []).append(host)
     return [f"{some(hosts, 4)}: {said}" for said, hosts in alike.items()]
 
 
-def _wrong(nodes: Mapping[str, Facts], overlaps: Mapping[str, Overlap]) -> list[str]:
+def _wrong(nodes: Mapping[str, NodeFacts], overlaps: Mapping[str, Overlap]) -> list[str]:
     """What the doctor finds wrong on the nodes, each with these; without what `overlaps` say already."""
     found: dict[str, list[str]] = {}
     for host, facts in nodes.items():
-        for one in facts["cpu_findings"]:
-            if one["outcome"] == "wrong" and not (host in overlaps and one["check"] in _EXPOSES):
-                found.setdefault(f"{one['check']}: {one['seen']}; {one['change']}".rstrip("; "), []).append(host)
+        for one in facts.cpu_findings or ():
+            if one.outcome == "wrong" and not (host in overlaps and one.check in _EXPOSES):
+                found.setdefault(f"{one.check}: {one.seen}; {one.change or ''}".rstrip("; "), []).append(host)
     return [f"{some(hosts, 4)}: {said}" for said, hosts in found.items()]
 
 
-def _shape(facts: Facts) -> tuple[Any, ...]:
+def _shape(facts: NodeFacts) -> tuple[Any, ...]:
     """How the CPUs hang together."""
-    return facts["cores"], facts["socket_cpus"], [one["cpus"] for one in facts["numa"]]
+    return facts.cores, facts.socket_cpus, [one.cpus for one in facts.numa or ()]
 
 
 def _without_conflict(overlaps: Mapping[str, Overlap], count: int) -> None:
@@ -214,28 +216,28 @@ def _without_conflict(overlaps: Mapping[str, Overlap], count: int) -> None:
         raise Conflict("; ".join(told[:3]) + more, lasting=sum(map(len, alike.values())) == count)
 
 
-def _allowed(facts: Facts) -> CpuSet:
+def _allowed(facts: NodeFacts) -> CpuSet:
     """What the job may use, of what is online."""
-    return parse(facts["cpus_allowed"] or "") & Topology.of_facts(facts).cpus
+    return parse(facts.cpus_allowed or "") & facts.topology.cpus
 
 
-def _usable(facts: Facts) -> CpuSet:
-    return usable(_allowed(facts), parse(facts["reserved_cpus"] or ""))
+def _usable(facts: NodeFacts) -> CpuSet:
+    return usable(_allowed(facts), parse(facts.reserved_cpus or ""))
 
 
-def _near(settings: Mapping[str, Any], facts: Facts) -> tuple[CpuSet, str]:
+def _near(settings: Mapping[str, Any], facts: NodeFacts) -> tuple[CpuSet, str]:
     """The CPUs near the chosen interface, and a sentence on them."""
     if settings["placement"] != "near_nic":
         return NO_CPUS, ""
-    nics: Sequence[Facts] = facts["nics"]
-    of_mount = re.search(r" type wekafs \(.*\bnet=([^,/)]+)", facts["mount"] or "")
+    nics = facts.nics or ()
+    of_mount = re.search(r" type wekafs \(.*\bnet=([^,/)]+)", facts.mount or "")
     name = settings["nic"] or (of_mount[1] if of_mount else None)
-    chosen = [nic for nic in nics if name in (nic["name"], nic["name"].partition("/")[0])]
+    chosen = [nic for nic in nics if name in (nic.name, nic.name.partition("/")[0])]
     if not (chosen or settings["nic"]):
-        up = [nic for nic in nics if nic["state"] == "up"]
-        chosen = sorted(up, key=lambda nic: -(nic["speed_bits_per_s"] or 0))[:1]
-        name = chosen[0]["name"] if chosen else None
-    near = NO_CPUS.union(*(parse(nic["cpus"] or "") for nic in chosen))
+        up = [nic for nic in nics if nic.state == "up"]
+        chosen = sorted(up, key=lambda nic: -(nic.speed_bits_per_s or 0))[:1]
+        name = chosen[0].name if chosen else None
+    near = NO_CPUS.union(*(parse(nic.cpus or "") for nic in chosen))
     if not near:
         why = (
             f"it is not known which CPUs are near {name}" if chosen else f"there is no interface {name or 'that is up'}"

@@ -21,6 +21,7 @@ import orjson
 
 from iosweep.errors import Unanswered
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
+from iosweep.node.node_facts import NodeFacts, ReservedSource
 from iosweep.node.process import without_token
 from iosweep.text import printable, some
 
@@ -114,6 +115,18 @@ class Reserved:
         )
         return Reserved(Topology.of_facts(facts), sources, None if cpus is None else parse(cpus))
 
+    def stored(self) -> tuple[ReservedSource, ...]:
+        """The sources as the facts of a node have them; of_node reads them."""
+        return tuple(ReservedSource(s.name, None if s.cpus is None else listed(s.cpus), s.says) for s in self.sources)
+
+    @staticmethod
+    def of_node(facts: NodeFacts) -> Reserved:
+        """What the facts of a node say; of a node that was not examined it is not known which CPUs are kept."""
+        sources = tuple(
+            Source(s.source, None if s.cpus is None else parse(s.cpus), s.says) for s in facts.reserved_sources or ()
+        )
+        return Reserved(facts.topology, sources, None if facts.reserved_cpus is None else parse(facts.reserved_cpus))
+
     @property
     def _of_node(self) -> list[Source]:
         return [source for source in self.sources if source.name != CONFIGURATION]
@@ -186,7 +199,7 @@ class Overlap:
 
 def overlap(
     allowed: Collection[int],
-    reserved: Reserved | Mapping[str, Any],
+    reserved: Reserved | NodeFacts,
     configured: str | None,
     slurm: bool = True,
     strict: bool = False,
@@ -197,7 +210,7 @@ def overlap(
     Reserved CPUs that the job may use are avoided by the masks of ranks, unless the sources contradict each other or
     `strict`.
     """
-    found = reserved if isinstance(reserved, Reserved) else Reserved.of_facts(reserved)
+    found = reserved if isinstance(reserved, Reserved) else Reserved.of_node(reserved)
     found = resolve(found.topology, _with(found.sources, configured)) if configured is not None else found
     may = frozenset(allowed)
     if found.cpus is None:

@@ -6,7 +6,6 @@ Steps 5 and 8, which are Slurm's, are in slurm_cores.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from iosweep.findings import Line, inapplicable, ok, unchecked, warning, wrong
 from iosweep.node import cpu_probe, slurm_cores
 from iosweep.node.cpu_probe import SERVICE
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
+from iosweep.node.node_facts import CpuFinding
 from iosweep.node.probed_cpus import AGENT, CPUS, CPUSETS, NIC, POLLING, RESERVED, SIBLINGS, Node, are
 from iosweep.node.reserved import Reserved
 from iosweep.node.slurm_numbering import Facts
@@ -29,13 +29,13 @@ def look(
     allowed: CpuSet,
     root: Path = Path("/"),
     told: Mapping[str, Any] | None = None,
-) -> list[dict[str, str]]:
-    """What is to be said of the node that we are on, quickly: {check, outcome, seen, change}.
+) -> list[CpuFinding]:
+    """What is to be said of the node that we are on, quickly.
 
     `told`: what cores_probe.controller returned; None where Slurm was not asked.
     """
     gathered = cpu_probe.gather(topology, reserved, allowed, root, dict(told) if told else None)
-    return [asdict(line) for line in judge(gathered)]
+    return [CpuFinding(line.check, line.outcome, line.seen, line.change) for line in judge(gathered)]
 
 
 def of_nodes(lines: Mapping[str, Sequence[Line]]) -> list[Line]:

@@ -143,7 +143,7 @@ class Commands:
 
     def _around(self) -> load.Around:
         """What is known of the node that we are on."""
-        return load.Around.of_facts(next(iter(self.pinning.nodes.values()), {}) if self.pinning else {})
+        return load.Around.of_node(next(iter(self.pinning.nodes.values()), None) if self.pinning else None)
 
     def _launched(
         self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]

@@ -22,10 +22,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import msgspec
 import psutil
 
 from iosweep.errors import Refused
-from iosweep.node import load, node_facts, process, procfs
+from iosweep.node import collect_facts, load, process, procfs
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
 from iosweep.target import handle, ownership, probe
@@ -127,10 +128,10 @@ def _facts(
     space = ownership.OPERATIONS["space"](directory)
     tools = {name: (path, version) for name, (path, version) in programs.items()}
     builds = {name: hash_of(path) for name, (path, _) in programs.items()}
-    known = node_facts.facts(seen, space, tools, reserved_cpus=reserved_cpus, controller=controller)
+    known = collect_facts.facts(seen, space, tools, reserved_cpus=reserved_cpus, controller=controller)
     global _around
-    _around = load.Around.of_facts(known)
-    return {"target": seen, "builds": builds, "node": known}
+    _around = load.Around.of_node(known)
+    return {"target": seen, "builds": builds, "node": msgspec.to_builtins(known)}
 
 
 def _packed(data: bytes) -> str:

@@ -55,7 +55,7 @@ class Context:
     sets: FileSets
     commands: Commands
     programs: Mapping[str, programs.Program]
-    nodes: Mapping[str, Mapping[str, Any]]  # host -> its facts; in the allocation's order, the first is where we are
+    nodes: Mapping[str, node_facts.NodeFacts]  # host -> its facts; in the allocation's order, the first is where we are
     target: Mapping[str, Any]  # which file system it is
     exclusive: Callable[[], Mapping[str, Any]]  # enforced, evidence: whether others are kept off now
     pinning: pinning.Pinning
@@ -131,7 +131,7 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     raw: dict[str, bytes] = {}
     judged: dict[str, Judged] = {}
     hosts = subset(tuple(c.nodes), point.nodes, number)
-    memory = {host: c.nodes[host]["memory_bytes"] for host in hosts}
+    memory = {host: c.nodes[host].memory_bytes for host in hosts}
     retry: str | None = None
     fault: Exception | None = None
     program = c.programs[point.tool]

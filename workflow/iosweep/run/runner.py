@@ -13,14 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from iosweep.causes import SERVER_ERRORS, cause
 from iosweep.errors import Busy, Conflict, Held, Refused, TargetError, TargetHangs, Unanswered, Unusable
 from iosweep.files import safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.jobs import licenses
 from iosweep.jobs.submission import JOB_RESERVE_S, open_port
-from iosweep.node import environment, node_facts, pinning, process
+from iosweep.node import collect_facts, environment, node_facts, pinning, process
 from iosweep.node.cpu_probe import controller, node_name
+from iosweep.node.node_facts import NodeFacts
 from iosweep.node.stopping import stoppable
 from iosweep.plan import forecast
 from iosweep.plan.forecast import repetition_cost
@@ -478,7 +481,7 @@ class _Session:
                     )
         return key
 
-    def _pinned(self, nodes: Mapping[str, Mapping[str, Any]], remote: RemoteAgents | None) -> pinning.Pinning:
+    def _pinned(self, nodes: Mapping[str, NodeFacts], remote: RemoteAgents | None) -> pinning.Pinning:
         """Which CPUs ranks are bound to; we keep to the usable ones ourselves. Points with more ranks are missing.
 
         Raises Refusal.
@@ -510,7 +513,7 @@ class _Session:
 
     def _nodes(
         self, facts: Mapping[str, Any], found: Mapping[str, Program], commands: Commands
-    ) -> dict[str, dict[str, Any]]:
+    ) -> dict[str, NodeFacts]:
         """host -> what the node is like. Raises Refusal where one does not see what the first one sees."""
         programs = {name: (program.path, program.version) for name, program in found.items()}
         if hydra := commands.mpiexec:
@@ -521,8 +524,8 @@ class _Session:
             # outside of a job Slurm's commands may wait for a name server
             told = controller([node_name()], query.ask) if "SLURM_JOB_ID" in os.environ else None
             space = self._agent.call("space", directory)
-            known = node_facts.facts(facts, space, programs, reserved_cpus=kept, controller=told)
-            return {known["host"]: known}
+            known = collect_facts.facts(facts, space, programs, reserved_cpus=kept, controller=told)
+            return {known.host: known}
         hashes = {name: program.sha256 for name, program in found.items()}
         # asked here for all nodes: a thousand of them at once are too much for a controller
         seen = remote.answers("facts", directory, programs, kept, controller(remote.hosts, query.ask))
@@ -544,7 +547,7 @@ class _Session:
                 " directory that snakemake runs in",
                 nodes=away,
             )
-        return {host: told["node"] | {"host": host} for host, told in seen.items()}
+        return {host: msgspec.convert(told["node"] | {"host": host}, NodeFacts) for host, told in seen.items()}
 
     def measure(self) -> None:
         """All that is left, repetitions outermost, so that a drift of the system spreads over all points."""

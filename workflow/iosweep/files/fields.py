@@ -1,0 +1,58 @@
+"""Types of the fields of stored documents, with their bounds. msgspec checks both when a document is read.
+
+Results may be received from others, with digests that are right: a value must not be larger than a table, a file name
+or a sum of all results can hold.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from iosweep.units import MOST_COUNT, MOST_SECONDS
+
+#: What fits into a column of a table.
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+#: The highest number of a repetition or a try: file names have 6 digits at most.
+MOST_TRIES = 999_999
+#: Repetitions of all points of a campaign together.
+MOST_REPETITIONS = 1_000_000
+#: 1970 to 2200, in seconds since the epoch.
+_LAST_MOMENT = 7_258_118_400
+
+Integer = Annotated[int, Meta(ge=_LEAST, le=_MOST)]
+Count = Annotated[int, Meta(ge=0, le=_MOST)]
+#: Finite, and small enough that its square is finite.
+Number = Annotated[float, Meta(ge=float(_LEAST), le=float(_MOST))]
+Amount = Annotated[float, Meta(ge=0, le=float(_MOST))]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Seconds = Annotated[float, Meta(ge=0, le=float(MOST_SECONDS))]
+Deadline = Annotated[float, Meta(gt=0, le=float(MOST_SECONDS))]
+#: Nodes, or repetitions of a point.
+Some = Annotated[int, Meta(ge=1, le=MOST_COUNT)]
+TryNumber = Annotated[int, Meta(ge=1, le=MOST_TRIES)]
+#: A name that becomes part of a path: of a point, an allocation, a sweep or a campaign.
+Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._+-]{0,199}\Z")]
+#: The kernel takes paths of 4,096 bytes; longer ones are refused when they are used.
+PathText = Annotated[str, Meta(min_length=1, max_length=1 << 16)]
+Moment = Annotated[datetime, Meta(tz=True)]
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A part of a stored document. A field with its default value is left out of the file."""
+
+
+def check_moments(*moments: datetime | None) -> None:
+    """Raises ValueError for a moment that is not between 1970 and 2200."""
+    for moment in moments:
+        if moment is not None and not 0 <= moment.timestamp() < _LAST_MOMENT:
+            raise ValueError("a time is not between 1970 and 2200")
+
+
+def check_path(path: str) -> None:
+    """Raises ValueError for a path that cannot be printed."""
+    if not path.isprintable():
+        raise ValueError("a path has characters that cannot be printed")
