@@ -544,3 +544,25 @@ def test_a_real_campaign(tmp_path: Path, fio: Path, capsys: pytest.CaptureFixtur
     assert sum(found["verdicts"].values()) == 1  # repetitions; it has two phases
     assert {f["phase"] for f in found["newest"]} == {"seq_write", "rand_read"}
     assert {f: f.stat().st_mtime_ns for f in allocation.results.rglob("*")} == before
+
+
+# --- results that somebody else made
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "device"])
+def test_no_log_and_no_plan_is_followed_out_of_the_results(made: Made, tmp_path: Path, kind: str) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.write_text("a line of another user\n")
+    plans, logs = made.results / "plans", made.results / "logs"
+    logs.mkdir()
+    (logs / "1-node-aaaaaaaaaaaa-0.log").write_text("x\n")  # the newest log is of no plan that can be read
+    for file in (plans / "aa.json", logs / f"1-node-{made.plan.allocations[0].digest}-0.log"):
+        os.mkfifo(file) if kind == "pipe" else file.symlink_to(foreign if kind == "link" else "/dev/zero")
+        os.utime(file, (1, 1), follow_symlinks=False)
+    os.utime(logs / "1-node-aaaaaaaaaaaa-0.log", (BEGAN, BEGAN))
+    found = made.look()
+    assert found.allocations
+    assert found.plan == made.plan.digest
+    assert "another user" not in words(found)
+    named = " ".join(found.wrong)
+    assert all(text in named for text in (f"{plans}/aa.json is damaged", f"{made.plan.allocations[0].digest}-0.log"))

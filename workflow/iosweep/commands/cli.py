@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 import iosweep
-from iosweep.plan.model import read_plan
+from iosweep.plan.model import plan_files, read_plan
 
 RESULTS = Path("results")
 CONFIG = Path("config/sweep.yaml")
@@ -388,7 +388,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 def _report(arguments: argparse.Namespace) -> int:
     _hide_pandas(arguments)
     results = _campaign(arguments.campaign)
-    plans = sorted((results / "plans").glob("*.json"), key=lambda f: (f.stat().st_mtime, f.name)) if results else []
+    plans = plan_files(results) if results else []
     if results is None or not plans:
         return _no_campaign(arguments.campaign)
     from iosweep.files import documents

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep.files import documents
-from iosweep.plan.model import Plan, read_plan
+from iosweep.plan.model import Plan, plan_files, read_plan
 from iosweep.report.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
 from iosweep.results import manifest, merged_tables, remaining
 from iosweep.results.reasons import bare, rank
@@ -58,7 +58,7 @@ def of(results: Path) -> Outcome:
     Raises Damaged, OSError, ValueError or KeyError where there is neither."""
     about = _about(results)
     store = Store(results)
-    measured = max((entry.stat().st_mtime for entry in (results / "points").glob("*/r*.json")), default=None)
+    measured = max((entry.lstat().st_mtime for entry in (results / "points").glob("*/r*.json")), default=None)
     try:
         plan = _plan(results, about.get("plan_digest"))
     except (FileNotFoundError, documents.Damaged):
@@ -124,9 +124,9 @@ def stale(results: Path) -> bool:
     """Whether something was stored, or another plan was written, since the tables were made."""
     made = (results / "results.parquet").stat().st_mtime
     digest = _about(results).get("plan_digest")
-    with_plans = [file for file in (results / "plans").glob("*.json") if file.stem != digest]
+    with_plans = [file for file in plan_files(results) if file.stem != digest]
     points = [Path(entry.path) for entry in os.scandir(results / "points")] if (results / "points").is_dir() else []
-    return any(file.stat().st_mtime > made for file in [*with_plans, *points])
+    return any(file.lstat().st_mtime > made for file in [*with_plans, *points])
 
 
 def sentence(outcome: Outcome) -> str:
@@ -176,7 +176,7 @@ def _about(results: Path) -> dict[str, Any]:
 
 def _plan(results: Path, digest: str | None) -> Plan:
     """The plan of the tables; without tables, the newest."""
-    files = sorted((results / "plans").glob("*.json"), key=lambda file: (file.stat().st_mtime, file.name))
+    files = plan_files(results)
     chosen = [file for file in files if file.stem == digest] or files[-1:]
     if not chosen:
         raise FileNotFoundError(2, "no plan", str(results / "plans"))

@@ -259,6 +259,13 @@ def read(root: Path, name: str | Path, most: int | None = None) -> bytes:
         return place.read(Path(name).name, most)
 
 
+def end(root: Path, name: str | Path, most: int) -> bytes:
+    """The last `most` bytes of a file below `root`."""
+    with folder(root, Path(name).parent) as place, os.fdopen(place.open(Path(name).name), "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+        return file.read(most)
+
+
 def write(root: Path, name: str | Path, data: bytes) -> None:
     """Write a file below `root` whole, with the folders above it; see Folder.write."""
     with folder(root, Path(name).parent, make=True) as place:

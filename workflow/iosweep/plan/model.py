@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
@@ -113,6 +114,16 @@ class Plan:
     def digest(self) -> str:
         """Hash of the whole content, for file names."""
         return hashlib.sha256(self.content()).hexdigest()[:12]
+
+
+def plan_files(results: Path) -> list[Path]:
+    """The files of the plans of a campaign, the one that was written last at the end. A link stays one: `read_plan`
+    refuses it."""
+    found = []
+    for file in (results / "plans").glob("*.json"):
+        with contextlib.suppress(OSError):
+            found.append((file.lstat().st_mtime_ns, file.name, file))
+    return [file for *_, file in sorted(found)]
 
 
 def read_plan(file: Path) -> Plan:

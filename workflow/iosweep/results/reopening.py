@@ -7,7 +7,7 @@ from typing import Any
 
 from iosweep.files.documents import Damaged
 from iosweep.plan.forecast import repetition_cost
-from iosweep.plan.model import Plan, read_plan
+from iosweep.plan.model import Plan, plan_files, read_plan
 from iosweep.results import remaining
 from iosweep.results.store import Store
 from iosweep.text import human_count
@@ -21,7 +21,7 @@ UNKNOWN = (
 
 def out_of_time(store: Store, chosen: Mapping[str, int]) -> str | None:
     """`no_time` by the newest plan of a campaign; None where there is none that can be read. `chosen`: as there."""
-    files = sorted((store.path / "plans").glob("*.json"), key=lambda file: (file.stat().st_mtime, file.name))
+    files = plan_files(store.path)
     try:
         plan = read_plan(files[-1])
     except (IndexError, OSError, Damaged):

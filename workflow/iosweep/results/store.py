@@ -247,7 +247,7 @@ class Store:
 
     def document(self, folder: str, name: str) -> dict[str, Any] | None:
         """A JSON document below the campaign; None where there is none that can be read."""
-        with self._noting():
+        with self.noting():
             return self.required(folder, name)
         return None
 
@@ -264,7 +264,7 @@ class Store:
         found = {}
         if self._there(*filter(None, [folder])):
             for file in sorted((self.path / folder).glob("[!.]*.json")):
-                with self._noting():
+                with self.noting():
                     found[file.stem] = self._document(folder, file.stem)
         return found
 
@@ -326,7 +326,7 @@ class Store:
     def _missing(self, point: str) -> dict[str, Any] | None:
         file = self._file(point, "missing.json")
         self.damaged.pop(file, None)
-        with self._noting():
+        with self.noting():
             document = documents.read(file)
             if wrong := forms.MISSING(document):
                 raise Damaged(file, wrong)
@@ -351,7 +351,7 @@ class Store:
     def _there(self, *names: str) -> bool:
         """Whether there is a directory below the results; a symbolic link is none."""
         path = str(self.path)
-        with self._noting():
+        with self.noting():
             for name in names:
                 path += f"/{name}"
                 documents.see(path)
@@ -395,7 +395,7 @@ class Store:
     def _whole(
         self, point: str, repetition: int, attempt: int, sizes: Mapping[str, int]
     ) -> tuple[Result, dict[str, Any]] | None:
-        with self._noting():
+        with self.noting():
             record = self._record(point, repetition, attempt)
             name = _name(repetition, attempt, "zip")
             size, committed = sizes.get(name), record["raw"]["bytes"]
@@ -420,7 +420,8 @@ class Store:
     def _file(self, point: str, *name: str) -> str:
         return "/".join((str(self.path), "points", point, *name))
 
-    def _noting(self) -> _Noting:
+    def noting(self) -> _Noting:
+        """Go without what is damaged in a block, and note it in `damaged`; and without what is not there."""
         return _Noting(self.damaged)
 
     def _forget(self, prefix: str, deep: bool = True) -> None:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, cure, sentence
 from iosweep.jobs.at_work import Holder, Queue, Waiting, holds, why
-from iosweep.plan.model import Allocation, Plan, Point, read_plan
+from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
 from iosweep.results import remaining
 from iosweep.results.estimate import Pace, Ran, ran
 from iosweep.results.reasons import ranked
@@ -32,6 +33,8 @@ NEWEST = 5
 #: So many of the most frequent reasons for verdicts.
 REASONS = 3
 
+#: Bytes that are read of a log: its last line is in them.
+_LAST_BYTES = 2000
 #: A file of a result.
 _OF_RESULT = re.compile(r"/points/[^/]+/r\d+-\d+\.(json|zip)$")
 #: The log of an allocation: its plan's digest, and the generation of its manifest.
@@ -193,18 +196,24 @@ class Campaign:
     def _planned(self) -> Plan | None:
         """The plan that is measured: the newest, or that of the newest log where an older one was taken up again."""
         folder = self._store.path
-        plans = sorted(((_changed(f) or 0, f) for f in (folder / "plans").glob("*.json")), reverse=True)
+        plans = [(_changed(f) or 0, f) for f in reversed(plan_files(folder))]
         if not plans:
             return None
         chosen = plans[0]
         logs = [(_changed(f) or 0, f.name) for f in (folder / "logs").glob("*.log") if _LOG.search(f.name)]
-        if plans[1:] and logs and max(logs)[0] > chosen[0] and (told := _LOG.search(max(logs)[1])):
-            chosen = next(((t, f) for t, f in plans if f'"{told[1]}"'.encode() in f.read_bytes()), chosen)
+        if plans[1:] and logs and max(logs)[0] > chosen[0] and (named := _LOG.search(max(logs)[1])):
+            chosen = next((one for one in plans if self._names(one[1], named[1])), chosen)
         if self._plan is None or self._plan_file != chosen[::-1]:
             made = read_plan(chosen[1])
             self._pace = Pace(made)
             self._plan, self._plan_file, self._known, self._news = made, chosen[::-1], {}, True
         return self._plan
+
+    def _names(self, plan: Path, digest: str) -> bool:
+        """Whether the file of a plan names this digest of an allocation."""
+        with self._store.noting():
+            return f'"{digest}"'.encode() in documents.content(plan, documents.MOST_BYTES)
+        return False
 
     def _read(self, made: Plan, end: float | None) -> int:
         """Read what has changed in the store; returns how many points were never read yet."""
@@ -318,7 +327,7 @@ class Campaign:
             seen = replace(seen, state="stopped" if stopped else "refused", why=printable(str(refusal)))
         elif holder and holder.alive is None and not self._told(holder):
             seen = replace(seen, state="unseen", why=holder.text)
-        elif (said := _last_words(self._store.path, allocation)) is not None or last is not None:
+        elif (said := _last_words(self._store, allocation)) is not None or last is not None:
             seen = replace(seen, state="stopped", why=said or "")
         if seen.state == "measuring" and last is not None and left and (seen.since is None or last > seen.since):
             now = min(time.time() - last, seen.to_go_s / seen.repetitions_left)  # of the one in flight
@@ -352,18 +361,19 @@ def _with_job(seen: Seen, waiting: Waiting) -> Seen:
     return replace(seen, state="waiting", why=why(job), since=waiting.submitted, starts=waiting.starts)
 
 
-def _last_words(results: Path, allocation: Allocation) -> str | None:
+def _last_words(store: Store, allocation: Allocation) -> str | None:
     """What the last runner of an allocation said at its end; "" if that was a result, None if there was none."""
-    logs = list((results / "logs").glob(f"{allocation.name}-{allocation.digest}-*.log"))
+    logs = list((store.path / "logs").glob(f"{allocation.name}-{allocation.digest}-*.log"))
     if not logs:
         return None
-    logs.sort(key=lambda file: (_changed(file) or 0, file.name))
+    file = max(logs, key=lambda file: (_changed(file) or 0, file.name))
+    store.damaged.pop(str(file), None)
     try:
-        with logs[-1].open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - 2000))
-            line = file.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
-    except OSError:
+        line = safe_paths.end(store.path, f"logs/{file.name}", _LAST_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        store.damaged[str(file)] = f"it cannot be read: {error.strerror or error}"
         return ""
+    line = line.strip().rpartition("\n")[2]
     return "" if re.match(r"\d{4}-\d\d-\d\d ", line) else printable(line)
 
 
@@ -380,6 +390,6 @@ def _worst(verdicts: Iterable[str]) -> str:
 
 def _changed(path: Path) -> int | None:
     try:
-        return path.stat().st_mtime_ns
+        return path.lstat().st_mtime_ns
     except OSError:
         return None
