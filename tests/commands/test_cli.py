@@ -246,9 +246,9 @@ def test_version(capsys: Capture) -> None:
 
 
 def _digest(output: str) -> str:
-    from iosweep.plan.model import from_document
+    from iosweep.plan.model import plan_from_document
 
-    return from_document(documents.dump(orjson.loads(output)["plan"])).digest
+    return plan_from_document(documents.dump(orjson.loads(output)["plan"])).digest
 
 
 @pytest.mark.parametrize("command", ["show", "report"])
