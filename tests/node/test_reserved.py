@@ -15,10 +15,11 @@ import msgspec
 import pytest
 
 from iosweep.errors import Unanswered
-from iosweep.node import reserved
+from iosweep.node import reserved, weka
 from iosweep.node.cpus import Topology, listed, parse
 from iosweep.node.node_facts import NodeFacts
-from iosweep.node.reserved import Overlap, Reserved, find, overlap
+from iosweep.node.reserved import Overlap, Reserved, overlap
+from iosweep.node.weka import find
 from topologies import AWS_192, HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine
 
 AUTOMATIC = 4294967295
@@ -50,7 +51,7 @@ def resources(*cores: int, roles: str = "FRONTEND", dedicate: bool = True, mode:
     return json.dumps({"allow_protocols": False, "base_port": 14000, "net_devices": [], "nodes": nodes})
 
 
-def weka(**containers: str) -> Callable[[Sequence[str]], str]:
+def weka_with(**containers: str) -> Callable[[Sequence[str]], str]:
     """A stand-in for `weka`, in this process: container -> its resources."""
 
     def ask(argv: Sequence[str]) -> str:
@@ -90,14 +91,14 @@ def said(found: Reserved) -> list[tuple[str, str | None]]:
 
 
 def test_what_ps_lists() -> None:
-    assert reserved.containers(PS) == [("client0", "Running")]
-    assert reserved.containers("") == []
-    assert reserved.containers("drives0\ncompute0\n") == [("drives0", ""), ("compute0", "")]
+    assert weka.containers(PS) == [("client0", "Running")]
+    assert weka.containers("") == []
+    assert weka.containers("drives0\ncompute0\n") == [("drives0", ""), ("compute0", "")]
 
 
 def test_resources_as_json_and_as_text_say_the_same() -> None:
-    [of_json] = reserved.resources(CLIENT, resources(24, 25, 26, 27))
-    [of_text] = reserved.resources_text(CLIENT, TEXT)
+    [of_json] = weka.resources(CLIENT, resources(24, 25, 26, 27))
+    [of_text] = weka.resources_text(CLIENT, TEXT)
     assert of_json == of_text
     assert (of_json.cpus, of_json.says) == ({24, 25, 26, 27}, "4 FRONTEND cores, dedicated")
 
@@ -105,22 +106,22 @@ def test_resources_as_json_and_as_text_say_the_same() -> None:
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"nodes": 3}', "Error: no such container"])
 def test_resources_that_are_none(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        reserved.resources(CLIENT, text)
+        weka.resources(CLIENT, text)
     with pytest.raises(ValueError, match="no table"):
-        reserved.resources_text(CLIENT, text)
+        weka.resources_text(CLIENT, text)
 
 
 @pytest.mark.parametrize("more", [{"dedicate": False}, {"mode": "NONE"}])
 def test_cores_that_are_not_dedicated(more: dict[str, Any]) -> None:
-    [source] = reserved.resources(CLIENT, resources(24, 25, **more))
+    [source] = weka.resources(CLIENT, resources(24, 25, **more))
     assert (source.cpus, source.says) == (frozenset(), "2 FRONTEND cores, not dedicated: reserves none")
 
 
 def test_automatic_cores_are_not_known() -> None:
-    first, second = reserved.resources(CLIENT, resources(24, AUTOMATIC, AUTOMATIC))
+    first, second = weka.resources(CLIENT, resources(24, AUTOMATIC, AUTOMATIC))
     assert first.cpus == {24}
     assert (second.cpus, second.least) == (None, 2)
-    assert reserved.resources_text(CLIENT, TEXT.replace("24", "<auto>"))[1].least == 1
+    assert weka.resources_text(CLIENT, TEXT.replace("24", "<auto>"))[1].least == 1
 
 
 @pytest.mark.parametrize(
@@ -135,16 +136,16 @@ def test_automatic_cores_are_not_known() -> None:
 )
 def test_mount_options(options: str, cpus: str | None, says: str) -> None:
     line = f"backend0/default /mnt/my\\040weka wekafs {options} 0 0\n"
-    [source] = reserved.mounts(line + line.replace("my", "other") + "x /core=1 ext4 rw,core=1 0 0\n")
+    [source] = weka.mounts(line + line.replace("my", "other") + "x /core=1 ext4 rw,core=1 0 0\n")
     assert source.name == "/proc/mounts /mnt/my\\040weka and 1 more"
     assert (source.cpus if source.cpus is None else listed(source.cpus), source.says) == (cpus, says)
 
 
 def test_mounts_that_say_nothing_of_cores() -> None:
     line = "default /mnt/weka wekafs rw,relatime,writecache,inode_bits=auto,container=client 0 0\n"
-    assert reserved.mounts(line) == []
-    assert reserved.silent_mounts(line) == ["/proc/mounts /mnt/weka"]
-    assert reserved.net_of_mounts(line.replace("rw", "rw,net=ib0/10.0.0.1/24,net=udp")) == ["ib0"]
+    assert weka.mounts(line) == []
+    assert weka.silent_mounts(line) == ["/proc/mounts /mnt/weka"]
+    assert weka.net_of_mounts(line.replace("rw", "rw,net=ib0/10.0.0.1/24,net=udp")) == ["ib0"]
 
 
 # --- nodes
@@ -154,7 +155,7 @@ def test_the_documentations_node_all_sources_agree(tmp_path: Path) -> None:
     """56 CPUs on four NUMA nodes, WEKA on 24-27."""
     options = "rw,core=24,core=25,core=26,core=27,net=ib0"
     topology = node(tmp_path, mounts=options, **{"sys__fs__cgroup__cpuset__weka-client__cpuset.cpus": "24-27\n"})
-    found = find(topology, None, tmp_path, weka(client0=resources(24, 25, 26, 27)))
+    found = find(topology, None, tmp_path, weka_with(client0=resources(24, 25, 26, 27)))
     assert found.facts()["reserved_cpus"] == "24-27"
     assert said(found) == [
         (CLIENT, "24-27"), ("/proc/mounts /mnt/weka", "24-27"), ("/sys/fs/cgroup/cpuset/weka-client", "24-27")
@@ -167,7 +168,7 @@ def test_the_documentations_node_all_sources_agree(tmp_path: Path) -> None:
     ("model", "core", "whole"), [(HYPER_96, 47, "47,95"), (AWS_192, 95, "95,191"), (WEKA_56, 24, "24")]
 )
 def test_siblings_are_reserved_too(model: Machine, core: int, whole: str, tmp_path: Path) -> None:
-    found = find(node(tmp_path, model), None, tmp_path, weka(client0=resources(core)))
+    found = find(node(tmp_path, model), None, tmp_path, weka_with(client0=resources(core)))
     assert found.facts()["reserved_cpus"] == whole
     assert said(found) == [(CLIENT, str(core))]  # what it says itself
     by_hand = find(node(tmp_path, model), str(core), tmp_path, no_weka)
@@ -183,7 +184,7 @@ def test_no_weka_nothing_is_assumed(tmp_path: Path) -> None:
 def test_the_command_is_there_and_nothing_else_of_weka(tmp_path: Path) -> None:
     """Its agent does not run, or answers root only; a node that mounts another file system can still measure."""
     assert find(node(tmp_path), None, tmp_path, silent_weka).cpus == frozenset()
-    assert find(node(tmp_path), None, tmp_path, weka()).facts()["reserved_cpus"] == ""
+    assert find(node(tmp_path), None, tmp_path, weka_with()).facts()["reserved_cpus"] == ""
     loaded = node(tmp_path, proc__modules="wekafsio 1 1 - Live 0x0\n")
     assert find(loaded, None, tmp_path, silent_weka).cpus is None
 
@@ -204,14 +205,14 @@ def test_an_unprivileged_user_sees_the_mount(tmp_path: Path) -> None:
     assert overlap(range(56), silent, "24-27") is None
     assert overlap(range(56), silent, "") is None
     # WEKA's own word is enough
-    assert find(node(tmp_path, mounts="rw"), None, tmp_path, weka(client0=resources(24))).cpus == {24}
-    shared = weka(client0=resources(24, mode="NONE"))
+    assert find(node(tmp_path, mounts="rw"), None, tmp_path, weka_with(client0=resources(24))).cpus == {24}
+    shared = weka_with(client0=resources(24, mode="NONE"))
     assert find(node(tmp_path, mounts="rw"), None, tmp_path, shared).facts()["reserved_cpus"] == ""
 
 
 @pytest.mark.parametrize("options", ["rw,core=24,net=udp", "rw,dedicated_mode=none,num_cores=2"])
 def test_what_reserves_nothing(options: str, tmp_path: Path) -> None:
-    for ask in (no_weka, silent_weka, weka(client0=resources(24, mode="NONE"))):
+    for ask in (no_weka, silent_weka, weka_with(client0=resources(24, mode="NONE"))):
         found = find(node(tmp_path, mounts=options), None, tmp_path, ask)
         assert found.facts()["reserved_cpus"] == "", ask
         assert "reserves none" in found.facts()["reserved_sources"][-1]["says"]
@@ -237,7 +238,7 @@ def test_cgroups_that_confine_nothing(files: dict[str, str], tmp_path: Path) -> 
 
 
 def test_several_containers_and_a_converged_node(tmp_path: Path) -> None:
-    ask = weka(
+    ask = weka_with(
         drives0=resources(1, 2, roles="DRIVES"), compute0=resources(14, 15, 16, roles="COMPUTE"),
         client0=resources(24), client1=resources(25), s3="no resources of this kind",
     )  # fmt: skip
@@ -249,7 +250,7 @@ def test_several_containers_and_a_converged_node(tmp_path: Path) -> None:
 
 
 def test_a_container_that_is_stopped(tmp_path: Path) -> None:
-    ask = weka(client0=resources(24), client1=resources(25))
+    ask = weka_with(client0=resources(24), client1=resources(25))
     found = find(node(tmp_path), None, tmp_path, lambda argv: ask(argv).replace("client1  Running", "client1  Stopped"))
     assert found.cpus == {24}
 
@@ -264,7 +265,7 @@ def test_an_old_weka_without_json(tmp_path: Path) -> None:
 
 
 def test_cores_that_weka_chooses(tmp_path: Path) -> None:
-    ask = weka(client0=resources(AUTOMATIC, AUTOMATIC))
+    ask = weka_with(client0=resources(AUTOMATIC, AUTOMATIC))
     found = find(node(tmp_path, mounts="rw,num_cores=2"), None, tmp_path, ask)
     assert found.facts()["reserved_cpus"] is None
     assert "2 FRONTEND cores, dedicated, which WEKA chooses itself (automatic)" in found.why
@@ -272,7 +273,7 @@ def test_cores_that_weka_chooses(tmp_path: Path) -> None:
     assert find(node(tmp_path, **cgroup), None, tmp_path, ask).cpus == {26, 27}
     one = {"sys__fs__cgroup__weka-client0__cpuset.cpus": "26"}
     assert find(node(tmp_path, **one), None, tmp_path, ask).cpus is None  # two are wanted
-    assert find(node(tmp_path), None, tmp_path, weka(client0=resources(26, 27))).cpus == {26, 27}
+    assert find(node(tmp_path), None, tmp_path, weka_with(client0=resources(26, 27))).cpus == {26, 27}
 
 
 # --- disagreements
@@ -280,13 +281,13 @@ def test_cores_that_weka_chooses(tmp_path: Path) -> None:
 
 def test_sources_that_disagree(tmp_path: Path) -> None:
     topology = node(tmp_path, mounts="rw,core=24,core=25")
-    found = find(topology, None, tmp_path, weka(client0=resources(24, 25, 26, 27)))
+    found = find(topology, None, tmp_path, weka_with(client0=resources(24, 25, 26, 27)))
     assert found.facts()["reserved_cpus"] == "24-27"
     assert found.problems == (
         f"/proc/mounts /mnt/weka says CPUs 24-25, and {CLIENT} says CPUs 24-27: CPUs 26-27 are named by the latter"
         " only",
     )
-    elsewhere = find(topology, None, tmp_path, weka(client0=resources(26)))
+    elsewhere = find(topology, None, tmp_path, weka_with(client0=resources(26)))
     assert elsewhere.facts()["reserved_cpus"] == "24-26"
     assert elsewhere.problems[0].startswith(f"/proc/mounts /mnt/weka says CPUs 24-25, and {CLIENT} says CPUs none: ")
     cgroup = node(tmp_path, mounts="rw,core=24,core=25", **{"sys__fs__cgroup__weka-x__cpuset.cpus": "25-27"})
@@ -297,7 +298,7 @@ def test_sources_that_disagree(tmp_path: Path) -> None:
 
 
 def test_the_configuration_takes_the_place_of_the_rest_and_is_compared(tmp_path: Path) -> None:
-    ask = weka(client0=resources(24, 25, 26, 27))
+    ask = weka_with(client0=resources(24, 25, 26, 27))
     topology = node(tmp_path)
     same = find(topology, "24-27", tmp_path, ask)
     assert (same.facts()["reserved_cpus"], same.problems) == ("24-27", ())
@@ -312,7 +313,7 @@ def test_the_configuration_takes_the_place_of_the_rest_and_is_compared(tmp_path:
     udp = find(node(tmp_path, mounts="rw,net=udp"), "24", tmp_path, no_weka)
     assert (udp.cpus, len(udp.problems)) == ({24}, 1)
     # what WEKA chooses itself may well be the rest of it
-    chosen = weka(client0=resources(24, AUTOMATIC))
+    chosen = weka_with(client0=resources(24, AUTOMATIC))
     assert find(topology, "24-25", tmp_path, chosen).problems == ()
     assert len(find(topology, "25-26", tmp_path, chosen).problems) == 1
     # another file system's cores, and what WEKA could not be asked: nothing to compare with
@@ -322,7 +323,7 @@ def test_the_configuration_takes_the_place_of_the_rest_and_is_compared(tmp_path:
 
 def test_cpus_that_the_node_does_not_have(tmp_path: Path) -> None:
     topology = node(tmp_path, machine(1, 1, 2))
-    found = find(topology, "1,24-27", tmp_path, weka(client0=resources(1, 300)))
+    found = find(topology, "1,24-27", tmp_path, weka_with(client0=resources(1, 300)))
     assert found.facts()["reserved_cpus"] == "1"
     assert found.problems == (
         f"{CLIENT} names CPU 300, which is not a CPU of this node; it has 0-1",
@@ -340,7 +341,7 @@ def test_a_node_that_shows_no_cpus(tmp_path: Path) -> None:
 def test_the_job_may_use_what_weka_keeps(tmp_path: Path) -> None:
     """The documentation's overlap: WEKA on 56-63 of 64 interleaved CPUs, and CpuSpecList=56-63 in Slurm's numbers."""
     topology = node(tmp_path, INTERLEAVED_64)
-    found = find(topology, None, tmp_path, weka(client0=resources(*range(56, 64))))
+    found = find(topology, None, tmp_path, weka_with(client0=resources(*range(56, 64))))
     of_job = topology.cpus - topology.from_slurm(parse("56-63"))
     assert listed(of_job) == "0-48,50,52,54,56,58,60,62"
     seen = (
@@ -371,14 +372,14 @@ def test_the_job_may_use_what_weka_keeps(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_the_line_is_said_where_it_is_sure(model: Machine, change: str, tmp_path: Path) -> None:
     topology = node(tmp_path, model)
-    told = overlap(topology.cpus, find(topology, None, tmp_path, weka(client0=resources(47))), None)
+    told = overlap(topology.cpus, find(topology, None, tmp_path, weka_with(client0=resources(47))), None)
     assert told
     assert told.change == change
 
 
 def test_the_configuration_names_what_the_job_may_use(tmp_path: Path) -> None:
     """Fewer than WEKA does: one of them is wrong, and ranks cannot be kept off both."""
-    ask = weka(client0=resources(24, 25, 26, 27))
+    ask = weka_with(client0=resources(24, 25, 26, 27))
     topology = node(tmp_path)
     for configured, refused in [("24-27", None), ("20-27", None), ("24-26", "CPU 27, and it is"), ("", "CPUs 24-27")]:
         found = find(topology, configured, tmp_path, ask)
@@ -395,7 +396,7 @@ def test_the_configuration_names_what_the_job_may_use(tmp_path: Path) -> None:
 def test_sources_on_the_node_contradict_each_other(tmp_path: Path) -> None:
     """WEKA's command and a mount name other cores: which are polled is not known."""
     topology = node(tmp_path, mounts="rw,core=30,core=24")
-    ask = weka(client0=resources(24, 25))
+    ask = weka_with(client0=resources(24, 25))
     told = overlap(range(56), find(topology, None, tmp_path, ask), None)
     assert told
     assert told.fatal
@@ -407,7 +408,7 @@ def test_sources_on_the_node_contradict_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("configured", ["24-27", None])
 def test_no_usable_cpu_is_left(configured: str | None, tmp_path: Path) -> None:
-    found = find(node(tmp_path), configured, tmp_path, weka(client0=resources(24, 25, 26, 27)))
+    found = find(node(tmp_path), configured, tmp_path, weka_with(client0=resources(24, 25, 26, 27)))
     assert overlap([24, 25], found, configured) == Overlap(
         f"no usable CPU is left: the job may use CPUs 24-25, and all are reserved ({CLIENT}: 4 FRONTEND cores,"
         " dedicated)",
@@ -419,8 +420,8 @@ def test_no_usable_cpu_is_left(configured: str | None, tmp_path: Path) -> None:
 @pytest.mark.parametrize("configured", [None, "24-26"])
 def test_facts_say_as_much(configured: str | None, tmp_path: Path) -> None:
     """What another node tells comes as facts."""
-    ask = weka(client0=resources(24, 25, AUTOMATIC), drives0=resources(1, mode="NONE"))
-    for answers in (ask, weka(client0=resources(24, 25))):
+    ask = weka_with(client0=resources(24, 25, AUTOMATIC), drives0=resources(1, mode="NONE"))
+    for answers in (ask, weka_with(client0=resources(24, 25))):
         topology = node(tmp_path, HYPER_96, mounts="rw,core=24")
         found = find(topology, configured, tmp_path, answers)
         numa = [{"node": n, "cpus": listed(cpus)} for n, cpus in topology.numa.items()]
@@ -460,12 +461,12 @@ def test_the_command_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", standin(tmp_path))
     assert find(topology, None, tmp_path).cpus == {1}
     with pytest.raises(Unanswered, match="exit code 1, error: unexpected x"):
-        reserved.ask_weka(["weka", "x"])
+        weka.ask_weka(["weka", "x"])
 
 
 def test_a_command_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", standin(tmp_path, sleep=600))
-    monkeypatch.setattr(reserved, "DEADLINE_S", 0.2)
+    monkeypatch.setattr(weka, "DEADLINE_S", 0.2)
     began = time.monotonic()
     found = find(node(tmp_path, mounts="rw"), None, tmp_path)
     assert time.monotonic() - began < 300
@@ -475,4 +476,4 @@ def test_a_command_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_offline_siblings(tmp_path: Path) -> None:
     topology = node(tmp_path, machine(1, 1, 4, threads=2).off(7))
-    assert find(topology, None, tmp_path, weka(client0=resources(3))).facts()["reserved_cpus"] == "3"
+    assert find(topology, None, tmp_path, weka_with(client0=resources(3))).facts()["reserved_cpus"] == "3"

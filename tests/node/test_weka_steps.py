@@ -28,6 +28,7 @@ from iosweep.node import cpu_probe, reserved, slurm_numbering, weka_steps
 from iosweep.node import probed_cpus as steps
 from iosweep.node.cpu_probe import covers, isolate_cpusets, node_line
 from iosweep.node.cpus import Topology, listed, named, parse
+from iosweep.node.weka import find
 from iosweep.slurm import query as slurm
 from slurm import Cluster
 from topologies import AWS_192, FAST_AND_SLOW, HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine, nic
@@ -78,7 +79,7 @@ class Node:
 
     def lines(self, job: str | None = None, busy: dict[str, float] | None = None) -> list[Line]:
         """`job`: the CPUs of the job that looks; None: it is not looked at in a job."""
-        found = reserved.find(self.topology, self.configured, self.root, self.weka)
+        found = find(self.topology, self.configured, self.root, self.weka)
         allowed = self.topology.cpus if job is None else parse(job)
         name = cpu_probe.node_name()
         told = cpu_probe.controller([name], self.ask) if self.slurm else None

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from iosweep.node import reserved, weka_steps
+from iosweep.node import weka, weka_steps
 from iosweep.node.cpus import Topology, listed, parsed
 from iosweep.node.node_facts import Nic, NodeFacts, NumaNode, ToolOfNode, host
 from iosweep.text import printable
@@ -31,7 +31,7 @@ def facts(
     configuration says of them (cpus.reserved). controller: what cores_probe.controller returned, None without Slurm.
     """
     topology = topology_of(root)
-    kept = reserved.find(topology, reserved_cpus, root)
+    kept = weka.find(topology, reserved_cpus, root)
     memory, load = _memory(root), (_text(root / "proc/loadavg") or "").split()
     cpus = _cpus(root)
     loads = [_number(load[i]) if i < len(load) else None for i in range(3)]

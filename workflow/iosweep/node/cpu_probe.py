@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep.errors import Unanswered
-from iosweep.node import reserved
+from iosweep.node import reserved, weka
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, parse
 from iosweep.slurm import query
 
@@ -55,7 +55,7 @@ def gather(
         "in_job": "SLURM_JOB_ID" in os.environ,
         "isolate_cpusets": isolate_cpusets(_read(root / SERVICE[1:])),
         "nics": list(_nics(root)),
-        "nets": reserved.net_of_mounts(mounted),
+        "nets": weka.net_of_mounts(mounted),
         "cgroups": list(_cgroups(root)),
         "slurm": _slurm(root, told) if told else None,
         "busy": _busy(root, sample_s) if sample_s else None,
@@ -238,7 +238,7 @@ def here(configured: str | None, told: Facts | None = None) -> Facts:
     from iosweep.node.collect_facts import topology_of  # it imports weka_steps.py
 
     topology = topology_of(Path("/"))
-    found = reserved.find(topology, configured)
+    found = weka.find(topology, configured)
     allowed = re.search(_ALLOWED, _read(Path("/proc/self/status")) or "", re.MULTILINE)
     sample_s = 0.0 if found.cpus == NO_CPUS else _SAMPLE_S
     if told is None and shutil.which("scontrol"):
