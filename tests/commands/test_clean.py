@@ -15,8 +15,8 @@ import pytest
 from iosweep.commands import cli
 from iosweep.files import documents
 from iosweep.results.store import Store
-from iosweep.target import ownership, target_lock, trees
-from targets import OWNER, as_root, at, listing, make_place, marker, mounted, names, needs_bindfs
+from iosweep.target import identify, marker, ownership, target_lock, trees
+from targets import OWNER, as_root, at, listing, make_place, marker_in, mounted, names, needs_bindfs
 
 Capture = pytest.CaptureFixture[str]
 
@@ -27,8 +27,8 @@ class Left:
     def __init__(self, place: Path, name: str = "c"):
         self.results = place / "results" / name
         self.target = make_place(place / "t") if not (place / "t").exists() else place / "t"
-        self.directory = ownership.directory_of(str(self.target), name)
-        self.file_system = target_lock.identity(ownership.identify(str(self.target)))
+        self.directory = marker.directory_of(str(self.target), name)
+        self.file_system = target_lock.identity(identify.identify(str(self.target)))
         (self.results / "plans").mkdir(parents=True)
         (self.results / "points").mkdir()
         (self.results / "points" / "r001-1.json").write_text("{}")
@@ -134,7 +134,7 @@ def test_no_campaign_and_nothing_measured(left: Left, capsys: Capture) -> None:
 def test_results_that_are_damaged(
     left: Left, capsys: Capture, known: dict[str, Any], said: str, yes: list[str]
 ) -> None:
-    left.know(**{"uuid": marker(left.directory)["uuid"]} | known)
+    left.know(**{"uuid": marker_in(left.directory)["uuid"]} | known)
     before = listing(left.target, all=True)
     assert clean("c", *yes) == 1
     told = capsys.readouterr().err
@@ -167,7 +167,7 @@ def test_a_target_file_that_cannot_be_read(left: Left, capsys: Capture, content:
         told = capsys.readouterr().err
         assert "results/c/target.json is damaged (" in told
         assert said in told
-    assert marker(left.directory)
+    assert marker_in(left.directory)
 
 
 #: What is written after the directory was claimed, and what is written before.
@@ -208,7 +208,7 @@ def test_results_without_their_target_file(left: Left, capsys: Capture, proof: s
         f"{lost}{left.directory} is there: its marker iosweep.json names the results that the directory belongs to. If"
         " they are these, remove the directory by hand, then run this again\n"
     )
-    assert marker(left.directory)
+    assert marker_in(left.directory)
     shutil.rmtree(left.directory)
     assert clean("c", *yes) == 0
     assert capsys.readouterr().out.startswith(f"nothing is left: {left.directory} is not there (its place is on ")
@@ -252,7 +252,7 @@ def test_what_to_do_with_a_damaged_target_file(left: Left, capsys: Capture) -> N
 @pytest.mark.parametrize("yes", [["--yes"], []])
 def test_target_json_cannot_name_any_directory(left: Left, tmp_path: Path, capsys: Capture, yes: list[str]) -> None:
     """A copy of the campaign's directory elsewhere, and of its marker in a directory of somebody else."""
-    uuid = marker(left.directory)["uuid"]
+    uuid = marker_in(left.directory)["uuid"]
     victim = tmp_path / "home" / "iosweep-c"
     shutil.copytree(left.directory, victim)
     left.know(uuid=uuid, directory=str(victim))
@@ -264,7 +264,7 @@ def test_target_json_cannot_name_any_directory(left: Left, tmp_path: Path, capsy
     )
     assert said.out == ""
     assert listing(victim.parent, all=True) == before
-    assert marker(left.directory)["uuid"] == uuid
+    assert marker_in(left.directory)["uuid"] == uuid
 
 
 # --- what iosweep did not make
@@ -323,7 +323,7 @@ def test_what_belongs_to_another_user_is_left_alone(left: Left, capsys: Capture)
     assert told.count("sets/fio-read-1m-1/x") + told.count("sets/fio-read-1m-1/theirs") == 10  # five, twice
     assert names(inside) == ["theirs", *(f"x{n}" for n in range(6))]
     assert names(inside / "theirs") == ["ours"]
-    assert marker(left.directory)
+    assert marker_in(left.directory)
 
 
 def test_other_names_of_a_file_stay(left: Left, tmp_path: Path, capsys: Capture) -> None:
@@ -378,7 +378,7 @@ def test_not_while_it_is_measured(left: Left, capsys: Capture) -> None:
     assert said == (
         f"results/c is being measured by process {os.getpid()} on {socket.gethostname()}; wait for it, or stop it\n"
     )
-    assert marker(left.directory)
+    assert marker_in(left.directory)
 
 
 def test_not_while_the_original_of_a_copy_is_measured(left: Left, tmp_path: Path, capsys: Capture) -> None:
@@ -386,7 +386,7 @@ def test_not_while_the_original_of_a_copy_is_measured(left: Left, tmp_path: Path
     with Store(left.results).locked():
         assert clean("--yes", str(tmp_path / "copy")) == 1
     assert f"{left.results} is being measured by process {os.getpid()} on " in capsys.readouterr().err
-    assert marker(left.directory)
+    assert marker_in(left.directory)
 
 
 @pytest.mark.parametrize("left_behind", ["process 7 on n9", "process 7 on n9 (job 12)", "rubbish"])
@@ -402,21 +402,21 @@ def test_not_where_its_end_cannot_be_seen(
     assert said.startswith("results/c may still be measured by ")
     assert left_behind in said
     assert said.endswith("then remove results/c/lock\n")
-    assert marker(left.directory)
+    assert marker_in(left.directory)
     lock.unlink()
     assert clean("--yes", "c") == 0
 
 
 def test_not_while_another_campaign_measures_the_file_system(left: Left, tmp_path: Path, capsys: Capture) -> None:
-    identity = target_lock.identity(ownership.identify(str(left.target)))
+    identity = target_lock.identity(identify.identify(str(left.target)))
     (tmp_path / "locks").mkdir()
     for lock in (None, str(tmp_path / "locks")):
-        left.know(uuid=marker(left.directory)["uuid"], lock=lock)
+        left.know(uuid=marker_in(left.directory)["uuid"], lock=lock)
         with target_lock.hold(lock, identity, {"campaign": "other", "results": "/r"}):
             assert clean("--yes", "c") == 1
         assert "(campaign other, results in /r, since " in capsys.readouterr().err
-    left.know(uuid=marker(left.directory)["uuid"], lock=str(tmp_path / "none"))
-    assert marker(left.directory)
+    left.know(uuid=marker_in(left.directory)["uuid"], lock=str(tmp_path / "none"))
+    assert marker_in(left.directory)
     assert clean("--yes", "c") == 0  # a campaign that is long over
     assert "note: no lock keeps measurements off: " in capsys.readouterr().err
     assert not Path(left.directory).exists()
@@ -425,7 +425,7 @@ def test_not_while_another_campaign_measures_the_file_system(left: Left, tmp_pat
 def test_no_lock_is_made_where_the_results_say(left: Left, tmp_path: Path, capsys: Capture) -> None:
     """They may be another's, and name any directory."""
     (tmp_path / "private").mkdir()
-    left.know(uuid=marker(left.directory)["uuid"], lock=str(tmp_path / "private"))
+    left.know(uuid=marker_in(left.directory)["uuid"], lock=str(tmp_path / "private"))
     assert clean("--yes", "c") == 0
     assert not list((tmp_path / "private").iterdir())
     said = capsys.readouterr().err
@@ -436,7 +436,7 @@ def test_no_lock_is_made_where_the_results_say(left: Left, tmp_path: Path, capsy
 @pytest.mark.parametrize("arguments", [(), ("--yes",)])
 def test_not_mounted_is_not_gone(left: Left, capsys: Capture, arguments: tuple[str, ...]) -> None:
     """It may be there again tomorrow."""
-    left.know(uuid=marker(left.directory)["uuid"], file_system="wekafs backend/fs")
+    left.know(uuid=marker_in(left.directory)["uuid"], file_system="wekafs backend/fs")
     away = Path(left.directory).rename(left.target / "iosweep-away")
     assert clean("c", *arguments) == 1
     assert "is not there, and was on wekafs backend/fs; is that mounted? (Now: " in capsys.readouterr().err
@@ -467,7 +467,7 @@ def test_wrong_options(left: Left, capsys: Capture, option: str) -> None:
         clean("--yes", option, "c")
     assert caught.value.code == 2
     assert f"`{option.partition('=')[2]}` is not" in capsys.readouterr().err
-    assert marker(left.directory)
+    assert marker_in(left.directory)
 
 
 @as_root
@@ -490,7 +490,7 @@ def test_a_target_that_hangs(left: Left, tmp_path: Path, capsys: Capture) -> Non
             while not (tmp_path / "m").is_mount():
                 assert server.poll() is None
             directory = f"{tmp_path}/m/iosweep-c"
-            left.know(uuid=marker(directory)["uuid"], directory=directory, deadline=0.5)
+            left.know(uuid=marker_in(directory)["uuid"], directory=directory, deadline=0.5)
             server.send_signal(signal.SIGSTOP)
             assert clean("--yes", "c") == 4
         finally:
@@ -501,7 +501,7 @@ def test_a_target_that_hangs(left: Left, tmp_path: Path, capsys: Capture) -> Non
         f"the target does not answer: no progress for 0.5 s while looking which file system it is ({tmp_path}/m)"
         in capsys.readouterr().err
     )
-    assert marker(left.directory)
+    assert marker_in(left.directory)
 
 
 def test_what_is_on_the_target_drives_no_terminal(left: Left, capsys: Capture) -> None:
@@ -541,6 +541,6 @@ def test_ctrl_c_and_again(left: Left, tmp_path: Path) -> None:
     assert running.returncode == 130
     assert len(names(Path(left.directory) / "sets" / "fio-read-1m-1")) > 0
     assert said == f"stopped; what is left in {left.directory} goes when it is run again\n"
-    assert marker(left.directory)
+    assert marker_in(left.directory)
     assert clean("--yes", "c") == 0
     assert not Path(left.directory).exists()

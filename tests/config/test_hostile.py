@@ -29,7 +29,7 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan, plan_from_document
 from iosweep.report import page
 from iosweep.results import store
-from iosweep.target import ownership
+from iosweep.target import marker
 from iosweep.tools import tools
 
 #: Every key of a configuration at least once; of the options, fio's.
@@ -431,7 +431,7 @@ def test_names_in_our_own_directory(tmp_path: Path, fio: Path) -> None:
     assert shown(output)
     assert [said(row) for row in allocation.rows()] == ["", ""]
     stays = {os.fsencode(path.name) for path in allocation.ours.iterdir()}
-    assert stays == {*FOREIGN, b"link", os.fsencode(ownership.MARKER)}
+    assert stays == {*FOREIGN, b"link", os.fsencode(marker.MARKER)}
     assert f"{len(FOREIGN) + 1} " in output
     assert list((tmp_path / "precious").iterdir()) == [tmp_path / "precious" / "file"]
 

@@ -15,7 +15,7 @@ from iosweep.errors import Busy
 from iosweep.jobs import undisturbed
 from iosweep.results.store import Store
 from iosweep.slurm import query as slurm
-from iosweep.target import ownership
+from iosweep.target import marker, ownership
 from slurm import Cluster
 from targets import OWNER, make_place
 
@@ -130,7 +130,7 @@ def test_without_slurm_the_end_of_a_job_cannot_be_seen(results: Path, say: Say) 
 def test_clean_asks_a_real_one(slurm: Cluster, results: Path, tmp_path: Path) -> None:
     """Nothing holds the lock here: the job waits, or runs where the lock does not reach."""
     (results / "plans").mkdir()
-    directory = ownership.directory_of(str(make_place(tmp_path / "t")), "c")
+    directory = marker.directory_of(str(make_place(tmp_path / "t")), "c")
     uuid = ownership.claim(directory, OWNER | {"results": str(results), "campaign": "c"})
     known = {"directory": directory, "uuid": uuid, "campaign": "c", "deadline": 60.0, "layout": None, "lock": None}
     Store(results).put("", "target", known | {"tidied": False, "file_system": "", "seen_as": []})

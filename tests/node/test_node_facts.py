@@ -18,7 +18,7 @@ from iosweep.node import collect_facts, node_facts
 from iosweep.node.cpus import parse
 from iosweep.node.node_facts import NodeFacts
 from iosweep.results import columns
-from iosweep.target import ownership
+from iosweep.target import identify
 
 TARGET = {"source": "/dev/x", "fstype": "ext4", "mount": "/dev/x on /t type ext4 (rw)", "fsid": "1", "device": 1}
 SPACE = {"used_bytes": 300, "free_bytes": 700, "used_inodes": 5, "free_inodes": 95}
@@ -156,7 +156,7 @@ def test_the_columns_hold_the_facts_as_they_are(tmp_path: Path) -> None:
 
 def test_this_machine() -> None:
     """What any Linux has, as others tell it."""
-    found = collect_facts.facts(ownership.identify("/tmp"), ownership.space("/tmp")).row()
+    found = collect_facts.facts(identify.identify("/tmp"), identify.space("/tmp")).row()
     assert found["host"] == os.uname().nodename
     assert found["kernel"] == os.uname().release
     assert found["memory_bytes"] == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -11,7 +11,7 @@ from iosweep.commands import show_plan
 from iosweep.errors import ConfigError
 from iosweep.plan.expand import make_plan
 from iosweep.run import target_look
-from iosweep.target import agent, ownership
+from iosweep.target import agent, identify
 from small import TEXT, problems, read
 
 
@@ -94,7 +94,7 @@ def test_a_target_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_target_of_another_type(tmp_path: Path) -> None:
-    there = str(ownership.identify(str(tmp_path))["fstype"])
+    there = str(identify.identify(str(tmp_path))["fstype"])
     assert wrong(tmp_path, tmp_path, f", type: {there}") is None
     found = wrong(tmp_path, tmp_path, ", type: lustre")
     assert found is not None
@@ -114,7 +114,7 @@ def test_a_target_of_another_type(tmp_path: Path) -> None:
     ],
 )
 def test_types(fstype: str, wanted: str, same: bool) -> None:
-    assert ownership.is_type(fstype, wanted) is same
+    assert identify.is_type(fstype, wanted) is same
 
 
 def test_what_is_no_type(tmp_path: Path) -> None:

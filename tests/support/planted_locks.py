@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from iosweep.errors import Busy
 from iosweep.slurm import query
-from iosweep.target import host_lock, lock_text, ownership, target_lock
+from iosweep.target import host_lock, identify, lock_text, target_lock
 
 #: Users that no process of ours is.
 MALLORY, ANN = 65531, 65532
@@ -250,8 +250,8 @@ def take(lock: str | None, identity: str, network: bool) -> tuple[str, str, str 
     """Outcome, what is said, and the job to wait for. `network`: take the lock's directory for one of NFS."""
     query.job = _job
     if network:
-        real = ownership.identify
-        ownership.identify = lambda place: (
+        real = identify.identify
+        identify.identify = lambda place: (
             real(place) | {"fstype": "nfs4", "mount": "s:/x on /x type nfs4 (rw,vers=4.2)"}
         )
     try:

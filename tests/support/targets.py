@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.target import marker_place
+from iosweep.target import marker
 from iosweep.target.handle import Place
 
 OWNER = {"uuid": None, "uid": 1000, "host": "h", "results": "/home/me/results/c", "campaign": "c"}
@@ -76,7 +76,7 @@ def names(directory: str | Path) -> list[str]:
     return sorted(f.name for f in Path(directory).iterdir())
 
 
-def marker(directory: str) -> dict[str, Any]:
+def marker_in(directory: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((Path(directory) / "iosweep.json").read_text())
     return found
 
@@ -84,7 +84,7 @@ def marker(directory: str) -> dict[str, Any]:
 def at(directory: str | Path) -> Place:
     """The campaign's directory, as operations take it; by the marker that is there."""
     try:
-        uuid = str(marker(str(directory)).get("uuid"))
+        uuid = str(marker_in(str(directory)).get("uuid"))
     except (OSError, ValueError):
         uuid = "none"
     return Place(str(directory), uuid)
@@ -94,7 +94,7 @@ def marked(directory: Path, uuid: str = "u") -> Place:
     """A directory with a marker, as if it had been claimed."""
     handle = os.open(directory, os.O_RDONLY)
     try:
-        place = marker_place.facts(handle)
+        place = marker.place_of(handle)
     finally:
         os.close(handle)
     content = OWNER | {"uuid": uuid, "campaign": directory.name.removeprefix("iosweep-"), "place": place}

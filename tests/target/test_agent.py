@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from iosweep.errors import Refused, TargetError, TargetHangs
-from iosweep.target import ownership
+from iosweep.target import identify
 from iosweep.target.agent import Agent
 from targets import marked
 
@@ -90,9 +90,9 @@ def hanging(tmp_path: Path) -> str:
 def test_one_child_for_all_touches(agent: Agent, tmp_path: Path) -> None:
     assert pid_of(agent) is None
     space = agent.call("space", str(tmp_path))
-    assert set(space) == set(ownership.space(str(tmp_path)))
+    assert set(space) == set(identify.space(str(tmp_path)))
     pid = pid_of(agent)
-    assert agent.call("identify", str(tmp_path)) == ownership.identify(str(tmp_path))
+    assert agent.call("identify", str(tmp_path)) == identify.identify(str(tmp_path))
     assert pid_of(agent) == pid != os.getpid()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Refused
-from iosweep.target import handle, ownership, parents, probe, removal, trees
+from iosweep.target import handle, identify, marker, mounts, ownership, parents, probe, removal, trees
 from iosweep.target.filesystem import identity
 from iosweep.target.handle import Opened, Place
 from targets import OTHER, OWNER, as_root, as_user, at, everybodys, listing, make_place, mounted, names, needs_bindfs
@@ -26,9 +26,9 @@ def place(tmp_path: Path) -> Path:
 @pytest.fixture
 def ours(place: Path) -> Place:
     """Claimed, with a set of two files."""
-    directory = ownership.directory_of(str(place), "c")
+    directory = marker.directory_of(str(place), "c")
     uuid = ownership.claim(directory, OWNER)
-    found = Place(directory, uuid, identity(ownership.identify(str(place))))
+    found = Place(directory, uuid, identity(identify.identify(str(place))))
     for name in ("0.0", "1.0"):
         (Path(trees.ensure(found, "sets/s")) / name).write_text("ours")
     return found
@@ -131,7 +131,7 @@ def test_mounted_again(tmp_path: Path) -> None:
     """The same file system by another mount: that is no other one."""
     with mounted("mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "m")):
         directory = f"{tmp_path}/m/iosweep-c"
-        found = Place(directory, ownership.claim(directory, OWNER), identity(ownership.identify(f"{tmp_path}/m")))
+        found = Place(directory, ownership.claim(directory, OWNER), identity(identify.identify(f"{tmp_path}/m")))
         handle.check(found)
         with mounted("mount", "--bind", f"{tmp_path}/m", f"{tmp_path}/m"):
             trees.ensure(found, "sets/s")
@@ -144,7 +144,7 @@ def test_another_file_system_with_the_numbers_of_the_old_one(tmp_path: Path) -> 
     place, copy = tmp_path / "m", tmp_path / "copy"
     directory = f"{place}/iosweep-c"
     with mounted("mount", "-t", "tmpfs", "tmpfs", str(place)):
-        found = Place(directory, ownership.claim(directory, OWNER), identity(ownership.identify(str(place))))
+        found = Place(directory, ownership.claim(directory, OWNER), identity(identify.identify(str(place))))
         trees.ensure(found, "sets/s")
         before = _numbers(directory)
         handle.check(found)
@@ -162,7 +162,7 @@ def test_another_file_system_with_the_numbers_of_the_old_one(tmp_path: Path) -> 
 def _numbers(directory: str) -> tuple[int, int]:
     opened = os.open(directory, os.O_PATH)
     try:
-        return os.fstat(opened).st_dev, ownership.mount_of(opened)
+        return os.fstat(opened).st_dev, mounts.mount_of(opened)
     finally:
         os.close(opened)
 
@@ -430,7 +430,7 @@ def test_our_id_on_the_file_system(place: Path, tmp_path: Path) -> None:
     """All that is made there belongs to another user, as on NFS with what root makes; others' directories do not."""
     shown = tmp_path / "m"
     with mounted("bindfs", "-o", f"force-user={OTHER}", str(place), str(shown)):
-        assert ownership.look(str(shown))["others"] is None  # not known before something is made there
+        assert identify.look(str(shown))["others"] is None  # not known before something is made there
         found = Place(f"{shown}/iosweep-c", ownership.claim(f"{shown}/iosweep-c", OWNER))
         for step in (WORKING["check"], WORKING["ensure"], REMOVING["remove"], REMOVING["remove_all"]):
             step(found)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Busy
-from iosweep.target import host_lock, mount_view, target_lock
+from iosweep.target import host_lock, mounts, target_lock
 from iosweep.target.target_lock import Exclusion, hold
 from locks import Campaign
 
@@ -40,7 +40,7 @@ def first_namespace() -> None:
     """A pass needs a machine that can be seen, and other namespaces need root."""
     if os.getuid() or not shutil.which("unshare"):
         pytest.skip("root: needed for namespaces")
-    if str(Path("/proc/self/ns/pid").readlink()) != host_lock.FIRST_PID_NAMESPACE:
+    if str(Path("/proc/self/ns/pid").readlink()) != mounts.FIRST_PID_NAMESPACE:
         pytest.skip("in a container the lock is never evidence")
 
 
@@ -207,26 +207,27 @@ MOUNTS = rb"""22 1 254:0 / / rw - ext4 /dev/vda rw
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("/", (b"254:0", b"/")),
-        ("/tmp", (b"0:30", b"")),
-        ("/tmp/x", (b"0:30", b"/x")),
-        ("/tmpx", (b"254:0", b"/tmpx")),
-        ("/mnt/a b/c", (b"254:0", b"/srv/a b/c")),
+        ("/", ("254:0", "/")),
+        ("/tmp", ("0:30", "")),
+        ("/tmp/x", ("0:30", "/x")),
+        ("/tmpx", ("254:0", "/tmpx")),
+        ("/mnt/a b/c", ("254:0", "/srv/a b/c")),
     ],
 )
-def test_where_a_path_leads(path: str, expected: tuple[bytes, bytes]) -> None:
-    assert mount_view.leads_to(path.encode(), MOUNTS) == expected
+def test_where_a_path_leads(path: str, expected: tuple[str, str]) -> None:
+    assert mounts.leads_to(path, mounts.parsed(MOUNTS)) == expected
 
 
 def test_the_last_mount_is_on_top() -> None:
-    assert mount_view.leads_to(b"/tmp/x", MOUNTS + b"30 24 0:31 /u /tmp rw - tmpfs tmpfs rw\n") == (b"0:31", b"/u/x")
+    table = mounts.parsed(MOUNTS + b"30 24 0:31 /u /tmp rw - tmpfs tmpfs rw\n")
+    assert mounts.leads_to("/tmp/x", table) == ("0:31", "/u/x")
 
 
 def test_private_needs_both(tmp_path: Path) -> None:
-    for pid, mounts in (("self", MOUNTS), ("1", MOUNTS.replace(b"0:30", b"0:31"))):
+    for pid, table in (("self", MOUNTS), ("1", MOUNTS.replace(b"0:30", b"0:31"))):
         (tmp_path / pid / "ns").mkdir(parents=True)
-        (tmp_path / pid / "mountinfo").write_bytes(mounts)
-    assert not mount_view.private("/tmp", tmp_path)
-    (tmp_path / "self/ns/pid").symlink_to(host_lock.FIRST_PID_NAMESPACE)
-    assert mount_view.private("/tmp", tmp_path)
-    assert not mount_view.private("/", tmp_path)
+        (tmp_path / pid / "mountinfo").write_bytes(table)
+    assert not mounts.private("/tmp", tmp_path)
+    (tmp_path / "self/ns/pid").symlink_to(mounts.FIRST_PID_NAMESPACE)
+    assert mounts.private("/tmp", tmp_path)
+    assert not mounts.private("/", tmp_path)

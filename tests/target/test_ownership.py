@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Refused
-from iosweep.target import ownership, probe
+from iosweep.target import identify, marker, mounts, ownership, probe
 from iosweep.target.handle import Opened, Place
 from targets import (
     OTHER,
@@ -26,7 +26,7 @@ from targets import (
     everybodys,
     listing,
     make_place,
-    marker,
+    marker_in,
     mounted,
     names,
     needs_bindfs,
@@ -40,7 +40,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ours(place: Path) -> str:
-    directory = ownership.directory_of(str(place), "c")
+    directory = marker.directory_of(str(place), "c")
     ownership.claim(directory, OWNER)
     return directory
 
@@ -56,23 +56,23 @@ def nothing_of_theirs_changes(place: Path) -> Iterator[None]:
 
 
 def test_a_fresh_directory(place: Path) -> None:
-    directory = ownership.directory_of(str(place), "c")
+    directory = marker.directory_of(str(place), "c")
     assert directory == f"{place}/iosweep-c"
     uuid = ownership.claim(directory, OWNER)
     status = Path(directory).stat()
-    assert marker(directory).items() >= (OWNER | {"uuid": uuid}).items()
-    assert marker(directory)["place"].items() >= {"path": directory, "inode": status.st_ino}.items()
+    assert marker_in(directory).items() >= (OWNER | {"uuid": uuid}).items()
+    assert marker_in(directory)["place"].items() >= {"path": directory, "inode": status.st_ino}.items()
     assert stat.S_IMODE(Path(directory).stat().st_mode) == 0o700
 
 
 def test_ours_again(ours: str) -> None:
-    uuid = marker(ours)["uuid"]
+    uuid = marker_in(ours)["uuid"]
     assert ownership.claim(ours, OWNER) == uuid  # the same user, host and results: we were killed before we noted it
     assert ownership.claim(ours, OWNER | {"uuid": uuid}) == uuid
     # results that were moved, another host or user of a group: the UUID tells
     moved = {"uuid": uuid, "uid": 7, "host": "other", "results": "/elsewhere", "campaign": "c"}
     assert ownership.claim(ours, moved) == uuid
-    assert marker(ours).items() >= (OWNER | {"uuid": uuid}).items()
+    assert marker_in(ours).items() >= (OWNER | {"uuid": uuid}).items()
 
 
 @pytest.mark.parametrize("change", [{"uid": 7}, {"host": "other"}, {"results": "/elsewhere"}])
@@ -160,13 +160,13 @@ def test_a_kill_while_the_marker_was_written_does_not_lock_us_out(place: Path) -
     (place / "iosweep-c" / "iosweep.json.tmp").write_text('{"uu')
     uuid = ownership.claim(f"{place}/iosweep-c", OWNER)
     assert [f.name for f in (place / "iosweep-c").iterdir()] == ["iosweep.json"]
-    assert marker(f"{place}/iosweep-c")["uuid"] == uuid
+    assert marker_in(f"{place}/iosweep-c")["uuid"] == uuid
 
 
 @as_root
 def test_a_directory_of_another_user(ours: str) -> None:
     # who owns the directory can put links in the way of what writes there, and knows how to copy a marker
-    uuid = marker(ours)["uuid"]
+    uuid = marker_in(ours)["uuid"]
     os.chown(ours, OTHER, OTHER)
     with pytest.raises(Refused, match=rf"belongs to user id {OTHER}, not to user root \(0\); it is left alone"):
         ownership.claim(ours, OWNER | {"uuid": uuid})
@@ -196,7 +196,7 @@ def test_a_directory_that_root_made_for_us() -> None:
         refused, trusted = as_user(claim, str(directory)).splitlines()
         assert refused.startswith(f"group id {OTHER} can write to {directory} (mode 0770, owner root (0)), and could")
         assert f"; ask its owner (root) for `chmod +t {directory}`, or take a" in refused  # not g-w: we are there by it
-        assert trusted == marker(str(directory))["uuid"]
+        assert trusted == marker_in(str(directory))["uuid"]
 
 
 def test_what_others_could_write_to_is_shut(place: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_file_system_that_gives_all_to_another_user(place: Path, tmp_path: Pat
 @as_root
 def test_a_mount_point_in_its_place(ours: str, place: Path) -> None:
     # bound to another directory of the same file system: no device number tells
-    uuid = marker(ours)["uuid"]
+    uuid = marker_in(ours)["uuid"]
     (Path(ours) / "sets").mkdir()
     bound = mounted("mount", "--bind", str(place / "theirs"), f"{ours}/sets")
     with bound, pytest.raises(Refused, match=r"`sets` in .* is a mount point; it is left alone"):
@@ -236,20 +236,20 @@ def test_a_mount_point_in_its_place(ours: str, place: Path) -> None:
 
 
 def test_nothing_wrong(ours: str) -> None:
-    uuid = marker(ours)["uuid"]
+    uuid = marker_in(ours)["uuid"]
     assert probe.state(Place(ours, uuid)) is None
     assert names(ours) == ["iosweep.json"]
     (Path(ours) / ownership.PROBE).touch()  # left by a kill
     assert probe.state(Place(ours, uuid)) is None
     assert names(ours) == ["iosweep.json"]
-    assert ownership.owner_of(ours) == marker(ours)
+    assert ownership.owner_of(ours) == marker_in(ours)
     assert ownership.ours(ours, uuid)
 
 
 @pytest.mark.parametrize("remove", ["claim", "remove_probes"])
 def test_probes_that_a_kill_has_left_are_removed(ours: str, remove: str) -> None:
     """Also those of nodes that are not in this job; nothing else that has such a name."""
-    place, uuid = Path(ours), marker(ours)["uuid"]
+    place, uuid = Path(ours), marker_in(ours)["uuid"]
     for name in (ownership.PROBE, f"{ownership.PROBE}.n1", f"{ownership.PROBE}.n2"):
         (place / name).write_bytes(b"x")
     (place / f"{ownership.PROBE}.d").mkdir()
@@ -278,14 +278,14 @@ def test_a_target_that_takes_no_data_is_not_dead(ours: str, number: int, monkeyp
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "write", fail)
-    assert probe.state(Place(ours, marker(ours)["uuid"])) is None
+    assert probe.state(Place(ours, marker_in(ours)["uuid"])) is None
     assert names(ours) == ["iosweep.json"]
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "pread"])
 def test_no_data_server_answers(ours: str, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty file needs no data server, so that one can be made proves little."""
-    uuid = marker(ours)["uuid"]
+    uuid = marker_in(ours)["uuid"]
 
     def fail(*_: object) -> int:
         raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
@@ -299,8 +299,8 @@ def test_no_data_server_answers(ours: str, call: str, monkeypatch: pytest.Monkey
 def test_other_data_is_read_back(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "pread", lambda _file, size, at: b"\0" * size if at == 0 else b"")
     with pytest.raises(OSError, match="of 1048576 bytes, 0 are read back as they were written"):
-        probe.state(Place(ours, marker(ours)["uuid"]))
-    assert probe.state(Place(ours, marker(ours)["uuid"]), data=False) is None
+        probe.state(Place(ours, marker_in(ours)["uuid"]))
+    assert probe.state(Place(ours, marker_in(ours)["uuid"]), data=False) is None
     assert names(ours) == ["iosweep.json"]
 
 
@@ -313,11 +313,11 @@ def test_a_marker_that_the_server_does_not_give(
     real = getattr(os, when)
 
     def fail(name: Any, *arguments: Any, **more: Any) -> Any:
-        if when == "read" or name == ownership.MARKER:
+        if when == "read" or name == marker.MARKER:
             raise OSError(number, os.strerror(number))
         return real(name, *arguments, **more)
 
-    monkeypatch.setattr(ownership, "mount_of", lambda _: 1)
+    monkeypatch.setattr(mounts, "mount_of", lambda _: 1)
     monkeypatch.setattr(os, when, fail)
     for look in (
         lambda: ownership.claim(ours, OWNER),
@@ -330,7 +330,7 @@ def test_a_marker_that_the_server_does_not_give(
 
 
 def test_no_longer_there_or_not_ours(ours: str) -> None:
-    uuid = marker(ours)["uuid"]
+    uuid = marker_in(ours)["uuid"]
     assert "belongs to another campaign (results in /home/me" in str(probe.state(Place(ours, "another")))
     (Path(ours) / "iosweep.json").unlink()
     assert probe.state(Place(ours, uuid)) == f"{ours} has no marker iosweep.json of ours any more; it is left alone"
@@ -394,15 +394,15 @@ def test_a_link_in_its_place_is_not_followed(place: Path, aim: str) -> None:
 
 
 def test_which_file_system(place: Path) -> None:
-    found = ownership.identify(str(place))
+    found = identify.identify(str(place))
     assert found["writable"]
-    assert not ownership.identify("/proc/sys")["writable"]  # where nobody makes a directory, not even root
-    assert found | {"real": f"{place}/theirs"} == ownership.identify(str(place / "theirs"))
+    assert not identify.identify("/proc/sys")["writable"]  # where nobody makes a directory, not even root
+    assert found | {"real": f"{place}/theirs"} == identify.identify(str(place / "theirs"))
     assert found["real"] == str(place)
     assert found["fstype"] in found["mount"]
     (place / "iosweep-link").symlink_to(place)  # the target itself may be a link: the user named it
-    assert ownership.identify(str(place / "iosweep-link")) == found
-    space = ownership.space(str(place))
+    assert identify.identify(str(place / "iosweep-link")) == found
+    space = identify.space(str(place))
     assert space["free_bytes"] > 0
 
 
@@ -411,7 +411,7 @@ def test_a_password_in_the_source_of_a_mount(place: Path) -> None:
     """As of curlftpfs or davfs: it is in every result otherwise."""
     source = "ftp://bob:s3cret@host/pub"
     with mounted("mount", "-t", "tmpfs", source, str(place / "theirs")):
-        found = ownership.identify(str(place / "theirs"))
+        found = identify.identify(str(place / "theirs"))
     assert found["source"] == "ftp://bob:***@host/pub"
     assert "s3cret" not in str(found)
 
@@ -427,12 +427,12 @@ def test_what_another_user_planted(ours: str) -> None:
 
 def test_results_in_the_campaigns_directory(ours: str, place: Path, tmp_path: Path) -> None:
     """Also by a link: they would be removed with it."""
-    facts = ownership.identify(str(place))
+    facts = identify.identify(str(place))
     (tmp_path / "link").symlink_to(place)
     for inside in (Path(ours), Path(ours, "archive", "c"), tmp_path / "link" / "iosweep-c" / "c"):
-        assert ownership.holds(facts, ours, inside)
+        assert identify.holds(facts, ours, inside)
     for outside in (place, place / "results" / "c", tmp_path / "c"):
-        assert not ownership.holds(facts, ours, outside)
+        assert not identify.holds(facts, ours, outside)
 
 
 @pytest.mark.parametrize(
@@ -440,4 +440,4 @@ def test_results_in_the_campaigns_directory(ours: str, place: Path, tmp_path: Pa
 )
 def test_no_target(place: Path, name: str, wrong: str) -> None:
     with pytest.raises(Refused, match=wrong):
-        ownership.identify(str(place / name))
+        identify.identify(str(place / name))

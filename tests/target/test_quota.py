@@ -14,7 +14,7 @@ import pytest
 
 import mounts
 from iosweep.errors import Refused
-from iosweep.target import ownership, quota
+from iosweep.target import identify, quota
 
 MIB = 1 << 20
 NOBODY = 65534
@@ -138,7 +138,7 @@ QUOTA = {"used_bytes": 5 * MIB, "limit_bytes": 8 * MIB, "used_files": 7, "limit_
 
 @pytest.mark.parametrize("by_device", [None, "/dev/x"])
 def test_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_device: str | None) -> None:
-    monkeypatch.setattr(ownership, "identify", lambda directory: {"fstype": "ext4", "source": "/dev/x"})
+    monkeypatch.setattr(identify, "identify", lambda directory: {"fstype": "ext4", "source": "/dev/x"})
     table = {(0, os.geteuid()): FIELDS, (1, os.getegid()): FIELDS, (1, 4242): FIELDS, (2, 0): FIELDS}
     monkeypatch.setattr(quota, "_LIBC", Kernel(table, by_device))
     user, group = quota.of(str(tmp_path))
@@ -194,7 +194,7 @@ def lfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     directory = tmp_path / "mnt 12 34 5"
     directory.mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setattr(ownership, "identify", lambda directory: {"fstype": "lustre", "source": "a@tcp:/b"})
+    monkeypatch.setattr(identify, "identify", lambda directory: {"fstype": "lustre", "source": "a@tcp:/b"})
     monkeypatch.setattr(quota, "_silent", set())
 
     def say(user: str = "", group: str = "") -> Path:

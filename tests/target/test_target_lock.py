@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Busy, Unusable
-from iosweep.target import lock_text, ownership, target_lock
+from iosweep.target import identify, lock_text, target_lock
 from iosweep.target.target_lock import Exclusion, hold
 from iosweep.text import printable
 from slurm import Cluster
@@ -432,9 +432,9 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Have the lock's directory be on a file system of another type."""
 
     def made(fstype: str = "nfs4", options: str = "rw,vers=4.2,local_lock=none") -> None:
-        real = ownership.identify
+        real = identify.identify
         there = {"fstype": fstype, "mount": f"s:/locks on /locks type {fstype} ({options})"}
-        monkeypatch.setattr(ownership, "identify", lambda place: real(place) | there)
+        monkeypatch.setattr(identify, "identify", lambda place: real(place) | there)
 
     return made
 

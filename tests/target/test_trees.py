@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Refused
-from iosweep.target import ownership, pulse, removal, trees
+from iosweep.target import marker, ownership, pulse, removal, trees
 from iosweep.target.handle import Place
-from targets import OWNER, as_root, as_user, at, everybodys, listing, make_place, marker, mounted, names
+from targets import OWNER, as_root, as_user, at, everybodys, listing, make_place, marker_in, mounted, names
 
 SIZE = 8192
 #: What a removal says that found nothing.
@@ -32,7 +32,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ours(place: Path) -> str:
-    directory = ownership.directory_of(str(place), "c")
+    directory = marker.directory_of(str(place), "c")
     ownership.claim(directory, OWNER)
     return directory
 
@@ -62,7 +62,7 @@ def test_make_empty_and_remove(ours: str, below: str) -> None:
     assert not made.exists()
     assert removal.remove(at(ours), below) == NOTHING
     assert removal.remove(at(ours), f"{below}/x/y") == NOTHING
-    assert marker(ours)
+    assert marker_in(ours)
 
 
 @pytest.mark.parametrize("below", ["..", "../theirs", "a/../..", "a/..", ".", "", "a/.", "a/", "../iosweep-c"])
@@ -343,7 +343,7 @@ def test_mount_points_are_left_alone(ours: str, place: Path, kind: str) -> None:
         assert names(where) == inside
         assert names(Path(ours) / "sets") == ["x"]
         assert trees.usage(at(ours))["files"] == 1
-        assert marker(ours)
+        assert marker_in(ours)
     assert removal.remove(at(ours), "sets") == NOTHING | {"directories": 3}
 
 
@@ -421,11 +421,11 @@ def test_not_that_of_another(ours: str, uuid: str) -> None:
 
 def test_the_marker_goes_last(ours: str, slow: set[int]) -> None:
     files = tree(Path(ours) / "sets", 3, 10)
-    uuid = marker(ours)["uuid"]
+    uuid = marker_in(ours)["uuid"]
     gone = 0
     while (done := removal.remove_all(Place(ours, uuid), 0.03, 1))["left"]:
         gone += done["files"]
-        assert marker(ours)["uuid"] == uuid
+        assert marker_in(ours)["uuid"] == uuid
     assert gone > 0
     assert gone + done["files"] == files + 1
     assert not Path(ours).exists()

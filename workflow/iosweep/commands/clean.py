@@ -21,7 +21,7 @@ from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import undisturbed
 from iosweep.results import target_file
 from iosweep.results.store import Store
-from iosweep.target import foreign, marker_place, ownership, target_lock
+from iosweep.target import foreign, identify, marker, target_lock
 from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
 from iosweep.text import human_count, printable
@@ -149,20 +149,20 @@ def _found(results: Path) -> Iterator[_Place]:
     try:
         with Agent(known["deadline"]) as agent:
             facts = agent.call("identify", str(Path(directory).parent))
-            marker = agent.call("owner_of", directory)
-            if marker is None:
+            there = agent.call("owner_of", directory)
+            if there is None:
                 was = known["file_system"]
                 if was != target_lock.identity(facts):
                     raise Refused(
                         f"{directory} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})"
                     )
                 raise _Done(0, f"nothing is left: {directory} is not there (its place is on {facts['mount']})")
-            if ownership.holds(facts, directory, results):
+            if identify.holds(facts, directory, results):
                 raise Refused(f"the results {results} are inside {directory}, and would go with it; move them")
-            whose = ownership.whose(marker)
-            if marker.get("uuid") != uuid:
+            whose = marker.whose(there)
+            if there.get("uuid") != uuid:
                 raise Refused(f"{directory} belongs to another campaign ({whose}); it is left alone")
-            identity, lock, folders = target_lock.identity(facts), known["lock"], _folders(results, marker, uuid)
+            identity, lock, folders = target_lock.identity(facts), known["lock"], _folders(results, there, uuid)
             yield _Place(agent, directory, uuid, whose, identity, lock, known["campaign"], folders)
     except TargetHangs as error:
         raise _Done(HANGS, str(error)) from None
@@ -179,8 +179,8 @@ def _without_target_file(store: Store, shows: str) -> _Done:
         return _Done(
             WRONG,
             f"{store.path}/target.json is gone, although {shows} shows that the campaign was measured, and no plan or"
-            f" result says where; look for {marker_place.name_of(store.path.name)} on the target, whose marker"
-            f" {ownership.MARKER} says whose it is",
+            f" result says where; look for {marker.name_of(store.path.name)} on the target, whose marker"
+            f" {marker.MARKER} says whose it is",
         )
     # as the nodes saw it: "SOURCE on POINT type TYPE"
     known = (node.get("mount") for node in store.documents("nodes").values())
@@ -225,9 +225,9 @@ def _undisturbed(place: _Place, results: Path) -> Iterator[None]:
         yield
 
 
-def _folders(results: Path, marker: Mapping[str, Any], uuid: str) -> list[Path]:
+def _folders(results: Path, there: Mapping[str, Any], uuid: str) -> list[Path]:
     """Where runs of the campaign may keep results: these, and those that the marker names, if these are a copy."""
-    named = Path(str(marker.get("results")))
+    named = Path(str(there.get("results")))
     try:
         if named.is_absolute() and not named.samefile(results):
             known = target_file.read(Store(named)) or {}

@@ -23,7 +23,7 @@ from iosweep.programs.find import sha256
 from iosweep.programs.spack import asked, built
 from iosweep.report import node_check
 from iosweep.run.repetition import tool_commands
-from iosweep.target import free_space, ownership, quota, striping
+from iosweep.target import free_space, marker, quota, striping
 from iosweep.target.accounts import user
 from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
@@ -244,9 +244,9 @@ def room_for(made: Plan, cost: forecast.Forecast) -> tuple[bool | None, str]:
             facts = agent.call("identify", made.target["directory"])
             space = agent.call("space", made.target["directory"])
             quotas = agent.call("quota", made.target["directory"])
-            directory = ownership.directory_of(made.target["directory"], made.campaign)
-            marker = agent.call("owner_of", directory)
-            present = agent.call("usage", Place(directory, str(marker.get("uuid"))))["bytes"] if marker else 0
+            directory = marker.directory_of(made.target["directory"], made.campaign)
+            found = agent.call("owner_of", directory)
+            present = agent.call("usage", Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
     except (Refused, TargetError, TargetHangs) as error:
         return None, f"not checked ({error})"
     wrong = free_space.too_much(space, present, cost.peak_bytes, cost.inodes, made.limits)
@@ -287,7 +287,7 @@ def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[st
     Where the launcher cannot start the point, the tool's own command. Of a tool that is started once on every node, the
     first node's.
     """
-    directory = ownership.directory_of(made.target["directory"], made.campaign)
+    directory = marker.directory_of(made.target["directory"], made.campaign)
     hosts = [f"NODE{k}" for k in range(1, 1 + max(point.nodes for point in made.points))]  # Slurm says which
     for point in made.points:
         tool, lacks = tools()[point.tool], launcher.lacks(point)

@@ -1,1 +1,22 @@
-"""One machine: its CPUs, which of them are reserved, placement and pinning, processes, sampling, facts."""
+"""One machine: its CPUs, what a file system reserves of them, where ranks are placed, its facts, processes and load.
+
+CPU pinning, in the order in which it is decided:
+
+    cpus             sets of CPUs and their notation; the topology of cores, sockets and NUMA nodes
+    weka             which CPUs WEKA keeps here, from its command, its mounts and its cgroups
+    reserved         the reserved CPUs of a node from all sources; whether a job may use them
+    pinning          what a campaign asks for (`pinning`, `cpus.reserved`) -> the usable CPUs of each node, or Conflict
+    placement        usable CPUs -> the CPU of each rank or worker
+    sampling         the masks of every thread, read while a tool runs
+    (results/cpu_checks judges these masks; report/cpus shows them)
+
+Why a node needs a different slurm.conf or WEKA setting (`iosweep doctor`, and the notes of a run):
+
+    cpu_probe        collects a node's CPUs, cgroups, network cards, and Slurm's configuration of it
+    slurm_numbering  Slurm's numbers of CPUs against the kernel's
+    probed_cpus      the collected facts of one node, ready to be judged
+    weka_steps       judges them in the steps of WEKA's documentation; slurm_cores: those on Slurm
+
+Other facts: node_facts (what a result keeps of a node), environment, fs_types (what is known of types of file systems),
+load (what other processes do meanwhile), process, procfs and stopping (starting and ending programs).
+"""

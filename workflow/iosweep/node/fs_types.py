@@ -10,10 +10,11 @@ from dataclasses import dataclass
 class FileSystem:
     """A type, as the third column of /proc/mounts has it.
 
-    local: only this machine uses it. direct: None where O_DIRECT keeps I/O out of this machine's memory, else why that
-    is not proven. unless: a pattern of mount options with which it is not proven either. clients: how the names of its
-    client's processes begin, where it has such outside the kernel. locks: whether a flock on it is known to be seen on
-    the other nodes, but with a mount option of the pattern unlocked.
+    local: only this machine uses it. memory: its files are in this machine's memory. direct: None where O_DIRECT keeps
+    I/O out of this machine's memory, else why that is not proven. unless: a pattern of mount options with which it is
+    not proven either. clients: how the names of its client's processes begin, where it has such outside the kernel.
+    locks: whether a flock on it is known to be seen on the other nodes, except with a mount option that matches
+    `unlocked`.
     """
 
     types: tuple[str, ...]
@@ -23,6 +24,7 @@ class FileSystem:
     clients: tuple[str, ...] = ()
     locks: bool = False
     unlocked: str = ""
+    memory: bool = False
 
 
 _OTHER = "whether its client keeps to O_DIRECT is not counted anywhere"
@@ -39,7 +41,7 @@ TABLE = (
         unless="data=journal|compress(ion|-force)?(=(?!no).*)?",
     ),
     FileSystem(("overlay",), local=True, direct="what becomes of O_DIRECT depends on the file system below an overlay"),
-    FileSystem(("ramfs", "tmpfs"), local=True, direct=None),  # memory is the storage
+    FileSystem(("devtmpfs", "hugetlbfs", "ramfs", "tmpfs"), local=True, direct=None, memory=True),
     FileSystem(("zfs",), local=True, direct="ZFS before 2.3 accepts O_DIRECT and caches all the same"),
     FileSystem(("wekafs",), local=False, direct=_OTHER, clients=("weka",), locks=True),
     FileSystem(("gpfs",), local=False, direct=_OTHER, clients=("mmfsd",), locks=True),
@@ -49,6 +51,9 @@ TABLE = (
     # its flock stays on the node without tuneUseGlobalFileLocks, which the mount does not show
     FileSystem(("beegfs",), local=False, direct=_OTHER, clients=("beegfs-helper",)),
     FUSE,
+    FileSystem(
+        ("9p", "afs", "cifs", "glusterfs", "mmfs", "panfs", "pvfs2", "smb3", "virtiofs"), local=False, direct=_OTHER
+    ),
 )
 _BY_TYPE = {name: one for one in TABLE for name in one.types}
 
@@ -58,6 +63,12 @@ def of(fstype: str | None) -> FileSystem:
     if fstype and fstype.startswith("fuse."):
         return FUSE
     return _BY_TYPE.get(fstype or "", UNKNOWN)
+
+
+def of_network(fstype: str) -> bool:
+    """Whether a type is known to be a network file system, whose fsid may differ from mount to mount or be 0."""
+    known = of(fstype)
+    return known is not UNKNOWN and not known.local
 
 
 def direct(fstype: str | None, mount: str | None) -> str | None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from iosweep.node import fs_types
 from iosweep.report.data import Campaign
 from iosweep.target.filesystem import on_root
 from iosweep.text import human_count, some
 
 #: Damaged files that are named.
 _NAMED = 5
-#: File systems whose files are in the node's memory.
-_MEMORY = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
 
 
 def of(campaign: Campaign) -> list[str]:
     """One sentence for each remark; none for a storage system with the results elsewhere."""
     directory, types = campaign.about["target"]["directory"], {row["target_fstype"] for row in campaign.rows}
     found = []
-    if memory := sorted(types & _MEMORY):
+    if memory := sorted(name for name in types if fs_types.of(name).memory):
         found.append(
             f"The target {directory} is in memory ({', '.join(memory)}): these figures are of the nodes' memory, not of"
             " a storage system."

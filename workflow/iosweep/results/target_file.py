@@ -12,8 +12,8 @@ from iosweep.errors import Refused
 from iosweep.files import forms
 from iosweep.files.documents import Damaged
 from iosweep.results.store import Store
-from iosweep.target import marker_place
-from iosweep.target.ownership import MARKER, directory_of
+from iosweep.target import marker
+from iosweep.target.marker import MARKER, directory_of
 from iosweep.text import printable
 
 #: Files that are written after the directory was claimed only; `nodes` before the first byte of data. `spent.json` is
@@ -37,7 +37,7 @@ def read(store: Store) -> dict[str, Any] | None:
 def wrong(known: Mapping[str, Any]) -> str | None:
     """Why a document of the right form cannot be ours, or None. Pure."""
     directory, campaign = Path(known["directory"]), known["campaign"]
-    if not directory.is_absolute() or directory.name != marker_place.name_of(campaign):
+    if not directory.is_absolute() or directory.name != marker.name_of(campaign):
         return f"{printable(str(directory))} is not the directory of the campaign `{printable(campaign)}`"
     return None
 
@@ -84,7 +84,7 @@ _MARKER_SAYS = f"its marker {MARKER} names the results that the directory belong
 
 
 def _way_out(store: Store) -> str:
-    where = " or ".join(places(store)) or f"<target>/{marker_place.name_of(store.path.name)}"
+    where = " or ".join(places(store)) or f"<target>/{marker.name_of(store.path.name)}"
     return (
         f"If {printable(where)} is still on the target: {_MARKER_SAYS}, remove the directory by hand; then remove"
         f" {store.path}/target.json"

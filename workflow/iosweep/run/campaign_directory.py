@@ -18,7 +18,7 @@ from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
 from iosweep.results import target_file
 from iosweep.results.store import Store
-from iosweep.target import free_space, ownership, quota, striping, target_lock
+from iosweep.target import free_space, marker, quota, striping, target_lock
 from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
 from iosweep.target.trees import KEPT
@@ -44,7 +44,7 @@ class Directory:
         self._file_system = ""
         self._deleted_bytes = 0
         self._free_without_ours: int | None = None  # at first, had nothing of ours been there
-        self.path = ownership.directory_of(plan.target["directory"], plan.campaign)
+        self.path = marker.directory_of(plan.target["directory"], plan.campaign)
         self.layout = ""
         self.trusted: list[str] = []  # other users who could lead tools elsewhere
 

@@ -29,7 +29,7 @@ from iosweep.errors import Refused
 from iosweep.node import collect_facts, load, process, procfs
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
-from iosweep.target import handle, ownership, probe
+from iosweep.target import handle, identify, ownership, probe
 
 #: Characters of a piece of an answer; srun's messages hold 1,024 bytes.
 PIECE = 700
@@ -167,7 +167,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "clock": time.time,
     "facts": _facts,
     "hash": hash_of,
-    "identify": ownership.identify,
+    "identify": identify.identify,
     "ours": ownership.ours,
     "state": probe.state,
     "check": handle.check,

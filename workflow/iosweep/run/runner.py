@@ -45,7 +45,7 @@ from iosweep.run.repetition import Context, Judged, LeftBehind, Replaced, StoreF
 from iosweep.run.repetition import measure as measure_repetition
 from iosweep.run.target_check import Unfit
 from iosweep.slurm import query
-from iosweep.target import filesystem, foreign, ownership, target_lock
+from iosweep.target import filesystem, foreign, identify, target_lock
 from iosweep.target.agent import Agent
 from iosweep.text import human_count
 from iosweep.tools import tools
@@ -304,16 +304,16 @@ def _target(plan: Plan, agent: Agent, remote: RemoteAgents | None) -> dict[str, 
     except Refused as error:
         refused = error
     else:
-        if not wanted or ownership.is_type(facts["fstype"], wanted):
+        if not wanted or identify.is_type(facts["fstype"], wanted):
             return facts
-        wrong = f"target.type: {ownership.other_type(wanted, directory, facts)}"
+        wrong = f"target.type: {identify.other_type(wanted, directory, facts)}"
     if remote:  # another job may be given other nodes, unless no node of this one has the target
         answers: dict[str, target_check.Answer] = {}
         for host, answer in remote.answers("identify", directory).items():
             if isinstance(answer, Exception):
                 answers[host] = answer
-            elif wanted and not ownership.is_type(answer["fstype"], wanted):
-                answers[host] = f"target.type: {ownership.other_type(wanted, directory, answer)}"
+            elif wanted and not identify.is_type(answer["fstype"], wanted):
+                answers[host] = f"target.type: {identify.other_type(wanted, directory, answer)}"
             else:
                 answers[host] = None
         if unfit := target_check.unfit(answers):
@@ -423,7 +423,7 @@ class _Session:
             self._allocation, sum(map(len, todo.values())), sum(self._cost_s[p] * len(n) for p, n in todo.items())
         )
         directory = Directory(plan, store, self._agent)
-        if ownership.holds(facts, directory.path, store.path):
+        if identify.holds(facts, directory.path, store.path):
             raise Refusal(
                 REFUSED, f"the results {store.path} are inside the campaign's directory {directory.path}", lasting=True
             )

@@ -14,7 +14,7 @@ from typing import Any
 from iosweep.config.sweeps import Config
 from iosweep.errors import Problem, Refused, TargetError, TargetHangs
 from iosweep.target.agent import Agent
-from iosweep.target.ownership import is_type, other_type
+from iosweep.target.identify import is_type, other_type
 from iosweep.target.parents import privileged
 
 #: Seconds that are waited for the target here, or target.deadline if that is shorter.

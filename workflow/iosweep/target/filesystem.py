@@ -11,11 +11,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-#: File systems of a network. Their fsid may differ from mount to mount (NFS), or is 0 (FUSE).
-_NETWORK = re.compile(
-    "fuse([.].*)?|nfs4?|cifs|smb3|lustre|ceph|wekafs|beegfs|gpfs|mmfs|pvfs2|glusterfs|afs|9p|virtiofs|panfs"
-)
-
+from iosweep.node import fs_types
 
 #: Names by which every machine means itself: two of them are not one server.
 _SELF = re.compile(r"localhost([.].*)?|127[.][0-9.]*|0@lo|\[?::1\]?|")
@@ -75,7 +71,7 @@ def identity(facts: Mapping[str, Any]) -> str:
         return re.sub(r"([ =:]/).*", r"\1", named, count=1, flags=re.DOTALL)
     if kind == "beegfs":  # the source is beegfs_nodev for each of them
         return f"{named} {fsid}" if fsid.strip("0") else named
-    if _NETWORK.fullmatch(kind) or re.search("[/:]", source):
+    if fs_types.of_network(kind) or re.search("[/:]", source):
         return named
     return f"{named} {fsid}"
 
@@ -113,7 +109,7 @@ def known_as(facts: Mapping[str, Any], names: Collection[str], marked: bool) -> 
 def several_names(facts: Mapping[str, Any]) -> bool:
     """Whether a file system of this type may be mounted by several names."""
     kind, source = str(facts.get("fstype")), str(facts.get("source"))
-    return bool(_NETWORK.fullmatch(kind)) and not (kind.startswith("fuse") and source.startswith("/dev/"))
+    return fs_types.of_network(kind) and not (kind.startswith("fuse") and source.startswith("/dev/"))
 
 
 def _same(facts: Mapping[str, Any], now: str, name: str) -> bool:

@@ -13,7 +13,8 @@ from typing import Any
 
 from iosweep.target.accounts import user
 from iosweep.target.handle import Opened
-from iosweep.target.ownership import MARKER, is_probe, shown
+from iosweep.target.marker import MARKER, shown
+from iosweep.target.ownership import is_probe
 from iosweep.target.pulse import beat
 from iosweep.target.trees import SENTENCES, Directory, Tree
 

@@ -17,17 +17,9 @@ from typing import Any, Literal, NamedTuple
 from iosweep.errors import Refused
 from iosweep.target import filesystem, parents
 from iosweep.target.accounts import user
-from iosweep.target.ownership import (
-    DIRECTORY,
-    TARGET,
-    check_marker,
-    mount_of,
-    open_entry,
-    shown,
-    uid_there,
-    unescape,
-    without_password,
-)
+from iosweep.target.marker import check_marker, shown
+from iosweep.target.mounts import UNLISTED, Mount, mount_of, parsed, without_password
+from iosweep.target.ownership import DIRECTORY, TARGET, open_entry, uid_there
 from iosweep.text import printable
 
 
@@ -113,7 +105,7 @@ class Opened:
         self.mounts = [point.removeprefix(inside) for point in below]
         now = status.st_dev, self.mount, _table().changes
         if _seen.get(self.place) != now:  # at first, and when anything was mounted or unmounted
-            here = _identity(mounts.get(self.mount, _UNLISTED), self.handle)
+            here = _identity(mounts.get(self.mount, UNLISTED), self.handle)
             if self.place.file_system and here != self.place.file_system:
                 raise Refused(
                     f"{self.directory} is on another file system than when it began ({shown(here)}, and it was"
@@ -194,19 +186,6 @@ def _our_uid(handle: int, device: int) -> int:
     return found
 
 
-class _Mount(NamedTuple):
-    """A line of /proc/self/mountinfo. parent: the number of the mount that it is on."""
-
-    parent: int
-    point: str
-    fstype: str
-    source: str
-
-
-#: A mount that the table does not have: that of `/` in a chroot which is no mount point. As in target.identify.
-_UNLISTED = _Mount(0, "", "unknown", "unknown")
-
-
 class _Table:
     """What is mounted, by the number of the mount; read again when the kernel says that it has changed."""
 
@@ -214,17 +193,16 @@ class _Table:
         self._file = os.open("/proc/self/mountinfo", os.O_RDONLY)
         self._changed = select.poll()
         self._changed.register(self._file, select.POLLERR | select.POLLPRI)
-        self.mounts: dict[int, _Mount] = {}
+        self.mounts: dict[int, Mount] = {}
         self.changes = 0
 
-    def now(self) -> dict[int, _Mount]:
+    def now(self) -> dict[int, Mount]:
         if not self.mounts or self._changed.poll(0):  # asked before it is read: a change meanwhile is seen next time
-            self.mounts = _parsed(self._read())
+            self.mounts = {mount.number: mount for mount in parsed(self._read())}
             self.changes += 1
         return self.mounts
 
     def _read(self) -> bytes:
-        """As bytes: the kernel escapes fewer characters than Python takes for the end of a line."""
         os.lseek(self._file, 0, os.SEEK_SET)
         parts = []
         while part := os.read(self._file, 1 << 16):
@@ -237,17 +215,7 @@ def _table() -> _Table:
     return _Table()
 
 
-def _parsed(table: bytes) -> dict[int, _Mount]:
-    """Pure."""
-    found = {}
-    for line in table.split(b"\n")[:-1]:
-        number, parent, _, _, point, rest = line.split(b" ", 5)
-        fstype, source, _ = os.fsdecode(rest.partition(b"- ")[2]).split(" ", 2)
-        found[int(number)] = _Mount(int(parent), unescape(os.fsdecode(point)), fstype, unescape(source))
-    return found
-
-
-def _identity(mount: _Mount, handle: int) -> str:
+def _identity(mount: Mount, handle: int) -> str:
     """filesystem.identity of what a mount shows."""
     facts = {"fstype": printable(mount.fstype), "source": without_password(printable(mount.source))}
     return filesystem.identity(facts | {"fsid": f"{os.fstatvfs(handle).f_fsid:016x}"})

@@ -21,14 +21,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from iosweep.target.mounts import FIRST_PID_NAMESPACE
+
 #: Time for a holder to answer; one that is stopped (SIGSTOP) does not.
 ANSWER_S = 1.0
 #: Time between taking a name and listening on it, at most; a holder that does not listen is not one of ours.
 LISTEN_S = 1.0
 #: Bytes of a text, sent and read. They fit into a socket's buffer: a reader that does not read blocks nothing.
 LONGEST = 1 << 14
-#: The first PID namespace of a machine; the number is fixed in the kernel (PROC_PID_INIT_INO).
-FIRST_PID_NAMESPACE = "pid:[4026531836]"
 
 
 class Taken(Exception):

@@ -10,149 +10,26 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
-import json
 import os
-import re
 import stat
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from iosweep.causes import SERVER_ERRORS
 from iosweep.errors import Refused
-from iosweep.target import filesystem, marker_place, parents
+from iosweep.target import parents
 from iosweep.target.accounts import user
-from iosweep.text import printable
+from iosweep.target.identify import identify, look, space
+from iosweep.target.marker import MARKER, check_place, is_of, place_of, read_marker, whose, write_marker
+from iosweep.target.mounts import mount_of
 
-MARKER = "iosweep.json"
 #: A file that is written to see whether the target takes data, and removed at once.
 PROBE = ".iosweep-probe"
 #: How a directory is opened.
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 #: The target itself may be a link, for the user named it, and need not be readable.
 TARGET = os.O_PATH | os.O_DIRECTORY
-#: A marker is far smaller; what is larger was not written by us.
-_MARKER_BYTES = 1 << 16
-#: Names of a directory among which the one that was meant is looked for.
-_MOST_NAMES = 10_000
-
-
-def directory_of(target: str, campaign: str) -> str:
-    """Absolute path of the campaign's directory."""
-    return str(Path(target).absolute() / marker_place.name_of(campaign))
-
-
-def identify(target: str) -> dict[str, Any]:
-    """Which file system a directory is on: {real (path), source, fstype, mount (its whole line), fsid, device,
-    writable}."""
-    path = Path(target)
-    try:
-        if not stat.S_ISDIR(path.stat().st_mode):
-            raise Refused(f"the target {target} is not a directory")
-    except FileNotFoundError:
-        raise Refused(f"the target {target} does not exist; is the file system mounted?") from None
-    real = str(path.resolve())
-    fsid = os.statvfs(real).f_fsid  # first: it has an automounter mount what stat does not
-    # as bytes: the kernel escapes fewer characters than Python takes for the end of a line
-    mounts = Path("/proc/self/mountinfo").read_bytes().decode("utf-8", "surrogateescape")
-    best = ("", "unknown", "unknown", "")
-    for line in mounts.split("\n")[:-1]:
-        before, _, after = line.partition(" - ")
-        point = unescape(before.split(" ")[4])
-        # the last of equal mount points is the one on top
-        if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best[0]):
-            fstype, source, options = after.split(" ", 2)
-            best = (
-                point,
-                unescape(source),
-                fstype,
-                f"{unescape(source)} on {point} type {fstype} ({options})",
-            )
-    return {
-        "real": printable(real),
-        "source": without_password(printable(best[1])),
-        "fstype": printable(best[2]),
-        "mount": without_password(printable(best[3])),
-        "fsid": f"{fsid:016x}",
-        "device": path.stat().st_dev,
-        "writable": os.access(path, os.W_OK | os.X_OK),
-    }
-
-
-def look(target: str) -> dict[str, Any]:
-    """What the name of a target leads to: {kind: directory, other or absent; fstype and mount of a directory; others:
-    why it is refused, because users besides us could put another directory in the place of the campaign's, None if
-    nobody could; trusted: who controls what there, if they are to be trusted}.
-
-    Of an absent one also {parent: the nearest directory that exists; lacks: what it does not have; names: of its
-    directories}.
-    """
-    path = Path(target).absolute()
-    try:
-        if stat.S_ISDIR(path.stat().st_mode):
-            facts = identify(target)
-            others = _others(path, facts)
-            return {
-                "kind": "directory",
-                "others": parents.refusal(others[0]) if others else None,
-                "trusted": [suspect.fact for suspect in others],
-                "fstype": facts["fstype"],
-                "mount": facts["mount"],
-            }
-        return {"kind": "other"}
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    parent, lacks = path.parent, path.name
-    while not parent.is_dir():
-        parent, lacks = parent.parent, parent.name
-    try:
-        with os.scandir(parent) as entries:
-            first = itertools.islice(entries, _MOST_NAMES)
-            # by the type that the listing gives: to follow a link or a mount may hang
-            names = [e.name for e in first if e.name == lacks or e.is_symlink() or e.is_dir(follow_symlinks=False)]
-    except PermissionError:
-        names = []
-    return {"kind": "absent", "parent": str(parent), "lacks": lacks, "names": names}
-
-
-def _others(path: Path, facts: Mapping[str, Any]) -> list[parents.Suspect]:
-    """Who could put another directory in the place of one on this path. Makes nothing.
-
-    On a network file system our own user id may be another one than here: of owners there, `claim` finds out.
-    """
-    way = parents.walk(str(path))
-    way.close()
-    known = not filesystem.several_names(facts)
-    return [s for s in way.suspects if s.uid is None or s.device != facts["device"] or known]
-
-
-def is_type(fstype: str, wanted: str) -> bool:
-    """Whether a mount's type is the one that a configuration names: `nfs` is nfs4, too; `x` is fuse.x, too. Pure."""
-    return fstype in (wanted, f"fuse.{wanted}") or (wanted, fstype) == ("nfs", "nfs4")
-
-
-def other_type(wanted: str, directory: str, seen: Mapping[str, Any]) -> str:
-    """That a target is on a file system of another type than target.type. Pure.
-
-    seen: what target.look or target.identify returned.
-    """
-    return (
-        f"`{wanted}` is expected, and {directory} is on `{seen['fstype']}` ({seen['mount']});"
-        " is the file system mounted?"
-    )
-
-
-def space(directory: str) -> dict[str, int]:
-    """Bytes and inodes of the file system as df counts: used, and free to an ordinary user."""
-    s = os.statvfs(directory)
-    return {
-        "used_bytes": (s.f_blocks - s.f_bfree) * s.f_frsize,
-        "free_bytes": s.f_bavail * s.f_frsize,
-        "used_inodes": s.f_files - s.f_ffree,
-        "free_inodes": s.f_favail,  # both 0 where the file system does not count inodes
-    }
 
 
 def claim(directory: str, owner: dict[str, Any], trusting: bool = False) -> str:
@@ -241,14 +118,14 @@ def _claimed(
             if suspects:
                 _check_way(suspects, uid_there(handle))
             _shut(directory, handle, trusting)
-        found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4()), "place": marker_place.facts(handle)}
-        _write_marker(handle, found)
-    elif not _same(found, owner):
+        found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4()), "place": place_of(handle)}
+        write_marker(handle, found)
+    elif not is_of(found, owner):
         raise Refused(
             f"{directory} belongs to another campaign ({whose(found)}); it is left alone. Choose another campaign name."
         )
     else:
-        _check_place(handle, directory, found)
+        check_place(handle, directory, found)
         if suspects:
             _check_way(suspects, uid_there(handle))
         if (uid := os.fstat(handle).st_uid) not in (0, os.getuid()):
@@ -291,75 +168,6 @@ def ours(directory: str, uuid: str) -> bool:
 OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (identify, look, space, claim, owner_of, ours)}
 
 
-def holds(facts: Mapping[str, Any], directory: str, results: Path) -> bool:
-    """Whether results lie in the campaign's directory, links resolved. `facts`: of its parent (identify)."""
-    real = Path(facts["real"]) / Path(directory).name
-    return real in (results.resolve(), *results.resolve().parents)
-
-
-def whose(marker: dict[str, Any]) -> str:
-    """What a marker says, for a sentence."""
-    user = f"{marker['user']}, " if marker.get("user") else ""
-    return shown(f"results in {marker.get('results')} on {marker.get('host')}, user {user}id {marker.get('uid')}")
-
-
-def shown(text: str) -> str:
-    """A name as a sentence may carry it: nothing in it steers a terminal, and it is not too long."""
-    escaped = printable(text)
-    return escaped if len(escaped) <= 300 else f"{escaped[:140]}...{escaped[-140:]}"
-
-
-def mount_of(handle: int) -> int:
-    """Which mount a handle is on. A device number does not tell two mounts of one file system apart."""
-    info = os.open(f"/proc/self/fdinfo/{handle}", os.O_RDONLY)
-    try:
-        return int(os.read(info, 4096).partition(b"mnt_id:")[2].split()[0])
-    finally:
-        os.close(info)
-
-
-def read_marker(handle: int) -> dict[str, Any] | None:
-    """The marker in an open directory, or None if there is none. Raises Refused if it is not one of ours."""
-    try:
-        # a FIFO would wait for its other end
-        file = os.open(MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        if error.errno in SERVER_ERRORS:  # the file system's trouble, not the marker's
-            raise
-        raise Refused(f"the marker {MARKER} in the campaign's directory cannot be read: {error.strerror}") from None
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise Refused(f"the marker {MARKER} in the campaign's directory is not a regular file")
-        found = json.loads(os.read(file, _MARKER_BYTES))
-    except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, OSError) and error.errno in SERVER_ERRORS:
-            raise
-        raise Refused(f"the marker {MARKER} in the campaign's directory cannot be read: {error}") from None
-    finally:
-        os.close(file)
-    if not isinstance(found, dict):
-        raise Refused(f"the marker {MARKER} in the campaign's directory is not ours")
-    return found
-
-
-def check_marker(handle: int, directory: str, uuid: str) -> None:
-    """Raise Refused if the marker in an open directory has not this UUID, or was written for another directory."""
-    found = read_marker(handle)
-    if found is None:
-        raise Refused(f"{directory} has no marker {MARKER} of ours any more; it is left alone")
-    if not uuid or found.get("uuid") != uuid:
-        raise Refused(f"{directory} belongs to another campaign ({whose(found)}); it is left alone")
-    _check_place(handle, directory, found)
-
-
-def _check_place(handle: int, directory: str, found: Mapping[str, Any]) -> None:
-    """Raise Refused if the marker in an open directory was written for another one."""
-    if wrong := marker_place.look(found, directory, handle):
-        raise Refused(f"{directory} is not ours: {wrong}; it is left alone")
-
-
 DENIED = (errno.EACCES, errno.EPERM)
 
 
@@ -382,12 +190,6 @@ def _open(directory: str) -> int:
         return open_entry(outer, name, directory)
     finally:
         os.close(outer)
-
-
-def _same(found: dict[str, Any], owner: dict[str, Any]) -> bool:
-    """Whether a marker is of this owner."""
-    same = all(found.get(key) == owner[key] for key in ("uid", "host", "results"))
-    return bool(found.get("uuid")) and (found["uuid"] == owner["uuid"] or same)
 
 
 def _check_user(directory: str, uid: int, mine: int) -> None:
@@ -438,26 +240,3 @@ def clear_probes(handle: int) -> None:
 
 def is_probe(name: str) -> bool:
     return name == PROBE or name.startswith(f"{PROBE}.")
-
-
-def _write_marker(handle: int, content: dict[str, Any]) -> None:
-    """Whole, or not at all."""
-    try:
-        os.unlink(MARKER + ".tmp", dir_fd=handle)
-    except FileNotFoundError:
-        pass
-    with open(os.open(MARKER + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle), "w") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(MARKER + ".tmp", MARKER, src_dir_fd=handle, dst_dir_fd=handle)
-    os.fsync(handle)
-
-
-def without_password(text: str) -> str:
-    """Mount sources such as curlftpfs' hold one: `ftp://user:password@host/`."""
-    return re.sub(r"(://[^/@\s:]*):[^@/\s]*@", r"\1:***@", text)
-
-
-def unescape(text: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from iosweep.target import ownership
+from iosweep.target import identify
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -49,7 +49,7 @@ def of(directory: str) -> list[dict[str, Any]]:
     A limit is the smaller of the soft and the hard one. Raises OSError and Refused where the directory cannot be
     looked at.
     """
-    facts = ownership.identify(directory)
+    facts = identify.identify(directory)
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         status = os.fstat(handle)

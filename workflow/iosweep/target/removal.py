@@ -19,7 +19,7 @@ from typing import Any
 from iosweep.errors import Refused
 from iosweep.target.foreign import Foreign, by_name, by_owner
 from iosweep.target.handle import Opened, Place
-from iosweep.target.ownership import MARKER, shown
+from iosweep.target.marker import MARKER, shown
 from iosweep.target.pulse import beat
 from iosweep.target.trees import SENTENCES, Directory, Tree
 

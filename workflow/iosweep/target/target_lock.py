@@ -22,7 +22,7 @@ from typing import Any
 from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
 from iosweep.slurm import query
-from iosweep.target import filesystem, host_lock, lock_file, lock_text, mount_view, ownership
+from iosweep.target import filesystem, host_lock, identify, lock_file, lock_text, mounts
 from iosweep.text import printable
 
 #: How names of locks begin.
@@ -198,14 +198,14 @@ def _busy(identity: str, who: str, lock: str, job: str | None) -> Busy:
 
 def _left(left: bytes, file: Path, identity: str, own: str | None) -> Exclusion:
     """What a lock that was taken is worth, after what its last owner left in it. `own`: our job. Raises Busy."""
-    there = ownership.identify(str(file.parent))
+    there = identify.identify(str(file.parent))
     fstype = identity.partition(" ")[0]
     place = printable(str(file.parent))
     # not every mount of a network file system takes its locks to the other nodes (`localflock`, `local_lock`)
     apart = fs_types.apart(there["fstype"], there["mount"])
     if apart and not fs_types.of(fstype).local:
         worth = Exclusion(False, f"only campaigns on this machine are kept off: {place} is on {apart}")
-    elif mount_view.private(str(file.parent)):
+    elif mounts.private(str(file.parent)):
         worth = Exclusion(False, f"{place} is private to this process: others on this machine see another one there")
     else:
         worth = Exclusion(True, f"no other campaign that locks in {place} ({file.name})")

@@ -19,7 +19,9 @@ from typing import Any
 
 from iosweep.errors import Refused
 from iosweep.target.handle import Opened, Place
-from iosweep.target.ownership import DIRECTORY, MARKER, mount_of
+from iosweep.target.marker import MARKER
+from iosweep.target.mounts import mount_of
+from iosweep.target.ownership import DIRECTORY
 from iosweep.target.pulse import beat
 
 #: Where `keep` puts things.

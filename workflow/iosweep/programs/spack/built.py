@@ -11,7 +11,7 @@ from typing import Any
 from iosweep.errors import Unusable
 from iosweep.files import documents, forms
 from iosweep.files.documents import Damaged
-from iosweep.target import ownership, target_lock
+from iosweep.target import identify, target_lock
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def on_target(
     facts, there: what target.identify says of the target and of the tools. To load a program from what is measured
     would be measured, too; and a node that waits for its target would not even start one.
     """
-    if ownership.holds(facts, f"iosweep-{campaign}", directory):
+    if identify.holds(facts, f"iosweep-{campaign}", directory):
         return True, f"tools.directory {directory} is inside the campaign's directory; name another one"
     if facts["device"] != there["device"] and target_lock.identity(facts) != target_lock.identity(there):
         return None

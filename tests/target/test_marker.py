@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Refused
-from iosweep.target import marker_place, ownership, probe, removal
+from iosweep.target import marker, ownership, probe, removal
 from iosweep.target.handle import Place
-from targets import OWNER, as_root, make_place, marker, mounted
+from targets import OWNER, as_root, make_place, marker_in, mounted
 
 #: Every step that deletes, and the claim.
 CALLS: list[Callable[[Path, dict[str, Any]], Any]] = [
@@ -44,20 +44,20 @@ MARKER = OWNER | {"uuid": "u", "place": PLACE}
     ],
 )
 def test_what_a_marker_proves(changed: dict[str, Any], seen: dict[str, Any], said: str | None) -> None:
-    found = marker_place.wrong(MARKER | changed, "iosweep-c", PLACE | seen)
+    found = marker.wrong(MARKER | changed, "iosweep-c", PLACE | seen)
     assert found is None if said is None else found and said in found
 
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
-    directory = Path(ownership.directory_of(str(make_place(tmp_path / "t")), "c"))
+    directory = Path(marker.directory_of(str(make_place(tmp_path / "t")), "c"))
     ownership.claim(str(directory), OWNER)
     (directory / "sets").mkdir()
     return directory
 
 
 def uuid(directory: Path) -> str:
-    return str(marker(str(directory))["uuid"])
+    return str(marker_in(str(directory))["uuid"])
 
 
 def refused(directory: Path, said: str) -> None:
@@ -83,7 +83,7 @@ def test_a_marker_in_a_directory_of_somebody_else(ours: Path) -> None:
     (victim / "sets").mkdir()
     shutil.copy(ours / "iosweep.json", victim)
     refused(victim, "whose directory is called iosweep-c")
-    content = marker(str(victim)) | {"campaign": "d"}
+    content = marker_in(str(victim)) | {"campaign": "d"}
     (victim / "iosweep.json").write_text(json.dumps(content))
     refused(victim, "whose directory is called iosweep-d")
 

@@ -1,0 +1,122 @@
+"""Which file system a directory is on, how full it is, and what the name of a target leads to."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from iosweep.errors import Refused
+from iosweep.target import filesystem, mounts, parents
+from iosweep.target.mounts import without_password
+from iosweep.text import printable
+
+#: Names of a directory among which the one that was meant is looked for.
+_MOST_NAMES = 10_000
+
+
+def identify(target: str) -> dict[str, Any]:
+    """Which file system a directory is on: {real (path), source, fstype, mount (its whole line), fsid, device,
+    writable}."""
+    path = Path(target)
+    try:
+        if not stat.S_ISDIR(path.stat().st_mode):
+            raise Refused(f"the target {target} is not a directory")
+    except FileNotFoundError:
+        raise Refused(f"the target {target} does not exist; is the file system mounted?") from None
+    real = str(path.resolve())
+    fsid = os.statvfs(real).f_fsid  # first: it has an automounter mount what stat does not
+    mount = mounts.at(real, mounts.here())
+    line = f"{mount.source} on {mount.point} type {mount.fstype} ({mount.options})" if mount.point else ""
+    return {
+        "real": printable(real),
+        "source": without_password(printable(mount.source)),
+        "fstype": printable(mount.fstype),
+        "mount": without_password(printable(line)),
+        "fsid": f"{fsid:016x}",
+        "device": path.stat().st_dev,
+        "writable": os.access(path, os.W_OK | os.X_OK),
+    }
+
+
+def look(target: str) -> dict[str, Any]:
+    """What the name of a target leads to: {kind: directory, other or absent; fstype and mount of a directory; others:
+    why it is refused, because users besides us could put another directory in the place of the campaign's, None if
+    nobody could; trusted: who controls what there, if they are to be trusted}.
+
+    Of an absent one also {parent: the nearest directory that exists; lacks: what it does not have; names: of its
+    directories}.
+    """
+    path = Path(target).absolute()
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            facts = identify(target)
+            others = _others(path, facts)
+            return {
+                "kind": "directory",
+                "others": parents.refusal(others[0]) if others else None,
+                "trusted": [suspect.fact for suspect in others],
+                "fstype": facts["fstype"],
+                "mount": facts["mount"],
+            }
+        return {"kind": "other"}
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    parent, lacks = path.parent, path.name
+    while not parent.is_dir():
+        parent, lacks = parent.parent, parent.name
+    try:
+        with os.scandir(parent) as entries:
+            first = itertools.islice(entries, _MOST_NAMES)
+            # by the type that the listing gives: to follow a link or a mount may hang
+            names = [e.name for e in first if e.name == lacks or e.is_symlink() or e.is_dir(follow_symlinks=False)]
+    except PermissionError:
+        names = []
+    return {"kind": "absent", "parent": str(parent), "lacks": lacks, "names": names}
+
+
+def _others(path: Path, facts: Mapping[str, Any]) -> list[parents.Suspect]:
+    """Who could put another directory in the place of one on this path. Makes nothing.
+
+    On a network file system our own user id may be another one than here: of owners there, `claim` finds out.
+    """
+    way = parents.walk(str(path))
+    way.close()
+    known = not filesystem.several_names(facts)
+    return [s for s in way.suspects if s.uid is None or s.device != facts["device"] or known]
+
+
+def is_type(fstype: str, wanted: str) -> bool:
+    """Whether a mount's type is the one that a configuration names: `nfs` is nfs4, too; `x` is fuse.x, too. Pure."""
+    return fstype in (wanted, f"fuse.{wanted}") or (wanted, fstype) == ("nfs", "nfs4")
+
+
+def other_type(wanted: str, directory: str, seen: Mapping[str, Any]) -> str:
+    """That a target is on a file system of another type than target.type. Pure.
+
+    seen: what target.look or target.identify returned.
+    """
+    return (
+        f"`{wanted}` is expected, and {directory} is on `{seen['fstype']}` ({seen['mount']});"
+        " is the file system mounted?"
+    )
+
+
+def space(directory: str) -> dict[str, int]:
+    """Bytes and inodes of the file system as df counts: used, and free to an ordinary user."""
+    s = os.statvfs(directory)
+    return {
+        "used_bytes": (s.f_blocks - s.f_bfree) * s.f_frsize,
+        "free_bytes": s.f_bavail * s.f_frsize,
+        "used_inodes": s.f_files - s.f_ffree,
+        "free_inodes": s.f_favail,  # both 0 where the file system does not count inodes
+    }
+
+
+def holds(facts: Mapping[str, Any], directory: str, results: Path) -> bool:
+    """Whether results lie in the campaign's directory, links resolved. `facts`: of its parent (identify)."""
+    real = Path(facts["real"]) / Path(directory).name
+    return real in (results.resolve(), *results.resolve().parents)

@@ -1,0 +1,143 @@
+"""The marker in the campaign's directory: whose the directory is, and that the marker was written for this directory.
+
+The marker holds the path and the inode of its directory. Either may change: the path with another mount point, the
+inode on some FUSE file systems. If both differ, the directory is a copy or was moved. Only the standard library is
+imported: this runs inside the agent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from iosweep.causes import SERVER_ERRORS
+from iosweep.errors import Refused
+from iosweep.text import printable
+
+MARKER = "iosweep.json"
+
+
+#: A marker is far smaller; what is larger was not written by us.
+_MARKER_BYTES = 1 << 16
+
+
+def directory_of(target: str, campaign: str) -> str:
+    """Absolute path of the campaign's directory."""
+    return str(Path(target).absolute() / name_of(campaign))
+
+
+def whose(marker: dict[str, Any]) -> str:
+    """What a marker says, for a sentence."""
+    user = f"{marker['user']}, " if marker.get("user") else ""
+    return shown(f"results in {marker.get('results')} on {marker.get('host')}, user {user}id {marker.get('uid')}")
+
+
+def shown(text: str) -> str:
+    """A name as a sentence may carry it: nothing in it steers a terminal, and it is not too long."""
+    escaped = printable(text)
+    return escaped if len(escaped) <= 300 else f"{escaped[:140]}...{escaped[-140:]}"
+
+
+def read_marker(handle: int) -> dict[str, Any] | None:
+    """The marker in an open directory, or None if there is none. Raises Refused if it is not one of ours."""
+    try:
+        # a FIFO would wait for its other end
+        file = os.open(MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno in SERVER_ERRORS:  # the file system's trouble, not the marker's
+            raise
+        raise Refused(f"the marker {MARKER} in the campaign's directory cannot be read: {error.strerror}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise Refused(f"the marker {MARKER} in the campaign's directory is not a regular file")
+        found = json.loads(os.read(file, _MARKER_BYTES))
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, OSError) and error.errno in SERVER_ERRORS:
+            raise
+        raise Refused(f"the marker {MARKER} in the campaign's directory cannot be read: {error}") from None
+    finally:
+        os.close(file)
+    if not isinstance(found, dict):
+        raise Refused(f"the marker {MARKER} in the campaign's directory is not ours")
+    return found
+
+
+def check_marker(handle: int, directory: str, uuid: str) -> None:
+    """Raise Refused if the marker in an open directory has not this UUID, or was written for another directory."""
+    found = read_marker(handle)
+    if found is None:
+        raise Refused(f"{directory} has no marker {MARKER} of ours any more; it is left alone")
+    if not uuid or found.get("uuid") != uuid:
+        raise Refused(f"{directory} belongs to another campaign ({whose(found)}); it is left alone")
+    check_place(handle, directory, found)
+
+
+def check_place(handle: int, directory: str, found: Mapping[str, Any]) -> None:
+    """Raise Refused if the marker in an open directory was written for another one."""
+    if wrong := misplaced(found, directory, handle):
+        raise Refused(f"{directory} is not ours: {wrong}; it is left alone")
+
+
+def is_of(found: dict[str, Any], owner: dict[str, Any]) -> bool:
+    """Whether a marker is of this owner."""
+    same = all(found.get(key) == owner[key] for key in ("uid", "host", "results"))
+    return bool(found.get("uuid")) and (found["uuid"] == owner["uuid"] or same)
+
+
+def write_marker(handle: int, content: dict[str, Any]) -> None:
+    """Whole, or not at all."""
+    try:
+        os.unlink(MARKER + ".tmp", dir_fd=handle)
+    except FileNotFoundError:
+        pass
+    with open(os.open(MARKER + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle), "w") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(MARKER + ".tmp", MARKER, src_dir_fd=handle, dst_dir_fd=handle)
+    os.fsync(handle)
+
+
+def name_of(campaign: str) -> str:
+    """What the directory of a campaign is called. Pure."""
+    return f"iosweep-{campaign}"
+
+
+def place_of(handle: int) -> dict[str, Any]:
+    """What a marker holds of the directory that it is in, open as `handle`."""
+    return {"path": _path(handle), "inode": os.fstat(handle).st_ino, "fsid": f"{os.fstatvfs(handle).f_fsid:016x}"}
+
+
+def wrong(marker: Mapping[str, Any], name: str, seen: Mapping[str, Any]) -> str | None:
+    """Why a directory of this name is not the one that its marker was written for, or None. Pure.
+
+    seen: `place_of` the directory. An inode alone proves nothing: another file system, and another subvolume or
+    snapshot of btrfs, has the same numbers.
+    """
+    campaign, place = marker.get("campaign"), marker.get("place")
+    if not isinstance(campaign, str) or not campaign or name != name_of(campaign):
+        called = printable(str(campaign))[:100]
+        return f"its marker is of the campaign `{called}`, whose directory is called {name_of(called)}"
+    if not isinstance(place, dict) or not {"path", "inode", "fsid"} <= place.keys():
+        return "its marker does not say for which directory it was written"
+    if place["path"] == seen["path"] or (place["inode"], place["fsid"]) == (seen["inode"], seen["fsid"]):
+        return None
+    return f"its marker was written for {printable(str(place['path']))[:300]}, so this is a copy of that, or was moved"
+
+
+def misplaced(marker: Mapping[str, Any], directory: str, handle: int) -> str | None:
+    """The same as `wrong` of an open directory, without asking the file system where its path is enough."""
+    place, path = marker.get("place"), _path(handle)
+    known = isinstance(place, dict) and place.get("path") == path
+    seen = place if known and isinstance(place, dict) else place_of(handle)
+    return wrong(marker, Path(directory).name, seen)
+
+
+def _path(handle: int) -> str:
+    return str(Path(f"/proc/self/fd/{handle}").readlink())

@@ -1,0 +1,96 @@
+"""What is mounted where, from /proc/<pid>/mountinfo; and whether the rest of this machine sees the same."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+#: The first PID namespace of a machine; the number is fixed in the kernel (PROC_PID_INIT_INO).
+FIRST_PID_NAMESPACE = "pid:[4026531836]"
+
+
+class Mount(NamedTuple):
+    """A line of mountinfo. number, parent: of this mount and the one that it is on. root: the path on the device that
+    is mounted at `point`."""
+
+    number: int
+    parent: int
+    device: str
+    root: str
+    point: str
+    fstype: str
+    source: str
+    options: str
+
+
+#: A mount that the table does not have: that of `/` in a chroot which is no mount point.
+UNLISTED = Mount(0, 0, "", "", "", "unknown", "unknown", "")
+
+
+def parsed(table: bytes) -> list[Mount]:
+    """The lines of a mountinfo. As bytes: the kernel escapes fewer characters than Python takes for a line's end."""
+    found = []
+    for line in table.split(b"\n")[:-1]:
+        before, _, after = os.fsdecode(line).partition(" - ")
+        number, parent, device, root, point, *_ = before.split(" ")
+        fstype, source, options = after.split(" ", 2)
+        found.append(
+            Mount(
+                *(int(number), int(parent), device, _unescaped(root), _unescaped(point), fstype),
+                *(_unescaped(source), options),
+            )
+        )
+    return found
+
+
+def at(real: str, mounts: Iterable[Mount]) -> Mount:
+    """The mount that shows an absolute path without links."""
+    best = UNLISTED
+    for mount in mounts:  # the last of equal mount points is the one on top
+        inside = real == mount.point or real.startswith(mount.point.rstrip("/") + "/")
+        if inside and len(mount.point) >= len(best.point):
+            best = mount
+    return best
+
+
+def here() -> list[Mount]:
+    return parsed(Path("/proc/self/mountinfo").read_bytes())
+
+
+def private(directory: str, proc: Path = Path("/proc")) -> bool:
+    """Whether process 1 of this machine sees another directory there; False where that cannot be seen."""
+    try:
+        if str((proc / "self/ns/pid").readlink()) != FIRST_PID_NAMESPACE:
+            return False
+        ours, theirs = (parsed((proc / pid / "mountinfo").read_bytes()) for pid in ("self", "1"))
+    except OSError:
+        return False
+    real = str(Path(directory).resolve())
+    return leads_to(real, ours) != leads_to(real, theirs)
+
+
+def leads_to(real: str, mounts: Iterable[Mount]) -> tuple[str, str]:
+    """Device, and path on that device, of an absolute path without links."""
+    mount = at(real, mounts)
+    return mount.device, mount.root.rstrip("/") + real[len(mount.point.rstrip("/")) :]
+
+
+def mount_of(handle: int) -> int:
+    """The number of the mount that a handle is on. Two mounts of one file system have the same device number."""
+    info = os.open(f"/proc/self/fdinfo/{handle}", os.O_RDONLY)
+    try:
+        return int(os.read(info, 4096).partition(b"mnt_id:")[2].split()[0])
+    finally:
+        os.close(info)
+
+
+def without_password(text: str) -> str:
+    """Mount sources such as curlftpfs' hold one: `ftp://user:password@host/`."""
+    return re.sub(r"(://[^/@\s:]*):[^@/\s]*@", r"\1:***@", text)
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
