@@ -8,7 +8,7 @@ CPU pinning, in the order in which it is decided:
     pinning          what a campaign asks for (`pinning`, `cpus.reserved`) -> the usable CPUs of each node, or Conflict
     placement        usable CPUs -> the CPU of each rank or worker
     sampling         the masks of every thread, read while a tool runs
-    (results/cpu_checks judges these masks; report/cpus shows them)
+    (results/checks/cpus judges these masks; report/cpus shows them)
 
 Why a node needs a different slurm.conf or WEKA setting (`iosweep doctor`, and the notes of a run):
 
@@ -17,6 +17,7 @@ Why a node needs a different slurm.conf or WEKA setting (`iosweep doctor`, and t
     probed_cpus      the collected facts of one node, ready to be judged
     weka_steps       judges them in the steps of WEKA's documentation; slurm_cores: those on Slurm
 
-Other facts: node_facts (what a result keeps of a node), environment, fs_types (what is known of types of file systems),
-load (what other processes do meanwhile), process, procfs and stopping (starting and ending programs).
+Other facts: node_facts (what a result keeps of a node) and collect_facts (reads it), environment, fs_types (what is
+known of types of file systems), load (what other processes do meanwhile), process, procfs and stopping (starting and
+ending programs).
 """
