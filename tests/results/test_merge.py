@@ -20,7 +20,7 @@ from iosweep.commands import cli
 from iosweep.files import documents
 from iosweep.plan.model import Plan
 from iosweep.programs import builds
-from iosweep.results import columns, merge
+from iosweep.results import columns, merge, rows, table_writer
 from iosweep.results.reasons import REASONS
 from iosweep.results.store import Store
 from iosweep.tools import Parsed, fio, tools
@@ -320,7 +320,7 @@ def test_options_of_other_phases_are_null(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 100])
 def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
-    monkeypatch.setattr(merge, "BATCH", batch)
+    monkeypatch.setattr(table_writer, "_BATCH", batch)
     campaign = Campaign(tmp_path, axes={"queue_depth": [4, 8, 16]}, repetitions=1)
     campaign.measured(1)
     rows = campaign.table()
@@ -355,7 +355,7 @@ def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatc
     def fails(*_: Any) -> None:
         raise RuntimeError("halfway")
 
-    monkeypatch.setattr(merge, "_base", fails)
+    monkeypatch.setattr(rows, "_base", fails)
     with pytest.raises(RuntimeError, match="halfway"):
         merge.merge(campaign.plan, campaign.results)
     assert gc.isenabled()  # as it was before

@@ -254,7 +254,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from iosweep.node import pinning
     from iosweep.plan import forecast
     from iosweep.plan.expand import make_plan
-    from iosweep.results import cells
+    from iosweep.results import safe_csv
     from iosweep.run import target_look
     from iosweep.tools import tools
 
@@ -284,7 +284,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         document = {"plan": orjson.loads(made.content()), "forecast": asdict(forecast.of(made))}
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     elif arguments.csv:
-        cells.write(sys.stdout, show_plan.CSV, show_plan.csv_rows(made))
+        safe_csv.write(sys.stdout, show_plan.CSV, show_plan.csv_rows(made))
     elif arguments.commands:
         lacks = {point.id: f": {lack}" for point in made.points if (lack := where.lacks(point))}
         each = {

@@ -21,7 +21,7 @@ from iosweep.report import words
 from iosweep.report.data import Campaign, load
 from iosweep.report.summary import FIGURES, PARAMETERS, VERDICTS, Result, Statistics, count_results, summarise
 from iosweep.report.table import ordered
-from iosweep.results import cells
+from iosweep.results import safe_csv
 from iosweep.results.store import Store
 from iosweep.text import printable
 
@@ -92,7 +92,7 @@ def show(results: Path, form: str) -> None:
     if form == "json":
         print(orjson.dumps(_document(campaign, found, results), option=orjson.OPT_INDENT_2).decode())
     elif form == "csv":
-        cells.write(sys.stdout, _csv_columns(), map(_csv_row, found))
+        safe_csv.write(sys.stdout, _csv_columns(), map(_csv_row, found))
     else:
         _table(found)
     for file, reason in campaign.about.get("damaged", {}).items():

@@ -1,0 +1,142 @@
+"""Writes the tables of a campaign: parquet, the same as CSV, and the size and hash of each file."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, BinaryIO, Self
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from iosweep.files.safe_paths import Folder
+from iosweep.results import safe_csv
+from iosweep.results.checks import CHECKS
+from iosweep.results.checks.finding import Finding
+from iosweep.results.columns import Column, arrow_schema
+
+#: Rows are written in batches, so that memory does not grow with the campaign.
+_BATCH = 10_000
+
+
+class _Hashed(io.RawIOBase):
+    """A file that is written, with its size and hash."""
+
+    def __init__(self, file: BinaryIO):
+        self._file, self._hash, self._size, self._over = file, hashlib.sha256(), 0, False
+
+    def writable(self) -> bool:
+        return True
+
+    def ignore(self) -> None:
+        """Ignore further writes: a failed pyarrow writer writes again when it is garbage-collected."""
+        self._over = True
+
+    def write(self, data: Any) -> int:
+        with memoryview(data) as view:
+            if self._over:
+                return view.nbytes
+            self._file.write(view)
+            self._hash.update(view)
+            self._size += view.nbytes
+            return view.nbytes
+
+    def described(self) -> dict[str, Any]:
+        """The entry of the file in campaign.json."""
+        return {"bytes": self._size, "sha256": self._hash.hexdigest()}
+
+
+class TableWriter:
+    """Context manager that writes a parquet file, and optionally the same rows as CSV, renamed into place on exit."""
+
+    def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...], csv: str | None = None):
+        self._schema = arrow_schema(columns)
+        self._rows: list[tuple[Any, ...]] = []
+        self._place, self._names = place, [parquet, *([csv] if csv else [])]
+        self.names = [column.name for column in columns]
+
+    def __enter__(self) -> Self:
+        with ExitStack() as files:
+            self._files = [_Hashed(files.enter_context(self._place.replaced(name))) for name in self._names]
+            makers = (pa.parquet.ParquetWriter, pa.csv.CSVWriter)
+            self._writers = [make(file, self._schema) for make, file in zip(makers, self._files, strict=False)]
+            self._stack = files.pop_all()
+        return self
+
+    def unfit(self, row: tuple[Any, ...]) -> str | None:
+        """Why a row does not fit the table's types, or None if it does."""
+        try:
+            _arrays([row], list(self._schema))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            return f"it does not fit into the table: {error}"
+        return None
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Add a row, its values in the order of `names`."""
+        self._rows.append(row)
+        if len(self._rows) >= _BATCH:
+            self._flush()
+
+    def finish(self) -> dict[str, dict[str, Any]]:
+        """Write the remaining rows; returns file name -> its size and hash."""
+        self._flush()
+        for writer in self._writers:
+            writer.close()
+        return {name: file.described() for name, file in zip(self._names, self._files, strict=True)}
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        self._write(_arrays(self._rows, list(self._schema)))
+        self._rows.clear()
+
+    def _write(self, arrays: list[Any]) -> None:
+        parquet, *csv = self._writers
+        parquet.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        for writer in csv:
+            harmless = [safe_csv.harmless_array(array) for array in arrays]
+            writer.write_table(pa.Table.from_arrays(harmless, schema=self._schema))
+
+    def __exit__(self, *error: Any) -> None:
+        for file in self._files:
+            file.ignore()
+        self._stack.__exit__(*error)
+
+
+class ChecksWriter(TableWriter):
+    """Writes the table of checks. Arrow repeats five of its seven columns, at a third of the time of Python."""
+
+    def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...]):
+        super().__init__(place, parquet, columns)
+        self._keys: list[tuple[Any, ...]] = []
+        self._findings: list[Finding] = []
+
+    def add_findings(self, key: tuple[Any, ...], findings: Sequence[Finding]) -> None:
+        """Add the findings of the row with this key: those of all checks in order, or none for a missing row."""
+        if findings:
+            self._keys.append(key)
+            self._findings += findings
+        if len(self._findings) >= _BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._keys:
+            return
+        rows = len(self._keys)
+        which = pa.array([row for row in range(rows) for _ in CHECKS], pa.int32())
+        keys = [array.take(which) for array in _arrays(self._keys, list(self._schema)[:3])]
+        names, severities = (
+            pa.array(values * rows, pa.string()) for values in ([c.name for c in CHECKS], [c.severity for c in CHECKS])
+        )
+        outcomes, evidence = (pa.array([f[i] for f in self._findings], pa.string()) for i in (0, 1))
+        self._write([*keys, names, outcomes, severities, evidence])
+        self._keys.clear()
+        self._findings.clear()
+
+
+def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[Any]) -> list[Any]:
+    """Rows as Arrow arrays, one per column."""
+    return [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), fields, strict=True)]
