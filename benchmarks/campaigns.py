@@ -20,7 +20,8 @@ from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.results import store
 from iosweep.results.store import Result, Store
-from iosweep.run import runner
+from iosweep.run import allocation
+from iosweep.run.request import Reporter, Request
 from measure import CannotRun
 
 #: For a child that is to know the tools in benchmarks/tools, as we do. The others plan and check as always.
@@ -36,7 +37,7 @@ Sweep = Mapping[str, Any]
 
 
 class Silent:
-    """A runner.Watcher that shows nothing."""
+    """A Reporter that shows nothing."""
 
     def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None: ...
     def say(self, text: str) -> None: ...
@@ -90,12 +91,13 @@ def grid(points: int) -> dict[str, list[Any]]:
     }
 
 
-def measure(made: Plan, results: Path, watcher: runner.Watcher) -> None:
+def measure(made: Plan, results: Path, reporter: Reporter) -> None:
     """The runner's own way through an allocation, in this process."""
     if shutil.which("fio") is None:
         raise CannotRun("fio is not on PATH")
     name = made.allocations[0].name
-    runner.measure(made, name, results, results / "manifests" / "m.jsonl", LAUNCHERS["direct"], watcher, None)
+    manifest = results / "manifests" / "m.jsonl"
+    allocation.measure(Request(made, name, results, manifest, LAUNCHERS["direct"], reporter))
 
 
 def fill(made: Plan, results: Path, work: Path, repetitions: int = 1) -> int:

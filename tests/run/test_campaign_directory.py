@@ -13,7 +13,7 @@ from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.results.store import Store
 from iosweep.run import campaign_directory as directories
-from iosweep.run.campaign_directory import Directory
+from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.target.agent import Agent
 
 #: Two points that write new files; the one with two workers fails when they are there.
@@ -155,13 +155,13 @@ class Space(Asked):
         return answer | {"files": 1, "bytes": self.removed} if operation == "remove" else answer
 
 
-def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> Directory:
+def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> CampaignDirectory:
     file = place / "c.yaml"
     target = {"directory": str(place / "t"), "layout": layout}
     file.write_bytes(orjson.dumps({"campaign": "c", "target": target, "sweeps": [SWEEP]}))
     made = make_plan(read(file))
     stand_in: Any = agent
-    directory = Directory(made, Store(place / "results"), stand_in)
+    directory = CampaignDirectory(made, Store(place / "results"), stand_in)
     directory.claim(fstype, "ext4 mgs:/fs", f"{fstype} mgs:/fs", forecast.of(made))
     return directory
 

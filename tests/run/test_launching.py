@@ -17,7 +17,7 @@ import pytest
 
 from campaign import wait_for
 from held_job import Held
-from iosweep.errors import Unanswered
+from iosweep.errors import AllocationError, ExitCode, Unanswered
 from iosweep.node.process import Completed
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
@@ -28,9 +28,10 @@ from iosweep.results.checks.finding import Seen
 from iosweep.results.store import Store
 from iosweep.run import datasets
 from iosweep.run import launching as command
-from iosweep.run.campaign_directory import Directory
-from iosweep.run.datasets import FileSets
-from iosweep.run.launching import Commands, Scratch, lacking_pmi, together
+from iosweep.run.budget import Budget
+from iosweep.run.campaign_directory import CampaignDirectory
+from iosweep.run.datasets import DataSets
+from iosweep.run.launching import Commands, lacking_pmi, together
 from iosweep.run.remote import Clock, RemoteAgents
 from iosweep.slurm import query
 from iosweep.target import target_lock
@@ -149,17 +150,17 @@ def test_a_scratch_directory_that_cannot_be_had(agent: Agent, tmp_path: Path, ha
     results.mkdir()
     commands = Commands(agent, LAUNCHERS["direct"], results / "scratch", None, program())
     why = harm(commands.scratch)
-    with pytest.raises(Scratch) as caught:
+    with pytest.raises(AllocationError) as caught:
         commands.run(tool(), [["/bin/sh", "-c", f"echo > {tmp_path}/started"]], 1, 60.0)
+    assert caught.value.code == ExitCode.STORE_FAILED
     assert f"{commands.scratch}: {why}" in str(caught.value)
     assert not (tmp_path / "started").exists()
 
 
 def test_a_command_that_cannot_be_started_is_no_fault_of_the_results(agent: Agent, tmp_path: Path) -> None:
     commands = Commands(agent, LAUNCHERS["direct"], tmp_path / "scratch", None, program("/nonexistent/tool"))
-    with pytest.raises(OSError, match="No such file or directory") as caught:
+    with pytest.raises(OSError, match="No such file or directory"):
         commands.run(tool(), [["sh"]], 1, 60.0)
-    assert not isinstance(caught.value, Scratch)
 
 
 def test_a_time_limit(commands: Commands) -> None:
@@ -590,14 +591,15 @@ class Writer:
 
 
 @pytest.fixture
-def sets(agent: Agent, tmp_path: Path) -> tuple[FileSets, Writer, Path]:
+def sets(agent: Agent, tmp_path: Path) -> tuple[DataSets, Writer, Path]:
     (tmp_path / "target").mkdir()
     made = make(tmp_path, document() | {"target": {"directory": f"{tmp_path}/target"}, "limits": {"fill": "100%"}})
     store, writer = Store(tmp_path / "results"), Writer()
-    directory = Directory(made, store, agent)
+    directory = CampaignDirectory(made, store, agent)
     here = target_lock.identity(agent.call("identify", f"{tmp_path}/target"))
     directory.claim("tmpfs", here, "x", forecast.of(made, {}))
-    return FileSets(agent, directory, store, [], writer, lambda size: None), writer, Path(directory.path)
+    budget = Budget(made, store, None, print)
+    return DataSets(agent, directory, store, [], writer, budget), writer, Path(directory.path)
 
 
 def file_set(*names: str, of_all_nodes: bool = False) -> FileSet:
@@ -607,7 +609,7 @@ def file_set(*names: str, of_all_nodes: bool = False) -> FileSet:
 HOSTS = ("n1", "n2", "n3")
 
 
-def test_each_node_has_its_files_and_another_writes_them(sets: tuple[FileSets, Writer, Path]) -> None:
+def test_each_node_has_its_files_and_another_writes_them(sets: tuple[DataSets, Writer, Path]) -> None:
     found, writer, ours = sets
     files = file_set("0.0", "1.0")
     evidence = found.ready(files, "fio", HOSTS)
@@ -632,7 +634,7 @@ def test_each_node_has_its_files_and_another_writes_them(sets: tuple[FileSets, W
     assert writer.calls[2:] == [(("n3",), ["s.node1"])]
 
 
-def test_one_set_of_all_nodes(sets: tuple[FileSets, Writer, Path]) -> None:
+def test_one_set_of_all_nodes(sets: tuple[DataSets, Writer, Path]) -> None:
     found, writer, _ = sets
     evidence = found.ready(file_set("0", "1", of_all_nodes=True), "fio", HOSTS)
     assert writer.calls == [(HOSTS, ["s"])]
@@ -653,7 +655,7 @@ def test_why_ranks_could_not_write_is_the_end_of_what_mpich_says() -> None:
     assert datasets._cause(b"\n no space\nat all\n") == "no space"
 
 
-def test_one_node_cannot_write_its_files(sets: tuple[FileSets, Writer, Path], tmp_path: Path) -> None:
+def test_one_node_cannot_write_its_files(sets: tuple[DataSets, Writer, Path], tmp_path: Path) -> None:
     found, writer, _ = sets
     writer.fails = "s.node1"
     wrong = found.ready(file_set("0"), "fio", ("n1", "n2"))["wrong"]

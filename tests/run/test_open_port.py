@@ -9,10 +9,11 @@ import pytest
 
 from iosweep import dag
 from iosweep.commands import cli
-from iosweep.errors import ConfigError
+from iosweep.errors import AllocationError, ConfigError, ExitCode
 from iosweep.jobs.submission import Site, open_port
 from iosweep.plan.launchers import SLURM_LAUNCHERS
-from iosweep.run import remote_agent, runner
+from iosweep.run import allocation, remote_agent
+from iosweep.run.request import Request
 from iosweep.slurm import query
 from small import document, make, problems, read
 
@@ -100,9 +101,9 @@ def test_root_may_not_run_it_in_a_job(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     job = query.Job("7", "c", "RUNNING", "", "me", "", "/", 1, ("n1",), None, None, "")
     name, launcher = made.allocations[0].name, SLURM_LAUNCHERS["srun"]
-    with pytest.raises(runner.Refusal, match="measure as another user") as caught:
-        runner.measure(made, name, tmp_path / "r", tmp_path / "m", launcher, watcher, None, job=job)  # type: ignore[arg-type]
-    assert (caught.value.code, caught.value.lasting) == (runner.REFUSED, True)
+    with pytest.raises(AllocationError, match="measure as another user") as caught:
+        allocation.measure(Request(made, name, tmp_path / "r", tmp_path / "m", launcher, watcher, job=job))  # type: ignore[arg-type]
+    assert (caught.value.code, caught.value.lasting) == (ExitCode.REFUSED, True)
 
 
 def test_a_port_that_another_process_has_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,9 @@ from allocation import SWEEP, Allocation
 from campaign import wait_for
 from held_job import Child, Held
 from iosweep.commands import cli
-from iosweep.run import runner
-from iosweep.run.preflight import differs
-from iosweep.run.runner import INTERRUPTED, JOB_OVER, LOST, REFUSED
+from iosweep.errors import ExitCode
+from iosweep.run import target_check
+from iosweep.run.nodes import differs
 from slurm import Cluster
 
 TWO = SWEEP | {"axes": {"nodes": [2]}, "phases": ["rand_read"]}
@@ -110,10 +110,10 @@ class Job:
         assert found == code, said
         (name,) = (allocation.name for allocation in self.made.plan.allocations)
         told = {"reason": said, "lasting": lasting, "after": after}
-        told |= {"nodes": list(nodes), "short_of_time": code == JOB_OVER, "stopped": False}
+        told |= {"nodes": list(nodes), "short_of_time": code == ExitCode.JOB_OVER, "stopped": False}
         assert self.made.store.documents("refusals") == {name: told}
         assert not (self.made.results / "scratch").exists()
-        if code == REFUSED:
+        if code == ExitCode.REFUSED:
             assert self.made.files() == before
             assert not self.made.ours.exists()  # nothing was written to the target
         for node in self.held.hosts:
@@ -182,14 +182,14 @@ def test_two_nodes_that_are_alike(job: Job) -> None:
 
 
 def test_no_job(job: Job) -> None:
-    said = job.refused(REFUSED, SLURM_JOB_ID="")
+    said = job.refused(ExitCode.REFUSED, SLURM_JOB_ID="")
     assert said == "this is no Slurm job (SLURM_JOB_ID is not set), as the profile says (scheduler: slurm)"
-    assert job.refused(REFUSED, SLURM_JOB_ID="99999") == "Slurm does not know the nodes of job 99999"
+    assert job.refused(ExitCode.REFUSED, SLURM_JOB_ID="99999") == "Slurm does not know the nodes of job 99999"
 
 
 def test_too_few_nodes(job: Job) -> None:
     job.made.configure(TWO | {"axes": {"nodes": [3]}})
-    said = job.refused(REFUSED, lasting=True)
+    said = job.refused(ExitCode.REFUSED, lasting=True)
     assert said == f"job {job.held.job} has 2 nodes, and 3 are needed"
 
 
@@ -198,7 +198,7 @@ def test_a_node_without_the_target(job: Job) -> None:
     away.mkdir()
     job.mount("n2", "--bind", away, job.place / "target")
     job.mount("n2", "-t", "tmpfs", "tmpfs", job.place / "target")
-    said = job.refused(REFUSED, nodes=("n2",))
+    said = job.refused(ExitCode.REFUSED, nodes=("n2",))
     assert said.startswith("n2 is not as n1: the target is on the file system tmpfs (tmpfs) there, and on ")
     assert said.endswith(" on the first node; is it mounted there?")
 
@@ -207,26 +207,26 @@ def test_a_node_where_the_target_is_not_to_be_found(job: Job) -> None:
     job.made.configure(TWO, target={"directory": str(job.place / "target/below")})
     (job.place / "target/below").mkdir()
     job.mount("n2", "-t", "tmpfs", "tmpfs", job.place / "target")
-    said = job.refused(REFUSED, nodes=("n2",))  # another job may be given other nodes
+    said = job.refused(ExitCode.REFUSED, nodes=("n2",))  # another job may be given other nodes
     not_there = f"the target {job.place}/target/below does not exist; is the file system mounted?"
     assert said == f"on n2: {not_there}; n1 can work there"
     job.mount("n1", "-t", "tmpfs", "tmpfs", job.place / "target")
-    assert job.refused(REFUSED, lasting=True) == f"on n1, n2: {not_there}"
+    assert job.refused(ExitCode.REFUSED, lasting=True) == f"on n1, n2: {not_there}"
 
 
 def test_a_node_that_may_only_read(job: Job) -> None:
     target = job.place / "target"
     job.mount("n2", "--bind", target, target)
     job.held.cluster.on("n2", ["mount", "-o", "remount,bind,ro", target])
-    assert job.refused(REFUSED, nodes=("n2",)) == "n2 is not as n1: the target cannot be written to from there"
+    assert job.refused(ExitCode.REFUSED, nodes=("n2",)) == "n2 is not as n1: the target cannot be written to from there"
 
 
 def test_a_disk_of_each_nodes_own(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     # their devices have the same name, and so each might be taken for the other's
-    monkeypatch.setattr(runner, "SEEN_S", 0.1)
+    monkeypatch.setattr(target_check, "NAME_CACHE_S", 0.1)
     for node in job.held.hosts:
         job.mount(node, "-t", "tmpfs", "tmpfs", job.place / "target")
-    assert job.refused(REFUSED, lasting=True) == (
+    assert job.refused(ExitCode.REFUSED, lasting=True) == (
         f"n2: {job.made.ours} is not there, which n1 has made; the target is on a file system of the same name there,"
         " and not on the same one: is it mounted, and shared by all nodes?"
     )
@@ -237,15 +237,15 @@ def test_another_build_of_a_tool(job: Job) -> None:
     other.write_bytes(program.read_bytes() + b"\n")
     other.chmod(0o755)
     job.mount("n2", "--bind", other, program)
-    assert job.refused(REFUSED, nodes=("n2",)) == "n2 is not as n1: fio is another build there"
+    assert job.refused(ExitCode.REFUSED, nodes=("n2",)) == "n2 is not as n1: fio is another build there"
     job.mount("n2", "-t", "tmpfs", "tmpfs", job.place / "bin")
-    assert job.refused(REFUSED, nodes=("n2",)) == "n2 is not as n1: fio is not there under the same path"
+    assert job.refused(ExitCode.REFUSED, nodes=("n2",)) == "n2 is not as n1: fio is not there under the same path"
 
 
 def test_a_node_that_does_not_see_the_results(job: Job) -> None:
     job.made.command()  # makes the directory
     job.mount("n2", "-t", "tmpfs", "tmpfs", job.made.results)
-    assert job.refused(REFUSED, nodes=("n2",)) == (
+    assert job.refused(ExitCode.REFUSED, nodes=("n2",)) == (
         f"n2: the results {job.made.results} are not there; every node must see the directory that snakemake runs in"
     )
 
@@ -253,7 +253,7 @@ def test_a_node_that_does_not_see_the_results(job: Job) -> None:
 def test_agents_that_cannot_be_started(job: Job) -> None:
     (job.place / "bin/srun").write_text("#!/bin/sh\necho 'srun: error: Unable to create step' >&2\nexit 1\n")
     (job.place / "bin/srun").chmod(0o755)
-    assert job.refused(LOST) == (
+    assert job.refused(ExitCode.LOST) == (
         "the agents on n1, n2 ended: srun: error: Unable to create step; what was measured is stored, and another job"
         " goes on from there"
     )
@@ -265,7 +265,7 @@ def test_the_campaign_is_held_by_another_job(job: Job) -> None:
     job.made.results.mkdir(parents=True)
     left = f"process 7 on n9 (job {other})"
     (job.made.results / "lock").write_text(left)
-    said = job.refused(REFUSED, after=other)
+    said = job.refused(ExitCode.REFUSED, after=other)
     assert said == f"campaign c is being measured by {left}; wait for it, or stop it"
     job.held.cluster.run(["scancel", other])
     (job.made.results / "lock").write_text(left)
@@ -295,7 +295,7 @@ def test_the_job_ends_too_soon(job: Job, what: str, long: dict[str, Any]) -> Non
     hours, minutes, _ = map(int, re.search(r"RunTime=(\d+):(\d+):(\d+)", shown).groups())  # type: ignore[union-attr]
     job.held.cluster.run([*control, f"TimeLimit={60 * hours + minutes + 2}"])
     try:
-        said = job.refused(JOB_OVER)
+        said = job.refused(ExitCode.JOB_OVER)
     finally:
         job.held.cluster.run([*control, "TimeLimit=50"])
     assert re.fullmatch(
@@ -325,7 +325,7 @@ def test_ranks_end_with_the_runner(job: Job, stand_ins: Path, number: int, launc
     began = time.monotonic()
     child.signal(number)
     if number == signal.SIGTERM:
-        assert child.result()[0] == INTERRUPTED
+        assert child.result()[0] == ExitCode.INTERRUPTED
         assert time.monotonic() - began < 20  # Slurm waits 30 s
         assert job.made.store.holder() == ""
     else:

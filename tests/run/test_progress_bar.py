@@ -11,7 +11,7 @@ from iosweep.config import sweep_file
 from iosweep.plan.expand import make_plan
 from iosweep.results.store import Result
 from iosweep.run.progress_bar import Display, labels, wrapped
-from iosweep.run.runner import Judged
+from iosweep.run.repetition import Judged
 from small import make
 
 

@@ -15,13 +15,13 @@ import pytest
 
 from campaign import PATIENCE_S, wait_for
 from held_job import Child, Held
-from iosweep.errors import TargetError, TargetHangs
+from iosweep.errors import AllocationError, TargetError, TargetHangs
 from iosweep.node import load, process
 from iosweep.node.sampling import Wanted
 from iosweep.programs.find import hash_of
 from iosweep.run import remote as agents
 from iosweep.run import remote_agent as member
-from iosweep.run.remote import Lost, RemoteAgents
+from iosweep.run.remote import RemoteAgents
 from iosweep.slurm import query as slurm_commands
 from slurm import Cluster
 
@@ -166,7 +166,7 @@ def end_of(job: str, place: Path, commands: dict[str, list[str]] | None, deadlin
         began = time.monotonic()
         try:
             agents.run(commands, PATIENCE_S) if commands else agents.call("clock")
-        except (Lost, TargetHangs) as error:
+        except (AllocationError, TargetHangs) as error:
             return f"{type(error).__name__}: {error}", time.monotonic() - began
     return "", 0.0
 
@@ -186,7 +186,7 @@ def test_an_agent_that_is_killed(held: Held, tmp_path: Path) -> None:
     child = while_sleeping(held, tmp_path)
     held.cluster.on("n2", ["pkill", "-KILL", "-f", "iosweep.run.remote_agent"])
     said, took_s = child.result()
-    assert said.startswith("Lost: the agents on n1, n2 ended: srun: error: n2: task 1: Killed")
+    assert said.startswith("AllocationError: the agents on n1, n2 ended: srun: error: n2: task 1: Killed")
     assert took_s < PATIENCE_S / 2  # not at the deadline
     assert [held.alive("^sleep 4321", node) for node in held.hosts] == [[], []]
 
@@ -195,7 +195,7 @@ def test_srun_is_killed(held: Held, tmp_path: Path) -> None:
     child = while_sleeping(held, tmp_path)
     held.cluster.on("n1", ["kill", "-KILL", (tmp_path / "ready").read_text()])
     said, _ = child.result()
-    assert said == "Lost: the agents on n1, n2 ended: srun says nothing"
+    assert said.startswith("AllocationError: the agents on n1, n2 ended: srun says nothing")
     assert [held.alive("^sleep 4321", node) for node in held.hosts] == [[], []]
 
 
@@ -416,10 +416,10 @@ def test_a_clock_that_is_ahead(srun: Callable[[str], None]) -> None:
 def test_srun_fails(srun: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     srun("print('\\nsrun: error: Unable to create step', file=sys.stderr, flush=True); time.sleep(0.1); sys.exit(1)")
     six = [f"n{k}" for k in range(1, 7)]
-    with pytest.raises(Lost, match=r"^the agents on n1, n2, n3, n4 and 2 more ended: srun: error: Unable"):
+    with pytest.raises(AllocationError, match=r"^the agents on n1, n2, n3, n4 and 2 more ended: srun: error: Unable"):
         RemoteAgents("1", six, PATIENCE_S).__enter__()
     monkeypatch.setenv("PATH", f"{tmp_path}/none")
-    with pytest.raises(Lost, match=r"^srun cannot be run: No such file or directory$"):
+    with pytest.raises(AllocationError, match=r"^srun cannot be run: No such file or directory"):
         RemoteAgents("12", ["n1"], PATIENCE_S).__enter__()
 
 

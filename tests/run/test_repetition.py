@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from iosweep.errors import TargetHangs
+from iosweep.errors import AllocationError, ExitCode, LeftBehind, TargetHangs
 from iosweep.node.process import Completed
 from iosweep.plan.expand import make_plan
-from iosweep.run import repetition, runner
-from iosweep.run.repetition import LeftBehind
-from iosweep.run.target_check import Unfit
+from iosweep.plan.launchers import LAUNCHERS
+from iosweep.results import remaining
+from iosweep.run import loop, repetition
+from iosweep.run.budget import Budget, Spent
+from iosweep.run.request import Request, Setup
+from iosweep.run.work import Work
 from small import document, read
 
 
@@ -53,6 +56,7 @@ def context_of(tmp_path: Path, run: Callable[..., Any], **sweep: Any) -> Any:
         commands=SimpleNamespace(binding=lambda *_: None, argv=lambda *_: ["planned"], run=run, remote=None),
         pinning=SimpleNamespace(record=lambda *_: None),
         exclusive=dict,
+        spent=Spent(),
     )
 
 
@@ -65,32 +69,40 @@ def test_a_step_that_does_not_end_counts_what_it_may_have_written(tmp_path: Path
     point = context.plan.points[0]
     with pytest.raises(TargetHangs):
         repetition._step(context, point, point.steps()[0], 1, ["n1"])
-    assert context.in_flight_bytes > 1 << 20
+    assert context.spent.in_flight_bytes > 1 << 20
 
 
-@pytest.mark.parametrize("error", [LeftBehind("x"), TargetHangs("x"), Unfit("x"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error",
+    [
+        LeftBehind(ExitCode.HANGS, "x"),
+        TargetHangs("x"),
+        AllocationError(ExitCode.REFUSED, "x"),
+        KeyboardInterrupt(),
+    ],
+)
 def test_bytes_of_a_repetition_that_did_not_end_are_kept(
     error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measure(context: Any, *_: Any) -> None:
-        context.in_flight_bytes = 4096
+    plan = make_plan(read(tmp_path, document()))
+    kept: dict[str, Any] = {}
+    store: Any = SimpleNamespace(
+        put=lambda _folder, name, found: kept.update({name: found}),
+        required=lambda *_: {"bytes_written": 3},
+    )
+    agent: Any = SimpleNamespace(hurry=lambda: None)
+    reporter: Any = SimpleNamespace(say=print)
+    request = Request(plan, plan.allocations[0].name, tmp_path, tmp_path, LAUNCHERS["direct"], reporter)
+    work = Work(Setup(request, store, agent, None, None), remaining.Here(), {})
+    budget = Budget(plan, store, None, lambda _: None)
+    budget.spent.prepared_bytes, budget.spent.written_bytes = 100, 20
+    context: Any = SimpleNamespace(directory=SimpleNamespace(remove=lambda *_: None, present_bytes=0))
+
+    def measure(*_: Any) -> None:
+        budget.spent.in_flight_bytes = 4096
         raise error
 
-    monkeypatch.setattr(runner, "measure_repetition", measure)
-    session: Any = object.__new__(runner._Session)
-    kept: dict[str, Any] = {}
-    directory = SimpleNamespace(remove=lambda *_: None, present_bytes=0)
-    session._context = SimpleNamespace(
-        sets=SimpleNamespace(prepared_s=0.0, prepared_bytes=100), written_bytes=20, in_flight_bytes=0,
-        directory=directory,
-    )  # fmt: skip
-    session._plan = make_plan(read(tmp_path, document()))
-    session._store = SimpleNamespace(put=lambda _folder, name, found: kept.update({name: found}))
-    session._agent = SimpleNamespace(hurry=lambda: None)
-    session._points = {p.id: p for p in session._plan.points}
-    session._cost_s, session._cost_bytes = dict.fromkeys(session._points, 1.0), dict.fromkeys(session._points, 0)
-    session._done, session._job, session._expected_s, session._took_s = {}, None, 0.0, 0.0
-    session._wrote_before, session._spent_before_s, session._began = 3, 0.0, 0.0
+    monkeypatch.setattr(loop, "measure_repetition", measure)
     with pytest.raises(type(error)):
-        session._repetition(next(iter(session._points)), 1)
+        loop.Loop(work, context, budget)._repetition(plan.points[0].id, 1)
     assert kept["spent"]["bytes_written"] == 3 + 100 + 20 + 4096

@@ -21,12 +21,12 @@ import mounts
 from allocation import METADATA, SWEEP, Allocation, said
 from campaign import over, wait_for
 from iosweep.config import models
+from iosweep.errors import ExitCode
 from iosweep.node import node_facts
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec, mpiexec
 from iosweep.plan.model import seed_of
 from iosweep.results import remaining
 from iosweep.results.store import unpack
-from iosweep.run.runner import REFUSED
 from iosweep.target.accounts import user
 from iosweep.tools import tools
 
@@ -239,7 +239,7 @@ def test_servers_that_fail_again_and_again_end_it(allocation: Allocation, number
     allocation.configure(SWEEP | points, limits={"fill": "100%"})  # with a budget of tries
     allocation.fake(f'case "$*" in *--name=seq_write*) echo "{says}" >&2; exit 1;; esac; exec "$fio" "$@"')
     for _ in range(4):
-        said = allocation.measure(code=REFUSED)
+        said = allocation.measure(code=ExitCode.REFUSED)
         assert "two tries in a row failed" in said
         assert f"{cause}; see whether all data servers of the target are up" in said
         assert allocation.files() == []

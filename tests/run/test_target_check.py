@@ -2,15 +2,13 @@
 
 import errno
 import os
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from iosweep.errors import Refused, TargetError, TargetHangs
+from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs
 from iosweep.run.remote import Silent
-from iosweep.run.runner import _target
-from iosweep.run.target_check import Answer, Unfit, before_tools, look, unfit
+from iosweep.run.target_check import Answer, before_tools, check, identify, unfit
 from iosweep.target.handle import Place
 
 GONE = TargetError(errno.ENOTCONN, f"{os.strerror(errno.ENOTCONN)}: /mnt/t/iosweep-c")
@@ -41,7 +39,8 @@ def test_nodes_that_cannot_work(
 ) -> None:
     found = unfit(answers)
     assert found is not None
-    assert (str(found), found.hangs, found.lasting, found.nodes) == (message, hangs, lasting, nodes)
+    code = ExitCode.HANGS if hangs else ExitCode.REFUSED
+    assert (str(found), found.code, found.lasting, found.nodes) == (message, code, lasting, nodes)
 
 
 def test_nodes_that_can() -> None:
@@ -52,7 +51,7 @@ PLACE = Place("/mnt/t/iosweep-c", "7")
 
 
 class Directory:
-    """As iosweep.run.campaign_directory.Directory, with an answer of its own."""
+    """As iosweep.run.campaign_directory.CampaignDirectory, with an answer of its own."""
 
     place = PLACE
 
@@ -85,17 +84,17 @@ class RemoteAgents:
 def test_every_node_is_asked() -> None:
     remote: Any = RemoteAgents({"n2": None, "n3": None})
     directory: Any = Directory(None)
-    look(directory, remote)
+    check(directory, remote)
     # by a name of its own, because all look at the same time
     assert remote.asked == {node: (PLACE, node, True) for node in ("n2", "n3")}
     remote = RemoteAgents({"n2": AWAY, "n3": None})
-    with pytest.raises(Unfit) as caught:
-        look(directory, remote)
+    with pytest.raises(AllocationError) as caught:
+        check(directory, remote)
     assert caught.value.nodes == ("n2",)
     directory = Directory(GONE)
     remote = RemoteAgents({"n2": None})
-    with pytest.raises(Unfit) as caught:  # the others are asked all the same
-        look(directory, remote)
+    with pytest.raises(AllocationError) as caught:  # the others are asked all the same
+        check(directory, remote)
     assert caught.value.nodes == ("n1",)
 
 
@@ -106,7 +105,7 @@ def test_the_nodes_that_start_a_tool_are_asked_right_before() -> None:
     directory: Any = Directory(None)
     before_tools(directory, remote, ["n1", "n2"])
     assert remote.asked == {"n2": (PLACE,)}
-    with pytest.raises(Unfit, match="on n3: /mnt/t/iosweep-c is a mount point"):
+    with pytest.raises(AllocationError, match="on n3: /mnt/t/iosweep-c is a mount point"):
         before_tools(directory, remote, ["n1", "n2", "n3"])
     before_tools(directory, None, [""])
     directory = Directory(over)
@@ -118,7 +117,7 @@ def test_the_nodes_that_start_a_tool_are_asked_right_before() -> None:
 def test_a_machine_without_agents_on_nodes(answer: Answer, raised: type[Exception]) -> None:
     directory: Any = Directory(answer)
     with pytest.raises(raised):
-        look(directory, None)
+        check(directory, None)
 
 
 class Nodes:
@@ -147,12 +146,11 @@ class Nodes:
     ],
 )
 def test_a_first_node_without_the_target(n1: Any, n2: Any, nodes: tuple[str, ...] | None) -> None:
-    plan = SimpleNamespace(target={"directory": "/mnt/t", "type": "lustre"})
     seen = {
         host: answer if isinstance(answer, Exception) else {"fstype": answer, "mount": "none"}
         for host, answer in (("n1", n1), ("n2", n2))
     }
-    with pytest.raises(Unfit) as found:
-        _target(plan, Nodes(seen), Nodes(seen))  # type: ignore[arg-type]
+    with pytest.raises(AllocationError) as found:
+        identify(Nodes(seen), Nodes(seen), "/mnt/t", "lustre")  # type: ignore[arg-type]
     assert found.value.lasting is (nodes is None)
     assert found.value.nodes == (nodes or ())

@@ -12,7 +12,7 @@ import mounts
 from faults import FAULTS
 from faults.case import Case, ended
 from iosweep.commands import cli
-from iosweep.run.runner import HANGS, INTERRUPTED, STORE_FAILED
+from iosweep.errors import ExitCode
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "failures.md"
 
@@ -43,7 +43,7 @@ KILLED = 137
 #: Characters that may stand beside a row in the report.
 LONGEST = 4000
 #: Codes with which nothing is written to the store any more, so only the terminal is told why.
-UNTOLD = (STORE_FAILED, INTERRUPTED, KILLED)
+UNTOLD = (ExitCode.STORE_FAILED, ExitCode.INTERRUPTED, KILLED)
 
 
 def test_every_row_has_a_fault_and_every_fault_a_row() -> None:
@@ -83,14 +83,14 @@ def test_fault(case: Case, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
             assert "Traceback" not in run.said()
             if fault.still:
                 assert case.outside() == arranged
-            if code != HANGS:  # those that hang are let go when it is mended
+            if code != ExitCode.HANGS:  # those that hang are let go when it is mended
                 assert ended(run), run.processes()
             next(happening, None)
             assert ended(run), run.processes()
         finally:
             run.kill()
         assert [file for place in ("tmp", "shm") for file in (case.place / place).iterdir()] == []
-        committed = case.intact(whole=code not in (STORE_FAILED, KILLED))
+        committed = case.intact(whole=code not in (ExitCode.STORE_FAILED, KILLED))
         again(case, committed, judge(case, row), monkeypatch)
         assert case.outside() == planted
         assert case.ours.exists() == case.stays

@@ -21,7 +21,7 @@ from test_preflight import Job
 
 from campaign import wait_for
 from held_job import Held
-from iosweep.run.runner import REFUSED
+from iosweep.errors import ExitCode
 from slurm import Cluster
 
 #: Looks at every thread of every ior, mdtest and fio that it can see, until its stdin ends: `name mask processor`.
@@ -234,7 +234,7 @@ def test_cpus_that_weka_keeps_and_the_job_may_use_are_avoided(weka: Job, launche
 
 def test_strict_refuses_them(weka: Job) -> None:
     weka.made.configure(pinning="strict")
-    said = weka.refused(REFUSED, lasting=True)
+    said = weka.refused(ExitCode.REFUSED, lasting=True)
     assert said.startswith(
         "pinning: n1, n2: the job may use CPU 1, and it is reserved (weka local resources -C client0: 1 FRONTEND core,"
         " dedicated), which `pinning: strict` refuses; slurm.conf lacks CpuSpecList=1 on the node's line"
@@ -286,7 +286,7 @@ def test_the_cpu_that_slurm_leaves_on_a_node(
             (job.place / "bin/weka").chmod(0o755)
         job.made.configure(sweeps=[s | {"options": s["options"] | {"threads_per_node": 1}} for s in (FIO, IOR)])
         if core == 1:
-            assert job.refused(REFUSED, lasting=True).startswith(
+            assert job.refused(ExitCode.REFUSED, lasting=True).startswith(
                 "pinning: n3: no usable CPU is left: the job may use CPU 1, and all are reserved (weka local resources"
             )
             job.end()

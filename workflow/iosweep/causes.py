@@ -65,6 +65,11 @@ def cause(text: str) -> Cause | None:
     return next((told for number, told in _CAUSES.items() if number in numbers or os.strerror(number) in text), None)
 
 
+def of_number(number: int | None) -> Cause | None:
+    """The cause that an error number names, or None."""
+    return _CAUSES.get(number) if number else None
+
+
 def named(reason: str) -> bool:
     """Whether a reason begins with a cause that the system named, as checks.exit_status writes it."""
     return reason.startswith(_TEXTS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from iosweep.text import printable, shortened
 
@@ -90,3 +91,41 @@ class TargetError(OSError):
     """The target, or a program that was to be started, failed. `node`: where, if not on the first node."""
 
     node = ""
+
+
+class ExitCode(IntEnum):
+    """Exit codes of `iosweep measure`. 0: every repetition has an outcome, failures included.
+
+    After JOB_OVER and LOST another job continues where this one ended.
+    """
+
+    REFUSED = 3
+    HANGS = 4
+    STORE_FAILED = 5
+    OUT_OF_TIME = 6
+    JOB_OVER = 7
+    LOST = 8
+    INTERRUPTED = 130
+
+
+class AllocationError(Exception):
+    """An allocation cannot continue.
+
+    `lasting`: another job could not either, until the cause is removed. `after`: the Slurm job that must end first.
+    `nodes`: nodes at fault, which another job should not be given.
+    """
+
+    def __init__(
+        self,
+        code: ExitCode,
+        message: str,
+        lasting: bool = False,
+        after: str | None = None,
+        nodes: Sequence[str] = (),
+    ):
+        self.code, self.lasting, self.after, self.nodes = code, lasting, after, tuple(nodes)
+        super().__init__(message)
+
+
+class LeftBehind(AllocationError):
+    """Processes of a tool hang in the target and cannot be killed: nothing more is tried there."""

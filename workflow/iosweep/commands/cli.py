@@ -31,7 +31,7 @@ class _Unmade(Exception):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit codes: 0 done, 1 wrong configuration or problems found, 2 usage; those of `measure` are in runner.py."""
+    """Exit codes: 0 done, 1 wrong configuration or problems found, 2 usage; of `measure`: errors.ExitCode."""
     arguments = _parser().parse_args(argv)
     arguments.whole_process = argv is None
     try:
@@ -641,12 +641,14 @@ def _generate(arguments: argparse.Namespace) -> int:
 def _measure(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from iosweep.errors import AllocationError, ExitCode
     from iosweep.files.logged import opened
     from iosweep.node.stopping import Stopped
     from iosweep.plan.launchers import launchers
     from iosweep.results.store import Store
-    from iosweep.run import runner
+    from iosweep.run import allocation, outcome
     from iosweep.run.progress_bar import Display, Lasting
+    from iosweep.run.request import Request
     from iosweep.text import printable
 
     sys.stderr = Lasting(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
@@ -658,34 +660,36 @@ def _measure(arguments: argparse.Namespace) -> int:
             opened(arguments.log, results) as log,
             Display(Console(stderr=True), Console(file=log, width=200)) as display,
         ):
-            runner.measure(
-                made,
-                arguments.allocation,
-                results,
-                arguments.manifest,
-                launchers(arguments.scheduler)[arguments.launcher],
-                display,
-                arguments.only,
-                works_for,
-                runner.slurm_job() if arguments.scheduler == "slurm" else None,
-                arguments.tools,
+            allocation.measure(
+                Request(
+                    made,
+                    arguments.allocation,
+                    results,
+                    arguments.manifest,
+                    launchers(arguments.scheduler)[arguments.launcher],
+                    display,
+                    arguments.only,
+                    works_for,
+                    allocation.slurm_job() if arguments.scheduler == "slurm" else None,
+                    arguments.tools,
+                )
             )
-    except runner.Refusal as error:
+    except AllocationError as error:
         said, code = str(error), error.code
         with contextlib.suppress(OSError):  # the results' disk may be what is full
             Store(results).set_refusal(
-                arguments.allocation, said, error.lasting, error.after, error.nodes, error.code == runner.JOB_OVER
+                arguments.allocation, said, error.lasting, error.after, error.nodes, error.code == ExitCode.JOB_OVER
             )
     except Stopped as error:
         said, code = (
             f"stopped by {error}; what was measured is stored, the next run goes on from there",
-            runner.INTERRUPTED,
+            ExitCode.INTERRUPTED,
         )
         if arguments.scheduler:  # or nobody would say why the job ended
             with contextlib.suppress(OSError):
                 Store(results).set_refusal(arguments.allocation, f"its job was {said}", stopped=True)
     except OSError as error:  # of the log, which is with the results
-        said, code = runner.cannot_be_written(error), runner.STORE_FAILED
+        said, code = outcome.cannot_be_written(error), ExitCode.STORE_FAILED
     else:
         return 0
     print(printable(f"iosweep: {said}"), file=sys.stderr)

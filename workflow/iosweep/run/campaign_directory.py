@@ -29,7 +29,7 @@ FREED_S = 10.0
 FRESH, SETS = "fresh", "sets"
 
 
-class Directory:
+class CampaignDirectory:
     """`<target>/iosweep-<campaign>/`. Raises what Agent.call raises."""
 
     def __init__(self, plan: Plan, store: Store, agent: Agent):

@@ -14,15 +14,14 @@ from iosweep.node import process
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point
 from iosweep.results.store import Store
-from iosweep.run.campaign_directory import Directory
+from iosweep.run.budget import Budget
+from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.target.agent import Agent
 from iosweep.text import human_count
 from iosweep.tools import FileSet, Streams, Tool, tools
 
 #: Starts commands of a tool: one over all hosts or one for each, with so many ranks and a time limit in seconds.
 Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]
-#: Told how large a set is that is about to be written; raises what ends the allocation if there is no time for it.
-InTime = Callable[[int], None]
 
 
 @dataclass
@@ -31,23 +30,23 @@ class _Known:
     changed_ns: int
 
 
-class FileSets:
+class DataSets:
     """The sets of one allocation. Sizes are those of the most demanding of its points."""
 
     def __init__(
         self,
         agent: Agent,
-        directory: Directory,
+        directory: CampaignDirectory,
         store: Store,
         points: Iterable[Point],
         run: Run,
-        in_time: InTime,
+        budget: Budget,
         before: Callable[[Sequence[str]], None] = lambda _: None,
     ):
         """before: called with the hosts right before a tool is started on them."""
         self._agent = agent
         self._run = run
-        self._in_time = in_time
+        self._budget = budget
         self._before = before
         self._directory = directory
         self._store = store
@@ -58,24 +57,22 @@ class FileSets:
         for tool, members in by_tool.items():  # tools share no sets
             self._wanted |= {directory: (files, tool) for directory, files in data_sets(members).items()}
         self._known: dict[str, _Known] = {}
-        self.prepared_s = 0.0  # that preparing has taken so far
-        self.prepared_bytes = 0  # that it has written, or tried to
 
     def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> dict[str, Any]:
         """See that a set, or that of each host, is complete; prepare it if not.
 
         Returns the evidence for the verdict: {wrong: [..], holes: "none" | "found" | why not looked at, ...}. Raises
-        Refused if so much must not be written, and what in_time raises.
+        Refused and AllocationError if a set must not be written.
         """
         shares = files.shares(len(hosts))
         looked = [self._share(share, tool) for share in shares]
         if lacking := [share for share, seen in zip(shares, looked, strict=True) if seen is None]:
             writers = self._writers(shares, lacking, hosts)
             largest = max(self._wanted[share.directory][0].size_bytes for share in lacking)
-            self._in_time(largest)
+            self._budget.allow_data_set(largest)
             began = time.monotonic()
             trouble = self._prepare(lacking, tool, writers)
-            self.prepared_s += time.monotonic() - began
+            self._budget.spent.prepared_s += time.monotonic() - began
             looked = [
                 seen or self._prepared(share, trouble.get(share.directory))
                 for share, seen in zip(shares, looked, strict=True)
@@ -172,7 +169,7 @@ class FileSets:
         size, ranks = sum(files.size_bytes for files in sets), sets[0].prepare_tasks
         self._directory.may_write(size, sum(len(files.files) for files in sets))
         limit_s = 60 + ranks + sets[0].size_bytes / (PREPARE_BANDWIDTH / 100)
-        self.prepared_bytes += size
+        self._budget.spent.prepared_bytes += size
         self._before(hosts)
         done, streams = self._run(tools()[tool], commands, ranks, limit_s, hosts)
         self._directory.recount()

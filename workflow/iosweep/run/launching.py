@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from iosweep.errors import Unanswered
+from iosweep.errors import AllocationError, ExitCode, Unanswered
 from iosweep.files import safe_paths
 from iosweep.node import load, process
 from iosweep.node.cpus import CpuSet
@@ -23,7 +23,7 @@ from iosweep.node.process import MOST_BYTES, Completed
 from iosweep.node.sampling import Wanted
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.find import Program
-from iosweep.run.remote import Lost, RemoteAgents
+from iosweep.run.remote import RemoteAgents, lost
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Streams, Tool
@@ -39,10 +39,6 @@ _NOT_STARTED = re.compile(
 )
 #: Ranks of a run that took so long were seen if they were there.
 _LONG_S = 2.5
-
-
-class Scratch(OSError):
-    """The scratch directory, which is beside the results, cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +87,8 @@ class Commands:
     ) -> tuple[Completed, Streams]:
         """Run to the end, at most `timeout_s` seconds: one command over all hosts, or one for each of them.
 
-        `step`: what is measured; None for what only prepares it. Raises OSError if it cannot be started, Scratch if the
-        scratch directory cannot be had.
+        `step`: what is measured; None for what only prepares it. Raises OSError if it cannot be started,
+        AllocationError if there is no scratch directory.
         """
         self._prepare()
         # what only prepares need not have CPUs of its own, and keeps to the usable ones because we do
@@ -135,11 +131,7 @@ class Commands:
 
     @staticmethod
     def _watch(remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None) -> None:
-        told = asdict(wanted) if wanted else None
-        if tuple(hosts) == remote.hosts:  # said once, however many there are
-            remote.call("watch", told)
-        else:
-            remote.call("watch", each={host: [told] for host in hosts})
+        remote.call("watch", each=dict.fromkeys(hosts, (asdict(wanted) if wanted else None,)))
 
     def _around(self) -> load.Around:
         """What is known of the node that we are on."""
@@ -148,11 +140,11 @@ class Commands:
     def _launched(
         self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]
     ) -> Completed:
-        """Ranks on the nodes of the job. Raises Lost if Slurm starts none: that says nothing about the point."""
+        """Ranks on the nodes of the job. Raises AllocationError if Slurm starts none."""
         end = time.monotonic() + _RESTART_S
         while isinstance(done := self._launched_once(argv, wanted, timeout_s, hosts), str):
             if time.monotonic() > end:
-                raise Lost(f"Slurm starts no ranks: {done}")
+                raise lost(f"Slurm starts no ranks: {done}")
             time.sleep(_AGAIN_S)
         return done
 
@@ -183,7 +175,7 @@ class Commands:
         remote: RemoteAgents, hosts: Sequence[str]
     ) -> tuple[dict[str, int], Mapping[str, Any] | None, dict[str, Any] | None]:
         """Ranks at once on each host since they were watched, the load by others, and what sampling saw."""
-        told = remote.call("seen", each=None if tuple(hosts) == remote.hosts else dict.fromkeys(hosts, ()))
+        told = remote.call("seen", each=dict.fromkeys(hosts, ()))
         cpus = {host: seen["cpus"] for host, seen in told.items() if seen["cpus"]}
         used = load.of_nodes({host: seen["load"] for host, seen in told.items()})
         return {host: seen["ranks"] for host, seen in told.items()}, used, cpus or None
@@ -230,7 +222,7 @@ class Commands:
         """Run a step by the tool's own client and servers, of which none stays; the client runs here.
 
         `places`: directory and seed of each host. The first of the commands in the answer is the client's. Raises
-        OSError where one cannot be started, Scratch.
+        OSError if one cannot be started, AllocationError.
         """
         assert tool.client_server and self.remote
         remote, program = self.remote, self.programs[tool.name].path
@@ -268,7 +260,11 @@ class Commands:
             with safe_paths.folder(self.scratch.parent) as results, results.folder(self.scratch.name, make=True):
                 pass
         except OSError as error:
-            raise Scratch(error.errno, f"{self.scratch}: {error.strerror}") from None
+            raise AllocationError(
+                ExitCode.STORE_FAILED,
+                f"the results' disk cannot be written to: {self.scratch}: {error.strerror}",
+                lasting=True,
+            ) from None
 
     def clear(self) -> None:
         """Remove the scratch directory."""

@@ -25,7 +25,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from iosweep.errors import Refused, TargetError, TargetHangs, Unanswered
+from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs, Unanswered
 from iosweep.node import process
 from iosweep.slurm import query
 from iosweep.text import some
@@ -52,8 +52,9 @@ class Silent(TargetHangs):
     """An agent, or the target that it touches, does not answer; the message says for how long."""
 
 
-class Lost(Exception):
-    """The agents, or one of them, ended; the message is for the user."""
+def lost(why: str) -> AllocationError:
+    """The error of an allocation whose agents, or whose Slurm, are gone."""
+    return AllocationError(ExitCode.LOST, f"{why}; what was measured is stored, and another job goes on from there")
 
 
 class RemoteAgents:
@@ -86,7 +87,7 @@ class RemoteAgents:
                 start_new_session=True,  # Ctrl-C is for the runner
             )
         except OSError as error:
-            raise Lost(f"srun cannot be run: {error.strerror}") from None
+            raise lost(f"srun cannot be run: {error.strerror}") from None
         try:
             steps = set(self.call("hello", deadline_s=_START_S).values())
         except BaseException:
@@ -107,7 +108,7 @@ class RemoteAgents:
     ) -> dict[str, Any]:
         """Run one of OPERATIONS on all nodes, or (`each`: host -> arguments) on some; returns host -> answer.
 
-        Raises Lost, TargetHangs where an answer does not come in time, TargetError for an error on a node.
+        Raises AllocationError, TargetHangs where an answer does not come in time, TargetError for an error on a node.
         """
         answers = self.answers(operation, *arguments, each=each, deadline_s=deadline_s)
         if late := sorted(host for host, answer in answers.items() if isinstance(answer, TargetHangs)):
@@ -128,12 +129,14 @@ class RemoteAgents:
         each: Mapping[str, Sequence[Any]] | None = None,
         deadline_s: float | None = None,
     ) -> dict[str, Any]:
-        """As `call`, but what it raises for a node is that node's answer. Raises Lost."""
+        """As `call`, but what it raises for a node is that node's answer. Raises AllocationError."""
         wanted = list(self.hosts if each is None else each)
         self._number += 1
         request: dict[str, Any] = {"number": self._number, "operation": operation, "arguments": arguments}
-        if each is not None:
-            request["each"] = {host: list(own) for host, own in each.items()}
+        if each is not None and tuple(each) == self.hosts and all(own == each[wanted[0]] for own in each.values()):
+            request["arguments"] = each[wanted[0]]  # sent once, however many nodes there are
+        elif each is not None:
+            request["each"] = each
         limit_s = self._deadline_s if deadline_s is None else deadline_s
         end = time.monotonic() + limit_s
         self._send(json.dumps(request).encode() + b"\n", end)
@@ -163,8 +166,7 @@ class RemoteAgents:
         """
         places = None if cpus is None else sorted(cpus)
         self.call("stage", each={host: [list(argv), places] for host, argv in commands.items()})
-        each = None if len(commands) == len(self.hosts) else dict.fromkeys(commands, (timeout_s,))
-        told = self.call("run", timeout_s, each=each, deadline_s=timeout_s + _SLACK_S)
+        told = self.call("run", each=dict.fromkeys(commands, (timeout_s,)), deadline_s=timeout_s + _SLACK_S)
         return {
             host: (
                 process.Completed(
@@ -218,13 +220,13 @@ class RemoteAgents:
                     whole[host] = json.loads(_unpacked(text))
         return whole
 
-    def _lost(self) -> Lost:
+    def _lost(self) -> AllocationError:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._srun.wait(2)
         self._errors.seek(0)
         lines = [line.strip() for line in self._errors.read(1 << 16).decode("utf-8", "replace").splitlines()]
         said = "; ".join(line for line in lines if line)[:300] or "srun says nothing"
-        return Lost(f"the agents on {some(self.hosts, 4)} ended: {said}")
+        return lost(f"the agents on {some(self.hosts, 4)} ended: {said}")
 
     def _end(self) -> None:
         for stream in (self._srun.stdin, self._srun.stdout):

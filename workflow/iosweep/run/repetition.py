@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import iosweep
 from iosweep.causes import Cause, cause
+from iosweep.errors import AllocationError, ExitCode, LeftBehind
 from iosweep.node import node_facts, pinning
+from iosweep.node.process import Completed
 from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes, step_cost
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
@@ -19,29 +21,20 @@ from iosweep.results import verdict
 from iosweep.results.checks.finding import Seen
 from iosweep.results.store import Result, Store
 from iosweep.run import target_check
-from iosweep.run.campaign_directory import FRESH, Directory
-from iosweep.run.datasets import FileSets
-from iosweep.run.launching import Commands, Scratch
+from iosweep.run.budget import Spent
+from iosweep.run.campaign_directory import FRESH, CampaignDirectory
+from iosweep.run.datasets import DataSets
+from iosweep.run.launching import Commands
 from iosweep.target.agent import Agent
-from iosweep.tools import Parsed, Step, Streams, tools
+from iosweep.tools import FileSet, Parsed, Step, Streams, tools
 
 #: Phases slower than this share of the forecast's rate count as hung.
 SLOWEST = 1 / 200
+#: Bytes of a tool's stderr that a record keeps.
+_STDERR_BYTES = 2000
 
 #: Verdict and reasons.
 Judged = tuple[verdict.Verdict, list[str]]
-
-
-class StoreFailed(Exception):
-    """The results' disk cannot be written to; the message is for the user."""
-
-
-class Replaced(Exception):
-    """A tool is another one than when the allocation began; the message is for the user."""
-
-
-class LeftBehind(Exception):
-    """Processes of a tool hang in the target and cannot be killed; the message is for the user."""
 
 
 @dataclass
@@ -51,8 +44,8 @@ class Context:
     plan: Plan
     store: Store
     agent: Agent
-    directory: Directory
-    sets: FileSets
+    directory: CampaignDirectory
+    sets: DataSets
     commands: Commands
     programs: Mapping[str, programs.Program]
     nodes: Mapping[str, node_facts.NodeFacts]  # host -> its facts; in the allocation's order, the first is where we are
@@ -60,65 +53,83 @@ class Context:
     exclusive: Callable[[], Mapping[str, Any]]  # enforced, evidence: whether others are kept off now
     pinning: pinning.Pinning
     build: str  # key of the build document of the programs (builds.py)
-    written_bytes: int = 0  # by repetitions so far, data sets excluded
-    in_flight_bytes: int = 0  # what the step in flight writes by the forecast; stays where it does not end
-    before_again: Callable[[str], None] = lambda _: None  # raises where no time or bytes are left to try a point again
+    spent: Spent
 
 
 @dataclass
 class _Try:
-    """A repetition that has run, and is not stored yet. `fault`: what our own code raised when it judged."""
+    """A repetition that has run, and is not stored yet."""
 
-    record: dict[str, Any]
-    raw: dict[str, bytes]
-    judged: dict[str, Judged]
-    hung: bool
-    why: Cause | None
-    fault: Exception | None = None
+    hosts: Sequence[str]
+    runs: list[dict[str, Any]] = field(default_factory=list)  # phase by phase, as the record has them
+    raw: dict[str, bytes] = field(default_factory=dict)
+    judged: dict[str, Judged] = field(default_factory=dict)
+    retry: str | None = None  # why another try may be better
+    fault: Exception | None = None  # what our own code raised when it judged
+    record: dict[str, Any] = field(default_factory=dict)
 
     @property
     def invalid(self) -> bool:
         return any(verdict == "invalid" for verdict, _ in self.judged.values())
 
     @property
-    def server_failed(self) -> bool:
-        """Whether it says nothing about the point, because a server of the target failed."""
-        return bool(self.why and self.why.server and self.invalid and not self.hung and not self.fault)
+    def hung(self) -> bool:
+        return any(run.get("left_behind") for run in self.runs)
+
+    @property
+    def why(self) -> Cause | None:
+        """The cause that its invalid phases give."""
+        bad = [run for run in self.runs if run["verdict"] == "invalid"]
+        texts = [text for run in bad for text in (run.get("not_run", ""), run["stderr"], *run["reasons"])]
+        return cause("\n".join(texts))
+
+    @property
+    def server_failed(self) -> Cause | None:
+        """The failure of a server of the target that makes it say nothing about the point; None without."""
+        why = self.why if self.invalid and not self.hung and not self.fault else None
+        return why if why and why.server else None
 
 
-def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Result, dict[str, Judged]]:
+def measure(
+    c: Context, point: Point, number: int, retried: bool, before_second_try: Callable[[], None]
+) -> tuple[Result, dict[str, Judged]]:
     """Run all phases of a point once and store them; returns the result and phase -> verdict, reasons.
 
-    A failure of the target's server is tried again at once. Where the second try does not fail so, both are stored;
-    where it does, neither is: each run would store one more failure, until no try is left.
+    If a server of the target fails, the repetition is tried again at once. If the second try fails for another reason
+    or succeeds, both are stored. If it fails for the same reason, neither is stored: otherwise each run would store one
+    more failure until no try is left.
 
-    `retried`: the try before this one was disturbed. Raises Unfit and Refused where the target cannot be worked
-    in any more, on this node or another (nothing is stored then: it says nothing about the point), Replaced,
-    StoreFailed, LeftBehind, and what Agent.call raises.
+    `retried`: the previous try was disturbed. `before_second_try`: raises if there is no time or space for one. Raises
+    AllocationError and Refused if the target, the results or a tool cannot be used any more (nothing is stored then),
+    LeftBehind, and what Agent.call raises.
     """
     tries = [_try(c, point, number, retried)]
     if tries[0].server_failed:
-        c.before_again(point.id)
+        before_second_try()
         c.directory.remove(f"{FRESH}/{point.id}-r{number}")
         tries.append(_try(c, point, number, retried))
-        if tries[1].server_failed and tries[1].why:
-            raise target_check.Unfit(
+        if why := tries[1].server_failed:
+            raise AllocationError(
+                ExitCode.REFUSED,
                 f"two tries in a row failed, the last one of {point.id}, and a new file can be written and read:"
-                f" {tries[1].why.text}; see whether all data servers of the target are up"
+                f" {why.text}; see whether all data servers of the target are up",
             )
     last = tries[-1]
     try:
         result = [c.store.commit(point.id, number, one.record, one.raw) for one in tries][-1]
     except OSError as error:
-        raise StoreFailed(
+        raise AllocationError(
+            ExitCode.STORE_FAILED,
             f"the result of {point.id} cannot be stored: {error.strerror or error}; what was stored"
-            " before is on disk, and the next run goes on from there"
+            " before is on disk, and the next run goes on from there",
+            lasting=True,
         ) from None
     if last.fault:
         raise last.fault
     if last.hung:
         raise LeftBehind(
-            f"the target hangs: processes of {point.id} hang in it and cannot be killed (unless another user's)"
+            ExitCode.HANGS,
+            f"the target hangs: processes of {point.id} hang in it and cannot be killed (unless another user's)",
         )
     _tidy(c, point, result, last.invalid)
     return result, last.judged
@@ -127,75 +138,79 @@ def measure(c: Context, point: Point, number: int, retried: bool) -> tuple[Resul
 def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     """Run all phases of a point once, and judge them. Raises as `measure` does."""
     started = datetime.now(UTC)
-    runs: list[dict[str, Any]] = []
-    raw: dict[str, bytes] = {}
-    judged: dict[str, Judged] = {}
     hosts = subset(tuple(c.nodes), point.nodes, number)
-    memory = {host: c.nodes[host].memory_bytes for host in hosts}
-    retry: str | None = None
-    fault: Exception | None = None
     program = c.programs[point.tool]
-    tool = tools()[point.tool]
+    found = _Try(hosts)
     for step in point.steps():
         run, output = _step(c, point, step, number, hosts)
-        raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
-        written: list[float | None] = []
-        for phase in step.phases:
-            try:
-                parsed = tool.parse(output, step, phase) if output else Parsed()
-                seen = Seen(point, phase, run, parsed, c.plan.target, memory, c.target["fstype"], c.target["mount"])
-                findings = verdict.judge(seen)
-            except (
-                Exception
-            ) as error:  # a fault of ours: what was measured is stored all the same, and merge judges anew
-                parsed, findings, fault = Parsed(), [], error
-            written += [parsed.figures.get("bytes_written")] if phase.writes else []
-            judged[phase.name] = verdict.verdict(findings)
-            retry = retry or verdict.retry(findings)
-            headline = parsed.figures.get(phase.metric) if judged[phase.name][0] != "invalid" else None
-            said, reasons = judged[phase.name]  # for who looks on meanwhile; merge judges anew
-            runs.append({"phase": phase.name} | run | {"headline": headline, "verdict": said, "reasons": reasons})
-        c.written_bytes, c.in_flight_bytes = c.written_bytes + _written(c, point, step, run, written), 0
+        found.raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
+        written = _judge(c, point, step, run, output, found)
+        c.spent.written_bytes, c.spent.in_flight_bytes = c.spent.written_bytes + written, 0
         if run.get("left_behind"):  # whatever comes next would hang as well
             break
-    hung = any(run.get("left_behind") for run in runs)
-    why = _why(runs)
-    if not hung and any(verdict == "invalid" for verdict, _ in judged.values()):
-        # no result: after an unmount everything that is left would fail in no time, and count as done
-        target_check.look(c.directory, c.commands.remote, data=not (why and why.full))
+    if found.invalid and not found.hung:
+        # after an unmount everything that is left would fail at once, and count as done
+        why = found.why
+        target_check.check(c.directory, c.commands.remote, data=not (why and why.full))
     if program.replaced():
-        raise Replaced(
-            f"{program.path} was replaced while it was measured; the next run measures with what is there now"
+        raise AllocationError(
+            ExitCode.REFUSED,
+            f"{program.path} was replaced while it was measured; the next run measures with what is there now",
         )
-    record = {
-        "iosweep": iosweep.__version__,
-        "point": point.id,
+    found.record = {
+        **_conditions(c, point, program, hosts),
         "repetition": number,
-        "campaign": c.plan.campaign,
         "started": started.isoformat(),
         "ended": datetime.now(UTC).isoformat(),
+        "phases": found.runs,
+        "retry": found.retry,
+        "retried": retried,
+    }
+    return found
+
+
+def _conditions(c: Context, point: Point, program: programs.Program, hosts: Sequence[str]) -> dict[str, Any]:
+    """The part of a record that is known before anything runs."""
+    hydra = c.commands.mpiexec
+    return {
+        "iosweep": iosweep.__version__,
+        "point": point.id,
+        "campaign": c.plan.campaign,
         "host": hosts[0],
         "node": node_facts.key(c.nodes[hosts[0]]),
         "hosts": hosts,
         "nodes": {host: node_facts.key(c.nodes[host]) for host in hosts},
-        "launcher": {"name": c.commands.launcher.name, **(asdict(hydra) if (hydra := c.commands.mpiexec) else {})},
+        "launcher": {"name": c.commands.launcher.name, **(asdict(hydra) if hydra else {})},
         "slurm": _job(c),
-        "bound": pinning.bound(c.plan.cpus, c.commands.launcher.allocated, tool.mpi),
+        "bound": pinning.bound(c.plan.cpus, c.commands.launcher.allocated, tools()[point.tool].mpi),
         "build": c.build,
         "tool": {"path": program.path, "sha256": program.sha256, "version": program.version},
         "target": {**c.target, **c.directory.recorded()},
         "environment": node_facts.environment(),
-        "phases": runs,
-        "retry": retry,
-        "retried": retried,
     }
-    return _Try(record, raw, judged, hung, why, fault)
 
 
-def _why(runs: Sequence[Mapping[str, Any]]) -> Cause | None:
-    """The cause that the phases of a repetition that are invalid give. Pure."""
-    bad = [run for run in runs if run["verdict"] == "invalid"]
-    return cause("\n".join(text for run in bad for text in (run.get("not_run", ""), run["stderr"], *run["reasons"])))
+def _judge(c: Context, point: Point, step: Step, run: dict[str, Any], output: Streams, found: _Try) -> int:
+    """Judge the phases of a step that has run, into `found`; returns the bytes that it has written to the target."""
+    tool = tools()[point.tool]
+    memory = {host: c.nodes[host].memory_bytes for host in found.hosts}
+    written: list[float | None] = []
+    for phase in step.phases:
+        try:
+            parsed = tool.parse(output, step, phase) if output else Parsed()
+            seen = Seen(point, phase, run, parsed, c.plan.target, memory, c.target["fstype"], c.target["mount"])
+            findings = verdict.judge(seen)
+        except Exception as error:  # a fault of ours: the measurement is stored all the same, and merge judges it anew
+            parsed, findings, found.fault = Parsed(), [], error
+        if phase.writes:
+            written.append(parsed.figures.get("bytes_written"))
+        judged, reasons = found.judged[phase.name] = verdict.verdict(findings)
+        found.retry = found.retry or verdict.retry(findings)
+        headline = parsed.figures.get(phase.metric) if judged != "invalid" else None
+        # for `iosweep watch`: merge judges anew
+        own = {"headline": headline, "verdict": judged, "reasons": reasons}
+        found.runs.append({"phase": phase.name} | run | own)
+    return _written(c, point, step, run, written)
 
 
 def _written(c: Context, point: Point, step: Step, run: Mapping[str, Any], figures: Sequence[float | None]) -> int:
@@ -222,13 +237,11 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
     """Run one step; returns its entry in the record, and its streams."""
     tool = tools()[point.tool]
     files = file_set(point, step, number)
-    shares = files.shares(len(hosts))
     commands = tool_commands(c.plan, point, step, number, c.directory.path)
     binding = c.commands.binding(tool, step.tasks, hosts)
-    # of what is not run, the command that would have been; else what was executed replaces it
-    planned = [c.commands.argv(tool, command, step.tasks, hosts, binding) for command in commands]
+    # if the step does not run, the record has the command that would have been started
     run: dict[str, Any] = {
-        **_argvs(planned),
+        **_argvs([c.commands.argv(tool, command, step.tasks, hosts, binding) for command in commands]),
         "started": datetime.now(UTC).isoformat(),
         "exit_code": 0,
         "timed_out": False,
@@ -237,55 +250,59 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         "exclusive": c.exclusive(),
     }
     try:
-        c.directory.may_write(fresh_bytes(point, [step]) if files.role == "fresh" else 0, tool.inodes(step))
-        if files.role == "fresh":
-            c.directory.ensure(files.directory, empty=step.phase.writes and tool.inodes(step) > 0)
-            for share in shares[len(shares) == 1 :]:
-                c.directory.ensure(share.directory, empty=False)
-            run["files"] = {"role": "fresh"}
-        else:
-            run["files"] = c.sets.ready(files, point.tool, hosts)
-            if run["files"]["wrong"]:
-                return run | {"not_run": "not run: " + "; ".join(run["files"]["wrong"])}, {}
+        run["files"] = _files(c, point, step, files, hosts)
+        if wrong := run["files"].get("wrong"):
+            return run | {"not_run": "not run: " + "; ".join(wrong)}, {}
         run["settled_s"] = c.directory.settle()
         target_check.before_tools(c.directory, c.commands.remote, hosts)
         run["started"] = datetime.now(UTC).isoformat()
-        grace_s = c.plan.limits["grace"]
-        c.in_flight_bytes = step_cost(point, step, c.plan.target["node_bandwidth"]).bytes_written
-        timeout_s = _timeout(step, tool.work(step), point, grace_s)
+        c.spent.in_flight_bytes = step_cost(point, step, c.plan.target["node_bandwidth"]).bytes_written
+        timeout_s = _timeout(step, tool.work(step), point, c.plan.limits["grace"])
         if tool.client_server and tool.client_server.asked_for(step):
-            done, streams = c.commands.serve(
-                tool, step, places(c.plan, point, step, number, c.directory.path), timeout_s, hosts
-            )
+            where = places(c.plan, point, step, number, c.directory.path)
+            done, streams = c.commands.serve(tool, step, where, timeout_s, hosts)
         else:
             done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
-    except Scratch as error:
-        raise StoreFailed(f"the results' disk cannot be written to: {error.strerror}") from None
     except OSError as error:  # of the target, or a command could not be started
         return run | {"not_run": f"not run: {error.strerror or error}"}, {}
     run.pop("argvs", None)
-    run |= {
+    run |= _done(done) | {"exclusive": c.exclusive(), "cpus": c.pinning.record(binding, done.cpus, tool.mpi)}
+    if any(phase.name.endswith("delete") for phase in step.phases):
+        c.directory.deleted()
+    expected = tool.leftover(step)
+    if expected is not None and not done.left_behind:
+        left = c.agent.call("count", c.directory.place, files.directory)
+        run |= {"leftover_expected": expected, "leftover": left}
+    return run, streams
+
+
+def _files(c: Context, point: Point, step: Step, files: FileSet, hosts: Sequence[str]) -> dict[str, Any]:
+    """Make the files of a step ready; returns what the record has of them. Raises Refused, OSError."""
+    inodes = tools()[point.tool].inodes(step)
+    if files.role != "fresh":
+        c.directory.may_write(0, inodes)
+        return c.sets.ready(files, point.tool, hosts)
+    c.directory.may_write(fresh_bytes(point, [step]), inodes)
+    c.directory.ensure(files.directory, empty=step.phase.writes and inodes > 0)
+    shares = files.shares(len(hosts))
+    for share in shares if len(shares) > 1 else ():
+        c.directory.ensure(share.directory, empty=False)
+    return {"role": "fresh"}
+
+
+def _done(done: Completed) -> dict[str, Any]:
+    """What the record has of a command that ended."""
+    return {
         **_argvs(done.argvs or [done.argv]),
         "exit_code": done.exit_code,
         "timed_out": done.timed_out,
         "flooded": done.flooded,
         "wall_s": round(done.wall_s, 4),
         "load": done.load,
-        "stderr": done.stderr.decode("utf-8", "replace")[:2000],
+        "stderr": done.stderr.decode("utf-8", "replace")[:_STDERR_BYTES],
         "left_behind": done.left_behind,
         "ran_on": done.ran_on,
-        "exclusive": c.exclusive(),
-        "cpus": c.pinning.record(binding, done.cpus, tool.mpi),
     }
-    if any(phase.name.endswith("delete") for phase in step.phases):
-        c.directory.deleted()
-    expected = tool.leftover(step)
-    if expected is not None and not done.left_behind:
-        run |= {
-            "leftover_expected": expected,
-            "leftover": c.agent.call("count", c.directory.place, files.directory),
-        }
-    return run, streams
 
 
 def _argvs(argvs: Sequence[Sequence[str]]) -> dict[str, Any]:

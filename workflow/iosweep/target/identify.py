@@ -18,15 +18,15 @@ from iosweep.text import printable
 _MOST_NAMES = 10_000
 
 
-def identify(target: str) -> dict[str, Any]:
+def identify(target: str, name: str = "the target") -> dict[str, Any]:
     """Which file system a directory is on: {real (path), source, fstype, mount (its whole line), fsid, device,
-    writable}."""
+    writable}. `name`: of the directory, in errors."""
     path = Path(target)
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
-            raise Refused(f"the target {target} is not a directory")
+            raise Refused(f"{name} {target} is not a directory")
     except FileNotFoundError:
-        raise Refused(f"the target {target} does not exist; is the file system mounted?") from None
+        raise Refused(f"{name} {target} does not exist; is the file system mounted?") from None
     real = str(path.resolve())
     fsid = os.statvfs(real).f_fsid  # first: it has an automounter mount what stat does not
     mount = mounts.at(real, mounts.here())

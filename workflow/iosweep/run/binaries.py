@@ -1,0 +1,93 @@
+"""The programs that an allocation measures with: the tools' binaries, and the mpiexec that starts their ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iosweep.errors import AllocationError, ExitCode
+from iosweep.files import safe_paths
+from iosweep.plan.launchers import Mpiexec, candidates
+from iosweep.plan.model import Point
+from iosweep.programs import builds
+from iosweep.programs.find import Program, UnusableTool, find, sha256
+from iosweep.results import remaining
+from iosweep.run.launching import lacking_pmi, needs_mpiexec
+from iosweep.run.request import Setup
+from iosweep.tools import tools
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """`programs`: tool -> its binary, for the tools that can be used. `mpiexec`: None if none is needed or found."""
+
+    programs: Mapping[str, Program]
+    mpiexec: Mpiexec | None
+
+    def hashes(self) -> dict[str, str]:
+        return {name: program.sha256 for name, program in self.programs.items()}
+
+    def versions(self) -> dict[str, tuple[str, str]]:
+        """name -> path and version, mpiexec included."""
+        every = {name: (program.path, program.version) for name, program in self.programs.items()}
+        return every | ({"mpiexec": (self.mpiexec.path, self.mpiexec.version)} if self.mpiexec else {})
+
+
+def find_all(setup: Setup) -> Binaries:
+    """Find the programs. Points that lack one are recorded as missing. Raises AllocationError for another build."""
+    launcher, search = setup.request.launcher, setup.search
+    used = sorted({point.tool for point in setup.allocation.points})
+    asked = {name: find(tools()[name], setup.agent.run, search) for name in used}
+    found = {name: program for name, program in asked.items() if isinstance(program, Program)}
+    mpi_tools = [tools()[name] for name in found]
+    mpiexec, pmi = needs_mpiexec(launcher, mpi_tools, search), lacking_pmi(launcher, mpi_tools)
+
+    def lacks(point: Point) -> tuple[Mapping[str, object], str] | None:
+        """What a point needs that is not here, as it is stored, and the reason."""
+        if lacking := launcher.lacks(point):
+            return lacking
+        if isinstance(program := asked[point.tool], UnusableTool):
+            sha = sha256(point.tool, search) if program.lasting else None
+            return {"tool": point.tool, "sha256": sha}, program.reason
+        if not tools()[point.tool].mpi:
+            return None
+        if isinstance(mpiexec, str):
+            return {"mpiexec": candidates(search)}, f"the launcher {launcher.name} cannot be used: {mpiexec}"
+        return ({"launcher": launcher.name}, pmi) if pmi else None
+
+    out_of_time = {
+        point: record
+        for point, record in setup.store.missing().items()
+        if "time_s" in record["needs"] and remaining.lacking(record, remaining.Here(), setup.plan)
+    }
+    reasons: dict[str, None] = {}
+    for point in setup.allocation.points:
+        if lacking := lacks(point):
+            setup.store.set_missing(point.id, *lacking)
+            reasons[lacking[1]] = None
+        else:
+            setup.store.set_missing(point.id, **out_of_time.get(point.id, {"needs": None}))
+    for reason in reasons:
+        setup.missing(reason)
+    if setup.built and (other := [p.path for t, p in found.items() if p.sha256 != setup.built.hashes().get(t)]):
+        raise AllocationError(
+            ExitCode.REFUSED,
+            f"{other[0]} is not the file that {setup.built.file} says; remove {setup.built.file}, and the next run"
+            " verifies the tools anew",
+            lasting=True,
+        )
+    return Binaries(found, None if isinstance(mpiexec, str) else mpiexec)
+
+
+def keep_build(setup: Setup, binaries: Binaries) -> str:
+    """Store what is measured with; returns the key of its document."""
+    built = setup.built
+    document = built.document if built else builds.of_path(binaries.programs, binaries.mpiexec)
+    key = builds.key(document)
+    setup.store.put("builds", key, document)
+    for name in ("spack.yaml", "spack.lock") if built else ():
+        copy = f"builds/{key}.{name}"
+        if built and not (setup.store.path / copy).exists():
+            original = built.file.parent / "environment" / name
+            safe_paths.write(setup.store.path, copy, original.read_bytes())
+    return key

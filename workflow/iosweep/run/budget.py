@@ -1,0 +1,129 @@
+"""Whether limits.time, limits.bytes_written and the job leave room for the next step of an allocation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iosweep.errors import AllocationError, ExitCode
+from iosweep.files.documents import Damaged
+from iosweep.jobs.submission import JOB_RESERVE_S
+from iosweep.plan.forecast import Cost
+from iosweep.plan.model import Plan
+from iosweep.results import reopening
+from iosweep.results.estimate import set_rate
+from iosweep.results.store import Store
+from iosweep.slurm import query
+from iosweep.units import human_duration, human_size
+
+
+@dataclass
+class Spent:
+    """What the current run has spent on the target so far."""
+
+    written_bytes: int = 0  # by steps that ended
+    in_flight_bytes: int = 0  # forecast of the step that runs; it stays if the step does not end
+    prepared_bytes: int = 0  # for data sets, including failed attempts
+    prepared_s: float = 0.0
+
+
+class Budget:
+    """What the campaign has spent in all its runs, and what its limits and the job leave."""
+
+    def __init__(self, plan: Plan, store: Store, job: query.Job | None, note: Callable[[str], None]):
+        self.spent = Spent()
+        self._plan, self._store, self._job, self._limits = plan, store, job, plan.limits
+        self._began = time.monotonic()
+        self._expected_s = self._took_s = 0.0  # forecast and real time of the repetitions that ended
+        before = self._before(note)
+        self._before_s, self._before_bytes = float(before.get("spent_s", 0.0)), int(before.get("bytes_written", 0))
+
+    def _before(self, note: Callable[[str], None]) -> Mapping[str, Any]:
+        """What earlier runs have spent. Raises AllocationError if that is unknown and limits depend on it."""
+        try:
+            return self._store.required("", "spent") or {}
+        except Damaged as error:
+            if self._limits["time"] is not None or self._limits["bytes_written"] is not None:
+                raise AllocationError(ExitCode.REFUSED, f"{error}: {reopening.UNKNOWN}", lasting=True) from None
+            note(f"{error}; it counts from 0 again")
+            return {}
+
+    def keep(self) -> None:
+        """Store what is spent: results may be superseded, and a run may end without any."""
+        self._store.put("", "spent", {"spent_s": round(self._spent_s(), 3), "bytes_written": self._written()})
+
+    def clock_s(self) -> float:
+        """Seconds of a clock that does not run while data sets are prepared, which would distort the pace."""
+        return time.monotonic() - self.spent.prepared_s
+
+    def finished(self, cost: Cost, began_s: float) -> None:
+        """A repetition ended; `began_s`: clock_s() when it began."""
+        self._expected_s, self._took_s = self._expected_s + cost.time_s, self._took_s + self.clock_s() - began_s
+        self.keep()
+
+    def allow_repetition(self, cost: Cost) -> str | None:
+        """Raise AllocationError if the next repetition does not fit into limits or the job.
+
+        Returns why all that is left is to be left out, if limits.time is spent and limits.over_time is `trim`.
+        """
+        pace = max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0
+        self._fits_job("next repetition", cost.time_s * pace)
+        limit, spent_s = self._limits["time"], self._spent_s()
+        if limit is not None and spent_s + cost.time_s > limit:
+            if self._limits.get("over_time") == "trim":
+                return f"limits.time {human_duration(limit)} is spent (limits.over_time: trim)"
+            raise AllocationError(
+                ExitCode.OUT_OF_TIME,
+                f"limits.time {human_duration(limit)} is spent: {human_duration(spent_s)} were measured, and the next"
+                f" repetition takes {human_duration(cost.time_s)}; raise it, and the next run goes on from there",
+                lasting=True,
+            )
+        self._fits_bytes("repetition", cost.bytes_written)
+        return None
+
+    def allow_second_try(self, cost: Cost) -> None:
+        """Raise AllocationError if a repetition that a server spoiled cannot be tried again in this job."""
+        self._fits_job("second try", cost.time_s)
+        self._fits_bytes("try", cost.bytes_written)
+
+    def allow_data_set(self, size: int) -> None:
+        """Raise AllocationError if a data set does not fit into limits.bytes_written or the job.
+
+        A job that has done nothing yet writes it anyway: the next job may have no more time. Otherwise it is left to
+        the next job, which would have to write it anew if this one ended meanwhile.
+        """
+        self._fits_bytes("data set", size)
+        if self._took_s or self.spent.prepared_s:
+            rate = set_rate(self._store.documents("sets"), self._plan.target["node_bandwidth"])
+            self._fits_job("next data set", size / rate)
+
+    def _written(self) -> int:
+        """Bytes that the campaign has written to the target."""
+        spent = self.spent
+        return self._before_bytes + spent.prepared_bytes + spent.written_bytes + spent.in_flight_bytes
+
+    def _spent_s(self) -> float:
+        return self._before_s + time.monotonic() - self._began
+
+    def _fits_job(self, what: str, time_s: float) -> None:
+        if self._job and self._job.ends is not None:
+            rest_s = self._job.ends - time.time()
+            if rest_s - JOB_RESERVE_S < time_s:
+                raise AllocationError(
+                    ExitCode.JOB_OVER,
+                    f"job {self._job.id} ends in {human_duration(max(0.0, rest_s))}, too soon for the {what}"
+                    f" ({human_duration(time_s)}); another job goes on from there",
+                )
+
+    def _fits_bytes(self, what: str, size: int) -> None:
+        """A tool may exceed its forecast, which assumes a bandwidth; then the next repetition is refused."""
+        limit, written = self._limits["bytes_written"], self._written()
+        if size and limit is not None and written + size > limit:
+            raise AllocationError(
+                ExitCode.OUT_OF_TIME,
+                f"limits.bytes_written {human_size(limit)} is spent: {human_size(written)} were written, and the next"
+                f" {what} writes up to {human_size(size)}; raise it, and the next run goes on from there",
+                lasting=True,
+            )

@@ -1,0 +1,86 @@
+"""Measuring what is left of an allocation, repetition by repetition, as far as its budget goes."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+
+from iosweep.errors import LeftBehind, Refused, TargetError, TargetHangs
+from iosweep.run.budget import Budget
+from iosweep.run.campaign_directory import FRESH
+from iosweep.run.repetition import Context
+from iosweep.run.repetition import measure as measure_repetition
+from iosweep.run.work import Work
+from iosweep.text import human_count
+from iosweep.units import human_size
+
+#: Time limit for deleting the files of an interrupted repetition.
+CLEANUP_S = 10.0
+
+
+class Loop:
+    """The repetitions of one allocation."""
+
+    def __init__(self, work: Work, context: Context, budget: Budget):
+        self._work, self._context, self._budget = work, context, budget
+        self._setup, self._say = work.setup, work.setup.request.reporter.say
+
+    def measure(self) -> None:
+        """Measure all that is left, repetitions outermost, so that a drift of the system affects all points alike."""
+        todo = self._work.left()
+        while todo:
+            number = min(n[0] for n in todo.values())
+            order = sorted(p for p, n in todo.items() if n[0] == number)
+            random.Random(f"{self._setup.plan.seed}:{number}").shuffle(order)
+            for point in order:
+                if reason := self._budget.allow_repetition(self._work.costs[point]):
+                    return self._leave_out(reason)
+                self._repetition(point, number)
+            expected, todo = todo, self._work.left()
+            news = {p: len(n) - len(expected.get(p, [])) + (p in order) for p, n in todo.items()}
+            if again := sum(self._work.disturbed(p, n[0]) for p, n in todo.items()):
+                self._say(f"{human_count(again, 'repetition')} disturbed, tried again")
+            self._setup.request.reporter.more(sum(news.values()), self._work.seconds(news))
+
+    def _leave_out(self, reason: str) -> None:
+        """Record what is left as missing, because limits.time is spent (limits.over_time: trim)."""
+        todo = self._work.left()
+        for point in todo:
+            self._setup.store.set_missing(point, {"time_s": self._setup.plan.limits["time"]}, reason)
+        self._setup.missing(f"{human_count(sum(map(len, todo.values())), 'repetition')}: {reason}")
+
+    def _repetition(self, point: str, number: int) -> None:
+        work, budget = self._work, self._budget
+        cost, began_s = work.costs[point], budget.clock_s()
+
+        def before_second_try() -> None:
+            self._say(f"a server of the target failed {point}, which is tried again at once")
+            budget.allow_second_try(cost)
+
+        try:
+            result, judged = measure_repetition(
+                self._context, work.points[point], number, work.disturbed(point, number), before_second_try
+            )
+        except (LeftBehind, TargetHangs):
+            with contextlib.suppress(OSError):
+                budget.keep()
+            raise
+        except BaseException:  # also a signal: the files of an interrupted repetition do not stay on the target
+            self._setup.agent.hurry()
+            with contextlib.suppress(OSError):
+                budget.keep()
+            self._clean_up()
+            raise
+        budget.finished(cost, began_s)
+        work.done[point] = self._setup.store.results_of(point)  # a second try does not always count
+        self._setup.request.reporter.finished(result, judged, cost.time_s)
+
+    def _clean_up(self) -> None:
+        """Remove what can be removed in a short time; the next run removes the rest."""
+        with contextlib.suppress(TargetHangs, TargetError, Refused):
+            self._context.directory.remove(FRESH, CLEANUP_S)
+        if stays := self._context.directory.present_bytes:
+            self._setup.note(
+                f"{human_size(stays)} stay on the target for the next run;"
+                f" `iosweep clean {self._setup.plan.campaign}` removes them"
+            )

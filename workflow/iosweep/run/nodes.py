@@ -1,0 +1,122 @@
+"""The nodes of an allocation: what they are like, whether they can measure together, and the CPUs that are used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from iosweep.errors import AllocationError, ExitCode
+from iosweep.node import collect_facts, pinning, process
+from iosweep.node.cpu_probe import controller, node_name
+from iosweep.node.node_facts import NodeFacts
+from iosweep.programs.find import hash_of
+from iosweep.run import target_check
+from iosweep.run.binaries import Binaries
+from iosweep.run.remote import RemoteAgents
+from iosweep.run.request import Setup
+from iosweep.slurm import query
+from iosweep.target.filesystem import may_be_one, volume
+from iosweep.tools import tools
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """`facts`: host -> what the node is like, the first is ours. `volumes`: names of the target on them."""
+
+    facts: Mapping[str, NodeFacts]
+    volumes: tuple[str, ...] = ()
+
+
+def inspect(setup: Setup, target: Mapping[str, Any], binaries: Binaries) -> Nodes:
+    """What the nodes are like. `target`: what identifies it on the first node.
+
+    Raises AllocationError where a node does not see the target, the tools or the results of the first one.
+    """
+    directory, kept = setup.plan.target["directory"], setup.plan.cpus["reserved"]
+    programs = binaries.versions()
+    if (remote := setup.remote) is None:
+        # outside of a job Slurm's commands may wait for a name server
+        told = controller([node_name()], query.ask) if "SLURM_JOB_ID" in os.environ else None
+        space = setup.agent.call("space", directory)
+        known = collect_facts.facts(target, space, programs, reserved_cpus=kept, controller=told)
+        return Nodes({known.host: known})
+    # the controller is asked once for all nodes: a thousand of them at once would overload it
+    seen = remote.answers("facts", directory, programs, kept, controller(remote.hosts, query.ask))
+    bad = {host: answer if isinstance(answer, Exception) else None for host, answer in seen.items()}
+    if unfit := target_check.unfit(bad):
+        raise unfit
+    hashes = binaries.hashes()
+    for host, told in seen.items():
+        if wrong := differs(target, told["target"], hashes, told["builds"]):
+            if setup.built and told["builds"] != hashes:
+                wrong += f"; is tools.directory ({setup.built.file.parent.parent}) mounted there?"
+            # another job may be given other nodes
+            raise AllocationError(ExitCode.REFUSED, f"{host} is not as {remote.hosts[0]}: {wrong}", nodes=[host])
+    _check_results(setup, remote)
+    facts = {host: msgspec.convert(told["node"] | {"host": host}, NodeFacts) for host, told in seen.items()}
+    return Nodes(facts, tuple(sorted({volume(told["target"]) for told in seen.values()})))
+
+
+def _check_results(setup: Setup, remote: RemoteAgents) -> None:
+    """Raise AllocationError where a node does not see the results."""
+    results = setup.store.path.absolute()
+    ours = str(results / "plans" / f"{setup.plan.digest}.json")
+    if away := [host for host, theirs in remote.call("hash", ours).items() if theirs != hash_of(ours)]:
+        raise AllocationError(
+            ExitCode.REFUSED,
+            f"{', '.join(away)}: the results {results} are not there; every node must see the directory that snakemake"
+            " runs in",
+            nodes=away,
+        )
+
+
+def differs(
+    here: Mapping[str, Any], there: Mapping[str, Any], builds: Mapping[str, str], found: Mapping[str, str | None]
+) -> str | None:
+    """Why a node cannot measure with the first one, or None. Pure.
+
+    here, there: target.identify on the first node and on it. builds, found: tool -> hash of its binary there.
+    """
+    if not may_be_one(here, there):
+        return (
+            f"the target is on the file system {there['source']} ({there['fstype']}) there, and on {here['source']}"
+            f" ({here['fstype']}) on the first node; is it mounted there?"
+        )
+    if not there["writable"]:
+        return "the target cannot be written to from there"
+    for tool, build in builds.items():
+        if found.get(tool) is None:
+            return f"{tool} is not there under the same path"
+        if found[tool] != build:
+            return f"{tool} is another build there"
+    return None
+
+
+def pin(setup: Setup, nodes: Nodes) -> pinning.Pinning:
+    """Decide which CPUs ranks are bound to, and keep ourselves to the usable ones.
+
+    Points with more ranks than CPUs are recorded as missing. Raises Conflict.
+    """
+    settings, remote = setup.plan.cpus, setup.remote
+    decided = pinning.decide(settings, nodes.facts, slurm=remote is not None)
+    for note in decided.notes:
+        setup.request.reporter.say(note)
+    if decided.mode in pinning.BINDS:
+        usable = {host: sorted(cpus) for host, cpus in decided.usable_of.items()}
+        if remote:
+            remote.call("keep_to", each={host: [cpus] for host, cpus in usable.items()})
+        here = next(iter(usable.values()))
+        setup.agent.call("keep_to", here)
+        process.keep_to(here)
+    reasons: dict[str, None] = {}
+    for point in setup.allocation.points:
+        if tools()[point.tool].mpi and (reason := decided.lacks(point.tasks // point.nodes)):
+            setup.store.set_missing(point.id, {"cpus": settings}, reason)
+            reasons[reason] = None
+    for reason in reasons:
+        setup.missing(reason)
+    return decided

@@ -1,0 +1,98 @@
+"""Preparing an allocation: the nodes, the CPUs and the campaign's directory that its repetitions use."""
+
+from __future__ import annotations
+
+from iosweep.errors import AllocationError, ExitCode
+from iosweep.node import node_facts
+from iosweep.plan import forecast
+from iosweep.run import binaries, nodes, target_check
+from iosweep.run.binaries import Binaries
+from iosweep.run.budget import Budget
+from iosweep.run.campaign_directory import CampaignDirectory
+from iosweep.run.datasets import DataSets
+from iosweep.run.launching import Commands
+from iosweep.run.repetition import Context
+from iosweep.run.target_place import TargetPlace
+from iosweep.run.work import Left, Work
+from iosweep.target import filesystem, identify, target_lock
+from iosweep.tools import tools
+
+#: Below the results: the working directory of tools.
+SCRATCH = "scratch"
+
+
+def prepare(
+    work: Work, found: Binaries, place: TargetPlace, exclusion: target_lock.Exclusion, budget: Budget
+) -> Context:
+    """Make the campaign's directory ours, and keep what the nodes are like; returns what repetitions share.
+
+    Nothing is written to the target before all nodes are known to fit.
+    """
+    setup = work.setup
+    seen = nodes.inspect(setup, place.facts, found)
+    pinned = nodes.pin(setup, seen)
+    todo = work.left()
+    counts = {point: len(numbers) for point, numbers in todo.items()}
+    for text in work.outdated(todo, found.programs):
+        setup.request.reporter.say(text)
+    setup.request.reporter.begin(setup.allocation, sum(counts.values()), work.seconds(counts))
+    directory = _claim(work, place, todo)
+    if setup.remote:
+        target_check.check_shared(directory, setup.remote)
+    target_check.check(directory, setup.remote)
+    directory.seen([place.name, filesystem.volume(place.facts), *seen.volumes])
+    for known in seen.facts.values():
+        setup.store.put("nodes", node_facts.key(known), known)
+    commands = Commands(
+        setup.agent,
+        setup.request.launcher,
+        setup.store.path / SCRATCH,
+        found.mpiexec,
+        found.programs,
+        setup.job.id if setup.job else None,
+        setup.remote,
+        pinned,
+    )
+    sets = DataSets(
+        setup.agent,
+        directory,
+        setup.store,
+        [work.points[point] for point in todo],
+        commands.run,
+        budget,
+        lambda hosts: target_check.before_tools(directory, setup.remote, hosts),
+    )
+    return Context(
+        plan=setup.plan,
+        store=setup.store,
+        agent=setup.agent,
+        directory=directory,
+        sets=sets,
+        commands=commands,
+        programs=found.programs,
+        nodes=seen.facts,
+        target={**place.recorded, "mount": place.facts["mount"]},
+        exclusive=exclusion.now,
+        pinning=pinned,
+        build=binaries.keep_build(setup, found),
+        spent=budget.spent,
+    )
+
+
+def _claim(work: Work, place: TargetPlace, todo: Left) -> CampaignDirectory:
+    """Make the campaign's directory on the target, or see that it is ours. Raises AllocationError, Refused."""
+    setup = work.setup
+    directory = CampaignDirectory(setup.plan, setup.store, setup.agent)
+    if identify.holds(place.facts, directory.path, setup.store.path):
+        raise AllocationError(
+            ExitCode.REFUSED,
+            f"the results {setup.store.path} are inside the campaign's directory {directory.path}",
+            lasting=True,
+        )
+    # checked when the plan was made, too; but a relative path is another directory here
+    for tool in sorted({work.points[point].tool for point in todo}):
+        if wrong := tools()[tool].check_directory(directory.path):
+            raise AllocationError(ExitCode.REFUSED, f"{tool} cannot work in {directory.path}: it {wrong}", lasting=True)
+    peak = forecast.of(setup.plan, {setup.allocation.name: {point: len(n) for point, n in todo.items()}})
+    directory.claim(place.facts["fstype"], place.identity, place.name, peak)
+    return directory
