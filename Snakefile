@@ -22,13 +22,12 @@ rule all:
 
 
 onstart:
-    if SITE:
-        before_the_first_submission()
+    before_anything_runs()
 
 
 # A report although an allocation failed, with those points missing. Also after Ctrl-C.
 onerror:
-    if not BUILDS_ONLY:
+    if not builds_only():
         report_what_is_there()
         print(
             "iosweep: what was measured is stored; the same command goes on from there",
@@ -37,5 +36,5 @@ onerror:
 
 
 onsuccess:
-    if not BUILDS_ONLY:
+    if not builds_only():
         show_headline()

@@ -250,7 +250,7 @@ def _job_each(up: slurm.Cluster, work: Path, points: int) -> None:
 
 def _snakemake(size: Size, up: slurm.Cluster, work: Path, *options: str | Path) -> None:
     work.mkdir()
-    soon = () if size.judged else ("--slurm-init-seconds-before-status-checks", "1")
+    soon = () if size.judged else ("--iosweep-poll-seconds", "1")
     up.run([sys.executable, "-m", "snakemake", *options, *soon], cwd=work, timeout=3600)
 
 

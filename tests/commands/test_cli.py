@@ -381,7 +381,7 @@ def test_plan_says_what_will_be_missing(
     assert "asks for" not in here + by_launcher + local
 
 
-PROFILE = "executor: slurm\ndefault-resources: [launcher=srun, scheduler=slurm, {}]\n"
+PROFILE = "executor: iosweep\ndefault-resources: [launcher=srun, scheduler=slurm, {}]\n"
 
 
 def test_plan_for_the_jobs_of_a_profile(capsys: Capture, place: Path) -> None:

@@ -59,7 +59,6 @@ def test_the_profile_that_we_ship(root: Path) -> None:
     assert (shipped.partition, shipped.account, shipped.licence, shipped.memory_mb) == (None, None, None, 0)
     assert shipped.limit_min
     assert shipped.launcher == "srun"
-    assert not shipped.requeues
     assert (shipped.slurm, shipped.problems, shipped.keys - profile.KEYS) == (True, (), set())
     local = read(root / "profiles/local")
     assert (local.slurm, local.launcher, local.problems) == (False, "mpiexec", ())
@@ -76,11 +75,11 @@ def test_the_profile_that_we_ship(root: Path) -> None:
 )
 def test_both_ways_to_write_resources(tmp_path: Path, resources: str) -> None:
     write(tmp_path, "executor: local", "config.yaml")  # an older name, which Snakemake passes over
-    write(tmp_path, f"executor: slurm\nslurm-reservation: night\ndefault-resources: {resources}\n")
+    write(tmp_path, f"executor: iosweep\niosweep-reservation: night\ndefault-resources: {resources}\n")
     found = read(tmp_path)
     assert found == Profile(
-        str(tmp_path / "profile.v9+.yaml"), "long", "bio", "night", "pfs:2", 90, 64000, "srun", requeues=True,
-        keys=frozenset({"executor", "slurm-reservation", "default-resources"}),
+        str(tmp_path / "profile.v9+.yaml"), "long", "bio", "night", "pfs:2", 90, 64000, "srun",
+        keys=frozenset({"executor", "iosweep-reservation", "default-resources"}),
     )  # fmt: skip
     assert found.options == ["--partition=long", "--account=bio", "--reservation=night"]
 
@@ -90,7 +89,7 @@ def test_both_ways_to_write_resources(tmp_path: Path, resources: str) -> None:
     [
         (None, "has no profile.v9+.yaml"),
         ("executor: [", "cannot be read"),
-        ("", "has no keys; write for example `executor: slurm`"),
+        ("", "has no keys; write for example `executor: iosweep`"),
     ],
 )
 def test_a_profile_that_is_none(tmp_path: Path, text: str | None, wrong: str) -> None:
@@ -103,16 +102,16 @@ def test_a_profile_that_is_none(tmp_path: Path, text: str | None, wrong: str) ->
 @pytest.mark.parametrize(
     ("text", "line", "wrong"),
     [
-        ("executor: slurm\ndefault-resources: {runtime: soon}", 2, "runtime: `soon` is no time"),
+        ("executor: iosweep\ndefault-resources: {runtime: soon}", 2, "runtime: `soon` is no time"),
         (
-            "executor: slurm\ndefault-resources:\n\n  - runtime=1:00:00",
+            "executor: iosweep\ndefault-resources:\n\n  - runtime=1:00:00",
             4,
             "runtime: `1:00:00` is no time; write runtime=1h",
         ),
-        ("executor: slurm\ndefault-resources:\n  - 'licenses=\"a b\"'", 3, "licenses: `a b` is not a license"),
-        ("executor: slurm\n\ndefault-resources:\n  license: pfs", 4, "license: unknown; did you mean `licenses`?"),
-        ("executor: slurm\ndefault-resources:\n  - mem_mb=64G", 3, "mem_mb: `64G` is no number of MB"),
-        ("executor: slurm\njobs: 1\ndefault-resources:\n  - mem_mb=0", 3, "launcher: there is none"),
+        ("executor: iosweep\ndefault-resources:\n  - 'licenses=\"a b\"'", 3, "licenses: `a b` is not a license"),
+        ("executor: iosweep\n\ndefault-resources:\n  license: pfs", 4, "license: unknown; did you mean `licenses`?"),
+        ("executor: iosweep\ndefault-resources:\n  - mem_mb=64G", 3, "mem_mb: `64G` is no number of MB"),
+        ("executor: iosweep\njobs: 1\ndefault-resources:\n  - mem_mb=0", 3, "launcher: there is none"),
     ],
 )
 def test_where_a_profile_is_wrong(tmp_path: Path, text: str, line: int, wrong: str) -> None:
@@ -324,13 +323,12 @@ def test_memory(config: dict[str, str], fields: dict[str, str], asked_mb: int, o
 
 
 def test_settings() -> None:
-    p = replace(PROFILE, requeues=False)
     usual = CONFIG | {"KillWait": "30 sec"}
-    [fine] = site.settings(p, usual)
+    [fine] = site.settings(usual)
     assert fine.seen == "task/affinity, proctrack/linuxproc, select/cons_tres, KillWait 30 s, MinJobAge 300 s"
     bad = {"TaskPlugin": "task/none", "ProctrackType": "proctrack/pgid", "KillWait": "2 sec", "MinJobAge": "10 sec"}
-    found = site.settings(PROFILE, usual | bad)
-    assert [line.check for line in found] == ["pinning", "processes", "status", "job's end", "requeue"]
+    found = site.settings(usual | bad)
+    assert [line.check for line in found] == ["pinning", "processes", "status", "job's end"]
     assert {line.outcome for line in found} == {"warning"}
 
 
@@ -560,7 +558,7 @@ class Site:
         resources = {"launcher": "srun", "scheduler": "slurm"} | resources
         file = self.place / "profile/profile.v9+.yaml"
         listed = "".join(f"  - {name}={json.dumps(value)}\n" for name, value in resources.items())
-        file.write_text(f"executor: slurm\nslurm-no-requeue: true\ndefault-resources:\n{listed}{more}")
+        file.write_text(f"executor: iosweep\ndefault-resources:\n{listed}{more}")
 
     def doctor(self, *arguments: str, env: dict[str, str | None] | None = None, code: int = 1) -> dict[str, list[Line]]:
         """check -> its lines."""
@@ -656,17 +654,16 @@ def test_wrong_keys(here: Site) -> None:
 
 
 def test_a_profile_that_snakemake_would_refuse(here: Site) -> None:
-    here.profile("jobz: 1\nslurm-requeue: true\n", runtime="01:00:00", launcher="mpirun", licence="pfs")
+    here.profile("jobz: 1\niosweep-qos: bench\n", runtime="01:00:00", launcher="mpirun", licence="pfs")
     found = here.doctor()
     assert [(line.outcome, line.seen, line.change[:23]) for line in found["profile"]] == [
-        ("wrong", "profile/profile.v9+.yaml:4: default-resources.launcher: unknown launcher `mpirun`",
+        ("wrong", "profile/profile.v9+.yaml:3: default-resources.launcher: unknown launcher `mpirun`",
          "did you mean `mpiexec`?"),
-        ("wrong", "profile/profile.v9+.yaml:6: default-resources.runtime: `01:00:00` is no time", "write runtime=1h"),
-        ("wrong", "profile/profile.v9+.yaml:7: default-resources.licence: unknown", "did you mean `licenses`"),
+        ("wrong", "profile/profile.v9+.yaml:5: default-resources.runtime: `01:00:00` is no time", "write runtime=1h"),
+        ("wrong", "profile/profile.v9+.yaml:6: default-resources.licence: unknown", "did you mean `licenses`"),
         ("wrong", "profile/profile.v9+.yaml: snakemake has no key `jobz`", "did you mean `jobs`?"),
     ]  # fmt: skip
     assert found["wall time"][0].outcome == found["MPI"][0].outcome == "not checked"
-    assert "requeue" not in found  # what is right is read all the same
     shutil.rmtree(here.place / "profile")
     assert outcomes(here.doctor()) == {"profile": "wrong", "the rest": "not checked"}
 

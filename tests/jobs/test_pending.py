@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import slurm as clusters
-from campaign import wait_for
 from iosweep.jobs import pending
 from iosweep.jobs.pending import Watch
 from iosweep.slurm.query import Job
@@ -78,8 +77,6 @@ def test_what_waits_for_ever_is_ended_once_that_lasts() -> None:
     [(job, why)], told = watch.look([bad], 12)
     assert (job, told) == (bad, [])
     assert why.startswith("2 nodes would wait forever (PartitionConfig): ask for fewer nodes in the configuration")
-    assert pending.told(f"job 12 was cancelled: {why}")
-    assert not pending.told("job 12 ends in 12 s, too soon for the next repetition (2 s)")
 
 
 def test_others_are_left_alone() -> None:
@@ -150,9 +147,9 @@ def refused(slurm: clusters.Cluster, place: Path, *jobs: tuple[Any, ...]) -> Any
     """Of jobs (nodes, minutes, partition, options): why they would not run; and what was said."""
     arguments = []
     for nodes, minutes, partition, *options in jobs:
-        given = f" -p {partition}" if partition else ""
-        argv = ["sbatch", f"--nodes={nodes}", "--exclusive", f"--time={minutes}", *given.split(), *options]
-        arguments.append((argv, nodes, minutes, given))
+        given = ["-p", partition] if partition else []
+        argv = ["sbatch", f"--nodes={nodes}", "--exclusive", f"--time={minutes}", *given, *options]
+        arguments.append((argv, nodes, minutes))
     return python(slurm, place, "[pending.refused(*each) for each in a]", *arguments)
 
 
@@ -160,6 +157,7 @@ def test_what_slurm_would_not_run(slurm, tmp_path):
     jobs = {
         (2, 60, "small"): None,
         (2, 60, ""): None,
+        (99, 60, ""): "the partition small gives a job",
         (3, 60, "small"): "the partition small gives a job 2 nodes at most",
         (1, 2, "short"): "the partition short allows 1 min at most; set runtime=1m in the profile",
         (1, 1, "down"): "the partition down is down",
@@ -191,8 +189,9 @@ def test_the_cluster_that_the_environment_names(slurm_accounting, tmp_path):
 import json, sys
 from iosweep.jobs import pending; from iosweep.slurm import query
 there, elsewhere = ["sbatch", "--nodes=1", "-p", "small"], ["sbatch", "--clusters", "other", "--nodes=1"]
-refused = [pending.refused(argv, 1, 1, " -p small") for argv in (there, elsewhere)]
-found = [job.id for job in query.jobs()], query.states("named"), query.lives(sys.argv[1])
+refused = [pending.refused(argv, 1, 1) for argv in (there, elsewhere)]
+states = {job.id: job.state for job in query.jobs(name="named")}
+found = [job.id for job in query.jobs()], states, query.lives(sys.argv[1])
 print(json.dumps([*found, *refused]))
 """
     done = slurm_accounting.run([sys.executable, "-c", code, number], env=env, cwd=tmp_path)
@@ -212,36 +211,6 @@ def test_nodes_that_are_down_are_waited_for(slurm, tmp_path):
     assert found[0] is None
     assert found[1].startswith("the partition small gives a job 2 nodes at most")
     assert "the partition small has 1 that can be used (1 drained" in said
-
-
-def test_the_watcher_of_a_run(slurm, tmp_path):
-    (tmp_path / "results/weka").mkdir(parents=True)
-    busy = submit(slurm, tmp_path, "--exclusive", "--nodes=2", "--time=7", comment="")
-    waits = submit(slurm, tmp_path, "--exclusive", "--nodes=2", "--time=7")
-    hopeless = submit(
-        slurm, tmp_path, "--partition=short", "--time=10", "--nodes=1", comment=COMMENT.replace("2-nodes", "1-node")
-    )
-    other = submit(slurm, tmp_path, "--partition=short", "--time=10", comment=COMMENT.replace("weka", "other"))
-    # its parent is a shell that ends when its input does
-    command = '"$0" -m iosweep pending results/weka --works-for $$ --every 1 & read line; exit 0'
-    watching = slurm.popen(
-        ["sh", "-c", command, sys.executable], cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    lines = iter(watching.stderr.readline, "")
-    first, second = sorted((next(lines), next(lines)))
-    assert first.startswith(f"iosweep: 2 nodes: job {waits} waits: nodes are busy (Resources)")
-    assert "Slurm expects it to start at" in first
-    why = f"job {hopeless} was cancelled: 1 node would wait forever (PartitionTimeLimit): set runtime in the profile"
-    assert second.startswith(f"iosweep: {why}")
-    refusal = json.loads((tmp_path / "results/weka/refusals/1-node.json").read_text())
-    assert (refusal["lasting"], refusal["reason"].startswith(why)) == (True, True)
-    wait_for(lambda: {str(job.id) for job in slurm.squeue()} == {other, waits, busy})
-    slurm.run(["scancel", busy])
-    runs = next(lines)
-    assert runs.startswith(f"iosweep: 2 nodes: job {waits} runs on n1,n2, until ")
-    assert runs.endswith("; `iosweep watch weka` shows how far it is\n")
-    assert watching.communicate("\n", timeout=300)[1] == ""  # and it ends with its parent
-    slurm.cancel()
 
 
 def test_jobs_of_an_earlier_run_are_waited_for(slurm, tmp_path):

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import snakemake_executor_plugin_slurm
 
 from iosweep import dag
 from iosweep.errors import ConfigError
@@ -66,7 +65,7 @@ def test_the_profile_says_what_the_site_is_like() -> None:
             for name in ("slurm_cluster", "cluster", "clusters")
         ),
         ({"slurm_extra": "-w n1"}, "slurm_extra: the workflow sets it itself; leave it out"),
-        ({"reservation": "night"}, "reservation: no resource; write slurm-reservation, as a key of the profile of its"),
+        ({"reservation": "night"}, "reservation: no resource; write iosweep-reservation, as a key of the profile"),
     ],
 )  # fmt: skip
 def test_what_a_profile_may_not_say(resources: dict[str, object], wrong: str) -> None:
@@ -78,15 +77,6 @@ def test_what_a_profile_may_not_say(resources: dict[str, object], wrong: str) ->
         submission.site(LEAST | resources, lambda name: (f"p/{name}", 7))
     [name] = resources
     assert str(caught.value).startswith(f"p/{name}:7: default-resources.{name}: ")
-
-
-def test_every_resource_of_the_executor_is_known() -> None:
-    # what it reads that is not here would be refused in a profile
-    source = "".join(file.read_text() for file in Path(snakemake_executor_plugin_slurm.__file__).parent.glob("*.py"))
-    read = set(re.findall(r"""resources(?:\.get\(|\[)\s*["'](\w+)["']""", source))
-    assert {"slurm_partition", "constraint", "gres"} <= read
-    known = {name for name in read if "unknown" not in submission.wrong(LEAST | {name: 1}).get(name, "")}
-    assert read - known == {"threads"}  # of rules, not of sites
 
 
 def test_wall_time_counted_by_hand() -> None:
@@ -154,17 +144,46 @@ def test_options_that_the_executor_has_no_resource_for() -> None:
     assert [submission.tasks(nodes) for nodes in (1, 2, 64)] == [2, 2, 64]
 
 
+#: What the rule asks for.
+ASKED: dict[str, object] = {"nodes": 3, "tasks": 3, "runtime": 30, "slurm_extra": "--exclusive --dependency=singleton"}
+
+
+def sbatch(reservation: str = "", qos: str = "", **resources: object) -> str:
+    given = submission.Options(reservation, qos)
+    return " ".join(submission.sbatch(ASKED | resources, given, "run", "comment", "%j.log", "/d"))
+
+
+def test_the_command_that_submits_a_job() -> None:
+    start = "sbatch --parsable --job-name run --output %j.log --export=ALL --comment comment"
+    end = "--cpus-per-task=1 --exclusive --dependency=singleton -D /d"
+    assert sbatch() == f"{start} -t 30 --nodes=3 --no-requeue --ntasks=3 {end}"
+    assert sbatch(mem_mb=0, qos="") == sbatch()
+    assert f"{start} -A 4711 -p big -t 30 --mem 9 --nodes=3" in sbatch(
+        slurm_account=4711, slurm_partition="big", mem_mb=9
+    )
+    options = "--constraint=ib --qos=bench --gres=gpu:2 --gpus=a100:4 --mem-per-cpu=7"
+    site = {"constraint": "ib", "gres": "gpu:2", "gpus": "a100:4", "mem_mb_per_cpu": 7, "mem_mb": 9}
+    assert f" --no-requeue {options} --ntasks=3 " in submission_of(site | {"qos": "bench"})
+    assert " --no-requeue --qos=q --reservation=night --ntasks=3 " in sbatch("night", "q")
+    assert " --cpus-per-task=2 " in sbatch(cpus_per_task=2)
+
+
+def submission_of(site: dict[str, object]) -> str:
+    return " ".join(submission.sbatch(ASKED | site, submission.Options(), "run", "comment", "%j.log", "/d"))
+
+
 def test_accounts() -> None:
-    assert submission.account(None) == submission.account("") == ""
-    assert submission.account("p-1.x") == " -A p-1.x"
-    assert submission.account(4711) == " -A 4711"
+    assert " -A p-1.x " in sbatch(slurm_account="p-1.x")
+    for none in (None, ""):
+        assert " -A " not in sbatch(slurm_account=none)
     for bad in ("a b", "a;b", "$A", "a\n"):
         with pytest.raises(ConfigError, match="slurm_account"):
-            submission.account(bad)
+            sbatch(slurm_account=bad)
 
 
 def test_a_job_is_known_by_its_comment_and_directory() -> None:
     assert submission.allocation(JOB, "weka_1.x", "/home/me/dir") == "2-nodes"
+    assert submission.comment("weka_1.x", "2-nodes", "0f3a91c2d4e5", "0") == JOB.comment
     assert submission.allocation(JOB, "weka_1", "/home/me/dir") is None  # the beginning of another name
     assert submission.allocation(JOB, "weka_1.x", "/work") is None
     for comment in ("", "rule_measure_wildcards_weka_1.x_2-nodes", "rule_all_wildcards_weka_1.x_2-nodes_0f_0"):
@@ -176,7 +195,7 @@ def test_a_partition_as_scontrol_shows_it() -> None:
         "PartitionName=small AllowGroups=ALL AllowAccounts=ALL Default=YES QoS=N/A DefaultTime=NONE"
         " MaxNodes=4 MaxTime=1-02:30:00 MinNodes=0 Nodes=n[1-8] State=UP TotalCPUs=16 TotalNodes=8\n"
     )
-    assert submission.partition(line) == Partition("small", "UP", 8, 4, 26 * 60 + 30)
+    assert submission.partition(line) == Partition("small", "UP", 8, 4, 26 * 60 + 30, default=True)
     unlimited = submission.partition("PartitionName=x MaxNodes=UNLIMITED MaxTime=UNLIMITED State=DOWN TotalNodes=2")
     assert unlimited == Partition("x", "DOWN", 2, None, None)
 
@@ -244,10 +263,10 @@ def test_nodes_that_are_down_are_waited_for() -> None:
         ("allocation failure: Requested time limit is invalid (missing or exceeds some limit)", "runtime"),
         ("sbatch: error: invalid partition specified: x", "slurm_partition"),
         ("allocation failure: Required partition not available (inactive or drain)", "slurm_partition"),
-        ("allocation failure: Requested reservation is invalid", "slurm-reservation"),
+        ("allocation failure: Requested reservation is invalid", "iosweep-reservation"),
         ("allocation failure: Invalid license specification", "licenses in the profile"),
         ("sbatch: error: Memory specification can not be satisfied", "mem_mb"),
-        ("allocation failure: Invalid qos specification", "slurm-qos"),
+        ("allocation failure: Invalid qos specification", "iosweep-qos"),
         ("allocation failure: Unable to contact slurm controller (connect failure)", "scontrol ping"),
         ("something new", "the people who run the cluster"),
     ],
@@ -265,7 +284,7 @@ def test_the_campaign_as_slurm_is_asked_for_it(tmp_path: Path) -> None:
     # 2 points of 10 min: 30 min and 5 are more than the limit, so one job more than usual
     assert (found.minutes("3-nodes"), found.retries) == (30, 4)
     assert found.text("3-nodes", 30).endswith(" written; asks for 3 nodes for 30 min")
-    assert f"{dag.Texts(found):3-nodes 30}" == found.text("3-nodes", 30)
+    assert f"{dag.Texts(lambda: found):3-nodes 30}" == found.text("3-nodes", 30)
     assert found.nodes("3-nodes") == 3
     with pytest.raises(ConfigError, match=re.escape("unknown launcher `direct` (known: srun, srun-pmix, mpiexec)")):
         dag.load(tmp_path / "x.yaml", tmp_path / "results", "direct", site=Site())

@@ -18,7 +18,6 @@ from test_preflight import Job
 
 from held_job import Held
 from iosweep.node import environment, process
-from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from slurm import Cluster
 
@@ -93,19 +92,3 @@ def test_a_command_gets_it_if_it_is_one_of_slurms(token: bool, monkeypatch: pyte
     monkeypatch.setenv("SLURM_JWT", TOKEN)
     with Agent(60) as agent:
         assert (TOKEN.encode() in agent.run(["env"], 60, token=token).stdout) is token
-
-
-def test_past_the_executor_in_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It removes variables SLURM_*, but a few, from the environment of what it starts."""
-    wanted = {"SLURM_JWT": TOKEN, "SLURM_CONF": "/site/slurm.conf"}
-    for name, value in wanted.items():
-        monkeypatch.setenv(name, value)
-        monkeypatch.setenv(f"IOSWEEP_{name}", "of before")  # restored after the test
-    query.hand_on()
-    for name in wanted:
-        del os.environ[name]
-    query.take_over()
-    assert {name: os.environ[name] for name in wanted} == wanted
-    assert not [name for name in os.environ if name.startswith("IOSWEEP_SLURM")]
-    query.forget_options()
-    assert {name: os.environ[name] for name in wanted} == wanted

@@ -2,7 +2,7 @@
 
     profile_jobs.py SNAKEFILE PROFILE... -- CONFIGURATION...
 
-The jobs of each pair: rule, message, resources; for Slurm also the command that the executor's own functions give.
+The jobs of each pair: rule, message, resources; for Slurm also the command that submits it.
 """
 
 import contextlib
@@ -16,10 +16,12 @@ from snakemake.cli import parse_args
 from snakemake.settings.types import ConfigSettings, OutputSettings, Quietness, ResourceSettings
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
+from iosweep.jobs import submission
+
 
 def jobs(snakefile: str, profile: str, configuration: str) -> list[dict]:
     _, asked = parse_args(["--profile", profile, "--dry-run"])
-    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
+    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         found = api.workflow(
             ResourceSettings(cores=asked.cores, nodes=asked.jobs, default_resources=asked.default_resources),
             ConfigSettings(configfiles=[Path(configuration)]),
@@ -28,23 +30,22 @@ def jobs(snakefile: str, profile: str, configuration: str) -> list[dict]:
         found.dag().execute_workflow(executor=asked.executor, pseudo_executor="dryrun")
         workflow = found._workflow
         workflow.executor_settings = ExecutorPluginRegistry().get_plugin(asked.executor).get_settings(asked)
-        sbatch = workflow.globals["sbatch"] if asked.executor == "slurm" else None
+        settings, jobs_of_slurm = workflow.executor_settings, asked.executor == "iosweep"
+        given = submission.Options(settings.reservation, settings.qos) if jobs_of_slurm else None
         return [
             {
                 "rule": job.rule.name,
                 "message": job.message,
                 "retries": job.restart_times,
                 "resources": {key: value for key, value in job.resources.items() if not key.startswith("_")},
-                "command": sbatch(job, partition(job)) if sbatch and job.rule.name == "measure" else None,
+                "command": sbatch(job.resources, given) if given and job.rule.name == "measure" else None,
             }
             for job in workflow.dag.jobs
         ]
 
 
-def partition(job) -> str:
-    """The option as the executor gives it; without a partition it would ask sinfo for the default one."""
-    name = job.resources.get("slurm_partition")
-    return f" -p {name}" if name else ""
+def sbatch(resources, given) -> list[str]:
+    return submission.sbatch(resources, given, "iosweep", "iosweep", "%j.log", str(Path.cwd()))
 
 
 if __name__ == "__main__":

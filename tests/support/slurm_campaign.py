@@ -394,7 +394,7 @@ class SlurmCampaign(Campaign, Marked, Stored):
         return [
             sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "-d", str(self.place),
             "--profile", str(ROOT / "profiles/slurm"), "--configfile", str(self.file),
-            "--slurm-init-seconds-before-status-checks", "1", "--default-resources", *resources, *arguments,
+            "--iosweep-poll-seconds", "1", "--default-resources", *resources, *arguments,
         ]  # fmt: skip
 
     def start(self, *arguments: str) -> "Run":

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -36,7 +35,7 @@ def test_everything_is_left_at_first(tmp_path: Path) -> None:
     assert set(found.left) == set(found.manifests) == {"1-node"}
     assert found.text("1-node") == found.left["1-node"]
     assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, 3 s, up to")
-    assert f"{dag.Texts(found):1-node}" == found.text("1-node")
+    assert f"{dag.Texts(lambda: found):1-node}" == found.text("1-node")
     assert not (tmp_path / "results").exists()
 
 
@@ -71,10 +70,6 @@ def test_campaign_and_target_from_the_command_line(tmp_path: Path) -> None:
         plain.plan_file.stem,
         load(tmp_path, given={"campaign": "other"}).plan_file.stem,
     )
-    # a job goes by the plan that it was sent with
-    found.plan_file.parent.mkdir(parents=True)
-    found.plan_file.write_bytes(found.plan.document())
-    assert dag.sent(found.plan_file, tmp_path / "results", "direct").plan.document() == found.plan.document()
 
 
 def test_only_of_another_node_count(tmp_path: Path) -> None:
@@ -129,23 +124,6 @@ def test_a_damaged_target_file_is_not_none(tmp_path: Path, content: bytes) -> No
     assert load(tmp_path).left
 
 
-def test_a_job_goes_by_the_plan_that_it_was_sent_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the configuration says by now; and so does the Snakemake that its own one starts."""
-    for name in ("IOSWEEP_PLAN", "IOSWEEP_TOOLS"):
-        monkeypatch.setenv(name, "")
-    was, awaited = load(tmp_path), [".snakemake/tmp", str(tmp_path / "results/quick/plans")]
-    awaited.append(str(was.plan_file))
-    assert dag.sent_files(awaited) == (None, None)  # Snakemake waits for it
-    was.plan_file.parent.mkdir(parents=True)
-    was.plan_file.write_bytes(was.plan.document())
-    (tmp_path / "x.yaml").write_text("campaign: another")
-    for files in (awaited, []):
-        sent, tools = dag.sent_files(files)
-        assert (sent, tools) == (was.plan_file, None)
-        found = dag.sent(sent, tmp_path / "results", "direct")
-        assert (found.plan_file, found.manifests, found.left) == (was.plan_file, was.manifests, was.left)
-
-
 # --- tools of Spack ---------------------------------------------------------------------------------------------------
 
 
@@ -188,15 +166,6 @@ class Site:
             where = {key: made.target[key] for key in ("directory", "layout")}
             record = records.record(point.id, tool={"sha256": sha256}, target=where)
             Store(Path("results/quick")).commit(point.id, 1, record, {})
-
-
-def carried(made: dag.Dag) -> Path:
-    """Do what the rule `used` does: a job awaits the copy, for it may not see where the tools are."""
-    assert made.tools
-    assert made.tools_file
-    made.tools_file.parent.mkdir(parents=True)
-    shutil.copy(made.tools.file, made.tools_file)
-    return made.tools_file
 
 
 @pytest.fixture
@@ -253,21 +222,6 @@ def test_results_on_nodes_are_held_to_the_build(site: Site) -> None:
     # a point that waits for an mpiexec: what the nodes have is not seen from here
     Store(Path("results/quick")).set_missing(point, {"mpiexec": ["/other/mpiexec"]}, "there is none")
     assert site.left(**cluster) == 1
-
-
-def test_a_job_knows_what_is_built(site: Site) -> None:
-    """By the file that it is sent with: what is left for it is what was left when it was submitted."""
-    site.build(fio="0f3a")
-    site.measure("0f3a")
-    was = site.load()
-    assert not was.left
-    was.plan_file.parent.mkdir(parents=True)
-    was.plan_file.write_bytes(was.plan.document())
-    copy = carried(was)
-    sent = dag.sent(was.plan_file, Path("results"), "direct", tools=copy)
-    assert (sent.tools, sent.left, sent.manifests) == (was.tools, {}, was.manifests)
-    copy.write_text("{}")  # the runner says that, where its reason is kept
-    assert dag.sent(was.plan_file, Path("results"), "direct", tools=copy).left
 
 
 def test_a_tool_that_is_not_among_the_specs(site: Site) -> None:
@@ -413,27 +367,6 @@ def test_what_was_built_and_cannot_be_used(site: Site, content: str | None, said
     assert said in problem.message
     site.configure(provider="path")
     assert site.load().tools is None
-
-
-def test_a_job_goes_by_the_tools_that_it_was_sent_with(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("IOSWEEP_PLAN", "IOSWEEP_TOOLS"):
-        monkeypatch.setenv(name, "")
-    site.build(fio="0f3a")
-    was = site.load()
-    was.plan_file.parent.mkdir(parents=True)
-    was.plan_file.write_bytes(was.plan.document())
-    file = carried(was)
-    site.own.write_text(spack_yaml(specs=("another",)))
-    Path("x.yaml").write_text("campaign: another")
-    for awaited in ([str(was.plan_file), str(file)], []):  # and the Snakemake that its own one starts
-        plan_file, tools = dag.sent_files(awaited)
-        assert (plan_file, tools) == (was.plan_file, file)
-        assert plan_file
-        found = dag.sent(plan_file, Path("results"), "direct", tools=tools)
-        assert (found.tools, found.manifests, found.left) == (was.tools, was.manifests, was.left)
-    file.unlink()
-    monkeypatch.setenv("IOSWEEP_TOOLS", "")
-    assert dag.sent_files([str(file)])[1] is None  # one that is not there yet is not what it was sent with
 
 
 def test_the_folders_that_rules_name() -> None:

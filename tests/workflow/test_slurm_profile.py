@@ -70,7 +70,7 @@ def filled(directory: Path) -> Path:
     """The profile of a site that filled everything in, by taking the # away, and whose jobs may take an hour."""
     text = (PROFILES["slurm"] / "profile.v9+.yaml").read_text()
     text, keys = re.subn(r"^  # (- \w+=)", r"  \1", text, flags=re.MULTILINE)
-    text, reservation = re.subn("^# (slurm-reservation: )", r"\1", text, flags=re.MULTILINE)
+    text, reservation = re.subn("^# (iosweep-reservation: )", r"\1", text, flags=re.MULTILINE)
     assert (keys, reservation) == (len(FILLED), 1)
     profile = directory / "filled"
     profile.mkdir()
@@ -136,8 +136,8 @@ def test_what_allocations_ask_for(jobs, configurations):
             minutes, left = expected[nodes]
             noun = "node" if nodes == 1 else "nodes"
             assert job["message"] == f"measure {left}; asks for {nodes} {noun} for {human_duration(minutes * 60)}"
-            given = {key: job["resources"][key] for key in ("tasks", "runtime", "mem_mb", "mpi")}
-            assert given == {"tasks": max(2, nodes), "runtime": minutes, "mem_mb": 0, "mpi": "iosweep"}
+            given = {key: job["resources"][key] for key in ("tasks", "runtime", "mem_mb")}
+            assert given == {"tasks": max(2, nodes), "runtime": minutes, "mem_mb": 0}
 
 
 def test_the_exact_commands(jobs, configurations, directory):
@@ -168,7 +168,7 @@ def test_on_this_machine_nothing_is_asked_for(jobs, configurations):
     for file in configurations:
         whole = made(file)
         for job in jobs["local", file.name]:
-            assert not {"nodes", "tasks", "mpi", "runtime", "slurm_extra"} & set(job["resources"])
+            assert not {"nodes", "tasks", "runtime", "slurm_extra"} & set(job["resources"])
             assert (job["retries"], job["command"]) == (0, None)
         said = [job["message"] for job in jobs["local", file.name]]
         for allocation in whole.allocations:
@@ -222,14 +222,14 @@ def test_what_slurm_would_not_run_is_not_submitted(slurm, tmp_path):
     assert f"Slurm would not run the job that {both}: the partition short allows 1 min" in said
     assert "nothing was submitted" in said
     assert not campaign.results.exists()
-    code, said = run(slurm, campaign, "--slurm-reservation", "x")
+    code, said = run(slurm, campaign, "--iosweep-reservation", "x")
     assert (code, "Requested reservation is invalid; see `scontrol show reservations`" in said) == (1, True)
 
 
 def test_what_another_node_refuses_too_is_not_tried_again(slurm, tmp_path):
     campaign = Campaign(tmp_path)
     campaign.target.rmdir()
-    code, said = run(slurm, campaign, "--slurm-init-seconds-before-status-checks", "1")
+    code, said = run(slurm, campaign, "--iosweep-poll-seconds", "1")
     assert code == 1
     why = f"the target {campaign.target} does not exist; is the file system mounted?"
     # a second job on another node, and no third; no page of Snakemake's on what was said in a sentence

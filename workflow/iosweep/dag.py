@@ -6,24 +6,23 @@ left to measure, it also looks whether the target is there.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from iosweep import sources
 from iosweep.config import sweep_file
 from iosweep.config.models import unknown
+from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Problem, Refused, Unusable
 from iosweep.files import documents, hanging, safe_paths
-from iosweep.files.documents import Damaged
 from iosweep.jobs import submission
 from iosweep.jobs.submission import JOB_RESERVE_S
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import Launcher, candidates, launchers
-from iosweep.plan.model import Plan, read_plan
+from iosweep.plan.model import Plan
 from iosweep.programs.find import builds
 from iosweep.programs.spack import asked, built
 from iosweep.programs.spack.environment import Place
@@ -36,8 +35,6 @@ from iosweep.units import human_duration
 #: of: a change of them makes these again, and measures nothing.
 _MERGE_CODE = ("iosweep.results.merge",)
 _REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figures"), ("report/**/*",)
-#: Files that a job is sent with, and the variables that name them to the Snakemake that its own one starts.
-_SENT = {"plans/*.json": "IOSWEEP_PLAN", "tools/*.json": "IOSWEEP_TOOLS"}
 #: Folders of the results that rules name. Snakemake makes them and replaces files in them, wherever they lead to.
 RULE_FOLDERS = ("logs", "manifests", "plans", "repairs", "tools")
 #: In place of the hash of a tool that is not built yet: no result is of it.
@@ -115,7 +112,7 @@ def load(
 
     `site`: of the Slurm cluster that measures. `provider`: where tools come from if the configuration does not say it.
     `given`: config.GIVEN from the command line.
-    `look`: refuse a target that is not there; for a run, or `-n`, on the machine that measures.
+    `look`: refuse a target that is not there; for `-n` on the machine that measures.
     """
     if wrong := submission.working_directory(str(Path.cwd()), bool(site)):
         raise ConfigError([Problem(str(file), 1, "", wrong)])
@@ -148,47 +145,20 @@ def load(
             except Refused as error:
                 raise ConfigError([Problem(str(found.results), 0, "", str(error))]) from None
     if look and found.left:  # without that, the target is not needed
-        from iosweep.run import target_look
-
-        if missed := target_look.problem(configured):
-            raise ConfigError([missed])
+        _see_target(configured)
     return found
 
 
-def sent_files(awaited: Iterable[str]) -> tuple[Path | None, Path | None]:
-    """The plan and the copy of tools.json that the job we are in was sent with, of the files that its Snakemake awaits.
-
-    The Snakemake that this one starts in turn awaits nothing, and is told by our environment.
-    """
-    for file in map(Path, awaited):
-        for pattern, variable in _SENT.items():
-            if file.match(pattern) and file.exists():
-                os.environ[variable] = str(file)
-    sent_plan, tools = (Path(told) if (told := os.environ.get(name)) else None for name in _SENT.values())
-    return sent_plan, tools
+def see_target(file: Path, given: Mapping[str, str] | None = None) -> None:
+    """Look whether the target is there, on the machine that measures. Raises ConfigError."""
+    _see_target(sweep_file.read(file, given))
 
 
-def sent(
-    plan_file: Path,
-    results: Path,
-    launcher: str,
-    only: str | None = None,
-    site: submission.Site | None = None,
-    tools: Path | None = None,
-) -> Dag:
-    """The same for a job on a node, by the plan and the copy of tools.json that it was sent with.
+def _see_target(configured: Config) -> None:
+    from iosweep.run import target_look
 
-    Raises ConfigError.
-    """
-    try:
-        made = read_plan(plan_file)
-    except (FileNotFoundError, Damaged) as error:
-        raise ConfigError([Problem(str(plan_file), 1, "plan", str(error))]) from None
-    place = Place(Path("tools"), tools.stem) if tools else None  # nothing is built from here
-    there = None
-    with contextlib.suppress(Unusable):  # the runner says so, where its reason is kept
-        there = built.read(tools, copied=True) if tools else None
-    return _of(made, results, launchers("slurm" if site else None)[launcher], only, site, place, there)
+    if missed := target_look.problem(configured):
+        raise ConfigError([missed])
 
 
 def _of(
@@ -285,12 +255,12 @@ class Texts:
     Formatting records nothing, where a parameter would make the rule run again whenever the text changes.
     """
 
-    def __init__(self, dag: Dag):
-        self.dag = dag
+    def __init__(self, dag: Callable[[], Dag]):
+        self._dag = dag
 
     def __format__(self, allocation: str) -> str:
         name, _, minutes = allocation.partition(" ")
-        return self.dag.text(name, int(minutes) if minutes else None)
+        return self._dag().text(name, int(minutes) if minutes else None)
 
 
 def _too_long(made: Plan, left: Mapping[str, Mapping[str, object]], limit_min: int) -> str | None:

@@ -7,10 +7,8 @@ from pathlib import Path
 
 from iosweep import dag
 from iosweep.config import sweep_file
-from iosweep.jobs import profile, submission
+from iosweep.jobs import attempts, profile, submission
 from iosweep.errors import ConfigError
-from iosweep.results.store import Store
-from iosweep.slurm import query
 from snakemake.exceptions import WorkflowError
 
 
@@ -47,7 +45,7 @@ def in_profile(key):
 def chosen_site():
     if (scheduler := in_profile("scheduler")) is None:
         # --default-resources on the command line takes the place of all that the profile has there.
-        if workflow.is_main_process and profile.submits(sys.argv[1:]):
+        if profile.submits(sys.argv[1:]):
             raise WorkflowError(
                 'jobs go to Slurm, and default-resources lack scheduler="slurm" and the rest of profiles/slurm;'
                 " change them in the profile. Nothing was run"
@@ -87,40 +85,6 @@ def or_exit(function):
         sys.exit(str(error))
 
 
-def asked():
-    # While a Snakefile is read, only the command line's function knows what is asked for.
-    frame = sys._getframe()
-    while frame and frame.f_code.co_name != "args_to_api":
-        frame = frame.f_back
-    return frame.f_locals.get("args") if frame else None
-
-
-# What Snakemake can be asked for beside a run. With -n what is left is shown.
-NO_RUN = """touch unlock lint list_rules list_target_rules print_compilation dag rulegraph filegraph d3dag
-    summary detailed_summary report containerize generate_unit_tests cleanup_metadata list_changes list_input_changes
-    list_params_changes list_untracked archive delete_all_output delete_temp_output""".split()
-
-
-def measures_here():
-    # Whether this machine measures, or with -n would measure: then the target has to be there.
-    args = asked()
-    if SITE or not workflow.is_main_process or not args or only_tools():
-        return False
-    return not any(getattr(args, key, None) for key in NO_RUN)
-
-
-def changes_files():
-    # Whether this is a run, and not -n or a question.
-    args = asked()
-    return args and not any(getattr(args, key, None) for key in ["dryrun", *NO_RUN])
-
-
-def only_tools():
-    # Asked for is that the tools are built, and nothing that measures.
-    args = asked()
-    return bool(args) and list(args.targets or ()) == ["tools"]
-
-
 GIVEN = given_values()
 CONFIG, ONLY, LAUNCHER, PROVIDER = (
     chosen_configuration(),
@@ -133,46 +97,26 @@ SITE = sayable(chosen_site)  # None on this machine alone
 SCHEDULER = ["--scheduler", "slurm"] if SITE else []
 IN_PLACE = [f"--{name}={value}" for name, value in GIVEN.items()]
 
-if SITE and workflow.is_main_process:
-
-    include: "slurm.smk"
-
-    wait_for_earlier_jobs()
-
 
 def campaign_now():
-    if not workflow.is_main_process:
-        # On a node: what the job was sent with, for the configuration may be another one by now.
-        query.hand_on()
-        plan_file, tools = dag.sent_files(
-            getattr(asked(), "wait_for_files", None) or ()
-        )
-        if plan_file:
-            return sayable(dag.sent, plan_file, RESULTS, LAUNCHER, ONLY, SITE, tools)
-    return sayable(
-        dag.load,
-        CONFIG,
-        RESULTS,
-        LAUNCHER,
-        ONLY,
-        SITE,
-        PROVIDER,
-        measures_here(),
-        GIVEN,
+    """The campaign, and what is left of it. For -n on the machine that measures, the target has to be there."""
+    look = not SITE and workflow.output_settings.dryrun and "tools" not in sys.argv[1:]
+    return dag.load(
+        CONFIG, RESULTS, LAUNCHER, ONLY, SITE, PROVIDER, look=look, given=GIVEN
     )
 
 
-CAMPAIGN = or_exit(campaign_now)
+CAMPAIGN = or_exit(lambda: sayable(campaign_now))
 
-if workflow.is_main_process:
-    for line in CAMPAIGN.damaged:
-        print(f"iosweep: {line}", file=sys.stderr)
-    if changes_files():
-        CAMPAIGN.mend()
-STORE = Store(CAMPAIGN.results)
-TEXT = dag.Texts(CAMPAIGN)
+for line in CAMPAIGN.damaged:
+    print(f"iosweep: {line}", file=sys.stderr)
+if not workflow.output_settings.dryrun and not profile.asks(sys.argv[1:]):
+    CAMPAIGN.mend()
+# The executor plugin takes it from there.
+ATTEMPTS = attempts.Attempts(CAMPAIGN, campaign_now)
+attempts.hand_over(ATTEMPTS)
+TEXT = dag.Texts(lambda: ATTEMPTS.campaign)
 # Not a parameter: what was measured does not depend on it, and a run without it must not do anything again.
-BUILDS_ONLY = only_tools()
 ONLY_THESE = ["--only", ONLY] if ONLY else []
 # What Spack builds, for the jobs to measure with. None: they look on PATH.
 TOOLS = [CAMPAIGN.tools_file] if CAMPAIGN.tools_file else []
@@ -183,6 +127,19 @@ IOSWEEP = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep"]
 def one_of(allocations):
     """A wildcard's constraint; nothing is called `none`."""
     return "|".join(allocations) or "none"
+
+
+def before_anything_runs():
+    if SITE and workflow.executor_plugin.name != "iosweep":
+        raise WorkflowError("profile: scheduler=slurm goes with `executor: iosweep`")
+    if not SITE and any(
+        job.rule.name == "measure" for job in workflow.dag.needrun_jobs()
+    ):
+        or_exit(lambda: sayable(dag.see_target, CONFIG, GIVEN))
+
+
+def builds_only():
+    return {job.rule.name for job in workflow.dag.jobs} == {"tools"}
 
 
 def report_what_is_there():

@@ -16,10 +16,6 @@ rule plan:
         "{params.iosweep:q} plan --write {output:q} --log {log:q} {IN_PLACE:q} -- {params.config:q}"
 
 
-# Allocation -> a job, of another campaign on the file system, that its next job waits for.
-AFTER = {}
-# Allocation -> how many of its jobs were too short to measure anything.
-TOO_SHORT = {}
 # What the job asks Slurm for (submission.py). On this machine nothing is asked for.
 RESOURCES = (
     {
@@ -27,12 +23,9 @@ RESOURCES = (
         "tasks": lambda wildcards: submission.tasks(
             CAMPAIGN.nodes(wildcards.allocation)
         ),
-        "mpi": "iosweep",  # any: our command gets the whole allocation, where the executor would give it one CPU
-        "runtime": lambda wildcards: CAMPAIGN.minutes(
-            wildcards.allocation, 1 + TOO_SHORT.get(wildcards.allocation, 0)
-        ),
-        "slurm_extra": lambda wildcards: submission.options(
-            SITE.licence, AFTER.get(wildcards.allocation)
+        "runtime": lambda wildcards: ATTEMPTS.minutes(wildcards.allocation),
+        "slurm_extra": lambda wildcards: ATTEMPTS.options(
+            wildcards.allocation, SITE.licence
         ),
     }
     if SITE
@@ -40,9 +33,8 @@ RESOURCES = (
 )
 
 
-# Only allocations with something left are submitted. A job on another machine parses this again when part of it is
-# done, and is to do what it was sent for; its Snakemake must not try again inside of the job. The name of the campaign
-# is a wildcard because Slurm shows the wildcards of a job, and pending.py knows them by it.
+# Only allocations with something left are submitted. A job runs this command and no Snakemake, so that it measures what
+# it was sent for. The wildcards are in the job's comment, by which it is known (submission.py).
 rule measure:
     input:
         plan=CAMPAIGN.plan_file,
@@ -56,12 +48,10 @@ rule measure:
         RESULTS / "{campaign}" / "logs" / "{allocation}-{digest}-{generation}.log",
     wildcard_constraints:
         campaign=re.escape(CAMPAIGN.plan.campaign),
-        allocation=one_of(
-            CAMPAIGN.left if workflow.is_main_process else CAMPAIGN.manifests
-        ),
+        allocation=one_of(CAMPAIGN.left),
         digest="[0-9a-f]+",
         generation="[0-9]+",
-    retries: CAMPAIGN.retries if workflow.is_main_process else 0
+    retries: CAMPAIGN.retries
     resources:
         **RESOURCES,
     params:

@@ -228,10 +228,6 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--only")
         sub.add_argument("--tools", type=Path, metavar="FILE", nargs="?", help="tools.json, in place of PATH")
         sub.add_argument("--works-for", type=int, metavar="PID", help="a process whose end ends the measurement")
-    sub = command(_pending, "look after the Slurm jobs of a run of snakemake", hidden=True)
-    sub.add_argument("results", type=Path)
-    sub.add_argument("--works-for", type=int, required=True, metavar="PID", help="snakemake, our parent")
-    sub.add_argument("--every", type=float, required=True, metavar="SECONDS")
     sub = command(_repair, "note that damaged tables are made again", hidden=True)
     sub.add_argument("file", type=Path)
     sub.add_argument("--log", type=Path)
@@ -709,12 +705,6 @@ def _collect(arguments: argparse.Namespace) -> int:
     store.set_refusal(allocation.name, None)
     manifest.write(arguments.manifest, allocation, store)
     return 0
-
-
-def _pending(arguments: argparse.Namespace) -> int:
-    from iosweep.jobs import pending
-
-    return pending.watch(arguments.results, arguments.works_for, arguments.every)
 
 
 class _WithoutPandas:

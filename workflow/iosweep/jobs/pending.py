@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shlex
-import signal
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -15,7 +13,6 @@ from pathlib import Path
 
 from iosweep.errors import Unanswered
 from iosweep.jobs import submission
-from iosweep.results.store import Store
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
 from iosweep.text import printable
@@ -34,7 +31,7 @@ _FOREVER = (
     (r"PartitionNodeLimit|PartitionConfig|BadConstraints|Constraints", submission.meaning("node configuration")),
     (r"(Assoc|QOS)MaxWall\w*PerJob\w*", "your account or QOS allows less time; set runtime in the profile to that"),
     (r"(Assoc|QOS)Max\w*Per(Job|Node)\w*|MaxMemPerLimit", "your account or QOS allows a job less than that"),
-    (r"QOSMin\w*", "the QOS is for larger jobs; take another (slurm-qos in the profile)"),
+    (r"QOSMin\w*", "the QOS is for larger jobs; take another (iosweep-qos in the profile)"),
     (r"AccountNotAllowed|InvalidAccount|Job's account not .*", submission.meaning("account")),
     (r"QOSNotAllowed|InvalidQOS|Job's QOS not .*", submission.meaning("qos")),
     (r"ReservationDeleted|ReservationInvalid", submission.meaning("reservation")),
@@ -57,14 +54,6 @@ _WORDS = (
 _NOTHING = ("", "None", "(null)", "WaitingForScheduling", "Prolog", "BeginTime", "Cleaning", "Dependency")
 #: The same to a person, and they change to and fro.
 _QUEUED = {"Priority": "Resources"}
-
-
-_FOR_EVER = "would wait forever"
-
-
-def told(refusal: str) -> bool:
-    """Whether the person at the terminal was told of it when it was found."""
-    return _FOR_EVER in refusal
 
 
 def for_ever(reason: str) -> str | None:
@@ -112,7 +101,7 @@ class Watch:
             believed = now_s - seen.since >= BELIEVED_S
             if waits and (change := for_ever(job.reason)):
                 if believed:
-                    end.append((job, f"{submission.spoken(name)} {_FOR_EVER} ({job.reason}): {change}"))
+                    end.append((job, f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"))
             elif seen.told if not waits else state in _NOTHING or not believed or not self._due(seen, now_s):
                 continue
             else:
@@ -141,45 +130,9 @@ def _clock(epoch_s: float) -> str:
     return time.strftime("%H:%M" if then[:3] == now[:3] else "%a %d %b %H:%M", then)
 
 
-def watch(results: Path, works_for: int, every_s: float) -> int:
-    """Look after the jobs of a run until the process that it belongs to, our parent, has ended.
-
-    More often than `every_s` at first, when jobs are submitted.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is for all
-    watcher, store = Watch(results.name, os.path.realpath(Path.cwd())), Store(results)
-    next_s, pause_s = 0.0, 1.0
-    while os.getppid() == works_for:
-        time.sleep(0.5)
-        if time.monotonic() < next_s:
-            continue
-        next_s, pause_s = time.monotonic() + pause_s, min(2 * pause_s, every_s)
-        try:
-            end, tell = watcher.look(_own(), time.monotonic())
-        except Unanswered:  # the next look may be answered
-            continue
-        for job in tell:
-            say(watcher.sentence(job))
-        for job, why in end:
-            _give_up(store, watcher, job, why)
-    return 0
-
-
-def _give_up(store: Store, watcher: Watch, job: Job, why: str) -> None:
-    """End a job that cannot start. First the reason, for the report, and so that it is not tried again."""
-    name = submission.allocation(job, watcher.campaign, watcher.directory)
-    try:
-        store.set_refusal(str(name), f"job {job.id} was cancelled: {why}", lasting=True, stopped=True)
-        query.ask(["scancel", job.id])
-    except (OSError, Unanswered) as error:
-        say(f"job {job.id} for {why}; it could not be cancelled: {error}")
-    else:
-        say(f"job {job.id} was cancelled: {why}")
-
-
-def _own() -> list[Job]:
-    """Jobs of this user, by the real names of their directories. Raises Unanswered."""
-    return [replace(job, directory=os.path.realpath(job.directory)) for job in query.jobs()]
+def own(name: str = "") -> list[Job]:
+    """Jobs of this user, by the real names of their directories. `name`: as in query.jobs. Raises Unanswered."""
+    return [replace(job, directory=os.path.realpath(job.directory)) for job in query.jobs(name=name)]
 
 
 def say(text: str) -> None:
@@ -187,14 +140,14 @@ def say(text: str) -> None:
     print(printable(f"iosweep: {text}"), file=sys.stderr, flush=True)
 
 
-def refused(sbatch: Sequence[str], nodes: int, asked_min: int, partition: str) -> str | None:
+def refused(sbatch: Sequence[str], nodes: int, asked_min: int) -> str | None:
     """Why Slurm would not take a job, or would let it wait forever, and what to change; None if neither.
 
-    `partition`: as an option of sbatch. Tells where it will have to wait for nodes that are down.
+    Tells where it will have to wait for nodes that are down.
     """
     if other := submission.other_cluster(sbatch, os.environ):
         return other
-    limits = _limits(partition)
+    limits = _limits(_option(sbatch, "-p") or os.environ.get("SBATCH_PARTITION"))
     if limits and (wrong := submission.beyond(nodes, asked_min, limits)):
         return wrong
     try:
@@ -207,19 +160,23 @@ def refused(sbatch: Sequence[str], nodes: int, asked_min: int, partition: str) -
                 if note := submission.for_now(said, nodes, limits, sinfo):
                     say(f"note: {note}")
                     return None
-        memory = [sbatch[k + 1] for k, option in enumerate(sbatch[:-1]) if option == "--mem"]
-        return f"{said}; {submission.meaning(said, int(memory[0]) if memory else 0)}"
+        return f"{said}; {submission.meaning(said, int(_option(sbatch, '--mem') or 0))}"
     return None
 
 
-def _limits(partition: str) -> submission.Partition | None:
-    """Of a partition; None where it cannot be told, and sbatch will say why."""
+def _option(argv: Sequence[str], name: str) -> str | None:
+    """The word after an option."""
+    return argv[argv.index(name) + 1] if name in argv[:-1] else None
+
+
+def _limits(partition: str | None) -> submission.Partition | None:
+    """Of a partition, or the default one; None where it cannot be told, and sbatch will say why."""
     try:
-        said = query.ask(["scontrol", "--oneliner", "show", "partition", *shlex.split(partition)[1:]])
+        said = query.ask(["scontrol", "--oneliner", "show", "partition", *([partition] if partition else [])])
     except Unanswered:  # there is none of that name, or it is a list of them
         return None
     found = [submission.partition(line) for line in said.splitlines() if line.strip()]
-    return found[0] if len(found) == 1 else None
+    return next((one for one in found if partition or one.default), None)
 
 
 def earlier(campaign: str) -> list[Job]:
@@ -229,17 +186,18 @@ def earlier(campaign: str) -> list[Job]:
     be measured beside them.
     """
     directory = os.path.realpath(Path.cwd())
-    return [job for job in _own() if job.alive and submission.allocation(job, campaign, directory)]
+    return [job for job in own() if job.alive and submission.allocation(job, campaign, directory)]
 
 
-def wait(campaign: str, every_s: float = 5.0) -> None:
-    """Wait until no job of an earlier run measures a campaign. Raises Unanswered."""
+def wait(campaign: str, every_s: float = 5.0) -> bool:
+    """Wait until no job of an earlier run measures a campaign; returns whether there was one. Raises Unanswered."""
     told = False
     while found := earlier(campaign):
         if not told:
             say(f"{waiting(found, campaign)}. This run goes on when they are over; Ctrl-C ends the waiting.")
             told = True
         time.sleep(every_s)
+    return told
 
 
 def waiting(found: Sequence[Job], campaign: str) -> str:

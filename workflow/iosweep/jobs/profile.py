@@ -36,13 +36,31 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 KEYS = frozenset(
     (
         *("executor", "default-resources", "jobs", "local-cores", "keep-going", "latency-wait", "rerun-incomplete"),
-        *("rerun-triggers", "quiet", "slurm-reservation", "slurm-qos", "slurm-no-requeue"),
-        *("slurm-init-seconds-before-status-checks", "slurm-pass-command-as-script", "slurm-keep-successful-logs"),
-        "slurm-jobname-prefix",
+        *("rerun-triggers", "quiet", "iosweep-reservation", "iosweep-qos", "iosweep-poll-seconds"),
     )
 )
 #: The state of a job is looked at no less often, in seconds, with the profile as it is shipped.
-LONGEST_POLL_S = 60
+LONGEST_POLL_S = 20
+#: What Snakemake can be asked for in place of a run.
+_QUESTIONS = frozenset(
+    f"--{name}"
+    for name in (
+        *(
+            "touch",
+            "unlock",
+            "lint",
+            "list-rules",
+            "list",
+            "list-target-rules",
+            "print-compilation",
+            "dag",
+            "rulegraph",
+        ),
+        *("filegraph", "d3dag", "summary", "detailed-summary", "report", "containerize", "generate-unit-tests"),
+        *("cleanup-metadata", "list-changes", "list-input-changes", "list-params-changes", "list-untracked", "archive"),
+        *("delete-all-output", "delete-temp-output"),
+    )
+)
 
 
 class Unreadable(Exception):
@@ -66,7 +84,6 @@ class Profile:
     launcher: str = "direct"
     tools: str = "path"
     slurm: bool = True
-    requeues: bool = True
     keys: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
 
@@ -91,8 +108,8 @@ def read(directory: Path) -> Profile:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise Unreadable(f"{file} cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
-        raise Unreadable(f"{file} has no keys; write for example `executor: slurm`")
-    slurm, resources = found.get("executor") == "slurm", _resources(found.get("default-resources"))
+        raise Unreadable(f"{file} has no keys; write for example `executor: iosweep`")
+    slurm, resources = found.get("executor") == "iosweep", _resources(found.get("default-resources"))
     wrong = submission.wrong(resources) if slurm else {}
     right = {name: value for name, value in resources.items() if name not in wrong}
     limit, memory = right.get("runtime"), str(right.get("mem_mb", ""))
@@ -100,14 +117,13 @@ def read(directory: Path) -> Profile:
         str(file),
         partition=_text(right.get("slurm_partition")),
         account=_text(right.get("slurm_account")),
-        reservation=_text(found.get("slurm-reservation")),
+        reservation=_text(found.get("iosweep-reservation")),
         licence=_text(right.get("licenses")),
         limit_min=limit if isinstance(limit, int) else None,
         memory_mb=int(memory) if memory.isdigit() else _mb(right.get("mem")),
         launcher=str(resources.get("launcher") or "direct"),
         tools=str(right.get("tools") or "path"),
         slurm=slurm,
-        requeues=not found.get("slurm-no-requeue"),
         keys=frozenset(map(str, found)),
         problems=tuple(
             Problem(str(file), line, f"default-resources.{name}", why)
@@ -127,11 +143,16 @@ def submits(arguments: Sequence[str]) -> bool:
     """Whether Snakemake, called with these arguments, sends jobs to Slurm; False where that cannot be told."""
     given = _called(arguments)
     if given.executor or not given.profile:
-        return bool(given.executor == "slurm")
+        return bool(given.executor == "iosweep")
     try:
         return read(Path(given.profile)).slurm
     except Unreadable:
         return False
+
+
+def asks(arguments: Sequence[str]) -> bool:
+    """Whether Snakemake, called with these arguments, answers a question in place of running anything."""
+    return any(argument.partition("=")[0] in _QUESTIONS for argument in arguments)
 
 
 def _called(arguments: Sequence[str]) -> argparse.Namespace:

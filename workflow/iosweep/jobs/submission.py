@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,14 +27,20 @@ JOB_RESERVE_S = 10.0
 LICENCE = re.compile(r"[A-Za-z0-9_.@-]+(:[0-9]{1,6})?(,[A-Za-z0-9_.@-]+(:[0-9]{1,6})?)*")
 _ACCOUNT_NAME = re.compile(r"[\w.@-]+", re.ASCII)
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}", re.ASCII)
-#: Rule and wildcards of a job, as the executor writes them into its comment.
+#: Rule and wildcards of a job, in its comment.
 _COMMENT = "rule_measure_wildcards_{campaign}_"
-
-
-#: Names in a profile's default-resources: those that a site fills in, ours, and what the executor and Snakemake know.
+#: Options of sbatch that a profile's default-resources may give, in the order of the command.
+_OPTIONS = {
+    "constraint": "--constraint={}",
+    "qos": "--qos={}",
+    "gres": "--gres={}",
+    "gpus": "--gpus={}",
+    "mem_mb_per_cpu": "--mem-per-cpu={}",
+}
+#: Names in a profile's default-resources: those that a site fills in, ours, other options of sbatch, and Snakemake's.
 _NAMES = (
     *("slurm_partition", "slurm_account", "runtime", "mem_mb", "licenses", "launcher", "scheduler", "tools"),
-    *("constraint", "qos", "gres", "gpu", "gpu_model", "cpus_per_gpu", "cpus_per_task", "mem_mb_per_cpu"),
+    *(*_OPTIONS, "cpus_per_task"),
     *("mem", "mem_mib", "disk", "disk_mb", "disk_mib", "tmpdir"),
 )
 #: Names by which the executor sends a job to another cluster, where its state is not asked for.
@@ -86,7 +93,7 @@ def _unknown(name: str) -> str | None:
     if name in _OURS:
         return "the workflow sets it itself; leave it out"
     if name in ("reservation", "slurm_reservation"):
-        return "no resource; write slurm-reservation, as a key of the profile of its own"
+        return "no resource; write iosweep-reservation, as a key of the profile of its own"
     if name in _CLUSTER:
         return f"a job there would seem lost, as its state is asked of this cluster; leave it out, and {_ONE_CLUSTER}"
     if name in _NAMES:
@@ -172,12 +179,12 @@ def spoken(allocation: str) -> str:
 
 
 def tasks(nodes: int) -> int:
-    """The executor takes no fewer than two. Ranks are placed inside, and --overcommit lets two be on one CPU."""
+    """Slurm gives each node at least one. Ranks are placed inside, and --overcommit lets two be on one CPU."""
     return max(2, nodes)
 
 
 def options(licence: str | None, after: str | None = None) -> str:
-    """Options of sbatch that the executor has no resource for. `after`: number of a job that must be over before.
+    """Options of every job. `after`: number of a job that must be over before.
 
     The whole of each node, and the allocations of a run one after the other: all its jobs have one name.
     """
@@ -186,14 +193,43 @@ def options(licence: str | None, after: str | None = None) -> str:
     return f"--exclusive --overcommit --dependency=singleton{first}{licences}"
 
 
-def account(name: object) -> str:
-    """The option as the executor puts it in. It would look accounts up in a database, or guess one from the jobs that
-    ran before; sbatch knows the user's default account, and refuses a wrong one."""
-    if not name:
-        return ""
-    if not _ACCOUNT_NAME.fullmatch(str(name)):
-        raise ConfigError([_problem("slurm_account", f"`{name}` is no account")])
-    return f" -A {name}"
+@dataclass(frozen=True)
+class Options:
+    """What the profile says of every job, beside its default-resources."""
+
+    reservation: str = ""
+    qos: str = ""
+
+
+def sbatch(
+    resources: Mapping[str, object], given: Options, name: str, comment: str, log: str, directory: str
+) -> list[str]:
+    """The command that submits a job, which reads its script from stdin.
+
+    `resources`: of the rule and the profile. `name`: one for all jobs of a run. `log`: for what the job prints.
+    Raises ConfigError.
+    """
+    argv = ["sbatch", "--parsable", "--job-name", name, "--output", log, "--export=ALL", "--comment", comment]
+    if owner := resources.get("slurm_account"):
+        if not _ACCOUNT_NAME.fullmatch(str(owner)):
+            raise ConfigError([_problem("slurm_account", f"`{owner}` is no account")])
+        argv += ["-A", str(owner)]
+    if place := resources.get("slurm_partition"):
+        argv += ["-p", str(place)]
+    argv += ["-t", str(resources["runtime"])]
+    if (memory := resources.get("mem_mb")) and not resources.get("mem_mb_per_cpu"):
+        argv += ["--mem", str(memory)]
+    argv += [f"--nodes={resources['nodes']}", "--no-requeue"]
+    argv += [option.format(value) for key, option in _OPTIONS.items() if (value := resources.get(key))]
+    argv += [f"--qos={given.qos}"] if given.qos else []
+    argv += [f"--reservation={given.reservation}"] if given.reservation else []
+    argv += [f"--ntasks={resources['tasks']}", f"--cpus-per-task={resources.get('cpus_per_task') or 1}"]
+    return [*argv, *shlex.split(str(resources["slurm_extra"])), "-D", directory]
+
+
+def comment(*wildcards: str) -> str:
+    """By which a job is known: campaign, allocation, digest of the plan, generation of the manifest."""
+    return _COMMENT.format(campaign=wildcards[0]) + "_".join(wildcards[1:])
 
 
 def allocation(job: query.Job, campaign: str, directory: str) -> str | None:
@@ -206,13 +242,14 @@ def allocation(job: query.Job, campaign: str, directory: str) -> str | None:
 
 @dataclass(frozen=True)
 class Partition:
-    """What scontrol says of a partition; None: no limit."""
+    """What scontrol says of a partition; None: no limit. `default`: jobs that name none go there."""
 
     name: str
     state: str
     nodes: int
     most_nodes: int | None
     limit_min: int | None
+    default: bool = False
 
 
 def partition(line: str) -> Partition:
@@ -225,6 +262,7 @@ def partition(line: str) -> Partition:
         int(found.get("TotalNodes") or 0),
         int(most) if most.isdigit() else None,
         _limit_min(found.get("MaxTime", "")),
+        found.get("Default") == "YES",
     )
 
 
@@ -303,8 +341,8 @@ _ELSEWHERE = "take another slurm_partition in the profile"
 _FEWER = f"ask for fewer nodes in the configuration (axes: nodes), or {_ELSEWHERE}"
 _ACCOUNT = "set slurm_account in the profile to one of yours (`sacctmgr show associations user=$USER`)"
 _LICENCE = "set licenses in the profile to what `scontrol show licenses` has, and to no more of it than there are"
-_RESERVATION = "see `scontrol show reservations` for slurm-reservation in the profile"
-_QOS = "see `sacctmgr show qos` for slurm-qos in the profile"
+_RESERVATION = "see `scontrol show reservations` for iosweep-reservation in the profile"
+_QOS = "see `sacctmgr show qos` for iosweep-qos in the profile"
 #: Part of what sbatch says (slurm_strerror), and what to do then. The first that fits counts.
 _MEANINGS = (
     ("time limit", "set runtime in the profile to what is allowed; what takes longer goes on in another job"),

@@ -83,7 +83,6 @@ def slurm_job() -> query.Job:
         raise AllocationError(
             ExitCode.REFUSED, "this is no Slurm job (SLURM_JOB_ID is not set), as the profile says (scheduler: slurm)"
         )
-    query.take_over()
     query.forget_options()
     try:
         found = query.job(id)

@@ -1,6 +1,6 @@
 """What Slurm says: about a job and its allocation, and about what waits and runs. Its commands, with a deadline each.
 
-The variables SLURM_* do not reach a job that Snakemake submits, except the job's number; the rest is asked of scontrol.
+Of a job only its number is taken from the environment; the rest is asked of scontrol.
 """
 
 from __future__ import annotations
@@ -59,35 +59,20 @@ class Job:
         return self.state in ALIVE
 
 
-def hand_on() -> None:
-    """Have what this process starts find ACCESS under other names (`take_over`): Snakemake's jobstep executor removes
-    variables of Slurm's from the environment of a job's command."""
-    for name in ACCESS:
-        if name in os.environ:
-            os.environ[f"IOSWEEP_{name}"] = os.environ[name]
-
-
-def take_over() -> None:
-    """The other side of `hand_on`."""
-    for name in ACCESS:
-        if value := os.environ.pop(f"IOSWEEP_{name}", None):
-            os.environ.setdefault(name, value)
-
-
 def forget_options() -> None:
     """Take what steers srun out of our environment, whoever set it: what is asked for stands in the command."""
     for name in [name for name in os.environ if name.startswith("SLURM_") and name not in _KEPT]:
         del os.environ[name]
 
 
-def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, both: bool = False) -> str:
-    """What one of Slurm's commands prints; `both`: on stderr, too. Raises Unanswered."""
+def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, both: bool = False, script: str | None = None) -> str:
+    """What one of Slurm's commands prints; `both`: on stderr, too. `script`: for its stdin. Raises Unanswered."""
     # times in seconds: the local zone of a login node need not be that of the nodes
     environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
     try:
         done = subprocess.run(
             list(argv),
-            stdin=subprocess.DEVNULL,
+            input=script or "",
             capture_output=True,
             text=True,
             errors="replace",
@@ -136,11 +121,15 @@ def lives(id: str) -> bool:
     return found is not None and found.alive
 
 
-def jobs(users: Sequence[str] = ()) -> list[Job]:
-    """All jobs of this user, or of some users, that squeue knows. Raises Unanswered."""
+def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
+    """All jobs of this user, or of some users, that squeue knows. Raises Unanswered.
+
+    `name`: those of that name only, and those that have ended, too, until Slurm forgets them.
+    """
     whose = f"--user={','.join(users)}" if users else "--me"
+    named = ["--states=all", f"--name={name}"] if name else []
     # what a user may write freely comes last
-    said = ask(["squeue", whose, "--noheader", "--format=%A|%T|%u|%D|%N|%S|%e|%W|%r|%j|%Z|%k"])
+    said = ask(["squeue", whose, *named, "--noheader", "--format=%A|%T|%u|%D|%N|%S|%e|%W|%r|%j|%Z|%k"])
     found = []
     for line in said.splitlines():
         if len(parts := line.strip().split("|", 10)) < 11 or "|" not in parts[-1]:
@@ -159,13 +148,6 @@ def jobs(users: Sequence[str] = ()) -> list[Job]:
             )
         )
     return found
-
-
-def states(name: str) -> dict[str, str]:
-    """Job id -> state of this user's jobs of that name; those that ended, too, as long as Slurm remembers them. Raises
-    Unanswered."""
-    said = ask(["squeue", "--me", "--states=all", "--noheader", f"--name={name}", "--format=%A|%T"])
-    return {id: state for id, _, state in (line.strip().partition("|") for line in said.splitlines()) if state}
 
 
 def addresses(hosts: Sequence[str]) -> dict[str, str]:

@@ -102,7 +102,7 @@ def _examine(
     lines += [campaign.space(made)] if made else []
     if line is not None:
         lines.append(site.memory(chosen, settings, line, node_list))
-    lines += site.settings(chosen, settings)
+    lines += site.settings(settings)
     names = [row.partition("|")[0] for row in node_list.splitlines()] if line is not None else []
     return lines + _nodes(chosen, made, count or 1, lines, licence, states, names, wait_s, later, built)
 
@@ -126,7 +126,7 @@ def _profile(directory: Path, lines: list[Line]) -> Profile | None:
         lines.append(wrong("profile", said, change))
         return None
     if not chosen.slurm:
-        lines.append(wrong("profile", f"{chosen.file} has no `executor: slurm`", "name one for Slurm with --profile"))
+        lines.append(wrong("profile", f"{chosen.file} has no `executor: iosweep`", "name one for Slurm with --profile"))
         return None
     for problem in chosen.problems:
         seen, _, change = str(problem).partition("; ")

@@ -104,7 +104,7 @@ def _closed(
     if found.get("RootOnly") == "YES" and not root:
         yield "takes jobs of root only", another
     if found.get("ReqResv") == "YES" and not p.reservation:
-        yield "takes jobs with a reservation only", f"set slurm-reservation {_PROFILE}"
+        yield "takes jobs with a reservation only", f"set iosweep-reservation {_PROFILE}"
     hosts = found.get("AllocNodes", "ALL")
     if "[" not in hosts and not {"ALL", "", host} & set(hosts.split(",")):
         yield f"takes jobs from {hosts} only, and this is {host}", "work there"
@@ -198,7 +198,7 @@ def reservation(p: Profile, said: str | None, user: str, now: float) -> Line | N
     """`said`: `scontrol --oneliner show reservation NAME`, with times in seconds, or None where there is none."""
     if not p.reservation:
         return None
-    change = f"see `scontrol show reservations` for slurm-reservation {_PROFILE}"
+    change = f"see `scontrol show reservations` for iosweep-reservation {_PROFILE}"
     found = fields(said or "")
     if not found:
         return wrong("reservation", f"there is no reservation {p.reservation}", change)
@@ -340,7 +340,7 @@ def memory(p: Profile, settings: Mapping[str, str], line: str, node_list: str) -
     )
 
 
-def settings(p: Profile, s: Mapping[str, str]) -> list[Line]:
+def settings(s: Mapping[str, str]) -> list[Line]:
     """What else of Slurm's configuration matters: one line if all is well, else one for each thing that is not."""
     lines = []
     task, track = s.get("TaskPlugin", ""), s.get("ProctrackType", "")
@@ -359,9 +359,6 @@ def settings(p: Profile, s: Mapping[str, str]) -> list[Line]:
     if kill is not None and kill < LEAST_KILL_WAIT_S:
         seen = f"KillWait={kill} s: after scancel there is no more time to tidy up on the target"
         lines.append(warning("job's end", seen, "nothing measured is lost; the next run removes what stays"))
-    if s.get("JobRequeue") == "1" and p.requeues:
-        seen = "JobRequeue=1: after the death of a node a job runs again, beside Snakemake's own retry"
-        lines.append(warning("requeue", seen, f"set slurm-no-requeue: true {_PROFILE}"))
     if lines:
         return lines
     told = [task, track, s.get("SelectType", ""), f"KillWait {kill} s", f"MinJobAge {age} s"]

@@ -1,0 +1,409 @@
+"""The executor plugin with jobs and a Slurm that are stand-ins: what it submits, sees, says and decides."""
+
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from setuptools import find_packages
+from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+from snakemake_interface_executor_plugins.settings import SharedFSUsage
+
+from campaign import wait_for
+from iosweep.errors import Unanswered
+from iosweep.jobs import attempts, pending, submission
+from iosweep.results.store import Store
+from iosweep.slurm import query
+from snakemake_executor_plugin_iosweep import ExecutorSettings, common_settings, executor
+from snakemake_executor_plugin_iosweep.executor import Executor
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(eq=False)
+class Job:
+    """What the executor uses of a job of Snakemake's."""
+
+    nodes: int
+    place: Path
+    attempt: int = 1
+    restart_times: int = 3
+    name: str = "measure"
+    errors: list[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def allocation(self) -> str:
+        return f"{self.nodes}-node"
+
+    @property
+    def wildcards_dict(self) -> dict[str, str]:
+        return {"campaign": "weka", "allocation": self.allocation, "digest": "0f3a", "generation": "0"}
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        extra = submission.options(None)
+        return {"nodes": self.nodes, "tasks": 2, "runtime": 6, "mem_mb": 0, "slurm_extra": extra, "launcher": "srun"}
+
+    @property
+    def input(self) -> list[str]:
+        return ["results/weka/plans/a b.json"]
+
+    @property
+    def manifest(self) -> Path:
+        return self.place / "results/weka/manifests" / f"{self.allocation}-0f3a-0.jsonl"
+
+    @property
+    def output(self) -> list[str]:
+        return [str(self.manifest)]
+
+    @property
+    def log(self) -> list[str]:
+        return ["results/weka/logs/x.log"]
+
+    @property
+    def shellcmd(self) -> str:
+        return f"iosweep measure --allocation {self.allocation} --works-for $PPID"
+
+    def log_info(self) -> None:
+        pass
+
+    def log_error(self, msg: str | None = None, **more: Any) -> None:
+        self.errors.append(more)
+
+    def register(self, external_jobid: str | None = None) -> None:
+        pass
+
+    def measured(self) -> None:
+        self.manifest.parent.mkdir(parents=True, exist_ok=True)
+        self.manifest.write_text("")
+
+
+@dataclass
+class Slurm:
+    """Slurm's commands: the jobs that it has, number -> (state, reason), and what it was asked."""
+
+    jobs: dict[str, list[str]] = field(default_factory=dict)
+    comments: dict[str, str] = field(default_factory=dict)
+    asked: list[list[str]] = field(default_factory=list)
+    scripts: list[str | None] = field(default_factory=list)
+    answers: bool = True
+    refuses: str = ""
+
+    def ask(self, argv: list[str], deadline_s: float = 0, both: bool = False, script: str | None = None) -> str:
+        self.asked.append(list(argv))
+        if argv[0] == "squeue":
+            if not self.answers:
+                raise Unanswered("squeue failed")
+            rows = (
+                f"{id}|{state}|me|1|n1|N/A|N/A|N/A|{reason}|run|{Path.cwd()}|{self.comments[id]}"
+                for id, (state, reason) in self.jobs.items()
+            )
+            return "\n".join(rows)
+        if argv[0] == "sbatch":
+            if self.refuses and ("--test-only" in argv or script):
+                raise Unanswered(f"sbatch failed (exit code 1): {self.refuses}", self.refuses)
+            if "--test-only" in argv:
+                return ""
+            number = str(7 + len(self.jobs))
+            self.comments[number] = argv[argv.index("--comment") + 1]
+            self.jobs[number] = ["PENDING", "Resources"]
+            self.scripts.append(script)
+            return f"{number};cluster\n"
+        if argv[0] == "scancel":
+            for number in argv[1:]:
+                self.jobs[number][0] = "CANCELLED"
+            return ""
+        raise Unanswered(f"{argv[0]} is not here")
+
+    def of(self, *words: str) -> list[list[str]]:
+        return [argv for argv in self.asked if set(words) <= set(argv)]
+
+
+@dataclass
+class Campaign:
+    results: Path
+    left_s: dict[str, float]
+    plan_file: Path = Path("plan")
+
+    def nodes(self, allocation: str) -> int:
+        return int(allocation.partition("-")[0])
+
+    def minutes(self, allocation: str, attempt: int = 1) -> int:
+        return 6 * attempt
+
+
+class Run:
+    """A run of Snakemake with two jobs, the larger one first."""
+
+    def __init__(self, place: Path, slurm: Slurm):
+        self.slurm, self.jobs = slurm, [Job(2, place), Job(1, place)]
+        self.campaign = Campaign(place / "results/weka", {"1-node": 60, "2-node": 60})
+        self.store = Store(self.campaign.results)
+        self.done: list[Job] = []
+        self.failed: list[Job] = []
+        self.errors: list[Exception] = []
+        self.attempts = attempts.Attempts(self.campaign, self.again)
+        attempts.hand_over(self.attempts)
+        self.executor: Executor
+
+    def again(self) -> Campaign:
+        return Campaign(self.campaign.results, dict(self.campaign.left_s))
+
+    def make(self) -> Executor:
+        workflow = SimpleNamespace(
+            dag=SimpleNamespace(needrun_jobs=lambda: set(self.jobs)),
+            executor_settings=ExecutorSettings(poll_seconds=1),
+            remote_execution_settings=SimpleNamespace(
+                max_status_checks_per_second=10, jobname="snakejob.{jobid}.sh", jobscript=None, immediate_submit=False
+            ),
+            storage_settings=SimpleNamespace(shared_fs_usage=SharedFSUsage.all()),
+            main_snakefile="Snakefile",
+            executor_plugin=SimpleNamespace(common_settings=common_settings),
+            scheduler=SimpleNamespace(
+                submit_callback=lambda job: None,
+                finish_callback=self.done.append,
+                error_callback=self.error,
+                executor_error_callback=self.errors.append,
+            ),
+        )
+        self.executor = Executor(workflow, None)
+        return self.executor
+
+    def error(self, job: Job) -> None:
+        """As Snakemake's scheduler does."""
+        self.executor.handle_job_error(job)
+        job.attempt += 1
+        self.failed.append(job)
+
+    def start(self) -> None:
+        self.make().run_jobs(set(self.jobs))
+
+    def over(self, *jobs: Job) -> None:
+        """Wait until these are reported as failed."""
+        wait_for(lambda: set(self.failed) >= set(jobs), 20)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    slurm = Slurm()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".snakemake").mkdir()
+    monkeypatch.setattr(query, "ask", slurm.ask)
+    monkeypatch.setattr(executor, "LOOK_S", 0.02)
+    monkeypatch.setattr(pending, "BELIEVED_S", 0.0)
+    made = Run(tmp_path, slurm)
+    yield made
+    if hasattr(made, "executor"):
+        made.executor.shutdown()
+    attempts._handed_over = None
+    assert made.errors == []
+
+
+Said = Callable[[], str]
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Said:
+    """All that was said so far."""
+    lines: list[str] = []
+
+    def so_far() -> str:
+        lines.append(capsys.readouterr().err)
+        return "".join(lines)
+
+    return so_far
+
+
+def test_snakemake_finds_it() -> None:
+    plugin = ExecutorPluginRegistry().get_plugin("iosweep")
+    assert (plugin.executor, plugin.settings_cls) == (Executor, ExecutorSettings)
+
+
+def test_a_package_that_is_installed_has_it() -> None:
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    found = find_packages(str(ROOT / tool["package-dir"][""]), include=tool["packages"]["find"]["include"])
+    assert "snakemake_executor_plugin_iosweep" in found
+
+
+def test_the_package_alone_imports_snakemake() -> None:
+    """Of our Python: the workflow is read, planned and reported without it."""
+    users = subprocess.run(
+        ["grep", "-rlE", r"^\s*(import|from) snakemake(_interface|\b)", "--include=*.py", ROOT / "workflow"],
+        capture_output=True, text=True, check=False,
+    ).stdout.split()  # fmt: skip
+    assert {Path(user).parent.name for user in users} == {"snakemake_executor_plugin_iosweep"}
+
+
+def test_jobs_are_submitted_smallest_first_with_the_command_alone(run: Run) -> None:
+    run.start()
+    tried, sent = run.slurm.of("--test-only"), run.slurm.of("--parsable")[2:]
+    assert [len(tried), len(sent)] == [2, 2]
+    assert [argv[argv.index("--comment") + 1] for argv in sent] == [
+        f"rule_measure_wildcards_weka_{name}_0f3a_0" for name in ("1-node", "2-node")
+    ]
+    names = {argv[argv.index("--job-name") + 1] for argv in sent}
+    assert len(names) == 1  # singleton goes by it
+    assert names.pop().startswith("iosweep_")
+    first = run.slurm.scripts[0]
+    assert first
+    assert "for file in 'results/weka/plans/a b.json'; do" in first
+    assert first.endswith("\nexec iosweep measure --allocation 1-node --works-for $PPID\n")
+    done = subprocess.run(["sh", "-n"], input=first, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_manifest_ends_a_job_though_slurm_does_not_answer(run: Run) -> None:
+    run.make()
+    run.slurm.answers = False
+    run.executor.run_jobs(set(run.jobs))
+    small = run.jobs[1]
+    small.measured()
+    wait_for(lambda: run.done == [small], 2)
+    assert run.failed == []
+
+
+def test_a_manifest_of_before_ends_nothing(run: Run) -> None:
+    small = run.jobs[1]
+    small.measured()
+    run.start()
+    assert not small.manifest.exists()
+
+
+def test_a_controller_that_does_not_answer_is_asked_again(run: Run, said: Said) -> None:
+    run.start()
+    run.slurm.answers = False
+    wait_for(lambda: "squeue failed; it is asked again, jobs go on meanwhile" in said(), 20)
+    count = len(run.slurm.of("squeue"))
+    wait_for(lambda: len(run.slurm.of("squeue")) > count + 1, 20)
+    assert said().count("it is asked again") == 1
+    run.slurm.answers = True
+    run.slurm.jobs = {id: ["COMPLETED", "None"] for id in run.slurm.jobs}
+    wait_for(lambda: set(run.done) == set(run.jobs), 20)
+
+
+def test_what_waits_and_runs_is_told(run: Run, said: Said) -> None:
+    run.start()
+    wait_for(lambda: "2 node: job 8 waits: nodes are busy (Resources)" in said(), 20)
+    run.slurm.jobs["7"] = ["RUNNING", "None"]
+    wait_for(lambda: "1 node: job 7 runs on n1; `iosweep watch weka` shows how far it is" in said(), 20)
+
+
+def test_a_job_that_can_never_start_is_canceled_and_not_tried_again(run: Run, said: Said) -> None:
+    run.start()
+    run.slurm.jobs["8"][1] = "PartitionNodeLimit"
+    large = run.jobs[0]
+    run.over(large)
+    why = "2 node would wait forever (PartitionNodeLimit): ask for fewer nodes"
+    assert said().count(f"job 8 was cancelled: {why}") == 1
+    assert run.slurm.of("scancel") == [["scancel", "8"]]
+    refusal = run.store.documents("refusals")["2-node"]
+    assert (refusal["lasting"], why in refusal["reason"]) == (True, True)
+    assert large.attempt > large.restart_times + 1
+    assert large.errors == []
+
+
+def test_the_reason_of_a_job_that_failed_is_told_and_snakemakes_page_is_not(run: Run, said: Said) -> None:
+    run.start()
+    small = run.jobs[1]
+    run.store.set_refusal("1-node", "on n1: the target hangs", nodes=["n1"])
+    run.slurm.jobs["7"][0] = "FAILED"
+    run.over(small)
+    assert "iosweep: 1 node: on n1: the target hangs\n" in said()
+    assert (small.errors, small.attempt) == ([], 2)
+    assert run.attempts.bad_nodes("1-node") == {"n1"}
+    # the next job is kept off that node
+    run.executor.run_jobs([small])
+    assert run.slurm.of("--parsable")[-1][-1] == "--exclude=n1"
+    assert "the next job is kept off n1" in said()
+
+
+def test_a_job_that_says_nothing_has_snakemakes_page(run: Run) -> None:
+    run.start()
+    run.slurm.jobs["7"][0] = "FAILED"
+    run.over(run.jobs[1])
+    [page] = run.jobs[1].errors
+    assert page["external_jobid"] == "7"
+    assert page["aux_logs"][0].endswith("/7.log")
+
+
+def test_a_state_is_told(run: Run, said: Said) -> None:
+    run.start()
+    run.slurm.jobs["7"][0] = "NODE_FAIL"
+    del run.slurm.jobs["8"]
+    run.over(*run.jobs)
+    assert "1 node: job 7: NODE_FAIL" in said()
+    assert "2 node: job 8: unknown to Slurm" in said()
+    assert run.attempts.minutes("2-node") == 12  # it may have been too short
+
+
+def test_to_have_measured_something_is_not_a_failure(run: Run) -> None:
+    run.start()
+    small = run.jobs[1]
+    run.campaign.left_s["1-node"] = 60.0
+    again = Campaign(run.campaign.results, {"1-node": 30.0})
+    run.attempts._again = lambda: again
+    run.slurm.jobs["7"][0] = "TIMEOUT"
+    run.over(small)
+    assert small.attempt == 1
+    assert run.attempts.minutes("1-node") == 6
+
+
+def test_a_refused_submission_is_told(run: Run, said: Said) -> None:
+    run.make()
+    run.slurm.refuses = "Unable to contact slurm controller"
+    run.executor.run_jobs([run.jobs[1]])
+    assert "1 node: sbatch failed (exit code 1): Unable to contact slurm controller; is Slurm's controller up" in said()
+    assert (run.failed, run.jobs[1].errors) == ([run.jobs[1]], [])
+
+
+def test_what_slurm_would_not_run_ends_the_run_before_anything(run: Run) -> None:
+    run.slurm.refuses = "Invalid account or account/partition combination specified"
+    with pytest.raises(SystemExit, match="would not run the job that asks for 1 node for 6 min or the one that asks"
+                       " for 2 nodes for 6 min: Invalid account") as caught:  # fmt: skip
+        run.make()
+    assert str(caught.value).endswith("\nnothing was submitted")
+    assert not run.campaign.results.exists()
+
+
+def test_what_jobs_of_an_earlier_run_have_measured_is_not_submitted(run: Run, said: Said) -> None:
+    small = run.jobs[1]
+    run.slurm.jobs["5"] = ["RUNNING", "None"]
+    run.slurm.comments["5"] = "rule_measure_wildcards_weka_1-node_0f3a_0"
+
+    def ends(seconds: float) -> None:
+        run.slurm.jobs.clear()
+        small.measured()
+        run.campaign.left_s.pop("1-node")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pending.time, "sleep", ends)
+        run.make()
+    assert "jobs of an earlier run still measure: 5 (1 node, RUNNING)" in said()
+    run.executor.run_jobs(set(run.jobs))
+    assert run.done == [small]
+    assert small.manifest.exists()
+    assert list(run.slurm.comments.values())[1:] == ["rule_measure_wildcards_weka_2-node_0f3a_0"]
+
+
+def test_ctrl_c_cancels_every_job(run: Run) -> None:
+    run.start()
+    run.executor.cancel_jobs([])  # the base class's list is empty while it is looked at
+    assert run.slurm.of("scancel") == [["scancel", "7", "8"]]
+
+
+def test_another_workflow_is_refused(run: Run) -> None:
+    attempts._handed_over = None
+    with pytest.raises(SystemExit, match="runs the workflow iosweep only"):
+        run.make()
+
+
+def test_it_costs_nothing_where_it_is_not_used() -> None:
+    """Snakemake imports it at each start, whatever the profile."""
+    code = "import sys, snakemake_executor_plugin_iosweep; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"pandas", "pyarrow", "scipy", "pydantic"} & set(done.stdout.split())

@@ -1,0 +1,106 @@
+"""What the next job of an allocation asks for, after what became of the last one."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from iosweep.errors import ConfigError
+from iosweep.jobs.attempts import Attempts, Next
+from iosweep.results.store import Store
+
+NAME = "2-nodes"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    results: Path
+    left_s: dict[str, float] = field(default_factory=lambda: {NAME: 60.0})
+    plan_file: Path = Path("plan")
+
+    def nodes(self, allocation: str) -> int:
+        return int(allocation.partition("-")[0])
+
+    def minutes(self, allocation: str, attempt: int = 1) -> int:
+        return 10 * attempt
+
+
+class Case:
+    """Jobs of one allocation that fail; `now` is what is left after them."""
+
+    def __init__(self, place: Path):
+        self.store, self.now = Store(place), Campaign(place)
+        self.jobs = Attempts(self.now, lambda: self.now)
+
+    def fails(self, state: str | None = "FAILED", more: bool = True, reason: str = "", **refusal: object) -> Next:
+        if reason:
+            self.store.set_refusal(NAME, reason, **refusal)  # type: ignore[arg-type]
+        return self.jobs.failed(NAME, state, more)
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    return Case(tmp_path)
+
+
+def test_a_job_is_tried_again_and_its_reason_is_removed(case: Case) -> None:
+    assert case.fails(reason="a tool is not there") is Next.RETRY
+    assert case.jobs.refusal(NAME) == {}
+    assert case.jobs.minutes(NAME) == 10
+
+
+def test_the_last_reason_stays_for_the_report(case: Case) -> None:
+    assert case.fails(more=False, reason="a tool is not there") is Next.NONE
+    assert case.jobs.refusal(NAME)["reason"] == "a tool is not there"
+
+
+def test_a_lasting_reason_is_not_tried_again(case: Case) -> None:
+    assert case.fails(reason="it is not ours", lasting=True) is Next.NONE
+
+
+def test_a_reason_that_all_nodes_had_twice_is_not_tried_again(case: Case) -> None:
+    assert case.fails(reason="on n1, n2: no such directory", nodes=["n1", "n2"]) is Next.RETRY
+    assert case.jobs.bad_nodes(NAME) == {"n1", "n2"}
+    assert case.fails(reason="on n3, n4: no such directory", nodes=["n3", "n4"]) is Next.NONE
+
+
+def test_only_a_job_that_was_too_short_makes_the_next_one_longer(case: Case) -> None:
+    case.fails("TIMEOUT")
+    assert case.jobs.minutes(NAME) == 20
+    case.fails(reason="job 7 ends in 3 s", short_of_time=True)
+    assert case.jobs.minutes(NAME) == 30
+    case.fails("NODE_FAIL")
+    assert case.jobs.minutes(NAME) == 30
+
+
+def test_to_have_measured_something_is_free(case: Case) -> None:
+    case.now = replace(case.now, left_s={NAME: 30.0})
+    assert case.fails("TIMEOUT") is Next.FREE
+    assert case.jobs.minutes(NAME) == 10
+
+
+def test_another_campaign_is_waited_for_once(case: Case) -> None:
+    assert case.fails(reason="is being measured by job 5", after="5") is Next.FREE
+    assert "afterany:5" in case.jobs.options(NAME, "pfs")
+    assert case.fails(reason="is being measured by job 5", after="5") is Next.RETRY  # it left its lock
+    assert case.fails() is Next.RETRY
+    assert "afterany" not in case.jobs.options(NAME, "pfs")
+
+
+def test_another_configuration_by_now_changes_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    case.now = replace(case.now, left_s={}, plan_file=Path("another"))
+    case.jobs.look_again()
+    assert case.jobs.left(NAME)
+
+    def broken() -> Campaign:
+        raise ConfigError([])
+
+    monkeypatch.setattr(case.jobs, "_again", broken)
+    case.jobs.look_again()
+    assert case.jobs.left(NAME)
+
+
+def test_reasons_of_an_earlier_run_are_removed(case: Case) -> None:
+    case.store.set_refusal(NAME, "of yesterday")
+    case.jobs.begin([NAME])
+    assert case.jobs.refusal(NAME) == {}

@@ -1,0 +1,149 @@
+"""The jobs of one run of Snakemake: what the next job of an allocation asks for after the last one failed.
+
+The Snakefile makes one `Attempts` and hands it over; the executor plugin, in the same process, takes it from here.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from iosweep.errors import ConfigError
+from iosweep.jobs import submission
+from iosweep.results.store import Store
+
+
+class Campaign(Protocol):
+    """A campaign and what is left of it (`iosweep.dag.Dag`). `left_s`: allocation -> seconds, where something is."""
+
+    @property
+    def results(self) -> Path: ...
+
+    @property
+    def plan_file(self) -> Path: ...
+
+    @property
+    def left_s(self) -> Mapping[str, float]: ...
+
+    def nodes(self, allocation: str) -> int: ...
+
+    def minutes(self, allocation: str, attempt: int = 1) -> int: ...
+
+
+C = TypeVar("C", bound=Campaign)
+
+
+class Next(enum.Enum):
+    """What follows a job that failed. FREE: another job, which does not count as a retry."""
+
+    NONE = enum.auto()
+    RETRY = enum.auto()
+    FREE = enum.auto()
+
+
+@dataclass
+class _Tried:
+    """What is known of an allocation from its jobs.
+
+    `attempt`: 1, and 1 more for each job that was too short to measure anything. `after`: the job of another campaign
+    that the next one waits for; `waited`: those that one has waited for. `bad`: nodes that could not work on the
+    target. `refusal`: why the last job failed.
+    """
+
+    attempt: int = 1
+    after: str | None = None
+    waited: set[str] = field(default_factory=set)
+    bad: set[str] = field(default_factory=set)
+    refusal: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Attempts(Generic[C]):
+    """The jobs of a campaign in one run. `again`: looks at the store once more; raises ConfigError."""
+
+    def __init__(self, campaign: C, again: Callable[[], C]):
+        self.campaign = campaign
+        self._again = again
+        self._tried: dict[str, _Tried] = defaultdict(_Tried)
+
+    @property
+    def _store(self) -> Store:
+        return Store(self.campaign.results)
+
+    def minutes(self, allocation: str) -> int:
+        """The wall time that the next job asks for."""
+        return self.campaign.minutes(allocation, self._tried[allocation].attempt)
+
+    def options(self, allocation: str, licence: str | None) -> str:
+        """Options of sbatch for the next job."""
+        return submission.options(licence, self._tried[allocation].after)
+
+    def bad_nodes(self, allocation: str) -> frozenset[str]:
+        """Nodes that the next job is to be kept off."""
+        return frozenset(self._tried[allocation].bad)
+
+    def left(self, allocation: str) -> bool:
+        """Whether something is left to measure."""
+        return allocation in self.campaign.left_s
+
+    def begin(self, allocations: Iterable[str]) -> None:
+        """Remove the refusals of an earlier run."""
+        for allocation in allocations:
+            self._store.set_refusal(allocation, None)
+
+    def refusal(self, allocation: str) -> Mapping[str, Any]:
+        """Why the last job could not go on, as its runner stored it; empty if it stored nothing."""
+        found: Mapping[str, Any] = self._store.documents("refusals").get(allocation, {})
+        return found
+
+    def give_up(self, allocation: str, why: str) -> None:
+        """Store that a job was canceled, and that another one would not help. Raises OSError."""
+        self._store.set_refusal(allocation, why, lasting=True, stopped=True)
+
+    def look_again(self) -> None:
+        """Ask the store what is left, unless the configuration is another one by now."""
+        try:
+            now = self._again()
+        except ConfigError:
+            return
+        if now.plan_file == self.campaign.plan_file:
+            self.campaign = now
+
+    def failed(self, allocation: str, state: str | None, more: bool) -> Next:
+        """What follows a job that failed. `state`: Slurm's, None if it forgot the job. `more`: retries are left."""
+        tried, refusal = self._tried[allocation], self.refusal(allocation)
+        again = submission.repeated(refusal, tried.refusal, self.campaign.nodes(allocation))
+        tried.refusal = refusal
+        if refusal.get("lasting") or again or not more:
+            return Next.NONE
+        self._store.set_refusal(allocation, None)  # the next job has reasons of its own
+        after = tried.after = refusal.get("after")
+        before_s = self.campaign.left_s.get(allocation, 0.0)
+        self.look_again()
+        # To wait for another job, or to have measured something, is not a failure. Once for each job that is waited
+        # for: Slurm may not know it (another cluster's), or it has ended and left its lock.
+        waits = after is not None and after not in tried.waited
+        progress = self.campaign.left_s.get(allocation, 0.0) < before_s
+        if not (waits or progress) and submission.too_short(state, refusal):
+            tried.attempt += 1
+        tried.bad.update(submission.avoidable(refusal.get("nodes")))
+        if after is not None:
+            tried.waited.add(after)
+        return Next.FREE if waits or progress else Next.RETRY
+
+
+_handed_over: Attempts[Any] | None = None
+
+
+def hand_over(attempts: Attempts[Any]) -> None:
+    """What the Snakefile calls, before the executor is made."""
+    global _handed_over
+    _handed_over = attempts
+
+
+def handed_over() -> Attempts[Any] | None:
+    """The jobs of this run; None where no Snakefile of ours was read."""
+    return _handed_over

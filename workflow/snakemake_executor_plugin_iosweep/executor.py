@@ -1,0 +1,329 @@
+"""Submits allocations, sees how their jobs end, tells why they wait, and has `Attempts` decide what follows a failure.
+
+A job runs the command of its rule and nothing else: no Snakemake is started on the nodes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import threading
+import time
+import uuid
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+
+from iosweep.errors import ConfigError, Unanswered
+from iosweep.jobs import attempts, pending, submission
+from iosweep.jobs.attempts import Attempts, Next
+from iosweep.slurm import query
+from iosweep.slurm.query import Job
+
+#: The rule whose jobs are submitted; all others run on the login node.
+RULE = "measure"
+#: Seconds between two looks for manifests.
+LOOK_S = 0.5
+#: A controller under load may take long to accept a job.
+SUBMISSION_DEADLINE_S = 120.0
+#: The files that the login node has written may be seen later on a node: seconds on NFS. $PPID in the command is
+#: slurmstepd. `exec`: Slurm's signals are for the command, and no shell ends before it.
+_SCRIPT = """\
+#!/bin/sh
+tries=0
+for file in {inputs}; do
+    until [ -e "$file" ] || [ "$tries" -ge 60 ]; do sleep 1; tries=$((tries + 1)); done
+done
+exec {command}
+"""
+
+
+class MeasureJob(Protocol):
+    """What is used of a job of Snakemake's."""
+
+    attempt: int
+    restart_times: int
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def wildcards_dict(self) -> Mapping[str, str]: ...
+
+    @property
+    def resources(self) -> Mapping[str, Any]: ...
+
+    @property
+    def input(self) -> Iterable[str]: ...
+
+    @property
+    def output(self) -> Iterable[str]: ...
+
+    @property
+    def log(self) -> Iterable[str]: ...
+
+    @property
+    def shellcmd(self) -> str: ...
+
+
+def script(job: MeasureJob) -> str:
+    """The batch script of a job."""
+    return _SCRIPT.format(inputs=" ".join(shlex.quote(str(file)) for file in job.input), command=job.shellcmd.strip())
+
+
+def allocation_of(job: MeasureJob) -> str:
+    """The allocation that a job measures."""
+    return job.wildcards_dict["allocation"]
+
+
+def _manifest(job: MeasureJob) -> Path:
+    return Path(str(next(iter(job.output))))
+
+
+def written(job: MeasureJob) -> bool:
+    """Whether the manifest is there. The directory is read: NFS may answer a question for one file from its cache."""
+    file = _manifest(job)
+    try:
+        return file in file.parent.iterdir()
+    except FileNotFoundError:
+        return False
+
+
+class _Answer(threading.Thread):
+    """What Slurm says of the jobs of a run, asked in the background: a slow controller must not delay the rest.
+
+    `about`: the numbers of the jobs that were submitted before. `jobs`: None where Slurm did not answer.
+    """
+
+    def __init__(self, run: str, about: Iterable[str]):
+        super().__init__(daemon=True)
+        self._run, self.about = run, frozenset(about)
+        self.jobs: list[Job] | None = None
+        self.error = ""
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.jobs = pending.own(self._run)
+        except Unanswered as error:
+            self.error = str(error)
+
+
+class _Ended(SystemExit):
+    """Ends Snakemake with a message. It would show a WorkflowError with the lines of this file that it went through."""
+
+    def __init__(self, message: str):
+        super().__init__(f"iosweep: {message}")
+
+
+class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
+    """The executor of the profile for Slurm."""
+
+    # What the thread of the base class, which runs before __post_init__, may see.
+    _asked: _Answer | None = None
+    _next_s = 0.0
+    _pause_s = 1.0
+    _silent = False
+
+    def __post_init__(self) -> None:
+        """Before any rule runs: wait for jobs of an earlier run, and try what would be submitted."""
+        found = attempts.handed_over()
+        if found is None:
+            raise _Ended("the executor iosweep runs the workflow iosweep only")
+        self._attempts: Attempts[Any] = found
+        self._campaign = found.campaign.results.name
+        self._run = f"iosweep_{uuid.uuid4()}"  # the name of all its jobs: singleton serializes them by it
+        self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()))
+        self._live: dict[str, MeasureJob] = {}
+        self._explained: set[str | None] = set()
+        self._next: dict[MeasureJob, Next] = {}
+        if "SLURM_JOB_ID" in os.environ:  # options of the job that we are in would be those of ours
+            query.forget_options()
+        jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
+        if jobs:
+            try:
+                self._prepare(jobs)
+            except ConfigError as error:
+                raise _Ended(f"{error}\nnothing was run") from None
+            except KeyboardInterrupt:
+                raise _Ended("stopped by Ctrl-C; nothing was submitted") from None
+
+    def _prepare(self, jobs: Iterable[MeasureJob]) -> None:
+        try:
+            waited = pending.wait(self._campaign)
+        except Unanswered as error:
+            why = "whether jobs of an earlier run still measure this campaign cannot be seen"
+            raise _Ended(f"{error}; {why}") from None
+        if waited:
+            self._attempts.look_again()
+        wrong: dict[str, list[str]] = {}
+        for job in _in_order(jobs):
+            nodes, minutes = job.resources["nodes"], job.resources["runtime"]
+            if not self._over(job) and (refusal := pending.refused(self.sbatch(job), nodes, minutes)):
+                wrong.setdefault(refusal, []).append(submission.asks_for(nodes, minutes))
+        if wrong:
+            lines = [f"Slurm would not run the job that {' or the one that '.join(a)}: {w}" for w, a in wrong.items()]
+            raise _Ended("\n".join([*lines, "nothing was submitted"]))
+        self._attempts.begin(map(allocation_of, jobs))
+
+    def _over(self, job: MeasureJob) -> bool:
+        """Whether a job of an earlier run, which was waited for, has done it all."""
+        return not self._attempts.left(allocation_of(job)) and written(job)
+
+    def sbatch(self, job: MeasureJob) -> list[str]:
+        """The command that submits a job. Raises ConfigError."""
+        values = [job.wildcards_dict[key] for key in ("campaign", "allocation", "digest", "generation")]
+        log = Path(".snakemake/slurm_logs", f"rule_{RULE}", "_".join(values), "%j.log")
+        settings = self.workflow.executor_settings
+        given = submission.Options(settings.reservation, settings.qos)
+        return submission.sbatch(
+            job.resources, given, self._run, submission.comment(*values), str(log.absolute()), str(Path.cwd())
+        )
+
+    def run_jobs(self, jobs: Iterable[Any]) -> None:
+        """Submit jobs, the smallest first: Slurm runs them in the order of their submission."""
+        for job in _in_order(jobs):
+            if self._over(job):
+                self.report_job_success(SubmittedJobInfo(job))
+            else:
+                self.run_job_pre(job)
+                self.run_job(job)
+
+    def run_job(self, job: Any) -> None:
+        """Submit a job."""
+        argv = self._keep_off(job, self.sbatch(job))
+        try:
+            for file in (argv[argv.index("--output") + 1], _manifest(job), *job.log):
+                Path(file).parent.mkdir(parents=True, exist_ok=True)
+            _manifest(job).unlink(missing_ok=True)
+            printed = query.ask(argv, SUBMISSION_DEADLINE_S, script=script(job))
+            number = printed.strip().partition(";")[0]
+            if not number.isdigit():
+                raise Unanswered(f"sbatch printed `{number}` in place of the number of a job")
+        except (OSError, Unanswered) as error:
+            said = str(error)
+            pending.say(f"{submission.spoken(allocation_of(job))}: {said}; {submission.meaning(said)}")
+            self._explained.add(None)
+            self._decide(job, "FAILED")
+            self.report_job_error(SubmittedJobInfo(job))
+            return
+        pending.say(f"{submission.spoken(allocation_of(job))}: job {number} was submitted")
+        self._live[number] = job
+        self._next_s, self._pause_s = time.monotonic() + 1.0, 1.0
+        log = Path(argv[argv.index("--output") + 1].replace("%j", number))
+        self.report_job_submission(SubmittedJobInfo(job, external_jobid=number, aux={"log": str(log)}))
+
+    def _keep_off(self, job: MeasureJob, argv: list[str]) -> list[str]:
+        """The command, without the nodes that could not work on the target, as far as Slurm has enough others."""
+        if not (nodes := self._attempts.bad_nodes(allocation_of(job))):
+            return argv
+        names = ",".join(sorted(nodes))
+        without = [*argv, f"--exclude={names}"]
+        try:
+            query.ask([*without, "--test-only", "--wrap", "true"])
+        except Unanswered:
+            pending.say(f"note: the next job may get {names} again, because Slurm has too few nodes without")
+            return argv
+        pending.say(f"note: the next job is kept off {names}")
+        return without
+
+    async def sleep(self) -> None:
+        """Between two looks for manifests."""
+        await asyncio.sleep(LOOK_S)
+
+    async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncGenerator[SubmittedJobInfo, None]:
+        """Report jobs that have ended; yield the others. A manifest ends a job without a question to Slurm."""
+        answer = self._answer() if active_jobs else None
+        states = {job.id: job.state for job in answer.jobs or ()} if answer else {}
+        for info in active_jobs:
+            number = str(info.external_jobid)
+            state = states.get(number)
+            judged = answer is not None and answer.jobs is not None and number in answer.about
+            if written(info.job) or state == "COMPLETED":
+                self._live.pop(number, None)
+                self.report_job_success(info)
+            elif not judged or state in query.ALIVE:
+                yield info
+            else:
+                self._live.pop(number, None)
+                self._tell(info, state)
+                self._decide(info.job, state)
+                self.report_job_error(info, aux_logs=[info.aux["log"]])
+
+    def _answer(self) -> _Answer | None:
+        """Slurm's answer, once it is there; asks again after a while."""
+        now_s, asked = time.monotonic(), self._asked
+        if asked is None:
+            if now_s >= self._next_s:
+                self._asked = _Answer(self._run, self._live)
+            return None
+        if asked.is_alive():
+            return None
+        self._asked, self._next_s = None, now_s + self._pause_s
+        self._pause_s = min(2 * self._pause_s, self.workflow.executor_settings.poll_seconds)
+        if asked.jobs is None:
+            if not self._silent:
+                pending.say(f"{asked.error}; it is asked again, jobs go on meanwhile")
+            self._silent = True
+            return None
+        self._silent = False
+        end, tell = self._watch.look(asked.jobs, now_s)
+        for job in tell:
+            pending.say(self._watch.sentence(job))
+        for job, why in end:
+            self._give_up(job, why)
+        return asked
+
+    def _give_up(self, job: Job, why: str) -> None:
+        """Cancel a job that cannot start. First the reason, for the report, and so that it is not tried again."""
+        try:
+            self._attempts.give_up(allocation_of(self._live[job.id]), f"job {job.id} was cancelled: {why}")
+            query.ask(["scancel", job.id])
+        except (KeyError, OSError, Unanswered) as error:
+            pending.say(f"job {job.id} for {why}; it could not be cancelled: {error}")
+        else:
+            self._explained.add(job.id)
+            pending.say(f"job {job.id} was cancelled: {why}")
+
+    def _tell(self, info: SubmittedJobInfo, state: str | None) -> None:
+        """Why a job failed, in a sentence, where that is known."""
+        number, allocation = str(info.external_jobid), allocation_of(info.job)
+        why = self._attempts.refusal(allocation).get("reason", "")
+        how = "" if state == "FAILED" else f"job {number}: {state or 'unknown to Slurm'}"  # which has its own reason
+        if (why or how) and number not in self._explained:
+            pending.say(f"{submission.spoken(allocation)}: " + (f"{why} ({how})" if why and how else why or how))
+            self._explained.add(number)
+
+    def _decide(self, job: MeasureJob, state: str | None) -> None:
+        """What follows a job that failed. Here, because Snakemake's scheduler waits in `handle_job_error`."""
+        self._next[job] = self._attempts.failed(allocation_of(job), state, job.attempt <= job.restart_times)
+
+    def handle_job_error(self, job: Any) -> None:
+        """Have Snakemake try a failed job again, or not: it decides by the number of attempts next, and adds 1."""
+        super().handle_job_error(job)
+        after = self._next.pop(job, Next.RETRY)
+        if after is Next.NONE:
+            job.attempt = job.restart_times + 1
+        elif after is Next.FREE:
+            job.attempt -= 1
+
+    def print_job_error(self, job_info: SubmittedJobInfo, msg: str | None = None, **kwargs: Any) -> None:
+        """Snakemake's page on a job that failed, unless the reason was told."""
+        if job_info.external_jobid not in self._explained:
+            super().print_job_error(job_info, msg, **kwargs)
+
+    def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
+        """Cancel all jobs. The base class's list lacks those that are looked at in this moment."""
+        if numbers := sorted(self._live):
+            try:
+                query.ask(["scancel", *numbers], SUBMISSION_DEADLINE_S)
+            except Unanswered as error:
+                pending.say(f"{error}; the jobs may live on: `scancel {' '.join(numbers)}`")
+
+
+def _in_order(jobs: Iterable[MeasureJob]) -> list[MeasureJob]:
+    return sorted(jobs, key=lambda job: int(job.resources["nodes"]))
