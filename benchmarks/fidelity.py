@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import campaigns
-from iosweep.commands import show_plan
+from iosweep.commands import plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.results.store import Result
 from measure import Row, Size, interval
@@ -59,7 +59,7 @@ class _Rounds(campaigns.Silent):
 def run(size: Size, work: Path) -> Iterator[Row]:
     """One row for the fidelity, one for what it is to be compared with."""
     made = campaigns.planned(work, "fidelity", [{**SWEEP, "repetitions": size.fidelity_rounds + 1}])
-    rounds = _Rounds({number: argv for _, number, argv in show_plan.commands(made, LAUNCHERS["direct"])})
+    rounds = _Rounds({number: argv for _, number, argv in plan.commands(made, LAUNCHERS["direct"])})
     campaigns.measure(made, work / "results" / "fidelity", rounds)
     whole = [(figure, *rounds.by_hand[n]) for n, figure in rounds.through.items() if n > 1 and figure]
     ours, low, high = interval([figure / math.sqrt(a * b) for figure, a, b in whole])

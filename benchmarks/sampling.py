@@ -17,7 +17,7 @@ from typing import Any
 
 import campaigns
 from fidelity import BAND, SWEEP
-from iosweep.commands import show_plan
+from iosweep.commands import plan
 from iosweep.node import collect_facts, pinning
 from iosweep.node.process import Completed
 from iosweep.node.sampling import Wanted
@@ -69,7 +69,7 @@ def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
     ratios, costs, looks = [], [], []
     with Agent() as agent:
         plain, looked = _commands(made, agent, work)
-        for _, number, argv in show_plan.commands(made, LAUNCHERS["direct"]):
+        for _, number, argv in plan.commands(made, LAUNCHERS["direct"]):
             found = {}
             for commands in (plain, looked) if number % 2 else (looked, plain):
                 done = _run(commands, made, argv)

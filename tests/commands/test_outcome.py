@@ -154,12 +154,9 @@ def test_check_fails_where_the_tables_are_not_of_what_is_stored(place: Path, cap
     file = results / "results.parquet"
     os.utime(file, (0, 0))
     assert run("check", "quick") == 1
-    assert (
-        "  not checked: repetitions were opened again, measured or planned since the tables were made"
-        in capsys.readouterr().out
-    )
+    assert "  not checked: the campaign has changed since the tables were made" in capsys.readouterr().out
     run("show", "quick")
-    assert "repetitions were opened again or measured since these tables were made; " in capsys.readouterr().out
+    assert "the campaign has changed since these tables were made; " in capsys.readouterr().out
     file.touch()
     (results / "plans" / "0.json").write_text("{}")  # another configuration, of which there are no tables yet
     os.utime(results / "plans" / "0.json", (file.stat().st_mtime + 1,) * 2)

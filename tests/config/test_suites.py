@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from iosweep import dag
-from iosweep.commands import show_plan
+from iosweep.commands import plan
 from iosweep.config import models, sweeps
 from iosweep.config.sweeps import Repetitions
 from iosweep.errors import ConfigError
@@ -170,7 +170,7 @@ def test_commands_at_full_size(tmp_path: Path, name: str, launcher: str, monkeyp
         raise AssertionError("a process was started")
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    found = list(show_plan.commands(made, LAUNCHERS[launcher]))
+    found = list(plan.commands(made, LAUNCHERS[launcher]))
     assert len(found) == sum(p.repetitions.min * len(p.steps()) for p in made.points)
     assert all(isinstance(word, str) for _, _, argv in found for word in argv)
     assert sorted(f.name for f in tmp_path.iterdir()) == ["x.yaml"]
@@ -212,7 +212,7 @@ def steps(directory: Path, name: str, **keys: Any) -> list[tuple[str, Point, Ste
     found = []
     for point in made.points:
         once = replace(made, allocations=(Allocation("", point.nodes, (point,), ""),))
-        argvs = [a for _, repetition, a in show_plan.commands(once, LAUNCHERS["mpiexec"]) if repetition == 1]
+        argvs = [a for _, repetition, a in plan.commands(once, LAUNCHERS["mpiexec"]) if repetition == 1]
         for step, argv in zip(point.steps(), argvs, strict=True):
             for sweep in point.sweeps:
                 found.append((sweep.removeprefix(f"{name}."), point, step, parse(argv)))

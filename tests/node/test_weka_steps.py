@@ -634,7 +634,7 @@ def test_on_this_machine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert (first["check"], first["outcome"]) == ("configuration", "wrong")
     with pytest.raises(SystemExit):
         cli.main(["doctor", "--wait", "1min"])
-    assert "--wait goes with --slurm" in capsys.readouterr().err
+    assert "--wait needs --slurm" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("node", [None, "n7"])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep.commands import show_plan
+from iosweep.commands import plan
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS
@@ -145,7 +145,7 @@ def test_one_pass(tmp_path: Path) -> None:
     for point in made.points:
         assert [(s.name, s.time_s) for s in point.steps()] == [("seq_write", None), ("rand_read", None)]
         assert point.volume_bytes == int(point.options["threads_per_node"] or 0) * 16 << 20
-    for _, _, argv in show_plan.commands(made, LAUNCHERS["mpiexec"]):
+    for _, _, argv in plan.commands(made, LAUNCHERS["mpiexec"]):
         assert argv[0] == "fio"
         assert f"--size={16 << 20}" in argv
         assert not [a for a in argv if a.startswith(("--time_based", "--runtime"))]

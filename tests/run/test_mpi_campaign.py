@@ -109,7 +109,7 @@ def test_what_was_written_to_the_target_is_known(campaign: Allocation) -> None:
 
 
 def test_the_commands_are_those_of_the_plan(campaign: Allocation) -> None:
-    from iosweep.commands.show_plan import commands
+    from iosweep.commands.plan import commands
 
     planned = {" ".join(argv) for _, _, argv in commands(campaign.plan, LAUNCHERS["mpiexec"])}
     for row in campaign.rows():

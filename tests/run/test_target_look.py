@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iosweep import dag
-from iosweep.commands import show_plan
+from iosweep.commands import plan_table
 from iosweep.errors import ConfigError
 from iosweep.plan.expand import make_plan
 from iosweep.run import target_look
@@ -141,7 +141,7 @@ def test_whom_a_plan_trusts(tmp_path: Path) -> None:
 
     def said(more: str) -> list[str]:
         text = TEXT.replace("{directory: /scratch/me}", f"{{directory: '{bench}'{more}}}")
-        return show_plan.trusted(make_plan(read(tmp_path, text)))
+        return plan_table.trusted(make_plan(read(tmp_path, text)))
 
     trusting = ", trust_other_writers: true"
     assert said(trusting) == []

@@ -62,7 +62,8 @@ def commands(place: Path) -> Iterator[Commands]:
 #: What the commands import, some of it only when they need it.
 _MODULES = (
     "pandas", "scipy.stats", "pyarrow.parquet", "pyarrow.csv", "altair", "jinja2", "vl_convert", "rich.table",
-    *(f"iosweep.commands.{name}" for name in ("clean", "cli", "listing", "outcome", "show_plan", "watch.screen")),
+    *(f"iosweep.commands.{name}" for name in ("clean", "check", "list", "plan", "report", "rerun", "show")),
+    "iosweep.commands.watch.command", "iosweep.commands.rules.measure",
     "iosweep.dag", "iosweep.results.merge", "iosweep.results.reopening",
     *(f"iosweep.report.{name}" for name in ("figures", "headline", "page")),
 )  # fmt: skip

@@ -358,8 +358,8 @@ def test_another_campaign_and_target_by_config(measured, tmp_path):
 def test_the_error_of_a_rule_is_shown(tmp_path):
     # a package of which the plan rule fails, ahead of the installed one
     shutil.copytree(ROOT / "workflow" / "iosweep", tmp_path / "code" / "iosweep")
-    command = tmp_path / "code" / "iosweep" / "cli.py"
-    command.write_text(command.read_text().replace("arguments.write.stem != made.digest", "True"))
+    command = tmp_path / "code" / "iosweep" / "commands" / "plan.py"
+    command.write_text(command.read_text().replace("file.stem != made.digest", "True"))
     campaign = Campaign(tmp_path)
     output = campaign.tables(env=campaign.environment | {"PYTHONPATH": str(tmp_path / "code")}, code=1)
     assert "the configuration changed meanwhile; run snakemake again" in output

@@ -129,3 +129,11 @@ class AllocationError(Exception):
 
 class LeftBehind(AllocationError):
     """Processes of a tool hang in the target and cannot be killed: nothing more is tried there."""
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked to do."""
+
+    def __init__(self, message: str, exit_code: int = 1):
+        self.exit_code = exit_code
+        super().__init__(message)

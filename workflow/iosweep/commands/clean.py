@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from typing import Any
 
 from rich.console import Console
 
-from iosweep.commands.plain import prose
+from iosweep.commands import campaigns
+from iosweep.commands.terminal import prose
 from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import undisturbed
 from iosweep.results import target_file
@@ -66,6 +68,36 @@ class _Place:
     @property
     def handle(self) -> Place:
         return Place(self.directory, self.uuid, self.file_system)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("campaign", nargs="+", help=campaigns.NAMED)
+    parser.add_argument("--yes", action="store_true", help="remove the files; without this they are only listed")
+    time_limit = "stop after this time, for example 10min"
+    parser.add_argument("--time", type=campaigns.duration, metavar="TIME", help=time_limit)
+    parser.add_argument(
+        "--workers", type=_workers, metavar="N", default=8, help="threads that remove files; default: 8"
+    )
+
+
+def _workers(text: str) -> int:
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= 64:
+        return int(text)
+    raise ArgumentTypeError(f"`{text}` is not a number from 1 to 64")
+
+
+def run(arguments: Namespace) -> int:
+    found = [campaigns.find(name) for name in arguments.campaign]
+    if None in found:
+        return 1
+    end = None if arguments.time is None else time.monotonic() + arguments.time
+    code = 0
+    for results in filter(None, found):
+        done = remove(results, end, arguments.workers, Console(stderr=True)) if arguments.yes else show(results)
+        code = max(code, done)
+        if done == INTERRUPTED:
+            break
+    return code
 
 
 def show(results: Path) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,17 @@ from iosweep.units import size_name
 
 ROOT = Path(__file__).resolve().parents[3]
 _BEGIN, _END = "<!-- generated: {} -->", "<!-- end -->"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a file is out of date")
+
+
+def run(arguments: Namespace) -> int:
+    stale = generate(check=arguments.check)
+    for file in stale:
+        print(f"{file} {'is out of date; run `iosweep generate`' if arguments.check else 'written'}")
+    return int(bool(stale) and arguments.check)
 
 
 def generate(check: bool) -> list[str]:

@@ -1,13 +1,15 @@
-"""What became of a campaign: repetitions by verdict, and those that are left. For `check`, `list` and `show`."""
+"""What became of a campaign: repetitions by verdict, and those that are left. `check`, `list` and `show` print it."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.plan.model import Plan, plan_files, read_plan
 from iosweep.report.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
@@ -53,9 +55,29 @@ class Outcome:
         return any(self.verdicts[verdict] for verdict in (*FAILING, *(("suspect",) if suspect else ())))
 
 
+class Unreadable(CommandError):
+    """Neither the plan nor the tables of a campaign can be read. `lines`: sentences for the user."""
+
+    def __init__(self, lines: Sequence[str]):
+        self.lines = list(dict.fromkeys(lines))
+        super().__init__("\n".join(self.lines))
+
+
 def of(results: Path) -> Outcome:
     """The outcome of a campaign, from its tables and its store; from its tables alone where its plan cannot be read.
-    Raises Damaged, OSError, ValueError or KeyError where there is neither."""
+    Raises Unreadable where there is neither."""
+    try:
+        return _of(results)
+    except documents.Damaged as error:
+        cure = documents.cure(error.path)
+        if not cure and not no_plan(results):
+            cure = f"; `iosweep report {shlex.quote(str(results))}` makes it again"
+        raise Unreadable([f"{error}{cure}", *damage(results, Store(results))]) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:  # another program's files
+        raise Unreadable([f"{results}: its plan or tables cannot be read: {error}"]) from None
+
+
+def _of(results: Path) -> Outcome:
     about = _about(results)
     store = Store(results)
     measured = max((entry.lstat().st_mtime for entry in (results / "points").glob("*/r*.json")), default=None)
@@ -149,8 +171,8 @@ def lines(outcome: Outcome) -> list[str]:
         for reason, count, points in outcome.reasons.get(verdict, ()):
             found.append(f"  {count:,} {verdict}: {reason} ({some(points, _NAMED)})")
     if outcome.verdicts is None or outcome.stale:
-        newer = "repetitions were opened again, measured or planned since the tables were made"
-        why = newer if outcome.stale else "there are no tables that can be read"
+        newer = "the campaign has changed since the tables were made"
+        why = newer if outcome.stale else "there are no readable tables"
         found.append(f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them")
     found += [f"  {sentence}" for sentence in (*outcome.damaged, *outcome.kept)]
     if outcome.left:

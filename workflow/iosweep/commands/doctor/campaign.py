@@ -7,11 +7,13 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
+from iosweep.commands import plan_table
 from iosweep.commands.doctor import nodes, probe, spack_tools
 from iosweep.config.sweeps import Config
 from iosweep.errors import TargetError, TargetHangs
 from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.jobs import submission
+from iosweep.plan import forecast
 from iosweep.plan.launchers import mpiexec
 from iosweep.plan.model import Plan
 from iosweep.programs import find
@@ -88,11 +90,11 @@ def judged(found: Mapping[str, Program | UnusableTool], launcher: object | None)
 
 def space(made: Plan) -> Line:
     """Whether all of it fits the target, as far as it is seen from here."""
-    from iosweep.commands import show_plan
-    from iosweep.plan import forecast
-
-    fits, said = show_plan.room_for(made, forecast.of(made))
-    if fits is None:
-        return unchecked("space", said.removeprefix("not checked (").removesuffix(")"))
-    seen, _, change = said.partition("; ")
-    return ok("space", f"the campaign {said}") if fits else wrong("space", f"the campaign {seen}", change)
+    room = plan_table.space(made, forecast.of(made))
+    if room.fits is None:
+        return unchecked("space", room.seen)
+    return (
+        ok("space", f"the campaign {room.seen}")
+        if room.fits
+        else wrong("space", f"the campaign {room.seen}", room.remedy)
+    )

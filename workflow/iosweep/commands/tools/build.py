@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from iosweep.commands import campaigns
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
 from iosweep.errors import Refused, TargetError, TargetHangs
@@ -25,6 +28,21 @@ from iosweep.text import printable
 #: Exit code after a signal.
 INTERRUPTED = 130
 _NOT_BUILT = "the tools are not built"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("configfile", type=Path)
+    parser.add_argument("--write", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--scheduler", choices=("slurm",))
+    parser.add_argument("--works-for", type=int, metavar="PID", help="stop when this process ends")
+    campaigns.add_overrides(parser)
+    parser.set_defaults(action=run)
+
+
+def run(arguments: Namespace) -> int:
+    works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
+    slurm, given = arguments.scheduler == "slurm", campaigns.overrides(arguments)
+    return build(arguments.configfile, arguments.write, campaigns.RESULTS, slurm, works_for, given)
 
 
 def build(

@@ -16,6 +16,7 @@ import shutil
 import sys
 import tarfile
 import zlib
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,6 +25,7 @@ from typing import TextIO
 
 import orjson
 
+from iosweep.commands import campaigns
 from iosweep.commands.tools.build import INTERRUPTED, say
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
@@ -49,6 +51,16 @@ _MOST = 300
 #: So many bytes are no room.
 _LITTLE = 1 << 20
 _FULL = re.compile(r"No space left on device|\[Errno 28\]|Disk quota exceeded|\[Errno 122\]")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("directory", type=Path, metavar="DIR", help="where it is kept; name it as tools.mirror")
+    campaigns.add_configfile(parser)
+    parser.set_defaults(action=run)
+
+
+def run(arguments: Namespace) -> int:
+    return make(arguments.configfile, arguments.directory)
 
 
 def make(file: Path, directory: Path) -> int:

@@ -1,9 +1,10 @@
-"""`iosweep parse`: files that somebody has, as JSON with the columns of the result table."""
+"""`iosweep parse`: output files of a tool as JSON, with the columns of the result table."""
 
 from __future__ import annotations
 
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,19 +15,32 @@ import orjson
 from iosweep.config.models import unknown
 from iosweep.tools import Reading, ReadingProblem, tools
 
-#: No tool's summary is larger; a file that is, is something else.
+#: Size limit of a file: the output of a tool is smaller.
 MOST_BYTES = 256 << 20
 
 _FORM = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
-#: How files begin that hold no text as the tools write it, and what they are.
+#: First bytes of files that are not text as the tools write it, and what such a file is.
 _NO_TEXT = {b"\x1f\x8b": "compressed (gzip); unpack it first", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 CLEAN, PROBLEMS, USAGE = 0, 1, 2
 
 
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("tool", help="the tool that wrote the files: fio, ior or mdtest")
+    parser.add_argument(
+        "file", nargs="+", type=Path, help="output of the tool as text, JSON or CSV, or - for standard input"
+    )
+    parser.add_argument("--one-run", action="store_true", help="judge all files together, as outputs of one run")
+    parser.add_argument("--exit-code", type=int, metavar="N", help="exit code of the tool; default: unknown")
+
+
+def run(arguments: Namespace) -> int:
+    return show(arguments.tool, arguments.file, arguments.one_run, arguments.exit_code)
+
+
 def show(tool: str, files: Sequence[Path], one_run: bool, exit_code: int | None) -> int:
-    """Print a document per file, or one for all of them together; returns the command's exit code.
+    """Print a document per file, or one for all of them together; returns the exit code.
 
     0: no problem, or notes only; 1: an invalid or a suspect figure in any of the files; 2: usage.
     """
@@ -58,7 +72,7 @@ def show(tool: str, files: Sequence[Path], one_run: bool, exit_code: int | None)
 
 
 def _name(file: Path) -> str:
-    """For people and for JSON, which has no way to carry what is not UTF-8."""
+    """The name of a file for people and for JSON, which cannot carry bytes that are not UTF-8."""
     return os.fsencode(file).decode("utf-8", "backslashreplace")
 
 

@@ -1,12 +1,15 @@
-"""Output of a command for a person: as wide as the terminal, or where it goes to a file or a pipe, as wide as it is."""
+"""Printing for a person: as wide as the terminal; in a file or a pipe, lines are as long as they are.
+
+Rich is imported late: most commands of the rules print nothing through it.
+"""
 
 from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
-
-from rich.console import Console
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,6 +21,8 @@ _UNLIMITED = 10_000
 
 def prose(text: str, file: TextIO | None = None) -> None:
     """Print lines of text to `file` (None: stdout). On a terminal they are wrapped at blanks, never within a word."""
+    from rich.console import Console
+
     console = Console(file=file or sys.stdout)
     for line in text.split("\n"):
         if console.is_terminal:
@@ -32,6 +37,8 @@ class Printer:
     """Prints what Rich renders. Without a terminal, no line is wrapped, and no line ends with blanks."""
 
     def __init__(self) -> None:
+        from rich.console import Console
+
         self._console = Console()
         if not self._console.is_terminal:
             self._console = Console(width=_UNLIMITED, highlight=False)
@@ -42,7 +49,7 @@ class Printer:
         return self._console.measure(table, options=whole).maximum - self._console.width
 
     def print(self, *parts: RenderableType, highlight: bool = False, soft_wrap: bool = False) -> None:
-        """One line or table after the other."""
+        """Print lines and tables, one below the other."""
         for part in parts:
             if self._console.is_terminal:
                 self._console.print(part, highlight=highlight, soft_wrap=soft_wrap)
@@ -50,3 +57,21 @@ class Printer:
             with self._console.capture() as captured:
                 self._console.print(part, soft_wrap=soft_wrap)
             print("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show `what` on stderr until the block ends, if stderr is a terminal. The block must print nothing else."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    if console.is_dumb_terminal:
+        console.print(what, highlight=False, markup=False, soft_wrap=True)
+        yield
+        return
+    with console.status(Text(what, overflow="ellipsis", no_wrap=True)):
+        yield

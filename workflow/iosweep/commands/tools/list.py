@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from iosweep.commands import campaigns
 from iosweep.config import sweep_file
 from iosweep.errors import Unusable
 from iosweep.plan import launchers
@@ -17,8 +19,18 @@ from iosweep.programs.spack import asked, built
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
 
-#: Of a line: name, version, path, and what it came with.
+#: Name, version, path, and the package that it came with, or why the tool cannot be used.
 Row = tuple[str, str, str, str]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    campaigns.add_configfile(parser)
+    parser.add_argument("--provider", choices=("spack", "path"), help=SUPPRESS)
+    parser.set_defaults(action=run)
+
+
+def run(arguments: Namespace) -> int:
+    return show(arguments.configfile, arguments.provider)
 
 
 def show(file: Path, provider: str | None) -> int:
@@ -54,11 +66,11 @@ def _on_path() -> list[Row]:
                 rows.append((name, found.version, found.path, builds.package_of(found.path) or "of no package"))
             else:
                 rows.append((name, "", "", found.reason))
-    hydra = launchers.mpiexec()
-    if isinstance(hydra, Mpiexec):
-        rows.append(("mpiexec", hydra.version, hydra.path, builds.package_of(hydra.path) or "of no package"))
+    mpiexec = launchers.mpiexec()
+    if isinstance(mpiexec, Mpiexec):
+        rows.append(("mpiexec", mpiexec.version, mpiexec.path, builds.package_of(mpiexec.path) or "of no package"))
     else:
-        rows.append(("mpiexec", "", "", hydra))
+        rows.append(("mpiexec", "", "", mpiexec))
     return rows
 
 

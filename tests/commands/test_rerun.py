@@ -10,7 +10,8 @@ import pytest
 
 import records
 import results_factory
-from iosweep.commands import choosing, cli
+from iosweep.commands import cli, rerun
+from iosweep.errors import CommandError
 from iosweep.results import columns
 from iosweep.results.store import Store
 
@@ -125,17 +126,17 @@ def test_a_try_that_the_tables_do_not_know_is_left_alone(store: Store, capsys: C
     [point] = [point for point in store.results() if re.search(r"[-.](t1|1t)\b", point)]
     commit(store, point, 2, b"another try")
     assert cli.main(["rerun", "--suspect"]) == 1
-    assert "not looked at: 1 repetition not in the tables yet" in capsys.readouterr().out
+    assert "not considered: 1 repetition is newer than the tables" in capsys.readouterr().out
     assert left(store) == ALL
 
 
 def test_sizes_are_written_as_in_a_configuration() -> None:
     rows = [{"verdict": "valid", "transfer_size_bytes": size, "o_direct": True} for size in (4096, 1 << 20, None)]
     for text in ("transfer_size=4k", "transfer_size=4096", "transfer_size_bytes=4k"):
-        assert choosing.matching(rows, [], [text]) == rows[:1]
-    assert choosing.matching(rows, [], ["transfer_size=4k,1m", "o_direct=true"]) == rows[:2]
-    with pytest.raises(choosing.Unknown, match="there are: 4k, 1m"):
-        choosing.matching(rows, [], ["transfer_size=8k"])
+        assert rerun.matching(rows, [], [text]) == rows[:1]
+    assert rerun.matching(rows, [], ["transfer_size=4k,1m", "o_direct=true"]) == rows[:2]
+    with pytest.raises(CommandError, match="there are: 4k, 1m"):
+        rerun.matching(rows, [], ["transfer_size=8k"])
 
 
 @pytest.mark.parametrize("options", [["--suspect", "p"], ["--invalid", "--missing"], ["--where", "phase=x", "p"]])

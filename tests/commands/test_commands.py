@@ -338,6 +338,22 @@ def test_usage(argv: list[str], capsys: Capture) -> None:
     assert "usage: iosweep" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", cli.COMMANDS | cli.RULES)
+def test_every_command_has_help(command: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(command, "--help")
+    assert caught.value.code == 0
+    assert f"usage: iosweep {command} " in capsys.readouterr().out
+
+
+def test_help_imports_no_command() -> None:
+    code = "import sys; sys.argv[1:] = ['--help']; from iosweep.commands import cli\n"
+    code += "try: cli.main()\nexcept SystemExit: print(sorted(name for name in sys.modules if name[:7] == 'iosweep'))"
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    loaded = ["iosweep", "iosweep.commands", "iosweep.commands.campaigns", "iosweep.commands.cli"]
+    assert done.stdout.splitlines()[-1] == str(loaded)
+
+
 def test_what_only_the_rules_call_is_not_in_the_list(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as caught:
         run("--help")

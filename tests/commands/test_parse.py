@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.commands import parsing
+from iosweep.commands import parse
 from iosweep.results.columns import COLUMNS
 from iosweep.tools import Reading, ReadingProblem
 
@@ -23,7 +23,7 @@ IOR = TOOLS / "ior" / "4.0.0" / "posix_fpp_odirect_CSV.summary.csv"
 MDTEST = TOOLS / "mdtest" / "4.0.0" / "own_W_F.out"
 
 
-def parse(*arguments: object) -> tuple[int, list[dict[str, Any]], str]:
+def parsed(*arguments: object) -> tuple[int, list[dict[str, Any]], str]:
     """(exit code, documents, what was said beside them)"""
     done = subprocess.run(
         [sys.executable, "-m", "iosweep", "parse", *map(str, arguments)],
@@ -51,7 +51,7 @@ def parse(*arguments: object) -> tuple[int, list[dict[str, Any]], str]:
 def test_rows_have_the_columns_of_the_result_table(
     tool: str, file: Path, column: str, figures: list[float] | None
 ) -> None:
-    code, (document,), said = parse(tool, file)
+    code, (document,), said = parsed(tool, file)
     assert (code, document["problems"], said) == (0, [], "")
     assert document["tool"] == tool and document["files"] == [str(file)]
     assert document["rows"]
@@ -65,8 +65,8 @@ def test_rows_have_the_columns_of_the_result_table(
 def test_problems_are_objects_and_decide_the_verdict_of_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     def document(*problems: ReadingProblem) -> tuple[list[str], Any]:
         tool = SimpleNamespace(read=lambda files, exit_code: Reading("1.0", [{"ops": 1}, {"ops": 2}], problems))
-        monkeypatch.setattr(parsing, "tools", lambda: {"ior": tool})
-        found = parsing.of("ior", {"a": b""}, None)
+        monkeypatch.setattr(parse, "tools", lambda: {"ior": tool})
+        found = parse.of("ior", {"a": b""}, None)
         return [row["verdict"] for row in found["rows"]], found["problems"]
 
     assert document() == (["valid", "valid"], [])
@@ -86,36 +86,36 @@ def test_the_exit_code_says_whether_a_figure_is_in_doubt(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, severity: Any, code: int
 ) -> None:
     tool = SimpleNamespace(read=lambda files, exit_code: Reading(None, [], [ReadingProblem(severity, "why")]))
-    monkeypatch.setattr(parsing, "tools", lambda: {"ior": tool})
+    monkeypatch.setattr(parse, "tools", lambda: {"ior": tool})
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=io.BytesIO(), flush=lambda: None))
     (tmp_path / "a").touch()
-    assert parsing.show("ior", [tmp_path / "a"], False, None) == code
+    assert parse.show("ior", [tmp_path / "a"], False, None) == code
 
 
 def test_a_document_for_every_file() -> None:
-    code, documents, _ = parse("mdtest", MDTEST, MDTEST)
+    code, documents, _ = parsed("mdtest", MDTEST, MDTEST)
     assert code == 0 and len(documents) == 2 and documents[0] == documents[1]
 
 
 def test_files_of_one_run_are_judged_together(tmp_path: Path) -> None:
     stdout = tmp_path / "ior.out"
     stdout.write_text("Writing output to summary.csv\nWARNING: fsync(29) failed Input/output error\n")
-    alone, (document,), _ = parse("ior", IOR)
+    alone, (document,), _ = parsed("ior", IOR)
     assert alone == 0 and len(document["rows"]) == 6
-    together, (document,), _ = parse("ior", "--one-run", IOR, stdout)
+    together, (document,), _ = parsed("ior", "--one-run", IOR, stdout)
     assert together == 1 and document["problems"] and not document["rows"]
     assert document["files"] == [str(IOR), str(stdout)]
 
 
 def test_the_exit_code_counts_where_it_is_known() -> None:
-    code, (document,), _ = parse("ior", IOR, "--exit-code", "9")
+    code, (document,), _ = parsed("ior", IOR, "--exit-code", "9")
     assert code == 1 and not document["rows"] and any("9" in problem["text"] for problem in document["problems"])
 
 
 def test_one_bad_file_among_good_ones(tmp_path: Path) -> None:
     cut = tmp_path / "cut.out"
     cut.write_bytes(MDTEST.read_bytes()[:900])
-    code, documents, _ = parse("mdtest", MDTEST, cut)
+    code, documents, _ = parsed("mdtest", MDTEST, cut)
     assert code == 1 and [bool(d["problems"]) for d in documents] == [False, True]
 
 
@@ -124,7 +124,7 @@ def test_one_bad_file_among_good_ones(tmp_path: Path) -> None:
 def test_what_is_no_output_is_a_problem(tmp_path: Path, tool: str, content: bytes) -> None:
     file = tmp_path / "x"
     file.write_bytes(content)
-    code, (document,), _ = parse(tool, file)
+    code, (document,), _ = parsed(tool, file)
     assert code == 1 and document["problems"] and document["rows"] == []
 
 
@@ -133,24 +133,24 @@ def test_the_output_of_another_tool_is_a_problem(tool: str) -> None:
     for other in (
         {"fio": FIO, "ior": IOR, "mdtest": MDTEST}[name] for name in ("fio", "ior", "mdtest") if name != tool
     ):
-        code, (document,), _ = parse(tool, other)
+        code, (document,), _ = parsed(tool, other)
         assert code == 1 and not document["rows"], (tool, other)
 
 
 def test_usage(tmp_path: Path) -> None:
-    code, documents, said = parse("fio", tmp_path / "absent")
+    code, documents, said = parsed("fio", tmp_path / "absent")
     assert (code, documents) == (2, []) and "absent: No such file or directory" in said
-    code, documents, said = parse("fio", tmp_path)
+    code, documents, said = parsed("fio", tmp_path)
     assert (code, documents) == (2, []) and "directory" in said
-    code, documents, said = parse("oir", IOR)
+    code, documents, said = parsed("oir", IOR)
     assert (code, documents) == (2, []) and "did you mean `ior`?" in said
-    assert parse("ior")[0] == 2
+    assert parsed("ior")[0] == 2
 
 
 def test_a_name_with_strange_characters(tmp_path: Path) -> None:
     name = os.fsdecode(b'a "b"\n\xff.out')
     shutil.copy(MDTEST, tmp_path / name)
-    code, (document,), _ = parse("mdtest", tmp_path / name)
+    code, (document,), _ = parsed("mdtest", tmp_path / name)
     assert code == 0 and document["rows"]
 
 
@@ -158,8 +158,8 @@ def test_a_name_with_strange_characters(tmp_path: Path) -> None:
 def test_an_editors_mark_does_not_matter(tmp_path: Path, tool: str) -> None:
     file = {"fio": FIO, "ior": IOR, "mdtest": MDTEST}[tool]
     (tmp_path / "x").write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    code, (document,), _ = parse(tool, tmp_path / "x")
-    assert code == 0 and document["rows"] == parse(tool, file)[1][0]["rows"]
+    code, (document,), _ = parsed(tool, tmp_path / "x")
+    assert code == 0 and document["rows"] == parsed(tool, file)[1][0]["rows"]
 
 
 @pytest.mark.parametrize(
@@ -167,12 +167,12 @@ def test_an_editors_mark_does_not_matter(tmp_path: Path, tool: str) -> None:
 )
 def test_what_is_no_text_is_named(tmp_path: Path, data: bytes, said: str) -> None:
     (tmp_path / "x").write_bytes(data)
-    code, (document,), _ = parse("ior", tmp_path / "x")
+    code, (document,), _ = parsed("ior", tmp_path / "x")
     assert code == 1 and said in document["problems"][0]["text"] and document["rows"] == []
 
 
 def test_standard_input_is_read_once() -> None:
-    code, documents, said = parse("ior", "-", "-")
+    code, documents, said = parsed("ior", "-", "-")
     assert (code, documents) == (2, []) and "once only" in said
 
 

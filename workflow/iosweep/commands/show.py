@@ -1,11 +1,10 @@
-"""What is measured, as lists: `iosweep list` of campaigns, `iosweep show --all | --json | --csv` of results."""
+"""`iosweep show`: the headline of a campaign, or every result of it."""
 
 from __future__ import annotations
 
-import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,79 +12,70 @@ import orjson
 from rich.markup import escape
 from rich.table import Table
 
-from iosweep.commands import outcome
-from iosweep.commands.plain import Printer, prose
+from iosweep.commands import campaigns, outcome
+from iosweep.commands.terminal import Printer, prose, working
+from iosweep.errors import CommandError
 from iosweep.files import documents
-from iosweep.files.documents import Damaged
-from iosweep.report import words
+from iosweep.report import headline, words
 from iosweep.report.data import Campaign, load
-from iosweep.report.summary import FIGURES, PARAMETERS, VERDICTS, Result, Statistics, count_results, summarise
+from iosweep.report.summary import FIGURES, PARAMETERS, Result, Statistics, count_results, summarise
 from iosweep.report.table import ordered
 from iosweep.results import safe_csv
-from iosweep.results.store import Store
 from iosweep.text import printable
 
-#: Figures whose spread over the repetitions is in `show --csv`.
+#: Figures whose spread over the repetitions is in `--csv`.
 _WITH_SPREAD = ("bandwidth_bytes_per_s", "ops_per_s")
-#: The counts of a campaign in `list`.
-_COUNTS = (*VERDICTS, "left")
-#: The narrowest that a column of reasons is made, in characters.
+#: The least width of a column of reasons, in characters.
 _REASON_WIDTH = 40
-#: What reading a plan or a table raises when it is not one of ours.
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError)
 
 
-def campaigns(found: Iterable[Path], as_json: bool) -> int:
-    """Print the campaigns of some results directories, those measured last at the end; 1 if one cannot be read."""
-    known, unread = [], []
-    for results in found:
-        try:
-            known.append(outcome.of(results))
-        except Damaged as error:
-            unread += _unread(results, error)
-        except _UNREADABLE as error:
-            unread.append(f"{results}: its plan or tables cannot be read: {error}")
-    known.sort(key=lambda one: (one.measured or 0, one.campaign))
-    if as_json:
-        print(orjson.dumps([_campaign(one) for one in known], option=orjson.OPT_INDENT_2).decode())
-    elif known:
-        _list([_cells(one) for one in known])
-        if any(one.stale for one in known):
-            prose(
-                "* opened again, measured or planned since its tables were made; `iosweep report CAMPAIGN` makes them"
-            )
-    elif not unread:
-        print("no campaigns here; snakemake measures one")
-    for line in [*(line for one in known for line in one.damaged), *unread]:
-        prose(line, sys.stderr)
-    return int(bool(unread))
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("campaign", help=campaigns.NAMED)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--all", action="store_true", help="print every point and phase, with the reasons of its verdict")
+    form.add_argument("--json", action="store_true", help="print the same as JSON, with all statistics")
+    form.add_argument("--csv", action="store_true", help="print one line per point and phase")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 where `iosweep check` does")
 
 
-def check(results: Path, suspect: bool) -> int:
-    """Print what became of a campaign; 1 if something is invalid, missing, left or not checked."""
+def run(arguments: Namespace) -> int:
+    if (results := campaigns.find(arguments.campaign)) is None:
+        return 1
+    again = f"`iosweep report {arguments.campaign}` makes"
+    if not (results / "results.parquet").exists():
+        print(f"{results} has no tables yet; {again} them", file=sys.stderr)
+        return 1
+    form = next((name for name in ("all", "json", "csv") if getattr(arguments, name)), None)
     try:
+        if form:
+            _show_results(results, form)
+        else:
+            _show_headline(results, arguments.campaign)
+        if not arguments.strict:
+            return 0
         found = outcome.of(results)
-    except Damaged as error:
-        for line in _unread(results, error):
-            prose(line, sys.stderr)
-        return 1
-    except _UNREADABLE as error:
-        prose(f"{results}: its plan or tables cannot be read: {error}", sys.stderr)
-        return 1
-    for line in outcome.lines(found):
-        prose(line)
-    return int(found.fails(suspect))
+    except documents.Damaged as error:
+        lost = outcome.no_plan(results)
+        raise CommandError(f"{error}; {lost or f'{again} the tables and the report again'}") from None
+    if found.fails():
+        print(outcome.sentence(found), file=sys.stderr)
+    return int(found.fails())
 
 
-def _unread(results: Path, error: Damaged) -> list[str]:
-    """Why a campaign cannot be read, and what else of it is damaged."""
-    cure = documents.cure(error.path)
-    if not cure and not outcome.no_plan(results):
-        cure = f"; `iosweep report {shlex.quote(str(results))}` makes it again"
-    return list(dict.fromkeys([f"{error}{cure}", *outcome.damage(results, Store(results))]))
+def _show_headline(results: Path, name: str) -> None:
+    with working(f"reading {results} ..."):
+        table = headline.table(results)
+    printer = Printer()
+    printer.print(table)
+    if outcome.stale(results):
+        prose(f"the campaign has changed since these tables were made; `iosweep report {name}` makes them again")
+    if (results / "report.html").exists():
+        printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
+    if last := headline.closing(results, name):
+        prose(last)
 
 
-def show(results: Path, form: str) -> None:
+def _show_results(results: Path, form: str) -> None:
     """Print every result of a campaign. `form`: all (for a person), json or csv. Raises FileNotFoundError."""
     campaign = load(results)
     found = ordered(summarise(campaign.rows), campaign.about["sweeps"])
@@ -97,46 +87,6 @@ def show(results: Path, form: str) -> None:
         _table(found)
     for file, reason in campaign.about.get("damaged", {}).items():
         prose(documents.sentence(f"{results}/{file}", reason), sys.stderr)
-
-
-def _campaign(one: outcome.Outcome) -> dict[str, Any]:
-    when = datetime.fromtimestamp(one.measured).astimezone().isoformat(timespec="seconds") if one.measured else None
-    return {
-        "campaign": one.campaign,
-        "target": one.target,
-        "results": str(one.results),
-        "measured": when,
-        "repetitions": one.verdicts,
-        "repetitions_left": one.left,
-        "tables_out_of_date": one.stale,
-        "damaged": list(one.damaged),
-    }
-
-
-def _cells(one: outcome.Outcome) -> list[str]:
-    """Campaign, when it was measured, _COUNTS, target, results directory."""
-    counts = [f"{one.verdicts[v]:,}" if one.verdicts else "-" for v in VERDICTS]
-    mark = "*" if one.stale else ""
-    when = f"{datetime.fromtimestamp(one.measured):%F %H:%M}{mark}" if one.measured else "-"
-    return [one.campaign, when, *counts, f"{one.left:,}", printable(one.target), printable(str(one.results))]
-
-
-def _list(rows: Sequence[Sequence[str]]) -> None:
-    """Print campaigns as a table; on a terminal that is narrower than it, each as a block."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("campaign", "measured", *_COUNTS, "target", "results"):
-        table.add_column(name, justify="right" if name in _COUNTS else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    printer = Printer()
-    if printer.excess(table) <= 0:
-        printer.print(table)
-        return
-    for campaign, when, *counts, target, results in rows:
-        prose(f"{campaign}  {when}")
-        prose("  " + ", ".join(f"{count} {name}" for name, count in zip(_COUNTS, counts, strict=True)))
-        prose(f"  target   {target}")
-        prose(f"  results  {results}")
 
 
 def _table(found: Sequence[Result]) -> None:

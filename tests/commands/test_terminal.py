@@ -9,7 +9,7 @@ import pytest
 
 SCRIPT = """
 import sys, time
-from iosweep.commands.working import working
+from iosweep.commands.terminal import working
 with working("reading [results] ..."):
     time.sleep(0.3)
 print("done")

@@ -1,0 +1,93 @@
+"""`iosweep list`: the campaigns below results/."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+from rich.markup import escape
+from rich.table import Table
+
+from iosweep.commands import campaigns, outcome
+from iosweep.commands.terminal import Printer, prose
+from iosweep.report.summary import VERDICTS
+from iosweep.text import printable
+
+#: The counts of a campaign.
+_COUNTS = (*VERDICTS, "left")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: Namespace) -> int:
+    return show(campaigns.known(), arguments.json)
+
+
+def show(found: Iterable[Path], as_json: bool) -> int:
+    """Print the campaigns of some results directories, the newest last; 1 if one cannot be read."""
+    known: list[outcome.Outcome] = []
+    wrong: list[str] = []
+    for results in found:
+        try:
+            known.append(outcome.of(results))
+        except outcome.Unreadable as error:
+            wrong += error.lines
+    known.sort(key=lambda one: (one.measured or 0, one.campaign))
+    if as_json:
+        print(orjson.dumps([_document(one) for one in known], option=orjson.OPT_INDENT_2).decode())
+    elif known:
+        _print([_cells(one) for one in known])
+        if any(one.stale for one in known):
+            prose("* changed since its tables were made; `iosweep report CAMPAIGN` makes them again")
+    elif not wrong:
+        print("no campaigns here; snakemake measures one")
+    for line in [*(line for one in known for line in one.damaged), *wrong]:
+        prose(line, sys.stderr)
+    return int(bool(wrong))
+
+
+def _document(one: outcome.Outcome) -> dict[str, Any]:
+    when = datetime.fromtimestamp(one.measured).astimezone().isoformat(timespec="seconds") if one.measured else None
+    return {
+        "campaign": one.campaign,
+        "target": one.target,
+        "results": str(one.results),
+        "measured": when,
+        "repetitions": one.verdicts,
+        "repetitions_left": one.left,
+        "tables_out_of_date": one.stale,
+        "damaged": list(one.damaged),
+    }
+
+
+def _cells(one: outcome.Outcome) -> list[str]:
+    """Campaign, when it was measured, _COUNTS, target, results directory."""
+    counts = [f"{one.verdicts[v]:,}" if one.verdicts else "-" for v in VERDICTS]
+    mark = "*" if one.stale else ""
+    when = f"{datetime.fromtimestamp(one.measured):%F %H:%M}{mark}" if one.measured else "-"
+    return [one.campaign, when, *counts, f"{one.left:,}", printable(one.target), printable(str(one.results))]
+
+
+def _print(rows: Sequence[Sequence[str]]) -> None:
+    """Print campaigns as a table; on a terminal that is narrower than it, each as a block."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("campaign", "measured", *_COUNTS, "target", "results"):
+        table.add_column(name, justify="right" if name in _COUNTS else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    printer = Printer()
+    if printer.excess(table) <= 0:
+        printer.print(table)
+        return
+    for campaign, when, *counts, target, results in rows:
+        prose(f"{campaign}  {when}")
+        prose("  " + ", ".join(f"{count} {name}" for name, count in zip(_COUNTS, counts, strict=True)))
+        prose(f"  target   {target}")
+        prose(f"  results  {results}")

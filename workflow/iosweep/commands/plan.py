@@ -1,0 +1,169 @@
+"""`iosweep plan`: what a configuration will measure, as a table, JSON, CSV or commands."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from argparse import SUPPRESS, ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from iosweep.commands import campaigns, plan_table
+from iosweep.commands.plan_table import Where
+from iosweep.config import sweep_file
+from iosweep.config.models import unknown
+from iosweep.errors import CommandError, ConfigError, Problem
+from iosweep.files import safe_paths
+from iosweep.jobs import profile, submission
+from iosweep.node import pinning
+from iosweep.plan import forecast
+from iosweep.plan.expand import make_plan
+from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
+from iosweep.plan.model import Plan
+from iosweep.results import safe_csv
+from iosweep.run import target_look
+from iosweep.run.repetition import tool_commands
+from iosweep.target import marker
+from iosweep.tools import tools
+
+#: Columns of `--csv`.
+_COLUMNS = (
+    *("point", "allocation", "tool", "phases", "nodes", "repetitions", "sweeps", "phase_time_s", "options"),
+    *("time_s", "bytes_written", "bytes_read"),
+)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    default = campaigns.CONFIG
+    parser.add_argument("config", nargs="?", type=Path, default=default, help=f"the configuration; default: {default}")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print the whole plan and its forecast as JSON")
+    form.add_argument("--csv", action="store_true", help="print one line per point")
+    form.add_argument("--commands", action="store_true", help="print the exact command of every phase of every point")
+    parser.add_argument(
+        "--profile", type=Path, metavar="DIR", help="the profile that will run it, for example profiles/slurm"
+    )
+    parser.add_argument(
+        "--launcher",
+        choices=sorted(SLURM_LAUNCHERS | LAUNCHERS),
+        help="how MPI ranks are started; default: the profile's launcher, or mpiexec",
+    )
+    form.add_argument("--write", type=Path, metavar="FILE", help=SUPPRESS)
+    parser.add_argument("--log", type=Path, help=SUPPRESS)
+    campaigns.add_overrides(parser)
+
+
+def run(arguments: Namespace) -> int:
+    configured = sweep_file.read(arguments.config, campaigns.overrides(arguments))
+    made = make_plan(configured)
+    problems = forecast.over_limits(made, configured)
+    if arguments.write and problems:
+        raise ConfigError(problems)
+    try:
+        chosen = profile.read(arguments.profile) if arguments.profile else None
+    except profile.Unreadable as error:
+        print(error, file=sys.stderr)
+        return 1
+    where = _where(chosen, arguments.launcher)
+    file = str(arguments.config)
+    if wrong := submission.open_port(made.points, where.launcher, os.geteuid()):
+        problems.append(Problem(file, 1, "allow_open_port", wrong))
+    if wrong := submission.working_directory(str(Path.cwd()), bool(where.site)):
+        raise ConfigError([Problem(file, 1, "", wrong), *problems])
+    fits = True
+    if arguments.write:
+        _write(made, arguments.write)
+    elif arguments.json:
+        document = {"plan": orjson.loads(made.content()), "forecast": asdict(forecast.of(made))}
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+    elif arguments.csv:
+        safe_csv.write(sys.stdout, _COLUMNS, _csv_rows(made))
+    elif arguments.commands:
+        _print_commands(made, where)
+    else:
+        missed = None if where.site else target_look.problem(configured)
+        if missed and not where.named:
+            missed = replace(missed, message=f"{missed.message} (On a cluster: --profile profiles/slurm.)")
+        problems += [missed] if missed else []
+        provider = configured.tools.provider or (chosen.tools if chosen else "path")
+        spack = plan_table.spack_tools(configured) if provider == "spack" else None
+        fits = plan_table.show(made, where, spack, look=not missed)
+    if problems:  # below the plan, which shows what takes so much
+        raise ConfigError(problems)
+    return int(not fits)
+
+
+def _where(chosen: profile.Profile | None, name: str | None) -> Where:
+    """By a profile, and the name of a launcher, which has precedence. Raises ConfigError."""
+    if chosen is None:
+        return Where((SLURM_LAUNCHERS | LAUNCHERS)[name or "mpiexec"], None, named=name is not None)
+    if chosen.problems:
+        raise ConfigError(list(chosen.problems))
+    known = SLURM_LAUNCHERS if chosen.slurm else LAUNCHERS
+    if (name := name or chosen.launcher) not in known:
+        raise ConfigError([Problem(chosen.file, 1, "launcher", unknown("launcher", name, known))])
+    site = submission.Site(chosen.limit_min, chosen.licence) if chosen.slurm else None
+    return Where(known[name], site, named=True)
+
+
+def _write(made: Plan, file: Path) -> None:
+    """Write the plan that the workflow asks for, by its digest."""
+    if file.stem != made.digest:
+        raise CommandError("the configuration changed meanwhile; run snakemake again")
+    safe_paths.write(file.parent.parent, f"plans/{file.name}", made.document())
+
+
+def _csv_rows(made: Plan) -> Iterator[dict[str, Any]]:
+    """One row per point, with the cost of all its repetitions."""
+    for allocation in made.allocations:
+        for point in allocation.points:
+            cost = forecast.repetition_cost(point, made.target["node_bandwidth"]).times(point.repetitions.min)
+            yield {
+                "point": point.id,
+                "allocation": allocation.name,
+                "tool": point.tool,
+                "phases": " ".join(point.phases),
+                "nodes": point.nodes,
+                "repetitions": point.repetitions.min,
+                "sweeps": " ".join(point.sweeps),
+                "phase_time_s": point.phase_time_s,
+                "options": " ".join(f"{name}={value}" for name, value in point.options.items()),
+                "time_s": round(cost.time_s, 1),
+                "bytes_written": cost.bytes_written,
+                "bytes_read": cost.bytes_read,
+            }
+
+
+def _print_commands(made: Plan, where: Where) -> None:
+    notes: Mapping[str, str] = {
+        point.id: f" on each of {point.nodes} nodes, with another directory and another seed"
+        for point in made.points
+        if point.nodes > 1 and not tools()[point.tool].mpi
+    } | {point.id: f": {lack}" for point in made.points if (lack := where.lacks(point))}
+    if pinning.mode(made.cpus, where.launcher.allocated) in pinning.BINDS:
+        print("# options that bind ranks and workers to CPUs are added on the nodes, where the usable CPUs are known")
+    for point, repetition, argv in commands(made, where.launcher):
+        print(f"# {point} r{repetition}{notes.get(point, '')}\n{shlex.join(argv)}")
+
+
+def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[str]]]:
+    """(point, repetition, argv) of every step, as the runner starts it (with the path of the mpiexec that it finds).
+
+    Where the launcher cannot start the point, the tool's own command. Of a tool that is started once on every node, the
+    first node's.
+    """
+    directory = marker.directory_of(made.target["directory"], made.campaign)
+    hosts = [f"NODE{k}" for k in range(1, 1 + max(point.nodes for point in made.points))]  # Slurm says which
+    for point in made.points:
+        tool, lacks = tools()[point.tool], launcher.lacks(point)
+        for repetition in range(1, point.repetitions.min + 1):
+            for step in point.steps():
+                argv = tool_commands(made, point, step, repetition, directory)[0]
+                if not lacks:
+                    argv = launcher.argv(argv, tool.mpi, step.tasks, hosts=hosts[: point.nodes])
+                yield point.id, repetition, argv

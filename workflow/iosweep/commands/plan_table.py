@@ -1,0 +1,219 @@
+"""The plan as a table for a person, what it takes, and what cannot be measured; for `iosweep plan`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from rich.markup import escape
+from rich.table import Table
+
+from iosweep.commands.terminal import Printer, prose
+from iosweep.config.sweeps import Config
+from iosweep.errors import ConfigError, Refused, TargetError, TargetHangs, Unusable
+from iosweep.jobs import submission
+from iosweep.plan import forecast
+from iosweep.plan.launchers import Launcher
+from iosweep.plan.model import Plan, Point
+from iosweep.programs.find import sha256
+from iosweep.programs.spack import asked, built
+from iosweep.report import node_check
+from iosweep.target import free_space, marker, quota, striping
+from iosweep.target.accounts import user
+from iosweep.target.agent import Agent
+from iosweep.target.handle import Place
+from iosweep.text import human_count
+from iosweep.tools import tools
+from iosweep.units import human_duration, human_size
+
+#: Time limit for each answer of the target, in seconds.
+DEADLINE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a plan will run. `site`: None without a cluster. `named`: whether a profile or a launcher was named."""
+
+    launcher: Launcher
+    site: submission.Site | None
+    named: bool
+
+    def lacks(self, point: Point) -> str | None:
+        """Why a point will be missing; None if it will not."""
+        if not (lack := self.launcher.lacks(point)):
+            return None
+        if self.named:
+            return f"will be missing: {lack[1]}"
+        what = f"{point.nodes} nodes" if point.nodes > 1 else "client/server mode"
+        return f"{what}: with --profile profiles/slurm only"
+
+
+@dataclass(frozen=True)
+class Space:
+    """Whether a plan fits the target. `fits`: None where it cannot be seen from here; `remedy`: "" if it fits."""
+
+    fits: bool | None
+    seen: str
+    remedy: str = ""
+
+
+def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: bool = True) -> bool:
+    """Print the plan and what it takes; False if it cannot fit the target, as far as that can be seen from here.
+
+    `spack`: names of the tools that Spack has built, None if tools are on PATH. `look`: whether to ask the target.
+    """
+    cost = forecast.of(made)
+    printer = Printer()
+    printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target['directory'])}", _sweeps(made), "")
+    printer.print(*_allocations(made, where), "", _cost(made, cost))
+    given = made.target["node_bandwidth"]
+    printer.print(
+        f"[dim]bytes of timed phases: at most {human_size(given or forecast.NODE_BANDWIDTH)}/s per node"
+        f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
+        f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
+    )
+    for notes in (_trimmed(made, cost), _open_port(made, where), _missing(made, where, spack), _node_check(made)):
+        for note in notes:
+            prose(note)
+    if not look:
+        return True
+    for note in trusted(made):
+        prose(note)
+    room = space(made, cost)
+    if room.fits is False:
+        prose(f"{room.seen}; {room.remedy}" if room.remedy else room.seen, sys.stderr)
+    else:
+        prose(f"space on the target: {room.seen if room.fits else f'not checked ({room.seen})'}")
+    return room.fits is not False
+
+
+def _sweeps(made: Plan) -> Table:
+    table = Table("sweep", "tool", "points", "repetitions", "phases", box=None, pad_edge=False, header_style="bold")
+    points = {point.id: point for point in made.points}
+    for sweep in made.sweeps:
+        counts = sorted({points[point].repetitions.min for point in sweep["points"]})
+        name = f"{sweep['name']} (scaled)" if sweep["scaled"] else sweep["name"]
+        repetitions = ", ".join(map(str, counts))
+        table.add_row(name, sweep["tool"], str(len(sweep["points"])), repetitions, " ".join(sweep["phases"]))
+    return table
+
+
+def _allocations(made: Plan, where: Where) -> Iterator[str]:
+    for allocation in made.allocations:
+        cost = forecast.of(made, {allocation.name: {p.id: p.repetitions.min for p in allocation.points}})
+        asks = ""
+        if where.site:
+            asks = f"; asks for {human_duration(60 * submission.minutes(cost.time_s, 1, where.site.limit_min))}"
+        yield forecast.sentence(cost, allocation.nodes, word="") + asks
+
+
+def _cost(made: Plan, cost: forecast.Forecast) -> Table:
+    adaptive = any(p.repetitions.half_width is not None and p.repetitions.max > p.repetitions.min for p in made.points)
+    more = " (more until intervals are narrow enough)" if adaptive else ""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_row("points", f"{cost.points:,}")
+    table.add_row("repetitions", f"{cost.repetitions:,}{more}")
+    table.add_row("allocations", f"{cost.allocations}")
+    table.add_row("time", human_duration(cost.time_s))
+    table.add_row("node-hours", f"{cost.node_hours:.2f}")
+    table.add_row("written", f"up to {human_size(cost.bytes_written)}")
+    table.add_row("read", f"up to {human_size(cost.bytes_read)}")
+    table.add_row("peak space", human_size(cost.peak_bytes))
+    table.add_row("inodes", f"{cost.inodes:,}")
+    table.add_row("memory per node", f"{human_size(cost.memory_per_node_bytes)} of buffers")
+    return table
+
+
+def _trimmed(made: Plan, cost: forecast.Forecast) -> Iterator[str]:
+    """That limits.time leaves repetitions out, where it may."""
+    limit = made.limits["time"]
+    if limit is not None and cost.time_s > limit and made.limits["over_time"] == "trim":
+        yield (
+            f"limits.time {human_duration(limit)}: about {human_duration(cost.time_s)} are needed; repetitions that do"
+            " not fit will be missing (limits.over_time: trim)"
+        )
+
+
+def _open_port(made: Plan, where: Where) -> Iterator[str]:
+    """That a tool listens without a password, where the launcher can start it."""
+    if count := sum(map(where.launcher.opens_port, made.points)):
+        yield (
+            "open port: fio listens without a password on a free port of each node's address while the phases of"
+            f" {human_count(count, 'point')} run (client_server); whoever reaches it can run commands as you"
+        )
+
+
+def _missing(made: Plan, where: Where, spack: Collection[str] | None) -> Iterator[str]:
+    """What points lack on this machine, with this launcher. Starts nothing."""
+    if spack is not None and not spack:
+        yield "tools: Spack builds them first; `snakemake tools` does that alone"
+    there = " where nodes lack it, too" if where.site else ""
+    for tool in (tools()[name] for name in sorted({point.tool for point in made.points})):
+        if spack is None and not sha256(tool.name):
+            yield f"will be missing{there}: {tool.program} is not on PATH here; get it with {tool.get_it}"
+        elif spack and tool.name not in spack:
+            yield f"will be missing: {tool.program} is not among the tools that Spack has built; add it to specs"
+    yield from dict.fromkeys(lack for point in made.points if (lack := where.lacks(point)))
+
+
+def _node_check(made: Plan) -> Iterator[str]:
+    """How many nodes the node check compares: each of its repetitions measures another node."""
+    points = {id for sweep in made.sweeps if sweep["suite"] == node_check.SUITE for id in sweep["points"]}
+    nodes = [min(a.nodes, p.repetitions.min) for a in made.allocations for p in a.points if p.id in points]
+    if nodes and min(nodes) > 1:
+        yield f"node check: compares {min(nodes)} nodes"
+    elif nodes:
+        yield "node check: of one node, compared with none; docs/suites.md says how more are checked"
+
+
+def spack_tools(configured: Config) -> Collection[str]:
+    """Tools that Spack has built; none before that. Raises ConfigError."""
+    try:
+        there = built.read(asked.read(configured).place.file)
+    except Unusable as error:
+        raise ConfigError([configured.documents[0].problem(("tools",), str(error))]) from None
+    return there.hashes() if there else ()
+
+
+def trusted(made: Plan) -> list[str]:
+    """Whom target.trust_other_writers trusts, as far as it can be seen from here."""
+    if not made.target["trust_other_writers"]:
+        return []
+    try:
+        with Agent(DEADLINE_S) as agent:
+            found = agent.call("look", made.target["directory"]).get("trusted")
+    except (Refused, TargetError, TargetHangs):
+        return []  # space() says so
+    if not found:
+        return []
+    return [
+        f"target.trust_other_writers: {'; '.join(found)}, and could have any file overwritten that you may write to"
+        " while tools run"
+    ]
+
+
+def space(made: Plan, cost: forecast.Forecast) -> Space:
+    """Whether a plan fits the target's space, quota and layout, asked through an agent."""
+    target = made.target["directory"]
+    try:
+        with Agent(DEADLINE_S) as agent:
+            facts = agent.call("identify", target)
+            free = agent.call("space", target)
+            quotas = agent.call("quota", target)
+            directory = marker.directory_of(target, made.campaign)
+            found = agent.call("owner_of", directory)
+            present = agent.call("usage", Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
+    except (Refused, TargetError, TargetHangs) as error:
+        return Space(None, str(error))
+    if not facts["writable"]:
+        return Space(False, f"{target} cannot be written to by {user(os.getuid())}")
+    wrong = free_space.too_much(free, present, cost.peak_bytes, cost.inodes, made.limits)
+    wrong = wrong or quota.too_much(quotas, max(0, cost.peak_bytes - present), cost.inodes)
+    if made.target["layout"]:
+        wrong = striping.unsettable(facts["fstype"]) or wrong
+    if wrong:
+        what, _, remedy = wrong.partition("; ")
+        return Space(False, f"does not fit {target}: {what}", remedy)
+    return Space(True, f"fits ({human_size(free['free_bytes'])} free)")

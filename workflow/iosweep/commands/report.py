@@ -1,0 +1,84 @@
+"""`iosweep report`: make the tables, the report and the figures of a campaign. Rules make each of them alone.
+
+What makes them is imported late: the tables need neither Altair nor Jinja, and a message shows while it is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+from iosweep.commands import campaigns
+from iosweep.commands.terminal import working
+from iosweep.errors import CommandError
+from iosweep.files import documents
+from iosweep.plan.model import plan_files, read_plan
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("campaign", help=campaigns.NAMED)
+
+
+def run(arguments: Namespace) -> int:
+    if (results := campaigns.find(arguments.campaign)) is None:
+        return 1
+    if not (plans := plan_files(results)):
+        campaigns.unknown(arguments.campaign)
+        return 1
+    # the plan of the tables; without tables, the newest
+    with contextlib.suppress(FileNotFoundError, documents.Damaged):
+        digest = documents.read(results / "campaign.json").get("plan_digest")
+        plans = [file for file in plans if file.stem == digest] or plans
+    make_tables(plans[-1], results)
+    print(f"report: {make_page(results)}")
+    make_figures(results)
+    return 0
+
+
+def make_tables(plan: Path, results: Path, repair: str | None = None) -> None:
+    """Raises CommandError. `repair`: see merge.merge."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are not used
+    with _making("tables", results):
+        from iosweep.results import merge
+
+        merge.merge(read_plan(plan), results, repair)
+
+
+def make_page(results: Path) -> Path:
+    """Returns the file of the report. Raises CommandError."""
+    with _making("report", results):
+        from iosweep.report import page
+
+        return page.write(results)
+
+
+def make_figures(results: Path) -> None:
+    """Raises CommandError."""
+    with _making("figures", results):
+        from iosweep.report import figures
+
+        figures.export(results)
+
+
+@contextlib.contextmanager
+def _making(what: str, results: Path) -> Iterator[None]:
+    """Turn an OSError of the block into a sentence: a CommandError."""
+    try:
+        with working(f"making the {what} of {results} ..."):
+            yield
+    except OSError as error:
+        why, then = error.strerror or str(error), ": fix that, then"
+        if error.errno and error.filename and why != os.strerror(error.errno):
+            why = f"{error.filename} is {why}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            then = ": make room, then"
+        elif isinstance(error, FileNotFoundError) and what != "tables":  # pyarrow gives the file alone
+            why, then = f"there is no {Path(str(error.filename or error)).name}", ", and"
+        raise CommandError(
+            f"the {what} of {results} cannot be made: {why}; what was measured is stored{then}"
+            f" `iosweep report {results}` makes all"
+        ) from None

@@ -1,0 +1,253 @@
+"""`iosweep rerun`: open stored repetitions again, so that the next run of snakemake measures them.
+
+They are named by point, or chosen by verdict and by the parameters of the tables. Their results are kept as superseded.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+import sys
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iosweep.commands import campaigns
+from iosweep.errors import CommandError
+from iosweep.report.summary import PARAMETERS
+from iosweep.results import merged_tables, reopening
+from iosweep.results.columns import COLUMNS
+from iosweep.results.store import Store
+from iosweep.text import human_count, shortened
+from iosweep.units import parse_size, size_name
+
+Row = Mapping[str, Any]
+
+_TYPES = {column.name: column.type for column in COLUMNS}
+#: Names of a configuration whose column has another name.
+_RENAMED = {"sweep": "sweeps", "host": "hosts", "transfer_size": "transfer_size_bytes", "file_size": "file_size_bytes"}
+#: Columns with several values in a row, joined by commas.
+_LISTS = ("sweeps", "hosts")
+#: Name in a condition -> column.
+NAMES: Mapping[str, str] = {
+    **{name: name for name in ("point", "tool", "phase", "slurm_job")},
+    **{name.removesuffix("_bytes"): name for name in PARAMETERS},
+    **_RENAMED,
+}
+_VERDICTS = ("suspect", "invalid")
+#: Points that are named where a name fits several.
+_NAMED = 5
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("point", nargs="*", help="id of a point; the hash at its end may be left out if one point fits")
+    parser.add_argument("--missing", action="store_true", help="points that lacked a tool, a launcher or CPUs")
+    for verdict, article in (("suspect", "a"), ("invalid", "an")):
+        parser.add_argument(f"--{verdict}", action="store_true", help=f"repetitions with {article} {verdict} result")
+    parser.add_argument(
+        "--where",
+        action="append",
+        metavar="NAME=VALUE",
+        default=[],
+        help="repetitions whose row in the tables has this value, for example phase=create or transfer_size=4k,1m;"
+        " repeat it to add conditions; with --suspect or --invalid, both must hold",
+    )
+    parser.add_argument("--campaign", metavar="NAME", help="the campaign; default: all in results/")
+
+
+def run(arguments: Namespace) -> int:
+    verdicts = [verdict for verdict in _VERDICTS if getattr(arguments, verdict)]
+    chooses = bool(verdicts or arguments.where)
+    if not arguments.point and not arguments.missing and not chooses:
+        arguments.refuse("name points, --suspect, --invalid, --where or --missing")
+    if chooses and (arguments.point or arguments.missing):
+        arguments.refuse("--suspect, --invalid and --where go neither with points nor with --missing")
+    if not arguments.campaign:
+        stores = [Store(path) for path in campaigns.known()]
+    elif results := campaigns.find(arguments.campaign):
+        stores = [Store(results)]
+    else:
+        return 1
+    if not chooses:
+        return _open_named(arguments, stores)
+    if len(stores) > 1:
+        known = ", ".join(store.path.name for store in stores)
+        arguments.refuse(f"--suspect, --invalid and --where need --campaign NAME (there are: {known})")
+    return max((_open_chosen(arguments, store, verdicts) for store in stores), default=1)
+
+
+def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
+    """Open points that the user named, and with --missing those that something was lacking for."""
+    status = 0
+    named: dict[Path, list[str]] = {}
+    stored = [(store.path, point) for store in stores for point in store.results()]
+    for wanted in arguments.point:
+        # up to a dot: `qd1` is not the beginning of `qd16`
+        found = [one for one in stored if one[1] == wanted] or [o for o in stored if o[1].startswith(f"{wanted}.")]
+        if len(found) == 1:
+            named.setdefault(found[0][0], []).append(found[0][1])
+            continue
+        several = [f"{point} in {path}" for path, point in sorted(found)]
+        many = "; ".join([*several[:_NAMED], *(["..."] if several[_NAMED:] else [])])
+        print(f"{wanted}: {f'is not one point: {many}' if found else 'has no result'}", file=sys.stderr)
+        status = 1
+    for path, points in named.items():
+        if _out_of_time(Store(path), {point: len(Store(path).results_of(point)) for point in points}):
+            return 1
+    for store in stores if arguments.missing else ():
+        for point in (missing := store.missing()):
+            store.set_missing(point, None)
+        print(f"{store.path}: {human_count(len(missing), 'missing point')} will be measured by the next run")
+        if missing:
+            _advise_report(arguments, store)
+    for path, points in named.items():
+        store = Store(path)
+        for point in dict.fromkeys(points):
+            results = store.results_of(point)
+            for result in results.values():
+                store.supersede(result)
+            print(f"{point}: {len(results)} superseded and kept; the next run of snakemake measures again")
+        _advise_report(arguments, store)
+    return status
+
+
+def _open_chosen(arguments: Namespace, store: Store, verdicts: Sequence[str]) -> int:
+    """Open repetitions by what the tables know of them."""
+    try:
+        found = choose(store.path, verdicts, arguments.where)
+    except OSError:
+        raise CommandError(f"{store.path} has no tables yet; `iosweep report {store.path}` makes them") from None
+    chosen: dict[str, list[int]] = {}
+    for point, number in found.repetitions:
+        chosen.setdefault(point, []).append(number)
+    if chosen and _out_of_time(store, Counter({point: len(numbers) for point, numbers in chosen.items()})):
+        return 1
+    for point, numbers in chosen.items():
+        results = store.results_of(point)
+        for number in numbers:
+            store.supersede(results[number])
+        print(f"{point}: {human_count(len(numbers), 'repetition')} superseded and kept")
+    if found.newer:
+        many = human_count(found.newer, "repetition is", "repetitions are")
+        print(f"not considered: {many} newer than the tables; `iosweep report {store.path}` makes them again")
+    if not chosen:
+        hint = ""
+        if found.missing:
+            points = human_count(found.missing, "point that was chosen is", "points that were chosen are")
+            command = f"iosweep rerun --campaign {_name(arguments, store)} --missing"
+            hint = f"; {points} missing: `{command}` opens what is missing"
+        print(f"{store.path}: no stored repetition is chosen{hint}", file=sys.stderr)
+        return 1
+    many = human_count(len(found.repetitions), "repetition")
+    print(f"{store.path}: {many} left again; the next run of snakemake measures them")
+    _advise_report(arguments, store)
+    return 0
+
+
+def _advise_report(arguments: Namespace, store: Store) -> None:
+    if (store.path / "results.parquet").exists():
+        print(f"`iosweep report {_name(arguments, store)}` refreshes the tables and the report before that")
+
+
+def _name(arguments: Namespace, store: Store) -> str:
+    """The campaign as the user named it, or its own name where the user named none; quoted for a shell."""
+    return shlex.quote(arguments.campaign or store.path.name)
+
+
+def _out_of_time(store: Store, chosen: Mapping[str, int]) -> bool:
+    """Whether limits.time leaves no time for repetitions that are to be measured again; prints what to change."""
+    if why := reopening.out_of_time(store, chosen):
+        print(f"{store.path}: {why}", file=sys.stderr)
+    return bool(why)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Repetitions of one campaign: (point, repetition). `newer`: stored repetitions whose rows
+    in the tables are of an earlier try, or absent. `missing`: points that meet the conditions, and were not measured
+    because they lack something (a tool, nodes, time)."""
+
+    repetitions: tuple[tuple[str, int], ...]
+    newer: int = 0
+    missing: int = 0
+
+
+def choose(results: Path, verdicts: Sequence[str], conditions: Sequence[str]) -> Chosen:
+    """Stored repetitions with a row of one of these verdicts (none: any) that meets all conditions.
+
+    A condition is `NAME=VALUE` or `NAME=VALUE,VALUE`. Raises CommandError, FileNotFoundError, documents.Damaged.
+    """
+    rows = merged_tables.rows(results, "results.parquet")
+    meant = matching(rows, verdicts, conditions)
+    wanted = {(row["point"], row["repetition"]) for row in meant}
+    archives = {(row["point"], row["repetition"]): row["raw_sha256"] for row in rows}
+    stored = {(point, n): r for point, found in Store(results).results().items() for n, r in found.items()}
+    current = {key for key, result in stored.items() if archives.get(key) == result.raw["sha256"]}
+    lacking = Store(results).missing().keys() & {row["point"] for row in meant if row["verdict"] == "missing"}
+    return Chosen(tuple(sorted(wanted & current)), len(stored.keys() - current), len(lacking))
+
+
+def matching(rows: Sequence[Row], verdicts: Sequence[str], conditions: Sequence[str]) -> list[Row]:
+    """Rows with one of these verdicts (none: any) that meet all conditions. Pure. Raises CommandError."""
+    tests = [_test(condition, rows) for condition in conditions]
+    return [row for row in rows if (not verdicts or row["verdict"] in verdicts) and all(test(row) for test in tests)]
+
+
+def _test(condition: str, rows: Iterable[Row]) -> Callable[[Row], bool]:
+    name, equals, text = condition.partition("=")
+    name = name.strip()
+    if not equals or not text.strip():
+        raise CommandError(f"--where {condition}: write NAME=VALUE, for example phase=create or transfer_size=4k")
+    if (column := NAMES.get(name, name if name in NAMES.values() else None)) is None:
+        near = difflib.get_close_matches(name, NAMES, 1, 0.6)
+        hint = f"; did you mean `{near[0]}`?" if near else ""
+        raise CommandError(
+            f"--where {condition}: unknown name `{shortened(name)}`{hint} (known: {', '.join(sorted(NAMES))})"
+        )
+    there = sorted(
+        {value for row in rows for value in _values(row, column)}, key=lambda value: (str(type(value)), value)
+    )
+    wanted = set()
+    for part in text.split(","):
+        found = [value for value in there if _is(part.strip(), value, column)]
+        if not found:
+            shown = [_shown(value, column) for value in there]
+            near = difflib.get_close_matches(part.strip(), shown, 1, 0.6)
+            hint = f"; did you mean `{near[0]}`?" if near else ""
+            known = (
+                f"there are: {', '.join(shown[:20])}{', ...' if len(shown) > 20 else ''}" if shown else "none has it"
+            )
+            raise CommandError(f"--where {condition}: no result has {name} `{shortened(part.strip())}`{hint} ({known})")
+        wanted.update(found)
+    return lambda row: not wanted.isdisjoint(_values(row, column))
+
+
+def _values(row: Row, column: str) -> list[Any]:
+    value = row[column]
+    if value is None:
+        return []
+    return str(value).split(",") if column in _LISTS else [value]
+
+
+def _is(text: str, value: object, column: str) -> bool:
+    """Whether a value of the table is the one that is written."""
+    if isinstance(value, bool):
+        return text == str(value).lower()
+    if isinstance(value, int | float):
+        try:
+            return value == (
+                parse_size(int(text) if text.isdecimal() else text) if _TYPES[column] == "int" else float(text)
+            )
+        except ValueError:
+            return False
+    return text == value
+
+
+def _shown(value: object, column: str) -> str:
+    """As a configuration has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return size_name(value) if isinstance(value, int) and column.endswith("_bytes") else str(value)

@@ -1,0 +1,83 @@
+"""`iosweep measure`: measure what is left of an allocation. Called by the rule `measure`, in the allocation's job."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rich.console import Console
+
+from iosweep.errors import AllocationError, ExitCode
+from iosweep.files.logged import opened
+from iosweep.node.stopping import Stopped
+from iosweep.plan.launchers import launchers
+from iosweep.plan.model import read_plan
+from iosweep.results.store import Store
+from iosweep.run import allocation, outcome
+from iosweep.run.progress_bar import Display, Lasting
+from iosweep.run.request import Request
+from iosweep.text import printable
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("plan", type=Path)
+    parser.add_argument("--allocation", required=True)
+    parser.add_argument("--manifest", type=Path, required=True)
+    parser.add_argument("--log", dest="own_log", type=Path, required=True)
+    parser.add_argument("--launcher", default="direct")
+    parser.add_argument("--scheduler", choices=("slurm",))
+    parser.add_argument("--only")
+    parser.add_argument("--tools", type=Path, metavar="FILE", nargs="?", help="tools.json; default: the tools on PATH")
+    parser.add_argument("--works-for", type=int, metavar="PID", help="stop when this process ends")
+
+
+def run(arguments: Namespace) -> int:
+    sys.stderr = Lasting(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
+    made = read_plan(arguments.plan)
+    results = arguments.plan.parent.parent
+    works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
+    try:
+        with (
+            opened(arguments.own_log, results) as log,
+            Display(Console(stderr=True), Console(file=log, width=200)) as display,
+        ):
+            allocation.measure(
+                Request(
+                    made,
+                    arguments.allocation,
+                    results,
+                    arguments.manifest,
+                    launchers(arguments.scheduler)[arguments.launcher],
+                    display,
+                    arguments.only,
+                    works_for,
+                    allocation.slurm_job() if arguments.scheduler == "slurm" else None,
+                    arguments.tools,
+                )
+            )
+    except AllocationError as error:
+        said, code = str(error), error.code
+        with contextlib.suppress(OSError):  # the results' disk may be what is full
+            Store(results).set_refusal(
+                arguments.allocation, said, error.lasting, error.after, error.nodes, error.code == ExitCode.JOB_OVER
+            )
+    except Stopped as error:
+        said, code = (
+            f"stopped by {error}; what was measured is stored, the next run goes on from there",
+            ExitCode.INTERRUPTED,
+        )
+        if arguments.scheduler:  # or nobody would say why the job ended
+            with contextlib.suppress(OSError):
+                Store(results).set_refusal(arguments.allocation, f"its job was {said}", stopped=True)
+    except OSError as error:  # of the log, which is with the results
+        said, code = outcome.cannot_be_written(error), ExitCode.STORE_FAILED
+    else:
+        return 0
+    print(printable(f"iosweep: {said}"), file=sys.stderr)
+    with contextlib.suppress(OSError), opened(arguments.own_log, results) as log:
+        print(printable(said), file=log)
+    return code
