@@ -318,7 +318,9 @@ def test_what_the_documentation_says() -> None:
     table = (root / "docs/tools.md").read_text().partition("| cause | sentence |")[2].partition("\n## ")[0]
     cells = [row.split(" | ")[1] for row in table.splitlines()[2:] if row.startswith("| ")]
     assert len(cells) > 20
-    source = "".join(file.read_text() for file in sorted((root / "workflow/iosweep/programs/spack").glob("*.py")))
+    package = root / "workflow/iosweep"
+    files = [*(package / "programs/spack").glob("*.py"), *(package / "commands/tools").glob("*.py")]
+    source = "".join(file.read_text() for file in sorted(files))
     said = re.sub(r'"\s*\n\s*f?"', "", source) + "".join(RECORDINGS.values())
     for cell in cells:
         parts = [part.strip(" `;:,()") for part in cell.split("...")]
