@@ -16,6 +16,7 @@ from iosweep.commands import cli
 from iosweep.files import documents
 from iosweep.results.store import Store
 from iosweep.target import identify, marker, ownership, target_lock, trees
+from locks import left as left_lock
 from targets import OWNER, as_root, at, listing, make_place, marker_in, mounted, names, needs_bindfs
 
 Capture = pytest.CaptureFixture[str]
@@ -389,14 +390,21 @@ def test_not_while_the_original_of_a_copy_is_measured(left: Left, tmp_path: Path
     assert marker_in(left.directory)
 
 
-@pytest.mark.parametrize("left_behind", ["process 7 on n9", "process 7 on n9 (job 12)", "rubbish"])
+@pytest.mark.parametrize(
+    ("text", "left_behind"),
+    [
+        (left_lock(host="n9"), "process 7 on n9"),
+        (left_lock(host="n9", job="12"), "process 7 on n9 (job 12)"),
+        ("rubbish", "rubbish"),
+    ],
+)
 def test_not_where_its_end_cannot_be_seen(
-    left: Left, capsys: Capture, monkeypatch: pytest.MonkeyPatch, left_behind: str
+    left: Left, capsys: Capture, monkeypatch: pytest.MonkeyPatch, text: str, left_behind: str
 ) -> None:
     """A run on another node, whose lock does not reach here."""
     monkeypatch.setenv("PATH", "/nonexistent")
     lock = left.results / "lock"
-    lock.write_text(left_behind)
+    lock.write_text(text)
     assert clean("--yes", "c") == 1
     said = capsys.readouterr().err
     assert said.startswith("results/c may still be measured by ")

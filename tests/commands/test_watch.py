@@ -30,6 +30,7 @@ from iosweep.jobs import at_work
 from iosweep.plan.model import Plan, Point
 from iosweep.results.estimate import Pace, Ran, ran
 from iosweep.results.store import Store
+from locks import left
 from slurm import Cluster
 from small import METADATA, document, make
 
@@ -361,10 +362,10 @@ def test_who_holds_the_lock_is_seen_without_trying_it(made: Made, monkeypatch: p
 
 
 def test_a_lock_that_cannot_be_seen_from_here(made: Made) -> None:
-    (made.results / "lock").write_text("process 12 on node17")
+    (made.results / "lock").write_text(left(12, "node17"))
     assert made.look().allocations[0].state == "unseen"
     assert "unseen: process 12 on node17" in shown(made.look())
-    (made.results / "lock").write_text(f"process 12 on {os.uname().nodename}")  # killed: it would be in /proc/locks
+    (made.results / "lock").write_text(left(12, os.uname().nodename))  # killed: it would be in /proc/locks
     assert made.look().allocations[0].state == "not begun"
 
 

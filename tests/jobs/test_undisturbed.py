@@ -16,6 +16,7 @@ from iosweep.jobs import undisturbed
 from iosweep.results.store import Store
 from iosweep.slurm import query as slurm
 from iosweep.target import marker, ownership
+from locks import left
 from slurm import Cluster
 from targets import OWNER, make_place
 
@@ -23,7 +24,7 @@ JOB = slurm.Job(
     id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/home/me/dir",
     comment="rule_measure_wildcards_c_2-nodes_0f3a91c2d4e5_0", nodes=2, hosts=(), starts=None, ends=None, licences="",
 )  # fmt: skip
-LEFT = "process 7 on n1 (job 12)"
+LEFT = left(job="12")
 
 Say = Callable[..., None]
 
@@ -145,7 +146,7 @@ def test_clean_asks_a_real_one(slurm: Cluster, results: Path, tmp_path: Path) ->
     done = clean()
     assert done.returncode == 1
     assert f"the campaign c has a job in Slurm: {number} (pending); wait for it, or cancel with" in done.stderr
-    (results / "lock").write_text(f"process 7 on n9 (job {number})")
+    (results / "lock").write_text(left(host="n9", job=number))
     assert f"is being measured by process 7 on n9 (job {number}); wait for it" in clean().stderr
     assert json.loads((Path(directory) / "iosweep.json").read_text())["uuid"] == uuid
     slurm.cancel()

@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from iosweep.errors import Held, Unanswered
+from iosweep.node import procfs
 from iosweep.results import campaign_lock
-from iosweep.results.campaign_lock import Here, Owner, ended, owner
 from iosweep.results.store import Store
+from iosweep.target import lock_file, lock_owner
+from iosweep.target.lock_owner import Here, ended, read
+from locks import left as left_by
 from targets import as_root
 from without_flock import _FLOCK
 
@@ -45,7 +48,7 @@ def no_flock(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(campaign_lock.fcntl, "flock", missing)
+    monkeypatch.setattr(lock_file.fcntl, "flock", missing)
     monkeypatch.setattr(campaign_lock, "_SETTLE_S", 0.0)
 
 
@@ -65,7 +68,8 @@ class Other:
 
 # --- whether the one that is named has ended
 
-THERE = Owner("process 7 on h", 7, "h", None, "boot-1", "40", "100")
+THERE = read(left_by(host="h", machine="boot-1", processes="40", started="100").encode())
+NAMELESS = read(left_by(host="h").encode())
 
 
 @pytest.mark.parametrize(
@@ -82,26 +86,29 @@ THERE = Owner("process 7 on h", 7, "h", None, "boot-1", "40", "100")
     ],
 )
 def test_whether_it_has_ended(here: Here, expected: bool | None) -> None:
+    assert THERE
+    assert NAMELESS
     assert ended(THERE, here) is expected
-    assert ended(Owner("process 7 on h", 7, "h", None), here) is None
+    assert ended(NAMELESS, here) is None
 
 
 def test_the_text_is_read_back() -> None:
-    text = "process 7 on h (job 12)\nboot b-1 namespace 40 started 100\n"
-    assert owner(text) == Owner("process 7 on h (job 12)", 7, "h", "12", "b-1", "40", "100")
-    assert owner("process 7 on h") == Owner("process 7 on h", 7, "h", None)
-    for wrong in ("", "x", "process 7", "process x on h", "process 7 on h (job x)", "process 7 on h\nboot", "{}", "\0"):
-        assert owner(wrong) is None
+    written = read(lock_owner.mine({"campaign": "c", "results": "/r/c", "job": "12"}))
+    assert written
+    assert written.short == f"{OURS} (job 12)"
+    assert (written.here, ended(written, lock_owner.here(written.pid))) == (True, False)
+    for wrong in ("", "x", "process 7 on h", "[]", "{}", '{"pid": 7}', "\0"):
+        assert read(wrong.encode()) is None
 
 
 def test_what_is_seen_of_processes() -> None:
-    seen = campaign_lock.here(os.getpid())
+    seen = lock_owner.here(str(os.getpid()))
     assert seen.started
     assert seen.started.isdigit()
-    assert campaign_lock.here(4_194_305).started == ""
+    assert lock_owner.here("4194305").started == ""
     with subprocess.Popen(["true"]) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert campaign_lock.here(child.pid).started == ""  # it has ended, and is still in /proc
+        assert lock_owner.here(str(child.pid)).started == ""  # it has ended, and is still in /proc
 
 
 # --- where the kernel decides
@@ -123,12 +130,12 @@ def test_one_runner_at_a_time(store: Store, file: Path) -> None:
 @pytest.mark.parametrize(
     ("left", "lives", "held"),
     [
-        ("process 7 on n1 (job 12)", {"12"}, True),
-        ("process 7 on n1 (job 12)", set(), False),
-        ("process 7 on n1 (job 99)", {"99"}, False),  # that is us, again: Slurm has begun our job anew
-        ("process 7 on n1", {"7", "12"}, False),
-        ("process 7 on n1 (job 12) or so", {"12"}, False),
-        ("(job x)", {"x"}, False),
+        (left_by(job="12"), {"12"}, True),
+        (left_by(job="12"), set(), False),
+        (left_by(job="99"), {"99"}, False),  # that is us, again: Slurm has begun our job anew
+        (left_by(), {"7", "12"}, False),
+        (left_by(job="12") + " or so", {"12"}, False),
+        (left_by(job="x"), {"x"}, False),
         ("", set(), False),
     ],
 )
@@ -138,10 +145,10 @@ def test_a_job_that_was_killed_may_live_where_locks_do_not_reach(
     # not every mount takes its locks to the other nodes: whoever it names is asked for
     file.write_text(left)
     if held:
-        with pytest.raises(Held, match=f"^is being measured by {re.escape(left)}; ") as caught:
+        with pytest.raises(Held, match=r"^is being measured by process 7 on n1 \(job 12\); ") as caught:
             store.locked("99", lives.__contains__).__enter__()
         assert caught.value.job == "12"
-        assert store.holder() == left
+        assert store.holder() == "process 7 on n1 (job 12)"
         return
     with store.locked("99", lives.__contains__):
         ours = f"{OURS} (job 99)"
@@ -157,7 +164,7 @@ def blind(job: str) -> bool:
 
 
 def test_what_cannot_be_seen_holds_it(store: Store, file: Path) -> None:
-    file.write_text("process 7 on n1 (job 12)")
+    file.write_text(left_by(job="12"))
     with pytest.raises(Unanswered), store.locked("99", blind):
         pass
     assert store.holder() == "process 7 on n1 (job 12)"  # for the next one, too
@@ -166,22 +173,23 @@ def test_what_cannot_be_seen_holds_it(store: Store, file: Path) -> None:
 
 
 def test_the_end_of_its_process_is_enough_where_slurm_is_silent(store: Store, file: Path) -> None:
-    seen = campaign_lock.here(os.getpid())
-    file.write_text(f"process 4194305 on h (job 12)\nboot {seen.boot} namespace {seen.namespace} started 5\n")
+    seen = lock_owner.here(str(os.getpid()))
+    file.write_text(left_by(4194305, "h", "12", machine=seen.machine, processes=seen.processes, started="5"))
     with store.locked("99", blind):
         pass
 
 
-@pytest.mark.parametrize("text", ["process 7 on n1", "rubbish"])
+@pytest.mark.parametrize("text", [left_by(), "rubbish"])
 def test_an_owner_on_another_machine(store: Store, file: Path, text: str) -> None:
     """A run goes on by the kernel's lock, and says so; who deletes wants to be certain."""
     file.write_text(text)
-    with pytest.raises(Held, match=rf"^may still be measured by .*{text}.*then remove {file}$"):
+    named = text if text == "rubbish" else "process 7 on n1"
+    with pytest.raises(Held, match=rf"^may still be measured by .*{named}.*then remove {file}$"):
         store.locked(certain=True).__enter__()
     assert file.read_text() == text
     with store.locked() as note:
         assert note
-        assert text in note
+        assert named in note
         assert "whose end cannot be seen from here; nothing else holds it" in note
 
 
@@ -209,7 +217,7 @@ def test_without_locks_the_text_keeps_others_out(store: Store, file: Path, no_fl
     assert file.read_text() == ""
 
 
-@pytest.mark.parametrize("text", ["process 7 on n1", "rubbish"])
+@pytest.mark.parametrize("text", [left_by(), "rubbish"])
 def test_without_locks_nothing_is_taken_from_an_owner_that_cannot_be_seen(
     store: Store, file: Path, no_flock: None, text: str
 ) -> None:
@@ -224,7 +232,7 @@ def test_without_locks_nothing_is_taken_from_an_owner_that_cannot_be_seen(
 def test_without_locks_two_at_the_same_moment(
     store: Store, file: Path, no_flock: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = "process 7 on n1\nboot b namespace 4 started 5\n"
+    other = left_by(machine="b", processes="4", started="5")
     monkeypatch.setattr(campaign_lock.time, "sleep", lambda _: file.write_text(other))
     with pytest.raises(Held, match=r"^is being measured by process 7 on n1;"):
         store.locked().__enter__()
@@ -256,7 +264,7 @@ def plant(file: Path, what: str) -> Path:
     [
         ("symbolic link", "is a symbolic link (of user "),
         ("dangling", "is a symbolic link (of user "),
-        ("hard link", "has another name as well (a hard link; it belongs to user "),
+        ("hard link", "is a file with 2 names (of user "),
         ("directory", "is a directory (of user "),
         ("FIFO", "is a FIFO (of user "),
     ],
@@ -300,7 +308,7 @@ def stranger(file: Path) -> Iterator[subprocess.Popen[str]]:
 @as_root
 def test_a_stranger_that_holds_it_is_named(store: Store, file: Path, stranger: subprocess.Popen[str]) -> None:
     said = f"^cannot be locked: process {stranger.pid} of user 12345 holds {file}, and has not written into it as"
-    for text in ("", "process 7 on n1"):
+    for text in ("", left_by()):
         file.write_text(text)
         with pytest.raises(Held, match=said):
             store.locked().__enter__()
@@ -314,7 +322,7 @@ def test_others_see_what_is_written(store: Store, file: Path) -> None:
     """The kernel's list, of which at_work.py tells who measures."""
     with store.locked(), file.open() as handle:
         status = os.fstat(handle.fileno())
-        assert campaign_lock.kernel_holders(status, owner(file.read_text())) == [str(os.getpid())]
+        assert procfs.flocks(status, str(os.getpid())) == [str(os.getpid())]
         with pytest.raises(BlockingIOError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    assert campaign_lock.kernel_holders(status, None) == []
+    assert procfs.flocks(status) == []

@@ -22,6 +22,7 @@ from iosweep.commands import cli
 from iosweep.errors import ExitCode
 from iosweep.run import target_check
 from iosweep.run.nodes import differs
+from locks import left
 from slurm import Cluster
 
 TWO = SWEEP | {"axes": {"nodes": [2]}, "phases": ["rand_read"]}
@@ -263,12 +264,12 @@ def test_the_campaign_is_held_by_another_job(job: Job) -> None:
     submit = ["sbatch", "--parsable", "--nodes=2", "--output=/dev/null", "--wrap=true"]
     other = job.held.cluster.run(submit).stdout.strip()
     job.made.results.mkdir(parents=True)
-    left = f"process 7 on n9 (job {other})"
-    (job.made.results / "lock").write_text(left)
+    text = left(host="n9", job=other)
+    (job.made.results / "lock").write_text(text)
     said = job.refused(ExitCode.REFUSED, after=other)
-    assert said == f"campaign c is being measured by {left}; wait for it, or stop it"
+    assert said == f"campaign c is being measured by process 7 on n9 (job {other}); wait for it, or stop it"
     job.held.cluster.run(["scancel", other])
-    (job.made.results / "lock").write_text(left)
+    (job.made.results / "lock").write_text(text)
     code, said = job.measure()
     assert code == 0, said
 

@@ -62,3 +62,9 @@ def _all() -> Path:
 def own() -> str:
     """A directory that no other campaign has for its lock."""
     return tempfile.mkdtemp(dir=_all())
+
+
+def left(pid: int | str = 7, host: str = "n1", job: str | None = None, **more: str) -> str:
+    """The text that a campaign leaves in the lock of its results, of a machine that is not known."""
+    known = {"pid": pid, "user": "ann", "host": host, "campaign": "c", "results": "/r/c", "since": "", "machine": ""}
+    return json.dumps(known | {"namespace": "", "job": job} | more)

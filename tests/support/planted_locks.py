@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from iosweep.errors import Busy
 from iosweep.slurm import query
-from iosweep.target import host_lock, identify, lock_text, target_lock
+from iosweep.target import host_lock, identify, lock_owner, target_lock
 
 #: Users that no process of ours is.
 MALLORY, ANN = 65531, 65532
@@ -152,7 +152,7 @@ PLANTS = {
     "held": Plant(_flock(fcntl.LOCK_EX), BUSY, ("by process ", BY, "if it is not a campaign", WAY)),
     "held shared": Plant(_flock(fcntl.LOCK_SH), BUSY, ("by process ", BY, WAY)),
     "held, and a text of another": Plant(
-        _flock(fcntl.LOCK_EX, text(job="13", machine=lock_text.machine())),
+        _flock(fcntl.LOCK_EX, text(job="13", machine=lock_owner.machine())),
         BUSY,
         ("by process ", BY, "(the lock's text names another: job 13, process 12 of user bob", WAY),
     ),
@@ -191,7 +191,7 @@ def drawn(draw: random.Random) -> Plant:
     """One of them, or a text of which no two are alike: bits of a good one turned, or another value for a key."""
     if draw.random() < 0.5:
         return draw.choice(list(PLANTS.values()))
-    content = bytearray(text(job=draw.choice(list(JOBS)), machine=draw.choice(["0" * 12, lock_text.machine()])))
+    content = bytearray(text(job=draw.choice(list(JOBS)), machine=draw.choice(["0" * 12, lock_owner.machine()])))
     if draw.random() < 0.5:
         for _ in range(draw.randint(1, 20)):
             content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)

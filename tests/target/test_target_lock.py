@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Busy, Unusable
-from iosweep.target import identify, lock_text, target_lock
+from iosweep.node import procfs
+from iosweep.target import identify, lock_owner, target_lock
 from iosweep.target.target_lock import Exclusion, hold
 from iosweep.text import printable
 from slurm import Cluster
@@ -108,7 +109,7 @@ def write_owner(directory: Path, **change: Any) -> Path:
         left.write_bytes(b"")
     file = a_lock(directory)
     mine = {"pid": 12, "user": "ann", "host": socket.gethostname(), "since": "2025-01-02T03:04:05+00:00"}
-    where = {"machine": lock_text.machine(), "namespace": lock_text.namespace()}
+    where = {"machine": lock_owner.machine(), "namespace": lock_owner.namespace("mnt")}
     file.write_text(json.dumps(mine | where | OWNER | change))
     return file
 
@@ -169,6 +170,7 @@ def test_what_stands_in_it(tmp_path: Path) -> None:
     with hold(str(tmp_path), DISK, OWNER):
         found = json.loads(lock(tmp_path).read_text())
         said = {"user", "uid", "pid", "host", "machine", "namespace", "since", "file system", "campaign", "results"}
+        said |= {"processes", "started"}
         assert set(found) == said
         assert (found["pid"], found["uid"], found["file system"]) == (os.getpid(), os.getuid(), DISK)
         with pytest.raises(Busy), hold(str(tmp_path), DISK, OWNER):  # not twice in one process, either
@@ -487,7 +489,7 @@ def test_an_owner_on_another_host_may_live(tmp_path: Path, on: Callable[..., Non
 
 
 JOB = OWNER | {"job": "99"}
-USER = lock_text.user_name(os.getuid())
+USER = procfs.user_name(os.getuid())
 SHOWN = f"echo JobId=12 UserId={USER}\\(0\\) Comment=rule_measure_wildcards_c_1n WorkDir=/home/me"
 #: What a stand-in for scontrol says of job 12.
 SAYS = {

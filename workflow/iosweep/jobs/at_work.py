@@ -11,10 +11,11 @@ from pathlib import Path
 
 from iosweep.errors import Unanswered
 from iosweep.jobs import pending
-from iosweep.node import node_facts
+from iosweep.node import procfs
 from iosweep.plan.model import Allocation
 from iosweep.results import campaign_lock
 from iosweep.slurm import query
+from iosweep.target import lock_file, lock_owner
 from iosweep.text import printable
 
 #: squeue is asked no more often: it is the controller of a whole site that answers.
@@ -114,15 +115,17 @@ def holds(results: Path, locks: Path = Path("/proc/locks")) -> Holder | None:
         status = file.lstat()
     except OSError:
         return None
-    text = campaign_lock.read(file)
-    named = campaign_lock.owner(text)
-    job, said = (named.job, named.text) if named else (None, printable(text))
-    if pids := campaign_lock.kernel_holders(status, named, locks):
+    content = lock_file.read(file)
+    named = lock_owner.read(content)
+    said = campaign_lock.says(content)
+    job = named.job if named else None
+    if pids := procfs.flocks(status, named.pid if named else None, locks):
         return Holder(said or "another process", True, job, _argument(pids[0], b"--allocation"))
     if named is None:  # a run that ends well leaves nothing
         return Holder(said, None) if said else None
-    ended = campaign_lock.ended(named, campaign_lock.here(named.pid))
-    if ended is None and not named.boot and named.host == node_facts.host():  # it would be in /proc/locks
+    here = lock_owner.here(named.pid)
+    ended = lock_owner.ended(named, here)
+    if ended is None and not named.machine and named.host == here.host:  # it would be in /proc/locks
         ended = True
     return Holder(said, None if ended is None else not ended, job)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,16 +75,41 @@ def of_job() -> Iterator[str]:
     return (pid for pid in pids() if is_of_job(pid))
 
 
-def flocks(status: os.stat_result, locks: Path = Path("/proc/locks")) -> list[str]:
+def flocks(status: os.stat_result, named: str | None = None, locks: Path = Path("/proc/locks")) -> list[str]:
     """Ids of the processes that hold a flock of a file; empty where the kernel names none: it is a lock of another
-    machine, or of a PID namespace that cannot be seen from ours."""
+    machine, or of a PID namespace that cannot be seen from ours.
+
+    `named`: the process that the file names. A file may be shown with another device than it has (btrfs, overlay), so
+    of this process the inode alone counts.
+    """
     try:
-        lines = [line.split() for line in locks.read_bytes().decode().splitlines()]
-    except OSError:
+        lines = [line.split() for line in locks.read_text(encoding="ascii").splitlines()]
+    except (OSError, UnicodeDecodeError):
         return []
-    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-    # 1: FLOCK  ADVISORY  WRITE 4242 fe:01:1835021 0 EOF
-    return [line[4] for line in lines if line[1:2] == ["FLOCK"] and line[5] == device and int(line[4]) > 0]
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    found = []
+    for line in lines:  # 1: FLOCK  ADVISORY  WRITE 4242 fe:01:1835021 0 EOF
+        if line[1:2] == ["FLOCK"] and int(line[4]) > 0:
+            where, _, inode = line[5].rpartition(":")
+            if inode == str(status.st_ino) and (where == device or line[4] == named):
+                found.append(line[4])
+    return found
+
+
+def user(pid: str) -> str | None:
+    """The name of the user whose process it is; None if it cannot be seen."""
+    try:
+        return user_name(Path(f"/proc/{pid}").stat().st_uid)
+    except OSError:
+        return None
+
+
+def user_name(uid: int) -> str:
+    """The name of a user, or the number."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except (KeyError, OverflowError):
+        return str(uid)
 
 
 def threads(pid: str) -> list[str]:

@@ -189,7 +189,7 @@ class Store:
 
     def holder(self) -> str:
         """Who holds the campaign, or held it when it was killed; empty where nothing does."""
-        return campaign_lock.read(self.path / campaign_lock.NAME).partition("\n")[0]
+        return campaign_lock.holder(self.path / campaign_lock.NAME)
 
     @contextmanager
     def locked(

@@ -11,6 +11,8 @@ user holds does stop it, since it cannot be told from a campaign; target.lock is
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +24,7 @@ from typing import Any
 from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
 from iosweep.slurm import query
-from iosweep.target import filesystem, host_lock, identify, lock_file, lock_text, mounts
+from iosweep.target import filesystem, host_lock, identify, lock_file, lock_owner, mounts
 from iosweep.text import printable
 
 #: How names of locks begin.
@@ -64,7 +66,7 @@ def hold(directory: str | None, identity: str, owner: Mapping[str, Any], make: b
     Raises Busy if another campaign holds the lock, Unusable if target.lock is not a directory, or has no file.
     """
     name = f"{PREFIX}-{hashlib.sha256(os.fsencode(identity)).hexdigest()[:16]}"
-    mine = lock_text.mine(identity, owner)
+    mine = lock_owner.mine({"file system": identity, **owner})
     if directory is None:
         with _on_this_machine(name, identity, mine) as found:
             yield found
@@ -106,10 +108,10 @@ def _machine_wide(name: str, fstype: str) -> Exclusion:
 
 def _taken(taken: host_lock.Taken, name: str, identity: str) -> Busy:
     """By whom: process and user as the kernel has them, the rest as that process says."""
-    user = None if taken.uid is None else lock_text.user_name(taken.uid)
-    owner = lock_text.read(taken.text)
+    user = None if taken.uid is None else procfs.user_name(taken.uid)
+    owner = lock_owner.read(taken.text)
     if owner and user is not None:
-        owner = lock_text.with_kernels(owner, str(taken.pid or owner.pid), user)
+        owner = lock_owner.with_kernels(owner, str(taken.pid or owner.pid), user)
     who = str(owner) if owner else f"{_process(taken.pid)}, which does not say who it is"
     return _busy(identity, who, f"the socket @{name}", _live_job(owner))
 
@@ -119,16 +121,8 @@ def _process(pid: int | str | None) -> str:
     if not pid:
         return "another process"
     command = printable(procfs.read(str(pid), "comm").decode("utf-8", "replace").strip())
-    user = _user(pid)
+    user = procfs.user(str(pid))
     return f"process {pid}{f' ({command})' if command else ''}{f' of user {user}' if user else ''}"
-
-
-def _user(pid: int | str) -> str | None:
-    """Whose process it is; None of one that cannot be seen."""
-    try:
-        return lock_text.user_name(Path(f"/proc/{pid}").stat().st_uid)
-    except OSError:
-        return None
 
 
 # In a directory
@@ -137,39 +131,51 @@ def _user(pid: int | str) -> str | None:
 @contextmanager
 def _in_directory(file: Path, identity: str, mine: bytes, job: str | None, make: bool) -> Iterator[Exclusion]:
     try:
-        handle = lock_file.take(file, make)
-    except lock_file.Missing:
-        raise Unusable(f"target.lock {file.parent} has no lock of {identity} ({file.name}), and none is made") from None
-    except lock_file.Held as held:
-        raise _held(held, file, identity) from None
-    except lock_file.Unavailable as error:
-        yield Exclusion(False, f"the lock {printable(str(file))} cannot be taken: {error}; {_ELSEWHERE}")
+        taken = lock_file.take(file, make, shared=True)
+    except lock_file.Taken as error:
+        raise _held(error, file, identity) from None
+    except OSError as error:
+        if not make and error.errno == errno.ENOENT:
+            why = f"target.lock {file.parent} has no lock of {identity} ({file.name}), and none is made"
+            raise Unusable(why) from None
+        yield _untaken(file, error)
         return
     try:
-        found = _left(lock_file.content(handle), file, identity, job)
-    except BaseException:
-        lock_file.unlock(handle)
-        raise
-    lock_file.write(handle, mine)
-    ours = os.fstat(handle)
+        if taken.without:
+            yield _untaken(file, OSError(errno.ENOLCK, taken.without))
+            return
+        found = _left(taken.content(), file, identity, job)
+        _write(taken, mine)
 
-    def doubt() -> str | None:
-        why = lock_file.doubt(ours, file)
-        return why and f"the lock {printable(str(file))} may not keep others off: {why}; {_ELSEWHERE}"
+        def doubt() -> str | None:
+            why = lock_file.doubt(taken, file)
+            return why and f"the lock {printable(str(file))} may not keep others off: {why}; {_ELSEWHERE}"
 
-    try:
-        yield replace(found, doubt=doubt)
+        try:
+            yield replace(found, doubt=doubt)
+        finally:
+            _write(taken, b"")  # what is left in a lock was left by an owner that was killed
     finally:
-        lock_file.write(handle, b"")  # what is left in a lock was left by an owner that was killed
-        lock_file.unlock(handle)
+        taken.close()
 
 
-def _held(held: lock_file.Held, file: Path, identity: str) -> Busy:
+def _untaken(file: Path, error: OSError) -> Exclusion:
+    it = "it " if isinstance(error, lock_file.Planted) or error.errno == errno.ESTALE else ""
+    why = f"{it}{error.strerror}{lock_file.whose(file) if error.errno == errno.EACCES else ''}"
+    return Exclusion(False, f"the lock {printable(str(file))} cannot be taken: {why}; {_ELSEWHERE}")
+
+
+def _write(taken: lock_file.LockFile, text: bytes) -> None:
+    with contextlib.suppress(OSError):  # a full disk, a file that we may only read: it is held all the same
+        taken.write(text)
+
+
+def _held(held: lock_file.Taken, file: Path, identity: str) -> Busy:
     """By whom: the process as the kernel has it. The text counts where the kernel names none, or the same one."""
-    owner = lock_text.read(held.content)
+    owner = lock_owner.read(held.content)
     who = str(owner) if owner else "another process"
     if owner and owner.here and owner.pid in held.pids:
-        owner = lock_text.with_kernels(owner, owner.pid, _user(owner.pid) or owner.user)
+        owner = lock_owner.with_kernels(owner, owner.pid, procfs.user(owner.pid) or owner.user)
         who = str(owner)
     elif held.pids:
         who = _process(held.pids[0]) + (f" (the lock's text names another: {owner})" if owner else "")
@@ -177,7 +183,7 @@ def _held(held: lock_file.Held, file: Path, identity: str) -> Busy:
     return _busy(identity, who, f"the lock {file}", _live_job(owner))
 
 
-def _live_job(owner: lock_text.Owner | None) -> str | None:
+def _live_job(owner: lock_owner.Owner | None) -> str | None:
     """The job of a holder that lives: one that Slurm knows, of its user."""
     if not owner or not owner.job:
         return None
@@ -211,7 +217,7 @@ def _left(left: bytes, file: Path, identity: str, own: str | None) -> Exclusion:
         worth = Exclusion(True, f"no other campaign that locks in {place} ({file.name})")
     if not left:
         return worth
-    owner = lock_text.read(left)
+    owner = lock_owner.read(left)
     left_by = f"the lock {printable(str(file))} was left by {owner or 'another process'}"
     gone = replace(worth, note=f"{left_by}, which is gone; taken over")
     if not owner or owner.here or fs_types.of(there["fstype"]).local:
@@ -222,7 +228,7 @@ def _left(left: bytes, file: Path, identity: str, own: str | None) -> Exclusion:
     return Exclusion(False, evidence, f"{left_by}, and was free from here; taken over")
 
 
-def _may_live(owner: lock_text.Owner, file: Path, identity: str) -> str:
+def _may_live(owner: lock_owner.Owner, file: Path, identity: str) -> str:
     """Why an owner on another machine may live, though its lock is free from here; empty if it has ended.
 
     Raises Busy where Slurm confirms that it lives.
@@ -235,12 +241,12 @@ def _may_live(owner: lock_text.Owner, file: Path, identity: str) -> str:
     except Unanswered:
         return unseen
     if job is None:  # ended, and forgotten; but jobs of others may be hidden (PrivateData)
-        return "" if owner.user == lock_text.user_name(os.getuid()) else unseen
+        return "" if owner.user == procfs.user_name(os.getuid()) else unseen
     if not job.alive:
         return ""
-    if not lock_text.is_its_job(job, owner):
+    if not lock_owner.is_its_job(job, owner):
         return f"job {job.id} is of user {printable(job.user)}, and Slurm does not show it as that campaign's"
-    stop = f", or stop it with `scancel {job.id}`" if job.user == lock_text.user_name(os.getuid()) else ""
+    stop = f", or stop it with `scancel {job.id}`" if job.user == procfs.user_name(os.getuid()) else ""
     raise Busy(
         f"the file system {identity} is being measured by {owner}, a job that lives, as Slurm says; two at once would"
         f" falsify each other: wait for it{stop} (its lock is {printable(str(file))}); if it is not of this file"
