@@ -24,7 +24,7 @@ from iosweep.findings import Line
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile, Unreadable, minutes, read
 from iosweep.node.cpus import Topology
-from iosweep.programs.spack import asked
+from iosweep.programs.spack import request
 from slurm import Cluster
 
 SAMPLES = Path(__file__).parents[1] / "samples/doctor"
@@ -613,7 +613,7 @@ def test_tools_from_spack_on_a_cluster(here: Site, fio: Path) -> None:
     before = here.doctor()
     assert before["Spack"][0].outcome == before["tools"][0].outcome == "not checked"
     assert "`snakemake tools` builds them" in before["Spack"][0].change
-    place = asked.read(config.read(configuration)).place
+    place = request.read(config.read(configuration)).place
     place.build.mkdir()
     shutil.copy(fio, tools / "bin" / "fio")
     known = {"path": str(tools / "bin" / "fio"), "version": "fio-3.33", "sha256": "ab", "package": None}
@@ -675,7 +675,7 @@ def test_the_controller_is_not_asked_by_every_node(here: Site, tmp_path_factory:
     (place / "scontrol").chmod(0o755)
     [line] = here.doctor(env={"PATH": f"{place}{os.pathsep}{os.environ['PATH']}"})["CPUs"]
     assert (line.outcome, line.seen[:8]) == ("ok", "n1, n2: ")
-    assert {asked.split()[0] for asked in (place / "log").read_text().splitlines()} == {"head"}
+    assert {request.split()[0] for asked in (place / "log").read_text().splitlines()} == {"head"}
 
 
 def test_reserved_cpus_leave_none(here: Site) -> None:

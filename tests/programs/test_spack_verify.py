@@ -19,8 +19,8 @@ from iosweep.plan.launchers import Mpiexec
 from iosweep.programs import find
 from iosweep.programs.find import Program
 from iosweep.programs.spack import build, built, verify
-from iosweep.programs.spack.environment import Place
 from iosweep.programs.spack.shell import Failed
+from iosweep.programs.spack.spack_yaml import Place
 from iosweep.programs.spack.verify import Verified, documents, doubts, spelt
 from iosweep.target import agent
 from spack import RECORDED

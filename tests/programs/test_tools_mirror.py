@@ -22,9 +22,9 @@ import pytest
 import spack as standin
 from iosweep.commands.tools import mirror
 from iosweep.errors import ConfigError
-from iosweep.programs.spack import source
-from iosweep.programs.spack.environment import Pin
+from iosweep.programs.spack import checkouts
 from iosweep.programs.spack.shell import Done, Shell, environment
+from iosweep.programs.spack.spack_yaml import Pin
 
 SWEEPS = """
 campaign: mirrored
@@ -100,7 +100,7 @@ class Site:
 @pytest.fixture
 def site(tmp_path: Path, network: Network, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.delenv("SPACK_ROOT", raising=False)
-    monkeypatch.setattr(source, "SPACK", network.spack)
+    monkeypatch.setattr(checkouts, "SPACK", network.spack)
     monkeypatch.setattr(mirror._Mirror, "_wheels", lambda self: "no Python packages")  # pip takes its time
     # the stand-in's archives are not what their names say
     monkeypatch.setattr(mirror, "_whole", lambda file: file.read_text() == "not an archive\n")
@@ -123,14 +123,14 @@ def pip(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Spack is told by a file what it plays: our environment does not reach it."""
-    original = source.pinned
+    original = checkouts.pinned
 
     def pinned(shell: Shell, root: Path, directory: Path | None, env: dict[str, str]) -> Path:
         path = original(shell, root, directory, env)
         standin.play(path, os.environ.get("PLAYED"))
         return path
 
-    monkeypatch.setattr(source, "pinned", pinned)
+    monkeypatch.setattr(checkouts, "pinned", pinned)
     return monkeypatch
 
 
@@ -169,8 +169,8 @@ def test_a_build_finds_it_there(site: Site, network: Network, tmp_path: Path) ->
     with (tmp_path / "log").open("w") as log:
         shell = Shell(log, lambda text: None)
         env = environment({**os.environ, "HOME": str(tmp_path)}, tools)
-        built = source.spack(shell, None, tools, site.mirror, {**env, "PATH": "/usr/bin:/bin"})
-        packages = source.packages(shell, Pin("https://nowhere.invalid/x", standin.PIN), tools, site.mirror, env)
+        built = checkouts.spack(shell, None, tools, site.mirror, {**env, "PATH": "/usr/bin:/bin"})
+        packages = checkouts.packages(shell, Pin("https://nowhere.invalid/x", standin.PIN), tools, site.mirror, env)
     assert built.commit == network.spack.commit
     assert not built.changed
     assert built.path == tools / "spack/v1.1.0"
@@ -206,7 +206,7 @@ def test_another_run_adds_what_is_new(
         shell, tools = Shell(log, lambda text: None), tmp_path / "tools"
         env = environment(os.environ, tools)
         for pin in (Pin("https://nowhere.invalid/x", standin.PIN), Pin("https://nowhere.invalid/x", commit, commit)):
-            found = source.packages(shell, pin, tools, site.mirror, env)
+            found = checkouts.packages(shell, pin, tools, site.mirror, env)
             assert (found.path / "news").exists() == pin.by_commit
             assert found.commit == (commit if pin.by_commit else git(network.packages, "rev-parse", "HEAD"))
 
@@ -269,11 +269,11 @@ def test_says_what_git_does_not_get(
 
     site.ask(tag="v2099.01.0")
     assert f"{network.packages} has no tag v2099.01.0; name one that it has" in said()
-    monkeypatch.setattr(source, "SPACK", replace(network.spack, url="/nowhere", ref="v1.2.0"))
+    monkeypatch.setattr(checkouts, "SPACK", replace(network.spack, url="/nowhere", ref="v1.2.0"))
     wrong = said()
     assert "Spack cannot be fetched from /nowhere: '/nowhere' does not appear to be a git repository" in wrong
     assert "run it where there is a way to the network" in wrong
-    monkeypatch.setattr(source, "SPACK", replace(network.spack, commit="0" * 40))
+    monkeypatch.setattr(checkouts, "SPACK", replace(network.spack, commit="0" * 40))
     assert "somebody has moved the tag" in said()
 
 
@@ -383,9 +383,9 @@ def test_halves_are_removed(tmp_path: Path) -> None:
 DRIVER = """
 import sys
 from pathlib import Path
-from iosweep.commands.tools import mirror; from iosweep.programs.spack import source
-from iosweep.programs.spack.environment import Pin
-source.SPACK = Pin(*sys.argv[3:6])
+from iosweep.commands.tools import mirror; from iosweep.programs.spack import checkouts
+from iosweep.programs.spack.spack_yaml import Pin
+checkouts.SPACK = Pin(*sys.argv[3:6])
 mirror._Mirror._wheels = lambda self: "no Python packages"
 mirror._whole = lambda file: file.read_text() == "not an archive\\n"
 decided = mirror._Mirror._decided

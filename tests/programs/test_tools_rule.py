@@ -17,8 +17,8 @@ import mounts
 import spack as standin
 from campaign import PATIENCE_S, ROOT, SMALL, Campaign, over, wait_for
 from iosweep.errors import ConfigError
-from iosweep.programs.spack import environment
-from iosweep.programs.spack.source import SPACK
+from iosweep.programs.spack import spack_yaml
+from iosweep.programs.spack.checkouts import SPACK
 from slurm_campaign import Marked
 
 MANIFEST = [line.split("\t") for line in (standin.RECORDED / "manifest.tsv").read_text().splitlines()]
@@ -68,7 +68,7 @@ class Site(Campaign, Marked):
     @property
     def built(self):
         """tools.json of the spack.yaml that is there."""
-        return self.directory / environment.read(self.own).digest / "tools.json"
+        return self.directory / spack_yaml.read(self.own).digest / "tools.json"
 
     @property
     def document(self):
@@ -134,7 +134,7 @@ def test_from_nothing_to_the_report_and_from_one_build_to_another(site, monkeypa
     assert all(word in output for word in words)
     site.own.unlink()
     output = site.dry("-p", "--profile", str(ROOT / "profiles/slurm"))
-    shipped = environment.read(ROOT / "spack.yaml").digest
+    shipped = spack_yaml.read(ROOT / "spack.yaml").digest
     assert all(word in output for word in (*words, "asks for 1 node", f"--write tools/{shipped}/tools.json"))
     site.own.write_text(own)
     assert "not built yet; `snakemake tools`" in site.iosweep("tools", "list", "--configfile", "sweep.yaml", code=1)

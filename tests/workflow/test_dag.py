@@ -18,8 +18,10 @@ from iosweep.config import sweep_file
 from iosweep.errors import ConfigError
 from iosweep.files import documents
 from iosweep.jobs.submission import Site as Slurm
-from iosweep.programs.spack import asked, environment
-from iosweep.programs.spack.asked import SHIPPED
+from iosweep.programs.spack import request
+from iosweep.programs.spack.request import SHIPPED
+from iosweep.programs.spack.spack_yaml import Place
+from iosweep.programs.spack.spack_yaml import read as read_environment
 from iosweep.results.store import Store
 from small import document, read
 from spack import spack_yaml
@@ -149,7 +151,7 @@ class Site:
 
     def build(self, **hashes: str) -> Path:
         """Write what the rule does; the binary of a tool is one that is there."""
-        file = Path("tools", environment.read(self.own).digest, "tools.json")
+        file = Path("tools", read_environment(self.own).digest, "tools.json")
         (self.place / "tools/store").mkdir(parents=True, exist_ok=True)
         file.parent.mkdir(parents=True, exist_ok=True)
         tools = {name: {"path": "/bin/true", "sha256": digest} for name, digest in hashes.items()}
@@ -181,8 +183,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 def test_tools_that_are_not_built_yet(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nosuch")  # what is on PATH is not asked
     found = site.load()
-    digest = environment.read(site.own).digest
-    assert found.tools == environment.Place(Path("tools"), digest)
+    digest = read_environment(site.own).digest
+    assert found.tools == Place(Path("tools"), digest)
     assert found.tools.file == Path("tools", digest, "tools.json")
     assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, ")
     assert not Path("tools").exists()
@@ -265,13 +267,13 @@ def test_who_says_where_tools_come_from(site: Site, configured: str | None, prof
 def test_where_tools_are_built(site: Site, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     site.configure(directory=str(shared))
-    assert site.load().tools == environment.Place(shared, environment.read(site.own).digest)
+    assert site.load().tools == Place(shared, read_environment(site.own).digest)
     (tmp_path / "other.yaml").write_text(spack_yaml(specs=("fio",)))
     site.configure(environment="other.yaml")
-    assert site.load().tools == environment.Place(Path("tools"), environment.read(Path("other.yaml")).digest)
+    assert site.load().tools == Place(Path("tools"), read_environment(Path("other.yaml")).digest)
     site.configure()
     site.own.unlink()  # the one that comes with it
-    assert site.load().tools == environment.Place(Path("tools"), environment.read(SHIPPED).digest)
+    assert site.load().tools == Place(Path("tools"), read_environment(SHIPPED).digest)
 
 
 def line_of(key: str) -> int:
@@ -320,14 +322,14 @@ def test_what_is_lacking_to_build(site: Site) -> None:
         "mirror": "/nosuch is no directory; is it mounted, and made by `iosweep tools mirror`?",
         "spack": "/nosuch has no bin/spack; name the directory that Spack was cloned to",
     }
-    told(site, lambda: asked.read(sweep_file.read(Path("x.yaml")), builds=True), wrong)
+    told(site, lambda: request.read(sweep_file.read(Path("x.yaml")), builds=True), wrong)
     site.configure(provider="spack")
     site.own.write_text(spack_yaml(mpich="/nosuch"))
     assert site.left() == 2
     with pytest.raises(
         ConfigError, match=r"^spack.yaml:\d+: spack.packages.mpich.externals\[0\].prefix: /nosuch is no"
     ):
-        asked.read(sweep_file.read(Path("x.yaml")), builds=True)
+        request.read(sweep_file.read(Path("x.yaml")), builds=True)
 
 
 def test_what_is_asked_of_tools(site: Site, tmp_path: Path) -> None:
@@ -336,7 +338,7 @@ def test_what_is_asked_of_tools(site: Site, tmp_path: Path) -> None:
     (tmp_path / "theirs/bin/spack").touch()
     site.configure(mirror="mirror", spack="theirs")
     made = site.load().plan
-    found = asked.read(sweep_file.read(Path("x.yaml")), made, builds=True)
+    found = request.read(sweep_file.read(Path("x.yaml")), made, builds=True)
     assert (found.mirror, found.spack) == (tmp_path / "mirror", "theirs")
     assert (set(found.tools), set(found.engines)) == ({"fio"}, {str(made.points[0].options["ioengine"])})
 

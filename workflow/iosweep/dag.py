@@ -24,8 +24,8 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import Launcher, candidates, launchers
 from iosweep.plan.model import Plan
 from iosweep.programs.find import builds
-from iosweep.programs.spack import asked, built
-from iosweep.programs.spack.environment import Place
+from iosweep.programs.spack import built, request
+from iosweep.programs.spack.spack_yaml import Place
 from iosweep.results import manifest, merged_tables, remaining, target_file
 from iosweep.results.store import Store
 from iosweep.text import human_count
@@ -132,7 +132,7 @@ def load(
         raise ConfigError(problems)
     place, there = None, None
     if (configured.tools.provider or provider) == "spack":
-        place = asked.read(configured, made).place
+        place = request.read(configured, made).place
         try:
             there = built.read(place.file)
         except Unusable as error:

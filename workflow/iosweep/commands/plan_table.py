@@ -18,7 +18,7 @@ from iosweep.plan import forecast
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Plan, Point
 from iosweep.programs.find import sha256
-from iosweep.programs.spack import asked, built
+from iosweep.programs.spack import built, request
 from iosweep.report import node_check
 from iosweep.target import free_space, marker, quota, striping
 from iosweep.target.accounts import user
@@ -171,7 +171,7 @@ def _node_check(made: Plan) -> Iterator[str]:
 def spack_tools(configured: Config) -> Collection[str]:
     """Tools that Spack has built; none before that. Raises ConfigError."""
     try:
-        there = built.read(asked.read(configured).place.file)
+        there = built.read(request.read(configured).place.file)
     except Unusable as error:
         raise ConfigError([configured.documents[0].problem(("tools",), str(error))]) from None
     return there.hashes() if there else ()

@@ -8,7 +8,7 @@ from pathlib import Path
 from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Unusable
 from iosweep.findings import Line, ok, unchecked, wrong
-from iosweep.programs.spack import asked, built
+from iosweep.programs.spack import built, request
 from iosweep.text import printable
 
 
@@ -27,9 +27,9 @@ def look(configured: Config, provider: str) -> SpackTools | None:
     if (configured.tools.provider or provider) != "spack":
         return None
     try:
-        place = asked.read(configured).place
+        place = request.read(configured).place
         if (there := built.read(place.file)) is None:
-            asked.read(configured, builds=True)
+            request.read(configured, builds=True)
     except ConfigError as error:
         return SpackTools(wrong("Spack", str(error.problems[0]), "fix it"))
     except Unusable as error:

@@ -16,10 +16,10 @@ from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.node.process import adopt_orphans
 from iosweep.node.stopping import Stopped, stoppable
 from iosweep.plan.expand import make_plan
-from iosweep.programs.spack import asked as asking
 from iosweep.programs.spack import build as building
-from iosweep.programs.spack.asked import Asked, seen
+from iosweep.programs.spack import request
 from iosweep.programs.spack.built import on_target
+from iosweep.programs.spack.request import Request, seen
 from iosweep.programs.spack.shell import Failed
 from iosweep.results.store import Store
 from iosweep.target.agent import Agent
@@ -56,7 +56,7 @@ def build(
     """
     configured = sweep_file.read(file, given)
     made = make_plan(configured)
-    asked = asking.read(configured, made, builds=True)
+    asked = request.read(configured, made, builds=True)
     if asked.place.file != wanted:
         print("the configuration or spack.yaml changed meanwhile; run snakemake again", file=sys.stderr)
         return 1
@@ -88,7 +88,7 @@ def say(text: str) -> None:
     print(printable(f"tools: {text}"), file=sys.stderr, flush=True)
 
 
-def _spare_target(configured: Config, asked: Asked, slurm: bool) -> None:
+def _spare_target(configured: Config, asked: Request, slurm: bool) -> None:
     """See that nothing is built on the file system under test, as far as that is seen from here. Raises Failed."""
     with Agent(configured.target.deadline) as agent:
         try:

@@ -15,7 +15,7 @@ from iosweep.plan import launchers
 from iosweep.plan.launchers import Mpiexec
 from iosweep.programs import builds
 from iosweep.programs.find import Program, find
-from iosweep.programs.spack import asked, built
+from iosweep.programs.spack import built, request
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
 
@@ -43,7 +43,7 @@ def show(file: Path, provider: str | None) -> int:
         rows = _on_path()
         _print(rows)
         return 0 if any(version for _, version, _, _ in rows) else 1
-    place = asked.read(configured).place
+    place = request.read(configured).place
     try:
         there = built.read(place.file)
     except Unusable as error:

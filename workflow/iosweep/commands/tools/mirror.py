@@ -32,11 +32,10 @@ from iosweep.config.sweeps import Config
 from iosweep.files import safe_paths
 from iosweep.node.process import adopt_orphans
 from iosweep.node.stopping import Stopped, stoppable
-from iosweep.programs.spack import asked as asking
-from iosweep.programs.spack import failures, shell, source
+from iosweep.programs.spack import checkouts, failures, request, shell
 from iosweep.programs.spack.build import write_scope
-from iosweep.programs.spack.environment import Environment, Pin, Place, scope, unfit
 from iosweep.programs.spack.shell import Done, Failed, Shell
+from iosweep.programs.spack.spack_yaml import Environment, Pin, Place, scope, unfit
 from iosweep.text import human_count, printable, some
 from iosweep.units import human_size
 
@@ -66,7 +65,7 @@ def run(arguments: Namespace) -> int:
 def make(file: Path, directory: Path) -> int:
     """Fetch it below a directory; 0, or 1 with a sentence on standard error. Raises ConfigError."""
     configured = sweep_file.read(file)
-    environment = None if configured.tools.provider == "path" else asking.read(_elsewhere(configured)).environment
+    environment = None if configured.tools.provider == "path" else request.read(_elsewhere(configured)).environment
     directory = directory.absolute()
     log = directory / "mirror.log"
     try:
@@ -151,12 +150,12 @@ class _Mirror:
 
     def _sources(self, environment: Environment, tools: str) -> list[str]:
         directory, work, env, pin = self._directory, self._work, self._environment, environment.repository
-        source.keep(self._shell, source.SPACK, directory / "spack", env, "Spack")
+        checkouts.keep(self._shell, checkouts.SPACK, directory / "spack", env, "Spack")
         if isinstance(pin, Pin):
-            source.keep(self._shell, pin, directory / "packages", env, "the packages repository")
+            checkouts.keep(self._shell, pin, directory / "packages", env, "the packages repository")
         # from here on as on the cluster: what is in the directory must do
-        path = source.pinned(self._quiet, work, directory, env)
-        packages = source.packages(self._quiet, pin, work, directory, env)
+        path = checkouts.pinned(self._quiet, work, directory, env)
+        packages = checkouts.packages(self._quiet, pin, work, directory, env)
         write_scope(work / "scope", scope(work, packages.directory, None, len(os.sched_getaffinity(0))))
         command: list[str | Path] = [path / "bin" / "spack", "--color", "never", "-C", work / "scope", "-e"]
         for removed in tidy(directory):
@@ -176,7 +175,7 @@ class _Mirror:
         commit = (
             f"packages {pin.ref}" if isinstance(pin, Pin) else f"no packages repository ({pin} is to be there, too)"
         )
-        return [f"Spack {source.SPACK.ref}", commit, f"{human_count(len(files), 'source')} ({size})"]
+        return [f"Spack {checkouts.SPACK.ref}", commit, f"{human_count(len(files), 'source')} ({size})"]
 
     def _spack(self, command: list[str | Path], timeout_s: float, *arguments: str | Path) -> None:
         done = self._shell.run([*command, *arguments], timeout_s, self._environment)
@@ -244,7 +243,7 @@ class _Mirror:
 def _of_this_spack(lock: Path) -> bool:
     """Whether a lock is of the release that we clone: another one may decide otherwise."""
     try:
-        return bool(orjson.loads(lock.read_bytes())["spack"]["version"] == source.SPACK.ref.removeprefix("v"))
+        return bool(orjson.loads(lock.read_bytes())["spack"]["version"] == checkouts.SPACK.ref.removeprefix("v"))
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return False
 

@@ -19,11 +19,11 @@ from typing import Any
 import orjson
 
 from iosweep.files import documents, safe_paths
-from iosweep.programs.spack import failures, shell, source, system, verify
-from iosweep.programs.spack.asked import Asked
-from iosweep.programs.spack.environment import BUILD_TOOLS, Place, scope, stale
+from iosweep.programs.spack import build_tools, checkouts, failures, shell, verify
+from iosweep.programs.spack.checkouts import Packages, Spack
+from iosweep.programs.spack.request import Request
 from iosweep.programs.spack.shell import Done, Failed, Shell
-from iosweep.programs.spack.source import Packages, Spack
+from iosweep.programs.spack.spack_yaml import BUILD_TOOLS, Place, scope, stale
 from iosweep.text import human_count
 from iosweep.tools import tools
 from iosweep.units import human_duration
@@ -33,7 +33,7 @@ _FIND_S, _CONCRETIZE_S, _INSTALL_S, _LIST_S = 600.0, 3600.0, 24 * 3600.0, 300.0
 _INSTALLING = re.compile(r"==> Installing (?P<name>\S+?)-(?P<version>\d\S*)-[a-z0-9]{32}(?: \[(?P<which>\d+/\d+)\])?")
 
 
-def build(asked: Asked, say: Callable[[str], None]) -> bool:
+def build(asked: Request, say: Callable[[str], None]) -> bool:
     """Build the tools, verify them, and write tools.json and env.sh; whether that changed something.
 
     Raises Failed; what is built by then stays, and the next run goes on from there.
@@ -78,7 +78,7 @@ def _directories(place: Place, say: Callable[[str], None]) -> Iterator[int]:
 class _Session:
     """One build. Its steps in the order of `build`."""
 
-    def __init__(self, asked: Asked, run: Shell, root: Path):
+    def __init__(self, asked: Request, run: Shell, root: Path):
         self._asked, self._shell, self._root = asked, run, root
         self._environment = shell.environment(os.environ, root)
         self._copy = asked.place.environment.absolute()
@@ -89,12 +89,12 @@ class _Session:
     def build(self) -> dict[str, Any]:
         """tools.json."""
         asked = self._asked
-        spack = source.spack(self._shell, asked.spack, self._root, asked.mirror, self._environment)
+        spack = checkouts.spack(self._shell, asked.spack, self._root, asked.mirror, self._environment)
         self._shell.note(f"Spack {spack.version}{_at(spack)}")
         if not asked.environment.alone and (read := own_configuration(spack.path)):
             self._shell.note(f"note: {read} is read as well; `include:: []` in spack.yaml leaves it out")
         wanted = asked.environment.repository
-        packages = source.packages(self._shell, wanted, self._root, asked.mirror, self._environment)
+        packages = checkouts.packages(self._shell, wanted, self._root, asked.mirror, self._environment)
         self._shell.note(f"packages {packages.pin or 'repository'}{_at(packages)}")
         write_scope(self._scope, scope(self._root, packages.directory, asked.mirror, _compilers()))
         self._command: list[str | Path] = [spack.program, "--color", "never", "-C", self._scope, "-e", self._copy]
@@ -151,7 +151,7 @@ class _Session:
         because it was missing.
         """
         specs, lock, copy = self._asked.environment.specs, self._copy / "spack.lock", self._copy / "spack.yaml"
-        offered = system.offered(self._environment.get("PATH", os.defpath))
+        offered = build_tools.offered(self._environment.get("PATH", os.defpath))
         if lock.exists() and (why := self._outdated(offered)):
             self._shell.say(f"this system has changed since it was decided what is built ({why}): deciding anew")
             self._forget()
@@ -177,14 +177,14 @@ class _Session:
             lock.unlink(missing_ok=True)
             raise
         self._decided.write_bytes(orjson.dumps({"offered": offered, "built": False}))
-        if instead := system.built_instead(json.loads(lock.read_bytes())):
+        if instead := build_tools.built_instead(json.loads(lock.read_bytes())):
             self._shell.note(f"not on this system, so Spack builds them from source: {', '.join(instead)}")
 
-    def _outdated(self, offered: system.Offered) -> str | None:
+    def _outdated(self, offered: build_tools.Offered) -> str | None:
         """What the system offers now and did not when a lock of ours was made that was never built; else None."""
         try:
             decided = orjson.loads(self._decided.read_bytes())
-            return None if decided["built"] else system.differs(decided["offered"], offered)
+            return None if decided["built"] else build_tools.differs(decided["offered"], offered)
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError):  # half of it was written
@@ -211,7 +211,7 @@ class _Session:
             # something of the system was taken that will not do: what is mended there is to be found the next time
             self._forget()
         why = self._why(done)
-        install = system.to_install(lock, done.stderr + done.stdout)
+        install = build_tools.to_install(lock, done.stderr + done.stdout)
         raise Failed(f"{why}; {install}" if install else why)
 
     def _installed(self) -> list[dict[str, Any]]:

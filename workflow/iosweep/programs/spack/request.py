@@ -9,15 +9,15 @@ from pathlib import Path
 from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Problem
 from iosweep.plan.model import Plan
-from iosweep.programs.spack import environment
-from iosweep.programs.spack.environment import Environment, Place, unfit
+from iosweep.programs.spack import spack_yaml
+from iosweep.programs.spack.spack_yaml import Environment, Place, unfit
 
 #: The file that comes with the workflow, for a working directory that has none.
 SHIPPED = Path(__file__).parents[4] / "spack.yaml"
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """What a site says of its tools (models.Tools). `tools`, `engines` (of fio): those that sweeps use."""
 
     environment: Environment
@@ -28,7 +28,7 @@ class Asked:
     engines: Collection[str] = ()
 
 
-def read(configured: Config, made: Plan | None = None, builds: bool = False) -> Asked:
+def read(configured: Config, made: Plan | None = None, builds: bool = False) -> Request:
     """Read spack.yaml, and see that what is named can be. Raises ConfigError.
 
     `builds`: what building takes must be there as well, which nobody needs any more when it is done.
@@ -51,14 +51,14 @@ def read(configured: Config, made: Plan | None = None, builds: bool = False) -> 
         problems.append(document.problem(("tools", "environment"), f"{named} is not there; name a spack.yaml"))
     if problems:
         raise ConfigError(problems)
-    found = environment.read(named if there else SHIPPED)
+    found = spack_yaml.read(named if there else SHIPPED)
     if builds and found.lacking:
         raise ConfigError(list(found.lacking))
     points = made.points if made else ()
     engines = {str(p.options["ioengine"]) for p in points if "ioengine" in p.options}
     mirror = Path(tools.mirror).absolute() if tools.mirror else None
     place = Place(Path(tools.directory), found.digest)
-    return Asked(found, place, tools.spack, mirror, {p.tool for p in points}, engines)
+    return Request(found, place, tools.spack, mirror, {p.tool for p in points}, engines)
 
 
 def seen(look: Callable[[], bool]) -> bool:

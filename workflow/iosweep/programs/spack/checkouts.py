@@ -18,8 +18,8 @@ from typing import Any
 from iosweep.config.yaml_lines import load
 from iosweep.errors import ConfigError
 from iosweep.programs.spack import failures
-from iosweep.programs.spack.environment import Pin
 from iosweep.programs.spack.shell import Failed, Shell
+from iosweep.programs.spack.spack_yaml import Pin
 
 #: The release that this was tried with, and what its tag stands for.
 SPACK = Pin("https://github.com/spack/spack.git", "v1.1.0", "2e907202bcc8209a6a62243aab50c179b524cc3b")

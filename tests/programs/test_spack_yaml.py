@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iosweep.errors import ConfigError
-from iosweep.programs.spack import environment
-from iosweep.programs.spack.environment import BUILTIN, Pin, Place, read, scope, stale, unfit
+from iosweep.programs.spack.spack_yaml import BUILTIN, Pin, Place, read, scope, stale, unfit
 from spack import RECORDED, SPECS, spack_yaml
 
 COMMIT = "3c1e1f0a5d2b4c6d7e8f90123456789abcdef012"
@@ -345,8 +344,8 @@ def test_a_lock_of_other_specs(specs: tuple[str, ...], wrong: str | None) -> Non
 
 
 def test_the_lock_of_our_own_spack_yaml(root: Path) -> None:
-    assert stale(environment.read(RECORDED / "own.spack.yaml").specs, lock("own")) is None
-    assert stale(environment.read(root / "spack.yaml").specs, lock("own")) is None
+    assert stale(read(RECORDED / "own.spack.yaml").specs, lock("own")) is None
+    assert stale(read(root / "spack.yaml").specs, lock("own")) is None
 
 
 def test_a_lock_without_roots() -> None:

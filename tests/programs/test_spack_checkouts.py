@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 
 from iosweep.node import process
-from iosweep.programs.spack import shell, source
-from iosweep.programs.spack.environment import Pin
+from iosweep.programs.spack import checkouts, shell
 from iosweep.programs.spack.shell import Failed, Shell
+from iosweep.programs.spack.spack_yaml import Pin
 from spack import PIN, VERSION, packages
 
 
 @dataclass
 class Site:
-    """A place for tools, and what source.py is given there."""
+    """A place for tools, and what checkouts.py is given there."""
 
     root: Path
     said: list[str]
@@ -32,7 +32,7 @@ class Site:
 
     def clone(self, pin: Pin) -> Path:
         into = self.root / "clone"
-        source.clone(self.shell, pin, into, self.env, "it", "take another")
+        checkouts.clone(self.shell, pin, into, self.env, "it", "take another")
         return into
 
     def left(self) -> list[str]:
@@ -102,7 +102,7 @@ def move(directory: Path, tag: str) -> str:
 def test_the_first_that_a_site_has(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configured, of_root, on_path = (fake(tmp_path / name) for name in ("configured", "of-root", "on-path"))
     theirs = repository(tmp_path / "release")
-    monkeypatch.setattr(source, "SPACK", Pin(str(theirs), VERSION, head(theirs)))
+    monkeypatch.setattr(checkouts, "SPACK", Pin(str(theirs), VERSION, head(theirs)))
     monkeypatch.setenv("SPACK_ROOT", str(of_root))
     links = tmp_path / "links"  # /usr/local/bin
     links.mkdir()
@@ -110,7 +110,7 @@ def test_the_first_that_a_site_has(site: Site, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", f"{links}:{os.environ['PATH']}")
 
     def found(named: str | None = None) -> Path:
-        return source.spack(site.shell, named, site.root, None, site.env).path
+        return checkouts.spack(site.shell, named, site.root, None, site.env).path
 
     assert found(str(configured)) == configured
     assert found() == of_root
@@ -125,7 +125,7 @@ def test_the_first_that_a_site_has(site: Site, tmp_path: Path, monkeypatch: pyte
 def test_a_relative_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path / "spack")
     monkeypatch.chdir(tmp_path)
-    assert source.own("spack", {}) == (tmp_path / "spack/bin/spack", "tools.spack")
+    assert checkouts.own("spack", {}) == (tmp_path / "spack/bin/spack", "tools.spack")
 
 
 def test_one_that_a_module_wraps(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_one_that_a_module_wraps(site: Site, tmp_path: Path, monkeypatch: pytest
     wrapper.write_text(f'#!/bin/sh\n[ "$1" = location ] && echo {real} || exec {real}/bin/spack "$@"\n')
     wrapper.chmod(0o755)
     monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
-    found = source.spack(site.shell, None, site.root, None, site.env)
+    found = checkouts.spack(site.shell, None, site.root, None, site.env)
     assert (found.program, found.path, found.commit) == (wrapper, real, head(real))
 
 
@@ -153,9 +153,9 @@ def test_one_that_is_not_there(tmp_path: Path, configured: str | None, environme
     (tmp_path / "not-run/bin/spack").chmod(0o644)
     given = {key: value.format_map(places) for key, value in environment.items()}
     with pytest.raises(Failed) as caught:
-        source.own(configured and configured.format_map(places), given)
+        checkouts.own(configured and configured.format_map(places), given)
     assert str(caught.value).startswith(wrong.format_map(places))
-    assert source.own(None, {"PATH": "/nosuch"}) is None
+    assert checkouts.own(None, {"PATH": "/nosuch"}) is None
 
 
 OLD = "and 1.1 or newer is needed; name another (without any, v1.1.0 is cloned)"
@@ -176,11 +176,11 @@ OLD = "and 1.1 or newer is needed; name another (without any, v1.1.0 is cloned)"
 def test_versions(site: Site, tmp_path: Path, says: str, exit_code: int, wrong: str | None) -> None:
     path = fake(tmp_path / "spack", says, exit_code)
     if wrong is None:
-        found = source.spack(site.shell, str(path), site.root, None, site.env)
+        found = checkouts.spack(site.shell, str(path), site.root, None, site.env)
         assert (found.version, found.commit, found.changed) == (says.split()[0], None, False)
         return
     with pytest.raises(Failed) as caught:
-        source.spack(site.shell, str(path), site.root, None, site.env)
+        checkouts.spack(site.shell, str(path), site.root, None, site.env)
     assert str(caught.value) == f"{path}/bin/spack{wrong}"
 
 
@@ -191,7 +191,7 @@ def test_a_changed_checkout_is_seen(site: Site, tmp_path: Path) -> None:
     path = repository(tmp_path / "spack")
 
     def found() -> dict[str, object]:
-        return source.spack(site.shell, str(path), site.root, None, site.env).document()
+        return checkouts.spack(site.shell, str(path), site.root, None, site.env).document()
 
     clean = {"path": str(path), "version": "1.1.0", "commit": head(path), "changed": False}
     assert found() == clean
@@ -224,16 +224,16 @@ def test_a_checkout_of_another_user(site: Site, tmp_path: Path, link: bool) -> N
     if link:
         (tmp_path / "link").symlink_to(path)
         path = tmp_path / "link"
-    assert source.state(site.shell, path, env) == (commit, False)
+    assert checkouts.state(site.shell, path, env) == (commit, False)
 
 
 def test_what_is_no_checkout(site: Site, tmp_path: Path) -> None:
     inner = fake(repository(tmp_path / "outer") / "inner")  # what is around it says nothing of it
-    assert source.state(site.shell, inner, site.env) == (None, False)
+    assert checkouts.state(site.shell, inner, site.env) == (None, False)
     git(tmp_path / "outer/inner", "init", "--quiet")
-    assert source.state(site.shell, inner, site.env) == (None, False)  # without a commit
+    assert checkouts.state(site.shell, inner, site.env) == (None, False)  # without a commit
     outer = tmp_path / "outer"
-    assert source.state(site.shell, outer, {**site.env, "PATH": "/nosuch"}) == (None, False)
+    assert checkouts.state(site.shell, outer, {**site.env, "PATH": "/nosuch"}) == (None, False)
 
 
 # --- clones -----------------------------------------------------------------------------------------------------------
@@ -251,13 +251,13 @@ def test_clones_by_tag_and_by_commit(site: Site, tmp_path: Path) -> None:
         (Pin(str(theirs), last, last), last),
         (Pin(f"file://{theirs}", first, first), first),  # no branch and no tag names it any longer
     ):
-        found = source.packages(site.shell, pin, site.root, None, site.env)
+        found = checkouts.packages(site.shell, pin, site.root, None, site.env)
         assert (found.pin, found.commit, found.changed) == (pin.ref, commit, False)
         assert found.path == site.root / "packages" / pin.ref
         assert found.directory == found.path / "repos/spack_repo/builtin"
         assert site.left() == [f"packages/{pin.ref}"]
         before = len(site.said)
-        assert source.packages(site.shell, pin, site.root, None, {**site.env, "http_proxy": "x"}) == found
+        assert checkouts.packages(site.shell, pin, site.root, None, {**site.env, "http_proxy": "x"}) == found
         assert len(site.said) == before  # it is there
         shutil.rmtree(site.root)
 
@@ -265,7 +265,7 @@ def test_clones_by_tag_and_by_commit(site: Site, tmp_path: Path) -> None:
 def test_a_tag_of_a_fork(site: Site, tmp_path: Path) -> None:
     theirs = packages(tmp_path)
     git(theirs, "tag", "--annotate", "--message", "x", "releases/v1")
-    found = source.packages(site.shell, Pin(str(theirs), "releases/v1"), site.root, None, site.env)
+    found = checkouts.packages(site.shell, Pin(str(theirs), "releases/v1"), site.root, None, site.env)
     assert found.path == site.root / "packages/releases_v1"
     assert found.commit == head(theirs)
 
@@ -273,24 +273,24 @@ def test_a_tag_of_a_fork(site: Site, tmp_path: Path) -> None:
 def test_a_tag_that_has_moved(site: Site, tmp_path: Path) -> None:
     theirs = packages(tmp_path)
     pin = Pin(str(theirs), PIN)
-    first = source.packages(site.shell, pin, site.root, None, site.env).document()["commit"]
+    first = checkouts.packages(site.shell, pin, site.root, None, site.env).document()["commit"]
     moved = move(theirs, PIN)
     # what was cloned stays what it was, and a new clone says that it is another
-    assert source.packages(site.shell, pin, site.root, None, site.env).document()["commit"] == first
+    assert checkouts.packages(site.shell, pin, site.root, None, site.env).document()["commit"] == first
     shutil.rmtree(site.root)
-    assert source.packages(site.shell, pin, site.root, None, site.env).document()["commit"] == moved != first
+    assert checkouts.packages(site.shell, pin, site.root, None, site.env).document()["commit"] == moved != first
     with pytest.raises(Failed, match=f"is at {moved}, and {PIN} is {first}: somebody has moved the tag"):
-        source.packages(site.shell, replace(pin, commit=first), site.root, None, site.env)
+        checkouts.packages(site.shell, replace(pin, commit=first), site.root, None, site.env)
 
 
 def test_a_release_that_is_not_what_it_was_tried_with(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = repository(tmp_path / "theirs")
-    monkeypatch.setattr(source, "SPACK", Pin(str(theirs), VERSION, "0" * 40))
+    monkeypatch.setattr(checkouts, "SPACK", Pin(str(theirs), VERSION, "0" * 40))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     with pytest.raises(Failed) as caught:
-        source.spack(site.shell, None, site.root, None, site.env)
+        checkouts.spack(site.shell, None, site.root, None, site.env)
     assert f"is at {head(theirs)}, and {VERSION} is {'0' * 40}: somebody has moved the tag" in str(caught.value)
     assert site.left() == []
 
@@ -350,8 +350,8 @@ def silent() -> Iterator[int]:
 
 @pytest.mark.usefixtures("others_spared")
 def test_a_server_that_says_nothing(site: Site, silent: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert source._ANSWER_S + shell._TIDY_S <= 30
-    monkeypatch.setattr(source, "_ANSWER_S", 0.5)
+    assert checkouts._ANSWER_S + shell._TIDY_S <= 30
+    monkeypatch.setattr(checkouts, "_ANSWER_S", 0.5)
     began = time.monotonic()
     url = f"git://127.0.0.1:{silent}/x.git"
     with pytest.raises(Failed) as caught:
@@ -377,7 +377,7 @@ def test_without_git(site: Site, tmp_path: Path) -> None:
     theirs, site.env = packages(tmp_path), {**site.env, "PATH": "/nosuch"}
     for act in (
         lambda: site.clone(Pin(str(theirs), PIN)),
-        lambda: source.keep(site.shell, Pin(str(theirs), PIN), site.root / "kept", site.env, "it"),
+        lambda: checkouts.keep(site.shell, Pin(str(theirs), PIN), site.root / "kept", site.env, "it"),
     ):
         with pytest.raises(Failed, match="git is not on PATH; install it, Spack needs it too"):
             act()
@@ -387,11 +387,11 @@ def test_without_git(site: Site, tmp_path: Path) -> None:
 STOPPED = """
 import os, sys
 from pathlib import Path
-from iosweep.programs.spack import source
-from iosweep.programs.spack.environment import Pin
+from iosweep.programs.spack import checkouts
+from iosweep.programs.spack.spack_yaml import Pin
 from iosweep.programs.spack.shell import Shell
 env = {**os.environ, "PATH": sys.argv[1] + ":" + os.environ["PATH"]}
-source.clone(Shell(open(os.devnull, "w"), print), Pin(sys.argv[2], sys.argv[3]), Path(sys.argv[4]), env, "it", "no")
+checkouts.clone(Shell(open(os.devnull, "w"), print), Pin(sys.argv[2], sys.argv[3]), Path(sys.argv[4]), env, "it", "no")
 """
 
 
@@ -438,12 +438,12 @@ def test_a_directory_that_a_site_keeps(site: Site, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.mkdir()
     (plain / "repo.yaml").write_text("repo: {namespace: ours}\n")
-    found = source.packages(site.shell, plain, site.root, None, site.env)
+    found = checkouts.packages(site.shell, plain, site.root, None, site.env)
     assert found.document() == {"path": str(plain), "pin": None, "commit": None, "changed": False}
     assert found.directory == plain
     checkout = packages(tmp_path)
     (checkout / "spack-repo-index.yaml").write_text("repo_index: {paths: [nosuch, repos/spack_repo/builtin]}\n")
-    found = source.packages(site.shell, checkout, site.root, None, site.env)
+    found = checkouts.packages(site.shell, checkout, site.root, None, site.env)
     assert found.document() == {"path": str(checkout), "pin": None, "commit": head(checkout), "changed": True}
     assert found.directory == checkout / "repos/spack_repo/builtin"
     assert not site.root.exists()
@@ -468,7 +468,7 @@ def test_what_has_no_packages(site: Site, tmp_path: Path, index: str | None) -> 
     if index is not None:
         (directory / "spack-repo-index.yaml").write_text(index)
     with pytest.raises(Failed) as caught:
-        source.packages(site.shell, directory, site.root, None, site.env)
+        checkouts.packages(site.shell, directory, site.root, None, site.env)
     why = "no repo.yaml where spack-repo-index.yaml says"
     assert (
         str(caught.value) == f"{directory} is no packages repository of Spack ({why}); see repos.builtin in spack.yaml"
@@ -479,14 +479,14 @@ def test_a_directory_of_packages_that_is_not_there(site: Site) -> None:
     with pytest.raises(
         Failed, match=r"^/nosuch is no packages repository of Spack \(there is no such directory\); see repos"
     ):
-        source.packages(site.shell, Path("/nosuch"), site.root, None, site.env)
+        checkouts.packages(site.shell, Path("/nosuch"), site.root, None, site.env)
 
 
 # --- mirrors ----------------------------------------------------------------------------------------------------------
 
 
 def kept(site: Site, pin: Pin, mirror: Path, part: str = "packages") -> str:
-    return source.keep(site.shell, pin, mirror / part, site.env, "it")
+    return checkouts.keep(site.shell, pin, mirror / part, site.env, "it")
 
 
 def test_from_a_mirror(site: Site, tmp_path: Path) -> None:
@@ -505,26 +505,26 @@ def test_from_a_mirror(site: Site, tmp_path: Path) -> None:
     for pin, commit in ((by_tag, first), (Pin(str(theirs), "v2"), second), (by_commit, first)):
         if pin.by_commit and os.geteuid() != 0:
             env = site.env  # what git assumes there it assumes of our own clone, too
-        found = source.packages(site.shell, pin, site.root, mirror, env)
+        found = checkouts.packages(site.shell, pin, site.root, mirror, env)
         assert (found.pin, found.commit) == (pin.ref, commit)
     with pytest.raises(Failed, match=f"{mirror}/packages has no tag v3; name one that it has"):
-        source.packages(site.shell, Pin(str(theirs), "v3"), site.root, mirror, env)
+        checkouts.packages(site.shell, Pin(str(theirs), "v3"), site.root, mirror, env)
 
 
 def test_the_release_from_a_mirror(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs, mirror = repository(tmp_path / "theirs"), tmp_path / "mirror"
-    monkeypatch.setattr(source, "SPACK", Pin(str(theirs), VERSION, head(theirs)))
+    monkeypatch.setattr(checkouts, "SPACK", Pin(str(theirs), VERSION, head(theirs)))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    kept(site, source.SPACK, mirror, "spack")
+    kept(site, checkouts.SPACK, mirror, "spack")
     commit = head(theirs)
     shutil.rmtree(theirs)
-    found = source.spack(site.shell, None, site.root, mirror, site.env)
+    found = checkouts.spack(site.shell, None, site.root, mirror, site.env)
     assert (found.path, found.commit) == (site.root / "spack" / VERSION, commit)
 
 
 def test_a_mirror_that_lacks_a_part(site: Site, tmp_path: Path) -> None:
     with pytest.raises(Failed) as caught:
-        source.packages(site.shell, Pin("u", "v1"), site.root, tmp_path, site.env)
+        checkouts.packages(site.shell, Pin("u", "v1"), site.root, tmp_path, site.env)
     made = "make it with `iosweep tools mirror` on a connected machine"
     assert str(caught.value) == f"tools.mirror: {tmp_path} has no packages; {made}"
 

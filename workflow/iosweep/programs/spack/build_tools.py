@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from iosweep.programs.spack.environment import BUILD_TOOLS
+from iosweep.programs.spack.spack_yaml import BUILD_TOOLS
 
 #: Names of programs, where they are not that of Spack's package. Compilers come with their versions.
 _PROGRAMS = {

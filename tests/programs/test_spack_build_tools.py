@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import spack as standin
-from iosweep.programs.spack import system
-from iosweep.programs.spack.environment import BUILD_TOOLS
+from iosweep.programs.spack import build_tools
+from iosweep.programs.spack.spack_yaml import BUILD_TOOLS
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def program(file: Path) -> None:
 
 
 def test_build_tools_and_compilers_on_path(programs: Path) -> None:
-    found = system.offered(f"{programs}{os.pathsep}{programs.parent / 'nosuch'}{os.pathsep}")
+    found = build_tools.offered(f"{programs}{os.pathsep}{programs.parent / 'nosuch'}{os.pathsep}")
     assert {name: [Path(line.split()[0]).name for line in lines] for name, lines in found.items()} == {
         "gcc": ["g++-12", "gcc"], "gmake": ["make"], "libtool": ["libtoolize"], "python": ["python3.11"],
     }  # fmt: skip
@@ -37,18 +37,22 @@ def test_build_tools_and_compilers_on_path(programs: Path) -> None:
 
 def test_the_order_of_path_and_links_to_the_same_do_not_matter(programs: Path, tmp_path: Path) -> None:
     (tmp_path / "links").symlink_to(programs)
-    first = system.offered(f"{programs}:{tmp_path / 'links'}")
-    assert first == system.offered(f"{tmp_path / 'links'}:{programs}:{programs}") == system.offered(str(programs))
+    first = build_tools.offered(f"{programs}:{tmp_path / 'links'}")
+    assert (
+        first
+        == build_tools.offered(f"{tmp_path / 'links'}:{programs}:{programs}")
+        == build_tools.offered(str(programs))
+    )
 
 
 def test_what_was_installed_removed_and_updated_is_named(programs: Path) -> None:
-    before = system.offered(str(programs))
-    assert system.differs(before, json.loads(json.dumps(before))) is None
+    before = build_tools.offered(str(programs))
+    assert build_tools.differs(before, json.loads(json.dumps(before))) is None
     program(programs / "autoconf")
     (programs / "make").unlink()
     os.utime(programs / "gcc", (1, 1))
-    now = system.offered(str(programs))
-    assert system.differs(before, now) == "new: autoconf; gone: gmake; other versions: gcc"
+    now = build_tools.offered(str(programs))
+    assert build_tools.differs(before, now) == "new: autoconf; gone: gmake; other versions: gcc"
 
 
 def lock(*not_here: str) -> dict[str, Any]:
@@ -66,8 +70,8 @@ def lock(*not_here: str) -> dict[str, Any]:
 
 
 def test_build_tools_that_are_built(programs: Path) -> None:
-    assert system.built_instead(lock()) == []
-    assert system.built_instead(lock("m4", "libtool")) == ["libtool", "m4"]
+    assert build_tools.built_instead(lock()) == []
+    assert build_tools.built_instead(lock("m4", "libtool")) == ["libtool", "m4"]
     assert "libtool" in BUILD_TOOLS
 
 
@@ -96,5 +100,5 @@ def unfetched(name: str, version: str) -> str:
     ],
 )  # fmt: skip
 def test_the_package_to_install_is_named(not_here: list[str], output: str, expected: str | None) -> None:
-    found = system.to_install(lock(*not_here), output)
+    found = build_tools.to_install(lock(*not_here), output)
     assert found is None if expected is None else found and found.startswith(expected)
