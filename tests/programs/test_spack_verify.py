@@ -21,7 +21,7 @@ from iosweep.programs.find import Program
 from iosweep.programs.spack import build, built, verify
 from iosweep.programs.spack.shell import Failed
 from iosweep.programs.spack.spack_yaml import Place
-from iosweep.programs.spack.verify import Verified, documents, doubts, spelt
+from iosweep.programs.spack.verify import Verified, documents, doubts, spec_of
 from iosweep.target import agent
 from spack import RECORDED
 
@@ -436,11 +436,11 @@ def test_whose_program_it_is() -> None:
         ({"cflags": [], "patches": "", "n": 3}, " n=3"),
     ],
 )
-def test_how_a_package_is_spelt(variants: Mapping[str, Any], text: str) -> None:
-    assert spelt(package("a", "/", variants=variants)) == f"a@1{text}/a-01234"
+def test_how_a_package_is_written(variants: Mapping[str, Any], text: str) -> None:
+    assert spec_of(package("a", "/", variants=variants)) == f"a@1{text}/a-01234"
     # most variants of an external are what Spack takes for granted
-    assert spelt(package("a", "/", variants=variants, external="/usr")) == "a@1/a-01234"
-    assert spelt({}) is None
+    assert spec_of(package("a", "/", variants=variants, external="/usr")) == "a@1/a-01234"
+    assert spec_of({}) is None
 
 
 def test_what_is_not_as_it_was_asked_for() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from iosweep.commands import campaigns
 from iosweep.errors import CommandError
 from iosweep.report.summary import PARAMETERS
-from iosweep.results import merged_tables, reopening
+from iosweep.results import merged_tables, time_limit
 from iosweep.results.columns import COLUMNS
 from iosweep.results.store import Store
 from iosweep.text import human_count, shortened
@@ -159,7 +159,7 @@ def _name(arguments: Namespace, store: Store) -> str:
 
 def _out_of_time(store: Store, chosen: Mapping[str, int]) -> bool:
     """Whether limits.time leaves no time for repetitions that are to be measured again; prints what to change."""
-    if why := reopening.out_of_time(store, chosen):
+    if why := time_limit.out_of_time(store, chosen):
         print(f"{store.path}: {why}", file=sys.stderr)
     return bool(why)
 

@@ -1,4 +1,4 @@
-"""The tools' programs on this machine: which binary, which build."""
+"""Finds the tools' programs on PATH: path, hash and version."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Program:
     path: str
     sha256: str
     version: str
-    stamp: tuple[int, ...]  # of the file whose hash it is
+    stamp: tuple[int, ...]  # identifies the hashed file
 
     def replaced(self) -> bool:
-        """Whether it is another file now, or gone: an update in the night."""
+        """Whether the file has been replaced or removed since, for example by an update."""
         return _stamp(self.path) != self.stamp
 
 
@@ -38,38 +38,45 @@ def _stamp(path: str) -> tuple[int, ...]:
 
 @cache
 def sha256(tool: str, search: str | None = None) -> str | None:
-    """Hash of a tool's binary, or None. `search`: directories in place of PATH. Starts nothing."""
+    """Hash of a tool's binary, None if it is not found. `search`: directories to search instead of PATH."""
     path = shutil.which(tools()[tool].program, path=search)
     return None if path is None else hash_of(path)
 
 
 def hash_of(path: str) -> str | None:
-    """Hash of a binary, or None where there is none."""
+    """Hash of a binary, None if the file does not exist."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except FileNotFoundError:
         return None
-    except PermissionError:  # it may be run, but not read: size and time must do
+    except PermissionError:  # executable but not readable: size and time identify it
         status = Path(path).stat()
         return f"unreadable, {status.st_size} bytes of {status.st_mtime_ns}"
 
 
 def builds(names: Iterable[str]) -> dict[str, str | None]:
-    """tool -> hash of its binary, as progress.Here takes it."""
+    """tool -> hash of its binary, as for remaining.Here."""
     return {name: sha256(name) for name in names}
 
 
 @dataclass(frozen=True)
 class UnusableTool:
-    """Why a tool cannot be used. `lasting`: as long as it is the same binary; else it may be another time."""
+    """Why a tool cannot be used. `lasting`: until the binary changes; else it may work at another time.
+
+    signal: the signal that ended the program, 0 if none did.
+    """
 
     reason: str
     lasting: bool
+    signal: int = 0
 
 
 def find(tool: Tool, run: Callable[[list[str], float], Completed], search: str | None = None) -> Program | UnusableTool:
-    """The program of a tool; `run` starts a command with a time limit in seconds (Agent.run). `search`: directories in
-    place of PATH, those of tools that Spack has built."""
+    """Find a tool's program and ask for its version.
+
+    run: runs a command with a time limit in seconds (Agent.run). search: directories to search instead of PATH, for
+    tools built by Spack.
+    """
     path = shutil.which(tool.program, path=search)
     if path is None and search is not None:
         return UnusableTool(
@@ -85,8 +92,8 @@ def find(tool: Tool, run: Callable[[list[str], float], Completed], search: str |
     if done.exit_code or done.timed_out or done.flooded:
         how = f"exit code {done.exit_code}" if done.exit_code > 0 else f"killed by signal {-done.exit_code}"
         how = "not done within 30 s" if done.timed_out else how
-        said = printable(done.stderr.decode("utf-8", "replace").strip()[:200])
-        return UnusableTool(f"{path} does not run: {how} {said}".rstrip(), lasting=False)
+        printed = printable(done.stderr.decode("utf-8", "replace").strip()[:200])
+        return UnusableTool(f"{path} does not run: {how} {printed}".rstrip(), False, max(0, -done.exit_code))
     version = printable(tool.version(done.stdout.decode("utf-8", "replace"))[:100])
     if wrong := tool.unfit(version):
         return UnusableTool(f"{path} cannot be used: {wrong}; get another with {tool.get_it}", lasting=True)

@@ -17,7 +17,7 @@ import iosweep
 from iosweep.files import documents, safe_paths
 from iosweep.plan.model import Plan
 from iosweep.programs import builds
-from iosweep.results import leftovers, merged_tables
+from iosweep.results import merged_tables, temporary_files
 from iosweep.results.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS
 from iosweep.results.origins import Origins
 from iosweep.results.rows import Rows
@@ -36,7 +36,7 @@ def merge(plan: Plan, results: Path, repair: str | None = None) -> None:
 
 def _write(plan: Plan, results: Path, repair: str) -> None:
     store = Store(results)
-    leftovers.remove(results)
+    temporary_files.remove(results)
     nodes = store.documents("nodes")
     memory = {key: facts.get("memory_bytes") for key, facts in nodes.items()}
     origins = Origins()

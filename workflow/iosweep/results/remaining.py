@@ -1,4 +1,4 @@
-"""What is left to measure: plan + store -> repetitions. Pure, and the only place that decides it."""
+"""Which repetitions are left to measure: plan + store -> numbers. Pure, and decided only here."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from iosweep.results.store import Result
 from iosweep.target.filesystem import volume
 from iosweep.tools import tools
 
-#: A repetition whose failure another try can cure is tried once more. How many are is limits.retried, but at least so
-#: many: on a node that is always busy, trying everything twice cures nothing.
+#: Minimum number of repetitions of an allocation that may be tried a second time, whatever limits.retried allows. There
+#: is a limit because on a node that is always busy a second try cures nothing.
 RETRIED_LEAST = 3
 
 
 @dataclass(frozen=True)
 class Here:
-    """What this machine offers. An identity that is not known is not compared.
+    """What this machine offers. Unknown identities are not compared.
 
-    tools: tool -> sha256 of its binary, or None where it is absent. target: facts that identify the file system, as
-    filesystem.volume takes them.
-    mpiexec: paths of what may be MPICH's; None where that cannot be seen from here.
+    tools: tool -> sha256 of its binary, None if it is absent. mpiexec: paths of programs that may be MPICH's mpiexec,
+    None if that cannot be seen from here. target: facts that identify the file system, as for filesystem.volume.
     """
 
     tools: Mapping[str, str | None] = field(default_factory=dict)
@@ -40,11 +39,11 @@ def left(
     here: Here,
     only: str | None = None,
 ) -> dict[str, dict[str, list[int]]]:
-    """allocation -> point -> numbers of the repetitions that are left, in order; only what has something left.
+    """allocation -> point -> numbers of the repetitions that are left, in order; without empty entries.
 
-    A repetition is done once it has an outcome, whatever its verdict; failures that another try can cure stay open
-    within a budget of tries, and so do results of another tool build or target, and damaged ones. A point that was
-    found missing is not left while what it needs is still absent.
+    A repetition with an outcome is done, whatever its verdict. Failures that another try may cure stay open within a
+    budget of tries; results of another tool build or target and damaged ones are measured again. A missing point is
+    not left while what it needs is still absent.
     """
     found: dict[str, dict[str, list[int]]] = {}
     for allocation in plan.allocations:
@@ -64,7 +63,7 @@ def left(
 
 
 def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[int, Result]]) -> int:
-    """How many repetitions of an allocation may still be tried again."""
+    """Number of repetitions of an allocation that may still be tried again."""
     share = plan.limits["retried"]
     planned = sum(p.repetitions.min for p in allocation.points)
     spent = sum(r.retried for p in allocation.points for r in results.get(p.id, {}).values())
@@ -82,31 +81,33 @@ def counts(found: Mapping[str, Mapping[str, list[int]]]) -> dict[str, dict[str, 
 
 
 def lacking(record: Mapping[str, Any] | None, here: Here, plan: Plan) -> bool:
-    """Whether what a missing point needs is still absent."""
+    """Whether a missing point's requirements are still absent."""
     needs = (record or {}).get("needs", {})
     if "time_s" in needs:
         limit = plan.limits["time"]
         return plan.limits.get("over_time") == "trim" and limit is not None and bool(limit <= needs["time_s"])
-    if "cpus" in needs:  # what the nodes have is not seen from here: as long as the same is asked of them
+    if (
+        "cpus" in needs
+    ):  # the nodes cannot be seen from here: the requirement counts as absent until the configuration changes
         return bool(needs["cpus"] == plan.cpus)
     if "tool" in needs:
         # absent, or the same binary that did not run
         return here.tools.get(needs["tool"]) in (None, needs.get("sha256"))
     if "mpiexec" in needs and here.mpiexec is not None:
-        return list(needs["mpiexec"]) == list(here.mpiexec)  # nothing new that could be it
+        return list(needs["mpiexec"]) == list(here.mpiexec)  # no new candidate
     if "launcher" in needs:
-        return bool(here.launcher and here.launcher.name == needs["launcher"])  # it is asked for no other way to start
-    return here.mpiexec is None and "mpiexec" in needs  # what the launcher lacks, it is asked itself
+        return bool(here.launcher and here.launcher.name == needs["launcher"])  # the configured launcher is unchanged
+    return here.mpiexec is None and "mpiexec" in needs  # the launcher itself says what it lacks
 
 
 def _have(plan: Plan, point: Point, results: Mapping[int, Result], here: Here) -> tuple[dict[int, Result], list[int]]:
-    """Stored repetitions that count, and the numbers of those among them that another try may cure."""
+    """The stored repetitions that count, and the numbers of those that another try may cure."""
     have = {number: result for number, result in results.items() if current(result, plan, point, here)}
     return have, [number for number, r in have.items() if r.retry and not r.retried]
 
 
 def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
-    """Whether a result is whole, of this target and tool build, and its ranks were bound as they would be now."""
+    """Whether a result is intact, from this target and tool build, with ranks bound as they would be now."""
     asked = {key: plan.target[key] for key in ("directory", "layout")}
     if not result.intact or any(result.target[key] != value for key, value in asked.items()):
         return False
@@ -119,15 +120,15 @@ def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
 
 
 def elsewhere(result: Result, plan: Plan, here: Here) -> bool:
-    """Whether a result is of another target than the one that is to be measured now."""
+    """Whether a result comes from another target than the one to be measured now."""
     if result.target["directory"] != plan.target["directory"]:
         return True
     return here.target is not None and volume(result.target) != volume(here.target)
 
 
 def still_wanted(point: Point, have: Mapping[int, Result]) -> list[int]:
-    """Numbers of the repetitions that a point still needs, where those in `have` count. Of a point that is measured
-    until its interval is narrow enough, at most the next one."""
+    """Numbers of the repetitions that a point still needs besides those in `have`; at most the next one where the
+    interval decides."""
     wanted = point.repetitions
     numbers = [n for n in range(1, wanted.min + 1) if n not in have]
     if numbers or wanted.half_width is None or len(have) >= wanted.max:
@@ -140,7 +141,7 @@ def still_wanted(point: Point, have: Mapping[int, Result]) -> list[int]:
 def narrow_enough(results: list[Result], half_width: float) -> bool:
     """Whether the 95 % confidence interval (Student's t) of every phase's headline is within this share of its mean.
 
-    Phases without a figure do not count: what failed is not measured more often.
+    Phases without a figure do not count: a failing phase is not repeated more often.
     """
     from scipy import stats  # late: 0.7 s
 

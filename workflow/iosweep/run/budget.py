@@ -12,7 +12,7 @@ from iosweep.files.documents import Damaged
 from iosweep.jobs.submission import JOB_RESERVE_S
 from iosweep.plan.forecast import Cost
 from iosweep.plan.model import Plan
-from iosweep.results import reopening
+from iosweep.results import time_limit
 from iosweep.results.estimate import set_rate
 from iosweep.results.store import Store
 from iosweep.slurm import query
@@ -46,7 +46,7 @@ class Budget:
             return self._store.required("", "spent") or {}
         except Damaged as error:
             if self._limits["time"] is not None or self._limits["bytes_written"] is not None:
-                raise AllocationError(ExitCode.REFUSED, f"{error}: {reopening.UNKNOWN}", lasting=True) from None
+                raise AllocationError(ExitCode.REFUSED, f"{error}: {time_limit.UNKNOWN}", lasting=True) from None
             note(f"{error}; it counts from 0 again")
             return {}
 

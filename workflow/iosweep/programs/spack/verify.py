@@ -1,11 +1,11 @@
-"""The binaries, run once before it is said that they are there: Spack does not look whether what it built runs, nor
-whether an external is where spack.yaml says."""
+"""Runs every built binary once, because Spack checks neither that builds run nor that externals exist."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from iosweep.target.agent import Agent
 from iosweep.text import printable
 from iosweep.tools import tools
 
-#: Ranks of the MPI program, and the seconds that a program has.
+#: Ranks of the MPI test, and the time limit of each program in seconds.
 RANKS, _ANSWER_S = 2, 60.0
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What runs. `ranks`: how many the MPI program was seen to have; None where nothing starts ranks here."""
+    """The programs that run. `ranks`: number of ranks that found each other; None where nothing starts ranks here."""
 
     programs: Mapping[str, Program]
     engines: tuple[str, ...]  # of fio
@@ -37,9 +37,9 @@ class Verified:
 
 
 def verify(path: Sequence[Path], roots: Collection[str], engines: Collection[str], scratch: Path) -> Verified:
-    """Run what is in the directories `path`. `roots`: names of what was asked for; `engines`: that fio must have.
+    """Run the programs in the directories `path`. The MPI test writes below `scratch`.
 
-    An MPI program works below `scratch`. Raises Failed.
+    roots: names of the requested packages; engines: those that fio must have. Raises Failed.
     """
     search = os.pathsep.join(map(str, path))
     with Agent() as agent:
@@ -50,10 +50,11 @@ def verify(path: Sequence[Path], roots: Collection[str], engines: Collection[str
                 if name in roots:
                     raise Failed(f"{name} is among the specs, and {tool.program} is in none of {search}")
                 continue
-            _linked(path_of, agent)  # first: what lacks a library does not run
+            _linked(path_of, agent)  # first: a program that lacks a library does not run
             program = programs.find(tool, agent.run, search)
             if not isinstance(program, Program):
-                raise Failed(f"{program.reason}; {_HINT}" if "signal 4" in program.reason else program.reason)
+                hint = f"; {_HINT}" if program.signal == signal.SIGILL else ""
+                raise Failed(f"{program.reason}{hint}")
             found[name] = program
         has = _engines(found["fio"], agent) if "fio" in found else ()
         if "fio" in found and (lacking := sorted(set(engines) - set(has))):
@@ -68,32 +69,32 @@ def verify(path: Sequence[Path], roots: Collection[str], engines: Collection[str
     return Verified(found, has, mpiexec, RANKS)
 
 
-#: An illegal instruction.
+#: After an illegal instruction.
 _HINT = "it is built for another processor; name an older target in spack.yaml (packages: all: target)"
 
 
 def _linked(path: str, agent: Agent) -> None:
-    """See that every library is found. Raises Failed."""
+    """Check that every shared library is found. Raises Failed."""
     if not shutil.which("ldd"):
         return
-    printed = _said(agent.run(["ldd", path], _ANSWER_S))
+    printed = _printed(agent.run(["ldd", path], _ANSWER_S))
     if lacking := re.findall(r"^\s*(\S+) => not found", printed, re.MULTILINE):
         raise Failed(f"{path} does not find {', '.join(sorted(set(lacking)))}; load what it needs, or build it")
 
 
 def _engines(fio: Program, agent: Agent) -> tuple[str, ...]:
-    printed = _said(agent.run([fio.path, "--enghelp"], _ANSWER_S))
+    printed = _printed(agent.run([fio.path, "--enghelp"], _ANSWER_S))
     return tuple(sorted(set(re.findall(r"^\s+(\w+)\s*$", printed, re.MULTILINE))))
 
 
 def _ranks(mpiexec: Mpiexec, ior: Program, agent: Agent, scratch: Path) -> None:
-    """See that ranks find each other. Raises Failed."""
+    """Check that ranks find each other. Raises Failed."""
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as directory:
         command = [ior.path, "-a", "POSIX", "-w", "-b", "4k", "-t", "4k", "-o", f"{directory}/ranks"]
         argv = LAUNCHERS["mpiexec"].argv(command, True, RANKS, mpiexec.path)
         done = agent.run(argv, _ANSWER_S, Path(directory))
-    printed = _said(done)
+    printed = _printed(done)
     seen = re.search(r"^(?:Participating tasks|tasks)\s*:\s*(\d+)", printed, re.MULTILINE)
     if done.exit_code or done.timed_out or not seen:
         last = next((line for line in reversed(printed.splitlines()) if line.strip()), "nothing was said")
@@ -105,15 +106,15 @@ def _ranks(mpiexec: Mpiexec, ior: Program, agent: Agent, scratch: Path) -> None:
 
 
 def doubts(verified: Verified, packages: Sequence[Mapping[str, Any]], used: Collection[str]) -> list[str]:
-    """What is not as it was asked for, a sentence each; `used`: tools that sweeps use. Pure."""
+    """Differences from the request, one sentence each; `used`: tools that sweeps use. Pure."""
     found = [
         f"{name}, which sweeps use, is not among what is built; its points will be missing"
         for name in sorted(set(used) - set(verified.programs))
     ]
-    told = [(p.path, p.version.removeprefix(f"{name}-")) for name, p in sorted(verified.programs.items())]
+    versions = [(p.path, p.version.removeprefix(f"{name}-")) for name, p in sorted(verified.programs.items())]
     if verified.mpiexec:
-        told.append((verified.mpiexec.path, verified.mpiexec.version))
-    for path, version in told:
+        versions.append((verified.mpiexec.path, verified.mpiexec.version))
+    for path, version in versions:
         package = _package_of(path, packages)
         if package and package["version"][:1].isdigit() and not version.startswith(package["version"]):
             right = "; correct its spec in spack.yaml" if package["external"] else ""
@@ -122,13 +123,13 @@ def doubts(verified: Verified, packages: Sequence[Mapping[str, Any]], used: Coll
 
 
 def _package_of(path: str, packages: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The package that a program is of; of nested prefixes (/ and /usr) the innermost."""
+    """The package that a program belongs to; with nested prefixes (/ and /usr) the innermost."""
     ours = (package for package in packages if package["explicit"] or package["provides_mpi"])
     within = [package for package in ours if Path(path).is_relative_to(package["prefix"])]
     return max(within, key=lambda package: len(package["prefix"]), default={})
 
 
-def _said(done: Completed) -> str:
+def _printed(done: Completed) -> str:
     return (done.stdout + b"\n" + done.stderr).decode("utf-8", "replace")
 
 
@@ -141,7 +142,7 @@ def documents(
             "path": program.path,
             "sha256": program.sha256,
             "version": program.version,
-            "package": spelt(_package_of(program.path, packages)),
+            "package": spec_of(_package_of(program.path, packages)),
         }
         for name, program in verified.programs.items()
     }
@@ -155,15 +156,17 @@ def documents(
     return described, {
         "path": verified.mpiexec.path if verified.mpiexec else None,
         "version": verified.mpiexec.version if verified.mpiexec else provider.get("version"),
-        "package": spelt(provider),
+        "package": spec_of(provider),
         "external": provider.get("external"),
         "ranks": verified.ranks,
     }
 
 
-def spelt(package: Mapping[str, Any]) -> str | None:
-    """A package as Spack writes it: `fio@3.37+libaio~gui/bcvzxup`. Of an external without variants: most are what
-    Spack takes for granted, and not what is there. Pure."""
+def spec_of(package: Mapping[str, Any]) -> str | None:
+    """A package as Spack writes it: `fio@3.37+libaio~gui/bcvzxup`. Pure.
+
+    Externals are written without variants, which are mostly Spack's defaults, not the external's.
+    """
     if not package:
         return None
     if package["external"]:

@@ -1,6 +1,6 @@
-"""Temporary files of writers that were killed. A writer's own ones end with it, and it may be on another node.
+"""Removes temporary files that killed writers left in the results.
 
-Other files may have a similar name, so only the temporary names that safe_paths gives to files of ours are removed.
+Only the temporary names that safe_paths gives to our own files are removed. A writer may run on another node.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from iosweep.files.documents import Damaged
 from iosweep.files.safe_paths import Folder
 from iosweep.results import merged_tables
 
-#: Whoever still writes a file has written to it since.
+#: Minimum age in seconds: a live writer writes more often.
 _OLD_S = 3600.0
 _ROOT = {
     *merged_tables.FILES,
@@ -26,7 +26,7 @@ _ROOT = {
     *(f"{name}.json" for name in forms.ROOT),
 }
 _HASHED = re.compile(r"[0-9a-f]{12}\.json")
-#: Folder -> what our files in it are called. The runner looks after its points.
+#: Folder -> names of our files in it. The runner cleans up its points itself.
 _BELOW = {
     "plans": _HASHED,
     "tools": _HASHED,
@@ -39,7 +39,7 @@ _BELOW = {
 
 
 def remove(results: Path) -> None:
-    """Remove them from a campaign's results."""
+    """Remove temporary files of killed writers from a campaign's results."""
     with contextlib.suppress(OSError), safe_paths.folder(results) as root:
         _remove(root, _ROOT.__contains__)
     for below, pattern in _BELOW.items():
@@ -58,7 +58,7 @@ def _remove(folder: Folder, ours: Callable[[str], object]) -> None:
         made = safe_paths.TEMPORARY.fullmatch(name)
         if made and ours(made["name"]) and not _lives(made["writer"]):
             status = folder.status(name)
-            # a second name of a file would be somebody's
+            # a hard link may be another user's
             mine = status and stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
             if status and mine and time.time() - status.st_mtime > _OLD_S:
                 with contextlib.suppress(OSError):
@@ -66,5 +66,5 @@ def _remove(folder: Folder, ours: Callable[[str], object]) -> None:
 
 
 def _lives(process: str) -> bool:
-    """Whether a process of this host has this number."""
+    """Whether a process with this id exists on this host."""
     return Path("/proc", process).exists()

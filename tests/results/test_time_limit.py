@@ -7,7 +7,7 @@ import pytest
 
 import records
 from iosweep.commands import cli
-from iosweep.results import reopening
+from iosweep.results import time_limit
 from iosweep.results.store import Store
 from small import document, make
 
@@ -31,7 +31,7 @@ def test_no_time(
     plan = make(tmp_path, document(axes=None) | {"limits": limits})
     [point] = plan.points
     missing = {point.id: {"needs": {"time_s": missing_s}}} if missing_s else {}
-    why = reopening.no_time(plan, missing, spent_s, {point.id: 1})
+    why = time_limit.no_time(plan, missing, spent_s, {point.id: 1})
     assert bool(why) == refused
     assert not why or "1 chosen repetition would take" in why
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import mounts
-from iosweep.results import leftovers
+from iosweep.results import temporary_files
 
 #: No process has this number.
 NONE = 4_194_305
@@ -64,7 +64,7 @@ def test_ours_go_and_the_others_stay(results: Path) -> None:
         old(results, name)
     young = results / f".results.parquet.{NONE}.tmp"
     young.touch()
-    leftovers.remove(results)
+    temporary_files.remove(results)
     assert there(results) == {*FOREIGN, young.name}
 
 
@@ -74,7 +74,7 @@ def test_what_is_no_file_of_ours_alone_stays(results: Path) -> None:
     (results / f".report.html.{NONE}.tmp").symlink_to(file)
     (results / f".nodes.parquet.{NONE}.tmp").mkdir()
     before = there(results)
-    leftovers.remove(results)
+    temporary_files.remove(results)
     assert there(results) == before
 
 
@@ -82,14 +82,14 @@ def test_what_is_no_file_of_ours_alone_stays(results: Path) -> None:
 def test_those_of_others_stay(results: Path) -> None:
     file = old(results, f".results.csv.{NONE}.tmp")
     os.chown(file, 12345, 12345)
-    leftovers.remove(results)
+    temporary_files.remove(results)
     assert file.exists()
 
 
 def test_a_link_in_place_of_a_folder_is_not_followed(results: Path, tmp_path: Path) -> None:
     file = old(tmp_path / "foreign", f".{HASH}.json.{NONE}.tmp")
     (results / "plans").symlink_to(file.parent)
-    leftovers.remove(results)
+    temporary_files.remove(results)
     assert file.exists()
 
 
@@ -99,11 +99,11 @@ def test_no_mount_point_is_crossed(results: Path, tmp_path: Path) -> None:
     (results / "plans").mkdir()
     mounts.run("mount", "--bind", str(file.parent), str(results / "plans"))
     try:
-        leftovers.remove(results)
+        temporary_files.remove(results)
     finally:
         mounts.unmount(results / "plans")
     assert file.exists()
 
 
 def test_results_that_are_not_there(tmp_path: Path) -> None:
-    leftovers.remove(tmp_path / "c")
+    temporary_files.remove(tmp_path / "c")

@@ -1,4 +1,4 @@
-"""Whether limits.time leaves time for what `iosweep rerun` opens again: else results are superseded for nothing."""
+"""Whether limits.time leaves time for the repetitions that `iosweep rerun` would supersede."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from iosweep.results.store import Store
 from iosweep.text import human_count
 from iosweep.units import human_duration
 
-#: Of a damaged spent.json.
+#: Appended to the damage of spent.json.
 UNKNOWN = (
     "what limits.time and limits.bytes_written have counted so far is not known; remove the file to count from 0 again"
 )
 
 
 def out_of_time(store: Store, chosen: Mapping[str, int]) -> str | None:
-    """`no_time` by the newest plan of a campaign; None where there is none that can be read. `chosen`: as there."""
+    """`no_time` for the newest plan of a campaign; None if no plan can be read. `chosen`: as for `no_time`."""
     files = plan_files(store.path)
     try:
         plan = read_plan(files[-1])
@@ -37,9 +37,9 @@ def out_of_time(store: Store, chosen: Mapping[str, int]) -> str | None:
 def no_time(
     plan: Plan, missing: Mapping[str, Mapping[str, Any]], spent_s: float, chosen: Mapping[str, int]
 ) -> str | None:
-    """Why the next run would not measure all of what is chosen, in a sentence; None if it would. Pure.
+    """Why the next run would not measure everything that is chosen, as a sentence; None if it would. Pure.
 
-    chosen: point -> number of its repetitions. missing: point -> its record. spent_s: what limits.time counts so far.
+    chosen: point -> number of its repetitions. missing: point -> its record. spent_s: seconds counted so far.
     """
     limit = plan.limits["time"]
     if limit is None:
