@@ -39,7 +39,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     for point, number in sorted({(row["point"], row["repetition"]) for row in rows}):
         hashes[point, number] = commit(made, point, number)
     rows = [row | {"raw_sha256": hashes[row["point"], row["repetition"]]} for row in rows]
-    results_factory._write(results / "results.parquet", rows, columns.COLUMNS)
+    results_factory._write(results / "results.parquet", rows, columns.result_columns())
     results_factory.describe_again(results)
     return made
 

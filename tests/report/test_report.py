@@ -39,7 +39,7 @@ from results_factory import G, K, M, sweep
 
 
 def row(**values: Any) -> dict[str, Any]:
-    made: dict[str, Any] = dict.fromkeys(column.name for column in columns.COLUMNS)
+    made: dict[str, Any] = dict.fromkeys(column.name for column in columns.result_columns())
     made |= {"point": "p", "phase": "rand_read", "kind": "data", "tool": "fio", "metric": "ops_per_s"}
     return made | {"repetition": 1, "verdict": "valid", "reasons": "", "ops_per_s": 10.0} | values
 
@@ -478,8 +478,8 @@ class TestTable:
     def test_collective_calls_are_none_of_posix(self, tmp_path: Path) -> None:
         results = results_of(tmp_path, sweeps=[factory.ior()])
         assert table.constant(results) == {
-            "data": "1 node, file size 16 GiB, file per process, POSIX, O_DIRECT yes, fsync yes, write mode overwrite,"
-            " data random, phase time 60 s"
+            "data": "1 node, file size 16 GiB, O_DIRECT yes, fsync yes, write mode overwrite, data random,"
+            " file per process, POSIX, phase time 60 s"
         }
 
     def test_what_does_not_vary_stands_by_tool(self, tmp_path: Path) -> None:

@@ -114,18 +114,18 @@ def test_the_columns_are_those_of_the_table_of_columns(campaign: Campaign) -> No
     campaign.measured()
     campaign.table()
     for name, expected in (
-        ("results", columns.COLUMNS),
+        ("results", columns.result_columns()),
         ("checks", columns.CHECK_COLUMNS),
         ("nodes", columns.NODE_COLUMNS),
     ):
         schema = pyarrow.parquet.read_schema(campaign.results / f"{name}.parquet")
         assert schema.equals(columns.arrow_schema(expected))
     with (campaign.results / "results.csv").open(newline="") as file:
-        assert next(csv.reader(file)) == [c.name for c in columns.COLUMNS]
+        assert next(csv.reader(file)) == [c.name for c in columns.result_columns()]
 
 
 def test_every_figure_has_a_column(campaign: Campaign) -> None:
-    names = {c.name for c in columns.COLUMNS}
+    names = {c.name for c in columns.result_columns()}
     for sample in ("own_rand_read", "own_rand_mixed"):
         phase = tools()["fio"].phases[sample.removeprefix("own_")]
         figures = fio.parse.parse((SAMPLES / f"{sample}.out").read_bytes(), phase).figures
@@ -139,7 +139,7 @@ def test_csv_says_what_parquet_says(campaign: Campaign) -> None:
     with (campaign.results / "results.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == len(rows) == 3
-    types = {c.name: c.type for c in columns.COLUMNS}
+    types = {c.name: c.type for c in columns.result_columns()}
     for line, row in zip(lines, rows, strict=True):
         for name, value in row.items():
             if value is None:

@@ -16,11 +16,10 @@ import psutil
 import pyarrow.parquet
 import pytest
 
-import iosweep.tools
 import mounts
+import tool_folders
 from allocation import METADATA, SWEEP, Allocation, said
 from campaign import over, wait_for
-from iosweep.config import models
 from iosweep.errors import ExitCode
 from iosweep.node import node_facts
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec, mpiexec
@@ -28,7 +27,6 @@ from iosweep.plan.model import seed_of
 from iosweep.results import remaining
 from iosweep.results.store import unpack
 from iosweep.target.accounts import user
-from iosweep.tools import tools
 
 pytestmark = pytest.mark.usefixtures("fio")
 
@@ -733,28 +731,16 @@ RANKS: dict[str, Any] = {
 }
 
 
-def forget_tools() -> None:
-    """What is made of the tools is made again when it is asked for."""
-    for made in (tools, models.sweep_model, models.entry_models, models.campaign_model, models.suite_model):
-        made.cache_clear()
-
-
 @pytest.fixture
-def ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Allocation]:
-    """An allocation of a made-up tool with MPI, whose folder is beside this file."""
-    monkeypatch.setattr(iosweep.tools, "__path__", [*iosweep.tools.__path__, str(TOOLS)])
-    forget_tools()
-    yield Allocation(tmp_path, RANKS)
-    monkeypatch.undo()
-    forget_tools()
+def ranks(tmp_path: Path) -> Iterator[Allocation]:
+    """An allocation of a made-up tool with MPI, whose folder is in tests/support/tools."""
+    with tool_folders.added(TOOLS):
+        yield Allocation(tmp_path, RANKS)
 
 
 def measure_ranks(allocation: Allocation, launcher: str, code: int = 0, before: str = "") -> str:
     """Measure with the tool known to the runner, after other lines of Python."""
-    program = (
-        f"import sys, iosweep.tools; iosweep.tools.__path__.append({str(TOOLS)!r}); from iosweep.commands import cli\n"
-        f"{before}\nsys.exit(cli.main(sys.argv[1:]))"
-    )
+    program = tool_folders.command(TOOLS, before)
     command = [sys.executable, "-c", program, *allocation.command("--launcher", launcher)[3:]]
     done = subprocess.run(
         command, env=allocation.environment, cwd=allocation.place, text=True, stderr=subprocess.PIPE, timeout=600,

@@ -302,7 +302,7 @@ def make(
     documents = {builds.key(own): own for row in flat if row["build"] for own in [build(row)]}
     keys = {node["host"]: node["node"] for node in nodes}
     directory.mkdir(parents=True, exist_ok=True)
-    _write(directory / "results.parquet", flat, columns.COLUMNS)
+    _write(directory / "results.parquet", flat, columns.result_columns())
     _write(directory / "checks.parquet", checks, columns.CHECK_COLUMNS)
     _write(directory / "nodes.parquet", nodes, columns.NODE_COLUMNS)
     about = {
@@ -399,7 +399,7 @@ def _rows(
     speed: Speed,
 ) -> Iterator[Row]:
     for repetition, phase in product(range(1, repetitions + 1), one["phases"]):
-        row: Row = dict.fromkeys(column.name for column in columns.COLUMNS)
+        row: Row = dict.fromkeys(column.name for column in columns.result_columns())
         row |= {name: value for name, value in parameters.items() if phase in USED_BY.get(name, [phase])}
         if one.get("tool") == "mdtest" and phase not in ("create", "read"):
             row["file_size_bytes"] = None
@@ -553,7 +553,7 @@ def hash_of(row: Row) -> int:
 
 def _missing(row: Row) -> Row:
     """What merge writes of a phase that was not measured: what was asked for, and why there is nothing."""
-    names = [column.name for column in columns.COLUMNS]
+    names = [column.name for column in columns.result_columns()]
     asked = set(names[: names.index("bandwidth_bytes_per_s")]) - {"repetition"}
     kept = asked | {"verdict", "reasons", "target_directory"}
     return {name: value if name in kept else None for name, value in row.items()}

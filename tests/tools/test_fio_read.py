@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fio_samples import ALL, BAD, GOOD, SUSPECT, Sample
-from iosweep.results.columns import COLUMNS
+from iosweep.results.columns import result_columns
 from iosweep.tools import Reading
 from iosweep.tools.fio.read import read
 from readings import measured, texts
 
 TYPES: dict[str, tuple[type, ...]] = {"string": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
-COLUMN_TYPES = {column.name: TYPES.get(column.type, (str,)) for column in COLUMNS}
+COLUMN_TYPES = {column.name: TYPES.get(column.type, (str,)) for column in result_columns()}
 
 #: rows of one label and host are told apart by nothing else (workers without group_reporting)
 IDENTITY = ("label", "host")

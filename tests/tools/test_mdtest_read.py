@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iosweep.results.columns import COLUMNS
+from iosweep.results.columns import result_columns
 from iosweep.tools import Reading
 from iosweep.tools.mdtest.judge import ALONE
 from iosweep.tools.mdtest.read import PHASES, read, shift, tables
@@ -96,7 +96,7 @@ def test_good_samples_give_the_tables_figures(sample: str) -> None:
         found = [{row["label"]: tuple(row[name] for name in FIGURES) for row in run} for run in runs]
         assert found == [{name: row for name, row in run.items() if name not in doubtful} for run in GOOD[sample]]
         for row in reading.rows:
-            assert set(row) <= {column.name for column in COLUMNS}
+            assert set(row) <= {column.name for column in result_columns()}
             assert (row["tool"], row["kind"], row["metric"]) == ("mdtest", "metadata", "ops_per_s")
             assert row["phase"] == PHASES[row["label"]]
 

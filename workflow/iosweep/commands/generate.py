@@ -13,11 +13,10 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from iosweep.config import models
-from iosweep.config.models import NODES
 from iosweep.node import fs_types
 from iosweep.results import checks, columns
 from iosweep.tools import Option, Tool, tools
-from iosweep.units import size_name
+from iosweep.tools.axes import NODES
 
 ROOT = Path(__file__).resolve().parents[3]
 _BEGIN, _END = "<!-- generated: {} -->", "<!-- end -->"
@@ -127,7 +126,8 @@ def _keys() -> str:
 def _options(tool: Tool) -> str:
     """Tables of a tool's options and phases."""
     rows = [
-        f"| `{o.name}` | {_type(o)} | {_default(o)} | {o.help} | {_where(o)} |" for o in (NODES, *tool.options.values())
+        f"| `{o.name}` | {_type(o)} | {o.default_text} | {o.help} | {_where(o)} |"
+        for o in (NODES, *tool.options.values())
     ]
     phases = [f"| `{p.name}` | {p.kind} | {p.help} | `{p.metric}` |" for p in tool.phases.values()]
     return "\n".join(
@@ -147,14 +147,6 @@ def _type(option: Option) -> str:
     if option.kind == "choice":
         return ", ".join(option.choices)
     return {"size": "size", "count": f"whole number from {option.minimum}", "flag": "true, false"}[option.kind]
-
-
-def _default(option: Option) -> str:
-    if option.kind == "size" and isinstance(option.default, int):
-        return size_name(option.default)
-    if option.kind == "flag":
-        return str(bool(option.default)).lower()
-    return str(option.default)
 
 
 def _where(option: Option) -> str:

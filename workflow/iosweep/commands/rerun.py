@@ -12,31 +12,32 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from iosweep.commands import campaigns
 from iosweep.errors import CommandError
-from iosweep.report.summary import PARAMETERS
 from iosweep.results import merged_tables, time_limit
-from iosweep.results.columns import COLUMNS
 from iosweep.results.store import Store
 from iosweep.text import human_count, shortened
+from iosweep.tools import parameters
 from iosweep.units import parse_size, size_name
 
 Row = Mapping[str, Any]
 
-_TYPES = {column.name: column.type for column in COLUMNS}
-#: Names of a configuration whose column has another name.
-_RENAMED = {"sweep": "sweeps", "host": "hosts", "transfer_size": "transfer_size_bytes", "file_size": "file_size_bytes"}
 #: Columns with several values in a row, joined by commas.
 _LISTS = ("sweeps", "hosts")
-#: Name in a condition -> column.
-NAMES: Mapping[str, str] = {
-    **{name: name for name in ("point", "tool", "phase", "slurm_job")},
-    **{name.removesuffix("_bytes"): name for name in PARAMETERS},
-    **_RENAMED,
-}
+
+
+@cache
+def names() -> Mapping[str, str]:
+    """Name in a condition -> column."""
+    own = {"point": "point", "tool": "tool", "phase": "phase", "slurm_job": "slurm_job"}
+    own |= {"sweep": "sweeps", "host": "hosts"}
+    return own | {option.name: column for column, option in parameters().items()}
+
+
 _VERDICTS = ("suspect", "invalid")
 #: Points that are named where a name fits several.
 _NAMED = 5
@@ -201,11 +202,12 @@ def _test(condition: str, rows: Iterable[Row]) -> Callable[[Row], bool]:
     name = name.strip()
     if not equals or not text.strip():
         raise CommandError(f"--where {condition}: write NAME=VALUE, for example phase=create or transfer_size=4k")
-    if (column := NAMES.get(name, name if name in NAMES.values() else None)) is None:
-        near = difflib.get_close_matches(name, NAMES, 1, 0.6)
+    known = names()
+    if (column := known.get(name, name if name in known.values() else None)) is None:
+        near = difflib.get_close_matches(name, known, 1, 0.6)
         hint = f"; did you mean `{near[0]}`?" if near else ""
         raise CommandError(
-            f"--where {condition}: unknown name `{shortened(name)}`{hint} (known: {', '.join(sorted(NAMES))})"
+            f"--where {condition}: unknown name `{shortened(name)}`{hint} (known: {', '.join(sorted(known))})"
         )
     there = sorted(
         {value for row in rows for value in _values(row, column)}, key=lambda value: (str(type(value)), value)
@@ -217,10 +219,12 @@ def _test(condition: str, rows: Iterable[Row]) -> Callable[[Row], bool]:
             shown = [_shown(value, column) for value in there]
             near = difflib.get_close_matches(part.strip(), shown, 1, 0.6)
             hint = f"; did you mean `{near[0]}`?" if near else ""
-            known = (
+            others = (
                 f"there are: {', '.join(shown[:20])}{', ...' if len(shown) > 20 else ''}" if shown else "none has it"
             )
-            raise CommandError(f"--where {condition}: no result has {name} `{shortened(part.strip())}`{hint} ({known})")
+            raise CommandError(
+                f"--where {condition}: no result has {name} `{shortened(part.strip())}`{hint} ({others})"
+            )
         wanted.update(found)
     return lambda row: not wanted.isdisjoint(_values(row, column))
 
@@ -239,7 +243,7 @@ def _is(text: str, value: object, column: str) -> bool:
     if isinstance(value, int | float):
         try:
             return value == (
-                parse_size(int(text) if text.isdecimal() else text) if _TYPES[column] == "int" else float(text)
+                parse_size(int(text) if text.isdecimal() else text) if isinstance(value, int) else float(text)
             )
         except ValueError:
             return False

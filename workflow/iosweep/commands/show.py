@@ -18,10 +18,11 @@ from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.report import headline, words
 from iosweep.report.data import Campaign, load
-from iosweep.report.summary import FIGURES, PARAMETERS, Result, Statistics, count_results, summarise
+from iosweep.report.summary import FIGURES, Result, Statistics, count_results, summarise
 from iosweep.report.table import ordered
 from iosweep.results import safe_csv
 from iosweep.text import printable
+from iosweep.tools import parameters
 
 #: Figures whose spread over the repetitions is in `--csv`.
 _WITH_SPREAD = ("bandwidth_bytes_per_s", "ops_per_s")
@@ -157,7 +158,7 @@ def _statistics(one: Statistics) -> dict[str, Any]:
 
 def _csv_columns() -> list[str]:
     return [
-        *("point", "sweeps", "tool", "phase", *PARAMETERS, "verdict", "repetitions_measured", "repetitions_used"),
+        *("point", "sweeps", "tool", "phase", *parameters(), "verdict", "repetitions_measured", "repetitions_used"),
         *("metric", *_figure_columns(), "reasons"),
     ]
 

@@ -30,6 +30,7 @@ from iosweep import text, units
 from iosweep.node import cpus, environment
 from iosweep.target import striping as layout
 from iosweep.tools import Option, Tool, tools
+from iosweep.tools.axes import NODES
 
 #: Suites that come with the project.
 SUITES = Path(__file__).resolve().parents[3] / "config" / "suites"
@@ -468,11 +469,7 @@ def _value_type(option: Option) -> Any:
 
 
 def _help(option: Option) -> str:
-    default = (
-        units.size_name(option.default) if option.kind == "size" and isinstance(option.default, int) else option.default
-    )
-    shown = str(bool(default)).lower() if option.kind == "flag" else default
-    return f"{option.help} Default: {shown}."
+    return f"{option.help} Default: {option.default_text}."
 
 
 def _list_of(option: Option) -> Any:
@@ -483,10 +480,6 @@ def _list_of(option: Option) -> Any:
 def _one_or_more(kind: Any) -> Any:
     many: Any = list[kind]
     return Annotated[many, BeforeValidator(lambda v: v if isinstance(v, list) else [v]), WithJsonSchema({})]
-
-
-#: `nodes` is an axis of every tool.
-NODES = Option("nodes", "count", 1, "Nodes that take part.", "nodes", maximum=units.MOST_COUNT)
 
 
 @cache

@@ -20,7 +20,6 @@ from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, l
 from iosweep.errors import ConfigError, Problem
 from iosweep.text import human_count, shortened
 from iosweep.tools import Option, Tool, Value, tools
-from iosweep.units import size_name
 
 #: Combinations of the axes of all sweeps, with those that `exclude` and `when` leave out: planned in ten seconds. Each
 #: is compared with every entry of `exclude`.
@@ -347,7 +346,7 @@ def _shown(value: object) -> str:
 def _written(tool: Tool, name: str, value: Value) -> str:
     """A value as a configuration has it."""
     size = name in tool.options and tool.options[name].kind == "size"
-    return size_name(value) if size and isinstance(value, int) else _shown(value)
+    return tool.options[name].text(value) if size else _shown(value)
 
 
 @cache

@@ -16,8 +16,7 @@ from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.errors import ConfigError, Problem
 from iosweep.plan import bounds
 from iosweep.plan.model import Allocation, Plan, Point, too_many
-from iosweep.tools import Value, tools
-from iosweep.units import size_name
+from iosweep.tools import Value, parameters, tools
 
 
 def make_plan(config: Config) -> Plan:
@@ -175,11 +174,10 @@ def point_id(
     }
     digest = hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]
     shown = phases[0] + (f"+{len(phases) - 1}" if len(phases) > 1 else "")
-    parts = [tool, shown, f"{nodes}n", f"{options['threads_per_node']}t"]
-    if isinstance(size := options.get("transfer_size"), int):
-        parts.append(size_name(size))
-    if "queue_depth" in options:
-        parts.append(f"qd{options['queue_depth']}")
+    parts = [tool, shown, f"{nodes}n"]
+    for option in parameters().values():
+        if option.id_form and (value := options.get(option.name)) is not None:
+            parts.append(option.id_form.format(option.text(value)))
     return ".".join([*parts, digest])
 
 

@@ -9,12 +9,7 @@ from iosweep.report import words
 from iosweep.report.slices import Slice, values
 from iosweep.report.summary import VERDICTS, Result
 from iosweep.text import human_count
-
-#: Parameters that a figure is told by, where they do not vary.
-_PLACE = (
-    *("nodes", "threads_per_node", "transfer_size_bytes", "queue_depth", "file_size_bytes"),
-    *("file_per_process", "api", "collective", "unique_directory", "client_server"),
-)
+from iosweep.tools import parameters
 
 #: What a figure of rates shows: the phase's own metric, or one metric of all its phases.
 _RATES = {"throughput": "throughput", "iops": "IOPS"}
@@ -36,7 +31,7 @@ def name(cut: Slice, quantity: str, phase: str | None) -> str:
         what = quantity
     else:
         what = "throughput" if "bandwidth_bytes_per_s" in _metrics(cut, phase) else "iops"
-    axis = {"threads_per_node": "threads"}.get(cut.x, cut.x.removesuffix("_bytes").replace("_", "-"))
+    axis = parameters()[cut.x].name.removesuffix("_per_node").replace("_", "-")
     return f"{what}-by-{axis}.{slug(cut.sweep)[:80]}{'.' + phase if phase else ''}{slug(cut.suffix)}"
 
 
@@ -52,17 +47,16 @@ def title(cut: Slice, quantity: str, phase: str | None) -> str:
         titles = {"bandwidth_bytes_per_s": "throughput", "ops_per_s": "IOPS"}
         metrics = _metrics(cut, phase)
         what = " and ".join(text for metric, text in titles.items() if metric in metrics)
-    against = f"{what} against {words.PARAMETER_TITLES[cut.x]}"
+    against = f"{what} against {parameters()[cut.x].shown}"
     return f"{words.phase(phase)}: {against}" if phase else against[0].upper() + against[1:]
 
 
 def subtitle(cut: Slice) -> str:
     """Conditions, and the parameters that do not vary."""
     parts = [words.describe(cut.condition, cut.kind)]
-    place = _PLACE if cut.kind == "data" else (*_PLACE, "files_per_thread")
-    for column in place:
+    for column, option in parameters().items():
         found = values([result for result in cut.results if words.applies(column, result.parameters)], column)
-        if len(found) == 1 and column not in (cut.x, cut.colour, cut.facet):
+        if cut.kind in option.captions and len(found) == 1 and column not in (cut.x, cut.colour, cut.facet):
             parts.append(words.named(column, found[0]))
     return "; ".join(parts)
 

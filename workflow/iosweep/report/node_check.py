@@ -10,6 +10,7 @@ from iosweep.report.data import Campaign
 from iosweep.report.summary import COUNTED, Result, worst
 from iosweep.results.outliers import ENOUGH, Comparison, Standing, compare
 from iosweep.text import human_count, some
+from iosweep.tools.axes import TRANSFER_SIZE
 
 SUITE = "node-check"
 
@@ -175,7 +176,7 @@ def _cell(host: str, result: Result, comparison: Comparison | None) -> Cell:
 
 def _title(result: Result) -> str:
     """random read 4 KiB"""
-    size = result.parameters["transfer_size_bytes"]
+    size = result.parameters[TRANSFER_SIZE.column]
     return words.phase(result.phase).lower() + (f" {words.size(size)}" if size else "")
 
 

@@ -13,6 +13,7 @@ from iosweep.report.data import Campaign
 from iosweep.report.slices import Slice, slices, values
 from iosweep.report.summary import Result, Statistics, phase_order
 from iosweep.report.words import Unit
+from iosweep.tools import parameters
 
 #: What a figure shows -> its lines: name -> column. A rate has one line, without a name: the phase's own metric.
 _LINES = {
@@ -76,11 +77,12 @@ def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
 
 def _quantities(cut: Slice) -> tuple[str, ...]:
     """What is drawn of a slice. Where transfer sizes differ, throughput and IOPS tell two stories of every phase."""
-    if cut.kind == "data" and cut.x == "queue_depth":
-        return "rate", "latency"
-    if cut.kind == "data" and len(values(cut.results, "transfer_size_bytes")) > 1:
-        return "throughput", "iops"
-    return ("rate",)
+    if cut.kind == "metadata":
+        return ("rate",)
+    known = parameters()
+    varying = (column for column in known if known[column].role != "x" and len(values(cut.results, column)) > 1)
+    found = (known[column].quantities for column in (cut.x, *varying))
+    return next(filter(None, found), ("rate",))
 
 
 def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure | None:
@@ -110,10 +112,10 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure
         sweep=cut.sweep,
         origin=origin,
         panels=tuple(panels),
-        x_title=words.PARAMETER_TITLES[cut.x],
+        x_title=parameters()[cut.x].shown,
         x_column=cut.x,
         x_values=tuple(values(results, cut.x)),
-        series_title=words.PARAMETER_TITLES[cut.colour] if cut.colour else "",
+        series_title=parameters()[cut.colour].shown if cut.colour else "",
         series=_series_names(results, cut.colour),
         nodes_told=ends is not None,
         measures=tuple(lines),

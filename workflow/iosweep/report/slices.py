@@ -19,25 +19,7 @@ from iosweep.report import words
 from iosweep.report.data import Campaign
 from iosweep.report.summary import Result
 from iosweep.report.words import Conditions
-
-#: Horizontal axes that get figures wherever they vary, and those that get one only if none of these does.
-_X = ("nodes", "threads_per_node", "queue_depth")
-_X_ALONE = ("transfer_size_bytes", "file_size_bytes", "files_per_thread")
-
-#: Order in which the other axes become colour, panels, slices.
-_OTHERS = (
-    *("transfer_size_bytes", "queue_depth", "threads_per_node", "nodes", "file_per_process", "api", "collective"),
-    *(
-        "unique_directory",
-        "file_size_bytes",
-        "files_per_thread",
-        "read_percent",
-        "ioengine",
-        "client_server",
-        "fsync",
-        "phase_time_s",
-    ),
-)
+from iosweep.tools import parameters
 
 
 @dataclass(frozen=True)
@@ -77,7 +59,7 @@ def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
 
 def axes_of(sweep: Mapping[str, Any]) -> set[str]:
     """Columns of a sweep's axes."""
-    return {words.AXIS_COLUMNS.get(axis, axis) for axis in sweep["axes"]}
+    return {column for column, option in parameters().items() if option.name in sweep["axes"]}
 
 
 def of_points(results: Sequence[Result]) -> list[Result]:
@@ -97,10 +79,12 @@ def values(results: Iterable[Result], column: str | None) -> list[Any]:
 
 def _roles(results: Sequence[Result], axes: set[str]) -> Iterator[tuple[str, str | None, str | None, list[str]]]:
     """(horizontal axis, colour, panels, axes that are left)."""
-    varying = [axis for axis in _OTHERS if axis in axes and len(values(results, axis)) > 1]
-    alone = [axis for axis in _X_ALONE if axis in varying]
-    for x in [axis for axis in _X if axis in varying] or alone[:1]:
-        others = [axis for axis in varying if axis != x]
+    known = parameters()
+    varying = [axis for axis in known if axis in axes and len(values(results, axis)) > 1]
+    alone = [axis for axis in varying if known[axis].role == "x_alone"]
+    for x in [axis for axis in varying if known[axis].role == "x"] or alone[:1]:
+        others = [axis for axis in varying if axis != x and known[axis].role != "condition"]
+        others.sort(key=lambda axis: known[axis].color_order)
         colour, facet = (*others, None, None)[:2]
         yield x, colour, facet, others[2:]
 

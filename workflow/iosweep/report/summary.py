@@ -15,6 +15,7 @@ from statistics import fmean, median, stdev
 from typing import Any
 
 from iosweep.report.data import Row
+from iosweep.tools import parameters
 
 #: From best to worst.
 VERDICTS = ("valid", "suspect", "invalid", "missing")
@@ -26,28 +27,6 @@ PHASES = (
     *("seq_write", "seq_read", "rand_write", "rand_read", "rand_mixed"),
     *("dir_create", "dir_stat", "dir_rename", "dir_delete"),
     *("create", "stat", "read", "delete"),
-)
-
-#: Columns that are the same for all repetitions of a point's phase, so that a result has them too.
-PARAMETERS = (
-    "nodes",
-    "threads_per_node",
-    "transfer_size_bytes",
-    "queue_depth",
-    "file_size_bytes",
-    "files_per_thread",
-    "read_percent",
-    "file_per_process",
-    "api",
-    "collective",
-    "unique_directory",
-    "o_direct",
-    "fsync",
-    "write_mode",
-    "data",
-    "ioengine",
-    "client_server",
-    "phase_time_s",
 )
 
 #: Columns that are summarised over the repetitions.
@@ -91,7 +70,7 @@ class Result:
     kind: str
     tool: str
     metric: str
-    parameters: Mapping[str, Any]  # PARAMETERS -> value
+    parameters: Mapping[str, Any]  # columns of `parameters()`, the same for all repetitions -> value
     verdict: str  # the worst of its repetitions that were measured; missing if none was
     reasons: tuple[str, ...]  # distinct, in order of appearance
     statistics: Mapping[str, Statistics]  # FIGURES that have a value in a repetition that counts
@@ -225,7 +204,7 @@ def _result(rows: Sequence[Row]) -> Result:
         kind=first["kind"],
         tool=first["tool"],
         metric=first["metric"],
-        parameters={name: first[name] for name in PARAMETERS},
+        parameters={name: first[name] for name in parameters()},
         verdict=worst([row["verdict"] for row in rows if row["verdict"] != "missing"] or ["missing"]),
         reasons=tuple(dict.fromkeys(row["reasons"] for row in rows if row["reasons"])),
         statistics={column: statistics(found, alike) for column, found in values.items() if found},

@@ -10,18 +10,11 @@ from typing import Any
 from iosweep.report import words
 from iosweep.report.data import Row
 from iosweep.report.slices import of_points
-from iosweep.report.summary import OUTCOMES, PARAMETERS, Result, hosts_of, phase_order
+from iosweep.report.summary import OUTCOMES, Result, hosts_of, phase_order
 from iosweep.results.reasons import ROOTS
 from iosweep.text import human_count
-
-#: Parameters that always have a column; the others have one only where they vary.
-_ALWAYS = ("threads_per_node", "transfer_size_bytes", "queue_depth")
-
-#: Parameters whose values are words.
-_WORDS = (
-    *("file_per_process", "api", "collective", "unique_directory"),
-    *("o_direct", "fsync", "write_mode", "data", "ioengine", "client_server"),
-)
+from iosweep.tools import Option, parameters
+from iosweep.tools.axes import PHASE_TIME
 
 #: Figures: column -> (title, unit, size of the unit). One unit per column, so that it can be read down and copied.
 _FIGURES = {
@@ -66,7 +59,7 @@ def ordered(results: Iterable[Result], sweeps: Iterable[Mapping[str, Any]]) -> l
 
     def key(i: int) -> tuple[Any, ...]:
         result, own = listed[i], of_point[i]
-        values = ((own[name] is not None, own[name]) for name in PARAMETERS if name not in _WORDS)
+        values = ((own[name] is not None, own[name]) for name, option in parameters().items() if not _is_words(option))
         return (place.get(result.point, len(place)), result.kind, *values, result.point, phase_order(result.phase))
 
     return [listed[i] for i in sorted(range(len(listed)), key=key)]
@@ -110,12 +103,17 @@ def varying(results: Sequence[Result]) -> list[str]:
         kinds.setdefault(result.kind, []).append(result)
     return [
         name
-        for name in PARAMETERS
+        for name, option in parameters().items()
         if any(len(_found(own, name)) > 1 for own in kinds.values())
-        or (name in _ALWAYS and _found(results, name))
+        or (option.id_form and _found(results, name))
         # none is a value of its own: one pass over the files
-        or (name == "phase_time_s" and len({r.parameters[name] for r in kinds.get("data", ())}) > 1)
+        or (option is PHASE_TIME and len({r.parameters[name] for r in kinds.get("data", ())}) > 1)
     ]
+
+
+def _is_words(option: Option) -> bool:
+    """Whether its values are words, not numbers."""
+    return option.kind in ("flag", "choice")
 
 
 def constant(results: Sequence[Result]) -> dict[str, str]:
@@ -127,7 +125,7 @@ def constant(results: Sequence[Result]) -> dict[str, str]:
         tools = list(dict.fromkeys(result.tool for result in of_kind))
         for tool in tools:
             own = [result for result in of_kind if result.tool == tool]
-            values = {name: _found(own, name) for name in PARAMETERS if name not in shown}
+            values = {name: _found(own, name) for name in parameters() if name not in shown}
             parts = [" or ".join(words.named(name, v) for v in found) for name, found in values.items() if found]
             if parts:
                 texts[f"{words.tool(tool)} {kind}" if len(tools) > 1 else kind] = ", ".join(parts)
@@ -197,8 +195,9 @@ def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
     if len({result.tool for result in results}) > 1:
         columns.append({"key": "tool", "title": "tool", "type": "text"})
     for name in varying(results):
-        kind = "size" if name.endswith("_bytes") else "text" if name in _WORDS else "count"
-        columns.append({"key": name, "title": words.PARAMETER_TITLES[name], "type": kind, "parameter": True})
+        option = parameters()[name]
+        kind = "text" if _is_words(option) else option.kind
+        columns.append({"key": name, "title": option.shown, "type": kind, "parameter": True})
     columns.append({"key": "n", "title": "n", "type": "count"})
     if any(result.lacking for result in results):
         columns.append({"key": "planned", "title": "of", "type": "count"})
@@ -216,11 +215,11 @@ def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def _cell(result: Result, key: str) -> Any:
-    if key in PARAMETERS:
+    if option := parameters().get(key):
         value = result.parameters[key]
         if value is None or not words.applies(key, result.parameters):
             return None
-        return words.parameter(key, value) if key in _WORDS else value  # numbers stay numbers, to sort as such
+        return words.parameter(key, value) if _is_words(option) else value  # numbers stay numbers, to sort as such
     if key in _FIGURES:
         return _scaled(result.typical(key), _FIGURES[key][2])
     if key == "ci95":

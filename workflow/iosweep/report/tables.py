@@ -11,7 +11,8 @@ from iosweep.report.data import Campaign
 from iosweep.report.slices import axes_of, of_points, split, values
 from iosweep.report.summary import Result, Statistics, phase_order
 from iosweep.text import human_count
-from iosweep.tools.mdtest.options import ROWS
+from iosweep.tools.axes import NODES
+from iosweep.tools.mdtest.options import OPTIONS, ROWS
 
 
 @dataclass(frozen=True)
@@ -52,25 +53,29 @@ _NOTHING = Cell("", (), "")
 
 # mdtest
 
-#: Axes that make the columns, in this order: the first that varies. Each combination of the others has its own table.
-_ACROSS = ("nodes", "threads_per_node", "files_per_thread", "file_size_bytes", "unique_directory")
-
 
 def metadata(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
     """Rates of mdtest: operations down, an axis across; a table for each sweep and each combination of other axes."""
     conditions = words.conditions(results)
+    columns = _mdtest_columns()
     found = []
     for sweep in campaign.about["sweeps"]:
         points = set(sweep["points"])
         mine = [r for r in of_points(results) if r.point in points and (r.tool, r.kind) == ("mdtest", "metadata")]
         for condition in dict.fromkeys(conditions[result.point] for result in mine):
             own = [result for result in mine if conditions[result.point] == condition]
-            varying = [axis for axis in _ACROSS if axis in axes_of(sweep) and len(values(own, axis)) > 1]
+            varying = [axis for axis in columns if axis in axes_of(sweep) and len(values(own, axis)) > 1]
             across = varying[0] if varying else "nodes"
             for fixed, part in split(own, varying[1:]):
                 table = _metadata(sweep["name"], words.describe(condition, "metadata"), part, across, fixed)
                 found += [table] if table else []
     return _joined(found)
+
+
+def _mdtest_columns() -> list[str]:
+    """Axes in the order in which one makes the columns: the first that varies. Each combination of the others has its
+    own table."""
+    return [NODES.column, *(option.column for option in OPTIONS.values())]
 
 
 def _metadata(
@@ -91,7 +96,7 @@ def _metadata(
         here = [next((result for result in own if _at(result, across, value)), None) for value in shown]
         cells = tuple(_apart(here[0], name) for name in columns) if alone else tuple(map(_stacked, here))
         rows.append(TableRow(ROWS.get(phase, words.phase(phase)), cells))
-    place = {name: values(results, name) for name in _ACROSS if name != across and name not in fixed}
+    place = {name: values(results, name) for name in _mdtest_columns() if name != across and name not in fixed}
     if alone:
         place = {across: shown, **place}
     about = [condition, *(words.named(name, found[0]) for name, found in place.items() if len(found) == 1)]

@@ -11,6 +11,7 @@ from typing import Any
 from iosweep.report.summary import Repetitions, Result, Statistics
 from iosweep.results.reasons import REASONS, bare, ranked
 from iosweep.text import human_count
+from iosweep.tools import parameters, tools
 
 
 @dataclass(frozen=True)
@@ -51,51 +52,6 @@ _TOOL_TITLES = {"ior": "IOR"}
 
 #: Tools whose threads are MPI ranks, and are called so where there is little room for words.
 _MPI = ("ior", "mdtest")
-
-#: Axis of the configuration -> column of the result table, where the names differ.
-AXIS_COLUMNS = {
-    "transfer_size": "transfer_size_bytes",
-    "file_size": "file_size_bytes",
-    "phase_time": "phase_time_s",
-}
-
-PARAMETER_TITLES = {
-    "nodes": "nodes",
-    "threads_per_node": "threads per node",
-    "transfer_size_bytes": "transfer size",
-    "queue_depth": "queue depth",
-    "file_size_bytes": "file size",
-    "files_per_thread": "files per thread",
-    "read_percent": "reads",
-    "file_per_process": "file access",
-    "api": "API",
-    "collective": "MPI-IO calls",
-    "unique_directory": "directories",
-    "o_direct": "O_DIRECT",
-    "fsync": "fsync",
-    "write_mode": "write mode",
-    "data": "data",
-    "ioengine": "I/O engine",
-    "client_server": "fio's start",
-    "phase_time_s": "phase time",
-}
-
-#: Parameters whose values say themselves what they are.
-_SPEAKING: dict[str, dict[Any, str]] = {
-    "transfer_size_bytes": {},
-    "ioengine": {},
-    "file_per_process": {True: "file per process", False: "shared file"},
-    "api": {"MPIIO": "MPI-IO"},
-    "collective": {True: "collective calls", False: "independent calls"},
-    "unique_directory": {True: "own directories", False: "shared directory"},
-    "client_server": {True: "client/server mode", False: "on each node"},
-}
-
-_COUNTS = {
-    "nodes": "node",
-    "threads_per_node": "thread per node",
-    "files_per_thread": "file per thread",
-}
 
 VERDICT_MEANINGS = {
     "valid": "Every check that could be made passed.",
@@ -147,31 +103,26 @@ def size(value: float) -> str:
 
 def parameter(column: str, value: Any) -> str:
     """A parameter's value alone, for a legend or a cell."""
+    option = parameters()[column]
     if value is None:
         return "–"
-    if value in (own := _SPEAKING.get(column, {})):
-        return own[value]
-    if column.endswith("_bytes"):
+    if option.labels and value in option.labels:
+        return option.labels[value]
+    if option.kind == "size":
         return size(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if column == "read_percent":
-        return f"{value} %"
-    if column == "phase_time_s":
-        return f"{value:g} s"
-    return str(value)
+    return f"{value:g} {option.unit}" if option.unit else str(value)
 
 
 def named(column: str, value: Any) -> str:
     """A parameter's value that says what it is: `8 threads per node`, `64 KiB`, `queue depth 16`."""
-    text = parameter(column, value)
-    if column in _COUNTS:
-        return f"{text} {_COUNTS[column] if value == 1 else PARAMETER_TITLES[column]}"
-    if column in _SPEAKING:
+    option, text = parameters()[column], parameter(column, value)
+    if option.singular:
+        return f"{text} {option.singular if value == 1 else option.shown}"
+    if option.labels is not None:
         return text
-    if column == "file_size_bytes" and value == 0:
-        return "empty files"
-    return f"{PARAMETER_TITLES.get(column, column)} {text}"
+    return option.zero if option.zero and value == 0 else f"{option.shown} {text}"
 
 
 def brief(result: Result, nodes: bool = True, one: bool = False) -> str:
@@ -180,26 +131,28 @@ def brief(result: Result, nodes: bool = True, one: bool = False) -> str:
     It names whatever the best of several may differ in: `4 ranks, 1 MiB, shared file, MPI-IO`. `nodes`: with their
     number; `one`: where that is 1, too.
     """
-    parameters, parts = result.parameters, []
-    if parameters["threads_per_node"] is not None:
-        parts.append(human_count(parameters["threads_per_node"], "rank" if is_mpi(result.tool) else "thread"))
-    if nodes and (parameters["nodes"] or 1) > (0 if one else 1):
-        parts = [" × ".join([named("nodes", parameters["nodes"] or 1), *parts])]
-    if parameters["transfer_size_bytes"] is not None:
-        parts.append(size(parameters["transfer_size_bytes"]))
-    if parameters["queue_depth"] is not None:
-        parts.append(f"QD {parameters['queue_depth']}")
-    if result.kind == "metadata" and parameters["file_size_bytes"] is not None:
-        parts.append(f"{size(parameters['file_size_bytes'])} files" if parameters["file_size_bytes"] else "empty files")
-    for column in ("file_per_process", "api", "collective", "unique_directory", "client_server"):
-        if parameters[column] is not None and applies(column, parameters):
-            parts.append(parameter(column, parameters[column]))
+    own, parts = result.parameters, []
+    if own["threads_per_node"] is not None:
+        parts.append(human_count(own["threads_per_node"], "rank" if is_mpi(result.tool) else "thread"))
+    if nodes and (own["nodes"] or 1) > (0 if one else 1):
+        parts = [" × ".join([named("nodes", own["nodes"] or 1), *parts])]
+    options = tools()[result.tool].options if result.tool in tools() else {}
+    for column, option in parameters().items():
+        option = options.get(option.name, option)
+        if column in ("nodes", "threads_per_node") or own[column] is None or option.brief == "":
+            continue
+        if option.brief is None:
+            parts += [named(column, own[column])] if applies(column, own) else []
+        else:
+            zero = option.zero and own[column] == 0
+            parts.append(option.zero if zero else option.brief.format(parameter(column, own[column])))
     return ", ".join(parts)
 
 
-def applies(column: str, parameters: Mapping[str, Any]) -> bool:
+def applies(column: str, values: Mapping[str, Any]) -> bool:
     """Whether a parameter that has a value also has an effect: only MPI-IO knows collective calls."""
-    return column != "collective" or parameters["api"] == "MPIIO"
+    needed = parameters()[column].only_with
+    return needed is None or values[needed[0]] == needed[1]
 
 
 def is_mpi(tool: str) -> bool:
@@ -424,9 +377,9 @@ def summed(groups: Iterable[Sequence[str]], most: int = 3) -> str:
 
 def axes_text(axes: Mapping[str, Sequence[Any]]) -> str:
     """The axes of a sweep with their values: `threads per node 1, 2; transfer size 4 KiB, 1 MiB`."""
-    parts = []
+    options, parts = {option.name: column for column, option in parameters().items()}, []
     for axis, values in axes.items():
-        column = AXIS_COLUMNS.get(axis, axis)
-        title = "" if _SPEAKING.get(column) else PARAMETER_TITLES.get(column, axis.replace("_", " "))
+        column = options[axis]
+        title = "" if parameters()[column].labels else parameters()[column].shown
         parts.append(f"{title} {', '.join(parameter(column, value) for value in values)}".lstrip())
     return "; ".join(parts)

@@ -6,9 +6,13 @@ the name. An absent value is null (parquet) or an empty field (CSV), never 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal
+
+from iosweep.tools import OptionKind, parameters
+from iosweep.tools.axes import PHASE_TIME
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +35,7 @@ NOT_YET = "not measured yet"
 
 _LATENCY = "Completion latency of one I/O in seconds (fio's clat: from submission to completion)"
 
-COLUMNS: tuple[Column, ...] = (
-    # what was measured
+_IDENTITY: tuple[Column, ...] = (
     Column("campaign", "string", "Name of the campaign."),
     Column("sweeps", "string", "Sweeps that contain the point, joined by commas."),
     Column("point", "string", "Id of the point: readable name and a hash of everything that determines it."),
@@ -48,27 +51,12 @@ COLUMNS: tuple[Column, ...] = (
     Column("kind", "string", "data (bytes are moved) or metadata (files are created, looked up, deleted)."),
     Column("tool", "string", "Tool that measured: fio, ior or mdtest."),
     Column("metric", "string", "Column that is this phase's headline: bandwidth_bytes_per_s or ops_per_s."),
-    # parameters
-    Column("nodes", "int", "Nodes that took part."),
-    Column("threads_per_node", "int", "Workers per node (fio: numjobs; IOR and mdtest: ranks)."),
-    Column("tasks", "int", "Ranks or workers of all nodes together, as the tool reports them."),
-    Column("transfer_size_bytes", "int", "Bytes moved by one I/O; null for metadata."),
-    Column("queue_depth", "int", "I/Os in flight per worker; null for metadata."),
-    Column("file_size_bytes", "int", "Size of each file; with a shared file (IOR) each rank's part of it."),
-    Column("files_per_thread", "int", "Files of each worker."),
-    Column("read_percent", "int", "Share of reads in a mixed phase, in percent; null elsewhere."),
-    Column("o_direct", "bool", "O_DIRECT: the client's page cache was bypassed; null for metadata."),
-    Column("fsync", "bool", "Writes were made durable inside the timing; null where nothing is written."),
-    Column("write_mode", "string", "new (files are created) or overwrite (complete files are written over)."),
-    Column("data", "string", "What is written: random, or tool_default (the tool's own buffers)."),
-    Column("ioengine", "string", "fio's I/O engine."),
-    Column(
-        "client_server", "bool", "fio: in its client/server mode, and not once on each node; null where it is not set."
-    ),
-    Column("api", "string", "IOR's interface: POSIX or MPIIO."),
-    Column("file_per_process", "bool", "IOR: a file for each rank, or one that all share."),
-    Column("collective", "bool", "IOR: MPI-IO with collective calls."),
-    Column("unique_directory", "bool", "mdtest: a directory for each rank, or one that all share."),
+)
+
+#: What a column holds, by the kind of its option.
+_TYPES: Mapping[OptionKind, Type] = {"size": "int", "count": "int", "flag": "bool", "choice": "string"}
+
+_MEASURED: tuple[Column, ...] = (
     Column("phase_time_s", "float", "Seconds asked for; null where a count bounds the phase."),
     # figures
     Column(
@@ -187,7 +175,23 @@ COLUMNS: tuple[Column, ...] = (
     Column("raw", "string", "Path of that archive below results/<campaign>/."),
 )
 
+
 #: Companion table checks.parquet: one row per row of the results and check.
+@cache
+def result_columns() -> tuple[Column, ...]:
+    """Columns of results.parquet and results.csv."""
+    return (*_IDENTITY, *_parameters(), *_MEASURED)
+
+
+def _parameters() -> Iterator[Column]:
+    """A column for each axis and option of the tools."""
+    for option in parameters().values():
+        if option is not PHASE_TIME:
+            yield Column(option.column, _TYPES[option.kind], option.meaning)
+        if option.name == "threads_per_node":
+            yield Column("tasks", "int", "Ranks or workers of all nodes together, as the tool reports them.")
+
+
 CHECK_COLUMNS: tuple[Column, ...] = (
     Column("point", "string", "Id of the point."),
     Column("repetition", "int", "Number of the repetition."),
@@ -334,7 +338,7 @@ def markdown() -> str:
         "spreadsheet splits text that contains `;=`, and what follows may be a formula.\n",
     ]
     for title, columns in (
-        ("results.parquet, results.csv: one row per point, repetition and phase", COLUMNS),
+        ("results.parquet, results.csv: one row per point, repetition and phase", result_columns()),
         ("checks.parquet: one row per row of the results and check", CHECK_COLUMNS),
         ("nodes.parquet: one row per node and set of facts", NODE_COLUMNS),
     ):

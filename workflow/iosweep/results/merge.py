@@ -18,7 +18,7 @@ from iosweep.files import documents, safe_paths
 from iosweep.plan.model import Plan
 from iosweep.programs import builds
 from iosweep.results import merged_tables, temporary_files
-from iosweep.results.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS
+from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, result_columns
 from iosweep.results.origins import Origins
 from iosweep.results.rows import Rows
 from iosweep.results.store import Store
@@ -44,7 +44,7 @@ def _write(plan: Plan, results: Path, repair: str) -> None:
     with (  # entered first, renamed last: campaign.json describes the tables
         safe_paths.folder(results, make=True) as place,
         place.replaced(merged_tables.ABOUT) as about,
-        TableWriter(place, "results.parquet", COLUMNS, "results.csv") as rows,
+        TableWriter(place, "results.parquet", result_columns(), "results.csv") as rows,
         ChecksWriter(place, "checks.parquet", CHECK_COLUMNS) as checks,
         TableWriter(place, "nodes.parquet", NODE_COLUMNS) as table,
     ):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,16 @@ import orjson
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged
-from iosweep.results.columns import CHECK_COLUMNS, COLUMNS, NODE_COLUMNS, Column, arrow_schema
+from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, Column, arrow_schema, result_columns
 from iosweep.text import shortened
 
 ABOUT, REPORT = "campaign.json", "report.html"
 #: Below the results: the figures, and there the names and hashes of those that we made.
 FIGURES, FIGURES_MADE = "figures", "made.json"
-TABLES: Mapping[str, tuple[Column, ...]] = {
-    "results.parquet": COLUMNS,
-    "checks.parquet": CHECK_COLUMNS,
-    "nodes.parquet": NODE_COLUMNS,
+TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {
+    "results.parquet": result_columns,
+    "checks.parquet": lambda: CHECK_COLUMNS,
+    "nodes.parquet": lambda: NODE_COLUMNS,
 }
 FILES = (*TABLES, "results.csv")
 #: What the report ends with: the hash of all bytes before it.
@@ -77,7 +77,7 @@ def rows(results: Path, name: str, columns: Sequence[str] = ()) -> list[dict[str
     data, file = _read(results, name), results / name
     if wrong := _unlike(known, data):
         raise Damaged(file, wrong)
-    return _rows(file, data, [c for c in TABLES[name] if not columns or c.name in columns])
+    return _rows(file, data, [c for c in TABLES[name]() if not columns or c.name in columns])
 
 
 def _read(results: Path, name: str) -> bytes:

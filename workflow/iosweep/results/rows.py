@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from iosweep.plan.model import Plan, Point
 from iosweep.results import verdict
 from iosweep.results.checks.finding import Check, Finding, Seen
-from iosweep.results.columns import COLUMNS, NOT_YET
+from iosweep.results.columns import NOT_YET
 from iosweep.results.origins import Origins, cpu_list, masks, nodes_of
 from iosweep.results.reasons import REASONS
 from iosweep.results.remaining import still_wanted
@@ -26,9 +26,6 @@ from iosweep.tools import Parsed, tools
 
 Values = dict[str, Any]
 
-#: Option of a tool -> column, where the names differ.
-_OPTION_COLUMNS = {"transfer_size": "transfer_size_bytes", "file_size": "file_size_bytes"}
-_NAMES = {column.name for column in COLUMNS}
 #: What a record or raw output with the right types but foreign content may raise.
 _STRANGE = (
     *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, ZeroDivisionError, RecursionError),
@@ -185,7 +182,7 @@ def _measured_with(result: Result, record: Mapping[str, Any]) -> tuple[str, ...]
 
 def _base(plan: Plan, point: Point) -> Values:
     """The values that all rows of a point share."""
-    options = {_OPTION_COLUMNS.get(name, name): value for name, value in point.options.items()}
+    options = tools()[point.tool].options
     return {
         "campaign": plan.campaign,
         "sweeps": ",".join(point.sweeps),
@@ -195,7 +192,7 @@ def _base(plan: Plan, point: Point) -> Values:
         "phase_time_s": point.phase_time_s,
         "target_directory": _absolute(plan.target["directory"]),
         "left": False,
-        **{name: value for name, value in options.items() if name in _NAMES},
+        **{options[name].column: value for name, value in point.options.items() if name in options},
     }
 
 
@@ -252,7 +249,7 @@ def _unused(tool: str, phase: str, names: tuple[str, ...]) -> Values:
     """Nulls for those of the point's options that the phase does not use."""
     options = tools()[tool].options
     return {
-        _OPTION_COLUMNS.get(name, name): None
+        options[name].column: None
         for name in names
-        if (phases := options[name].phases) is not None and phase not in phases and name in _NAMES
+        if (phases := options[name].phases) is not None and phase not in phases
     }

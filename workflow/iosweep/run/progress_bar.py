@@ -18,8 +18,8 @@ from iosweep.plan.model import Allocation, Point
 from iosweep.results.store import Result
 from iosweep.run.repetition import Judged
 from iosweep.text import printable
-from iosweep.tools import tools
-from iosweep.units import human_duration, human_size, size_name
+from iosweep.tools import parameters, tools
+from iosweep.units import human_duration, human_size
 
 _STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
 
@@ -160,7 +160,8 @@ def labels(points: Sequence[Point]) -> dict[str, str]:
     Phases are left out, because a line has them with their figures. Empty where there is one point only.
     """
     brief = {point.id: _brief(point) for point in points}
-    vary = [len({parts[i] for parts in brief.values()}) > 1 for i in range(len(_PARTS))]
+    vary = [len(set(parts)) > 1 for parts in zip(*brief.values(), strict=True)]
+    in_id = {option.name for option in parameters().values() if option.id_form}
     found = {
         id: [part for part, varies in zip(parts, vary, strict=True) if part and varies] for id, parts in brief.items()
     }
@@ -168,7 +169,7 @@ def labels(points: Sequence[Point]) -> dict[str, str]:
     for point in points:
         alike.setdefault((point.tool, tuple(point.phases), *found[point.id]), []).append(point)
     for several in alike.values():
-        names = sorted({name for point in several for name in point.options if name not in _PARTS})
+        names = sorted({name for point in several for name in point.options if name not in in_id})
         for name in names if len(several) > 1 else ():
             if len({point.options.get(name) for point in several}) > 1:
                 for point in several:
@@ -181,23 +182,16 @@ def labels(points: Sequence[Point]) -> dict[str, str]:
     return texts
 
 
-_PARTS = ("tool", "nodes", "threads_per_node", "transfer_size", "queue_depth")
-
-
 def _brief(point: Point) -> tuple[str, ...]:
-    """The parts of a readable id that _PARTS names; "" for what a point does not have."""
-    forms = {"threads_per_node": "{}t", "transfer_size": "{}", "queue_depth": "qd{}"}
-    own = (form.format(_value(point, name)) if name in point.options else "" for name, form in forms.items())
+    """The parts of a readable id: tool, nodes, axes; "" for what a point does not have."""
+    forms = [option for option in parameters().values() if option.id_form]
+    own = (o.id_form.format(_value(point, o.name)) if o.name in point.options else "" for o in forms)
     return (point.tool, f"{point.nodes}n", *own)
 
 
 def _value(point: Point, name: str) -> str:
     value = point.options.get(name)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int) and tools()[point.tool].options[name].kind == "size":
-        return size_name(value)
-    return "-" if value is None else str(value)
+    return "-" if value is None else tools()[point.tool].options[name].text(value)
 
 
 def _figure(phase: str, value: float | None, verdict: str, metric: str) -> Text:

@@ -15,16 +15,24 @@ from functools import cache, cached_property
 from typing import Any, Literal, Protocol
 
 from iosweep.node.cpus import CpuSet
-from iosweep.units import MOST_BYTES
+from iosweep.units import MOST_BYTES, size_name
 
 Kind = Literal["data", "metadata"]
 OptionKind = Literal["size", "count", "flag", "choice"]
 Value = int | bool | str | None
 
 
+#: What an axis does in figures: `x`, the horizontal axis wherever it varies; `x_alone`, the same where no `x` varies;
+#: `color`, the color of the lines, then the panels; `condition`, nothing: results that differ in it share no figure.
+Role = Literal["x", "x_alone", "color", "condition"]
+
+
 @dataclass(frozen=True)
 class Option:
     """A parameter of a tool: what a configuration may set under `options`, or vary under `axes`.
+
+    This entry is all there is of it: the configuration's models, ids of points, columns of the tables, axes of figures
+    and the documentation read it here. The common ones are in axes.py.
 
     `kinds` are the kinds of phase that it has an effect on; it is an error to set it where it has none. An option that
     is not part of a point's kind is not part of the point's id.
@@ -34,12 +42,46 @@ class Option:
     kind: OptionKind
     default: Value
     help: str
-    unit: str = ""
+    unit: str = ""  # behind a value in reports: `70 %`; sizes need none
     kinds: frozenset[Kind] = frozenset({"data", "metadata"})
     choices: tuple[str, ...] = ()
     minimum: int = 1
     maximum: int | None = None
     phases: frozenset[str] | None = None  # only these phases use it; None: all of its kinds
+    only_with: tuple[str, Value] | None = None  # it has an effect only where this other option has this value
+
+    id_form: str = ""  # how a point's id shows it: `qd{}`; "": the hash alone tells
+    meaning: str = ""  # in docs/columns.md; "": the tool's name and `help`
+    title: str = ""  # in reports; "": the name with spaces
+    singular: str = ""  # for something that is counted: `1 thread per node`, with the title as the plural
+    labels: Mapping[Value, str] | None = None  # values that explain themselves, with their words where they differ
+    zero: str = ""  # what a figure's caption calls the value 0: `empty files`
+    role: Role = "color"
+    color_order: int = 5  # of several axes that vary, the lowest is the color, the next makes panels
+    quantities: tuple[str, ...] = ()  # figures of data phases where it varies (`x`: where it is horizontal): plots.py
+    captions: frozenset[Kind] = frozenset({"data", "metadata"})  # kinds of phase whose figures name its value
+    brief: str | None = None  # how a few words say it: `QD {}`; "": not at all; None: as captions do
+
+    @property
+    def column(self) -> str:
+        """Its column in the tables; units are part of a column's name."""
+        return self.name + {"size": "_bytes"}.get(self.kind, "_s" if self.unit == "s" else "")
+
+    @property
+    def shown(self) -> str:
+        """Its title."""
+        return self.title or self.name.replace("_", " ")
+
+    def text(self, value: Value) -> str:
+        """A value as a configuration has it: `64k`, `true`."""
+        if isinstance(value, bool):
+            return str(value).lower()
+        return size_name(value) if self.kind == "size" and isinstance(value, int) else str(value)
+
+    @property
+    def default_text(self) -> str:
+        """Its default as a configuration has it; a flag without a default is off."""
+        return self.text(bool(self.default) if self.kind == "flag" else self.default)
 
     @property
     def most(self) -> int:
@@ -316,3 +358,15 @@ def tools() -> dict[str, Tool]:
         tool: Tool = importlib.import_module(f"{__name__}.{module.name}").TOOL
         found[tool.name] = tool
     return dict(sorted(found.items()))
+
+
+@cache
+def parameters() -> dict[str, Option]:
+    """Column of the tables -> the axis or option that it holds: the common ones first, then each tool's own."""
+    from iosweep.tools.axes import COMMON, PHASE_TIME  # late: it imports this module
+
+    found = {option.column: option for option in COMMON}
+    for tool in tools().values():
+        for option in tool.options.values():
+            found.setdefault(option.column, replace(option, meaning=option.meaning or f"{tool.name}: {option.help}"))
+    return {**found, PHASE_TIME.column: PHASE_TIME}

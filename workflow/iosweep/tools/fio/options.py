@@ -2,65 +2,61 @@
 
 from __future__ import annotations
 
-from iosweep.tools import Kind, Option, Phase
+from dataclasses import replace
 
-_DATA: frozenset[Kind] = frozenset({"data"})
-_BOTH: frozenset[Kind] = frozenset({"data", "metadata"})
+from iosweep.tools import Option, Phase, axes
+
 _WRITING = frozenset({"seq_write", "rand_write", "rand_mixed"})
 
 OPTIONS: dict[str, Option] = {
     o.name: o
     for o in (
-        Option("threads_per_node", "count", 1, "Workers on each node (numjobs).", "workers", _BOTH, maximum=4096),
-        Option("transfer_size", "size", 1 << 20, "Bytes of one I/O (bs).", "bytes", _DATA, minimum=512),
-        Option("queue_depth", "count", 1, "I/Os in flight per worker (iodepth).", "I/Os", _DATA, maximum=65536),
-        Option("file_size", "size", 1 << 30, "Size of each file (size / nrfiles).", "bytes", _DATA, minimum=4096),
-        Option("files_per_thread", "count", 1, "Files of each worker (nrfiles).", "files", _BOTH),
-        Option("o_direct", "flag", True, "Bypass the client's page cache with O_DIRECT (direct).", kinds=_DATA),
-        Option(
-            "fsync",
-            "flag",
-            True,
-            "Make writes durable inside the timing (end_fsync).",
-            kinds=_DATA,
-            phases=_WRITING,
-        ),
-        Option(
-            "write_mode",
-            "choice",
-            "overwrite",
-            "Write over complete files, or create new ones. The two measure different things and share no figure.",
-            kinds=_DATA,
-            choices=("overwrite", "new"),
-            phases=_WRITING,
-        ),
-        Option(
-            "data",
-            "choice",
-            "tool_default",
-            "What is written: fio's own buffers, or fresh random ones for every I/O (refill_buffers; caps fio at"
-            " about 4.7 GiB/s per core). What read phases read is always incompressible.",
-            kinds=_DATA,
-            choices=("tool_default", "random"),
-            phases=_WRITING,
-        ),
+        replace(axes.THREADS_PER_NODE, help="Workers on each node (numjobs)."),
+        replace(axes.TRANSFER_SIZE, help="Bytes of one I/O (bs).", minimum=512),
+        replace(axes.QUEUE_DEPTH, help="I/Os in flight per worker (iodepth)."),
+        replace(axes.FILE_SIZE, help="Size of each file (size / nrfiles)."),
+        replace(axes.FILES_PER_THREAD, help="Files of each worker (nrfiles)."),
         Option(
             "read_percent",
             "count",
             70,
             "Share of reads in the phase rand_mixed (rwmixread).",
-            "percent",
-            _DATA,
+            "%",
+            axes.DATA,
             maximum=99,
             phases=frozenset({"rand_mixed"}),
+            title="reads",
+            color_order=7,
+            captions=frozenset(),
+            brief="",
+        ),
+        replace(axes.O_DIRECT, help="Bypass the client's page cache with O_DIRECT (direct)."),
+        replace(axes.FSYNC, help="Make writes durable inside the timing (end_fsync).", phases=_WRITING),
+        replace(
+            axes.WRITE_MODE,
+            help="Write over complete files, or create new ones. The two measure different things and share no figure.",
+            phases=_WRITING,
+        ),
+        replace(
+            axes.WRITTEN_DATA,
+            default="tool_default",
+            help="What is written: fio's own buffers, or fresh random ones for every I/O (refill_buffers; caps fio at"
+            " about 4.7 GiB/s per core). What read phases read is always incompressible.",
+            choices=("tool_default", "random"),
+            phases=_WRITING,
         ),
         Option(
             "ioengine",
             "choice",
             "libaio",
             "How I/O is submitted. psync and sync have one I/O in flight per worker.",
-            kinds=_DATA,
+            kinds=axes.DATA,
             choices=("libaio", "io_uring", "posixaio", "psync", "sync"),
+            title="I/O engine",
+            labels={},
+            color_order=7,
+            captions=frozenset(),
+            brief="",
         ),
         Option(
             "client_server",
@@ -69,7 +65,10 @@ OPTIONS: dict[str, Option] = {
             "Start fio in its client/server mode, as WEKA's documentation does, and not once on each node. Its port"
             " has no password: whoever can reach it can run commands as you while a phase runs. `allow_open_port: true`"
             " must allow it.",
-            kinds=_DATA,
+            kinds=axes.DATA,
+            title="fio's start",
+            labels={True: "client/server mode", False: "on each node"},
+            color_order=7,
         ),
     )
 }

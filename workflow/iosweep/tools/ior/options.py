@@ -2,66 +2,64 @@
 
 from __future__ import annotations
 
-from iosweep.tools import Kind, Option, Phase
+from dataclasses import replace
 
-_DATA: frozenset[Kind] = frozenset({"data"})
+from iosweep.tools import Option, Phase, axes
+
 _WRITING = frozenset({"seq_write", "rand_write"})
 
 OPTIONS: dict[str, Option] = {
     o.name: o
     for o in (
-        Option("threads_per_node", "count", 1, "MPI ranks on each node.", "ranks", _DATA, maximum=4096),
-        Option("transfer_size", "size", 1 << 20, "Bytes of one I/O (-t).", "bytes", _DATA, minimum=8),
-        Option(
-            "file_size",
-            "size",
-            1 << 30,
-            "Bytes of each rank's file, or its part of the shared file (-b).",
-            "bytes",
-            _DATA,
-            minimum=4096,
-        ),
+        replace(axes.THREADS_PER_NODE, kinds=axes.DATA),
+        replace(axes.TRANSFER_SIZE, help="Bytes of one I/O (-t).", minimum=8),
+        replace(axes.FILE_SIZE, help="Bytes of each rank's file, or its part of the shared file (-b)."),
         Option(
             "file_per_process",
             "flag",
             True,
             "A file for each rank (-F), or one that all share: rank after rank has one part of it.",
-            kinds=_DATA,
+            kinds=axes.DATA,
+            title="file access",
+            labels={True: "file per process", False: "shared file"},
+            color_order=4,
         ),
-        Option("api", "choice", "POSIX", "Interface (-a).", kinds=_DATA, choices=("POSIX", "MPIIO")),
+        Option(
+            "api",
+            "choice",
+            "POSIX",
+            "Interface (-a).",
+            kinds=axes.DATA,
+            choices=("POSIX", "MPIIO"),
+            title="API",
+            labels={"MPIIO": "MPI-IO"},
+        ),
         Option(
             "collective",
             "flag",
             False,
             "Collective calls of MPI-IO (-c). Only with api MPIIO and phase_time one_pass.",
-            kinds=_DATA,
+            kinds=axes.DATA,
+            only_with=("api", "MPIIO"),
+            title="MPI-IO calls",
+            labels={True: "collective calls", False: "independent calls"},
         ),
-        Option(
-            "o_direct",
-            "flag",
-            True,
-            "Bypass the client's page cache with O_DIRECT (--posix.odirect). Only with api POSIX: false for MPIIO.",
-            kinds=_DATA,
+        replace(
+            axes.O_DIRECT,
+            help="Bypass the client's page cache with O_DIRECT (--posix.odirect). Only with api POSIX: false for"
+            " MPIIO.",
         ),
-        Option("fsync", "flag", True, "Make writes durable inside the timing (-e).", kinds=_DATA, phases=_WRITING),
-        Option(
-            "write_mode",
-            "choice",
-            "overwrite",
-            "Write over complete files (-E), or create new ones. The two measure different things and share no figure."
-            " Only new with api MPIIO.",
-            kinds=_DATA,
-            choices=("overwrite", "new"),
+        replace(axes.FSYNC, help="Make writes durable inside the timing (-e).", phases=_WRITING),
+        replace(
+            axes.WRITE_MODE,
+            help="Write over complete files (-E), or create new ones. The two measure different things and share no"
+            " figure. Only new with api MPIIO.",
             phases=_WRITING,
         ),
-        Option(
-            "data",
-            "choice",
-            "random",
-            "What is written: random data that neither compresses nor deduplicates (-l random), or IOR's own buffers,"
-            " of which 94 % are duplicates. What read phases read is always random.",
-            kinds=_DATA,
-            choices=("random", "tool_default"),
+        replace(
+            axes.WRITTEN_DATA,
+            help="What is written: random data that neither compresses nor deduplicates (-l random), or IOR's own"
+            " buffers, of which 94 % are duplicates. What read phases read is always random.",
             phases=_WRITING,
         ),
     )

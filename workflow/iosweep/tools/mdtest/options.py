@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from iosweep.tools import Kind, Option, Phase
+from dataclasses import replace
 
-_METADATA: frozenset[Kind] = frozenset({"metadata"})
+from iosweep.tools import Option, Phase, axes
 
 OPTIONS: dict[str, Option] = {
     o.name: o
     for o in (
-        Option("threads_per_node", "count", 1, "MPI ranks on each node.", "ranks", _METADATA, maximum=4096),
-        Option(
-            "files_per_thread",
-            "count",
-            10_000,
-            "Files, and directories, of each rank (-n).",
-            "files",
-            _METADATA,
+        replace(axes.THREADS_PER_NODE, kinds=axes.METADATA),
+        replace(
+            axes.FILES_PER_THREAD,
+            kinds=axes.METADATA,
+            default=10_000,
+            help="Files, and directories, of each rank (-n).",
             minimum=2,
+        ),
+        replace(
+            axes.FILE_SIZE,
+            kinds=axes.METADATA,
+            default=0,
+            help="Bytes that are written to each file when it is created (-w), and read (-e).",
+            minimum=0,
+            phases=frozenset({"create", "read"}),
+            brief="{} files",
         ),
         Option(
             "unique_directory",
             "flag",
             True,
             "A directory for each rank (-u), or one that all share.",
-            kinds=_METADATA,
-        ),
-        Option(
-            "file_size",
-            "size",
-            0,
-            "Bytes that are written to each file when it is created (-w), and read (-e).",
-            "bytes",
-            _METADATA,
-            minimum=0,
-            phases=frozenset({"create", "read"}),
+            kinds=axes.METADATA,
+            title="directories",
+            labels={True: "own directories", False: "shared directory"},
         ),
     )
 }

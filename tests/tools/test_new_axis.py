@@ -1,0 +1,103 @@
+"""An axis is one entry: a tool folder with an axis of its own changes no other file."""
+
+import csv
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tool_folders
+from allocation import Allocation
+from iosweep.commands import generate, rerun
+from iosweep.config import models
+from iosweep.report import page, plots, spec, table
+from iosweep.report.data import load
+from iosweep.report.summary import summarise
+from iosweep.results import columns
+from iosweep.results.columns import result_columns
+from iosweep.tools import Step, tools
+
+#: The folder of the tool in benchmarks/ that does nothing, with an axis that its command line gets.
+NOOP = Path(__file__).resolve().parents[2] / "benchmarks/tools/noop/__init__.py"
+AXIS = """Option("think_time", "count", 4, "Pause between two I/Os.", "ms", role="x", id_form="{}ms"),"""
+SWEEP = {
+    "name": "s",
+    "tool": "thinker",
+    "phases": ["idle"],
+    "axes": {"think_time": [1, 8], "threads_per_node": [1, 2]},
+    "phase_time": "1s",
+    "repetitions": 1,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    text = NOOP.read_text()
+    for old, new in (
+        ('Option("number", "count", 1, "Tells points apart."),', AXIS),
+        ('return ["true"]', 'return ["true", f"--think={step.number(\'think_time\')}"]'),
+        ('name = "noop"', 'name = "thinker"'),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "tools/thinker").mkdir(parents=True)
+    (tmp_path / "tools/thinker/__init__.py").write_text(text)
+    with tool_folders.added(tmp_path / "tools"):
+        yield tmp_path / "tools"
+    sys.modules.pop("iosweep.tools.thinker", None)
+
+
+def test_plan_and_argv(tmp_path: Path, folder: Path) -> None:
+    points = Allocation(tmp_path, SWEEP).plan.points
+    assert {point.options["think_time"] for point in points} == {1, 8}
+    assert {point.id.rpartition(".")[0] for point in points} == {
+        f"thinker.idle.1n.{threads}t.4k.{time}ms" for threads in (1, 2) for time in (1, 8)
+    }
+    tool = tools()["thinker"]
+    step = Step(points[0].options, (tool.phases["idle"],))
+    assert tool.argv(step, "/d", 1) == ["true", f"--think={points[0].options['think_time']}"]
+
+
+def test_generated_documents(folder: Path) -> None:
+    row = "| `think_time` | whole number from 1 | 4 | Pause between two I/Os. | all |"
+    assert row in generate._keys()
+    assert row in generate._options(tools()["thinker"])
+    assert "| `think_time` | int | thinker: Pause between two I/Os. |" in columns.markdown()
+    assert '"ThinkerAxes"' in generate.schema(models.campaign_model(), "")
+    assert rerun.names()["think_time"] == "think_time"
+
+
+def test_table_and_figures(tmp_path: Path, folder: Path) -> None:
+    """Measured, merged and drawn."""
+    own = Allocation(tmp_path, SWEEP)
+    command = [sys.executable, "-c", tool_folders.command(folder), *own.command()[3:]]
+    done = subprocess.run(command, env=own.environment, cwd=tmp_path, text=True, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted((row["threads_per_node"], row["think_time"]) for row in own.rows()) == [
+        (1, 1),
+        (1, 8),
+        (2, 1),
+        (2, 8),
+    ]
+    with (own.results / "results.csv").open(newline="") as file:
+        assert {row["think_time"] for row in csv.DictReader(file)} == {"1", "8"}
+    campaign = load(own.results)
+    results = summarise(campaign.rows)
+    figures = {figure.x_column: figure for figure in plots.figures(campaign, results)}
+    figure = figures["think_time"]
+    assert (figure.title, figure.x_title, figure.x_values) == ("IOPS against think time", "think time", (1, 8))
+    assert figure.name == "iops-by-think-time.s"
+    drawn = spec.specification(figure)["concat"][0]["layer"][0]["encoding"]["x"]
+    assert drawn["title"] == "think time"
+    assert '"8": "8 ms"' in drawn["axis"]["labelExpr"]
+    assert figures["threads_per_node"].series == ("1 ms", "8 ms")
+    shown = {column["key"]: column["title"] for column in table.payload(results, ())["columns"]}
+    assert shown["think_time"] == "think time"
+    assert "think time 1 ms, 8 ms" in page.render(own.results)
+
+
+def test_no_column_is_there_twice() -> None:
+    names = [column.name for column in result_columns()]
+    assert len(set(names)) == len(names)

@@ -1,0 +1,141 @@
+"""Axes and options that several tools share. A tool takes one with `replace(axes.QUEUE_DEPTH, help=...)`."""
+
+from __future__ import annotations
+
+from iosweep.tools import Kind, Option
+from iosweep.units import MOST_COUNT
+
+DATA: frozenset[Kind] = frozenset({"data"})
+METADATA: frozenset[Kind] = frozenset({"metadata"})
+BOTH: frozenset[Kind] = DATA | METADATA
+_NEVER: frozenset[Kind] = frozenset()
+
+NODES = Option(
+    "nodes",
+    "count",
+    1,
+    "Nodes that take part.",
+    maximum=MOST_COUNT,
+    meaning="Nodes that took part.",
+    singular="node",
+    role="x",
+    color_order=3,
+)
+THREADS_PER_NODE = Option(
+    "threads_per_node",
+    "count",
+    1,
+    "MPI ranks on each node.",
+    maximum=4096,
+    id_form="{}t",
+    meaning="Workers per node (fio: numjobs; IOR and mdtest: ranks).",
+    singular="thread per node",
+    role="x",
+    color_order=2,
+)
+TRANSFER_SIZE = Option(
+    "transfer_size",
+    "size",
+    1 << 20,
+    "Bytes of one I/O.",
+    kinds=DATA,
+    id_form="{}",
+    meaning="Bytes moved by one I/O; null for metadata.",
+    labels={},
+    role="x_alone",
+    color_order=0,
+    quantities=("throughput", "iops"),
+)
+QUEUE_DEPTH = Option(
+    "queue_depth",
+    "count",
+    1,
+    "I/Os in flight per worker.",
+    kinds=DATA,
+    maximum=65536,
+    id_form="qd{}",
+    meaning="I/Os in flight per worker; null for metadata.",
+    role="x",
+    color_order=1,
+    quantities=("rate", "latency"),
+    brief="QD {}",
+)
+FILE_SIZE = Option(
+    "file_size",
+    "size",
+    1 << 30,
+    "Size of each file.",
+    kinds=DATA,
+    minimum=4096,
+    meaning="Size of each file; with a shared file (IOR) each rank's part of it.",
+    zero="empty files",
+    role="x_alone",
+    color_order=6,
+    brief="",
+)
+FILES_PER_THREAD = Option(
+    "files_per_thread",
+    "count",
+    1,
+    "Files of each worker.",
+    meaning="Files of each worker.",
+    singular="file per thread",
+    role="x_alone",
+    color_order=6,
+    captions=METADATA,
+    brief="",
+)
+
+#: In the order of the tables' columns.
+COMMON = (NODES, THREADS_PER_NODE, TRANSFER_SIZE, QUEUE_DEPTH, FILE_SIZE, FILES_PER_THREAD)
+
+O_DIRECT = Option(
+    "o_direct",
+    "flag",
+    True,
+    "Bypass the client's page cache with O_DIRECT.",
+    kinds=DATA,
+    meaning="O_DIRECT: the client's page cache was bypassed; null for metadata.",
+    title="O_DIRECT",
+    role="condition",
+    captions=_NEVER,
+    brief="",
+)
+FSYNC = Option(
+    "fsync",
+    "flag",
+    True,
+    "Make writes durable inside the timing.",
+    kinds=DATA,
+    meaning="Writes were made durable inside the timing; null where nothing is written.",
+    color_order=8,
+    captions=_NEVER,
+    brief="",
+)
+WRITE_MODE = Option(
+    "write_mode",
+    "choice",
+    "overwrite",
+    "Write over complete files, or create new ones.",
+    kinds=DATA,
+    choices=("overwrite", "new"),
+    meaning="new (files are created) or overwrite (complete files are written over).",
+    role="condition",
+    captions=_NEVER,
+    brief="",
+)
+WRITTEN_DATA = Option(
+    "data",
+    "choice",
+    "random",
+    "What is written.",
+    kinds=DATA,
+    choices=("random", "tool_default"),
+    meaning="What is written: random, or tool_default (the tool's own buffers).",
+    role="condition",
+    captions=_NEVER,
+    brief="",
+)
+
+#: A setting of sweeps that no tool has as an option, and a parameter of their points all the same.
+PHASE_TIME = Option("phase_time", "count", None, "Time of each phase.", "s", color_order=9, captions=_NEVER, brief="")
