@@ -100,7 +100,7 @@ class Slurm:
             if not self.answers:
                 raise Unanswered("squeue failed")
             rows = (
-                f"{id}|{state}|me|1|n1|N/A|N/A|N/A|{reason}|run|{Path.cwd()}|{self.comments[id]}"
+                f"{id}|{state}|me|1|n1|N/A|N/A|N/A|N/A|{reason}|run|{Path.cwd()}|{self.comments[id]}"
                 for id, (state, reason) in self.jobs.items()
             )
             return "\n".join(rows)

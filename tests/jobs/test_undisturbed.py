@@ -73,7 +73,7 @@ def test_without_slurm_the_lock_is_enough(results: Path, say: Say) -> None:
 
 
 def test_a_job_that_waits(results: Path, say: Say) -> None:
-    line = f"12|PENDING|me|2||N/A|N/A|(null)|Priority|x|{results.parent.parent}|{JOB.comment}"
+    line = f"12|PENDING|me|2||N/A|N/A|N/A|(null)|Priority|x|{results.parent.parent}|{JOB.comment}"
     say("squeue", line)
     with pytest.raises(Busy, match=r"^the campaign c has a job in Slurm: 12 \(pending\); wait for it, or cancel with"):
         hold(results)
@@ -85,7 +85,7 @@ def test_a_job_that_waits(results: Path, say: Say) -> None:
 def test_results_behind_a_link(results: Path, say: Say, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "results").symlink_to(results.parent)
-    say("squeue", f"12|RUNNING|me|2||N/A|N/A|(null)|None|x|{tmp_path / 'work'}|{JOB.comment}")
+    say("squeue", f"12|RUNNING|me|2||N/A|N/A|N/A|(null)|None|x|{tmp_path / 'work'}|{JOB.comment}")
     with pytest.raises(Busy, match="has a job in Slurm"):
         hold(tmp_path / "work" / "results" / "c")
 

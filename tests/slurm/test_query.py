@@ -29,11 +29,11 @@ PENDING = (
     " Command=(null) WorkDir=/tmp StdErr=/dev/null StdIn=/dev/null StdOut=/dev/null Power= \n"
 )
 JOBS = """\
-2|PENDING|ann|1-2||N/A|N/A|pfs:1|Priority|two|/tmp|(null)
-3|PENDING|ann|2||1795329999|1795330000|(null)|(ReqNodeNotAvail, UnavailableNodes:n[1-2])|x|/a b|
-1|RUNNING|ann|2|n1,n2|1795320982|1795321282|N/A|None|a b|/home/x|y|rule_measure_wildcards_c
+2|PENDING|ann|1-2||1795320981|N/A|N/A|pfs:1|Priority|two|/tmp|(null)
+3|PENDING|ann|2||N/A|1795329999|1795330000|(null)|(ReqNodeNotAvail, UnavailableNodes:n[1-2])|x|/a b|
+1|RUNNING|ann|2|n1,n2|1795320981|1795320982|1795321282|N/A|None|a b|/home/x|y|rule_measure_wildcards_c
 a line of something else
-a|b|c|d|e|f|g|h|i|j|k
+a|b|c|d|e|f|g|h|i|j|k|l
 """
 
 Say = Callable[..., Path]
@@ -67,6 +67,7 @@ def test_a_job_that_runs(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     assert commands.job("1") == Job(
         id="1", name="a b|c=d", state="RUNNING", reason="None", user="ann", comment="x|y", directory="/home/a b",
         nodes=2, hosts=("n[1-2]", "?"), starts=1795320982.0, ends=1795321282.0, licences="pfs:1",
+        submitted=1795320981.0,
     )  # fmt: skip
     assert called.read_text().splitlines() == ["--oneliner", "show", "job", "1"]
 
@@ -149,7 +150,7 @@ def test_all_jobs(say: Say) -> None:
     common = {"user": "ann"}
     assert first == Job(
         id="2", name="two", state="PENDING", reason="Priority", comment="", directory="/tmp", nodes=0, hosts=(),
-        starts=None, ends=None, licences="pfs:1", **common,
+        starts=None, ends=None, licences="pfs:1", submitted=1795320981.0, **common,
     )  # fmt: skip
     assert (second.reason, second.directory, second.comment) == (
         "(ReqNodeNotAvail, UnavailableNodes:n[1-2])", "/a b", "",
@@ -157,7 +158,8 @@ def test_all_jobs(say: Say) -> None:
     assert (second.starts, second.ends) == (1795329999.0, None)  # when it may begin; its end is a guess about a guess
     assert third == Job(
         id="1", name="a b", state="RUNNING", reason="None", comment="rule_measure_wildcards_c", directory="/home/x|y",
-        nodes=2, hosts=("n1", "n2"), starts=1795320982.0, ends=1795321282.0, licences="", **common,
+        nodes=2, hosts=("n1", "n2"), starts=1795320982.0, ends=1795321282.0, licences="", submitted=1795320981.0,
+        **common,
     )  # fmt: skip
 
 

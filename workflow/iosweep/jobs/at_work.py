@@ -1,4 +1,4 @@
-"""Who is at a campaign: jobs that wait or run, as squeue tells, or the process that holds its lock."""
+"""Which jobs or processes are working on a campaign: from squeue, or from the lock of its results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from iosweep.slurm import query
 from iosweep.target import lock_file, lock_owner
 from iosweep.text import printable
 
-#: squeue is asked no more often: it is the controller of a whole site that answers.
+#: Minimum interval between questions to squeue, which the controller of a whole site answers.
 ASK_EVERY_S = 15.0
-#: So long is waited for its first answer, where there is time.
+#: Time to wait for its first answer.
 FIRST_ANSWER_S = 10.0
 
-#: Of reasons that pending.py has no words for, because they are so for a moment or somebody else is told.
+#: Reasons that pending.py does not explain, because they pass in a moment.
 _WAITS = {
     "None": "Slurm has not looked at it yet",
     "Dependency": "another job of this campaign comes first",
@@ -31,29 +31,20 @@ _WAITS = {
 }
 
 
-@dataclass(frozen=True)
-class Waiting:
-    """A job, when it was submitted, and when it began or is expected to."""
-
-    job: query.Job
-    submitted: float | None
-    starts: float | None
-
-
 class Queue:
-    """What squeue says, asked in the background: a slow controller must not stop the clock on the screen."""
+    """The answers of squeue, asked in the background: a slow controller must not stop the clock on the screen."""
 
     def __init__(self, every_s: float = ASK_EVERY_S):
         self._every_s = every_s
         self._asked: float | None = None
         self._thread: threading.Thread | None = None
         self._also: str | None = None
-        self.jobs: list[Waiting] | None = None  # None: it is not known
+        self.jobs: list[query.Job] | None = None  # None: not known
         self.wrong = ""
 
     def look(self, holder: Holder | None, patience_s: float | None) -> None:
-        """Have `jobs` brought up to date, now and then. `holder`: its job may be another user's. `patience_s`: for the
-        first answer."""
+        """Update `jobs` if the last question is old enough. `holder`: its job may be another user's. `patience_s`: for
+        the first answer."""
         if shutil.which("squeue") is None:
             return
         self._also = holder.job if holder else None
@@ -70,27 +61,23 @@ class Queue:
     def _ask(self) -> None:
         try:
             jobs = query.jobs()
-            # after it: what runs has begun
-            said = query.ask(["squeue", "--me", "--noheader", "--format=%A|%V|%S"])
-            times = {id: (_time(a), _time(b)) for id, a, b in (line.split("|") for line in said.split())}
-            if self._also and self._also not in times and (other := query.job(self._also)):
+            if self._also and self._also not in {job.id for job in jobs} and (other := query.job(self._also)):
                 jobs.append(other)
-            self.jobs = [Waiting(job, *times.get(job.id, (None, None))) for job in jobs if job.alive]
+            self.jobs = [job for job in jobs if job.alive]
             self.wrong = ""
-        except (Unanswered, ValueError) as error:
+        except Unanswered as error:
             self.jobs, self.wrong = None, printable(str(error))
 
-    def jobs_of(self, campaign: str, allocation: Allocation, results: Path) -> list[Waiting]:
+    def jobs_of(self, campaign: str, allocation: Allocation, results: Path) -> list[query.Job]:
         """Jobs that measure an allocation of a campaign, those that run last."""
         # rule and wildcards, as the executor writes them; the last is the generation of the manifest
         wanted = re.escape(f"rule_measure_wildcards_{campaign}_{allocation.name}_{allocation.digest}_") + r"\d+"
         found = [
-            one
-            for one in self.jobs or ()
-            if re.fullmatch(wanted, one.job.comment)
-            and results.resolve().is_relative_to(Path(one.job.directory).resolve())
+            job
+            for job in self.jobs or ()
+            if re.fullmatch(wanted, job.comment) and results.resolve().is_relative_to(Path(job.directory).resolve())
         ]
-        return sorted(found, key=lambda one: one.job.state != "PENDING")
+        return sorted(found, key=lambda job: job.state != "PENDING")
 
 
 def why(job: query.Job) -> str:
@@ -137,7 +124,3 @@ def _argument(process: str, option: bytes) -> str | None:
         return words[words.index(option) + 1].decode("utf-8", "replace")
     except (OSError, ValueError, IndexError):
         return None
-
-
-def _time(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\d+", text) else None

@@ -33,10 +33,10 @@ _KEPT = ("SLURM_JOB_ID", "SLURM_CLUSTER_NAME", *ACCESS)
 
 @dataclass(frozen=True)
 class Job:
-    """A job as squeue and scontrol tell it. `hosts` are empty while it waits.
+    """A job as squeue and scontrol show it. `hosts` are empty while it waits.
 
-    `starts`: when it began, or is expected to, in seconds since the epoch; None where Slurm does not say. `ends`: when
-    its time is up; None while it waits, or without a limit.
+    `submitted`, `starts`, `ends`: in seconds since the epoch, None if Slurm does not show it. `starts`: when it began,
+    or is expected to begin. `ends`: when its time limit is reached; None while it waits, or without a limit.
     `directory`: its working directory. `licences`: as asked for, `pfs:1,other:2`.
     """
 
@@ -52,6 +52,7 @@ class Job:
     starts: float | None
     ends: float | None
     licences: str
+    submitted: float | None = None
 
     @property
     def alive(self) -> bool:
@@ -112,6 +113,7 @@ def job(id: str) -> Job | None:
         starts=_time(found.get("StartTime", "")),
         ends=_time(found.get("EndTime", "")),
         licences=_given(found.get("Licenses", "")),
+        submitted=_time(found.get("SubmitTime", "")),
     )
 
 
@@ -129,12 +131,12 @@ def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
     whose = f"--user={','.join(users)}" if users else "--me"
     named = ["--states=all", f"--name={name}"] if name else []
     # what a user may write freely comes last
-    said = ask(["squeue", whose, *named, "--noheader", "--format=%A|%T|%u|%D|%N|%S|%e|%W|%r|%j|%Z|%k"])
+    said = ask(["squeue", whose, *named, "--noheader", "--format=%A|%T|%u|%D|%N|%V|%S|%e|%W|%r|%j|%Z|%k"])
     found = []
     for line in said.splitlines():
-        if len(parts := line.strip().split("|", 10)) < 11 or "|" not in parts[-1]:
+        if len(parts := line.strip().split("|", 11)) < 12 or "|" not in parts[-1]:
             continue
-        id, state, user, nodes, hosts, starts, ends, licences, reason, name, rest = parts
+        id, state, user, nodes, hosts, submitted, starts, ends, licences, reason, name, rest = parts
         directory, _, comment = rest.rpartition("|")  # a directory may have any character
         end = _time(ends)
         found.append(
@@ -145,6 +147,7 @@ def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
                 _time(starts),
                 end if state != "PENDING" else None,
                 _given(licences),
+                _time(submitted),
             )
         )
     return found

@@ -17,12 +17,13 @@ from typing import Any, Literal
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, cure, sentence
-from iosweep.jobs.at_work import Holder, Queue, Waiting, holds, why
+from iosweep.jobs.at_work import Holder, Queue, holds, why
 from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
 from iosweep.results import remaining
 from iosweep.results.estimate import Pace, Ran, ran
 from iosweep.results.reasons import ranked
 from iosweep.results.store import Result, Store
+from iosweep.slurm.query import Job
 from iosweep.text import printable
 
 State = Literal["measuring", "waiting", "ending", "done", "refused", "stopped", "unseen", "not begun"]
@@ -349,16 +350,15 @@ class Campaign:
 _NONE = _Known(None, settled=False)
 
 
-def _with_job(seen: Seen, waiting: Waiting) -> Seen:
+def _with_job(seen: Seen, job: Job) -> Seen:
     """The same with what Slurm says of its job."""
-    job = waiting.job
     seen = replace(seen, job=job.id, hosts=job.hosts)
     if job.state == "COMPLETING":
         return replace(seen, state="ending")
     if job.hosts:
         odd = "" if job.state == "RUNNING" else f"Slurm says {job.state}"
-        return replace(seen, state="measuring", why=odd, since=waiting.starts, ends=job.ends)
-    return replace(seen, state="waiting", why=why(job), since=waiting.submitted, starts=waiting.starts)
+        return replace(seen, state="measuring", why=odd, since=job.starts, ends=job.ends)
+    return replace(seen, state="waiting", why=why(job), since=job.submitted, starts=job.starts)
 
 
 def _last_words(store: Store, allocation: Allocation) -> str | None:
