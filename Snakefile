@@ -29,10 +29,7 @@ onstart:
 onerror:
     if not builds_only():
         report_what_is_there()
-        print(
-            "iosweep: what was measured is stored; the same command goes on from there",
-            file=sys.stderr,
-        )
+    end_with_the_reason(log)
 
 
 onsuccess:

@@ -100,6 +100,17 @@ def test_another_configuration_by_now_changes_nothing(case: Case, monkeypatch: p
     assert case.jobs.left(NAME)
 
 
+def test_the_reasons_at_the_end_of_a_run(case: Case, tmp_path: Path) -> None:
+    log = tmp_path / "merge.log"
+    failed = [("measure", NAME, log), ("merge", None, log)]
+    assert case.jobs.reasons(failed) == [f"2 nodes: see {log}", f"merge: see {log}"]
+    log.write_text("Traceback\n  more\nOSError: disk full\n\n")
+    case.store.set_refusal(NAME, "it is not ours", lasting=True)
+    assert case.jobs.reasons(failed) == ["2 nodes: it is not ours", "merge: OSError: disk full"]
+    assert case.jobs.reasons([("tools", None, log)]) == ["it is not ours"]
+    assert case.jobs.reasons([]) == []
+
+
 def test_reasons_of_an_earlier_run_are_removed(case: Case) -> None:
     case.store.set_refusal(NAME, "of yesterday")
     case.jobs.begin([NAME])

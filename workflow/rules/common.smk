@@ -152,5 +152,20 @@ def report_what_is_there():
     show_headline()
 
 
+def end_with_the_reason(logs):
+    # Here Snakemake ends: it would go on to say that a job did not complete.
+    failed = [
+        (job.rule.name, job.wildcards.get("allocation"), Path(job.log[0]))
+        for job in workflow.scheduler.failed
+    ]
+    goes_on = "what was measured is stored; the same command goes on from there"
+    lines = [
+        *(f"complete log: {log}" for log in logs),
+        *ATTEMPTS.reasons(failed),
+        "the same command tries again" if builds_only() else goes_on,
+    ]
+    sys.exit("\n".join(f"iosweep: {line}" for line in lines))
+
+
 def show_headline():
     subprocess.run([*IOSWEEP, "show", CAMPAIGN.plan.campaign], check=False)

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
 from iosweep.results.store import Store
+from iosweep.text import printable
 
 
 class Campaign(Protocol):
@@ -99,6 +100,20 @@ class Attempts(Generic[C]):
         found: Mapping[str, Any] = self._store.documents("refusals").get(allocation, {})
         return found
 
+    def reasons(self, failed: Iterable[tuple[str, str | None, Path]]) -> list[str]:
+        """Why jobs of Snakemake failed, sorted sentences. `failed`: rule, allocation if it has one, and log of each."""
+        stored = self._store.documents("refusals")
+        found = set()
+        for rule, allocation, log in failed:
+            if allocation is not None:
+                why = stored.get(allocation, {}).get("reason") or f"see {log}"
+                found.add(f"{submission.spoken(allocation)}: {why}")
+            elif rule == "tools" and stored:  # what could not be built is stored for each allocation
+                found |= {str(refusal.get("reason")) for refusal in stored.values()}
+            else:
+                found.add(f"{rule}: {_last_line(log)}")
+        return [printable(sentence) for sentence in sorted(found)]
+
     def give_up(self, allocation: str, why: str) -> None:
         """Store that a job was canceled, and that another one would not help. Raises OSError."""
         self._store.set_refusal(allocation, why, lasting=True, stopped=True)
@@ -133,6 +148,14 @@ class Attempts(Generic[C]):
         if after is not None:
             tried.waited.add(after)
         return Next.FREE if waits or progress else Next.RETRY
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        lines = []
+    return next((line.strip() for line in reversed(lines) if line.strip()), f"see {log}")
 
 
 _handed_over: Attempts[Any] | None = None
