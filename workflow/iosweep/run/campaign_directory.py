@@ -1,6 +1,6 @@
-"""The runner's side of the campaign's directory on the target: what may be written there, and what becomes of it.
+"""The campaign's directory on the target: claiming it, whether there is space for more, and removing what is not kept.
 
-Nothing here touches the target; the agent does (target/ownership.py, target/trees.py), with a deadline.
+The agent touches the target, with a deadline (target/ownership.py, target/trees.py); nothing here does.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from iosweep.results.store import Store
 from iosweep.target import free_space, marker, quota, striping, target_lock
 from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
+from iosweep.target.removal import Removed
 from iosweep.target.trees import KEPT
 
-#: Some file systems count deleted files as used for some seconds (MooseFS: 2 to 5 s).
+#: Time limit for deleted files to become free space (MooseFS: 2 to 5 s).
 FREED_S = 10.0
-#: Names below it: new files of the repetition in flight, and data sets.
+#: Directories below it: new files of the current repetition, and data sets.
 FRESH, SETS = "fresh", "sets"
 
 
@@ -38,15 +39,15 @@ class CampaignDirectory:
         self._store = store
         self._agent = agent
         self._campaign = plan.campaign
-        self._present = 0  # bytes of ours that stay there
-        self._deleted: float | None = None  # when we last deleted something
-        self.uuid = ""  # what its marker says, once it is claimed
+        self._present = 0  # our bytes there, without those of the current repetition
+        self._deleted: float | None = None  # time of the last deletion
+        self.uuid = ""  # of its marker, once it is claimed
         self._file_system = ""
         self._deleted_bytes = 0
-        self._free_without_ours: int | None = None  # at first, had nothing of ours been there
+        self._free_without_ours: int | None = None  # free space at the start, plus our bytes
         self.path = marker.directory_of(plan.target["directory"], plan.campaign)
         self.layout = ""
-        self.trusted: list[str] = []  # other users who could lead tools elsewhere
+        self.trusted: list[str] = []  # other users who could redirect tools
 
     @property
     def place(self) -> Place:
@@ -54,9 +55,9 @@ class CampaignDirectory:
         return Place(self.path, self.uuid, self._file_system, self._target["trust_other_writers"])
 
     def claim(self, fstype: str, file_system: str, volume: str, peak: Forecast) -> None:
-        """Make it, or see that it is ours. What cannot fit is refused before the first byte.
+        """Make it, or check that it is ours. Raises Refused before the first byte if `peak` does not fit.
 
-        `fstype`, `file_system`, `volume`: type, exclusive.identity and filesystem.known_as of the file system it is on.
+        `fstype`, `file_system`, `volume`: type, identity and name (filesystem.known_as) of the file system.
         """
         mine = self._known()
         if not mine and (shows := target_file.proof(self._store)):
@@ -79,31 +80,24 @@ class CampaignDirectory:
         if wrong := self._too_much(parent, peak.peak_bytes, peak.inodes):
             raise Refused(f"refused, nothing was written to {parent}: {wrong}")
         if there and mine["layout"] != self._target["layout"]:
-            # striping is that of when a file was made
+            # existing files keep the striping that they were made with
             if wrong := self._agent.call("remove_all", self.place)["wrong"]:
                 raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot be removed: {wrong[0]}")
             self._present = 0
-        # one UUID is on one file system only: it proves that another name is of the same one
+        # a marker found under another name proves that it is the same file system
         same = volume in (mine.get("seen_as") or [volume])
         self.uuid = self._agent.call(
             "claim", self.path, self._owner(mine.get("uuid") if same else None), self._target["trust_other_writers"]
         )
-        told = {name: self._target[name] for name in ("layout", "deadline", "lock")}
-        where = {
-            "campaign": self._campaign,
-            "uuid": self.uuid,
-            "directory": self.path,
-            "file_system": file_system,
-            "tidied": False,
-        }
-        where["seen_as"] = mine.get("seen_as", [])
-        self._store.put("", "target", where | told)
+        known = {name: self._target[name] for name in ("layout", "deadline", "lock")}
+        known |= {"campaign": self._campaign, "uuid": self.uuid, "directory": self.path, "file_system": file_system}
+        self._store.put("", "target", known | {"tidied": False, "seen_as": mine.get("seen_as", [])})
         if self._target["layout"]:
             self._agent.call("set_layout", self.place, fstype, list(self._target["layout"]))
         self.layout = self._agent.call("read_layout", self.place, fstype)
         if self._target["trust_other_writers"]:
             self.trusted = self._agent.call("trusted", self.place)
-        self.remove(FRESH)  # what an interrupted repetition left
+        self.remove(FRESH)  # files of an interrupted repetition
 
     def _owner(self, uuid: str | None) -> dict[str, Any]:
         try:
@@ -120,40 +114,40 @@ class CampaignDirectory:
         }
 
     def _known(self) -> dict[str, Any]:
-        """What the results know of it; nothing before it was claimed."""
+        """target.json; empty before the directory was claimed."""
         return target_file.read(self._store) or {}
 
     @property
     def seen_as(self) -> list[str]:
-        """Names (filesystem.volume) under which nodes saw the file system that it is on, the first one first."""
+        """Names (filesystem.volume) of its file system on the nodes, in the order in which they were seen."""
         return list(self._known().get("seen_as", ()))
 
     def is_there(self) -> bool:
-        """Whether the target has it, with the marker that the results know."""
+        """Whether it is on the target, with the marker that the results name."""
         mine = self._known()
         return bool(mine and mine["directory"] == self.path and self._agent.call("ours", self.path, mine["uuid"]))
 
     def seen(self, names: Sequence[str]) -> None:
-        """Note under which names nodes see the file system that it is on: all have found its marker."""
+        """Keep the names that its file system has on the nodes, which have all found the marker."""
         mine = self._known()
         known = mine["seen_as"] if names[0] in mine["seen_as"] else []
         self._store.put("", "target", mine | {"seen_as": list(dict.fromkeys([*known, *names]))})
 
     @property
     def left_over(self) -> bool:
-        """Whether it was claimed, and has not been tidied up since."""
+        """Whether it was claimed, and not tidied up since."""
         mine = self._known()
         return bool(mine and mine["directory"] == self.path and not mine["tidied"])
 
     def found_on(self, file_system: str) -> None:
-        """It is on this file system (exclusive.identity) now, where it was not claimed by this run."""
+        """Set the identity of its file system, if this run has not claimed it."""
         self._file_system = file_system
 
-    def tidy_up(self) -> dict[str, Any]:
-        """Remove what target.keep does not keep; returns what removal.remove does."""
+    def tidy_up(self) -> Removed:
+        """Remove what target.keep does not keep."""
         mine = self._known()
         self.uuid = mine["uuid"]
-        gone: dict[str, Any]
+        gone: Removed
         if self._target["keep"] == "none" or KEPT not in self._agent.call("parts", self.place):
             gone = self._agent.call("remove_all", self.place)
         else:
@@ -164,22 +158,22 @@ class CampaignDirectory:
         return gone
 
     def check(self) -> None:
-        """See that a tool may be started on paths in it, right before that."""
+        """Check that tools may be started on paths in it, right before that."""
         self._agent.call("check", self.place)
 
     def may_write(self, size: int, inodes: int) -> None:
-        """Raise Refused if so much more must not be written now; that ends the allocation, and is not a result."""
+        """Raise Refused if there is no space for `size` more bytes, or for so many files."""
         if wrong := self._too_much(self.path, self._present + size, inodes):
             raise Refused(wrong)
 
     def deleted(self) -> None:
-        """A tool has deleted files there."""
+        """Note that a tool has deleted files there."""
         self._deleted = time.monotonic()
 
     def _too_much(self, where: str, size: int, inodes: int) -> str | None:
-        """`size`: with what is there of ours already."""
+        """Why `size` bytes, with ours that are there already, do not fit; None if they do."""
         now = self._agent.call("space", where)
-        # each time: the kernel gives the number of a device to another file system after an unmount
+        # each time: after an unmount the kernel reuses the device number for another file system
         if target_lock.identity(self._agent.call("identify", where)) != self._file_system:
             return f"{where} is on another file system than when it began; is the target still mounted?"
         if size > self._present and free_space.says_nothing(now):
@@ -200,7 +194,7 @@ class CampaignDirectory:
         return quota.too_much(self._agent.call("quota", where), max(0, size - self._present), inodes)
 
     def state(self, data: bool = True) -> str | None:
-        """Why it cannot be worked in any more, or None. `data`: whether data is written and read (target.state)."""
+        """Why it cannot be used any more, or None. `data`: write and read data, too (probe.state)."""
         why: str | None = self._agent.call("state", self.place, "", data)
         return why
 
@@ -213,30 +207,30 @@ class CampaignDirectory:
 
     @property
     def present_bytes(self) -> int:
-        """Bytes of ours that stay there for the next run."""
+        """Our bytes that stay there for the next run."""
         return self._present
 
     def recount(self) -> None:
-        """See how much stays there."""
+        """Measure how much stays there."""
         self._present = sum(self._agent.call("usage", self.place, part)["bytes"] for part in (SETS, KEPT))
 
-    def remove(self, below: str, seconds: float | None = None) -> dict[str, Any]:
-        """Remove a tree below it, as much as can be in some seconds; returns what removal.remove does."""
-        removed: dict[str, Any] = self._agent.call("remove", self.place, below, seconds)
+    def remove(self, below: str, seconds: float | None = None) -> Removed:
+        """Remove a tree below it, as far as that is done in some seconds."""
+        removed: Removed = self._agent.call("remove", self.place, below, seconds)
         if removed["files"]:
             self._deleted = time.monotonic()
             self._deleted_bytes += removed["bytes"]
-            if not below.startswith(f"{FRESH}/"):  # the files of a repetition in flight do not count as staying
+            if not below.startswith(f"{FRESH}/"):  # files of the current repetition are not in _present
                 self._present = max(0, self._present - removed["bytes"])
         return removed
 
     def keep(self, below: str, name: str) -> None:
-        """Put what is in `below` aside, so that no run takes it away."""
-        self._present += self._agent.call("usage", self.place, FRESH)["bytes"]  # nothing else is there
+        """Move `below` aside, where no run removes it."""
+        self._present += self._agent.call("usage", self.place, FRESH)["bytes"]  # of this repetition only
         self._agent.call("keep", self.place, below, name)
 
     def settle(self) -> float | None:
-        """Wait until target.settle has passed since the last deletion; seconds since then, None if there was none."""
+        """Wait until target.settle has passed since the last deletion; returns the seconds since then, or None."""
         if self._deleted is None:
             return None
         rest = self._target["settle"] - (time.monotonic() - self._deleted)
@@ -245,7 +239,7 @@ class CampaignDirectory:
         return round(time.monotonic() - self._deleted, 3)
 
     def recorded(self) -> Mapping[str, Any]:
-        """What a result keeps of it."""
+        """The part of a result's record about it."""
         return {
             "directory": self._target["directory"],
             "layout": self._target["layout"],

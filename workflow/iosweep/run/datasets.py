@@ -1,4 +1,4 @@
-"""Data sets on the target: prepared once, completely, looked at before every use, shared by the points."""
+"""Data sets on the target: prepared once and completely, checked before every use, shared by points."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from iosweep.results.store import Store
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.target.agent import Agent
+from iosweep.target.trees import Examined
 from iosweep.text import human_count
 from iosweep.tools import FileSet, Streams, Tool, tools
 
-#: Starts commands of a tool: one over all hosts or one for each, with so many ranks and a time limit in seconds.
+#: Starts commands of a tool: tool, one command for all hosts or one for each, ranks, time limit in seconds, hosts.
 Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]
 
 
@@ -31,7 +32,7 @@ class _Known:
 
 
 class DataSets:
-    """The sets of one allocation. Sizes are those of the most demanding of its points."""
+    """The data sets of one allocation, as large as its most demanding points need them."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class DataSets:
         budget: Budget,
         before: Callable[[Sequence[str]], None] = lambda _: None,
     ):
-        """before: called with the hosts right before a tool is started on them."""
+        """`before`: called with the hosts right before a tool is started on them."""
         self._agent = agent
         self._run = run
         self._budget = budget
@@ -59,9 +60,9 @@ class DataSets:
         self._known: dict[str, _Known] = {}
 
     def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> dict[str, Any]:
-        """See that a set, or that of each host, is complete; prepare it if not.
+        """Check that a set, or that of each host, is complete; prepare it if not.
 
-        Returns the evidence for the verdict: {wrong: [..], holes: "none" | "found" | why not looked at, ...}. Raises
+        Returns the evidence for the verdict: {wrong: [..], holes: "none" | "found" | why that is unknown, ...}. Raises
         Refused and AllocationError if a set must not be written.
         """
         shares = files.shares(len(hosts))
@@ -90,14 +91,16 @@ class DataSets:
         }
 
     def _writers(self, shares: Sequence[FileSet], lacking: Sequence[FileSet], hosts: Sequence[str]) -> list[str]:
-        """Who writes what is lacking: of each host's files the next host, or they are in its cache when it reads."""
+        """The hosts that write sets: for each host's own set the next host, so that its cache does not hold the set."""
         if shares[0].of_all_nodes:
             return list(hosts)
         return [hosts[(shares.index(share) + 1) % len(hosts)] for share in lacking]
 
     def _own(self, shares: Sequence[FileSet], hosts: Sequence[str]) -> list[str] | None:
-        """Hosts that would read what they wrote themselves, which their caches may hold: another job, or another
-        repetition on other nodes, may have prepared a set. None where it is not known."""
+        """Hosts that would read files that they wrote, which their caches may hold; None if that is unknown.
+
+        Another job, or a repetition on other nodes, may have prepared a set.
+        """
         if len(hosts) == 1:
             return None
         found = []
@@ -106,60 +109,55 @@ class DataSets:
             writers = (self._store.document("sets", _name(share)) or {}).get("hosts")
             if not writers or not all(writers):
                 return None
-            # of one set for all, a rank's files are those of the next node's ranks
+            # in a set for all nodes, a rank reads the files of the next node's ranks
             found += [host] if host == writers[(k + 1) % len(writers)] else []
         return found
 
-    def _share(self, files: FileSet, tool: str) -> dict[str, Any] | None:
-        """What is there of it, or None where it must be prepared."""
-        whole, _ = self._wanted.setdefault(files.directory, (files, tool))  # a point may come to be left meanwhile
-        if len(whole.files) < len(files.files):  # what was wanted could not be had
+    def _share(self, files: FileSet, tool: str) -> Examined | None:
+        """The state of a set; None if it must be prepared."""
+        whole, _ = self._wanted.setdefault(files.directory, (files, tool))  # of a point that was not left at the start
+        if len(whole.files) < len(files.files):  # the larger set could not be prepared
             whole = files
             self._wanted[files.directory] = (files, tool)
         known = self._known.get(files.directory)
-        seen = self._look(whole, holes=known is None)
+        seen = self._examine(whole, holes=known is None)
         if seen["wrong"] or (known is not None and files.role == "read" and seen["changed_ns"] != known.changed_ns):
             return None
         if known is None:
             known = self._known[files.directory] = _Known(seen["holes"], seen["changed_ns"])
-        return seen | {"holes": known.holes}
+        seen["holes"] = known.holes
+        return seen
 
-    def _prepared(self, files: FileSet, trouble: str | None) -> dict[str, Any]:
-        """What is there after it was prepared."""
+    def _prepared(self, files: FileSet, trouble: str | None) -> Examined:
+        """The state of a set that was just prepared. `trouble`: what went wrong."""
         whole, _ = self._wanted[files.directory]
-        seen = self._look(whole, holes=True)
+        seen = self._examine(whole, holes=True)
         if trouble:
             seen["wrong"] = [trouble, *seen["wrong"]]
         if not seen["wrong"]:
             self._known[files.directory] = _Known(seen["holes"], seen["changed_ns"])
         return seen
 
-    def _look(self, whole: FileSet, holes: bool) -> dict[str, Any]:
-        seen: dict[str, Any] = self._agent.call(
-            "examine",
-            self._directory.place,
-            whole.directory,
-            list(whole.files),
-            whole.file_size_bytes,
-            holes,
-        )
+    def _examine(self, whole: FileSet, holes: bool) -> Examined:
+        where, names = self._directory.place, list(whole.files)
+        seen: Examined = self._agent.call("examine", where, whole.directory, names, whole.file_size_bytes, holes)
         return seen
 
     def _prepare(self, lacking: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, str | None]:
-        """Write sets, each for the most demanding point; those that cannot be had so, as they are asked for.
+        """Write sets as the most demanding point needs them, or, if that fails, as `lacking` asks for them.
 
         Returns directory -> what went wrong, or None.
         """
         wanted = [self._wanted[files.directory][0] for files in lacking]
         trouble = self._write(wanted, tool, hosts)
         if any(trouble.values()) and any(len(a.files) < len(b.files) for a, b in zip(lacking, wanted, strict=True)):
-            for files in lacking:  # what is too much for a larger point is not its fault
+            for files in lacking:  # a smaller point does not fail because of a larger one
                 self._wanted[files.directory] = (files, tool)
             trouble = self._write(lacking, tool, hosts)
         return trouble
 
     def _write(self, sets: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, str | None]:
-        """Write some sets at the same time. How it was done is kept in the store."""
+        """Write some sets at the same time, and store how; returns directory -> what went wrong, or None."""
         commands = []
         for files in sets:
             self._known.pop(files.directory, None)
@@ -173,13 +171,13 @@ class DataSets:
         self._before(hosts)
         done, streams = self._run(tools()[tool], commands, ranks, limit_s, hosts)
         self._directory.recount()
-        said = {}
-        # of each node its own, where each had a command
+        trouble = {}
+        # each node has its own exit code if it had a command of its own
         codes = {known["host"]: known["exit_code"] for known in orjson.loads(streams.get("hosts", b"[]"))}
         for k, files in enumerate(sets):
             mine = replace(done, exit_code=codes.get(hosts[k], done.exit_code))
             own = streams if "stdout" in streams else {name: streams[f"{name}@{k}"] for name in ("stdout", "stderr")}
-            said[files.directory] = _trouble(files, tool, mine, own, limit_s)
+            trouble[files.directory] = _trouble(files, tool, mine, own, limit_s)
             self._store.put(
                 "sets",
                 _name(files),
@@ -194,11 +192,11 @@ class DataSets:
                     "stderr": own["stderr"].decode("utf-8", "replace")[-2000:],
                 },
             )
-        return said
+        return trouble
 
 
 def _name(files: FileSet) -> str:
-    """What a set is called in the store."""
+    """Name of a set's document in the store."""
     return files.directory.replace("/", ".")
 
 

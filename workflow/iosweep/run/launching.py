@@ -1,4 +1,4 @@
-"""Starting a tool's command: through the launcher, or once on every node, and what it leaves behind."""
+"""Starting a tool: through the launcher, once on every node, or by its own client and servers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import convert
 
 from iosweep.errors import AllocationError, ExitCode, Unanswered
 from iosweep.files import safe_paths
@@ -24,27 +25,31 @@ from iosweep.node.sampling import Wanted
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.find import Program
 from iosweep.run.remote import RemoteAgents, lost
+from iosweep.run.remote_protocol import Watched
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Streams, Tool
 
-#: A file that a rank has written on another node may be seen here only when a cache of names is through (NFS).
+#: Time limit for a file that a rank wrote on another node to become visible here (NFS caches names).
 _SEEN_S = 10.0
-#: Slurm's controller may be away for so long; tools that it need not start are not kept from measuring.
+#: Time limit for Slurm's controller to restart, and seconds between tries to start ranks.
 _RESTART_S, _AGAIN_S = 60.0, 5.0
-#: What srun says when it could not start anything.
+#: srun's messages when it could not start anything.
 _NOT_STARTED = re.compile(
     "srun: (error: Unable to (confirm allocation|create step|contact slurm controller)"
     "|error: Task launch for .* failed|Job step creation (still|temporarily) disabled).*"
 )
-#: Ranks of a run that took so long were seen if they were there.
+#: Ranks of a run of this duration are seen by sampling.
 _LONG_S = 2.5
 
 
 @dataclass(frozen=True)
 class Commands:
-    """`scratch` is a directory below the results: tools write their files there by names that need no quoting, and
-    every node sees it. `job`: the Slurm job that we are in; `remote`: the agents of its nodes, if it has several."""
+    """Starts the commands of an allocation.
+
+    `scratch`: a directory below the results, which every node sees; tools write their files there. `job`: the Slurm job
+    that we run in; `remote`: the agents of its nodes.
+    """
 
     agent: Agent
     launcher: Launcher
@@ -63,17 +68,17 @@ class Commands:
         hosts: Sequence[str] = (),
         binding: Binding | None = None,
     ) -> list[str]:
-        """The command as it is started: the program whose hash is stored, whatever comes to stand before it on PATH."""
+        """The command as it is started, with the path of the program whose hash is stored."""
         exact = [self.programs[tool.name].path if command[0] == tool.program else command[0], *command[1:]]
         if binding:
             exact += tool.bound(binding.ranks)
         if tool.mpi and self.launcher.allocated and process.TOKEN in os.environ:
-            exact = ["/usr/bin/env", "-u", process.TOKEN, *exact]  # srun needs it, and gives ranks all that it has
+            exact = ["/usr/bin/env", "-u", process.TOKEN, *exact]  # for srun only, which hands its environment to ranks
         hydra = self.mpiexec.path if self.mpiexec else "mpiexec"
         return self.launcher.argv(exact, tool.mpi, tasks, hydra, hosts, binding)
 
     def binding(self, tool: Tool, tasks: int, hosts: Sequence[str]) -> Binding | None:
-        """The CPUs of the ranks, or workers, of each node; None where nothing is bound."""
+        """The CPUs of each node's ranks or workers; None if they are not bound."""
         return self.pinning.binding(tasks // max(1, len(hosts)), tool.mpi) if self.pinning else None
 
     def run(
@@ -87,15 +92,15 @@ class Commands:
     ) -> tuple[Completed, Streams]:
         """Run to the end, at most `timeout_s` seconds: one command over all hosts, or one for each of them.
 
-        `step`: what is measured; None for what only prepares it. Raises OSError if it cannot be started,
+        `step`: the step that is measured; None to prepare a data set. Raises OSError if it cannot be started,
         AllocationError if there is no scratch directory.
         """
         self._prepare()
-        # what only prepares need not have CPUs of its own, and keeps to the usable ones because we do
+        # tools that prepare data sets inherit our CPUs, the usable ones
         binding = self.binding(tool, tasks, hosts) if step or tool.mpi else None
         argvs = [self.argv(tool, command, tasks, hosts, binding) for command in commands]
         wanted, cpus = self._wanted(tool, tasks, hosts, step), binding.union if binding else None
-        if not tool.mpi and self.remote and tuple(hosts) != self.remote.hosts[:1]:  # else it is this node
+        if not tool.mpi and self.remote and tuple(hosts) != self.remote.hosts[:1]:  # otherwise it is this node
             return self._each(dict(zip(hosts, argvs, strict=True)), self.remote, timeout_s, wanted, cpus)
         (argv,) = argvs
         if tool.mpi and self.launcher.allocated:
@@ -116,12 +121,12 @@ class Commands:
             file = self.scratch / name
             if self.remote and not done.exit_code:
                 _wait_for(file.is_file)
-            with contextlib.suppress(OSError):  # not there, not a file, or larger than what is read
+            with contextlib.suppress(OSError):  # absent, not a file, or too large
                 streams[stream] = safe_paths.read(self.scratch.parent, f"{self.scratch.name}/{name}", MOST_BYTES)
         return done, streams
 
     def _wanted(self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None) -> Wanted | None:
-        """What each node is to look for; None where there is nothing to be seen."""
+        """What sampling looks for on each node; None if there is nothing to look for."""
         masks = step is not None and self.pinning is not None and self.pinning.mode != "off"
         if not masks and not (tool.mpi and self.launcher.allocated):
             return None
@@ -134,7 +139,7 @@ class Commands:
         remote.call("watch", each=dict.fromkeys(hosts, (asdict(wanted) if wanted else None,)))
 
     def _around(self) -> load.Around:
-        """What is known of the node that we are on."""
+        """The processes on our node that load.py distinguishes."""
         return load.Around.of_node(next(iter(self.pinning.nodes.values()), None) if self.pinning else None)
 
     def _launched(
@@ -151,14 +156,14 @@ class Commands:
     def _launched_once(
         self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]
     ) -> Completed | str:
-        """Ranks, or why none were started. They are counted meanwhile, and ended with their launcher."""
+        """Run ranks, counted meanwhile and ended with their launcher; returns why if none were started."""
         assert self.remote and self.job
         self._watch(self.remote, hosts, wanted)
         done = None
         try:
             done = self.agent.run(argv, timeout_s, self.scratch, token=True)
         finally:
-            if done is None or done.exit_code:  # a launcher that is killed leaves its ranks to themselves
+            if done is None or done.exit_code:  # the ranks of a killed launcher would continue
                 left = self._end_steps()
         if done.exit_code:
             done = replace(done, left_behind=done.left_behind + left)
@@ -166,19 +171,19 @@ class Commands:
         said = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
         if said and not any(seen.values()):
             return said[0]
-        # of a short run one node's ranks may have come and gone between two looks
-        told = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
-        return replace(done, ran_on=seen if told else None, load=used, cpus=cpus)
+        # sampling may miss the ranks of a short run on one node
+        counted = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
+        return replace(done, ran_on=seen if counted else None, load=used, cpus=cpus)
 
     @staticmethod
     def _seen(
         remote: RemoteAgents, hosts: Sequence[str]
     ) -> tuple[dict[str, int], Mapping[str, Any] | None, dict[str, Any] | None]:
-        """Ranks at once on each host since they were watched, the load by others, and what sampling saw."""
-        told = remote.call("seen", each=dict.fromkeys(hosts, ()))
-        cpus = {host: seen["cpus"] for host, seen in told.items() if seen["cpus"]}
-        used = load.of_nodes({host: seen["load"] for host, seen in told.items()})
-        return {host: seen["ranks"] for host, seen in told.items()}, used, cpus or None
+        """The most ranks at once on each host since `_watch`, the load by others, and what sampling saw."""
+        seen = {h: convert(a, Watched) for h, a in remote.call("seen", each=dict.fromkeys(hosts, ())).items()}
+        cpus = {host: one.cpus for host, one in seen.items() if one.cpus}
+        used = load.of_nodes({host: one.load for host, one in seen.items()})
+        return {host: one.ranks for host, one in seen.items()}, used, cpus or None
 
     def _end_steps(self) -> int:
         with contextlib.suppress(Unanswered):
@@ -193,16 +198,16 @@ class Commands:
         wanted: Wanted | None,
         cpus: CpuSet | None,
     ) -> tuple[Completed, Streams]:
-        """A command for each host, all started at once."""
+        """Run a command on each host, all started at once."""
         clocks = remote.clocks()
         self._watch(remote, list(argvs), wanted)
         done = remote.run(argvs, timeout_s, cpus)
         streams: dict[str, bytes] = {}
-        told = []
+        nodes = []
         for k, (host, (one, started, ended)) in enumerate(done.items()):
             streams |= {f"stdout@{k}": one.stdout, f"stderr@{k}": one.stderr}
             clock = clocks[host]
-            told.append(
+            nodes.append(
                 {
                     "host": host,
                     "started": started - clock.offset_s,
@@ -214,14 +219,14 @@ class Commands:
             )
         whole = together({host: one for host, (one, _, _) in done.items()})
         _, used, seen = self._seen(remote, list(argvs))
-        return replace(whole, load=used, cpus=seen), streams | {"hosts": orjson.dumps(told)}
+        return replace(whole, load=used, cpus=seen), streams | {"hosts": orjson.dumps(nodes)}
 
     def serve(
         self, tool: Tool, step: Step, places: Sequence[tuple[str, int]], timeout_s: float, hosts: Sequence[str]
     ) -> tuple[Completed, Streams]:
-        """Run a step by the tool's own client and servers, of which none stays; the client runs here.
+        """Run a step by the tool's own client, here, and servers, which are ended with it.
 
-        `places`: directory and seed of each host. The first of the commands in the answer is the client's. Raises
+        `places`: directory and seed of each host. The first command in the answer is the client's. Raises
         OSError if one cannot be started, AllocationError.
         """
         assert tool.client_server and self.remote
@@ -239,7 +244,7 @@ class Commands:
         for name, text in files.items():
             safe_paths.write(self.scratch.parent, f"{self.scratch.name}/{name}", text.encode())
         clocks = remote.clocks()
-        told = [
+        nodes = [
             {"host": h, "address": addresses[h], "port": ports[h], "clock_offset_s": clocks[h].offset_s}
             | {"clock_error_s": clocks[h].error_s}
             for h in hosts
@@ -250,7 +255,7 @@ class Commands:
             done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
         finally:
             remote.call("end_servers", each=dict.fromkeys(hosts, ()))
-        streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(told)}
+        streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(nodes)}
         _, used, seen = self._seen(remote, hosts)
         return replace(done, load=used, cpus=seen, argvs=(done.argv, *map(tuple, exact))), streams
 
@@ -274,9 +279,9 @@ class Commands:
 
 
 def together(done: Mapping[str, Completed]) -> Completed:
-    """One for the commands that some hosts ran at the same time: the worst of each. Pure.
+    """The commands that hosts ran at the same time as one: the worst of each figure. Pure.
 
-    What was printed to stderr is put together, each line with its host; stdout is in the streams.
+    Lines of stderr are joined, each with its host; stdout is in the streams.
     """
     every = list(done.values())
     failed = next((one for one in every if one.exit_code), every[0])
@@ -286,7 +291,7 @@ def together(done: Mapping[str, Completed]) -> Completed:
         timed_out=any(one.timed_out for one in every),
         flooded=any(one.flooded for one in every),
         wall_s=max(one.wall_s for one in every),
-        load=None,  # of the nodes, not of their commands
+        load=None,  # the caller sets that of the nodes
         left_behind=sum(one.left_behind for one in every),
         argvs=tuple(one.argv for one in every) if len(every) > 1 else (),
         stderr=b"".join(
@@ -302,8 +307,8 @@ def _wait_for(there: Callable[[], bool]) -> None:
 
 
 def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None = None) -> Mpiexec | str | None:
-    """The mpiexec for these tools; None if there is no need of one, or the reason why there is none. `search`: as for
-    launch.candidates."""
+    """The mpiexec for these tools; None if none is needed, or the reason why there is none. `search`: directories in
+    place of PATH."""
     if launcher.ranks is not None or launcher.pmi or not any(tool.mpi for tool in tools):
         return None
     return mpiexec(search)
@@ -313,11 +318,11 @@ def lacking_pmi(launcher: Launcher, tools: Sequence[Tool]) -> str | None:
     """Why srun cannot start these tools' ranks, or None."""
     if launcher.pmi is None or not any(tool.mpi for tool in tools):
         return None
-    try:  # a type that is offered may lack its library
+    try:  # srun may offer a type whose library is not installed
         query.ask(["srun", "--overlap", "--nodes=1", "--ntasks=1", f"--mpi={launcher.pmi}", "true"])
     except Unanswered as error:
         if not re.search("mpi|pmi", error.said, re.IGNORECASE):
-            raise  # too slow, too busy: that says nothing about MPI, and another job may be luckier
+            raise  # too slow or too busy: that says nothing about MPI
         others = " or ".join(name for name in SLURM_LAUNCHERS if name != launcher.name)
         return f"srun cannot start MPI with {launcher.pmi} here ({error}); set the launcher to {others} in the profile"
     return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -17,9 +16,11 @@ from iosweep.programs.find import hash_of
 from iosweep.run import target_check
 from iosweep.run.binaries import Binaries
 from iosweep.run.remote import RemoteAgents
+from iosweep.run.remote_protocol import NodeAnswer
 from iosweep.run.request import Setup
 from iosweep.slurm import query
 from iosweep.target.filesystem import may_be_one, volume
+from iosweep.target.identify import FileSystem
 from iosweep.tools import tools
 
 
@@ -31,7 +32,7 @@ class Nodes:
     volumes: tuple[str, ...] = ()
 
 
-def inspect(setup: Setup, target: Mapping[str, Any], binaries: Binaries) -> Nodes:
+def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
     """What the nodes are like. `target`: what identifies it on the first node.
 
     Raises AllocationError where a node does not see the target, the tools or the results of the first one.
@@ -40,25 +41,26 @@ def inspect(setup: Setup, target: Mapping[str, Any], binaries: Binaries) -> Node
     programs = binaries.versions()
     if (remote := setup.remote) is None:
         # outside of a job Slurm's commands may wait for a name server
-        told = controller([node_name()], query.ask) if "SLURM_JOB_ID" in os.environ else None
+        slurm = controller([node_name()], query.ask) if "SLURM_JOB_ID" in os.environ else None
         space = setup.agent.call("space", directory)
-        known = collect_facts.facts(target, space, programs, reserved_cpus=kept, controller=told)
+        known = collect_facts.facts(target, space, programs, reserved_cpus=kept, controller=slurm)
         return Nodes({known.host: known})
     # the controller is asked once for all nodes: a thousand of them at once would overload it
-    seen = remote.answers("facts", directory, programs, kept, controller(remote.hosts, query.ask))
-    bad = {host: answer if isinstance(answer, Exception) else None for host, answer in seen.items()}
-    if unfit := target_check.unfit(bad):
+    answers = remote.answers("facts", directory, programs, kept, controller(remote.hosts, query.ask))
+    failed = {host: answer if isinstance(answer, Exception) else None for host, answer in answers.items()}
+    if unfit := target_check.unfit(failed):
         raise unfit
+    seen = {host: msgspec.convert(answer, NodeAnswer) for host, answer in answers.items()}
     hashes = binaries.hashes()
-    for host, told in seen.items():
-        if wrong := differs(target, told["target"], hashes, told["builds"]):
-            if setup.built and told["builds"] != hashes:
+    for host, one in seen.items():
+        if wrong := differs(target, one.target, hashes, one.builds):
+            if setup.built and one.builds != hashes:
                 wrong += f"; is tools.directory ({setup.built.file.parent.parent}) mounted there?"
             # another job may be given other nodes
             raise AllocationError(ExitCode.REFUSED, f"{host} is not as {remote.hosts[0]}: {wrong}", nodes=[host])
     _check_results(setup, remote)
-    facts = {host: msgspec.convert(told["node"] | {"host": host}, NodeFacts) for host, told in seen.items()}
-    return Nodes(facts, tuple(sorted({volume(told["target"]) for told in seen.values()})))
+    facts = {host: msgspec.structs.replace(one.node, host=host) for host, one in seen.items()}
+    return Nodes(facts, tuple(sorted({volume(one.target) for one in seen.values()})))
 
 
 def _check_results(setup: Setup, remote: RemoteAgents) -> None:
@@ -75,7 +77,7 @@ def _check_results(setup: Setup, remote: RemoteAgents) -> None:
 
 
 def differs(
-    here: Mapping[str, Any], there: Mapping[str, Any], builds: Mapping[str, str], found: Mapping[str, str | None]
+    here: FileSystem, there: FileSystem, builds: Mapping[str, str], found: Mapping[str, str | None]
 ) -> str | None:
     """Why a node cannot measure with the first one, or None. Pure.
 

@@ -1,4 +1,4 @@
-"""What a person sees while an allocation runs: a line per repetition, and a bar with the time to go on a terminal."""
+"""Progress of an allocation: a line per repetition, and on a terminal a bar with the remaining time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from iosweep.units import human_duration, human_size
 _STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
 
 
-class Lasting:
-    """A stream whose reader may end (a pager, a terminal): what is measured goes on, and the log has all of it."""
+class DetachedStream:
+    """A stream whose reader may end (a pager, a terminal) without an error; the log has everything."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
@@ -44,17 +44,17 @@ class Lasting:
 
 
 class Display:
-    """A runner.Watcher that prints, to a person and to a log. The time to go is the forecast of what is left, corrected
-    by the pace so far.
+    """A Reporter that prints to the screen and to a log. The remaining time is the forecast, corrected by the pace so
+    far.
 
-    On a terminal, lines are wrapped to its width, points are named by what differs between them, and the time to go is
-    in the bar. Elsewhere each repetition is one line with the whole id of its point.
+    On a terminal, lines are wrapped, points are named by what differs between them, and the bar has the remaining time.
+    Elsewhere each repetition is one line with the id of its point.
     """
 
     def __init__(self, console: Console, log: Console):
         self._console = console
         self._log = log
-        self._told: set[str] = set()
+        self._explained: set[str] = set()
         self._labels: Mapping[str, str] = {}
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -89,7 +89,7 @@ class Display:
         self._log.print(Text(printable(text)), soft_wrap=True)
 
     def _print(self, text: str, indent: str) -> None:
-        """One line on the screen; on a terminal as many as its width needs, the later ones indented."""
+        """Print a text; on a terminal wrapped, with later lines indented."""
         if not self._console.is_terminal:
             self._console.print(Text(printable(text)), soft_wrap=True)
             return
@@ -131,17 +131,17 @@ class Display:
         self._bar.update(self._task, completed=self._count, togo=togo)
 
     def _explain(self, verdict: str, reason: str) -> None:
-        """Say each reason once, whatever numbers are in it."""
+        """Print each reason once, whatever numbers are in it."""
         kind = re.sub(r"\d+", "", reason)
-        if kind not in self._told:
-            self._told.add(kind)
+        if kind not in self._explained:
+            self._explained.add(kind)
             line = f"          {verdict}: {reason}"
             self._print(line, " " * 12)
             self._log.print(Text(printable(line)), soft_wrap=True)
 
 
 def wrapped(items: Iterable[Text], between: str, width: int | None, indent: str) -> list[Text]:
-    """Items in lines of at most `width` cells, broken only between items; one that is wider has a line of its own.
+    """Items in lines of at most `width` cells, broken only between items; a wider item has a line of its own.
 
     Lines after the first begin with `indent`. `width` None: one line.
     """
@@ -155,9 +155,9 @@ def wrapped(items: Iterable[Text], between: str, width: int | None, indent: str)
 
 
 def labels(points: Sequence[Point]) -> dict[str, str]:
-    """Point id -> what tells it from the others, in brief: `4t 1m qd4`.
+    """Point id -> what distinguishes it from the others, in brief: `4t 1m qd4`; empty if there is one point only.
 
-    Phases are left out, because a line has them with their figures. Empty where there is one point only.
+    Phases are left out, because a line has them with their figures.
     """
     brief = {point.id: _brief(point) for point in points}
     vary = [len(set(parts)) > 1 for parts in zip(*brief.values(), strict=True)]
@@ -177,13 +177,13 @@ def labels(points: Sequence[Point]) -> dict[str, str]:
     texts = {id: " ".join(parts) for id, parts in found.items()}
     count = Counter((point.tool, tuple(point.phases), texts[point.id]) for point in points)
     for point in points:
-        if count[point.tool, tuple(point.phases), texts[point.id]] > 1:  # another phase time
+        if count[point.tool, tuple(point.phases), texts[point.id]] > 1:  # they differ in the phase time
             texts[point.id] = f"{texts[point.id]} {point.id.rpartition('.')[2]}".strip()
     return texts
 
 
 def _brief(point: Point) -> tuple[str, ...]:
-    """The parts of a readable id: tool, nodes, axes; "" for what a point does not have."""
+    """The parts of an id: tool, nodes, axes; "" for those that a point does not have."""
     forms = [option for option in parameters().values() if option.id_form]
     own = (o.id_form.format(_value(point, o.name)) if o.name in point.options else "" for o in forms)
     return (point.tool, f"{point.nodes}n", *own)

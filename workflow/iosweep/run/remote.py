@@ -1,16 +1,15 @@
-"""The agents of an allocation's nodes: one process on each, started once by srun, that talk over its stdin and stdout.
+"""The agents of a job's nodes: one process on each node, which srun starts once and connects by stdin and stdout.
 
-No port is opened, and nothing is started per point. srun hands what it reads to every agent, so a request says whom it
-is for; answers come back in short pieces, because srun cuts lines of more than a kilobyte and may mix those of two
-nodes. What all agents are told to start they start within a fraction of a millisecond.
+No port is opened, and nothing is started per point. srun sends its input to every agent, so a request names the hosts
+that it is for. Answers come in short pieces, because srun cuts lines of more than a kilobyte and may mix lines of two
+nodes. All agents start a command within a fraction of a millisecond.
 
-They are not the agent of agent.py, which touches the target and starts the launchers on the first node. These say what
-their node is like, start the tools that know nothing of other nodes (fio), and count what a launcher started.
+The agent of target/agent.py, on the first node, touches the target and starts launchers. These agents report the facts
+of their nodes, start tools that know nothing of other nodes (fio), and count the ranks that a launcher started.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
@@ -20,23 +19,25 @@ import subprocess
 import sys
 import tempfile
 import time
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from msgspec import convert, structs
+
 from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs, Unanswered
 from iosweep.node import process
+from iosweep.run.remote_protocol import Answer, Ran, Request, unpacked
 from iosweep.slurm import query
 from iosweep.text import some
 
 _ANSWER = re.compile(rb"^(\d+) (\S+) (\d+)/(\d+) (\S*)$")
-#: Start of all agents: on a thousand nodes a step takes seconds, and Python from a cold file system more.
+#: Time limit for all agents to start: a step on a thousand nodes, and Python from a cold disk, take seconds.
 _START_S = 120.0
-#: A command is ended by its agent; this is for an agent that does not even manage that.
+#: Extra time for an agent to end a command that exceeds its time limit.
 _SLACK_S = 30.0
 _CLOCK_ROUNDS = 5
-#: To end what agents that were killed have left; a node that is gone does not answer.
+#: Time limit for ending the processes of killed agents; a node that is gone does not answer.
 _SWEEP_S = 10.0
 
 
@@ -49,7 +50,7 @@ class Clock:
 
 
 class Silent(TargetHangs):
-    """An agent, or the target that it touches, does not answer; the message says for how long."""
+    """An agent, or the target that it touches, did not answer; the message says for how long."""
 
 
 def lost(why: str) -> AllocationError:
@@ -58,9 +59,9 @@ def lost(why: str) -> AllocationError:
 
 
 class RemoteAgents:
-    """The runner's side. Use as a context manager. `hosts`: names of the nodes as Slurm has them, in its order.
+    """The runner's side; a context manager. `hosts`: the nodes by their names in Slurm, in its order.
 
-    `deadline_s`: how long an answer may take.
+    `deadline_s`: time limit for an answer.
     """
 
     argv: tuple[str, ...] = (sys.executable, "-P", "-X", "utf8", "-m", "iosweep.run.remote_agent")
@@ -115,7 +116,7 @@ class RemoteAgents:
             raise TargetHangs(f"the agent on {some(late, 4)} does not answer: {answers[late[0]]}", late)
         for host, answer in answers.items():
             if isinstance(answer, Refused):
-                raise Refused(f"on {host}: {answer}")
+                raise Refused(f"on {host}: {answer}", answer.lasting)
             if isinstance(answer, TargetError):
                 error = TargetError(answer.errno, f"on {host}: {answer.strerror}")
                 error.node = host
@@ -132,26 +133,25 @@ class RemoteAgents:
         """As `call`, but what it raises for a node is that node's answer. Raises AllocationError."""
         wanted = list(self.hosts if each is None else each)
         self._number += 1
-        request: dict[str, Any] = {"number": self._number, "operation": operation, "arguments": arguments}
         if each is not None and tuple(each) == self.hosts and all(own == each[wanted[0]] for own in each.values()):
-            request["arguments"] = each[wanted[0]]  # sent once, however many nodes there are
-        elif each is not None:
-            request["each"] = each
+            arguments, each = tuple(each[wanted[0]]), None  # sent once, not per node
+        own = None if each is None else {host: list(values) for host, values in each.items()}
+        request = Request(self._number, operation, list(arguments), own)
         limit_s = self._deadline_s if deadline_s is None else deadline_s
         end = time.monotonic() + limit_s
-        self._send(json.dumps(request).encode() + b"\n", end)
+        self._send(json.dumps(structs.asdict(request)).encode() + b"\n", end)
         answers = self._answers(set(wanted), end)
         late = Silent(f"nothing for {limit_s:g} s ({operation})")
-        return {host: _value(answers[host]) if host in answers else late for host in wanted}
+        return {host: answers[host].outcome if host in answers else late for host in wanted}
 
     def clocks(self) -> dict[str, Clock]:
-        """Every agent's clock against ours; the best of some rounds."""
+        """host -> its clock against ours; the best of some rounds."""
         best: dict[str, Clock] = {}
         for _ in range(_CLOCK_ROUNDS):
             before = time.time()
-            told = self.call("clock")
+            seen = self.call("clock")
             after = time.time()
-            for host, theirs in told.items():
+            for host, theirs in seen.items():
                 clock = Clock(theirs - (before + after) / 2, (after - before) / 2)
                 if host not in best or clock.error_s < best[host].error_s:
                     best[host] = clock
@@ -162,26 +162,15 @@ class RemoteAgents:
     ) -> dict[str, tuple[process.Completed, float, float]]:
         """Run a command on each of some nodes, all started at once, as `process.run` does.
 
-        Returns host -> what it did, and when it was started and had ended on its node's clock, in seconds.
+        Returns host -> what it did, and when it started and ended on its node's clock, in seconds.
         """
         places = None if cpus is None else sorted(cpus)
         self.call("stage", each={host: [list(argv), places] for host, argv in commands.items()})
-        told = self.call("run", each=dict.fromkeys(commands, (timeout_s,)), deadline_s=timeout_s + _SLACK_S)
-        return {
-            host: (
-                process.Completed(
-                    **done["completed"] | {"argv": tuple(commands[host])},
-                    stdout=_unpacked(done["stdout"]),
-                    stderr=_unpacked(done["stderr"]),
-                ),
-                done["started"],
-                done["ended"],
-            )
-            for host, done in told.items()
-        }
+        answers = self.call("run", each=dict.fromkeys(commands, (timeout_s,)), deadline_s=timeout_s + _SLACK_S)
+        return {host: _completed(commands[host], convert(answer, Ran)) for host, answer in answers.items()}
 
     def _send(self, data: bytes, end: float) -> None:
-        """All of it, unless srun does not read: then there will be no answer."""
+        """Send a request, unless srun does not read it before `end` (monotonic): then there will be no answer."""
         assert self._srun.stdin
         to = self._srun.stdin.fileno()
         os.set_blocking(to, False)
@@ -196,10 +185,10 @@ class RemoteAgents:
             except OSError:
                 raise self._lost() from None
 
-    def _answers(self, wanted: set[str], end: float) -> dict[str, Any]:
-        """What comes before `end` (monotonic) from the wanted hosts."""
+    def _answers(self, wanted: set[str], end: float) -> dict[str, Answer]:
+        """The answers of the wanted hosts that arrive before `end` (monotonic)."""
         pieces: dict[str, dict[int, bytes]] = {}
-        whole: dict[str, Any] = {}
+        whole: dict[str, Answer] = {}
         assert self._srun.stdout
         while wanted - set(whole):
             rest = end - time.monotonic()
@@ -211,13 +200,13 @@ class RemoteAgents:
             *lines, self._read = (self._read + part).split(b"\n")
             for line in lines:
                 match = _ANSWER.match(line)
-                if not match or int(match[1]) != self._number:  # a site's own lines, a late answer
+                if not match or int(match[1]) != self._number:  # a line of the site's login scripts, or a late answer
                     continue
                 host = match[2].decode()
                 pieces.setdefault(host, {})[int(match[3])] = match[5]
                 if len(pieces[host]) == int(match[4]):
                     text = b"".join(piece for _, piece in sorted(pieces[host].items()))
-                    whole[host] = json.loads(_unpacked(text))
+                    whole[host] = convert(json.loads(unpacked(text)), Answer)
         return whole
 
     def _lost(self) -> AllocationError:
@@ -232,13 +221,13 @@ class RemoteAgents:
         for stream in (self._srun.stdin, self._srun.stdout):
             if stream:
                 with contextlib.suppress(OSError):
-                    stream.close()  # they end with it
+                    stream.close()  # the agents end with it
         try:
             self._srun.wait(3)
         except subprocess.TimeoutExpired:
             self._srun.kill()
             self._srun.wait()
-        if self._srun.returncode and self.step:  # it, or an agent, was killed: without cgroups the tools live on
+        if self._srun.returncode and self.step:  # srun or an agent was killed: without cgroups the tools continue
             with contextlib.suppress(Unanswered):
                 query.ask(["scancel", "--signal=KILL", self.step])
             with contextlib.suppress(Unanswered):
@@ -246,12 +235,19 @@ class RemoteAgents:
         self._errors.close()
 
 
-def _value(answer: Mapping[str, Any]) -> Any:
-    """What a node answered, or the exception that it stands for."""
-    if "refused" in answer:
-        return Refused(answer["refused"])
-    return TargetError(answer["errno"], answer["error"]) if "error" in answer else answer["value"]
-
-
-def _unpacked(text: str | bytes) -> bytes:
-    return zlib.decompress(base64.b64decode(text))
+def _completed(argv: Sequence[str], ran: Ran) -> tuple[process.Completed, float, float]:
+    return (
+        process.Completed(
+            tuple(argv),
+            ran.exit_code,
+            ran.timed_out,
+            ran.flooded,
+            ran.wall_s,
+            None,
+            ran.left_behind,
+            stdout=unpacked(ran.stdout),
+            stderr=unpacked(ran.stderr),
+        ),
+        ran.started,
+        ran.ended,
+    )

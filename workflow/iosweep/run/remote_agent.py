@@ -1,13 +1,11 @@
 """The agent of one node of an allocation; remote.py is the runner's side.
 
 It reports the facts of its node, starts tools that know nothing of other nodes, and watches the ranks of a launcher.
-
-It is started by srun, reads requests from stdin, answers on stdout, and ends with its stdin.
+srun starts it; it reads requests from stdin, answers on stdout, and ends when stdin does.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import errno
 import json
@@ -17,9 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -29,18 +25,19 @@ from iosweep.errors import Refused
 from iosweep.node import collect_facts, load, process, procfs
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
+from iosweep.run.remote_protocol import Answer, NodeAnswer, Ran, Request, Watched, packed
 from iosweep.target import handle, identify, ownership, probe
 
 #: Characters of a piece of an answer; srun's messages hold 1,024 bytes.
 PIECE = 700
-#: So long may a server of a tool take to listen.
+#: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
 
 
 class _Watch:
-    """Looks on while a command runs on this node: its ranks or workers (sampling.py), and what others do (load.py).
+    """Observes a command on this node: its ranks or workers (sampling.py), and the load by others (load.py).
 
-    The ranks are Slurm's children and not ours, but of our job.
+    Ranks are children of Slurm, not ours, but belong to our job.
     """
 
     def __init__(self, wanted: Wanted | None):
@@ -48,10 +45,10 @@ class _Watch:
         there = set(procfs.pids())
         self._sampler = Sampler(wanted, lambda: _new(there)) if wanted else None
 
-    def end(self) -> dict[str, Any]:
+    def end(self) -> Watched:
         used = self._load.end()
         seen = self._sampler.end() if self._sampler else None
-        return {"ranks": self._sampler.most if self._sampler else 0, "load": used, "cpus": seen}
+        return Watched(self._sampler.most if self._sampler else 0, used, seen)
 
 
 def _new(there: set[str]) -> Iterator[str]:
@@ -63,15 +60,15 @@ _around = load.Around()
 _watch: _Watch | None = None
 
 
-def _look_on(wanted: dict[str, Any] | None) -> None:
-    """`wanted`: a sampling.Wanted, None where only the load of others is."""
+def _start_watch(wanted: Mapping[str, Any] | None) -> None:
+    """`wanted`: the fields of a sampling.Wanted; None to watch only the load by others."""
     global _watch
     if _watch:
         _watch.end()
     _watch = _Watch(Wanted(**wanted) if wanted else None)
 
 
-def _seen() -> dict[str, Any]:
+def _seen() -> Watched:
     global _watch
     assert _watch
     ended, _watch = _watch, None
@@ -90,7 +87,7 @@ def _free_port(address: str) -> int:
 def _serve(argv: list[str], address: str, port: int) -> None:
     """Start a server and wait until it listens. Raises OSError.
 
-    Its own sockets are looked at: another user may have taken the port meanwhile, and would be sent the client's jobs.
+    The check is on its own sockets: another user may have taken the port, and would receive the client's jobs.
     """
     server = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     _servers.append(server)
@@ -122,8 +119,8 @@ def _facts(
     programs: Mapping[str, Sequence[str]],
     reserved_cpus: str | None = None,
     controller: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """What node.facts says of this node, and target.identify of the target from here."""
+) -> NodeAnswer:
+    """The facts of this node, and what identifies the target from here."""
     seen = ownership.OPERATIONS["identify"](directory)
     space = ownership.OPERATIONS["space"](directory)
     tools = {name: (path, version) for name, (path, version) in programs.items()}
@@ -131,24 +128,19 @@ def _facts(
     known = collect_facts.facts(seen, space, tools, reserved_cpus=reserved_cpus, controller=controller)
     global _around
     _around = load.Around.of_node(known)
-    return {"target": seen, "builds": builds, "node": msgspec.to_builtins(known)}
-
-
-def _packed(data: bytes) -> str:
-    return base64.b64encode(zlib.compress(data, 1)).decode()
+    return NodeAnswer(seen, builds, known)
 
 
 _staged: tuple[list[str], list[int] | None] = [], None
 
 
 def _stage(argv: list[str], cpus: list[int] | None) -> None:
-    """What to run when it is told, and where. The request to run, which goes to all nodes at once, is then a short
-    one."""
+    """Keep a command and its CPUs for `run`, whose request to all nodes at once can then be short."""
     global _staged
     _staged = argv, cpus
 
 
-def _run(timeout_s: float) -> dict[str, Any]:
+def _run(timeout_s: float) -> Ran:
     argv, cpus = _staged
     with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
         started = time.time()
@@ -157,9 +149,8 @@ def _run(timeout_s: float) -> dict[str, Any]:
         printed = []
         for stream in (stdout, stderr):
             stream.seek(0)
-            printed.append(_packed(stream.read(process.MOST_BYTES)))
-    completed = {k: v for k, v in asdict(done).items() if k not in ("argv", "argvs", "stdout", "stderr")}
-    return {"completed": completed, "started": started, "ended": ended, "stdout": printed[0], "stderr": printed[1]}
+            printed.append(packed(stream.read(process.MOST_BYTES)))
+    return Ran(done.exit_code, done.timed_out, done.flooded, done.wall_s, done.left_behind, started, ended, *printed)
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -176,14 +167,14 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "end_servers": _end_servers,
     "stage": _stage,
     "run": _run,
-    "watch": _look_on,
+    "watch": _start_watch,
     "seen": _seen,
     "keep_to": process.keep_to,
 }
 
 
 def _sweep(step: str) -> None:
-    """Kill what is left of a step of this job on this node."""
+    """Kill the remaining processes of a step of this job on this node."""
     for each in procfs.of_job():
         if procfs.has(each, f"SLURM_STEP_ID={step}"):
             with contextlib.suppress(OSError):
@@ -191,10 +182,10 @@ def _sweep(step: str) -> None:
 
 
 def main() -> None:
-    """An agent: answers one request after the other, ends with its stdin. With an argument: _sweep."""
+    """Answer one request after the other until stdin ends. With an argument: `_sweep`."""
     if len(sys.argv) > 1:
         return _sweep(sys.argv[1])
-    os.environ.pop(process.TOKEN, None)  # srun's, which started us; we ask Slurm nothing, and start tools
+    os.environ.pop(process.TOKEN, None)  # of the srun that started us: we start tools, and never ask Slurm
     process.adopt_orphans()
     signal.signal(signal.SIGTERM, _leave)
     name = os.environ.get("SLURMD_NODENAME", "")
@@ -202,29 +193,29 @@ def main() -> None:
     while part := os.read(0, 1 << 16):
         *lines, received = (received + part).split(b"\n")
         for line in lines:
-            request = json.loads(line)
-            if (own := request.get("each")) is None or name in own:
-                arguments = request["arguments"] if own is None else own[name]
-                _answer(request["number"], name, _done(request["operation"], arguments))
+            request = msgspec.convert(json.loads(line), Request)
+            if request.each is None or name in request.each:
+                arguments = request.arguments if request.each is None else request.each[name]
+                _send(request.number, name, _answer(request.operation, arguments))
     _leave()
 
 
-def _done(operation: str, arguments: list[Any]) -> dict[str, Any]:
+def _answer(operation: str, arguments: Sequence[Any]) -> Answer:
     try:
-        return {"value": OPERATIONS[operation](*arguments)}
+        return Answer(OPERATIONS[operation](*arguments))
     except process.Abandoned:
         _leave()
     except Refused as error:
-        return {"refused": str(error)}
+        return Answer(refused=str(error), lasting=error.lasting)
     except OSError as error:
-        return {"errno": error.errno or 0, "error": f"{error.strerror or error}: {error.filename or operation}"}
+        return Answer(errno=error.errno or 0, error=f"{error.strerror or error}: {error.filename or operation}")
     raise AssertionError
 
 
-def _answer(number: int, name: str, answer: Mapping[str, Any]) -> None:
-    text = _packed(json.dumps(answer).encode())
+def _send(number: int, name: str, answer: Answer) -> None:
+    text = packed(json.dumps(msgspec.to_builtins(answer)).encode())
     pieces = [text[i : i + PIECE] for i in range(0, len(text), PIECE)]
-    # from a new line: a site's words may stand before it without an end
+    # on a new line: a site's login scripts may have printed text without a line end
     lines = "\n" + "".join(f"{number} {name} {i}/{len(pieces)} {piece}\n" for i, piece in enumerate(pieces))
     data = memoryview(lines.encode())
     while data:

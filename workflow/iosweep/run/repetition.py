@@ -1,4 +1,4 @@
-"""One repetition of a point: its steps one after the other, judged, stored whole, and tidied up after."""
+"""One repetition of a point: runs its steps, judges them, stores the result and removes its files."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Context:
     sets: DataSets
     commands: Commands
     programs: Mapping[str, programs.Program]
-    nodes: Mapping[str, node_facts.NodeFacts]  # host -> its facts; in the allocation's order, the first is where we are
-    target: Mapping[str, Any]  # which file system it is
+    nodes: Mapping[str, node_facts.NodeFacts]  # host -> its facts, the first is ours
+    target: Mapping[str, Any]  # what identifies it, as it is stored
     exclusive: Callable[[], Mapping[str, Any]]  # enforced, evidence: whether others are kept off now
     pinning: pinning.Pinning
     build: str  # key of the build document of the programs (builds.py)
@@ -146,10 +146,10 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
         found.raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
         written = _judge(c, point, step, run, output, found)
         c.spent.written_bytes, c.spent.in_flight_bytes = c.spent.written_bytes + written, 0
-        if run.get("left_behind"):  # whatever comes next would hang as well
+        if run.get("left_behind"):  # the next step would hang, too
             break
     if found.invalid and not found.hung:
-        # after an unmount everything that is left would fail at once, and count as done
+        # otherwise all that is left would fail after an unmount, and count as done
         why = found.why
         target_check.check(c.directory, c.commands.remote, data=not (why and why.full))
     if program.replaced():
@@ -214,7 +214,7 @@ def _judge(c: Context, point: Point, step: Step, run: dict[str, Any], output: St
 
 
 def _written(c: Context, point: Point, step: Step, run: Mapping[str, Any], figures: Sequence[float | None]) -> int:
-    """Bytes that a step has written to the target: what the tool reports, or else the forecast."""
+    """Bytes that a step has written to the target, as the tool reports them, or else by the forecast."""
     if run.get("not_run"):
         return 0
     reported = [figure for figure in figures if figure is not None]
@@ -224,9 +224,9 @@ def _written(c: Context, point: Point, step: Step, run: Mapping[str, Any], figur
 
 
 def _tidy(c: Context, point: Point, result: Result, failed: bool) -> None:
-    """What becomes of the new files of a repetition."""
+    """Remove or keep the new files of a repetition (target.keep)."""
     below, keep = f"{FRESH}/{point.id}-r{result.repetition}", c.plan.target["keep"]
-    # of a second try nothing is kept: the forecast of space counts each repetition once
+    # the forecast of space counts each repetition once, so that nothing of a second try is kept
     if (keep == "all" or (keep == "failed" and failed)) and not result.retried:
         c.directory.keep(below, f"{point.id}-r{result.repetition:03d}-{result.attempt}")
     else:
@@ -306,20 +306,20 @@ def _done(done: Completed) -> dict[str, Any]:
 
 
 def _argvs(argvs: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """The commands of a step as the record has them: the first, and all of them where there are several."""
+    """The commands of a step as they are recorded: the first, and all if there are several."""
     every = [list(argv) for argv in argvs]
     return {"argv": every[0], **({"argvs": every} if len(every) > 1 else {})}
 
 
 def _job(c: Context) -> dict[str, Any] | None:
-    """The Slurm job that we are in, for the record."""
+    """The Slurm job that we run in, as it is recorded."""
     if c.commands.job is None:
         return None
     return {"job": c.commands.job, "launcher": c.commands.launcher.name, "allocation_hosts": tuple(c.nodes)}
 
 
 def tool_commands(plan: Plan, point: Point, step: Step, repetition: int, directory: str) -> list[list[str]]:
-    """A step's commands without their launcher: one, or one for each node where the tool knows nothing of others.
+    """A step's commands without their launcher: one, or one per node for a tool that knows nothing of other nodes.
 
     `directory`: the campaign's on the target. Pure.
     """

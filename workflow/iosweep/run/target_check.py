@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.outcome import target_error
 from iosweep.run.remote import RemoteAgents, Silent
 from iosweep.target.agent import Agent
-from iosweep.target.identify import is_type, other_type
+from iosweep.target.identify import FileSystem, is_type, other_type
 from iosweep.text import some
 
 #: Time until one node sees what another one has made: the longest time that NFS caches names (30 s), and a margin.
@@ -20,21 +19,18 @@ NAME_CACHE_S = 35.0
 Answer = str | Exception | None
 
 
-def identify(agent: Agent, remote: RemoteAgents | None, directory: str, wanted: str | None) -> dict[str, Any]:
+def identify(agent: Agent, remote: RemoteAgents | None, directory: str, wanted: str | None) -> FileSystem:
     """What identifies the target's file system on the first node (target.identify). `wanted`: target.type.
 
     Raises AllocationError, Refused if it is not there or of another type.
     """
-    facts: dict[str, Any] = {}
-    refused: Refused | None = None
     try:
-        facts = agent.call("identify", directory)
-    except Refused as error:
-        refused = error
-    else:
+        facts: FileSystem = agent.call("identify", directory)
         if not (wrong := _other_type(facts, directory, wanted)):
             return facts
         refused = Refused(wrong)
+    except Refused as error:
+        refused = error
     if remote:  # another job may be given other nodes, unless no node of this one has the target
         answers = remote.answers("identify", directory).items()
         if found := unfit(
@@ -44,7 +40,7 @@ def identify(agent: Agent, remote: RemoteAgents | None, directory: str, wanted: 
     raise refused
 
 
-def _other_type(facts: Mapping[str, Any], directory: str, wanted: str | None) -> str | None:
+def _other_type(facts: FileSystem, directory: str, wanted: str | None) -> str | None:
     if not wanted or is_type(facts["fstype"], wanted):
         return None
     return f"target.type: {other_type(wanted, directory, facts)}"

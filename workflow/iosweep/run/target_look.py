@@ -1,6 +1,6 @@
-"""Whether the target is there, on the machine that will measure: before anything is planned in detail or run.
+"""Whether the target exists on this machine, with the configured type: checked before anything is planned or run.
 
-A look at its name and its type, made by an agent with a deadline. Nothing is opened for writing.
+An agent looks at the directory, with a deadline. Nothing is opened for writing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from iosweep.target.agent import Agent
 from iosweep.target.identify import is_type, other_type
 from iosweep.target.parents import privileged
 
-#: Seconds that are waited for the target here, or target.deadline if that is shorter.
+#: Time limit for the target to answer here, or target.deadline if that is shorter.
 DEADLINE_S = 5.0
 
 
 def problem(configured: Config) -> Problem | None:
-    """What is wrong with the target, as it is seen from here; None if nothing is."""
+    """What is wrong with the target as seen from here, or None."""
     target, document = configured.target, configured.documents[0]
     key: tuple[str, ...] = ("target", "directory")
     try:
@@ -41,9 +41,9 @@ def problem(configured: Config) -> Problem | None:
 
 
 def absent(directory: str, seen: Mapping[str, Any]) -> str | None:
-    """Why a name leads to no directory, and what would be right; None if it leads to one. Pure.
+    """Why a name is not that of a directory, and what would be right; None if it is. Pure.
 
-    seen: what target.look returned.
+    `seen`: the answer of identify.look.
     """
     name = json.dumps(directory, ensure_ascii=False)
     if seen["kind"] == "directory":

@@ -14,13 +14,14 @@ from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.request import Setup
 from iosweep.run.work import Done
 from iosweep.target import filesystem
+from iosweep.target.identify import FileSystem
 
 
 @dataclass(frozen=True)
 class TargetPlace:
     """`facts`: what identifies the target here (target.identify). `recorded`: what results keep of them."""
 
-    facts: Mapping[str, Any]
+    facts: FileSystem
     recorded: Mapping[str, Any]
 
     @property
@@ -77,7 +78,7 @@ def _check_mounted(directory: str, done: Done, facts: Mapping[str, Any]) -> None
         )
 
 
-def _check_tools(setup: Setup, facts: Mapping[str, Any]) -> None:
+def _check_tools(setup: Setup, facts: FileSystem) -> None:
     """Refuse tools on the file system under test: a login node may not have seen it."""
     assert setup.built
     directory = setup.built.file.absolute().parent.parent

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from iosweep.errors import Refused
 from iosweep.target import filesystem, mounts, parents
@@ -18,9 +18,20 @@ from iosweep.text import printable
 _MOST_NAMES = 10_000
 
 
-def identify(target: str, name: str = "the target") -> dict[str, Any]:
-    """Which file system a directory is on: {real (path), source, fstype, mount (its whole line), fsid, device,
-    writable}. `name`: of the directory, in errors."""
+class FileSystem(TypedDict):
+    """What identifies the file system of a directory. `real`: path of the directory. `mount`: line of its mount."""
+
+    real: str
+    source: str
+    fstype: str
+    mount: str
+    fsid: str
+    device: int
+    writable: bool
+
+
+def identify(target: str, name: str = "the target") -> FileSystem:
+    """Which file system a directory is on. `name`: of the directory, in errors."""
     path = Path(target)
     try:
         if not stat.S_ISDIR(path.stat().st_mode):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from iosweep.errors import Refused
 from iosweep.target.foreign import Foreign, by_name, by_owner
@@ -29,7 +29,26 @@ _HELD, _TAKEN = 10_000, 32
 _SLOW = 100e-6
 
 
-def remove(place: Sequence[Any], below: str, seconds: float | None = None, workers: int = 8) -> dict[str, Any]:
+class ForeignEntries(TypedDict):
+    """Entries that belong to other users or are mounts; `names`: some of them."""
+
+    count: int
+    names: list[str]
+
+
+class Removed(TypedDict):
+    """What a removal did. `left`: it stopped at its time limit. `wrong`: sentences on entries that stay."""
+
+    files: int
+    directories: int
+    bytes: int
+    linked: int
+    left: bool
+    wrong: list[str]
+    foreign: ForeignEntries
+
+
+def remove(place: Sequence[Any], below: str, seconds: float | None = None, workers: int = 8) -> Removed:
     """Remove a tree below the campaign's directory.
 
     `workers`: threads at most; they wait for the file system side by side.
@@ -56,7 +75,7 @@ def remove(place: Sequence[Any], below: str, seconds: float | None = None, worke
     return removal.result()
 
 
-def remove_all(place: Sequence[Any], seconds: float | None = None, workers: int = 8) -> dict[str, Any]:
+def remove_all(place: Sequence[Any], seconds: float | None = None, workers: int = 8) -> Removed:
     """Remove the campaign's directory with all that is in it; see `remove`.
 
     The marker goes last: what a kill leaves is still ours.
@@ -102,7 +121,7 @@ class _Removal:
         """Leave alone what is mounted in the campaign's directory, and what belongs to other users."""
         self._mounts, self._is_mine = frozenset(ours.mounts), ours.is_mine
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> Removed:
         return {
             "files": self._files,
             "directories": self._directories,

@@ -15,7 +15,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from iosweep.errors import Refused
 from iosweep.target.handle import Opened, Place
@@ -103,11 +103,16 @@ def count(place: Sequence[Any], below: str) -> int:
             os.close(top)
 
 
-def examine(place: Sequence[Any], below: str, files: list[str], size: int, holes: bool) -> dict[str, Any]:
-    """Whether files are there, regular, of full size and (if told) without unwritten extents.
+class Examined(TypedDict):
+    """`wrong`: up to 5 sentences. `changed_ns`: newest mtime. `holes`: "none", "found", or why that is unknown."""
 
-    {wrong: [up to 5 sentences], changed_ns: newest mtime, holes: "none", "found" or why it was not looked at}
-    """
+    wrong: list[str]
+    changed_ns: int
+    holes: str
+
+
+def examine(place: Sequence[Any], below: str, files: list[str], size: int, holes: bool) -> Examined:
+    """Whether files are there, regular, of full size and (`holes`) without unwritten extents."""
     with Opened(place) as ours:
         try:
             handle = ours.below(below)
@@ -119,7 +124,7 @@ def examine(place: Sequence[Any], below: str, files: list[str], size: int, holes
             os.close(handle)
 
 
-def _examined(handle: int, files: list[str], size: int, holes: bool) -> dict[str, Any]:
+def _examined(handle: int, files: list[str], size: int, holes: bool) -> Examined:
     wrong: list[str] = []
     newest = 0
     seen = _NOT_LOOKED

@@ -18,7 +18,7 @@ from iosweep.plan.launchers import launchers
 from iosweep.plan.model import read_plan
 from iosweep.results.store import Store
 from iosweep.run import allocation, outcome
-from iosweep.run.progress_bar import Display, Lasting
+from iosweep.run.progress_bar import DetachedStream, Display
 from iosweep.run.request import Request
 from iosweep.text import printable
 
@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    sys.stderr = Lasting(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
+    sys.stderr = DetachedStream(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
     made = read_plan(arguments.plan)
     results = arguments.plan.parent.parent
     works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
