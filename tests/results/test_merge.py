@@ -604,3 +604,43 @@ def test_records_without_a_build(campaign: Campaign) -> None:
     campaign.measured()
     assert campaign.table()[0]["build"] is None
     assert documents.read(campaign.results / "campaign.json")["builds"] == {}
+
+
+@pytest.mark.parametrize(
+    "field", [{"reserved_cpus": "zz"}, {"cores": "0-"}, {"numa": [{"node": 0, "cpus": "0-99999999999"}]}]
+)
+def test_facts_of_a_node_that_are_no_lists_of_cpus(tmp_path: Path, field: dict[str, Any]) -> None:
+    made = Campaign(tmp_path)
+    made.measured()
+    made.store.put("nodes", "bad", NODE | field)
+    merge.merge(made.plan, made.results)
+    [about] = documents.read(made.results / "campaign.json")["damaged"].items()
+    assert about[0] == "nodes/bad.json"
+    assert "is no" in about[1]
+    assert pyarrow.parquet.read_table(made.results / "nodes.parquet")["node"].to_pylist() == ["n1"]
+
+
+def test_a_result_with_a_value_of_no_meaning_is_left_out(tmp_path: Path) -> None:
+    made = Campaign(tmp_path)
+    made.measured(0)
+    for index, change in ((0, {"trusted_writers": [None, 1, "a", {}]}), (1, {"trusted_writers": "x"})):
+        made.measured(index, 2)
+        file = made.store.point(made.plan.points[index].id) / "r002-1.json"
+        found = documents.read(file)
+        found["target"] |= change
+        file.write_bytes(documents.dump(found))
+    merge.merge(made.plan, made.results)
+    about = documents.read(made.results / "campaign.json")
+    assert len(about["damaged"]) == 2
+    assert about["trusted_writers"] == []
+    assert "valid" in pyarrow.parquet.read_table(made.results / "results.parquet")["verdict"].to_pylist()
+
+
+@pytest.mark.parametrize("number", [1e308, float("inf"), float("nan"), 1 << 64])
+def test_a_figure_that_no_table_can_hold(tmp_path: Path, number: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Campaign(tmp_path)
+    made.measured()
+    monkeypatch.setattr(tools()["fio"], "parse", lambda *_: Parsed("fio-3.33", {"ops_per_s": number}, {}, []))
+    merge.merge(made.plan, made.results)
+    reasons = pyarrow.parquet.read_table(made.results / "results.parquet")["reasons"].to_pylist()
+    assert "ops_per_s is" in reasons[0]

@@ -219,3 +219,32 @@ def test_figures_that_are_mounted_are_left_alone(
         mounts.unmount(results / "figures")
     assert "figures is a mount point, which is left alone" in capsys.readouterr().err
     assert [file.name for file in foreign.iterdir()] == ["a.svg"]
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "why"),
+    [
+        ("results.parquet", "latency_p50_s", 1e308, "a number is not finite, or too large"),
+        ("results.parquet", "latency_p50_s", float("nan"), "a number is not finite, or too large"),
+        ("results.parquet", "phase", "[/x]", "`[/x]` is not a phase"),
+        ("results.parquet", "phase", "x" * 100_000, "is not a phase"),
+        ("results.parquet", "point", "a\x1b[2J", r"`a\x1b[2J` is not a name"),
+        ("results.parquet", "cpus", "zz", "`zz` is not a list of CPUs"),
+        ("nodes.parquet", "reserved_cpus", "0-99999999999", "is not a list of CPUs"),
+        ("nodes.parquet", "numa", [{"node": 0, "cpus": "0-", "memory_bytes": 1}], "column cpus: `0-` is not a list"),
+    ],
+)
+def test_a_value_that_is_none_of_ours_is_named(
+    results: Path, table: str, column: str, value: object, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = results / table
+    rows = parquet.read_table(file)
+    place = rows.schema.get_field_index(column)
+    rows = rows.set_column(place, column, pa.array([value] * len(rows), rows.schema.field(column).type))
+    parquet.write_table(rows, file)
+    results_factory.describe_again(results)
+    with pytest.raises(Damaged, match=table.replace(".", r"\.")) as error:
+        merged_tables.rows(results, table)
+    assert why in str(error.value)
+    assert cli.main(["show", str(results)]) == 1
+    assert f"{table} is damaged" in capsys.readouterr().err

@@ -231,7 +231,7 @@ RESULT = keys(
         "tool": keys({"sha256": text, "version": text}, {"path": text}),
         "target": keys(
             {"directory": text, "source": text, "fstype": text, "layout": anything, "layout_is": text},
-            {"fsid": maybe(text), "volume": maybe(text), "mount": maybe(text)},
+            {"fsid": maybe(text), "volume": maybe(text), "mount": maybe(text), "trusted_writers": each(text)},
         ),
     },
     {

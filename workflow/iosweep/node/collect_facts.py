@@ -44,7 +44,7 @@ def facts(
         cpus=cpus[0],
         sockets=cpus[1],
         threads_per_core=cpus[2],
-        cpus_allowed=(allowed := _field(root / "proc/self/status", "Cpus_allowed_list")),
+        cpus_allowed=(allowed := _cpu_list(_field(root / "proc/self/status", "Cpus_allowed_list"))),
         **topology.facts(),
         reserved_cpus=None if kept.cpus is None else listed(kept.cpus),
         reserved_sources=kept.stored(),
@@ -121,7 +121,12 @@ def _numa(root: Path) -> Iterator[NumaNode]:
     places = [(int(p.name[4:]), p) for p in _entries(root / "sys/devices/system/node") if p.name[4:].isdecimal()]
     for number, place in sorted(places):
         total = _field(place / "meminfo", f"Node {number} MemTotal")
-        yield NumaNode(number, _text(place / "cpulist"), _kib(total))
+        yield NumaNode(number, _cpu_list(_text(place / "cpulist")), _kib(total))
+
+
+def _cpu_list(text: str | None) -> str | None:
+    """A list of CPUs that the kernel says; None where it is none."""
+    return listed(parsed(text)) or None
 
 
 def _governors(root: Path) -> str | None:

@@ -14,7 +14,7 @@ import msgspec
 
 from iosweep.files.documents import Document
 from iosweep.files.fields import Count, Integer, Number, Part
-from iosweep.node.cpus import Topology
+from iosweep.node.cpus import Topology, parse
 from iosweep.text import printable
 
 #: Variables that may change what a tool does, MPI's choice of network and MPI-IO's hints among them. Nothing else is
@@ -105,6 +105,13 @@ class NodeFacts(Document, frozen=True):
     target_free_inodes: Count | None = None
     cpu_findings: tuple[CpuFinding, ...] | None = None
     tools: tuple[ToolOfNode, ...] | None = None
+
+    def __post_init__(self) -> None:
+        sources = (one.cpus for one in self.reserved_sources or ())
+        for text in (self.cpus_allowed, self.cores, self.socket_cpus, self.reserved_cpus, *sources):
+            parse(text or "")
+        for one in self.numa or ():
+            parse(one.cpus or "")
 
     @property
     def topology(self) -> Topology:

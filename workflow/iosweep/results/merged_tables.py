@@ -16,8 +16,8 @@ import orjson
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged
+from iosweep.results import table_values
 from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, Column, arrow_schema, result_columns
-from iosweep.text import shortened
 
 ABOUT, REPORT = "campaign.json", "report.html"
 #: Below the results: the figures, and there the names and hashes of those that we made.
@@ -33,7 +33,6 @@ _SEAL = b"<!-- sha256 %s -->\n"
 _SEAL_BYTES = len(_SEAL) - len(b"%s") + 64
 #: Columns that every row has.
 _NEVER_NULL = frozenset({"campaign", "sweeps", "point", "phase", "tool", "kind", "metric", "verdict"})
-_VERDICTS = {"valid", "suspect", "invalid", "missing"}
 #: 100,000 results are 250 MB, and their checks have 20 million cells.
 _MOST_BYTES, _MOST_CELLS, _BATCH = 1 << 30, 60_000_000, 1000
 #: Bytes of the rows in memory.
@@ -116,9 +115,9 @@ def _rows(file: Path, data: bytes, columns: Sequence[Column]) -> list[dict[str, 
             for column in _NEVER_NULL.intersection(batch.schema.names):
                 if batch.column(column).null_count:
                     raise Damaged(file, f"column {column} has rows without a value")
+            if why := table_values.wrong(columns, [batch.column(column.name) for column in columns]):
+                raise Damaged(file, why)
             found += batch.to_pylist()
-        if strange := {row["verdict"] for row in found if "verdict" in row} - _VERDICTS:
-            raise Damaged(file, f"`{shortened(min(strange))}` is not a verdict")
         return found
     except Damaged:
         raise

@@ -48,6 +48,7 @@ class Origins:
         for run in record["phases"]:
             for node in (run.get("cpus") or _NO_MASKS)["nodes"]:
                 allowed = masks(node)
+                cpu_list(allowed)  # raises ValueError here, where the repetition is known
                 for host in node["hosts"]:
                     self._masks.setdefault(keys.get(host, ""), set()).update(allowed)
         if slurm := record.get("slurm"):

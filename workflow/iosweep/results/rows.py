@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from iosweep.plan.model import Plan, Point
-from iosweep.results import verdict
+from iosweep.results import table_values, verdict
 from iosweep.results.checks.finding import Check, Finding, Seen
 from iosweep.results.columns import NOT_YET
 from iosweep.results.origins import Origins, cpu_list, masks, nodes_of
@@ -125,7 +125,7 @@ class Rows:
             outcome, reasons = verdict.verdict(findings)
             outcomes = [f.outcome for _, f in findings]
             values = shared.copy()
-            values.update(parsed.figures)
+            values.update(table_values.bounded(parsed.figures))
             values.update(_unused(point.tool, phase.name, tuple(point.options)))
             values |= {
                 "phase": phase.name,

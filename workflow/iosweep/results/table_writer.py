@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from iosweep.files.safe_paths import Folder
-from iosweep.results import safe_csv
+from iosweep.results import safe_csv, table_values
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import Finding
 from iosweep.results.columns import Column, arrow_schema
@@ -53,7 +53,7 @@ class TableWriter:
     """Context manager that writes a parquet file, and optionally the same rows as CSV, renamed into place on exit."""
 
     def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...], csv: str | None = None):
-        self._schema = arrow_schema(columns)
+        self._schema, self._columns = arrow_schema(columns), columns
         self._rows: list[tuple[Any, ...]] = []
         self._place, self._names = place, [parquet, *([csv] if csv else [])]
         self.names = [column.name for column in columns]
@@ -69,10 +69,10 @@ class TableWriter:
     def unfit(self, row: tuple[Any, ...]) -> str | None:
         """Why a row does not fit the table's types, or None if it does."""
         try:
-            _arrays([row], list(self._schema))
+            arrays = _arrays([row], list(self._schema))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             return f"it does not fit into the table: {error}"
-        return None
+        return table_values.wrong(self._columns, arrays)
 
     def add(self, row: tuple[Any, ...]) -> None:
         """Add a row, its values in the order of `names`."""
