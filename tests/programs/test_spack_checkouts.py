@@ -279,7 +279,7 @@ def test_a_tag_that_has_moved(site: Site, tmp_path: Path) -> None:
     assert checkouts.packages(site.shell, pin, site.root, None, site.env).document()["commit"] == first
     shutil.rmtree(site.root)
     assert checkouts.packages(site.shell, pin, site.root, None, site.env).document()["commit"] == moved != first
-    with pytest.raises(Failed, match=f"is at {moved}, and {PIN} is {first}: somebody has moved the tag"):
+    with pytest.raises(Failed, match=f"is at {moved}, and {PIN} is {first}: the tag has been moved"):
         checkouts.packages(site.shell, replace(pin, commit=first), site.root, None, site.env)
 
 
@@ -291,7 +291,7 @@ def test_a_release_that_is_not_what_it_was_tried_with(
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     with pytest.raises(Failed) as caught:
         checkouts.spack(site.shell, None, site.root, None, site.env)
-    assert f"is at {head(theirs)}, and {VERSION} is {'0' * 40}: somebody has moved the tag" in str(caught.value)
+    assert f"is at {head(theirs)}, and {VERSION} is {'0' * 40}: the tag has been moved" in str(caught.value)
     assert site.left() == []
 
 
@@ -471,13 +471,14 @@ def test_what_has_no_packages(site: Site, tmp_path: Path, index: str | None) -> 
         checkouts.packages(site.shell, directory, site.root, None, site.env)
     why = "no repo.yaml where spack-repo-index.yaml says"
     assert (
-        str(caught.value) == f"{directory} is no packages repository of Spack ({why}); see repos.builtin in spack.yaml"
+        str(caught.value)
+        == f"{directory} is not a packages repository of Spack ({why}); see repos.builtin in spack.yaml"
     )
 
 
 def test_a_directory_of_packages_that_is_not_there(site: Site) -> None:
     with pytest.raises(
-        Failed, match=r"^/nosuch is no packages repository of Spack \(there is no such directory\); see repos"
+        Failed, match=r"^/nosuch is not a packages repository of Spack \(there is no such directory\); see repos"
     ):
         checkouts.packages(site.shell, Path("/nosuch"), site.root, None, site.env)
 
@@ -532,7 +533,9 @@ def test_a_mirror_that_lacks_a_part(site: Site, tmp_path: Path) -> None:
 def test_a_mirror_holds_what_it_has(site: Site, tmp_path: Path) -> None:
     theirs, mirror = packages(tmp_path), tmp_path / "mirror"
     first = kept(site, Pin(str(theirs), PIN), mirror)
-    with pytest.raises(Failed, match=f"{PIN} is {first} in {mirror}/packages, and not {'0' * 40}: somebody has moved"):
+    with pytest.raises(
+        Failed, match=f"{PIN} is {first} in {mirror}/packages, and not {'0' * 40}: the tag has been moved"
+    ):
         kept(site, Pin(str(theirs), PIN, "0" * 40), mirror)
     with pytest.raises(Failed, match=r"it cannot be fetched from /nosuch: .*; run it where there is a way to the"):
         kept(site, Pin("/nosuch", "v9"), mirror)

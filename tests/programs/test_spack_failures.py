@@ -26,7 +26,7 @@ RECORDINGS = {
     "no-compiler": "there is no compiler on PATH; install one (gcc), load its module, or name it in spack.yaml"
     " (packages: gcc:)",
     "no-clingo": "Spack's Python has no clingo, and Spack cannot fetch it; run `make venv`, which installs it",
-    "no-repository": "/site/packages is no packages repository that Spack can use: No repo.yaml found in"
+    "no-repository": "/site/packages is not a packages repository that Spack can use: No repo.yaml found in"
     " '/site/packages'; see repos in spack.yaml",
     "unknown-package": "there is no package `iorx` in the packages repository; see specs (spack.yaml)",
     "unknown-version": "no version fits `ior@9.9`; take one that the packages repository has, pin a newer one in"

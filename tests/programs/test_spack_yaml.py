@@ -250,7 +250,7 @@ def test_externals_that_are_not_there(tmp_path: Path, packages: Any, lacking: li
     found = read(written(tmp_path, document(packages=packages))).lacking
     assert [problem.where for problem in found] == [f"spack.packages.{each}.prefix" for each in lacking]
     for problem in found:
-        assert "is no directory; write where" in problem.message
+        assert "is not a directory; write where" in problem.message
         assert "prefix" in (tmp_path / "spack.yaml").read_text().splitlines()[problem.line - 1]
 
 
@@ -330,13 +330,19 @@ def lock(name: str) -> Any:
         (("ior@=4.0.0", "fio@3.37", "mpich"), None),
         (("$tools",), None),  # a list of the site's own
         ((), None),
-        (("ior@4.0.0", "fio@3.37"), "it has fio@3.37, ior@4.0.0, mpich, and fio@3.37, ior@4.0.0 is asked for"),
+        (("ior@4.0.0", "fio@3.37"), "it has fio@3.37, ior@4.0.0, mpich, but spack.yaml asks for fio@3.37, ior@4.0.0"),
         (
             ("ior@4.0.1", "fio@3.37", "mpich"),
-            "it has fio@3.37, ior@4.0.0, mpich, and fio@3.37, ior@4.0.1, mpich is asked for",
+            "it has fio@3.37, ior@4.0.0, mpich, but spack.yaml asks for fio@3.37, ior@4.0.1, mpich",
         ),
-        (("ior", "fio@3.37", "mpich"), "it has fio@3.37, ior@4.0.0, mpich, and fio@3.37, ior, mpich is asked for"),
-        ((*SPECS, "mpich"), "it has fio@3.37, ior@4.0.0, mpich, and fio@3.37, ior@4.0.0, mpich, mpich is asked for"),
+        (
+            ("ior", "fio@3.37", "mpich"),
+            "it has fio@3.37, ior@4.0.0, mpich, but spack.yaml asks for fio@3.37, ior, mpich",
+        ),
+        (
+            (*SPECS, "mpich"),
+            "it has fio@3.37, ior@4.0.0, mpich, but spack.yaml asks for fio@3.37, ior@4.0.0, mpich, mpich",
+        ),
     ],
 )
 def test_a_lock_of_other_specs(specs: tuple[str, ...], wrong: str | None) -> None:
@@ -350,5 +356,5 @@ def test_the_lock_of_our_own_spack_yaml(root: Path) -> None:
 
 def test_a_lock_without_roots() -> None:
     for empty in ({}, {"roots": []}):
-        assert stale(["fio"], empty) == "it has nothing, and fio is asked for"
+        assert stale(["fio"], empty) == "it has nothing, but spack.yaml asks for fio"
     assert stale(["fio"], {"roots": [{}]}) is not None

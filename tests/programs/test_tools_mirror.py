@@ -274,7 +274,7 @@ def test_says_what_git_does_not_get(
     assert "Spack cannot be fetched from /nowhere: '/nowhere' does not appear to be a git repository" in wrong
     assert "run it where there is a way to the network" in wrong
     monkeypatch.setattr(checkouts, "SPACK", replace(network.spack, commit="0" * 40))
-    assert "somebody has moved the tag" in said()
+    assert "the tag has been moved" in said()
 
 
 @pytest.mark.usefixtures("pip")

@@ -301,7 +301,7 @@ def test_a_clone_of_spack_that_is_not_the_pinned_one_is_refused(site, tmp_path):
     site.tools = {"mirror": str(mirror)}
     site.configure()
     sentence = refused(site, site.build(code=1))
-    assert f"{SPACK.ref} is {SPACK.commit}" in sentence and "somebody has moved the tag" in sentence
+    assert f"{SPACK.ref} is {SPACK.commit}" in sentence and "the tag has been moved" in sentence
     assert not any(site.directory.glob("spack/*")) and standin.calls(site.spack) == []
 
 

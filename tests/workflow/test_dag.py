@@ -319,7 +319,7 @@ def test_what_is_lacking_to_build(site: Site) -> None:
     site.configure(provider="spack", mirror="/nosuch", spack="/nosuch")
     assert site.left() == 2
     wrong = {
-        "mirror": "/nosuch is no directory; is it mounted, and made by `iosweep tools mirror`?",
+        "mirror": "/nosuch is not a directory; is it mounted, and made by `iosweep tools mirror`?",
         "spack": "/nosuch has no bin/spack; name the directory that Spack was cloned to",
     }
     told(site, lambda: request.read(sweep_file.read(Path("x.yaml")), builds=True), wrong)

@@ -1,4 +1,4 @@
-"""From spack.yaml to binaries that run: which Spack, which packages, concretize, install, verify, tools.json."""
+"""Builds the tools of a spack.yaml: finds Spack and packages, concretizes, installs, verifies, writes tools.json."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from iosweep.text import human_count
 from iosweep.tools import tools
 from iosweep.units import human_duration
 
-#: Limits of time for one step, in seconds: a small machine builds MPICH in an hour.
+#: Time limits of the steps in seconds: a small machine builds MPICH in an hour.
 _FIND_S, _CONCRETIZE_S, _INSTALL_S, _LIST_S = 600.0, 3600.0, 24 * 3600.0, 300.0
 _INSTALLING = re.compile(r"==> Installing (?P<name>\S+?)-(?P<version>\d\S*)-[a-z0-9]{32}(?: \[(?P<which>\d+/\d+)\])?")
 
 
 def build(asked: Request, say: Callable[[str], None]) -> bool:
-    """Build the tools, verify them, and write tools.json and env.sh; whether that changed something.
+    """Build and verify the tools, and write tools.json and env.sh. Returns whether these changed.
 
-    Raises Failed; what is built by then stays, and the next run goes on from there.
+    Raises Failed; finished packages stay, and the next run continues from there.
     """
     place = asked.place
     root = place.root.absolute()
@@ -52,8 +52,10 @@ def build(asked: Request, say: Callable[[str], None]) -> bool:
 
 @contextmanager
 def _directories(place: Place, say: Callable[[str], None]) -> Iterator[int]:
-    """Make the directories and hold them: one builds at a time. The lock's handle, for what is started: were we killed,
-    it builds on. Raises Failed."""
+    """Make the directories and lock them, so that one process builds at a time.
+
+    Yields the lock's handle for the commands, which keep the lock if we are killed. Raises Failed.
+    """
     try:
         for directory in (place.environment, place.log.parent):
             directory.mkdir(parents=True, exist_ok=True)
@@ -76,18 +78,18 @@ def _directories(place: Place, say: Callable[[str], None]) -> Iterator[int]:
 
 
 class _Session:
-    """One build. Its steps in the order of `build`."""
+    """One build; the steps are in the order of `build`."""
 
     def __init__(self, asked: Request, run: Shell, root: Path):
         self._asked, self._shell, self._root = asked, run, root
         self._environment = shell.environment(os.environ, root)
         self._copy = asked.place.environment.absolute()
         self._scope = root / "scope"
-        # The lock is ours, and not one that a result kept: what the system offered, and whether it was built.
+        # Exists for a lock that we made: what the system offered then, and whether the build finished.
         self._decided = self._copy / "decided"
 
     def build(self) -> dict[str, Any]:
-        """tools.json."""
+        """Build, and return the content of tools.json. Raises Failed."""
         asked = self._asked
         spack = checkouts.spack(self._shell, asked.spack, self._root, asked.mirror, self._environment)
         self._shell.note(f"Spack {spack.version}{_at(spack)}")
@@ -132,7 +134,7 @@ class _Session:
         }
 
     def _run(self, timeout_s: float, *arguments: str, on_line: Callable[[str], None] = lambda line: None) -> str:
-        """What a command of Spack prints. Raises Failed."""
+        """Standard output of a command of Spack. Raises Failed."""
         done = self._shell.run([*self._command, *arguments], timeout_s, self._environment, on_line)
         if done.exit_code != 0:
             raise Failed(self._why(done))
@@ -145,10 +147,10 @@ class _Session:
         return failures.why(done, str(self._asked.environment.file), text)
 
     def _concretize(self) -> None:
-        """Decide what is built, unless that is decided: a lock stays, so that a build can be repeated.
+        """Concretize, unless there is a lock, which stays so that a build can be repeated.
 
-        One that was never built does not stay when the system offers something else: a package may have been installed
-        because it was missing.
+        A lock whose build never finished is replaced if the system has changed since: a missing package may have been
+        installed.
         """
         specs, lock, copy = self._asked.environment.specs, self._copy / "spack.lock", self._copy / "spack.yaml"
         offered = build_tools.offered(self._environment.get("PATH", os.defpath))
@@ -162,8 +164,8 @@ class _Session:
                 raise Failed(f"{lock} is not of {self._asked.environment.file}: {wrong}; remove it")
             self._shell.note("what is built is decided already (spack.lock)")
             return
-        said = self._run(_FIND_S, "external", "find", *BUILD_TOOLS)
-        taken = re.findall(r"^([\w-]+)@([\w.]+)", said, re.MULTILINE)
+        printed = self._run(_FIND_S, "external", "find", *BUILD_TOOLS)
+        taken = re.findall(r"^([\w-]+)@([\w.]+)", printed, re.MULTILINE)
         self._shell.note(f"from this system, to build with: {', '.join(f'{n} {v}' for n, v in taken) or 'nothing'}")
         self._shell.note("deciding what is built (concretize): one to four minutes")
         try:
@@ -173,7 +175,7 @@ class _Session:
                 raise Failed(f"spack.lock is not of {self._asked.environment.file}: {wrong}")
             if wrong := unfit_version(json.loads(lock.read_bytes())):
                 raise Failed(wrong)
-        except BaseException:  # half of a lock is none
+        except BaseException:  # an incomplete lock is useless
             lock.unlink(missing_ok=True)
             raise
         self._decided.write_bytes(orjson.dumps({"offered": offered, "built": False}))
@@ -181,41 +183,41 @@ class _Session:
             self._shell.note(f"not on this system, so Spack builds them from source: {', '.join(instead)}")
 
     def _outdated(self, offered: build_tools.Offered) -> str | None:
-        """What the system offers now and did not when a lock of ours was made that was never built; else None."""
+        """How the system has changed since our lock was made; None if it has not, or if the lock's build finished."""
         try:
             decided = orjson.loads(self._decided.read_bytes())
             return None if decided["built"] else build_tools.differs(decided["offered"], offered)
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError):  # half of it was written
+        except (ValueError, KeyError, TypeError):  # written incompletely
             return "that record cannot be read"
 
     def _forget(self) -> None:
-        """Have it decided anew what is built; what was built stays."""
+        """Remove the lock, so that the next run concretizes; built packages stay."""
         (self._copy / "spack.lock").unlink(missing_ok=True)
         self._decided.unlink(missing_ok=True)
 
     def _install(self) -> None:
-        def tell(line: str) -> None:
+        def show(line: str) -> None:
             if found := _INSTALLING.match(line):
                 which = f"{found['which']} " if found["which"] else ""
                 self._shell.say(f"building {which}{found['name']} {found['version']}")
 
         lock = json.loads((self._copy / "spack.lock").read_bytes())
-        done = self._shell.run([*self._command, "install", "--only-concrete"], _INSTALL_S, self._environment, tell)
+        done = self._shell.run([*self._command, "install", "--only-concrete"], _INSTALL_S, self._environment, show)
         if done.exit_code == 0:
             if self._decided.exists():
                 self._decided.write_bytes(orjson.dumps({"built": True}))
             return
         if failures.does_not_build(done) and self._decided.exists():
-            # something of the system was taken that will not do: what is mended there is to be found the next time
+            # a package of the system may be the cause: look for a better one the next time
             self._forget()
         why = self._why(done)
         install = build_tools.to_install(lock, done.stderr + done.stdout)
         raise Failed(f"{why}; {install}" if install else why)
 
     def _installed(self) -> list[dict[str, Any]]:
-        """The packages of tools.json, and beside its keys `os` and `provides_mpi`. Raises Failed."""
+        """The packages of tools.json with two more keys, `os` and `provides_mpi`. Raises Failed."""
         specs = json.loads(self._run(_LIST_S, "find", "--json"))
         listed = self._run(_LIST_S, "find", "--format", "{hash} {prefix}")
         prefixes = dict(line.split(" ", 1) for line in listed.splitlines() if " " in line)
@@ -237,21 +239,21 @@ class _Session:
                         f" {self._root / 'store'} and {self._copy.parent}, and run it again"
                     )
                 raise Failed(
-                    f"{name} {version} is to be in {package['prefix']}, which is no directory; is the prefix right"
+                    f"{name} {version} is to be in {package['prefix']}, which is not a directory; is the prefix right"
                     f" (packages: {name}: externals, in {self._asked.environment.file})?"
                 )
         return found
 
 
 def not_in(store: Path, packages: Sequence[Mapping[str, Any]]) -> str | None:
-    """The first prefix of what was built that is not below a directory; None if all are: a copy of the directory knows
-    only where the original is."""
+    """The first prefix of a built package that is outside `store`, None if there is none. A copied directory still
+    names the original's prefixes."""
     ours = [package["prefix"] for package in packages if not package["external"]]
     return next((prefix for prefix in ours if not Path(prefix).resolve().is_relative_to(store.resolve())), None)
 
 
 def unfit_version(lock: Mapping[str, Any]) -> str | None:
-    """Which tool would be built in a version that cannot be used, in a sentence; None if none. Pure."""
+    """A sentence on the tool that would be built in an unusable version, None if there is none. Pure."""
     for root in lock["roots"]:
         spec = lock["concrete_specs"][root["hash"]]
         tool = tools().get(spec["name"])
@@ -263,7 +265,7 @@ def unfit_version(lock: Mapping[str, Any]) -> str | None:
 
 
 def own_configuration(spack: Path) -> Path | None:
-    """A file of configuration that a site has put into its Spack; SPACK_DISABLE_LOCAL_CONFIG does not leave it out."""
+    """A configuration file in the site's Spack itself, which SPACK_DISABLE_LOCAL_CONFIG does not exclude."""
     etc = spack / "etc" / "spack"
     comes_with_it = etc / "include.yaml"  # names etc/spack/site, among others
     files = (file for place in (etc, etc / "site") for file in sorted(place.glob("*.yaml")))
@@ -273,7 +275,7 @@ def own_configuration(spack: Path) -> Path | None:
 def packages_of(
     specs: Sequence[Mapping[str, Any]], prefixes: Mapping[str, str], roots: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Packages by name, from `find --json`. prefixes: hash -> directory. roots: hashes of what was asked for. Pure."""
+    """Packages by name, from `find --json`. prefixes: hash -> directory. roots: hashes of the specs. Pure."""
     by_hash = {spec["hash"]: spec for spec in specs}
     needed = [(spec["hash"], need) for spec in specs for need in spec.get("dependencies", ())]
     mpi = {need["hash"] for _, need in needed if "mpi" in need["parameters"]["virtuals"]}
@@ -302,12 +304,12 @@ def packages_of(
 
 
 def _target(target: Any) -> str:
-    """A processor's own target is a mapping."""
+    """Name of a target; that of a specific processor is a mapping."""
     return str(target["name"] if isinstance(target, dict) else target)
 
 
 def _path(packages: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Directories of programs: what was built goes before what a site has."""
+    """Directories of programs: built ones before externals."""
     wanted = [p for p in packages if p["explicit"] or p["provides_mpi"]]
     ordered = sorted(wanted, key=lambda package: package["external"] is not None)
     found = [Path(package["prefix"]) / "bin" for package in ordered]
@@ -315,7 +317,7 @@ def _path(packages: Sequence[Mapping[str, Any]]) -> list[Path]:
 
 
 def _unlike(specs: Sequence[str], lock: Path) -> str | None:
-    """Why a lock is not one of these specs, or None."""
+    """Why a lock does not belong to these specs, None if it does."""
     try:
         return stale(specs, orjson.loads(lock.read_bytes()))
     except (orjson.JSONDecodeError, AttributeError, TypeError):
@@ -323,7 +325,7 @@ def _unlike(specs: Sequence[str], lock: Path) -> str | None:
 
 
 def write_scope(directory: Path, files: Mapping[str, Any]) -> None:
-    """Spack's configuration. JSON is YAML."""
+    """Write Spack's configuration (JSON is YAML)."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     for name, content in files.items():
@@ -331,7 +333,7 @@ def write_scope(directory: Path, files: Mapping[str, Any]) -> None:
 
 
 def _compilers() -> int:
-    """At a time. This may be a login node, where others work, too."""
+    """Number of compilers that run at the same time; limited, because this may be a shared login node."""
     return max(1, min(16, len(os.sched_getaffinity(0))))
 
 
@@ -350,7 +352,7 @@ def _words(verified: verify.Verified) -> str:
 
 
 def _write(place: Place, document: Mapping[str, Any]) -> bool:
-    """Write env.sh and then tools.json, which says that all is there; not where it is there word for word."""
+    """Write env.sh, then tools.json, which marks the build as complete. Returns whether a file changed."""
     front = shlex.quote(":".join(document["path"]))
     script = f"# The tools of {place.file.name} for a person's shell: `. {place.script}`\nexport PATH={front}:$PATH\n"
     content = documents.dump(document, indent=True)

@@ -1,6 +1,6 @@
-"""What this system offers to build with: its build tools and compilers on PATH, found without Spack.
+"""The build tools and compilers on PATH, found without Spack.
 
-Spack decides once what it takes from the system. This says, within milliseconds, whether it would decide the same now.
+Spack decides once what it takes from the system. This shows within milliseconds whether it would decide the same now.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from iosweep.programs.spack.spack_yaml import BUILD_TOOLS
 
-#: Names of programs, where they are not that of Spack's package. Compilers come with their versions.
+#: Program names, where they differ from Spack's package. Compilers may have a version in their name.
 _PROGRAMS = {
     "diffutils": r"diff",
     "findutils": r"find",
@@ -26,9 +26,9 @@ _PROGRAMS = {
     "llvm": r"(clang|clang\+\+|flang)(-\d+(\.\d+)*)?",
 }
 _NAMES = {name: re.compile(_PROGRAMS.get(name, re.escape(name))) for name in (*BUILD_TOOLS, "gcc", "llvm")}
-#: Packages of distributions, where they are not called as Spack's.
+#: Packages of distributions, where the name differs from Spack's.
 _DISTRIBUTION = {"gmake": "make", "pkgconf": "pkg-config", "python": "python3"}
-#: A package's directory while it is built, and how Spack names one that it cannot fetch.
+#: A package's build directory, and the name of a package that cannot be fetched.
 _FAILED = re.compile(
     r"spack-stage-(?P<staged>[a-z0-9][a-z0-9_-]*?)-(?=\d)[^\s/]*-[a-z0-9]{32}"
     r"|Error while fetching (?P<fetched>[a-z0-9][a-z0-9_-]*)@"
@@ -39,14 +39,14 @@ Offered = Mapping[str, list[str]]
 
 
 def offered(path: str) -> dict[str, list[str]]:
-    """The programs in directories that are separated as in PATH."""
+    """The programs in a list of directories in the form of PATH."""
     found: dict[str, set[str]] = {}
     for directory in dict.fromkeys(filter(None, path.split(os.pathsep))):
         for name, file in _programs(Path(directory)):
             try:
                 real = file.resolve()
                 status = real.stat()
-            except (OSError, RuntimeError):  # links in a circle
+            except (OSError, RuntimeError):  # a cycle of links
                 continue
             found.setdefault(name, set()).add(f"{real} {status.st_size} {status.st_mtime_ns}")
     return {name: sorted(found[name]) for name in sorted(found)}
@@ -65,7 +65,7 @@ def _programs(directory: Path) -> Iterator[tuple[str, Path]]:
 
 
 def differs(before: Offered, now: Offered) -> str | None:
-    """What has changed, in a few words; None if nothing has. Pure."""
+    """The changes in a few words, None without changes. Pure."""
     changes = {
         "new": sorted(set(now) - set(before)),
         "gone": sorted(set(before) - set(now)),
@@ -75,14 +75,16 @@ def differs(before: Offered, now: Offered) -> str | None:
 
 
 def built_instead(lock: Mapping[str, Any]) -> list[str]:
-    """Build tools that a spack.lock builds because they are not on this system, by name. Pure."""
+    """Names of the build tools that a spack.lock builds because this system lacks them. Pure."""
     specs = lock["concrete_specs"].values()
     return sorted({spec["name"] for spec in specs if spec["name"] in BUILD_TOOLS and "external" not in spec})
 
 
 def to_install(lock: Mapping[str, Any], output: str) -> str | None:
-    """Which packages to install on this system, in a sentence, where one of these cannot be built. None if they are not
-    to blame. `output`: what Spack printed when it failed. Pure."""
+    """A sentence on the packages to install on this system because their builds failed; None if no build did.
+
+    output: what Spack printed. Pure.
+    """
     failed = {match["staged"] or match["fetched"] for match in _FAILED.finditer(output)}
     instead = built_instead(lock)
     specs = lock["concrete_specs"]
@@ -100,7 +102,7 @@ def to_install(lock: Mapping[str, Any], output: str) -> str | None:
 
 
 def _needed(specs: Mapping[str, Any], hashes: Iterable[str], but: Collection[str] = ()) -> set[str]:
-    """Names of packages that are built for some, and of these; not `but`, nor what only these need."""
+    """Names of the packages with these hashes and of all they need, without `but` and what only those need."""
     found: set[str] = set()
     todo = list(hashes)
     while todo:

@@ -1,7 +1,7 @@
-"""Which Spack builds, and from which packages: a site's own, or clones that are held to their pins.
+"""The Spack that builds, and its packages repository: a site's own, or clones that must match their pins.
 
-Spack would clone the packages itself; but it does not hold on to their pin, and a clone that fails once makes all that
-follows fail with a misleading error.
+Spack's own clone of the packages does not stay at its pin, and after one failed clone every later step fails with a
+misleading error.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from iosweep.programs.spack import failures
 from iosweep.programs.spack.shell import Failed, Shell
 from iosweep.programs.spack.spack_yaml import Pin
 
-#: The release that this was tried with, and what its tag stands for.
+#: The tested release and the commit of its tag.
 SPACK = Pin("https://github.com/spack/spack.git", "v1.1.0", "2e907202bcc8209a6a62243aab50c179b524cc3b")
-#: Before it, what spack.yaml says went before what we say (-C), and Spack cloned the packages by itself.
+#: In earlier releases spack.yaml overrides our configuration (-C), and Spack clones the packages itself.
 OLDEST = (1, 1)
-#: Limits of time, in seconds: to answer at all, to be copied, to say something of a checkout.
+#: Time limits in seconds: for an answer, for a copy, for a question about a checkout.
 _ANSWER_S, _CLONE_S, _SAY_S = 20.0, 3600.0, 60.0
 
 
 @dataclass(frozen=True)
 class Spack:
-    """A Spack that is there. `commit`: None where it is no checkout of git; `changed`: files in it are not that."""
+    """An installed Spack. `commit`: None outside git; `changed`: whether files differ from the commit."""
 
     program: Path
     path: Path
@@ -45,7 +45,7 @@ class Spack:
 
 @dataclass(frozen=True)
 class Packages:
-    """A checkout of the packages' repository. `directory`: the part of it that Spack is told."""
+    """A checkout of the packages repository. `directory`: the part of it that Spack is given."""
 
     path: Path
     directory: Path
@@ -58,9 +58,9 @@ class Packages:
 
 
 def own(configured: str | None, environment: Mapping[str, str]) -> tuple[Path, str] | None:
-    """(program, who names it) of the Spack that a site has: the configured one, that of SPACK_ROOT, that on PATH.
+    """(program, source) of the site's Spack: the configured one, that of SPACK_ROOT, or that on PATH; None if none.
 
-    None where there is none. Raises Failed where the first of these that is named has no Spack.
+    Raises Failed if the first of these that is named has no Spack.
     """
     named = ("tools.spack", configured), ("SPACK_ROOT", environment.get("SPACK_ROOT"))
     for name, directory in named:
@@ -74,7 +74,7 @@ def own(configured: str | None, environment: Mapping[str, str]) -> tuple[Path, s
 
 
 def spack(shell: Shell, configured: str | None, root: Path, mirror: Path | None, env: Mapping[str, str]) -> Spack:
-    """The Spack that builds; cloned where a site has none. `env`: for git and Spack. Raises Failed."""
+    """The Spack that builds; cloned if the site has none. `env`: for git and Spack. Raises Failed."""
     program, named = own(configured, os.environ) or (None, "")
     if program is None:
         program = pinned(shell, root, mirror, env) / "bin" / "spack"
@@ -83,9 +83,7 @@ def spack(shell: Shell, configured: str | None, root: Path, mirror: Path | None,
     if done.exit_code != 0 or not version:
         raise Failed(f"{program} does not say its version (Spack of {named or 'a clone'}): {failures.why(done)}")
     if (int(version[1]), int(version[2])) < OLDEST:
-        other = (
-            "name another" if named == "tools.spack" else "name another with tools.spack, or take it away from there"
-        )
+        other = "name another" + ("" if named == "tools.spack" else " with tools.spack, or take it away from there")
         raise Failed(
             f"{program}, of {named}, is Spack {version[0]}, and {OLDEST[0]}.{OLDEST[1]} or newer is needed; {other}"
             f" (without any, {SPACK.ref} is cloned)"
@@ -98,7 +96,7 @@ def spack(shell: Shell, configured: str | None, root: Path, mirror: Path | None,
 
 
 def pinned(shell: Shell, root: Path, mirror: Path | None, env: Mapping[str, str]) -> Path:
-    """A clone of the release that this was tried with. Raises Failed."""
+    """A clone of the tested release. Raises Failed."""
     pin, git = _of_mirror(SPACK, mirror, "spack", root, env)
     path = root / "spack" / SPACK.ref
     clone(shell, pin, path, git, "Spack", "name a Spack that is here with tools.spack")
@@ -106,21 +104,19 @@ def pinned(shell: Shell, root: Path, mirror: Path | None, env: Mapping[str, str]
 
 
 def packages(shell: Shell, wanted: Pin | Path, root: Path, mirror: Path | None, env: Mapping[str, str]) -> Packages:
-    """The packages' repository, cloned where it is not there. Raises Failed."""
-    if isinstance(wanted, Pin):
-        pin, git = _of_mirror(wanted, mirror, "packages", root, env)
-        path = root / "packages" / wanted.ref.replace("/", "_")
-        clone(shell, pin, path, git, "the packages repository", "name a checkout that is here in repos.builtin")
-    else:
-        path = wanted
-    then = "remove it to have it fetched again" if isinstance(wanted, Pin) else "see repos.builtin in spack.yaml"
-    return Packages(
-        path, _directory(path, then), wanted.ref if isinstance(wanted, Pin) else None, *state(shell, path, env)
-    )
+    """The packages repository, cloned if it does not exist. Raises Failed."""
+    if isinstance(wanted, Path):
+        directory = _directory(wanted, "see repos.builtin in spack.yaml")
+        return Packages(wanted, directory, None, *state(shell, wanted, env))
+    pin, git = _of_mirror(wanted, mirror, "packages", root, env)
+    path = root / "packages" / wanted.ref.replace("/", "_")
+    clone(shell, pin, path, git, "the packages repository", "name a checkout that is here in repos.builtin")
+    directory = _directory(path, "remove it to have it fetched again")
+    return Packages(path, directory, wanted.ref, *state(shell, path, env))
 
 
 def _directory(path: Path, then: str) -> Path:
-    """Where repo.yaml is in a checkout. `then`: what to do where it is not there. Raises Failed."""
+    """The directory of repo.yaml in a checkout. `then`: the remedy if there is none. Raises Failed."""
     index = path / "spack-repo-index.yaml"
     try:
         paths = load(index).data["repo_index"]["paths"] if index.exists() else ["."]
@@ -131,15 +127,15 @@ def _directory(path: Path, then: str) -> Path:
         if (directory / "repo.yaml").exists():
             return directory
     wrong = f"(no repo.yaml where {index.name} says)" if path.is_dir() else "(there is no such directory)"
-    raise Failed(f"{path} is no packages repository of Spack {wrong}; {then}")
+    raise Failed(f"{path} is not a packages repository of Spack {wrong}; {then}")
 
 
 def _of_mirror(
     pin: Pin, mirror: Path | None, part: str, root: Path, env: Mapping[str, str]
 ) -> tuple[Pin, Mapping[str, str]]:
-    """A pin as a mirror has it, where there is one, and the environment for git. Raises Failed.
+    """The pin in the mirror, if there is one, and the environment for git. Raises Failed.
 
-    A mirror may be somebody else's, whose repositories git refuses. It takes an exception from a file only.
+    Git refuses repositories of other users, and reads exceptions from a file only.
     """
     if mirror is None:
         return pin, env
@@ -153,19 +149,15 @@ def _of_mirror(
     lines += [("safe", "directory", each) for each in (path, path / ".git")]
     file = root / f"gitconfig-{part}"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(
-        "".join(
-            f"[{section}]\n\t{key} = {json.dumps(str(value), ensure_ascii=False)}\n" for section, key, value in lines
-        ),
-        "utf-8",
-    )
+    text = (f"[{part}]\n\t{key} = {json.dumps(str(value), ensure_ascii=False)}\n" for part, key, value in lines)
+    file.write_text("".join(text), "utf-8")
     return Pin(str(path), pin.ref, pin.commit), {**env, "GIT_CONFIG_GLOBAL": str(file)}
 
 
 def clone(shell: Shell, pin: Pin, into: Path, env: Mapping[str, str], what: str, instead: str) -> None:
-    """Clone one state of a repository, unless it is there. Whole, or not at all.
+    """Clone one state of a repository completely, unless it exists.
 
-    `what`, `instead`: for a sentence. Raises Failed; where there is no network, within 30 s.
+    what, instead: name and remedy for messages. Raises Failed; without a network within 30 s.
     """
     if into.exists():
         _held(shell, pin, into, env, what)
@@ -177,7 +169,7 @@ def clone(shell: Shell, pin: Pin, into: Path, env: Mapping[str, str], what: str,
     into.parent.mkdir(parents=True, exist_ok=True)
     quiet = ("git", "-c", "advice.detachedHead=false")
     if pin.by_commit:
-        steps = [
+        steps: list[Sequence[str | Path]] = [
             [*quiet, "init", "--quiet", str(part)],
             [*quiet, "-C", str(part), "fetch", "--depth=1", "--", pin.url, pin.ref],
             [*quiet, "-C", str(part), "checkout", "--quiet", "FETCH_HEAD"],
@@ -185,10 +177,7 @@ def clone(shell: Shell, pin: Pin, into: Path, env: Mapping[str, str], what: str,
     else:
         steps = [[*quiet, "clone", "--quiet", "--depth=1", "--branch", pin.ref, "--", pin.url, str(part)]]
     try:
-        for step in steps:
-            done = shell.run(step, _CLONE_S, env)
-            if done.exit_code != 0:
-                raise Failed(f"{what} cannot be fetched from {pin.url}: {failures.of_git(done) or 'it took too long'}")
+        _fetch(shell, steps, pin, env, what)
         _held(shell, pin, part, env, what)
         part.rename(into)
     finally:
@@ -196,9 +185,9 @@ def clone(shell: Shell, pin: Pin, into: Path, env: Mapping[str, str], what: str,
 
 
 def keep(shell: Shell, pin: Pin, into: Path, env: Mapping[str, str], what: str) -> str:
-    """Fetch one state of a repository into a bare one, beside what that has; `clone` finds it there. Its commit.
+    """Add one state of a repository to a bare one, from which `clone` takes it. Returns its commit.
 
-    Raises Failed; where there is no network, within 30 s.
+    Raises Failed; without a network within 30 s.
     """
     git: list[str | Path] = ["git", "--git-dir", into]
     kept = f"refs/tags/{'commit-' if pin.by_commit else ''}{pin.ref}"
@@ -211,21 +200,24 @@ def keep(shell: Shell, pin: Pin, into: Path, env: Mapping[str, str], what: str) 
             ["git", "init", "--quiet", "--bare", "--template=", into],
             [*git, "fetch", "--quiet", "--depth=1", "--no-tags", "--", pin.url, f"{theirs}:{kept}"],
         ]
-        for step in steps:
-            done = shell.run(step, _CLONE_S, env)
-            if done.exit_code != 0:
-                raise Failed(f"{what} cannot be fetched from {pin.url}: {failures.of_git(done) or 'it took too long'}")
+        _fetch(shell, steps, pin, env, what)
     commit = shell.run(known, _SAY_S, env).stdout.strip()
     if pin.commit and commit != pin.commit:
-        raise Failed(
-            f"{pin.ref} is {commit} in {into}, and not {pin.commit}: somebody has moved the tag; remove {into}"
-        )
-    shell.run([*git, "update-ref", "--no-deref", "HEAD", commit], _SAY_S, env)  # a clone by commit asks for it
+        raise Failed(f"{pin.ref} is {commit} in {into}, and not {pin.commit}: the tag has been moved; remove {into}")
+    shell.run([*git, "update-ref", "--no-deref", "HEAD", commit], _SAY_S, env)  # a clone by commit needs HEAD
     return commit
 
 
+def _fetch(shell: Shell, steps: Sequence[Sequence[str | Path]], pin: Pin, env: Mapping[str, str], what: str) -> None:
+    """Run the commands that fetch a state of a repository. Raises Failed."""
+    for step in steps:
+        done = shell.run(step, _CLONE_S, env)
+        if done.exit_code != 0:
+            raise Failed(f"{what} cannot be fetched from {pin.url}: {failures.of_git(done) or 'it took too long'}")
+
+
 def _answers(shell: Shell, pin: Pin, env: Mapping[str, str], what: str, instead: str) -> None:
-    """See that a repository is reached, and has what is pinned. Raises Failed."""
+    """Check that a repository answers and has the pinned state. Raises Failed."""
     if not shutil.which("git", path=env.get("PATH")):
         raise Failed("git is not on PATH; install it, Spack needs it too")
     ref = "HEAD" if pin.by_commit else f"refs/tags/{pin.ref}"
@@ -233,25 +225,25 @@ def _answers(shell: Shell, pin: Pin, env: Mapping[str, str], what: str, instead:
     if done.exit_code == 2:
         raise Failed(f"{pin.url} has no tag {pin.ref}; name one that it has")
     if done.exit_code != 0:
-        said = failures.of_git(done) or f"no answer within {_ANSWER_S:g} s"
-        raise Failed(f"{what} cannot be fetched from {pin.url}: {said}; {instead}")
+        reason = failures.of_git(done) or f"no answer within {_ANSWER_S:g} s"
+        raise Failed(f"{what} cannot be fetched from {pin.url}: {reason}; {instead}")
 
 
 def _held(shell: Shell, pin: Pin, path: Path, env: Mapping[str, str], what: str) -> None:
-    """See that a clone is what is pinned. Raises Failed."""
+    """Check that a clone is at its pinned commit. Raises Failed."""
     commit, _ = state(shell, path, env)
     if pin.commit and commit != pin.commit:
         raise Failed(
-            f"{what} in {path} is at {commit or 'no commit'}, and {pin.ref} is {pin.commit}: somebody has moved the"
-            " tag, or changed the clone; remove it to have it fetched again"
+            f"{what} in {path} is at {commit or 'no commit'}, and {pin.ref} is {pin.commit}: the tag has"
+            " been moved, or the clone changed; remove it to have it fetched again"
         )
 
 
 def state(shell: Shell, path: Path, env: Mapping[str, str]) -> tuple[str | None, bool]:
-    """(commit, whether files are not those of it) of a checkout; (None, False) where it is none."""
+    """(commit, whether files differ from it) of a checkout; (None, False) if it is not one."""
     if not (path / ".git").exists() or not shutil.which("git", path=env.get("PATH")):
         return None, False
-    git = ("git", "-c", f"safe.directory={path.resolve()}", "-C", path)  # a site's Spack belongs to somebody else
+    git = ("git", "-c", f"safe.directory={path.resolve()}", "-C", path)  # a site's Spack belongs to another user
     head = shell.run([*git, "rev-parse", "HEAD"], _SAY_S, env)
     if head.exit_code != 0:
         return None, False

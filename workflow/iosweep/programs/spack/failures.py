@@ -1,4 +1,4 @@
-"""What Spack and git print when something fails -> a sentence with the next step. Pure.
+"""Turns the output of a failed Spack or git into a sentence with the next step. Pure.
 
 Texts of Spack 1.1.0 and of 1.2.0.dev0, which differ; recorded in tests/support/standins/recorded/spack.
 """
@@ -12,28 +12,27 @@ from iosweep.programs.spack.shell import Done
 from iosweep.text import printable, shortened
 
 _Match = re.Match[str]
-#: So much is shown of what is not known, and of a sentence; in characters.
-_MOST, _MOST_TOLD = 300, 900
+#: Maximum characters of an unknown error, and of a sentence.
+_MOST, _MOST_SENTENCE = 300, 900
 
 
-#: A full disk, whoever finds it full.
 NO_SPACE = "there is no space left; make room below tools.directory, or name another one, and run it again"
 
 
 def why(done: Done, file: str = "spack.yaml", text: str = "") -> str:
-    """Why a command of Spack failed: the first cause that is known, else what it says itself.
+    """Why a command of Spack failed: the first known cause, else its own first error.
 
-    file, text: name and content of what Spack has read as spack.yaml.
+    file, text: name and content of the spack.yaml that Spack read.
     """
     said = done.stderr + "\n" + done.stdout
     if match := _LINE.search(said):
         lines, number = text.splitlines(), int(match["line"])
         shown = f" (`{lines[number - 1].strip()[:80]}`)" if 0 < number <= len(lines) else ""
-        return printable(shortened(f"{file}, line {number}{shown}: {match['what']}", _MOST_TOLD))
+        return printable(shortened(f"{file}, line {number}{shown}: {match['what']}", _MOST_SENTENCE))
     for pattern, sentence in _KNOWN:
         if match := pattern.search(said):
-            return printable(shortened(sentence(match), _MOST_TOLD))
-    # the first: what follows from it comes after it
+            return printable(shortened(sentence(match), _MOST_SENTENCE))
+    # the first error: later ones follow from it
     told = re.findall(r"^==> Error: (.+)$", said, re.MULTILINE)
     errors = told or _lines(done.stderr)[-1:] or _lines(done.stdout)[-1:]
     how = _how(done.exit_code)
@@ -45,13 +44,15 @@ _LINE = re.compile(r"/spack\.yaml:(?P<line>\d{1,9}): (?P<what>.+)")
 
 
 def of_git(done: Done) -> str:
-    """Why a command of git failed; empty where it says nothing."""
+    """Why a command of git failed; empty after the time limit."""
     if done.exit_code is None:
         return ""
     lines = [line for line in _lines(done.stderr) if not line.startswith(("Cloning into", "warning:", "hint:"))]
     which = (n for n, line in enumerate(lines) if line.startswith(("fatal:", "error:", "ssh:")))
     first = next(which, 0)
-    said = " ".join(lines[first : first + (2 if lines and lines[first].endswith(":") else 1)])  # of git:// in two lines
+    said = " ".join(
+        lines[first : first + (2 if lines and lines[first].endswith(":") else 1)]
+    )  # git:// errors have two lines
     return printable(re.sub(r"^(fatal|error): ", "", said)[:_MOST].rstrip(". ")) or _how(done.exit_code)
 
 
@@ -66,7 +67,7 @@ def _how(exit_code: int | None) -> str:
 
 
 def does_not_build(done: Done) -> bool:
-    """Whether it is a package that does not configure or compile."""
+    """Whether a package failed to configure or compile."""
     return _BUILD.search(done.stderr) is not None
 
 
@@ -78,7 +79,7 @@ def _known(pattern: str, sentence: str | Callable[[_Match], str]) -> tuple[re.Pa
 
 
 def _short(reason: str) -> str:
-    """Without Spack's advice on environments, which does not fit ours."""
+    """The reason without Spack's advice on environments, which does not apply to ours."""
     return reason.partition(". You could consider setting")[0].strip()
 
 
@@ -101,17 +102,16 @@ def _no_sources(match: _Match) -> str:
 
 
 def _failed_build(match: _Match) -> str:
-    # several may fail beside each other: the first that names its log, with its own error
+    # several builds may fail at the same time: take the first that names its log
     parts = match.string.split("==> Error: ")[1:]
     part = next((p for p in parts if "See build log" in p), parts[0] if parts else "")
     log = re.search(r"^See build log for details:[ \t]*\n\s*(\S+)", part, re.MULTILINE)
     stage = re.search(r"/(spack-stage-[^/\s]+)/", log[1]) if log else None
-    # among what Spack takes for errors are warnings of autoconf
+    # Spack marks warnings of autoconf as errors, too
     marked = re.findall(r"^[ \t]*>> \d+[ \t]+(.+)$", part, re.MULTILINE)
-    told = [
-        line for line in marked if "error" in line.lower() and "error: in `" not in line
-    ]  # which the next line says
-    errors = told or marked or part.split("\n", 1)[:1]
+    # "error: in `directory`" is followed by the error itself
+    own = [line for line in marked if "error" in line.lower() and "error: in `" not in line]
+    errors = own or marked or part.split("\n", 1)[:1]
     package = _package(stage[1]) if stage else "a package"
     where = f"; its own log is {log[1]}" if log else ""
     return f"{package} does not build: {errors[0].strip().rstrip(':.')[:160]}{where}"
@@ -119,13 +119,10 @@ def _failed_build(match: _Match) -> str:
 
 _LANGUAGES = {"c": "C", "cxx": "C++", "fortran": "Fortran"}
 
-#: In this order: what is misleading stands behind what it follows from.
+#: Ordered: misleading errors come after those that they follow from.
 _KNOWN = (
     _known("spack requires 'git'", "git is not on PATH; install it, Spack needs it"),
-    _known(
-        r"No space left on device|\[Errno 28\]",
-        NO_SPACE,
-    ),
+    _known(r"No space left on device|\[Errno 28\]", NO_SPACE),
     _known(
         r"Disk quota exceeded|\[Errno 122\]",
         "the disk quota is used up; make room below tools.directory, or name another one, and run it again",
@@ -148,7 +145,7 @@ _KNOWN = (
     ),
     _known(
         r"Error constructing repository '(?P<path>[^'\n]+)': (?P<what>.+)",
-        lambda m: f"{m['path']} is no packages repository that Spack can use: {m['what']}; see repos in spack.yaml",
+        lambda m: f"{m['path']} is not a packages repository that Spack can use: {m['what']}; see repos in spack.yaml",
     ),
     _known(
         r"Required path \((?P<path>[^)\n]{1,1000})\) does not exist",

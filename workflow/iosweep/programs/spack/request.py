@@ -1,4 +1,4 @@
-"""What a configuration asks of its tools: which environment, built where, by which Spack."""
+"""The tools that a configuration requests: which environment, built where, by which Spack."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from iosweep.plan.model import Plan
 from iosweep.programs.spack import spack_yaml
 from iosweep.programs.spack.spack_yaml import Environment, Place, unfit
 
-#: The file that comes with the workflow, for a working directory that has none.
+#: The file of the workflow, for working directories without one.
 SHIPPED = Path(__file__).parents[4] / "spack.yaml"
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a site says of its tools (models.Tools). `tools`, `engines` (of fio): those that sweeps use."""
+    """The configured tools (models.Tools). `tools`, `engines` (of fio): those that sweeps use."""
 
     environment: Environment
     place: Place
@@ -29,9 +29,9 @@ class Request:
 
 
 def read(configured: Config, made: Plan | None = None, builds: bool = False) -> Request:
-    """Read spack.yaml, and see that what is named can be. Raises ConfigError.
+    """Read spack.yaml, and check that named files exist. Raises ConfigError.
 
-    `builds`: what building takes must be there as well, which nobody needs any more when it is done.
+    builds: whether the requirements of building are checked as well.
     """
     tools, document = configured.tools, configured.documents[0]
     problems: list[Problem] = []
@@ -40,7 +40,7 @@ def read(configured: Config, made: Plan | None = None, builds: bool = False) -> 
     if seen(Path(tools.directory).is_file):
         problems.append(document.problem(("tools", "directory"), f"{tools.directory} is a file; name a directory"))
     if builds and tools.mirror and not seen(Path(tools.mirror).is_dir):
-        missing = f"{tools.mirror} is no directory; is it mounted, and made by `iosweep tools mirror`?"
+        missing = f"{tools.mirror} is not a directory; is it mounted, and made by `iosweep tools mirror`?"
         problems.append(document.problem(("tools", "mirror"), missing))
     if builds and tools.spack and not seen((Path(tools.spack) / "bin" / "spack").exists):
         missing = f"{tools.spack} has no bin/spack; name the directory that Spack was cloned to"
@@ -62,7 +62,7 @@ def read(configured: Config, made: Plan | None = None, builds: bool = False) -> 
 
 
 def seen(look: Callable[[], bool]) -> bool:
-    """What a look at a path says; of what we may not look at that it is not there."""
+    """The result of a test of a path; False where access is denied."""
     try:
         return look()
     except OSError:

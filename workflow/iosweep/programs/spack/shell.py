@@ -1,4 +1,4 @@
-"""Commands that build: one after the other, all that they print in one log."""
+"""Runs the commands of a build one after the other, with all their output in one log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Done:
-    """A command that has ended. `exit_code`: None where it was not done in time."""
+    """A finished command. `exit_code`: None after the time limit."""
 
     exit_code: int | None
     stdout: str
@@ -32,7 +32,7 @@ class Done:
 
 
 class Shell:
-    """Runs commands, each with its arguments as a list. `say`: a line for who waits. `held`: handles that they keep."""
+    """Runs commands given as lists. `say`: shows a line to the user; `held`: file handles that commands inherit."""
 
     def __init__(self, log: TextIO, say: Callable[[str], None], held: Sequence[int] = ()):
         self._log, self._held = log, held
@@ -46,9 +46,9 @@ class Shell:
         on_line: Callable[[str], None] = lambda line: None,
         directory: Path | None = None,
     ) -> Done:
-        """Run a command to its end, at most `timeout_s` seconds. `on_line` is told every line of its stdout.
+        """Run a command for at most `timeout_s` seconds. `on_line` gets every line of its standard output.
 
-        Raises Failed if it cannot be started. Whatever is raised, nothing of it goes on.
+        Raises Failed if it cannot be started. No process of it is left running, whatever is raised.
         """
         command = list(map(str, argv))
         self._log.write(f"$ {shlex.join(command)}\n")
@@ -73,8 +73,8 @@ class Shell:
         assert started.stdout
         assert started.stderr
         readers = [
-            threading.Thread(target=self._read, args=(stream, lines, told), daemon=True)
-            for stream, lines, told in (
+            threading.Thread(target=self._read, args=(stream, lines, on_each), daemon=True)
+            for stream, lines, on_each in (
                 (started.stdout, printed[0], on_line),
                 (started.stderr, printed[1], lambda line: None),
             )
@@ -90,33 +90,33 @@ class Shell:
             if exit_code is None:
                 _end(started)
         for reader in readers:
-            reader.join(_REST_S)  # a daemon that it has left may hold its output open
+            reader.join(_REST_S)  # a daemon may keep the output open
         if exit_code:
             self._log.write(f"(exit code {exit_code})\n")
         self._log.flush()
         return Done(exit_code, "".join(printed[0]), "".join(printed[1]))
 
     def note(self, text: str) -> None:
-        """A line for who waits, and for the log."""
+        """Show a line, and write it to the log."""
         self._log.write(f"# {text}\n")
         self._log.flush()
         self.say(text)
 
-    def _read(self, stream: IO[str], lines: list[str], told: Callable[[str], None]) -> None:
+    def _read(self, stream: IO[str], lines: list[str], on_line: Callable[[str], None]) -> None:
         for line in stream:
             lines.append(line)
-            with contextlib.suppress(OSError):  # a full disk; who does not read on makes the command wait
+            with contextlib.suppress(OSError):  # with a full disk, go on reading: the command must not block
                 self._log.write(line)
-            told(line)
+            on_line(line)
 
 
-#: So long has a command to tidy up before it is killed: Spack removes what it had begun to install.
+#: Seconds until an interrupted command is killed (Spack removes unfinished installations), and for its last output.
 _TIDY_S = 10.0
 _REST_S = 5.0
 
 
 def _end(started: subprocess.Popen[str]) -> None:
-    """Interrupt a command as Ctrl-C does, then kill it with all that it has started."""
+    """Interrupt a command as Ctrl-C does, then kill it and all its descendants."""
     try:
         os.killpg(started.pid, signal.SIGINT)
         end = time.monotonic() + _TIDY_S
@@ -128,17 +128,17 @@ def _end(started: subprocess.Popen[str]) -> None:
 
 
 def environment(given: Mapping[str, str], root: Path) -> dict[str, str]:
-    """The environment of git and Spack: nothing of a person's Spack, of Python's, or of git's gets in. Pure."""
+    """The environment of git and Spack, without the user's settings of Spack, Python and git. Pure."""
     ours = {
         "SPACK_DISABLE_LOCAL_CONFIG": "1",
         "SPACK_USER_CACHE_PATH": str(root / "cache"),
-        "SPACK_PYTHON": sys.executable,  # it has clingo, which Spack would build else
+        "SPACK_PYTHON": sys.executable,  # it has clingo, which Spack would otherwise build
         "GIT_TERMINAL_PROMPT": "0",
-        "LC_ALL": "C.UTF-8",  # what goes wrong is told by texts
+        "LC_ALL": "C.UTF-8",  # failures are recognized by English texts
     }
     kept = {key: value for key, value in given.items() if not key.startswith(("SPACK_", "PYTHON", "GIT_"))}
     return kept | {key: given[key] for key in _KEPT if key in given} | ours
 
 
-#: A site's way to the network.
+#: The site's access to the network.
 _KEPT = ("GIT_SSL_CAINFO", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL")

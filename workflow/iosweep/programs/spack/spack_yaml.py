@@ -1,4 +1,4 @@
-"""spack.yaml: what is to be built, and where. Reads files, starts nothing."""
+"""Reads spack.yaml: what to build, and where. Runs no command."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from iosweep.text import printable, shortened
 
 #: Name of the packages repository in Spack's configuration.
 BUILTIN = "builtin"
-#: Taken from the system where they are there, each as its own external: they build, and nothing of them gets into
-#: what is measured. What does get into it is built, or is an external that spack.yaml names.
+#: Taken from the system where it has them, each as its own external: they only build. Everything that becomes part of
+#: the measured programs is built, or is an external that spack.yaml names.
 BUILD_TOOLS = (
     *("autoconf", "automake", "bison", "cmake", "diffutils", "file", "findutils", "flex", "gawk", "gettext", "gmake"),
     *("libtool", "m4", "perl", "pkgconf", "python", "tar", "texinfo"),
 )
-#: What Spack itself, configure scripts or make take for something else in the path of what they build.
+#: Characters that Spack, configure scripts or make misinterpret in a build path.
 _NO_PATH = re.compile(r"""[\s$~"'`\\:;&|<>(){}*?!#%=,]""")
-#: What tells specs apart before their variants: `ior@4.0.0`.
+#: The part of a spec before its variants: `ior@4.0.0`.
 _NAME = re.compile(r"[A-Za-z0-9_.-]+(@=?[\w.:,-]+)?")
 
 
 @dataclass(frozen=True)
 class Pin:
-    """A state of a git repository. `commit`: what `ref` must be, where that is known."""
+    """A state of a git repository. `commit`: the commit that `ref` must be, if known."""
 
     url: str
     ref: str
@@ -39,14 +39,17 @@ class Pin:
 
     @property
     def by_commit(self) -> bool:
-        """Whether `ref` is a commit, and not a tag."""
+        """Whether `ref` is a commit instead of a tag."""
         return self.ref == self.commit
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What spack.yaml says. `repository`: the packages' repository, or a directory that a site keeps itself. `alone`:
-    it leaves out what else Spack would read (`include::`). `lacking`: externals that are not where it says."""
+    """The content of spack.yaml.
+
+    repository: the packages repository, or the site's own directory; alone: whether Spack reads no other configuration
+    (`include::`); lacking: externals that do not exist.
+    """
 
     file: Path
     specs: tuple[str, ...]
@@ -58,39 +61,39 @@ class Environment:
 
 @dataclass(frozen=True)
 class Place:
-    """Directories below `tools.directory`. `root` is as it was configured; Spack is given absolute paths."""
+    """Directories below `tools.directory`. `root` is as configured; Spack gets absolute paths."""
 
     root: Path
     digest: str
 
     @property
     def build(self) -> Path:
-        """Of this spack.yaml alone; the rest is shared."""
+        """The directory of this spack.yaml; the others are shared."""
         return self.root / self.digest
 
     @property
     def file(self) -> Path:
-        """What was built: the jobs read it."""
+        """The build document, which jobs read."""
         return self.build / "tools.json"
 
     @property
     def script(self) -> Path:
-        """For a person's shell."""
+        """Puts the tools on PATH of an interactive shell."""
         return self.build / "env.sh"
 
     @property
     def environment(self) -> Path:
-        """Spack's: a copy of spack.yaml, and its lock."""
+        """Spack's environment: a copy of spack.yaml, and its lock."""
         return self.build / "environment"
 
     @property
     def log(self) -> Path:
-        """All that was run for it, with what it printed."""
+        """All commands of the build, with their output."""
         return self.root / "logs" / f"{self.digest}.log"
 
 
 def read(file: Path) -> Environment:
-    """Read what is to be built. Raises ConfigError."""
+    """Read a spack.yaml. Raises ConfigError."""
     document = load(file)
     spack = document.data.get("spack")
     if not isinstance(spack, dict):
@@ -110,7 +113,7 @@ def read(file: Path) -> Environment:
 
 
 def _lacking(document: Document, spack: Mapping[str, Any]) -> Iterator[Problem]:
-    """Externals whose prefix is no directory: Spack believes what it is told, and what needs them fails to build."""
+    """Externals whose prefix is not a directory: Spack does not check it, and packages that need them fail to build."""
     packages = spack.get("packages")
     for name, package in packages.items() if isinstance(packages, dict) else ():
         externals = package.get("externals") if isinstance(package, dict) else None
@@ -118,25 +121,25 @@ def _lacking(document: Document, spack: Mapping[str, Any]) -> Iterator[Problem]:
             prefix = external.get("prefix") if isinstance(external, dict) else None
             if isinstance(prefix, str) and prefix.startswith("/") and not Path(prefix).is_dir():
                 path = ("spack", "packages", name, "externals", index, "prefix")
-                yield document.problem(path, f"{prefix} is no directory; write where {name} is installed")
+                yield document.problem(path, f"{prefix} is not a directory; write where {name} is installed")
 
 
 def _repository(document: Document, spack: Mapping[str, Any], problems: list[Problem]) -> Pin | Path | None:
-    """The packages' repository. Spack itself does not hold on to its pin once there is a clone."""
+    """The packages repository. Spack itself ignores its pin once there is a clone."""
     key = "repos:" if "repos:" in spack else "repos"
     repos = spack.get(key)
     path = ("spack", key, BUILTIN)
-    said = repos.get(BUILTIN) if isinstance(repos, dict) else None
-    if isinstance(said, str):
-        if said.startswith("/"):
-            return Path(said)
-        problems.append(document.problem(path, f"`{shortened(said)}` is relative; write the whole path"))
-    elif isinstance(said, dict) and isinstance(said.get("git"), str) and said["git"]:
-        tag, commit = said.get("tag"), said.get("commit")
+    builtin = repos.get(BUILTIN) if isinstance(repos, dict) else None
+    if isinstance(builtin, str):
+        if builtin.startswith("/"):
+            return Path(builtin)
+        problems.append(document.problem(path, f"`{shortened(builtin)}` is relative; write the whole path"))
+    elif isinstance(builtin, dict) and isinstance(builtin.get("git"), str) and builtin["git"]:
+        tag, commit = builtin.get("tag"), builtin.get("commit")
         if isinstance(tag, str) and re.fullmatch(r"[\w.][\w./-]*", tag) and ".." not in tag and commit is None:
-            return Pin(said["git"], tag)
+            return Pin(builtin["git"], tag)
         if isinstance(commit, str) and re.fullmatch("[0-9a-f]{40}", commit) and tag is None:
-            return Pin(said["git"], commit, commit)
+            return Pin(builtin["git"], commit, commit)
         wrong = "pin it with `tag:`, or with `commit:` and its 40 digits in quotes (a branch is another one tomorrow)"
         problems.append(document.problem(path, wrong))
     else:
@@ -146,7 +149,7 @@ def _repository(document: Document, spack: Mapping[str, Any], problems: list[Pro
 
 
 def _included(document: Document, spack: Mapping[str, Any], problems: list[Problem]) -> list[Path]:
-    """Files that spack.yaml includes, as far as they are on this machine."""
+    """The files that spack.yaml includes, if they are on this machine."""
     found = []
     key = "include:" if "include:" in spack else "include"
     entries = spack.get(key) or []
@@ -165,7 +168,7 @@ def _included(document: Document, spack: Mapping[str, Any], problems: list[Probl
 
 
 def unfit(directory: Path) -> str | None:
-    """Why nothing can be built below a directory of this name, or None."""
+    """Why nothing can be built below a directory of this name, None if it can."""
     path = str(directory.absolute())
     if strange := _NO_PATH.search(path):
         what = "a space" if strange[0].isspace() else f"the character {strange[0]}"
@@ -177,16 +180,19 @@ def unfit(directory: Path) -> str | None:
     return None
 
 
-#: Spack adds up to 100 characters, and the first line of a script may have 127.
+#: Spack adds up to 100 characters; the first line of a script is limited to 127.
 _LONGEST = 150
 
 
 def scope(root: Path, packages: Path, mirror: Path | None, jobs: int) -> dict[str, dict[str, Any]]:
-    """Spack's configuration by file (`config.yaml`), which goes before all other. `packages`: the repository's
-    directory that has repo.yaml. `mirror`: then sources come from nowhere else. `jobs`: compilers at a time."""
+    """Spack's configuration by file name, with precedence over all other.
+
+    packages: the directory with repo.yaml; mirror: the only place that sources come from, if given; jobs: number of
+    compilers that run at the same time.
+    """
     config = {
         "install_tree": {"root": str(root / "store")},
-        "build_stage:": [str(root / "stage")],  # and no other, if that cannot be used
+        "build_stage:": [str(root / "stage")],  # the colon: no fallback
         "source_cache": str(root / "sources"),
         "misc_cache": str(root / "cache"),
         "connect_timeout": 10,  # seconds; Spack's own is 30, and there are three addresses for each source
@@ -196,20 +202,20 @@ def scope(root: Path, packages: Path, mirror: Path | None, jobs: int) -> dict[st
         "config.yaml": {"config": config},
         "repos.yaml": {"repos": {BUILTIN: str(packages)}},
     }
-    if mirror:  # the second colon: instead of all others
+    if mirror:  # the second colon: replaces all others
         found["mirrors.yaml"] = {"mirrors:": {"iosweep": mirror.absolute().as_uri()}}
     return found
 
 
 def stale(specs: Sequence[str], lock: Mapping[str, Any]) -> str | None:
-    """Why a lock is not one of these specs, or None. Spack itself installs an old lock, and says that all is well."""
+    """Why a lock does not belong to these specs, None if it does. Spack would install an outdated lock silently."""
     if any("$" in spec for spec in specs) or not specs:
-        return None  # lists of a site: what they stand for only Spack knows
+        return None  # a site's lists, which only Spack can expand
     wanted = sorted(map(_head, specs))
     locked = sorted(_head(str(root.get("spec", ""))) for root in lock.get("roots", ()))
     if wanted == locked:
         return None
-    return f"it has {', '.join(locked) or 'nothing'}, and {', '.join(wanted)} is asked for"
+    return f"it has {', '.join(locked) or 'nothing'}, but spack.yaml asks for {', '.join(wanted)}"
 
 
 def _head(spec: str) -> str:
