@@ -350,9 +350,7 @@ def facts(node: str, **more: Any) -> dict[str, Any]:
     } | more  # fmt: skip
 
 
-ASKED = nodes.Asked(
-    2, ["/home/me"], "/mnt/fs", "/home/locks", True, {"fio": "apt-get install fio"}, uid=1000, version="1.0"
-)
+ASKED = nodes.Asked(2, ["/home/me"], "/mnt/fs", "/home/locks", {"fio": "apt-get install fio"}, uid=1000, version="1.0")
 
 
 def judged(*found: dict[str, Any], clocks: dict[str, nodes.Clock] | None = None, seen: bool = True) -> dict[str, Line]:
@@ -360,7 +358,7 @@ def judged(*found: dict[str, Any], clocks: dict[str, nodes.Clock] | None = None,
     steady = {f["node"]: nodes.Clock(0.0001, 0.0002) for f in found}
     answers = nodes.Answers(found, steady if clocks is None else clocks, where, 0.4)
     judged = nodes.judge(ASKED, answers)
-    return {line.check: line for line in [*judged, nodes.exclusion(ASKED, None, found)]}
+    return {line.check: line for line in [*judged, nodes.exclusion("/home/locks", None, found)]}
 
 
 def test_healthy_nodes() -> None:
@@ -510,10 +508,9 @@ def test_clocks() -> None:
 
 def test_exclusion_without_a_lock() -> None:
     licence = findings.ok("license", "pfs: one campaign at a time holds it")
-    asked = replace(ASKED, lock=None, lock_configured=False)
-    assert nodes.exclusion(asked, licence, [facts("n1")]).outcome == "ok"
-    assert nodes.exclusion(asked, None, [facts("n1")]).outcome == "warning"
-    assert nodes.exclusion(ASKED, None, []).outcome == "not checked"
+    assert nodes.exclusion(None, licence, [facts("n1")]).outcome == "ok"
+    assert nodes.exclusion(None, None, [facts("n1")]).outcome == "warning"
+    assert nodes.exclusion("/home/locks", None, []).outcome == "not checked"
 
 
 # --- on the machine

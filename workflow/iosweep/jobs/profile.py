@@ -64,7 +64,11 @@ _QUESTIONS = frozenset(
 
 
 class Unreadable(Exception):
-    """There is no profile; the message is for the user."""
+    """There is no profile that can be used. `remedy`: what to do, empty if that is not known."""
+
+    def __init__(self, what: str, remedy: str = ""):
+        self.what, self.remedy = what, remedy
+        super().__init__(f"{what}; {remedy}" if remedy else what)
 
 
 @dataclass(frozen=True)
@@ -101,14 +105,14 @@ class Profile:
 def read(directory: Path) -> Profile:
     """The profile in a directory. Raises Unreadable."""
     if (file := _file(directory)) is None:
-        raise Unreadable(f"{directory} has no profile.v9+.yaml; name a profile's directory, such as profiles/slurm")
+        raise Unreadable(f"{directory} has no profile.v9+.yaml", "name a profile's directory, such as profiles/slurm")
     try:
         text = file.read_text(encoding="utf-8")
         found = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise Unreadable(f"{file} cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
-        raise Unreadable(f"{file} has no keys; write for example `executor: iosweep`")
+        raise Unreadable(f"{file} has no keys", "write for example `executor: iosweep`")
     slurm, resources = found.get("executor") == "iosweep", _resources(found.get("default-resources"))
     wrong = submission.wrong(resources) if slurm else {}
     right = {name: value for name, value in resources.items() if name not in wrong}

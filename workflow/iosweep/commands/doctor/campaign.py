@@ -41,15 +41,22 @@ def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
         line = wrong("configuration", f"{error.problems[0]}{more}", f"`iosweep plan {configuration}` shows all")
         return None, None, line
     used = sorted({point.tool for point in made.points})
-    counts = ", ".join(str(a.nodes) for a in made.allocations)
-    seen = f"{configuration}: {made.campaign}, with {', '.join(used)} on {counts} node{'s' if counts != '1' else ''}"
+    counts = [str(a.nodes) for a in made.allocations]
+    nodes_word = "node" if counts == ["1"] else "nodes"
+    seen = f"{configuration}: {made.campaign}, with {', '.join(used)} on {', '.join(counts)} {nodes_word}"
     return configured, made, ok("configuration", seen)
 
 
 def working_directory(submits: bool) -> list[Line]:
     """A line where Snakemake cannot work in this directory. `submits`: it sends jobs to Slurm."""
-    seen, _, change = (submission.working_directory(str(Path.cwd()), submits) or "").partition("; ")
-    return [wrong("directory", seen, change)] if seen else []
+    wrong_here = submission.working_directory(str(Path.cwd()), submits)
+    return [problem("directory", wrong_here)] if wrong_here else []
+
+
+def problem(check: str, sentence: str) -> Line:
+    """A line from a sentence `what is wrong; what to do`."""
+    seen, _, change = sentence.partition("; ")
+    return wrong(check, seen, change)
 
 
 def look(configured: Config, made: Plan) -> list[Line]:

@@ -1,7 +1,6 @@
-"""`iosweep doctor --slurm`: before the first submission, what would be wrong with it.
+"""`iosweep doctor --slurm`: what is wrong with a profile, a cluster or its nodes, before the first submission.
 
-site.py and nodes.py judge what Slurm and the nodes say, look.py and probe.py go to the nodes; what is asked of
-Slurm is asked here.
+This module asks Slurm. site.py and nodes.py judge the answers; look.py runs probe.py on the nodes.
 """
 
 from __future__ import annotations
@@ -17,13 +16,14 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
 import iosweep
 from iosweep.commands.doctor import campaign, look, nodes, site, spack_tools
+from iosweep.commands.doctor.probe import Facts
 from iosweep.commands.doctor.spack_tools import SpackTools
 from iosweep.errors import Unanswered
 from iosweep.findings import Line, ok, show, unchecked, wrong
@@ -35,27 +35,62 @@ from iosweep.plan.model import Plan
 from iosweep.slurm import query
 from iosweep.tools import tools
 
-#: So long is waited for an answer of Slurm's, and for a node that is free.
+#: Time limits in seconds: for an answer of Slurm, and for a free node.
 ANSWER_S, FREE_S = 15.0, 20.0
 RESULTS = Path("results")
-#: Nodes of which the answers fit into an argument of srun (128 KiB).
+#: The most nodes whose answers fit into an argument of srun (128 KiB).
 _NAMED = 2000
+_WAIT = "try --wait 10min"
 
 
 def doctor(profile: Path, configuration: Path | None, wait_s: float | None, as_json: bool) -> int:
     """Print what was found; 0 if nothing is wrong, else 1. `wait_s`: for free nodes, None for a short while."""
     found = {name: shutil.which(name) for name in (*site.COMMANDS, "sacct")}
     if not any(found.values()):
-        told = f"there is no Slurm here: none of {', '.join(site.COMMANDS)} is on PATH"
-        lines = [wrong("commands", told, "work on a login node of the cluster; profiles/local measures this machine")]
-    else:
-        console = Console(stderr=True)
-        with console.status("asking Slurm") if console.is_terminal and not as_json else nullcontext():
-            lines = _examine(found, profile, configuration, wait_s)
-    if not any(found.values()) and not as_json:
-        print(f"{lines[0].seen}; {lines[0].change}", file=sys.stderr)
+        seen = f"there is no Slurm here: none of {', '.join(site.COMMANDS)} is on PATH"
+        line = wrong("commands", seen, "work on a login node of the cluster; profiles/local measures this machine")
+        if as_json:
+            return show([line], as_json)
+        print(f"{line.seen}; {line.change}", file=sys.stderr)
         return 1
+    console = Console(stderr=True)
+    with console.status("asking Slurm") if console.is_terminal and not as_json else nullcontext():
+        lines = _examine(found, profile, configuration, wait_s)
     return show(lines, as_json)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is to run: a profile, and the plan and tools of a configuration, None where there is none."""
+
+    profile: Profile
+    made: Plan | None
+    built: SpackTools | None
+    wait_s: float | None  # for free nodes; None: for a short while
+
+    @property
+    def nodes(self) -> int | None:
+        """The largest node count of the configuration."""
+        return max((a.nodes for a in self.made.allocations), default=None) if self.made else None
+
+    @property
+    def mpi(self) -> bool:
+        """Whether a tool of the configuration uses MPI."""
+        return self.made is not None and any(tools()[point.tool].mpi for point in self.made.points)
+
+
+@dataclass(frozen=True)
+class _Partition:
+    """What Slurm says of the partition: its line, the limits in it, and `sinfo` by state and by node."""
+
+    line: str
+    limits: submission.Partition
+    states: str
+    node_list: str
+
+    @property
+    def names(self) -> list[str]:
+        return [row.partition("|")[0] for row in self.node_list.splitlines()]
 
 
 def _examine(
@@ -66,45 +101,59 @@ def _examine(
     if any(line.outcome == "wrong" for line in lines):
         return lines
     began = time.monotonic()
-    lines.append(site.controller(_ping(), time.monotonic() - began))
-    chosen = _profile(profile, lines)
-    configured, made, line_of_it = campaign.plan(configuration)
-    lines += [line_of_it, *campaign.working_directory(submits=True)]
-    if lines[1].outcome == "wrong":
+    controller = site.controller(_ping(), time.monotonic() - began)
+    chosen, of_profile = _profile(profile)
+    configured, made, of_configuration = campaign.plan(configuration)
+    lines += [controller, *of_profile, of_configuration, *campaign.working_directory(submits=True)]
+    if controller.outcome == "wrong":
         return [*lines, unchecked("the rest", "the controller does not answer")]
     if chosen is None:
         return [*lines, unchecked("the rest", "without a profile it is not known what a job asks for")]
     if unknown := site.keys(chosen, _options() if chosen.keys - KEYS else KEYS):
         lines = [*(line for line in lines if (line.check, line.outcome) != ("profile", "ok")), *unknown]
-    count = max((a.nodes for a in made.allocations), default=None) if made else None
+    built = spack_tools.look(configured, chosen.tools) if configured else None
+    return lines + _slurm(_Wanted(chosen, made, built, wait_s))
+
+
+def _slurm(wanted: _Wanted) -> list[Line]:
+    """What Slurm says, then what is seen from its nodes."""
+    chosen, made = wanted.profile, wanted.made
     settings = site.config(_ask(["scontrol", "show", "config"]) or "")
     partitions = (_ask(["scontrol", "--oneliner", "show", "partition"]) or "").splitlines()
-    line = site.partition_line(partitions, chosen.partition)
-    states = ""
-    lines += site.partition(chosen, partitions, _groups(), os.getuid() == 0, socket.gethostname())
-    if line is not None:
-        limits = submission.partition(line)
-        states = _ask(["sinfo", "--noheader", f"--partition={limits.name}", "--format=%D|%T"]) or ""
-        node_list = _ask(["sinfo", "--noheader", "--Node", f"--partition={limits.name}", "--format=%N|%T|%c|%m"]) or ""
-        lines += [site.wall_time(chosen, limits, _longest_min(chosen, made)), site.nodes(count, limits, states)]
+    lines = site.partition(chosen, partitions, _groups(), os.getuid() == 0, socket.gethostname())
+    if partition := _partition(partitions, chosen.partition):
+        lines.append(site.wall_time(chosen, partition.limits, _longest_min(chosen, made)))
+        lines.append(site.nodes(wanted.nodes, partition.limits, partition.states))
     lines.append(site.account(chosen, settings, _associations(settings)))
+    later = False
     if chosen.reservation:
-        told = _ask(["scontrol", "--oneliner", "show", "reservation", chosen.reservation])
-        lines += filter(None, [site.reservation(chosen, told, _user(), time.time())])
+        shown = _ask(["scontrol", "--oneliner", "show", "reservation", chosen.reservation])
+        if reservation := site.reservation(chosen, shown, _user(), time.time()):
+            lines.append(reservation)
+            later = reservation.outcome == "warning"
     licence = site.licence(chosen, _ask(["scontrol", "--oneliner", "show", "licenses"]) or "")
     lines += [licence] if licence else []
-    later = any(line.check == "reservation" and line.outcome == "warning" for line in lines)
-    if line is not None and not later:
-        lines.append(_submission(chosen, count or 1, limits, states))
-    lines.append(_mpi(chosen, made))
-    built = spack_tools.look(configured, chosen.tools) if configured else None
-    lines += [built.line] if built else []
+    if partition and not later:
+        lines.append(_submission(chosen, wanted.nodes or 1, partition.limits, partition.states))
+    lines.append(_mpi(wanted))
+    lines += [wanted.built.line] if wanted.built else []
     lines += [campaign.space(made)] if made else []
-    if line is not None:
-        lines.append(site.memory(chosen, settings, line, node_list))
+    if partition:
+        lines.append(site.memory(chosen, settings, partition.line, partition.node_list))
     lines += site.settings(settings)
-    names = [row.partition("|")[0] for row in node_list.splitlines()] if line is not None else []
-    return lines + _nodes(chosen, made, count or 1, lines, licence, states, names, wait_s, later, built)
+    no_job = any(line.outcome == "wrong" for line in lines if line.check in ("partition", "account", "reservation"))
+    of_nodes, answered = _nodes(wanted, partition, runs=not (later or no_job))
+    lock = made.target["lock"] if made else None
+    return [*lines, *of_nodes, nodes.exclusion(lock, licence, answered)]
+
+
+def _partition(lines: Sequence[str], name: str | None) -> _Partition | None:
+    if (line := site.partition_line(lines, name)) is None:
+        return None
+    limits = submission.partition(line)
+    sinfo = ["sinfo", "--noheader", f"--partition={limits.name}"]
+    states = _ask([*sinfo, "--format=%D|%T"]) or ""
+    return _Partition(line, limits, states, _ask([*sinfo, "--Node", "--format=%N|%T|%c|%m"]) or "")
 
 
 def _ping() -> str:
@@ -118,25 +167,20 @@ def _ping() -> str:
     return done.stdout + done.stderr
 
 
-def _profile(directory: Path, lines: list[Line]) -> Profile | None:
+def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
+    """The profile, None if it is of no use, and the lines about it."""
     try:
         chosen = read(directory)
     except Unreadable as error:
-        said, _, change = str(error).partition("; ")
-        lines.append(wrong("profile", said, change))
-        return None
+        return None, [wrong("profile", error.what, error.remedy)]
     if not chosen.slurm:
-        lines.append(wrong("profile", f"{chosen.file} has no `executor: iosweep`", "name one for Slurm with --profile"))
-        return None
-    for problem in chosen.problems:
-        seen, _, change = str(problem).partition("; ")
-        lines.append(wrong("profile", seen, change))
+        seen = f"{chosen.file} has no `executor: iosweep`"
+        return None, [wrong("profile", seen, "name one for Slurm with --profile")]
     if chosen.problems:
-        return chosen
-    given = [f"{name} {value}" for name, value in (("partition", chosen.partition), ("account", chosen.account),
-             ("reservation", chosen.reservation), ("license", chosen.licence)) if value]  # fmt: skip
-    lines.append(ok("profile", chosen.file + (f": {', '.join(given)}" if given else "")))
-    return chosen
+        return chosen, [campaign.problem("profile", str(problem)) for problem in chosen.problems]
+    named = {"partition": chosen.partition, "account": chosen.account, "reservation": chosen.reservation}
+    given = ", ".join(f"{name} {value}" for name, value in {**named, "license": chosen.licence}.items() if value)
+    return chosen, [ok("profile", f"{chosen.file}: {given}" if given else chosen.file)]
 
 
 def _submission(chosen: Profile, count: int, limits: submission.Partition, states: str) -> Line:
@@ -149,8 +193,7 @@ def _submission(chosen: Profile, count: int, limits: submission.Partition, state
         "--wrap=true",
     ]
     if other := submission.other_cluster(argv, os.environ):
-        seen, _, change = other.partition("; ")
-        return wrong("submission", seen, change)
+        return campaign.problem("submission", other)
     said, refused = None, ""
     try:
         said = query.ask(argv, ANSWER_S, both=True)
@@ -178,20 +221,16 @@ def _options() -> frozenset[str]:
     return frozenset(re.findall(r"--([a-z][a-z-]+)", said))
 
 
-def _mpi(chosen: Profile, made: Plan | None) -> Line:
+def _mpi(wanted: _Wanted) -> Line:
     try:
         types = site.mpi_types(query.ask(["srun", "--mpi=list"], ANSWER_S, both=True))
     except Unanswered as error:
         return unchecked("MPI", str(error))
-    return site.mpi(chosen, types, made is None or _needs_mpi(made))
-
-
-def _needs_mpi(made: Plan) -> bool:
-    return any(tools()[point.tool].mpi for point in made.points)
+    return site.mpi(wanted.profile, types, wanted.made is None or wanted.mpi)
 
 
 def _mpi_on_node(chosen: Profile, wait_s: float) -> Line | None:
-    """A type that srun offers may lack its library, and only a node tells. None if it does not."""
+    """What is wrong with MPI, seen on a node: a type that srun offers may lack its library there."""
     launcher = SLURM_LAUNCHERS.get(chosen.launcher)
     if launcher is None or launcher.pmi is None:
         return None
@@ -203,64 +242,59 @@ def _mpi_on_node(chosen: Profile, wait_s: float) -> Line | None:
     return None
 
 
-def _nodes(
-    chosen: Profile,
-    made: Plan | None,
-    count: int,
-    lines: Sequence[Line],
-    licence: Line | None,
-    states: str,
-    names: Sequence[str],
-    wait_s: float | None,
-    later: bool,
-    built: SpackTools | None,
-) -> list[Line]:
-    """What is seen from the nodes. Where too few are free now, those that are free are looked at."""
-    lock = made.target["lock"] if made else None
+def _nodes(wanted: _Wanted, partition: _Partition | None, runs: bool) -> tuple[list[Line], Sequence[Facts]]:
+    """What is seen from the nodes, and their answers. If too few are free now, the free ones are asked.
+
+    `runs`: whether a job can run now.
+    """
+    if not runs:
+        return [unchecked("nodes", "no job of ours can run now; see above")], ()
+    count, states = wanted.nodes or 1, partition.states if partition else ""
     free = sum(int(n) for n, _, state in (s.partition("|") for s in states.split()) if state in ("idle", "mixed"))
     in_service, not_able = submission.usable(states)
     able = min(count, in_service) if states else count  # waiting does not bring a drained node back
-    looked = free if wait_s is None and 0 < free < able else able
-    asked = nodes.Asked(
-        looked,
-        _shared_places(built),
-        target=str(Path(made.target["directory"]).absolute()) if made else None,
-        lock=str(Path(lock).absolute()) if lock and Path(lock).is_dir() else None,
-        lock_configured=bool(lock),
-        programs={t.program: t.get_it for t in (tools()[p.tool] for p in made.points)} if made else {},
-        search=built.search or "" if built else None,
-        uid=os.getuid(),
-        version=iosweep.__version__,
-        pinned=made is not None and pinning.mode(made.cpus, allocated=True) in pinning.BINDS,
-        strict=made is not None and made.cpus["pinning"] == "strict",
-        reserved=made.cpus["reserved"] if made else None,
-    )
-    if asked.pinned and len(names) <= _NAMED:  # asked here, and not by every node
-        asked = replace(asked, slurm=cpu_probe.controller(names, query.ask))
-    needs_mpi = made is not None and _needs_mpi(made)
-    if later or any(line.outcome == "wrong" for line in lines if line.check in ("partition", "account", "reservation")):
-        return [unchecked("nodes", "no job of ours can run now; see above"), nodes.exclusion(asked, licence, ())]
     if not able:
         why = f"no node of the partition can be used now ({not_able or 'it has none'})"
-        return [unchecked("nodes", why), nodes.exclusion(asked, licence, ())]
+        return [unchecked("nodes", why)], ()
+    looked = free if wanted.wait_s is None and 0 < free < able else able
+    asked = _asked(wanted, looked)
+    if asked.pinned and partition and len(partition.names) <= _NAMED:  # asked here, and not by every node
+        asked = replace(asked, slurm=cpu_probe.controller(partition.names, query.ask))
+    wait_s = FREE_S if wanted.wait_s is None else wanted.wait_s
     try:
-        answers = look.look(asked, chosen.options, FREE_S if wait_s is None else wait_s)
+        answers = look.look(asked, wanted.profile.options, wait_s)
     except look.NoNodes as error:
-        busy = "busy" in str(error) or "not available now" in str(error)
-        why = f"no free node within {FREE_S if wait_s is None else wait_s:.0f} s" if busy else str(error)
-        return [unchecked("nodes", why, "try --wait 10min" if busy else ""), nodes.exclusion(asked, licence, ())]
+        why = f"no free node within {wait_s:.0f} s" if error.busy else str(error)
+        return [unchecked("nodes", why, _WAIT if error.busy else "")], ()
     except OSError as error:
         seen = f"{error.filename or Path.cwd()} cannot be written to: {error.strerror}"
-        return [wrong("directory", seen, "work in a directory of yours that all nodes share")]
-    judged = nodes.judge(asked, answers)
-    if needs_mpi and judged[0].outcome == "ok" and (line := _mpi_on_node(chosen, FREE_S if wait_s is None else wait_s)):
-        judged.append(line)
+        return [wrong("directory", seen, "work in a directory of yours that all nodes share")], ()
+    lines = nodes.judge(asked, answers)
+    if wanted.mpi and lines[0].outcome == "ok" and (mpi := _mpi_on_node(wanted.profile, wait_s)):
+        lines.append(mpi)
     if looked < count:
-        others = f"{count - looked} of the {count} nodes that the configuration asks for"
-        busy = able > looked
-        why = "no more are free now" if busy else f"no more can be used now ({not_able})"
-        judged.insert(1, unchecked("nodes", f"{others}: {why}", "try --wait 10min" if busy else ""))
-    return [*judged, nodes.exclusion(asked, licence, answers.facts)]
+        why = "no more are free now" if able > looked else f"no more can be used now ({not_able})"
+        seen = f"{count - looked} of the {count} nodes that the configuration asks for: {why}"
+        lines.insert(1, unchecked("nodes", seen, _WAIT if able > looked else ""))
+    return lines, answers.facts
+
+
+def _asked(wanted: _Wanted, count: int) -> nodes.Asked:
+    made, built = wanted.made, wanted.built
+    asked = nodes.Asked(count, _shared_places(built), uid=os.getuid(), version=iosweep.__version__)
+    if made is None:
+        return asked
+    lock = made.target["lock"]
+    return replace(
+        asked,
+        target=str(Path(made.target["directory"]).absolute()),
+        lock=str(Path(lock).absolute()) if lock and Path(lock).is_dir() else None,
+        programs={tool.program: tool.get_it for tool in (tools()[point.tool] for point in made.points)},
+        search=built.search or "" if built else None,
+        pinned=pinning.mode(made.cpus, allocated=True) in pinning.BINDS,
+        strict=made.cpus["pinning"] == "strict",
+        reserved=made.cpus["reserved"],
+    )
 
 
 def _shared_places(built: SpackTools | None) -> list[str]:
@@ -281,17 +315,8 @@ def _associations(settings: dict[str, str]) -> str | None:
     if kind.endswith("none") or not shutil.which("sacctmgr"):
         return None
     where = [f"user={_user()}", *([f"cluster={name}"] if (name := settings.get("ClusterName")) else [])]
-    return _ask(
-        [
-            "sacctmgr",
-            "--noheader",
-            "--parsable2",
-            "show",
-            "associations",
-            *where,
-            "format=account,partition,defaultaccount",
-        ]
-    )
+    show = ["sacctmgr", "--noheader", "--parsable2", "show", "associations"]
+    return _ask([*show, *where, "format=account,partition,defaultaccount"])
 
 
 def _ask(argv: Sequence[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Looking at nodes: one srun that starts the probe on each, and what comes back. Nothing stays."""
+"""Ask the nodes: one srun starts the probe on each. Nothing is left on them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-from iosweep.commands.doctor.nodes import Answers, Asked, Clock, Facts, clock
+from iosweep.commands.doctor.nodes import Answers, Asked, Clock, clock
+from iosweep.commands.doctor.probe import Facts, Wanted
 from iosweep.errors import Unanswered
 from iosweep.slurm import query
 
-#: So long have nodes to answer once they are allocated, what they wrote to appear here, and clocks to be exchanged.
+#: Time limits in seconds: for answers of allocated nodes, for their files to appear here, for an exchange of clocks.
 ANSWER_S, SEEN_S, EXCHANGE_S = 30.0, 15.0, 1.0
 EXCHANGES = 7
-#: What the probe may take, in minutes and MB: little, so that it fits beside other jobs.
+#: Minutes and MB that the probe asks for: little, so that it fits beside other jobs.
 LITTLE = ("--time=1", "--mem=200")
-#: What srun says and nobody needs to know.
+#: Messages of srun that do not matter.
 _CHATTER = re.compile(r"queued and waiting|has been allocated|^\s*$|Job step aborted|Waiting up to")
 
 
 class NoNodes(Exception):
-    """No node could be looked at; the message is for the user."""
+    """No node could be asked. `busy`: nodes are in use, so waiting helps."""
+
+    def __init__(self, message: str, busy: bool = False):
+        self.busy = busy
+        super().__init__(message)
 
 
 def command(a: Asked, options: Sequence[str], name: str, wait_s: float, told: str) -> list[str]:
@@ -55,15 +59,17 @@ def look(a: Asked, options: Sequence[str], wait_s: float) -> Answers:
     name, began = f"iosweep-doctor-{uuid.uuid4().hex[:8]}", time.monotonic()
     token = uuid.uuid4().hex
     with _ended_by_signals(), _places(a, token) as (places, lock):
-        told = {"places": places, "token": token, "lock": lock, "target": a.target, "programs": _names(a),
-                "search": a.search or None,
-                "pinned": a.pinned, "reserved": a.reserved, "slurm": a.slurm}  # fmt: skip
-        talk = _Talk(command(a, options, name, wait_s, json.dumps(told)), a.nodes)
+        wanted: Wanted = {
+            "places": places, "token": token, "lock": lock, "target": a.target,
+            "programs": list(a.programs) or ["fio", "ior", "mdtest"], "search": a.search or None,
+            "pinned": a.pinned, "reserved": a.reserved, "slurm": a.slurm,
+        }  # fmt: skip
+        talk = _Talk(command(a, options, name, wait_s, json.dumps(wanted)), a.nodes)
         try:
             talk.listen(wait_s + ANSWER_S)
             facts = talk.facts()
             if not facts and talk.refused:
-                raise NoNodes(talk.refused)
+                raise NoNodes(talk.refused, "busy" in talk.refused or "not available now" in talk.refused)
             took_s = time.monotonic() - (talk.allocated or began)
             exchanges = talk.exchange() if facts else {}
             found = _appear(a.places, places, facts, token)
@@ -74,7 +80,7 @@ def look(a: Asked, options: Sequence[str], wait_s: float) -> Answers:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """What would kill us ends us cleanly: nothing of ours stays in the queue or in a directory."""
+    """Exit on signals, so that nothing of ours stays in the queue or in a directory."""
     numbers = (signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, lambda received, _: sys.exit(128 + received)) for number in numbers}
     try:
@@ -84,13 +90,9 @@ def _ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _names(a: Asked) -> list[str]:
-    return list(a.programs) or ["fio", "ior", "mdtest"]
-
-
 @contextmanager
 def _places(a: Asked, token: str) -> Iterator[tuple[list[str], str | None]]:
-    """A directory of our own in each place with something to be found, and locks that are held."""
+    """A directory of our own in each place with a file for the nodes, and locks that are held."""
     made: list[Path] = []
     lock = Path(a.lock) / f".iosweep-doctor-{token[:8]}.lock" if a.lock else None
     with contextlib.ExitStack() as stack:
@@ -100,7 +102,7 @@ def _places(a: Asked, token: str) -> Iterator[tuple[list[str], str | None]]:
                 (made[-1] / "here").write_text(token, encoding="ascii")
             for file in [*(place / "lock" for place in made), *([lock] if lock else [])]:
                 handle = stack.enter_context(file.open("w"))
-                with contextlib.suppress(OSError):  # no locks there: nodes will tell
+                with contextlib.suppress(OSError):  # the nodes report it
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield [str(place) for place in made], str(lock) if lock else None
         finally:
@@ -113,7 +115,7 @@ def _places(a: Asked, token: str) -> Iterator[tuple[list[str], str | None]]:
 def _appear(
     places: Sequence[str], made: Sequence[str], facts: Sequence[Facts], token: str
 ) -> frozenset[tuple[str, str]]:
-    """(place, node) of the files that nodes wrote and that came to be seen here."""
+    """(place, node) of the files that nodes wrote and that appeared here in time."""
     wanted = {
         (place, f["node"]): Path(own) / f"node-{f['node']}"
         for number, (place, own) in enumerate(zip(places, made, strict=True))
@@ -140,7 +142,7 @@ class _Talk:
     allocated: float | None = None
     refused: str = ""
     _pieces: dict[str, str] = field(default_factory=dict)
-    _facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _facts: dict[str, Facts] = field(default_factory=dict)
     _echoes: list[tuple[str, str, float, float]] = field(default_factory=list)  # task, line, its time, ours
     _said: dict[str, None] = field(default_factory=dict)
 
@@ -168,21 +170,21 @@ class _Talk:
             self._selector.register(stream, selectors.EVENT_READ, name)
 
     def listen(self, seconds: float) -> None:
-        """Until all have told what they see, or srun has ended."""
+        """Read until all have answered, srun has ended, or the time is up."""
         end = time.monotonic() + seconds
         while len(self._facts) < self.nodes and self._selector.get_map() and time.monotonic() < end:
             self._read(0.2)
 
-    def facts(self) -> list[dict[str, Any]]:
-        """What the nodes see, in the order of their tasks."""
+    def facts(self) -> list[Facts]:
+        """The answers, in the order of the tasks."""
         return [self._facts[task] for task in sorted(self._facts, key=lambda task: (len(task), task))]
 
     def said(self) -> list[str]:
-        """What srun and Slurm said."""
+        """Messages of srun and Slurm."""
         return list(self._said)
 
     def exchange(self) -> dict[str, Clock]:
-        """node -> how its clock stands to ours."""
+        """node -> how far its clock is ahead of ours."""
         found: dict[str, list[tuple[float, float, float]]] = {}
         for number in range(EXCHANGES):
             sent, end = time.time(), time.monotonic() + EXCHANGE_S
@@ -200,11 +202,11 @@ class _Talk:
         return {node: clock(exchanges) for node, exchanges in found.items()}
 
     def end(self, name: str) -> None:
-        """The end of their input ends the probes, and srun with them."""
+        """End the probes by the end of their input, and srun with them."""
         with contextlib.suppress(OSError):
             assert self._process.stdin
             self._process.stdin.close()
-        # while it waits for nodes it does not look at its input
+        # while srun waits for nodes it does not read its input
         for number in (*((None,) if self._facts else ()), signal.SIGTERM, signal.SIGKILL):
             if number is not None:
                 with contextlib.suppress(ProcessLookupError):

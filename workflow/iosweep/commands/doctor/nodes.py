@@ -1,4 +1,4 @@
-"""What the nodes say (probe.py) -> lines. Pure."""
+"""Judges what the nodes answer (probe.py). Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from iosweep.commands.doctor.probe import Facts, Target
 from iosweep.findings import Line, ok, unchecked, warning, wrong
 from iosweep.node.cpus import NO_CPUS, CpuSet
 from iosweep.node.probed_cpus import Node
@@ -14,13 +15,11 @@ from iosweep.node.reserved import overlap
 from iosweep.text import some
 from iosweep.units import human_duration, human_size
 
-#: A runner goes by the end of its job as Slurm tells it, so a clock may be off by this; those of nodes may differ by
-#: this, for they time when fio begins and ends on each.
+#: Limits in seconds: of a clock against the controller's, which ends jobs; of nodes' clocks, which time fio, against each
+#: other.
 OFF_S, APART_S = 5.0, 0.1
-#: Fewer open files than this are soon used up by a file for each of many workers.
+#: Warn below these: each of many workers opens a file of its own.
 LEAST_FILES, LEAST_PROCESSES, LEAST_TMP_BYTES = 1024, 1024, 100 << 20
-
-Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,6 @@ class Asked:
     places: Sequence[str]
     target: str | None = None
     lock: str | None = None
-    lock_configured: bool = False
     programs: Mapping[str, str] = field(default_factory=dict)  # that the configuration needs -> how to get it
     search: str | None = None  # where Spack has built them; None: on PATH, "": nowhere yet
     uid: int = 0
@@ -49,28 +47,27 @@ class Asked:
     pinned: bool = False
     strict: bool = False
     reserved: str | None = None
-    slurm: Facts | None = None  # what the controller says of the nodes; None: each asks it
+    slurm: dict[str, Any] | None = None  # what the controller says of the nodes; None: each asks it
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What came back. `found`: (place, node) of files that nodes wrote and that were seen here in time."""
+    """The answers. `found`: (place, node) of files that nodes wrote and that appeared here in time."""
 
     facts: Sequence[Facts]
     clocks: Mapping[str, Clock]
     found: frozenset[tuple[str, str]]
     took_s: float
-    said: Sequence[str] = ()  # what srun and Slurm said beside it
+    said: Sequence[str] = ()  # messages of srun and Slurm
 
 
 def clock(exchanges: Sequence[tuple[float, float, float]]) -> Clock:
-    """From (sent, the node's clock, received): the shortest of them tells most."""
+    """From exchanges (sent, the node's clock, received): the shortest is the most exact."""
     sent, there, received = min(exchanges, key=lambda e: e[2] - e[0])
     return Clock(there - (sent + received) / 2, (received - sent) / 2)
 
 
 def judge(a: Asked, answers: Answers) -> list[Line]:
-    """All lines on the nodes."""
     if not answers.facts:
         why = "; ".join(answers.said[:3]) or "no node answered"
         return [
@@ -81,7 +78,7 @@ def judge(a: Asked, answers: Answers) -> list[Line]:
     by_node = {facts["node"]: facts for facts in answers.facts}
     lines = [_came(a, answers, by_node), *_shared(a, answers, by_node), _package(a, by_node)]
     if a.target:
-        lines.append(target({n: f["target"] for n, f in by_node.items()}))
+        lines.append(target({n: f["target"] for n, f in by_node.items() if f["target"]}))
     lines += [_cpus(a, by_node)] if a.pinned else []
     lines += [_tools(a, by_node), _users(a, by_node), _limits(by_node), _room(by_node)]
     lines += [_clocks(answers.clocks), _processes(by_node)]
@@ -133,7 +130,7 @@ def _package(a: Asked, by_node: Mapping[str, Facts]) -> Line:
     return ok("environment", f"{python} with iosweep {a.version} on {_all(by_node)}")
 
 
-def target(found: Mapping[str, Facts]) -> Line:
+def target(found: Mapping[str, Target]) -> Line:
     """`found`: node -> what probe.target saw there."""
     if blind := [n for n, t in found.items() if t.get("blind")]:
         return unchecked("target", f"{some(blind)}: without the package it cannot be looked at")
@@ -148,7 +145,7 @@ def target(found: Mapping[str, Facts]) -> Line:
     return ok("target", f"{next(iter(identities.values()))} on {_all(identities)}, writable")
 
 
-def _of_target(bad: Sequence[Facts]) -> str:
+def _of_target(bad: Sequence[Target]) -> str:
     """What to do about targets that cannot be looked at."""
     changes = {
         "hangs": "find out why it does not answer (its servers, the network, the kernel's log); a job would end alike",
@@ -162,9 +159,9 @@ def _of_target(bad: Sequence[Facts]) -> str:
 
 def _cpus(a: Asked, by_node: Mapping[str, Facts]) -> Line:
     """Whether a job can bind ranks to CPUs that are not reserved on the nodes."""
-    if blind := [n for n, f in by_node.items() if not f.get("cpus")]:
+    found = {n: Node.of(f["cpus"]) for n, f in by_node.items() if f["cpus"]}
+    if blind := [n for n in by_node if n not in found]:
         return unchecked("CPUs", f"{some(blind)}: what is reserved cannot be looked at")
-    found = {n: Node.of(f["cpus"]) for n, f in by_node.items()}
     overlaps = {
         n: one
         for n, node in found.items()
@@ -226,11 +223,11 @@ def _limits(by_node: Mapping[str, Facts]) -> Line:
     bad = {}
     for n, f in by_node.items():
         limits, low = f["limits"], []
-        if f["infiniband"] and limits["memlock"] is not None:
-            low.append(f"memlock {human_size(limits['memlock'])}, which RDMA uses up")
+        if f["infiniband"] and (locked := limits["memlock"]) is not None:
+            low.append(f"memlock {human_size(locked)}, which RDMA uses up")
         for name, least in (("nofile", LEAST_FILES), ("nproc", LEAST_PROCESSES)):
-            if limits[name] is not None and limits[name] < least:
-                low.append(f"{name} {limits[name]:,}")
+            if (limit := limits[name]) is not None and limit < least:
+                low.append(f"{name} {limit:,}")
         if low:
             bad[n] = ", ".join(low)
     if bad:
@@ -238,7 +235,7 @@ def _limits(by_node: Mapping[str, Facts]) -> Line:
         return warning("limits", _each(bad), change)
     shown = {}
     for name in ("memlock", "nofile", "nproc"):
-        lowest = min((f["limits"][name] for f in by_node.values() if f["limits"][name] is not None), default=None)
+        lowest = min((limit for f in by_node.values() if (limit := f["limits"][name]) is not None), default=None)
         shown[name] = "unlimited" if lowest is None else human_size(lowest) if name == "memlock" else f"{lowest:,}"
     return ok("limits", ", ".join(f"{name} {value}" for name, value in shown.items()))
 
@@ -264,15 +261,15 @@ def _room(by_node: Mapping[str, Facts]) -> Line:
 
 def _clocks(clocks: Mapping[str, Clock]) -> Line:
     if not clocks:
-        return unchecked("clocks", "no node said its time")
+        return unchecked("clocks", "no node reported its time")
     off = {n: c for n, c in clocks.items() if abs(c.offset_s) - c.error_s > OFF_S}
     if off:
         seen = _each({n: f"{c.offset_s:+,.1f} s from here" for n, c in off.items()})
-        return warning("clocks", seen, "have them set (chrony): a job's end is told in the controller's time")
+        return warning("clocks", seen, "have them set (chrony): the end of a job is in the controller's time")
     first, last = (f(clocks.values(), key=lambda c: c.offset_s) for f in (min, max))
     if last.offset_s - first.offset_s - first.error_s - last.error_s > APART_S:
         seen = f"nodes are {last.offset_s - first.offset_s:.3f} s apart"
-        return warning("clocks", seen, "have them set (chrony): when fio ran on each node is told by its clock")
+        return warning("clocks", seen, "have them set (chrony): fio is timed by the clock of each node")
     worst = max(abs(c.offset_s) + c.error_s for c in clocks.values())
     return ok("clocks", f"{'' if len(clocks) == 1 else 'all '}within {worst * 1000:,.1f} ms of the one here")
 
@@ -284,17 +281,17 @@ def _processes(by_node: Mapping[str, Facts]) -> Line:
     return ok("leftovers", "no process of a campaign of yours on them")
 
 
-def exclusion(a: Asked, licence: Line | None, by_node: Sequence[Facts]) -> Line:
-    """Whether two campaigns at once can be kept from each other."""
+def exclusion(configured: str | None, licence: Line | None, by_node: Sequence[Facts]) -> Line:
+    """Whether two campaigns at once can be kept apart. `configured`: target.lock."""
     if licence is not None and licence.outcome == "ok":
         return ok("exclusion", f"a license keeps campaigns apart ({licence.seen.partition(':')[0]})")
     change = "set target.lock to a directory that all nodes share, or a license in the profile"
-    if not a.lock_configured:
+    if not configured:
         return warning("exclusion", "two campaigns of two users can measure one file system at the same time", change)
     if not by_node:
-        return unchecked("exclusion", f"whether nodes see a lock in target.lock {a.lock}")
-    if any(f["target"] and f["target"].get("identity") == f["lock_on"].get("identity", "") for f in by_node):
-        seen = f"target.lock {a.lock} is on the file system under test"
+        return unchecked("exclusion", f"whether nodes see a lock in target.lock {configured}")
+    if any((f["target"] or {}).get("identity") == (f["lock_on"] or {}).get("identity", "") for f in by_node):
+        seen = f"target.lock {configured} is on the file system under test"
         return wrong("exclusion", seen, "name a directory elsewhere that all nodes share: target.lock")
     held = {facts["node"]: facts["lock"] for facts in by_node}
     if all(held.values()):
@@ -303,7 +300,7 @@ def exclusion(a: Asked, licence: Line | None, by_node: Sequence[Facts]) -> Line:
     if absent:
         return wrong("exclusion", _each(absent), "name a directory that all nodes share, where locks work: target.lock")
     seen = _each({n: "does not see a lock that is held here" for n, locked in held.items() if not locked})
-    return warning("exclusion", f"{seen}; only jobs of Slurm are told apart", change)
+    return warning("exclusion", f"{seen}; only jobs of Slurm are kept apart", change)
 
 
 def _each(of_nodes: Mapping[str, object]) -> str:

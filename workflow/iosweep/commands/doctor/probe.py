@@ -1,10 +1,10 @@
-"""What runs on each node for the doctor: says what it sees, then answers with its clock until its input ends.
+"""What runs on each node for the doctor: prints what it sees, then answers with its clock until its input ends.
 
-Its text is given to Python with -c, so that it also runs where the package is not: that is one of the things to find
-out. Standard library only, until it tries the package.
+Python gets its text with -c, so that it also runs where the package is missing, which is one of the things to find out.
+It uses the standard library only, until it tries the package.
 
-In: lines, each of them echoed with the time on this node's clock. Out: lines of less than 1,000 characters, for srun
-mixes longer ones of several nodes: `<task> <piece>` of a JSON document, `<task> .` at its end, `<task> <line> <time>`.
+Input: lines, each echoed with the time of this node's clock. Output: lines of less than 1,000 characters, because srun
+mixes longer lines of several nodes: `<task> <piece>` of a JSON document, `<task> .` at its end, `<task> <line> <time>`.
 """
 
 import contextlib
@@ -20,22 +20,97 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-#: A probe ends by itself, and a process that it waits for.
+#: Time limits in seconds: of a probe, and for an answer of the target.
 LIFE_S, TARGET_S = 55, 10
 _PIECE = 700
-TMP = "/tmp"  # noqa: S108 - tools and MPI use it, whatever TMPDIR says
+TMP = "/tmp"  # noqa: S108 - tools and MPI use it, regardless of TMPDIR
 INFINIBAND = Path("/sys/class/infiniband")
 #: Programs that a campaign starts.
 _OURS = ("fio", "ior", "mdtest", "hydra_pmi_proxy")
 
 
-def places(wanted: list[str], token: str, node: str) -> list[dict[str, Any]]:
-    """Whether what was written elsewhere is here, and a file to be found elsewhere."""
-    found: list[dict[str, Any]] = []
+class Shared(TypedDict):
+    """A directory that should be shared. `same`: the login node's file is here; `locked`: its lock is seen here."""
+
+    error: "str | None"
+    same: bool
+    locked: "bool | None"
+
+
+class Package(TypedDict, total=False):
+    """The package as jobs import it, or the error."""
+
+    version: str
+    file: "str | None"
+    error: str
+
+
+class Target(TypedDict, total=False):
+    """A file system, or `error` and its `kind`: hangs, absent, denied, failed. `blind`: the package is missing."""
+
+    identity: str
+    writable: bool
+    error: str
+    kind: str
+    blind: bool
+
+
+class Found(TypedDict):
+    """A program that PATH finds, and the first digits of its hash."""
+
+    path: "str | None"
+    sha256: "str | None"
+
+
+class Temporary(TypedDict):
+    """Free bytes in /tmp, and whether it can be written to."""
+
+    free: int
+    writable: bool
+
+
+class Facts(TypedDict):
+    """What a node sees. Sizes are in bytes; a limit is None if there is none; `cpus`: cpu_probe.here."""
+
+    node: str
+    host: str
+    uid: int
+    python: str
+    package: Package
+    places: list[Shared]
+    lock: "bool | None"
+    target: "Target | None"
+    lock_on: "Target | None"
+    programs: dict[str, Found]
+    cpus: "dict[str, Any] | None"
+    limits: "dict[str, int | None]"
+    infiniband: bool
+    memory: dict[str, int]
+    tmp: Temporary
+    processes: list[str]
+
+
+class Wanted(TypedDict):
+    """What look.py asks. `token`: the text of the login node's files."""
+
+    places: list[str]
+    token: str
+    lock: "str | None"
+    target: "str | None"
+    programs: list[str]
+    search: "str | None"
+    pinned: bool
+    reserved: "str | None"
+    slurm: "dict[str, Any] | None"
+
+
+def places(wanted: list[str], token: str, node: str) -> list[Shared]:
+    """Look for the files that were written elsewhere, and write one to be found elsewhere."""
+    found: list[Shared] = []
     for place in map(Path, wanted):
-        seen: dict[str, Any] = {"error": None, "same": False, "locked": None}
+        seen: Shared = {"error": None, "same": False, "locked": None}
         try:
             seen["same"] = (place / "here").read_text() == token
             (place / f"node-{node}").write_text(token)
@@ -60,8 +135,8 @@ def locked(file: Path) -> "bool | None":
     return False
 
 
-def package() -> dict[str, Any]:
-    """The package, as jobs import it."""
+def package() -> Package:
+    """Import the package as jobs do."""
     try:
         import iosweep
 
@@ -70,11 +145,8 @@ def package() -> dict[str, Any]:
         return {"error": f"{type(error).__name__}: {error}"}
 
 
-def target(directory: str) -> dict[str, Any]:
-    """Which file system it is on, or `error` and its `kind`: hangs, absent, denied, failed.
-
-    A child looks, which can be left alone if it never comes back.
-    """
+def target(directory: str) -> Target:
+    """Which file system it is on. A child looks, which can be abandoned if it hangs."""
     try:
         from iosweep.errors import Refused, TargetError, TargetHangs
         from iosweep.target import target_lock
@@ -94,9 +166,9 @@ def target(directory: str) -> dict[str, Any]:
         return {"error": str(error), "kind": kinds.get(error.errno or 0, "failed")}
 
 
-def programs(names: list[str], search: "str | None" = None) -> dict[str, Any]:
-    """name -> path and hash of what PATH, or `search` in place of it, finds."""
-    found = {}
+def programs(names: list[str], search: "str | None" = None) -> dict[str, Found]:
+    """name -> what PATH, or `search` in place of it, finds."""
+    found: dict[str, Found] = {}
     for name in names:
         path = shutil.which(name, path=search)
         digest = None
@@ -109,7 +181,7 @@ def programs(names: list[str], search: "str | None" = None) -> dict[str, Any]:
 def cpus(configured: "str | None", told: "dict[str, Any] | None" = None) -> "dict[str, Any] | None":
     """This node's CPUs, and what is reserved of them; None without the package. `configured`: cpus.reserved.
 
-    `told`: what cores_probe.controller returned elsewhere; without it the controller is asked from here.
+    `told`: what cpu_probe.controller returned elsewhere; None: the controller is asked from here.
     """
     try:
         from iosweep.node.cpu_probe import here
@@ -120,7 +192,7 @@ def cpus(configured: "str | None", told: "dict[str, Any] | None" = None) -> "dic
 
 
 def processes(ours: set[int]) -> list[str]:
-    """Of this user: what a campaign runs, or has left behind."""
+    """Processes of this user that belong to a campaign, or that one left behind."""
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -141,14 +213,12 @@ def memory() -> dict[str, int]:
     return {"total": values.get("MemTotal", 0), "available": values.get("MemAvailable", 0)}
 
 
-def temporary() -> dict[str, Any]:
-    """Room in /tmp, and whether it can be written to."""
+def temporary() -> Temporary:
     space = os.statvfs(TMP)
     return {"free": space.f_bavail * space.f_frsize, "writable": os.access(TMP, os.W_OK | os.X_OK)}
 
 
-def facts(wanted: dict[str, Any]) -> dict[str, Any]:
-    """All that is seen here."""
+def facts(wanted: Wanted) -> Facts:
     names = {"memlock": resource.RLIMIT_MEMLOCK, "nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
     limits = {name: resource.getrlimit(number) for name, number in names.items()}
     node = os.environ.get("SLURMD_NODENAME", socket.gethostname())
@@ -174,7 +244,7 @@ def facts(wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Facts first, then the clock, as often as it is asked."""
+    """Print the facts, then the time for each line of input."""
     signal.alarm(LIFE_S)
     task = os.environ.get("SLURM_PROCID", "0")
     text = json.dumps(facts(json.loads(sys.argv[1])))
