@@ -346,7 +346,7 @@ def facts(node: str, **more: Any) -> dict[str, Any]:
         "programs": {"fio": {"path": "/usr/bin/fio", "sha256": "ab"}},
         "limits": {"memlock": None, "nofile": 1048576, "nproc": 4096}, "infiniband": True,
         "memory": {"total": 256 << 30, "available": 250 << 30}, "tmp": {"free": 1 << 40, "writable": True},
-        "processes": [],
+        "processes": [], "cpus": None,
     } | more  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def test_problems_are_objects_and_decide_the_verdict_of_their_rows(monkeypatch: 
     def document(*problems: ReadingProblem) -> tuple[list[str], Any]:
         tool = SimpleNamespace(read=lambda files, exit_code: Reading("1.0", [{"ops": 1}, {"ops": 2}], problems))
         monkeypatch.setattr(parse, "tools", lambda: {"ior": tool})
-        found = parse.of("ior", {"a": b""}, None)
+        found = parse.document("ior", ["a"], parse.of("ior", {"a": b""}, None))
         return [row["verdict"] for row in found["rows"]], found["problems"]
 
     assert document() == (["valid", "valid"], [])

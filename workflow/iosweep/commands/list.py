@@ -7,7 +7,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import orjson
 from rich.markup import escape
@@ -53,7 +52,7 @@ def show(found: Iterable[Path], as_json: bool) -> int:
     return int(bool(wrong))
 
 
-def _document(one: outcome.Outcome) -> dict[str, Any]:
+def _document(one: outcome.Outcome) -> dict[str, object]:
     when = datetime.fromtimestamp(one.measured).astimezone().isoformat(timespec="seconds") if one.measured else None
     return {
         "campaign": one.campaign,

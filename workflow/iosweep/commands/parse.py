@@ -8,7 +8,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -63,10 +62,11 @@ def show(tool: str, files: Sequence[Path], one_run: bool, exit_code: int | None)
             return USAGE
     status = CLEAN
     for group in groups:
-        document = of(tool, {_name(file): contents[file] for file in group}, exit_code)
-        if any(problem["severity"] != "note" for problem in document["problems"]):
+        read = {_name(file): contents[file] for file in group}
+        reading = of(tool, read, exit_code)
+        if any(problem.severity != "note" for problem in reading.problems):
             status = PROBLEMS
-        sys.stdout.buffer.write(orjson.dumps(document, option=_FORM))
+        sys.stdout.buffer.write(orjson.dumps(document(tool, list(read), reading), option=_FORM))
     sys.stdout.flush()
     return status
 
@@ -76,12 +76,8 @@ def _name(file: Path) -> str:
     return os.fsencode(file).decode("utf-8", "backslashreplace")
 
 
-def of(tool: str, files: Mapping[str, bytes], exit_code: int | None) -> dict[str, Any]:
-    """{files, tool, version, rows, problems} of one run.
-
-    Rows have columns of the result table (columns.py), `verdict` among them. A problem is {severity, row, text}; its
-    `row` is an index into the rows, or None (see ReadingProblem).
-    """
+def of(tool: str, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
+    """The outputs of one run: name -> content."""
     plain = {name: data.removeprefix(b"\xef\xbb\xbf") for name, data in files.items()}  # an editor's mark
     strange = [
         ReadingProblem("invalid", f"{name} is {what}")
@@ -89,13 +85,15 @@ def of(tool: str, files: Mapping[str, bytes], exit_code: int | None) -> dict[str
         for start, what in _NO_TEXT.items()
         if data.startswith(start)
     ]
-    reading = Reading(None, [], strange) if strange else tools()[tool].read(plain, exit_code)
+    return Reading(None, [], strange) if strange else tools()[tool].read(plain, exit_code)
+
+
+def document(tool: str, files: Sequence[str], reading: Reading) -> dict[str, object]:
+    """Rows have columns of the result table (columns.py) and `verdict`. `row` of a problem is an index, or None."""
     return {
-        "files": list(files),
+        "files": files,
         "tool": tool,
         "version": reading.version,
         "rows": [{**row, "verdict": reading.verdict(index)} for index, row in enumerate(reading.rows)],
-        "problems": [
-            {"severity": problem.severity, "row": problem.row, "text": problem.text} for problem in reading.problems
-        ],
+        "problems": [{"severity": p.severity, "row": p.row, "text": p.text} for p in reading.problems],
     }

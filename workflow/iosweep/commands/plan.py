@@ -9,7 +9,6 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -118,7 +117,7 @@ def _write(made: Plan, file: Path) -> None:
     safe_paths.write(file.parent.parent, f"plans/{file.name}", made.document())
 
 
-def _csv_rows(made: Plan) -> Iterator[dict[str, Any]]:
+def _csv_rows(made: Plan) -> Iterator[dict[str, object]]:
     """One row per point, with the cost of all its repetitions."""
     for allocation in made.allocations:
         for point in allocation.points:

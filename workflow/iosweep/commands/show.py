@@ -6,7 +6,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import orjson
 from rich.markup import escape
@@ -116,7 +115,7 @@ def _table(found: Sequence[Result]) -> None:
             prose(f"    {reasons}")
 
 
-def _document(campaign: Campaign, found: Sequence[Result], results: Path) -> dict[str, Any]:
+def _document(campaign: Campaign, found: Sequence[Result], results: Path) -> dict[str, object]:
     """`show --json`: SI units, as in the column names; `figures`: column -> statistics over the repetitions."""
     return {
         "campaign": campaign.about["campaign"],
@@ -144,7 +143,7 @@ def _document(campaign: Campaign, found: Sequence[Result], results: Path) -> dic
     }
 
 
-def _statistics(one: Statistics) -> dict[str, Any]:
+def _statistics(one: Statistics) -> dict[str, object]:
     return {
         "n": one.n,
         "mean": one.mean,
@@ -170,8 +169,8 @@ def _figure_columns() -> Iterator[str]:
             yield from (f"sd_{column}", f"ci95_half_width_{column}")
 
 
-def _csv_row(result: Result) -> dict[str, Any]:
-    row: dict[str, Any] = {
+def _csv_row(result: Result) -> dict[str, object]:
+    row: dict[str, object] = {
         "point": result.point,
         "sweeps": _sweeps(result),
         "tool": result.tool,

@@ -15,8 +15,8 @@ from iosweep.node.reserved import overlap
 from iosweep.text import some
 from iosweep.units import human_duration, human_size
 
-#: Limits in seconds: of a clock against the controller's, which ends jobs; of nodes' clocks, which time fio, against each
-#: other.
+#: Limits in seconds: of a clock against the controller's, which ends jobs; of nodes' clocks against each other, which
+#: time fio.
 OFF_S, APART_S = 5.0, 0.1
 #: Warn below these: each of many workers opens a file of its own.
 LEAST_FILES, LEAST_PROCESSES, LEAST_TMP_BYTES = 1024, 1024, 100 << 20
