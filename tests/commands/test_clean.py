@@ -74,9 +74,9 @@ def test_it_is_only_shown(left: Left, capsys: Capture) -> None:
     assert clean("c") == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{left.directory} (results in {left.results} on h, user me, id 1000)",
-        "  kept              1 file of 1.0 MiB  of repetitions, kept for a look at them",
-        "  sets             2 files of 2.0 MiB  data sets, for another run",
-        "nothing was removed; with --yes all of it is",
+        "  kept              1 file of 1.0 MiB  files of repetitions that were kept (target.keep)",
+        "  sets             2 files of 2.0 MiB  data sets, reused by the next run",
+        "nothing was removed; --yes removes all of it",
     ]
     assert listing(left.target, all=True) == before
     assert left.stored() == stored
@@ -113,7 +113,7 @@ def test_no_campaign_and_nothing_measured(left: Left, capsys: Capture) -> None:
     assert Path(left.directory).exists()
     (left.results / "target.json").unlink()
     assert clean("--yes", "c") == 0
-    assert capsys.readouterr().out == "results/c knows of nothing on a target: nothing was measured\n"
+    assert capsys.readouterr().out == "results/c has nothing on a target: nothing was measured\n"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_results_of_a_campaign_that_claimed_nothing(left: Left, capsys: Capture,
     planned(left)
     stored(left, name)
     assert clean("c") == 0
-    assert capsys.readouterr().out == "results/c knows of nothing on a target: nothing was measured\n"
+    assert capsys.readouterr().out == "results/c has nothing on a target: nothing was measured\n"
 
 
 def test_no_target_file_and_the_target_is_not_mounted(left: Left, capsys: Capture) -> None:
@@ -286,7 +286,7 @@ def test_foreign_entries_are_left_alone(left: Left, capsys: Capture) -> None:
     assert sorted(said.splitlines()[-1].partition(": ")[2].partition(";")[0].split(", ")) == [
         "notes.txt", "sets/README", "thesis",
     ]  # fmt: skip
-    assert said.endswith("; with --yes the rest is removed\n")
+    assert said.endswith("; --yes removes the rest\n")
     assert clean("--yes", "c") == 1
     told = capsys.readouterr().err.splitlines()
     assert sorted(told[:-1]) == [
@@ -331,7 +331,7 @@ def test_other_names_of_a_file_stay(left: Left, tmp_path: Path, capsys: Capture)
     other = tmp_path / "saved"
     os.link(Path(left.directory) / "kept" / "p-r1" / "0.0", other)
     assert clean("--yes", "c") == 0
-    assert "1 file had another name as well (hard links), which stays" in capsys.readouterr().out
+    assert "1 file had another name (hard link) that stays" in capsys.readouterr().out
     assert other.stat().st_size == 1 << 20
 
 
@@ -464,7 +464,7 @@ def test_as_long_as_it_may(left: Left, capsys: Capture) -> None:
     assert clean("--yes", "--time", "0s", "c") == 6
     said = capsys.readouterr()
     assert said.out.startswith(f"{left.directory}: removed 0 files of 0 B and 0 directories in ")
-    assert said.err == f"the time is up; left in {left.directory}: kept, sets; run it again\n"
+    assert said.err == f"the time limit is reached; left in {left.directory}: kept, sets; run it again\n"
     assert clean("--yes", "--time", "10min", "c") == 0
     assert not Path(left.directory).exists()
 
@@ -548,7 +548,7 @@ def test_ctrl_c_and_again(left: Left, tmp_path: Path) -> None:
         _, said = running.communicate(timeout=300)
     assert running.returncode == 130
     assert len(names(Path(left.directory) / "sets" / "fio-read-1m-1")) > 0
-    assert said == f"stopped; what is left in {left.directory} goes when it is run again\n"
+    assert said == f"stopped; run it again to remove what is left in {left.directory}\n"
     assert marker_in(left.directory)
     assert clean("--yes", "c") == 0
     assert not Path(left.directory).exists()

@@ -403,7 +403,7 @@ def test_one_node_that_is_not(check: str, outcome: str, more: dict[str, Any], sa
     [
         ("hangs", "find out why it does not answer", "mount"),
         ("absent", "mount it where it is not there", "answer"),
-        ("denied", "have a directory made", "mount"),
+        ("denied", "name a directory that", "mount"),
         ("failed", "see what is wrong with the file system", "mount"),
     ],
 )

@@ -172,7 +172,7 @@ def test_before_anything_was_measured(made: Made, tmp_path: Path, capsys: pytest
     assert "0 of 12 repetitions measured, 12 left, about 17 s to go" in shown(made.look())
     shutil.rmtree(made.results / "plans")
     assert screen.watch(made.results, once=True) == 0
-    assert "nothing is planned in" in capsys.readouterr().out
+    assert "there is no plan in" in capsys.readouterr().out
     assert cli.main(["watch", str(tmp_path / "none")]) == 1
 
 
@@ -435,11 +435,11 @@ def test_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     text = shown(snapshot, 200, bars=True)
     assert "1 node: 3 of 12 repetitions measured, 9 left, about 1 min 30 s to go" in text
     assert (
-        "measuring on n1 since 07:50, until 08:01 at the latest (job 11); it will not be done by then, another job"
+        "measuring on n1 since 07:50, until 08:01 at the latest (job 11); it will not finish by then, another job"
         " goes on" in text
     )
     assert "waiting since 07:59: nodes are busy (Resources); Slurm expects it to begin at 09:00 (job 12)" in text
-    assert "in all       about 3 min 30 s to go, without the time that jobs wait" in text
+    assert "in all       about 3 min 30 s to go, plus the time that jobs wait" in text
     assert "limits.time  10 min of 2 h spent" in text
     monkeypatch.undo()
     time.tzset()

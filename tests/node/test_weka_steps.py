@@ -657,7 +657,7 @@ def test_slurm_does_not_answer_for_the_job(
     seen = "scontrol did not answer within 0.2 s"
     assert lines[0].check == "configuration"
     assert lines[1] == Line(
-        "nodes", "wrong", f"{seen}; so only n7 was looked at" if node else seen, "call it on the nodes, one by one"
+        "nodes", "wrong", f"{seen}; only n7 was checked" if node else seen, "run it on each of the nodes"
     )
     assert (Line(steps.SLURM, "not checked", seen) in lines) == bool(node)
     assert len(lines) == (10 if node else 2)

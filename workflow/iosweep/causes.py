@@ -1,4 +1,4 @@
-"""Why something failed, as far as the system's own words tell: ENOSPC, EROFS ... in what was printed. Pure."""
+"""Why something failed, by the system's own message in its output: ENOSPC, EROFS ... Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cause:
-    """`text` for the user; `curable`: another try may help although nobody does anything about it.
+    """`text`: for the user. `curable`: another try may help without any change.
 
     `server`: the file system's server, or the connection to it, failed. `full`: the target takes no more data.
     """
@@ -25,7 +25,7 @@ def _server(text: str) -> Cause:
     return Cause(text, curable=True, server=True)
 
 
-#: In the order in which they are looked for: the first that is found is told.
+#: In order of precedence: the first that is found counts.
 _CAUSES = {
     errno.EDQUOT: Cause("a quota on the target is used up", full=True),
     errno.ENOSPC: Cause("the target is full (space or inodes)", full=True),
@@ -46,7 +46,7 @@ _CAUSES = {
     errno.ENFILE: Cause("too many files are open on this node"),
     errno.ENOMEM: Cause("the node's memory is used up"),
 }
-#: Error numbers that say something about the file system's server, not about the file that was asked for.
+#: Error numbers about the file system's server, not about the file that was asked for.
 SERVER_ERRORS = frozenset({errno.EIO, *(number for number, known in _CAUSES.items() if known.server)})
 
 
@@ -58,11 +58,11 @@ _PMI_CAUSE = Cause(
 
 
 def cause(text: str) -> Cause | None:
-    """The cause that a text tells: in the C library's words for an error number, as fio's `err=28/`, or as Slurm's."""
+    """The cause that a text names: a message of the C library, fio's `err=28/`, or a message of Slurm's PMI."""
     if _PMI in text:
         return _PMI_CAUSE
     numbers = {int(number) for number in re.findall(r"\berr=(\d+)/", text)}
-    return next((told for number, told in _CAUSES.items() if number in numbers or os.strerror(number) in text), None)
+    return next((known for number, known in _CAUSES.items() if number in numbers or os.strerror(number) in text), None)
 
 
 def of_number(number: int | None) -> Cause | None:
@@ -71,7 +71,7 @@ def of_number(number: int | None) -> Cause | None:
 
 
 def named(reason: str) -> bool:
-    """Whether a reason begins with a cause that the system named, as checks.exit_status writes it."""
+    """Whether a reason begins with a known cause, as checks.exit_status writes it."""
     return reason.startswith(_TEXTS)
 
 

@@ -1,7 +1,7 @@
-"""What the Snakefile asks, once, when it is parsed: the plan, what the store says is left, and the files of each rule.
+"""What the Snakefile asks while it is parsed: the plan, what is left by the store, and the files of each rule.
 
-Looks at the results only: `snakemake -n` works anywhere. Where this machine is the one that measures, and something is
-left to measure, it also looks whether the target is there.
+It reads results only, so that `snakemake -n` works anywhere. If this machine measures, and something is left to
+measure, it also checks that the target exists.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from iosweep.results.store import Store
 from iosweep.text import human_count
 from iosweep.units import human_duration
 
-#: The modules, with all that they import, that make the tables and the report, and other files that the report is made
-#: of: a change of them makes these again, and measures nothing.
+#: Modules that make the tables and the report, with all that they import, and other files of the report. A change of
+#: them makes tables or report again, and measures nothing.
 _MERGE_CODE = ("iosweep.results.merge",)
 _REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figures"), ("report/**/*",)
-#: Folders of the results that rules name. Snakemake makes them and replaces files in them, wherever they lead to.
+#: Folders of the results that rules name. Snakemake writes into them, also through links.
 RULE_FOLDERS = ("logs", "manifests", "plans", "repairs", "tools")
-#: In place of the hash of a tool that is not built yet: no result is of it.
+#: In place of the hash of a tool that is not built yet: no result has it.
 _NOT_BUILT = "not built yet"
 
 
@@ -48,33 +48,33 @@ class Dag:
     plan: Plan
     results: Path
     plan_file: Path
-    manifests: dict[str, Path]  # allocation -> the manifest that it is to have
-    left: dict[str, str]  # allocation -> what is left, in a sentence; only where something is
-    left_s: dict[str, float]  # the time that it takes
+    manifests: dict[str, Path]  # allocation -> its manifest
+    left: dict[str, str]  # allocation -> what is left, as a sentence; only if something is
+    left_s: dict[str, float]  # the time that takes
     launcher: Launcher
-    site: submission.Site | None  # without a batch system: None
-    tools: Place | None  # where Spack builds them; None: they are on PATH
-    tools_file: Path | None  # the copy of its tools.json that jobs measure by: they await it, and see the results
-    repair: Path | None  # made when damaged tables were made again (merged.repair); None: never
-    damage: list[str]  # what of the tables, the report and the figures is damaged
+    site: submission.Site | None  # None without a batch system
+    tools: Place | None  # where Spack builds them; None if they are on PATH
+    tools_file: Path | None  # the copy of its tools.json that jobs read, in the results, which they see
+    repair: Path | None  # made after damaged tables were made again (merged_tables.repair)
+    damage: list[str]  # damage of the tables, the report and the figures
     merge_code: str
     report_code: str
-    damaged: tuple[str, ...]  # stored files that are damaged, as sentences
-    again: Mapping[Path, bytes]  # those of them that are made from what is there, with their content
+    damaged: tuple[str, ...]  # damaged files of the store, as sentences
+    restorable: Mapping[Path, bytes]  # damaged files that can be written again, with their content
 
-    def mend(self) -> None:
-        """Write again what is made from the configuration and the tools. Their time stays: the content is the same."""
-        for file, data in self.again.items():
+    def restore(self) -> None:
+        """Write damaged copies of the plan and of tools.json again. They keep their times: the content is the same."""
+        for file, data in self.restorable.items():
             about = file.lstat()
             safe_paths.write(self.results, file.relative_to(self.results), data)
             os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
 
     def nodes(self, allocation: str) -> int:
-        """How many nodes an allocation has."""
+        """The node count of an allocation."""
         return next(a.nodes for a in self.plan.allocations if a.name == allocation)
 
     def minutes(self, allocation: str, attempt: int = 1) -> int:
-        """The wall time of its job, when it is submitted for the `attempt`-th time."""
+        """The wall time of its job at its `attempt`-th submission."""
         limit_min = self.site.limit_min if self.site else None
         return submission.minutes(self.left_s.get(allocation, 0.0), attempt, limit_min)
 
@@ -110,9 +110,8 @@ def load(
 ) -> Dag:
     """Plan a configuration and ask the store. Raises ConfigError.
 
-    `site`: of the Slurm cluster that measures. `provider`: where tools come from if the configuration does not say it.
-    `given`: config.GIVEN from the command line.
-    `look`: refuse a target that is not there; for `-n` on the machine that measures.
+    `site`: the Slurm cluster that measures. `provider`: where tools come from if the configuration does not say so.
+    `given`: values from the command line (config.GIVEN). `look`: refuse a target that does not exist.
     """
     if wrong := submission.working_directory(str(Path.cwd()), bool(site)):
         raise ConfigError([Problem(str(file), 1, "", wrong)])
@@ -144,13 +143,13 @@ def load(
                 target_file.read(Store(found.results))
             except Refused as error:
                 raise ConfigError([Problem(str(found.results), 0, "", str(error))]) from None
-    if look and found.left:  # without that, the target is not needed
+    if look and found.left:
         _see_target(configured)
     return found
 
 
 def see_target(file: Path, given: Mapping[str, str] | None = None) -> None:
-    """Look whether the target is there, on the machine that measures. Raises ConfigError."""
+    """Check that the target exists, on the machine that measures. Raises ConfigError."""
     _see_target(sweep_file.read(file, given))
 
 
@@ -170,7 +169,7 @@ def _of(
     place: Place | None,
     there: built.Built | None,
 ) -> Dag:
-    """`place`: where Spack builds; `there`: what it has built."""
+    """`place`: where Spack builds tools. `there`: the tools that it has built."""
     folder = results / made.campaign
     if obstacles := _obstacles(folder):
         raise ConfigError(obstacles)
@@ -182,9 +181,9 @@ def _of(
     repair, damage = merged_tables.repair(folder)
     plan_file = folder / "plans" / f"{made.digest}.json"
     tools_file = folder / "tools" / f"{place.digest}.json" if place else None
-    again = {} if store.whole(plan_file, made.document()) else {plan_file: made.document()}
+    restorable = {} if store.whole(plan_file, made.document()) else {plan_file: made.document()}
     if tools_file and place and there and not store.whole(tools_file):
-        again[tools_file] = documents.content(place.file, documents.MOST_BYTES)
+        restorable[tools_file] = documents.content(place.file, documents.MOST_BYTES)
     store.look()
     store.damaged.pop(str(folder / merged_tables.ABOUT), None)  # `damage` has it
     manifests = (manifest.damage(folder, a) for a in made.allocations)
@@ -208,12 +207,12 @@ def _of(
         merge_code=sources.digest(_MERGE_CODE),
         report_code=sources.digest(_REPORT_CODE, _REPORT_FILES),
         damaged=(*store.named(), *filter(None, manifests)),
-        again=again,
+        restorable=restorable,
     )
 
 
 def _obstacles(folder: Path) -> list[Problem]:
-    """What is in place of folders that rules name. Looked at before Snakemake writes there."""
+    """Links and other things in place of folders that rules name. Asked before Snakemake writes there."""
     try:
         with safe_paths.folder(folder) as root:
             found = {name: what for name in RULE_FOLDERS if (what := root.obstacle(name))}
@@ -237,22 +236,22 @@ def _obstacles(folder: Path) -> list[Problem]:
 def _here(
     made: Plan, launcher: Launcher, on_nodes: bool, place: Place | None, there: built.Built | None
 ) -> remaining.Here:
-    """What the machine that measures offers, as far as it is seen from here. `on_nodes`: it is another one."""
+    """What the machine that measures offers, as far as it is known here. `on_nodes`: it is another machine."""
     names = {point.tool for point in made.points}
     if there:
         hashes, mpiexec = there.hashes(), candidates(there.search)
         return remaining.Here({name: hashes.get(name) for name in names}, launcher, None if on_nodes else mpiexec)
     if place:
         return remaining.Here(dict.fromkeys(names, _NOT_BUILT), launcher, None if on_nodes else [_NOT_BUILT])
-    if on_nodes:  # what was lacking there is, until `iosweep rerun`
+    if on_nodes:  # what was missing there stays missing until `iosweep rerun`
         return remaining.Here({}, launcher, None)
     return remaining.Here(builds(names), launcher, candidates())
 
 
 class Texts:
-    """What a rule's message shows of an allocation: `{TEXT:{wildcards.allocation} {resources.runtime}}`.
+    """The text of an allocation in a rule's message: `{TEXT:{wildcards.allocation} {resources.runtime}}`.
 
-    Formatting records nothing, where a parameter would make the rule run again whenever the text changes.
+    As a parameter, a changed text would make the rule run again.
     """
 
     def __init__(self, dag: Callable[[], Dag]):
@@ -264,7 +263,7 @@ class Texts:
 
 
 def _too_long(made: Plan, left: Mapping[str, Mapping[str, object]], limit_min: int) -> str | None:
-    """Why no job is long enough for some repetition that is left, or None."""
+    """Why a repetition that is left fits in no job, or None."""
     wanted = {id for points in left.values() for id in points}
     costs = ((forecast.repetition_cost(p, made.target["node_bandwidth"]).time_s, p.id) for p in made.points)
     time_s, id = max((cost for cost in costs if cost[1] in wanted), default=(0.0, ""))

@@ -1,4 +1,4 @@
-"""A finding of the doctor: what was looked at, what was seen, and what to change."""
+"""A finding of the doctor: what was checked, what was seen, and what to change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import orjson
 
 from iosweep.text import human_count, printable
 
-if TYPE_CHECKING:  # not where a node is looked at while it measures
+if TYPE_CHECKING:  # Rich is not imported on nodes that measure
     from rich.table import Table
 
 Outcome = Literal["ok", "warning", "wrong", "not checked", "not applicable"]
@@ -23,7 +23,7 @@ _STYLES = {
 
 @dataclass(frozen=True)
 class Line:
-    """`change`: what would be right; "" where nothing is to be done."""
+    """`change`: what to do; empty if nothing."""
 
     check: str
     outcome: Outcome
@@ -32,27 +32,27 @@ class Line:
 
 
 def ok(check: str, seen: str) -> Line:
-    """As it must be."""
+    """It is as it should be."""
     return Line(check, "ok", printable(seen))
 
 
 def warning(check: str, seen: str, change: str) -> Line:
-    """It will run; what it measures, or how long it takes, may not be what is wanted."""
+    """It will run, but may be slow, or measure something else than intended."""
     return Line(check, "warning", printable(seen), printable(change))
 
 
 def wrong(check: str, seen: str, change: str) -> Line:
-    """It cannot run so."""
+    """It cannot run."""
     return Line(check, "wrong", printable(seen), printable(change))
 
 
 def unchecked(check: str, why: str, change: str = "") -> Line:
-    """Nobody knows."""
+    """It is not known."""
     return Line(check, "not checked", printable(why), printable(change))
 
 
 def inapplicable(check: str, why: str) -> Line:
-    """There is nothing here that it is about."""
+    """The check does not apply here."""
     return Line(check, "not applicable", printable(why))
 
 
@@ -74,7 +74,7 @@ def show(lines: Sequence[Line], as_json: bool) -> int:
 
 
 def table(lines: Sequence[Line]) -> Table:
-    """All lines for a person, on any width of terminal."""
+    """The lines for a person, for any width of terminal."""
     from rich.table import Table
     from rich.text import Text
 
@@ -91,7 +91,7 @@ def table(lines: Sequence[Line]) -> Table:
 
 
 def summary(lines: Sequence[Line]) -> str:
-    """The last line: how many of each, but those that are fine."""
+    """The last line: the number of findings of each kind that is not fine."""
     counts = {
         outcome: sum(line.outcome == outcome for line in lines) for outcome in ("wrong", "warning", "not checked")
     }

@@ -1,4 +1,4 @@
-"""Sizes, durations and shares: as they are written in a configuration, and as a person reads them.
+"""Sizes, durations and shares, as a configuration writes them and as a person reads them.
 
 Sizes are read as IOR and fio read them: k, m, g, t and p are binary. Inside the package everything is SI base units:
 bytes, seconds, fractions.
@@ -11,7 +11,7 @@ import re
 _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
-#: What fits 64 bits, a time after which no result is needed any more, and what is counted of nodes or repetitions.
+#: Upper limits: a size in 64 bits, a duration of a century, a number of nodes or repetitions.
 MOST_BYTES, MOST_SECONDS = (1 << 63) - 1, 36525 * 86400.0
 MOST_COUNT = 65536
 
@@ -29,7 +29,7 @@ def parse_size(value: object) -> int:
         digits = value.rstrip("kmgtpKMGTP")
         unit = _BINARY[value[len(digits) :].lower()]
         digits = digits.lstrip("0")
-        # Python converts no text of thousands of digits; more than 20 are too many in any case
+        # Python refuses to convert thousands of digits; more than 20 are too many anyway
         size = int(digits[:20] or "0") * unit
     if size is not None and size <= MOST_BYTES:
         return size

@@ -111,7 +111,7 @@ CAMPAIGN = or_exit(lambda: sayable(campaign_now))
 for line in CAMPAIGN.damaged:
     print(f"iosweep: {line}", file=sys.stderr)
 if not workflow.output_settings.dryrun and not profile.asks(sys.argv[1:]):
-    CAMPAIGN.mend()
+    CAMPAIGN.restore()
 # The executor plugin takes it from there.
 ATTEMPTS = attempts.Attempts(CAMPAIGN, campaign_now)
 attempts.hand_over(ATTEMPTS)

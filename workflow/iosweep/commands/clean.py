@@ -1,7 +1,7 @@
-"""`iosweep clean`: what a campaign has left on the target, shown or removed.
+"""`iosweep clean`: show or remove what a campaign left on the target.
 
-The results tell where it is and by which UUID it is ours, whatever the configuration says by now; they are not touched.
-The target is touched by the agent alone.
+The results, not the configuration, say where that is and which UUID proves that it is ours. They are not changed. Only
+the agent touches the target.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from iosweep.target.handle import Place
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration, human_size
 
-#: Exit codes. 0: nothing is left, or it was to be shown.
+#: Exit codes; 0: nothing is left, or it was only shown.
 WRONG, HANGS, OUT_OF_TIME, INTERRUPTED = 1, 4, 6, 130
 
-#: What the directories in the campaign's are for.
+#: Directories in the campaign's directory, and what they hold.
 _PARTS = {
-    "sets": "data sets, for another run",
-    "fresh": "of a repetition that did not end",
-    "kept": "of repetitions, kept for a look at them",
+    "sets": "data sets, reused by the next run",
+    "fresh": "files of an interrupted repetition",
+    "kept": "files of repetitions that were kept (target.keep)",
 }
-#: Seconds between two signs of progress.
+#: Seconds between updates of the progress.
 _SLICE_S = 1.0
-#: Seconds that the target may take where the results do not know its deadline.
+#: Time limit in seconds for the target, if the results do not have one.
 _DEADLINE_S = 30.0
 
 
 class _Done(Exception):
-    """There is nothing more to do: the exit code, and what is to be said of it."""
+    """Ends a command early: its exit code, and lines for the user."""
 
     def __init__(self, code: int, *lines: str):
         self.code = code
@@ -54,7 +54,7 @@ class _Done(Exception):
 
 @dataclass(frozen=True)
 class _Place:
-    """The campaign's directory on the target, which is there and ours."""
+    """The campaign's directory on the target, which exists and is ours."""
 
     agent: Agent
     directory: str
@@ -63,7 +63,7 @@ class _Place:
     file_system: str  # exclusive.identity
     lock: str | None  # target.lock
     campaign: str
-    folders: list[Path]  # where its runs may keep their results
+    folders: list[Path]  # where its runs may have stored results
 
     @property
     def handle(self) -> Place:
@@ -103,16 +103,16 @@ def run(arguments: Namespace) -> int:
 def show(results: Path) -> int:
     """Print what `remove` would remove, and whose it is. Returns the exit code."""
     with _exit_code() as code, _found(results) as place:
-        others = place.agent.call("foreign", place.handle)  # first: it refuses what is not ours
+        others = place.agent.call("foreign", place.handle)  # first, because it refuses what is not ours
         prose(f"{printable(place.directory)} ({place.whose})")
         for name in place.agent.call("parts", place.handle):
             size = place.agent.call("usage", place.handle, name)
             what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
             prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
         if others["count"]:
-            prose(f"{foreign.sentence(**others)}; with --yes the rest is removed")
+            prose(f"{foreign.sentence(**others)}; --yes removes the rest")
         else:
-            prose("nothing was removed; with --yes all of it is")
+            prose("nothing was removed; --yes removes all of it")
     return code[0]
 
 
@@ -143,10 +143,10 @@ def _remove(place: _Place, end: float | None, workers: int, console: Console) ->
         f" {human_count(gone['directories'], 'directory', 'directories')} in {human_duration(time.monotonic() - began)}"
     )
     if gone["linked"]:
-        prose(f"{human_count(gone['linked'], 'file')} had another name as well (hard links), which stays")
+        prose(f"{human_count(gone['linked'], 'file')} had another name (hard link) that stays")
     if answer["left"]:
         left = ", ".join(place.agent.call("parts", place.handle))
-        raise _Done(OUT_OF_TIME, f"the time is up; left in {place.directory}: {left}; run it again")
+        raise _Done(OUT_OF_TIME, f"the time limit is reached; left in {place.directory}: {left}; run it again")
     if answer["wrong"]:
         lines = [f"not removed: {wrong}" for wrong in answer["wrong"]]
         if answer["foreign"]["count"]:
@@ -156,7 +156,7 @@ def _remove(place: _Place, end: float | None, workers: int, console: Console) ->
 
 @contextmanager
 def _exit_code() -> Iterator[list[int]]:
-    """Says how the block ended, and leaves the exit code in the list."""
+    """Print how the block ended, and put its exit code in the list."""
     code = [0]
     try:
         yield code
@@ -167,7 +167,7 @@ def _exit_code() -> Iterator[list[int]]:
 
 @contextmanager
 def _found(results: Path) -> Iterator[_Place]:
-    """The campaign's directory. Raises _Done, also for what goes wrong in the block."""
+    """The campaign's directory. Raises _Done, also for errors of the block."""
     store = Store(results)
     try:
         known = target_file.read(store)
@@ -176,7 +176,7 @@ def _found(results: Path) -> Iterator[_Place]:
     if known is None:
         if shows := target_file.proof(store):
             raise _without_target_file(store, shows)
-        raise _Done(0, f"{results} knows of nothing on a target: nothing was measured")
+        raise _Done(0, f"{results} has nothing on a target: nothing was measured")
     directory, uuid = known["directory"], known["uuid"]
     try:
         with Agent(known["deadline"]) as agent:
@@ -201,11 +201,11 @@ def _found(results: Path) -> Iterator[_Place]:
     except (Refused, TargetError) as error:
         raise _Done(WRONG, str(error)) from None
     except KeyboardInterrupt:
-        raise _Done(INTERRUPTED, f"stopped; what is left in {directory} goes when it is run again") from None
+        raise _Done(INTERRUPTED, f"stopped; run it again to remove what is left in {directory}") from None
 
 
 def _without_target_file(store: Store, shows: str) -> _Done:
-    """How it ends where target.json is gone, although the campaign was measured: what is on the target stays."""
+    """How it ends if target.json is gone although the campaign was measured. Nothing is removed."""
     places = target_file.places(store)
     if not places:
         return _Done(
@@ -214,7 +214,7 @@ def _without_target_file(store: Store, shows: str) -> _Done:
             f" result says where; look for {marker.name_of(store.path.name)} on the target, whose marker"
             f" {marker.MARKER} says whose it is",
         )
-    # as the nodes saw it: "SOURCE on POINT type TYPE"
+    # from the nodes: "SOURCE on POINT type TYPE"
     known = (node.get("mount") for node in store.documents("nodes").values())
     mounts = {mount.rpartition(" (")[0] for mount in known if isinstance(mount, str)}
     absent = []
@@ -239,16 +239,16 @@ def _without_target_file(store: Store, shows: str) -> _Done:
 
 @contextmanager
 def _undisturbed(place: _Place, results: Path) -> Iterator[None]:
-    """Keep measurements off meanwhile: of this campaign, and of all others on that file system."""
+    """Keep other measurements off: of this campaign, and of all others on that file system."""
     owner = {"campaign": f"{results.name}, which is being cleaned", "results": str(results.absolute())}
     with ExitStack() as held:
         try:
             if unseen := held.enter_context(undisturbed.hold(place.folders, place.campaign)):
                 prose(printable(f"note: {unseen}"), sys.stderr)
             try:
-                # its directory is what the results say, which may be another's; who measured has left a lock there
+                # make no lock directory: the results name it, and whoever measured left a lock in it
                 held.enter_context(target_lock.hold(place.lock, place.file_system, owner, make=False))
-            except Unusable as error:  # the campaign may be long over, and its lock's directory gone
+            except Unusable as error:  # the campaign may be old, and its lock's directory gone
                 prose(printable(f"note: no lock keeps measurements off: {error}"), sys.stderr)
         except Busy as error:
             raise _Done(WRONG, str(error)) from None
@@ -258,13 +258,13 @@ def _undisturbed(place: _Place, results: Path) -> Iterator[None]:
 
 
 def _folders(results: Path, there: Mapping[str, Any], uuid: str) -> list[Path]:
-    """Where runs of the campaign may keep results: these, and those that the marker names, if these are a copy."""
+    """Where runs of the campaign may store results: here, and where the marker says, if these results are a copy."""
     named = Path(str(there.get("results")))
     try:
         if named.is_absolute() and not named.samefile(results):
             known = target_file.read(Store(named)) or {}
             return [results, named] if known.get("uuid") == uuid else [results]
-    except Refused:  # it may be the one
+    except Refused:  # it may be the same campaign
         return [results, named]
     except OSError:  # on another machine, or gone
         pass

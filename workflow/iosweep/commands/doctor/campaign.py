@@ -1,4 +1,4 @@
-"""What a campaign needs, as far as this machine can tell: its configuration, tools, target and space."""
+"""Checks what a campaign needs on this machine: configuration, tools, target and space."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _VERSION_S = 60.0
 
 
 def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
-    """The configuration and its plan, None where there is none or it is wrong, and what is to be said of it."""
+    """The configuration and its plan, None if there is none or it is wrong, and a line about it."""
     from iosweep.config import sweep_file
     from iosweep.errors import ConfigError
     from iosweep.plan.expand import make_plan
@@ -48,7 +48,7 @@ def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
 
 
 def working_directory(submits: bool) -> list[Line]:
-    """A line where Snakemake cannot work in this directory. `submits`: it sends jobs to Slurm."""
+    """A line if Snakemake cannot work in this directory. `submits`: it sends jobs to Slurm."""
     wrong_here = submission.working_directory(str(Path.cwd()), submits)
     return [problem("directory", wrong_here)] if wrong_here else []
 
@@ -60,8 +60,8 @@ def problem(check: str, sentence: str) -> Line:
 
 
 def look(configured: Config, made: Plan) -> list[Line]:
-    """Tools, target and space, as this machine sees them. A child touches the target, with a deadline."""
-    # in a job profiles/slurm counts, which builds tools with Spack
+    """Tools, target and space on this machine. A child with a deadline touches the target."""
+    # in a job, profiles/slurm applies, which builds tools with Spack
     built = spack_tools.look(configured, "spack" if "SLURM_JOB_ID" in os.environ else "path")
     lines = [built.line] if built else []
     if built is None or built.search:

@@ -19,7 +19,7 @@ from iosweep.findings import Line, ok, show, unchecked, wrong
 from iosweep.node import cpu_probe, weka_steps
 from iosweep.slurm import query
 
-#: So long have the nodes of an allocation to answer.
+#: Time limit in seconds for answers of the nodes of an allocation.
 _ANSWER_S = 60.0
 
 
@@ -37,13 +37,13 @@ def doctor(configuration: Path | None, as_json: bool) -> int:
         else:
             found = [cpu_probe.here(reserved)]
     except Unanswered as error:
-        # on a node of the job this one can be looked at all the same
+        # on a node of the job, at least this one can be checked
         here = "SLURMD_NODENAME" in os.environ
         found = [cpu_probe.here(reserved)] if here else []
-        seen = "".join([str(error), *(f"; so only {facts['host']} was looked at" for facts in found)])
-        lines.append(wrong("nodes", seen, "call it on the nodes, one by one"))
+        seen = "".join([str(error), *(f"; only {facts['host']} was checked" for facts in found)])
+        lines.append(wrong("nodes", seen, "run it on each of the nodes"))
     if configured and made:
-        elsewhere = unchecked("tools, target", "not here but on the job's nodes", "ask iosweep doctor --slurm")
+        elsewhere = unchecked("tools, target", "the job's nodes use them, not this one", "run iosweep doctor --slurm")
         lines += campaign.look(configured, made) if here else [elsewhere]
     return show([*lines, *weka_steps.of_nodes({facts["host"]: weka_steps.judge(facts) for facts in found})], as_json)
 

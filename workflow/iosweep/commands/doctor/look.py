@@ -43,14 +43,14 @@ class NoNodes(Exception):
         super().__init__(message)
 
 
-def command(a: Asked, options: Sequence[str], name: str, wait_s: float, told: str) -> list[str]:
+def command(a: Asked, options: Sequence[str], name: str, wait_s: float, wanted: str) -> list[str]:
     """The srun that starts the probe once on each node."""
     probe = files("iosweep.commands.doctor").joinpath("probe.py").read_text(encoding="utf-8")
     return [
         *("srun", f"--job-name={name}", f"--nodes={a.nodes}", f"--ntasks={a.nodes}", "--ntasks-per-node=1"),
         *(f"--immediate={max(1, round(wait_s))}", *LITTLE, "--mpi=none"),
         *("--overcommit", "--kill-on-bad-exit=0", f"--chdir={Path.cwd()}", *options),
-        *(sys.executable, "-P", "-X", "utf8", "-c", probe, told),
+        *(sys.executable, "-P", "-X", "utf8", "-c", probe, wanted),
     ]
 
 

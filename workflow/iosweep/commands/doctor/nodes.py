@@ -133,7 +133,7 @@ def _package(a: Asked, by_node: Mapping[str, Facts]) -> Line:
 def target(found: Mapping[str, Target]) -> Line:
     """`found`: node -> what probe.target saw there."""
     if blind := [n for n, t in found.items() if t.get("blind")]:
-        return unchecked("target", f"{some(blind)}: without the package it cannot be looked at")
+        return unchecked("target", f"{some(blind)}: without the package it cannot be checked")
     if bad := {n: t["error"] for n, t in found.items() if "error" in t}:
         return wrong("target", _each(bad), _of_target([t for t in found.values() if "error" in t]))
     identities = {n: t["identity"] for n, t in found.items()}
@@ -141,15 +141,15 @@ def target(found: Mapping[str, Target]) -> Line:
         change = "it must be one file system on all nodes; is it mounted everywhere?"
         return wrong("target", _each(identities), change)
     if bad := {n: "not writable by you" for n, t in found.items() if not t["writable"]}:
-        return wrong("target", _each(bad), "have a directory made that you may write to: target.directory")
+        return wrong("target", _each(bad), "name a directory that you may write to: target.directory")
     return ok("target", f"{next(iter(identities.values()))} on {_all(identities)}, writable")
 
 
 def _of_target(bad: Sequence[Target]) -> str:
-    """What to do about targets that cannot be looked at."""
+    """What to do about targets that cannot be used."""
     changes = {
         "hangs": "find out why it does not answer (its servers, the network, the kernel's log); a job would end alike",
-        "denied": "have a directory made that you may write to: target.directory",
+        "denied": "name a directory that you may write to: target.directory",
         "absent": "mount it where it is not there, or name another directory: target.directory",
         "failed": "see what is wrong with the file system there",
     }
@@ -161,7 +161,7 @@ def _cpus(a: Asked, by_node: Mapping[str, Facts]) -> Line:
     """Whether a job can bind ranks to CPUs that are not reserved on the nodes."""
     found = {n: Node.of(f["cpus"]) for n, f in by_node.items() if f["cpus"]}
     if blind := [n for n in by_node if n not in found]:
-        return unchecked("CPUs", f"{some(blind)}: what is reserved cannot be looked at")
+        return unchecked("CPUs", f"{some(blind)}: reserved CPUs cannot be checked")
     overlaps = {
         n: one
         for n, node in found.items()
@@ -175,7 +175,7 @@ def _cpus(a: Asked, by_node: Mapping[str, Facts]) -> Line:
 
 
 def _allowed(node: Node) -> CpuSet:
-    """What a job with all of the node may use; where that cannot be told, all but what the node itself reserves."""
+    """CPUs that a job with the whole node may use; if unknown, all but those that the node itself reserves."""
     kept = node.reserved.found if node.spec.cpus is None else node.spec.cpus
     return node.topology.cpus - (NO_CPUS if node.spec.numbers == "neither" else kept)
 
@@ -276,7 +276,7 @@ def _clocks(clocks: Mapping[str, Clock]) -> Line:
 
 def _processes(by_node: Mapping[str, Facts]) -> Line:
     if bad := {n: some(f["processes"]) for n, f in by_node.items() if f["processes"]}:
-        change = "is a campaign of yours running (`squeue --me`)? What is left behind must be ended first"
+        change = "does a campaign of yours run (`squeue --me`)? If not, end these processes"
         return warning("leftovers", _each(bad), change)
     return ok("leftovers", "no process of a campaign of yours on them")
 

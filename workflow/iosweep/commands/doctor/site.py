@@ -1,4 +1,4 @@
-"""What Slurm says of itself, of a partition, of us -> lines. Pure: texts that its commands print go in."""
+"""Judges what Slurm's commands print about itself, a partition and the user. Pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from iosweep.slurm.query import fields
 from iosweep.text import human_count
 from iosweep.units import human_duration, human_size
 
-#: Without these nothing runs; sacct only tells more of jobs that ended.
+#: Commands that are needed; sacct only tells more about ended jobs.
 COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
-#: scancel and a time limit send SIGTERM, and SIGKILL so much later; what a repetition has written is removed meanwhile.
+#: Seconds between SIGTERM and SIGKILL (scancel, time limit) that removing the files of a repetition takes.
 LEAST_KILL_WAIT_S = 15
-#: A job has less of a node's memory than this share: its page cache is not the node's.
+#: With a smaller share of a node's memory, the page cache of a job is smaller than the node's.
 WHOLE = 0.9
 
 _PROFILE = "in the profile"
-#: Of a controller that has been asked too much or is far away.
+#: Seconds after which a controller counts as slow.
 _SLOW_S = 5.0
 
 
@@ -70,7 +70,7 @@ def partition_line(lines: Sequence[str], name: str | None) -> str | None:
 def partition(p: Profile, lines: Sequence[str], groups: Sequence[str], root: bool, host: str) -> list[Line]:
     """The partition itself, and whether we may use it. `lines`: of `scontrol --oneliner show partition`."""
     if p.partition and "," in p.partition:
-        return [unchecked("partition", f"{p.partition} is a list of partitions", "name one to have it looked at")]
+        return [unchecked("partition", f"{p.partition} is a list of partitions", "name one to have it checked")]
     names = ", ".join(fields(line).get("PartitionName", "?") for line in lines) or "none"
     line = partition_line(lines, p.partition)
     if line is None:
@@ -222,13 +222,13 @@ def _names(text: str) -> list[str]:
 
 def _when(text: str, now: float) -> str:
     if not text.isdigit():
-        return text or "at a time that is not told"
+        return text or "at an unknown time"
     there = datetime.fromtimestamp(float(text))
     return f"{there:%H:%M}" if abs(float(text) - now) < 43200 else f"{there:%F %H:%M}"
 
 
 def licence(p: Profile, said: str) -> Line | None:
-    """`said`: `scontrol --oneliner show licenses`. None where the profile names none; exclusive says what then."""
+    """`said`: `scontrol --oneliner show licenses`. None if the profile names none."""
     if p.wrong("licenses"):
         return unchecked("license", f"what licenses {_PROFILE} means is not known")
     if not p.licence:
@@ -348,17 +348,21 @@ def settings(s: Mapping[str, str]) -> list[Line]:
     if task in ("", "task/none"):
         seen = f"TaskPlugin={task or 'none'}: srun cannot bind ranks to CPUs"
         lines.append(
-            warning("pinning", seen, "ask for task/affinity or task/cgroup; what is measured wanders over CPUs")
+            warning(
+                "pinning",
+                seen,
+                "ask for task/affinity or task/cgroup; without them processes move between CPUs",
+            )
         )
     if track == "proctrack/pgid":
         seen = f"ProctrackType={track}: what leaves its process group outlives a job"
         lines.append(warning("processes", seen, "ask for proctrack/cgroup; fio's workers leave theirs"))
     if age is not None and age < LONGEST_POLL_S:
-        seen = f"MinJobAge={age} s: Slurm forgets a job before it is looked at ({LONGEST_POLL_S} s)"
-        lines.append(warning("status", seen, "ask for MinJobAge=300; why a job failed is not told else"))
+        seen = f"MinJobAge={age} s: Slurm forgets a job before its end is seen ({LONGEST_POLL_S} s)"
+        lines.append(warning("status", seen, "ask for MinJobAge=300; otherwise the reason of a failed job is lost"))
     if kill is not None and kill < LEAST_KILL_WAIT_S:
-        seen = f"KillWait={kill} s: after scancel there is no more time to tidy up on the target"
-        lines.append(warning("job's end", seen, "nothing measured is lost; the next run removes what stays"))
+        seen = f"KillWait={kill} s: after scancel there is no time to remove files on the target"
+        lines.append(warning("job's end", seen, "nothing measured is lost; the next run removes them"))
     if lines:
         return lines
     told = [task, track, s.get("SelectType", ""), f"KillWait {kill} s", f"MinJobAge {age} s"]

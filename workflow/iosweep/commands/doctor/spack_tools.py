@@ -1,4 +1,4 @@
-"""Tools from Spack, as `iosweep doctor --slurm` sees them from a login node: built or not, and where."""
+"""Whether Spack has built the tools, and where, seen from a login node."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from iosweep.text import printable
 
 @dataclass(frozen=True)
 class SpackTools:
-    """`line`: what is said of them. `search`: where the nodes are to find them, None where there is nothing yet;
-    `directory`: what all nodes must see."""
+    """`search`: where the nodes find them, None if they are not built yet. `directory`: what all nodes must see."""
 
     line: Line
     search: str | None = None
@@ -23,7 +22,7 @@ class SpackTools:
 
 
 def look(configured: Config, provider: str) -> SpackTools | None:
-    """The tools of a configuration; None where they are those on PATH. `provider`: what the profile says."""
+    """The tools of a configuration; None if they are on PATH. `provider`: the profile's."""
     if (configured.tools.provider or provider) != "spack":
         return None
     try:

@@ -70,7 +70,7 @@ def run(arguments: Namespace) -> int:
             f"stopped by {error}; what was measured is stored, the next run goes on from there",
             ExitCode.INTERRUPTED,
         )
-        if arguments.scheduler:  # or nobody would say why the job ended
+        if arguments.scheduler:  # the report shows why the job ended
             with contextlib.suppress(OSError):
                 Store(results).set_refusal(arguments.allocation, f"its job was {said}", stopped=True)
     except OSError as error:  # of the log, which is with the results

@@ -1,4 +1,4 @@
-"""What the rule `tools` does: build, and say in one sentence why it cannot be."""
+"""`iosweep tools build`: build the tools, for the rule `tools`; a failure is one sentence."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def build(
         why, code = f"{_NOT_BUILT}: {error}", 1
     except Stopped as error:
         why, code = f"{_NOT_BUILT}: stopped by {error}; the next run goes on from there", INTERRUPTED
-    for allocation in made.allocations:  # for the report: else nobody would know why nothing was measured
+    for allocation in made.allocations:  # the report shows why nothing was measured
         with contextlib.suppress(OSError):
             stored.set_refusal(allocation.name, why)
     print(printable(f"iosweep: {why}"), file=sys.stderr)
@@ -84,19 +84,19 @@ def build(
 
 
 def say(text: str) -> None:
-    """A line for who waits."""
+    """Print a line of progress."""
     print(printable(f"tools: {text}"), file=sys.stderr, flush=True)
 
 
 def _spare_target(configured: Config, asked: Request, slurm: bool) -> None:
-    """See that nothing is built on the file system under test, as far as that is seen from here. Raises Failed."""
+    """Refuse to build on the file system under test, as far as that is seen from here. Raises Failed."""
     with Agent(configured.target.deadline) as agent:
         try:
             facts = agent.call("identify", configured.target.directory)
             place = asked.place.root.absolute()
             there = agent.call("identify", next(str(p) for p in (place, *place.parents) if seen(p.is_dir)))
         except (TargetHangs, TargetError, Refused):
-            return  # not mounted on a login node, mostly; the nodes look again
+            return  # usually not mounted on a login node; the nodes check again
         if wrong := on_target(facts, there, place, slurm, configured.campaign):
             refused, sentence = wrong
             if refused:

@@ -1,4 +1,4 @@
-"""`iosweep tools mirror`: all that building the tools takes, for a cluster without a network.
+"""`iosweep tools mirror`: fetch all that building the tools needs, for a cluster without a network.
 
 spack packages      repositories without a checkout, each with every state that was asked for
 _source-cache NAME  sources, as Spack lays them out (those by name are links)
@@ -39,15 +39,15 @@ from iosweep.programs.spack.spack_yaml import Environment, Pin, Place, scope, un
 from iosweep.text import human_count, printable, some
 from iosweep.units import human_size
 
-#: Without it a directory with something in it is somebody else's.
+#: A directory that is not empty must have it to be ours.
 MARKER = "iosweep-mirror.txt"
 _LOCK = Path(__file__).parents[4] / "requirements.lock"
 #: Limits of time for one step, in seconds.
 _CONCRETIZE_S, _FETCH_S = 3600.0, 24 * 3600.0
 _ADDING = re.compile(r"==> Adding package (?P<name>\S+)@(?P<version>\S+) to mirror")
-#: So many characters of what is not known are shown.
+#: Maximum length of an unknown message.
 _MOST = 300
-#: So many bytes are no room.
+#: With less free space in bytes, the disk counts as full.
 _LITTLE = 1 << 20
 _FULL = re.compile(r"No space left on device|\[Errno 28\]|Disk quota exceeded|\[Errno 122\]")
 
@@ -125,13 +125,13 @@ def _next_steps(directory: Path) -> str:
 
 
 class _Mirror:
-    """A directory that is filled. Its work is below it, too, where there is room; once all is there it is removed."""
+    """A directory that is filled. Temporary files are below it, and removed at the end."""
 
     def __init__(self, directory: Path, log: TextIO):
         self._directory = directory
         self._shell, self._quiet = Shell(log, say), Shell(log, lambda text: None)
         self._work = directory / "work"
-        # what Spack's own processes print is to be seen at once
+        # show the output of Spack's own processes at once
         self._environment = {**shell.environment(os.environ, self._work), "PYTHONUNBUFFERED": "1"}
 
     def fill(self, environment: Environment | None, tools: str) -> None:
@@ -221,11 +221,11 @@ class _Mirror:
             raise Failed(_why(done, self._directory))
 
     def _wheels(self) -> str:
-        """What `make venv` installs. First whether all is there, for that is known at once."""
+        """What `make venv` installs. Whether all is there is checked first, which is fast."""
         wheels = self._directory / "wheels"
         wheels.mkdir(exist_ok=True)
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet"]
-        # no dependencies: the lock has them all; no isolation: what comes as source is looked at with what is here
+        # the lock has all dependencies; source packages are read with the build tools that are installed
         pip += ["--no-deps", "--no-build-isolation", "--require-hashes", "--retries=2"]
         pip += [f"--requirement={_LOCK}", f"--dest={wheels}"]
         offline = ["--no-index", f"--find-links={wheels}"]
@@ -257,8 +257,8 @@ def _sources(directory: Path) -> Iterator[Path]:
 
 
 def tidy(directory: Path) -> list[Path]:
-    """Remove what Spack takes for an archive that is there, and is half of one; and links that keep it from making
-    new ones. Gives the archives. What a person has put beside them stays."""
+    """Remove incomplete archives, which Spack would take for complete, and links that keep it from making new ones.
+    Returns the archives. Other files stay."""
     for link in directory.glob("*/*.tmp"):
         if link.is_symlink() and "_source-cache" in link.readlink().parts:
             link.unlink()
@@ -294,7 +294,7 @@ def _why(done: Done, directory: Path) -> str:
         return failures.why(done)
     names = [each.splitlines()[0].replace("@", " ", 1) for each in failed]
     if wrong := re.search(r"checksum failed for (\S+)", failed[0]):
-        reason = f"{wrong[1].rpartition('/')[2]} is not the file that the recipe means; does a proxy give another one?"
+        reason = f"{wrong[1].rpartition('/')[2]} is not the file that the recipe means; does a proxy replace it?"
     elif reasons := re.findall(r"(?:errored with: |returned )(.+)$", failed[0], re.MULTILINE):
         reason = f"{reasons[-1]}; is there a way to the network from here?"
     else:

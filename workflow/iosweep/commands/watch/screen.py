@@ -1,4 +1,4 @@
-"""`iosweep watch`: a campaign while it waits and runs, from the login node. What it shows comes from snapshot.py."""
+"""Draws the progress of a campaign from snapshots (snapshot.py)."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from iosweep.commands.watch.snapshot import Campaign, Figure, Seen, Snapshot
 from iosweep.text import human_count, shortened, some
 from iosweep.units import human_duration, human_size
 
-#: So often is looked, at most; a look that takes long is not repeated sooner than ten times that.
+#: Minimum refresh interval in seconds; after a slow look, ten times its duration.
 EVERY_S = 2.0
-#: So long is read before something is shown.
+#: Seconds of reading before the first picture.
 _PATIENCE_S = 1.0
 _DAY_S = 86400
-#: Phases of the newest results that are shown.
+#: Maximum number of phases of the newest results.
 _ROWS = 10
 _STYLES = {"valid": "green", "suspect": "yellow", "invalid": "red", "missing": "bright_black"}
 _STATES = {"measuring": "bold green", "waiting": "cyan", "refused": "bold red", "stopped": "yellow", "unseen": "yellow"}
 
 
 def watch(results: Path, once: bool = False, as_json: bool = False) -> int:
-    """Show it until nothing more will happen, or Ctrl-C; one picture where nobody looks on a terminal."""
+    """Show progress until the campaign ends, or Ctrl-C. Without a terminal, print it once."""
     campaign, console = Campaign(results), Console(highlight=False)
     if as_json:
         snapshot = campaign.look()
-        told = asdict(snapshot) | {"to_go_s": snapshot.to_go_s, "over": snapshot.over}
-        sys.stdout.write(orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
+        document = asdict(snapshot) | {"to_go_s": snapshot.to_go_s, "over": snapshot.over}
+        sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
     elif once or not console.is_terminal:
         with console.capture() as captured:
             console.print(Group(*draw(campaign.look(), bars=False)))
@@ -64,7 +64,7 @@ def _live(campaign: Campaign, console: Console) -> None:
 
 
 def draw(snapshot: Snapshot, bars: bool = True) -> Iterator[RenderableType]:
-    """A snapshot for a person, on any width of terminal."""
+    """A snapshot for a person, for any width of terminal."""
     head = Text.assemble((snapshot.campaign, "bold"), f" on {snapshot.target}" if snapshot.target else "")
     head.append(f"  {datetime.fromtimestamp(snapshot.now):%H:%M:%S}", style="dim")
     yield head
@@ -72,7 +72,7 @@ def draw(snapshot: Snapshot, bars: bool = True) -> Iterator[RenderableType]:
         yield Text(wrong, style="yellow")
     if snapshot.plan is None:
         if not snapshot.wrong:
-            yield Text(f"nothing is planned in {snapshot.results} yet; snakemake begins with the plan")
+            yield Text(f"there is no plan in {snapshot.results} yet; snakemake writes it first")
         return
     if snapshot.unread:
         yield Text(f"reading the store: {human_count(snapshot.unread, 'point')} to go", style="dim")
@@ -101,7 +101,7 @@ def _allocation(a: Seen, now: float, bars: bool) -> Iterator[RenderableType]:
 
 
 def _state(a: Seen, now: float) -> str:
-    """What follows the word for the state."""
+    """The text after the state."""
     parts = []
     if a.hosts:
         parts.append(f" on {some(a.hosts, 8)}")
@@ -116,12 +116,12 @@ def _state(a: Seen, now: float) -> str:
     if a.job:
         parts.append(f" (job {a.job})")
     if a.state == "measuring" and a.ends is not None and now + a.to_go_s > a.ends:
-        parts.append("; it will not be done by then, another job goes on")
+        parts.append("; it will not finish by then, another job continues")
     return "".join(parts)
 
 
 def clock(moment: float, now: float) -> str:
-    """A time of day; with its date where that is not clear."""
+    """A time of day, with its date if it is not near."""
     there = datetime.fromtimestamp(moment)
     return f"{there:%H:%M}" if abs(moment - now) < _DAY_S / 2 else f"{there:%F %H:%M}"
 
@@ -131,7 +131,7 @@ def _facts(s: Snapshot) -> RenderableType:
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
     if len(s.allocations) > 1 and s.to_go_s:
-        table.add_row("in all", f"about {human_duration(s.to_go_s)} to go, without the time that jobs wait")
+        table.add_row("in all", f"about {human_duration(s.to_go_s)} to go, plus the time that jobs wait")
     verdicts = Text(", ").join(
         Text(f"{count:,} {verdict or 'without a verdict'}", style=_STYLES.get(verdict, "") if count else "")
         for verdict, count in s.verdicts.items()
@@ -162,7 +162,7 @@ def _newest(s: Snapshot) -> RenderableType:
     table.add_column(no_wrap=True)
     before = None
     for f in s.newest[:_ROWS]:
-        # the hash at its end tells a person nothing
+        # without the hash at its end
         name = f"{f.point.rpartition('.')[0]} r{f.repetition}{' again' if f.again else ''}"
         first = ("", "") if (f.point, f.ended) == before else (clock(f.ended, s.now), name)
         table.add_row(*first, f.phase, _figure(f), Text(f.verdict, style=_STYLES.get(f.verdict, "")))

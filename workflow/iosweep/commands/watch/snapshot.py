@@ -27,11 +27,11 @@ from iosweep.slurm.query import Job
 from iosweep.text import printable
 
 State = Literal["measuring", "waiting", "ending", "done", "refused", "stopped", "unseen", "not begun"]
-#: States in which somebody is at it.
+#: States in which a job or process works on the allocation.
 LIVE = frozenset({"measuring", "waiting", "ending"})
-#: So many of the newest results are shown.
+#: Number of newest results.
 NEWEST = 5
-#: So many of the most frequent reasons for verdicts.
+#: Number of most frequent reasons for verdicts.
 REASONS = 3
 
 #: Bytes that are read of a log: its last line is in them.
@@ -46,7 +46,7 @@ _LOG = re.compile(r"-([0-9a-f]{12})-\d+\.log$")
 class Seen:
     """How far an allocation is. Times are in seconds since the epoch, None where they are not known.
 
-    `why`: what it waits for, why it was refused or stopped, or what it said last. `since`: when it began to measure, or
+    `why`: what it waits for, why it was refused or stopped, or its last words. `since`: when it began to measure, or
     to wait. `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: from when it
     runs.
     """
@@ -114,7 +114,7 @@ class Snapshot:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen: all is measured, and nobody is at it."""
+        """Whether all is measured, and no job or process works on it."""
         busy = any(a.repetitions_left or a.state in LIVE for a in self.allocations)
         return self.plan is not None and not self.unread and not busy
 
@@ -138,7 +138,7 @@ class _Known:
 
 
 class Campaign:
-    """A campaign that is looked at again and again."""
+    """A campaign, read again for each snapshot."""
 
     def __init__(self, results: Path):
         self._store = Store(results)
@@ -150,7 +150,7 @@ class Campaign:
         self._targets: dict[str, Mapping[str, Any]] = {}
 
     def look(self, patience_s: float | None = None) -> Snapshot:
-        """How it is now. `patience_s`: after so long, points that were not read are left to the next look."""
+        """Its state now. `patience_s`: time limit in seconds; points that were not read are left to the next look."""
         end = None if patience_s is None else time.monotonic() + patience_s
         snapshot = Snapshot(self._store.path.resolve().name, str(self._store.path), time.time())
         try:
@@ -164,8 +164,8 @@ class Campaign:
             root, refusals = self._store.documents(""), self._store.documents("refusals")
             sets = self._store.documents("sets")
         except OSError as error:
-            told = f"{error.filename or self._store.path} cannot be read: {error.strerror or error}"
-            return replace(snapshot, wrong=(told,))
+            why = f"{error.filename or self._store.path} cannot be read: {error.strerror or error}"
+            return replace(snapshot, wrong=(why,))
         except Damaged as error:
             return replace(snapshot, wrong=(f"{error}{cure(error.path)}",))
         holder, reasons = holds(self._store.path), Counter[str]()
@@ -174,7 +174,7 @@ class Campaign:
                 reasons[lacks] += self._missing_of(point)
         self._queue.look(holder, patience_s)
         allocations = tuple(self._allocation(made.campaign, a, sets, refusals, holder) for a in made.allocations)
-        # where somebody is seen at it, or nothing is left, it does not matter that squeue is of no use here
+        # without squeue, the state is a guess only if work is left that nothing is seen to do
         guessed = any(a.repetitions_left and a.state not in LIVE for a in allocations)
         return replace(
             snapshot,
@@ -362,7 +362,7 @@ def _with_job(seen: Seen, job: Job) -> Seen:
 
 
 def _last_words(store: Store, allocation: Allocation) -> str | None:
-    """What the last runner of an allocation said at its end; "" if that was a result, None if there was none."""
+    """The last line of an allocation's newest log; "" if that is a result, None without a log."""
     logs = list((store.path / "logs").glob(f"{allocation.name}-{allocation.digest}-*.log"))
     if not logs:
         return None
@@ -378,7 +378,7 @@ def _last_words(store: Store, allocation: Allocation) -> str | None:
 
 
 def _verdict(run: Mapping[str, Any]) -> str:
-    """What the runner judged a phase; a figure is kept only of what is not invalid."""
+    """The verdict of a phase when it was measured; without one, only an invalid phase has no figure."""
     return str(run.get("verdict") or ("" if run["headline"] is not None else "invalid"))
 
 
