@@ -1,4 +1,4 @@
-"""How long what is left will take: the forecast, corrected by what repetitions really took. Pure."""
+"""Estimates the remaining time: the forecast, corrected by the times of finished repetitions. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import Any
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, START_UP_S, data_sets, repetition_cost
 from iosweep.plan.model import Plan, Point
 
-#: So many of the newest repetitions of a kind, and of one point, tell the pace: a system may change in hours.
+#: Number of newest repetitions of a kind, and of one point, that count: a system may change within hours.
 OF_A_KIND, OF_A_POINT = 30, 3
-#: What one repetition began so long after the last one had ended was another run.
+#: Seconds between two repetitions after which the second one belongs to another run.
 _PAUSE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """When a repetition began and ended, seconds since the epoch; `prepared_s` of it went into data sets. `by`: the
-    host and the job that measured."""
+    """When a repetition began and ended, in seconds since the epoch.
+
+    prepared_s: seconds of it spent on data sets; by: host and job that measured.
+    """
 
     point: str
     began: float
@@ -29,8 +31,10 @@ class Ran:
 
 
 def ran(point: Point, record: Mapping[str, Any], sets: Mapping[str, Mapping[str, Any]]) -> Ran:
-    """The same of a stored repetition. `sets`: documents of the store. Raises KeyError and ValueError for what was not
-    written by us."""
+    """The times of a stored repetition. `sets`: the store's documents of data sets.
+
+    Raises KeyError and ValueError for foreign records.
+    """
     began, ended = _seconds(record["started"]), _seconds(record["ended"])
     runs = {run["phase"]: run for run in record["phases"]}
     prepared_s, at = 0.0, began
@@ -40,7 +44,7 @@ def ran(point: Point, record: Mapping[str, Any], sets: Mapping[str, Mapping[str,
         name = files.directory.replace("/", ".")
         took_s = float(sets.get(name, {}).get("wall_s", 0.0))
         start = _seconds(run["started"])
-        if start - at >= took_s:  # long enough: this is the one that prepared it
+        if start - at >= took_s:  # long enough: the set was prepared here
             prepared_s += took_s
         at = start + float(run["wall_s"])
     job = (record.get("slurm") or {}).get("job", "")
@@ -48,10 +52,10 @@ def ran(point: Point, record: Mapping[str, Any], sets: Mapping[str, Mapping[str,
 
 
 class Pace:
-    """What repetitions of a plan's points take.
+    """Seconds that repetitions of a plan's points take.
 
-    One that was measured before takes as long again. Of one that was not, phases that time bounds take as many seconds
-    more than forecast as those of its kind took; work that a count or a volume bounds, as many times as long.
+    A point that has been measured takes as long again. For others, points of the same kind decide: timed phases exceed
+    the forecast by the same number of seconds, phases with a fixed count or volume by the same factor.
     """
 
     def __init__(self, plan: Plan):
@@ -68,12 +72,12 @@ class Pace:
         self._bandwidth = bandwidth
 
     def learn(self, runs: Iterable[Ran]) -> None:
-        """Take the pace from what ran; what was learnt before is forgotten."""
+        """Learn from these repetitions, and from no earlier ones."""
         self._own: dict[str, list[float]] = {}
         kinds: dict[object, list[tuple[float, float]]] = {}  # work, and seconds beyond the fixed ones
         last = None
         for run in sorted((run for run in runs if run.point in self._points), key=lambda run: run.ended):
-            # what was tidied up after the one before is part of what repetitions take
+            # cleaning up after the repetition before counts as well
             pause = run.began - last.ended if last and last.by == run.by else 0.0
             took_s = max(0.0, run.ended - run.began - run.prepared_s + (pause if 0 < pause < _PAUSE_S else 0.0))
             self._own.setdefault(run.point, []).append(took_s)
@@ -99,20 +103,19 @@ class Pace:
         return max(fixed_s / 2, fixed_s + more_s) + times * self._work_s[point]
 
     def to_go_s(self, left: Mapping[str, int], sets: Mapping[str, Mapping[str, Any]]) -> float:
-        """Seconds that so many repetitions of points of one allocation will take, with data sets still to be made."""
+        """Seconds that repetitions (point -> number) of one allocation will take, including missing data sets."""
         wanted = data_sets([self._points[point] for point in left])
         lacking = {
             directory: files.size_bytes
             for directory, files in wanted.items()
             if sets.get(directory.replace("/", "."), {}).get("files", 0) < len(files.files)
         }
-        return sum(self.repetition_s(p) * n for p, n in left.items()) + sum(lacking.values()) / set_rate(
-            sets, self._bandwidth
-        )
+        prepare_s = sum(lacking.values()) / set_rate(sets, self._bandwidth)
+        return prepare_s + sum(self.repetition_s(p) * n for p, n in left.items())
 
 
 def set_rate(sets: Mapping[str, Mapping[str, Any]], node_bandwidth: int | None) -> float:
-    """Bytes/s that a data set is written with: as those in the store were, else as forecast."""
+    """Write rate of data sets in bytes/s: that of the sets in the store, else the forecast's."""
     made_bytes: float = sum(s.get("files", 0) * s.get("file_size_bytes", 0) for s in sets.values())
     made_s: float = sum(s.get("wall_s", 0.0) for s in sets.values())
     if made_bytes and made_s > 1:
@@ -125,7 +128,7 @@ def _timed(point: Point) -> bool:
 
 
 def _kinds(point: Point) -> tuple[object, object]:
-    """What a point is like; the first tells more."""
+    """Kinds of a point, the more specific one first."""
     return (point.tool, point.phases, point.phase_time_s, point.nodes), _timed(point)
 
 

@@ -1,6 +1,6 @@
-"""The tables that merge wrote, read back: whole, of our form, and not larger than a campaign makes them.
+"""Reads the tables that merge wrote, and finds damage in them, in the report and in the figures.
 
-campaign.json has the size and the hash of each file. The results may have been damaged, or come from somebody else.
+The results may be damaged or foreign: sizes and hashes are compared with campaign.json, forms and limits are checked.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from iosweep.results import table_values
 from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, Column, arrow_schema, result_columns
 
 ABOUT, REPORT = "campaign.json", "report.html"
-#: Below the results: the figures, and there the names and hashes of those that we made.
+#: Folder of the figures, and the file in it with the names and hashes of those that we made.
 FIGURES, FIGURES_MADE = "figures", "made.json"
 TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {
     "results.parquet": result_columns,
@@ -28,20 +29,20 @@ TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {
     "nodes.parquet": lambda: NODE_COLUMNS,
 }
 FILES = (*TABLES, "results.csv")
-#: What the report ends with: the hash of all bytes before it.
+#: Last line of the report: the hash of all bytes before it.
 _SEAL = b"<!-- sha256 %s -->\n"
 _SEAL_BYTES = len(_SEAL) - len(b"%s") + 64
 #: Columns that every row has.
 _NEVER_NULL = frozenset({"campaign", "sweeps", "point", "phase", "tool", "kind", "metric", "verdict"})
 #: 100,000 results are 250 MB, and their checks have 20 million cells.
 _MOST_BYTES, _MOST_CELLS, _BATCH = 1 << 30, 60_000_000, 1000
-#: Bytes of the rows in memory.
+#: Maximum bytes of the rows in memory.
 _MOST_IN_MEMORY = 4 << 30
-#: Compressions that do not make much of little: 1 byte becomes 24 at most.
+#: Compressions with a limited ratio: 1 byte becomes 24 at most.
 _COMPRESSIONS = frozenset({"SNAPPY", "UNCOMPRESSED"})
-#: The name of a repair, as `repair` makes it; empty where there was none.
+#: The name of a repair, as `repair` makes it; empty without one.
 _REPAIR = re.compile(r"(?:[0-9a-f]{12})?")
-#: What campaign.json must have.
+#: Required keys of campaign.json.
 _ABOUT: Mapping[str, type | tuple[type, ...]] = {
     "campaign": str,
     "made": str,
@@ -71,7 +72,7 @@ def about(results: Path) -> dict[str, Any]:
 
 
 def rows(results: Path, name: str, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rows of a table with these columns (none: all). Raises FileNotFoundError, Damaged."""
+    """The rows of a table, with these columns or all. Raises FileNotFoundError, Damaged."""
     known = about(results)["tables"].get(name)
     data, file = _read(results, name), results / name
     if wrong := _unlike(known, data):
@@ -89,13 +90,13 @@ def _read(results: Path, name: str) -> bytes:
 
 
 def _unlike(known: Any, data: bytes) -> str | None:
-    """Why a file is not the one that merge wrote, or None."""
+    """Why a file is not the one that merge wrote, None if it is."""
     if not isinstance(known, dict):
         return f"{ABOUT} does not name it"
     if len(data) != known.get("bytes"):
         had = known.get("bytes")
         return f"it has {len(data):,} bytes and had {f'{had:,}' if isinstance(had, int) else had}"
-    return None if hashlib.sha256(data).hexdigest() == known.get("sha256") else "its content has changed"
+    return _changed(known.get("sha256"), data)
 
 
 def _rows(file: Path, data: bytes, columns: Sequence[Column]) -> list[dict[str, Any]]:
@@ -126,7 +127,7 @@ def _rows(file: Path, data: bytes, columns: Sequence[Column]) -> list[dict[str, 
 
 
 def _strange(opened: Any, columns: Sequence[Column]) -> str | None:
-    """Why a parquet file is not one of ours, by what it says of itself, or None."""
+    """Why a parquet file is not one of ours according to its metadata, None if it is."""
     cells = opened.metadata.num_rows * len(columns)
     if cells > _MOST_CELLS:
         return f"it has {opened.metadata.num_rows:,} rows, too many"
@@ -145,66 +146,58 @@ def _strange(opened: Any, columns: Sequence[Column]) -> str | None:
 
 
 def damage(results: Path) -> list[str]:
-    """What merge, page or figures wrote and is not so any more, as sentences. What is missing is not named."""
+    """Damage of everything that merge, page and figures wrote, as sentences; missing tables are none."""
     try:
-        document = about(results)
+        tables = about(results)["tables"]
     except FileNotFoundError:
         return []
     except Damaged as error:
         return [str(error)]
-    found = []
-    for name in FILES:
-        try:
-            if wrong := _unlike(document["tables"].get(name), _read(results, name)):
-                found.append(str(Damaged(results / name, wrong)))
-        except FileNotFoundError:
-            continue
-        except Damaged as error:
-            found.append(str(error))
-    return found + pages_damage(results)
+    found = [_damage(results, name, partial(_unlike, tables.get(name))) for name in FILES]
+    return [*filter(None, found), *pages_damage(results)]
+
+
+def _damage(results: Path, name: str, wrong: Callable[[bytes], str | None], gone: str | None = None) -> str | None:
+    """A sentence on the damage of a file, None if it is intact. `gone`: what to return if it is missing."""
+    try:
+        reason = wrong(_read(results, name))
+        return str(Damaged(results / name, reason)) if reason else None
+    except FileNotFoundError:
+        return gone
+    except Damaged as error:
+        return str(error)
 
 
 def pages_damage(results: Path) -> list[str]:
-    """What is damaged of the report and the figures, as sentences. What is missing is not named."""
-    return _report_damage(results) + _figures_damage(results)
-
-
-def _report_damage(results: Path) -> list[str]:
-    try:
-        page = _read(results, REPORT)
-    except FileNotFoundError:
-        return []
-    except Damaged as error:
-        return [str(error)]
-    if page == sealed(page[:-_SEAL_BYTES]):
-        return []
-    return [str(Damaged(results / REPORT, "its content is not what the hash in its last line says"))]
-
-
-def sealed(page: bytes) -> bytes:
-    """The report with its last line."""
-    return page + _SEAL % hashlib.sha256(page).hexdigest().encode()
-
-
-def _figures_damage(results: Path) -> list[str]:
+    """Damage of the report and the figures, as sentences; a missing report is none."""
+    found = [_damage(results, REPORT, _broken_seal)]
     try:
         made = figures_made(results)
     except Damaged as error:
-        return [str(error)]
-    found = []
+        made = {}
+        found.append(str(error))
     for name, digest in made.items():
-        try:
-            if hashlib.sha256(_read(results, f"{FIGURES}/{name}")).hexdigest() != digest:
-                found.append(str(Damaged(results / FIGURES / name, "its content has changed")))
-        except FileNotFoundError:
-            found.append(f"{results / FIGURES / name} is gone")
-        except Damaged as error:
-            found.append(str(error))
-    return found
+        file = f"{FIGURES}/{name}"
+        found.append(_damage(results, file, partial(_changed, digest), f"{results / file} is gone"))
+    return [*filter(None, found)]
+
+
+def _broken_seal(page: bytes) -> str | None:
+    sealed_again = sealed(page[:-_SEAL_BYTES])
+    return None if page == sealed_again else "its content is not what the hash in its last line says"
+
+
+def _changed(digest: Any, data: bytes) -> str | None:
+    return None if hashlib.sha256(data).hexdigest() == digest else "its content has changed"
+
+
+def sealed(page: bytes) -> bytes:
+    """The report with its hash as the last line."""
+    return page + _SEAL % hashlib.sha256(page).hexdigest().encode()
 
 
 def figures_made(results: Path) -> dict[str, str]:
-    """Name -> SHA-256 of the figures that we made. Raises Damaged."""
+    """File name -> SHA-256 of the figures that we made. Raises Damaged."""
     file = f"{FIGURES}/{FIGURES_MADE}"
     try:
         made = orjson.loads(_read(results, file))
@@ -222,7 +215,7 @@ def figures_made(results: Path) -> dict[str, str]:
 
 
 def last_repair(results: Path) -> str:
-    """The name of the last repair of the tables; empty where there was none, or it cannot be read."""
+    """The name of the last repair of the tables; empty if there was none, or it is unreadable."""
     try:
         return str(about(results)["repair"])
     except (FileNotFoundError, Damaged):
@@ -230,10 +223,9 @@ def last_repair(results: Path) -> str:
 
 
 def repair(results: Path) -> tuple[str, list[str]]:
-    """The name of the last repair, or with damage that of the next one; and what is damaged.
+    """(name, damage): the name of the last repair, or that of the next one if something is damaged.
 
-    A name is made of the one before and the damage, so that it stays as long as the damage. merge stores it in
-    campaign.json; from then on it is the last one.
+    A name is the hash of the last name and the damage, so that it stays the same until merge has stored it.
     """
     last, found = last_repair(results), damage(results)
     return (hashlib.sha256(json.dumps([last, found]).encode()).hexdigest()[:12] if found else last), found

@@ -1,12 +1,12 @@
-"""Which of several nodes that measured the same thing alone stands out. Pure.
+"""Finds outliers among nodes that measured the same thing alone. Pure.
 
-Each node counts once, with the median of its values. The nodes' median is what they are compared with, and how much
-they differ is their median absolute deviation (MAD), which a few odd nodes cannot move. A node stands out when it is
-further off than 10 % and than three robust standard deviations.
+Each node counts once, with the median of its values, compared with the median of all nodes. The scale is the median
+absolute deviation (MAD), which a few outliers cannot change. An outlier differs from the median by more than 10 % and
+by more than three robust standard deviations.
 
-What the rule cannot do: with few nodes that scatter much it misses slow ones and names good ones (docs/suites.md says
-how often). Where half of them are slow it names none, and where most are, the good ones. Nodes that were measured at
-different times differ by the load of the target, too.
+Limits: with few, scattered nodes the rule misses slow ones and names good ones (docs/suites.md says how often). If half
+of the nodes are slow it names none; if most are, it names the good ones. Nodes measured at different times also differ
+by the load of the target.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-#: A node within this share of the median never stands out.
+#: A node within this share of the median is never an outlier.
 LEAST = 0.10
-#: Robust standard deviations that are allowed, and what makes one of a MAD where values are normally distributed.
+#: Robust standard deviations that are allowed; factor from a MAD to one, for normally distributed values.
 DEVIATIONS, OF_MAD = 3.0, 1.4826
-#: Fewer nodes than these do not tell which one is odd.
+#: Minimum number of nodes for an outlier.
 ENOUGH = 3
 
 #: point, phase, host, value
@@ -28,7 +28,7 @@ Measured = tuple[str, str, str, float]
 
 @dataclass(frozen=True)
 class Standing:
-    """A node among the others."""
+    """A node compared with the others."""
 
     host: str
     value: float  # median of its own

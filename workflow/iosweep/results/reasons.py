@@ -1,4 +1,4 @@
-"""Reasons for verdicts: which is the cause, what follows from it, and the sum of many. Pure.
+"""Reasons for verdicts: causes, consequences, and a summary of many. Pure.
 
 A reason is a text. Where one failure explains others of the same run, they are one reason: the cause, then FOLLOWS and
 each consequence, as in `the target reports an I/O error: the tool ended with exit code 1 → fio printed nothing`.
@@ -17,7 +17,7 @@ REASONS = " | "
 FOLLOWS = " → "
 #: Checks whose failure explains other failures of the same run, the first explanation first.
 ROOTS = ("exit_status", "tool_errors")
-#: Checks on what a run printed or left. They fail as a consequence where the run itself failed.
+#: Checks of a run's output and files. They fail as a consequence if the run itself failed.
 CONSEQUENCES = frozenset(
     {
         *("output", "tool_errors", "direction", "arithmetic", "workers", "volume", "duration", "long_enough"),
@@ -41,10 +41,10 @@ def chained(failed: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def ranked(groups: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
-    """The reasons of some results, repetitions or phases (`groups`), with the number of groups that give each.
+    """The reasons of several groups (results, repetitions or phases), with the number of groups that have each.
 
-    Reasons whose causes differ in numbers alone count as one, once per group. First come causes that the operating
-    system named, then others that something follows from, then the rest; among these the most frequent first.
+    Reasons whose causes differ only in numbers count as one, once per group. Order: causes named by the operating
+    system, causes with consequences, the rest; the most frequent first within each.
     """
     found: dict[str, list[str]] = {}  # cause without its numbers -> the reasons, one per group
     for group in groups:
@@ -55,23 +55,22 @@ def ranked(groups: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
 
 
 def cause(reason: str) -> str:
-    """A reason without what follows from it."""
+    """A reason without its consequences."""
     return reason.partition(FOLLOWS)[0]
 
 
 def bare(text: str) -> str:
-    """A text without its numbers: what texts that count as one have in common."""
+    """A text without its numbers, which is equal for texts that count as one."""
     return re.sub(r"[\d.,]+", "#", text)
 
 
 def rank(reason: str) -> int:
-    """The place of a reason among others: 0 if the operating system named its cause, 1 if something else follows from
-    it, 2 for the rest."""
+    """Sort key of a reason: 0 if the operating system named its cause, 1 if it has consequences, else 2."""
     return 0 if causes.named(reason) else 1 if FOLLOWS in reason else 2
 
 
 def _text(alike: Sequence[str]) -> str:
-    """Reasons of one kind as one: the first cause, how many others differ from it, and what follows most often."""
+    """Reasons of one kind as one: the first cause, the number of similar ones, and the most frequent consequence."""
     own = list(dict.fromkeys(map(cause, alike)))
     similar = f" and {len(own) - 1} similar" if len(own) > 1 else ""
     follows = [part for reason in alike for part in reason.split(FOLLOWS)[1:]]

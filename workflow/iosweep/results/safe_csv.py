@@ -1,4 +1,4 @@
-"""CSV that a spreadsheet may open. Text that it would take for a formula gets an apostrophe in front."""
+"""CSV that is safe to open in a spreadsheet: text that it would evaluate as a formula is prefixed by an apostrophe."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-#: What programs drop in front of a cell's text: control characters, blanks and those without width (Python and RE2).
+#: Ignored by spreadsheets at the start of a cell: control, blank and zero-width characters (for Python and RE2).
 _DROPPED = r"\x00-\x20\x7f-\xa0\xad" + "\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff"
 _SIGNS = "-=+@\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH COMMERCIAL AT}\N{FULLWIDTH HYPHEN-MINUS}"
-#: What begins a formula (OWASP).
+#: The start of a formula (OWASP).
 _FORMULA = re.compile(rf"^(?:[{_DROPPED}]*[{_SIGNS}]|[\t\r\n])")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def harmless(cell: Any) -> Any:
-    """A cell as it is written: text that begins like a formula and is not a number gets an apostrophe in front."""
+    """A cell with an apostrophe in front if its text begins like a formula and is not a number."""
     if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
         return f"'{cell}"
     return cell

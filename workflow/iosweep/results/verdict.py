@@ -1,4 +1,4 @@
-"""Findings of the checks -> the verdict on a row, and whether another try may help. Pure."""
+"""Turns the findings of the checks into the verdict of a row, and decides whether another try may help. Pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ Verdict = Literal["valid", "suspect", "invalid", "missing"]
 
 
 def judge(seen: Seen) -> list[tuple[Check, Finding]]:
-    """Every check on one row, in order. What was not run has no other outcome than that."""
+    """The findings of all checks on one row, in order. For a phase that was not run only `exit_status` applies."""
     if seen.run.get("not_run"):
         return [(c, c.look(seen) if c.look is exit_status else NOT_APPLICABLE) for c in CHECKS]
     return [(c, c.look(seen)) for c in CHECKS]
 
 
 def verdict(findings: Sequence[tuple[Check, Finding]]) -> tuple[Verdict, list[str]]:
-    """The verdict of a row and its reasons: those that make it invalid first, and a cause before what follows from it
-    (reasons.py)."""
+    """The verdict of a row and its reasons: those that make it invalid first, a cause before its consequences."""
     fails = [(c, f) for c, f in findings if f.outcome == "fail"]
     fails.sort(key=lambda fail: fail[0].severity != "invalid")
     reasons = chained([(c.name, f.evidence) for c, f in fails])
@@ -32,5 +31,5 @@ def verdict(findings: Sequence[tuple[Check, Finding]]) -> tuple[Verdict, list[st
 
 
 def retry(findings: Sequence[tuple[Check, Finding]]) -> str | None:
-    """The reason why another try may help, or None."""
+    """The finding because of which another try may help, or None."""
     return next((f.evidence for _, f in findings if f.outcome == "fail" and f.curable), None)
