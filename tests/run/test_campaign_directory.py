@@ -1,4 +1,4 @@
-"""What stays in the campaign's directory on the target, how long it rests after a deletion, and its layout."""
+"""The campaign's directory on the target: what is kept, the pause after a deletion, the layout."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def paths(directory: Path) -> list[str]:
 
 @pytest.mark.usefixtures("fio")
 @pytest.mark.parametrize("keep", ["none", "failed", "all"])
-def test_what_stays_when_all_is_measured(tmp_path: Path, keep: str) -> None:
+def test_what_is_kept_when_all_is_measured(tmp_path: Path, keep: str) -> None:
     made = Allocation(tmp_path, keep=keep)
     made.configure(sweeps=[FAILS, SWEEP | {"name": "r", "axes": {}, "phases": ["rand_read"]}])
     made.fake(FAIL)
@@ -47,14 +47,14 @@ def test_what_stays_when_all_is_measured(tmp_path: Path, keep: str) -> None:
 
 
 @pytest.mark.usefixtures("fio")
-def test_nothing_failed_and_nothing_stays(tmp_path: Path) -> None:
+def test_nothing_is_kept_if_nothing_failed(tmp_path: Path) -> None:
     made = Allocation(tmp_path, FAILS, keep="failed")
     made.measure()
     assert not made.ours.exists()
 
 
 @pytest.mark.usefixtures("fio")
-def test_data_sets_stay_as_long_as_something_is_left(tmp_path: Path) -> None:
+def test_data_sets_are_kept_until_nothing_is_left(tmp_path: Path) -> None:
     made = Allocation(tmp_path, SWEEP | {"phases": ["rand_read"]})
     made.measure("--only", "1t")
     assert paths(made.ours) == ["sets/fio-read-256k-1"]
@@ -63,7 +63,7 @@ def test_data_sets_stay_as_long_as_something_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("fio")
-def test_what_a_run_that_stops_leaves_is_said(tmp_path: Path) -> None:
+def test_a_stopped_run_reports_what_it_leaves(tmp_path: Path) -> None:
     made = Allocation(tmp_path, SWEEP | {"axes": {}, "phases": ["rand_read"]})
     made.fake('case "$*" in *--name=rand_read*) touch "$0";; esac; exec "$fio" "$@"')  # as an update does
     output = made.measure(code=3)
@@ -72,8 +72,8 @@ def test_what_a_run_that_stops_leaves_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("fio")
-def test_what_could_not_be_removed_is_removed_by_the_next_run(tmp_path: Path) -> None:
-    """A runner that was killed at the very end: nothing is left to measure, and something on the target."""
+def test_the_next_run_removes_what_the_last_one_could_not(tmp_path: Path) -> None:
+    """A runner killed at its end: nothing is left to measure, but files are on the target."""
     made = Allocation(tmp_path, SWEEP | {"axes": {}, "phases": ["rand_read"]}, keep="all")
     made.measure()
     made.keep = "none"
@@ -101,7 +101,7 @@ def test_time_to_settle_after_a_deletion(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("fio")
-def test_a_campaign_that_goes_elsewhere_leaves_nothing_unknown(tmp_path: Path) -> None:
+def test_a_campaign_that_moves_to_another_target(tmp_path: Path) -> None:
     made = Allocation(tmp_path, SWEEP | {"axes": {}}, keep="all")
     made.measure()
     (tmp_path / "elsewhere").mkdir()
@@ -178,8 +178,8 @@ def test_a_layout_is_set_and_read_back(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_target_file_that_is_gone(tmp_path: Path) -> None:
-    """The results show that it was claimed: what is on the target is not taken for nothing; without it, all goes on."""
+def test_a_missing_target_json(tmp_path: Path) -> None:
+    """The results show that the directory was claimed: a directory on the target is then not claimed anew."""
 
     class There(Asked):
         there = True
@@ -209,7 +209,7 @@ def test_an_inherited_layout_is_read_only(tmp_path: Path) -> None:
     assert agent.asked("set_layout", "read_layout") == [("read_layout", "lustre")]
 
 
-def test_another_layout_needs_new_files(tmp_path: Path) -> None:
+def test_a_changed_layout_needs_new_files(tmp_path: Path) -> None:
     claimed(tmp_path, ["-c", "4"], Asked())
     for layout, removed in ((["-c", "4"], []), (["-c", "8"], [("remove_all",)]), (["-c", "8"], [])):
         agent = Asked(marker=True)
@@ -217,7 +217,7 @@ def test_another_layout_needs_new_files(tmp_path: Path) -> None:
         assert agent.asked("remove_all") == removed
 
 
-def test_probes_go_where_something_is_kept(tmp_path: Path) -> None:
+def test_probes_are_removed_if_files_are_kept(tmp_path: Path) -> None:
     agent = Asked()
     directory = claimed(tmp_path, "inherit", agent)
     directory._target = {**directory._target, "keep": "failed"}
@@ -234,7 +234,7 @@ def test_a_layout_that_cannot_be_set_here(tmp_path: Path) -> None:
     assert agent.asked("claim", "set_layout") == []
 
 
-def test_the_stand_in_knows_operations_that_there_are() -> None:
+def test_the_stand_in_has_real_operations_only() -> None:
     from iosweep.target.agent import OPERATIONS
 
     assert {
@@ -256,8 +256,8 @@ def test_the_stand_in_knows_operations_that_there_are() -> None:
 # Space
 
 
-def test_another_file_system_with_the_number_of_the_device(tmp_path: Path) -> None:
-    """As the kernel gives it after an unmount."""
+def test_another_file_system_with_the_same_device_number(tmp_path: Path) -> None:
+    """The kernel reuses the number after an unmount."""
     agent = Space()
     directory = claimed(tmp_path, "inherit", agent)
     directory.may_write(1, 1)
@@ -276,7 +276,7 @@ def test_a_file_system_that_reports_no_size_is_asked_again(tmp_path: Path) -> No
     directory.may_write(0, 1)
 
 
-def test_what_was_deleted_and_did_not_become_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleted_files_that_do_not_become_free_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(directories, "FREED_S", 0)
     monkeypatch.setattr(directories.time, "sleep", lambda _: None)
     agent = Space()
@@ -296,7 +296,7 @@ def test_what_was_deleted_and_did_not_become_free(tmp_path: Path, monkeypatch: p
     )
 
 
-def test_what_becomes_free_late_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_deleted_files_to_become_free_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = Space()
     directory = claimed(tmp_path, "inherit", agent)
     agent.free, agent.removed = 10 << 30, 1000 << 30

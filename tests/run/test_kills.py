@@ -78,7 +78,7 @@ class Killed(Allocation):
         self.again = lambda: self.wants(sweep, 2 * repetitions, **document)
 
     def was_quicker(self, runner: subprocess.Popen[bytes]) -> bool:
-        """Whether a runner was done before it could be killed; if nothing is left, there is more to do from now on."""
+        """Whether a runner ended before it could be killed; if nothing is left, more is planned."""
         if runner.poll() is None:
             return False
         assert runner.returncode == 0
@@ -194,7 +194,7 @@ SIX: dict[str, Any] = SIXTY | {"axes": {"transfer_size": ["4k", "8k", "16k"], "t
 
 
 def test_all_processes_are_killed(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
-    """As when memory is out, or a node is rebooted."""
+    """As when a node runs out of memory, or is rebooted."""
     killed.wants(SIX, rounds(2, 20))
     kept: dict[str, bytes] = {}
     kills = 0

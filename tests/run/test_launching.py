@@ -1,4 +1,4 @@
-"""A tool's command in its scratch directory: where it is started, and which of its files are taken."""
+"""A tool's command in its scratch directory: where it is started, and which of its files are read."""
 
 import re
 import shlex
@@ -42,7 +42,7 @@ from small import document, make
 
 
 class Shell:
-    """As much of a tool as a command needs."""
+    """A stand-in for a tool."""
 
     def __init__(self, mpi: bool = False):
         self.name, self.program = "shell", "sh"
@@ -72,7 +72,7 @@ def commands(agent: Agent, tmp_path: Path) -> Commands:
 
 
 def run(commands: Commands, script: str, **more: Any) -> dict[str, bytes]:
-    """What a shell script leaves. It must end well."""
+    """The streams of a shell script, which must succeed."""
     done, streams = commands.run(tool(**more), [["/bin/sh", "-c", script]], 1, 60.0)
     assert done.exit_code == 0, done.stderr
     assert (streams["stdout"], streams["stderr"]) == (done.stdout, done.stderr)
@@ -94,18 +94,18 @@ def test_a_relative_scratch_directory(agent: Agent, tmp_path: Path, monkeypatch:
     assert Path.cwd() == tmp_path
 
 
-def test_the_files_that_the_tool_names_are_taken(commands: Commands) -> None:
+def test_the_tools_output_files_are_read(commands: Commands) -> None:
     script = "printf '\\377\\n' > summary.json; : > log; echo other > other; echo > log.1"
     assert run(commands, script) == {"stdout": b"", "stderr": b"", "summary": b"\xff\n", "log": b""}
 
 
-def test_what_a_failed_command_left_is_taken_too(commands: Commands) -> None:
+def test_the_output_files_of_a_failed_command_are_read(commands: Commands) -> None:
     done, streams = commands.run(tool(), [["/bin/sh", "-c", "echo half > summary.json; exit 5"]], 1, 60.0)
     assert done.exit_code == 5
     assert streams["summary"] == b"half\n"
 
 
-def test_nothing_of_the_command_before_is_left(commands: Commands) -> None:
+def test_the_files_of_the_previous_command_are_removed(commands: Commands) -> None:
     run(commands, "echo 1 > summary.json; mkdir -p a/b; echo > a/b/c; chmod 000 a/b/c")
     assert run(commands, "ls -A") == {"stdout": b"", "stderr": b""}
     commands.clear()
@@ -128,7 +128,7 @@ def test_links_are_not_followed(commands: Commands, tmp_path: Path) -> None:
     assert [f.name for f in precious.iterdir()] == ["file"]
 
 
-def test_a_file_that_is_too_large_is_not_taken(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_too_large_is_not_read(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "MOST_BYTES", 1000)
     found = run(commands, "head -c 1000 /dev/zero > log; head -c 1001 /dev/zero > summary.json")
     assert found == {"stdout": b"", "stderr": b"", "log": bytes(1000)}
@@ -145,7 +145,7 @@ def no_parent(scratch: Path) -> str:
 
 
 @pytest.mark.parametrize("harm", [file_in_the_way, no_parent])
-def test_a_scratch_directory_that_cannot_be_had(agent: Agent, tmp_path: Path, harm: Any) -> None:
+def test_a_scratch_directory_that_cannot_be_made(agent: Agent, tmp_path: Path, harm: Any) -> None:
     results = tmp_path / "results"
     results.mkdir()
     commands = Commands(agent, LAUNCHERS["direct"], results / "scratch", None, program())
@@ -157,7 +157,7 @@ def test_a_scratch_directory_that_cannot_be_had(agent: Agent, tmp_path: Path, ha
     assert not (tmp_path / "started").exists()
 
 
-def test_a_command_that_cannot_be_started_is_no_fault_of_the_results(agent: Agent, tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_started(agent: Agent, tmp_path: Path) -> None:
     commands = Commands(agent, LAUNCHERS["direct"], tmp_path / "scratch", None, program("/nonexistent/tool"))
     with pytest.raises(OSError, match="No such file or directory"):
         commands.run(tool(), [["sh"]], 1, 60.0)
@@ -233,7 +233,7 @@ def completed(**more: Any) -> Completed:
     return Completed(**made | more)
 
 
-def test_together_is_the_worst_of_each() -> None:
+def test_commands_of_several_hosts_as_one() -> None:
     one = completed(stderr=b"a\nb", stdout=b"1")
     two = completed(argv=("b",), exit_code=-9, timed_out=True, wall_s=2.5, left_behind=1, stdout=b"2")
     three = completed(argv=("c",), exit_code=3, flooded=True, stderr=b"c\n", left_behind=2)
@@ -245,7 +245,7 @@ def test_together_is_the_worst_of_each() -> None:
 
 
 class Agents:
-    """As much of a remote as one command on each of three nodes needs."""
+    """A stand-in for RemoteAgents, for one command on each of three nodes."""
 
     hosts = ("n1", "n2", "n3")
 
@@ -497,7 +497,7 @@ def on_each(commands: Commands, name: str) -> list[bytes]:
 
 
 def fio_mode(job: str, scratch: Path, program: str, target: str, harm: str) -> Any:
-    """What came of a run, and who listened meanwhile on the first node, for our ports."""
+    """The outcome of a run, and who listened on our ports on the first node meanwhile."""
     fio = tools()["fio"]
     options = {"threads_per_node": 1, "transfer_size": 4096, "queue_depth": 1, "file_size": 1 << 20,
                "files_per_thread": 1, "o_direct": False, "fsync": False, "write_mode": "overwrite",
@@ -645,7 +645,7 @@ def test_one_set_of_all_nodes(sets: tuple[DataSets, Writer, Path]) -> None:
     assert len(writer.calls) == 1
 
 
-def test_why_ranks_could_not_write_is_the_end_of_what_mpich_says() -> None:
+def test_the_last_line_of_mpichs_stack_is_the_reason() -> None:
     stack = (
         b"Abort(1090319) on node 0 (rank 0 in comm 0): Fatal error in internal_Init: Other MPI error, error stack:\n"
         b"internal_Init(70).............: MPI_Init(argc=0x7ff, argv=0x7ff) failed\n"

@@ -37,7 +37,7 @@ def test_it_must_be_allowed(tmp_path: Path, sweep: dict[str, Any], place: str) -
     assert problems(tmp_path, allowed(**sweep)) == []
 
 
-def test_what_opens_none_needs_no_word(tmp_path: Path) -> None:
+def test_sweeps_without_an_open_port_need_no_permission(tmp_path: Path) -> None:
     assert problems(tmp_path, document(options={"file_size": "16m", "client_server": False})) == []
     assert open_port(make(tmp_path).points, SLURM_LAUNCHERS["srun"], uid=0) is None
 

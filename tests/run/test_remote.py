@@ -150,7 +150,7 @@ def with_words(job: str) -> dict[str, Any]:
         return agents.call("hello")
 
 
-def test_a_sites_own_words_are_no_answers(held: Held) -> None:
+def test_output_of_login_scripts_is_ignored(held: Held) -> None:
     assert set(held.inside(with_words, held.job)) == {"n1", "n2"}
 
 
@@ -158,7 +158,7 @@ def test_a_sites_own_words_are_no_answers(held: Held) -> None:
 
 
 def end_of(job: str, place: Path, commands: dict[str, list[str]] | None, deadline_s: float) -> tuple[str, float]:
-    """What the runner is told when something happens while commands run, or (None) before it asks for the time."""
+    """The error of the runner when something happens while commands run, or (None) before it asks for the time."""
     with remote(job, deadline_s) as agents:
         (place / "ready").write_text(str(agents._srun.pid))
         if commands is None:
@@ -257,7 +257,7 @@ def test_the_ranks_of_this_job_are_counted(held: Held, tmp_path: Path) -> None:
     assert all(one["busy"] - one["ours"] > 0.05 for one in loads.values())
 
 
-def test_a_rank_that_forks_is_one(held: Held, tmp_path: Path) -> None:
+def test_a_forking_rank_counts_once(held: Held, tmp_path: Path) -> None:
     program = tmp_path / "ranks"
     shutil.copy("/bin/dash", program)
     seen = held.inside(watched, held.job, str(program), 9, ["-c", f"(sleep {LONG_ENOUGH_S}; :) & wait"])
@@ -274,7 +274,7 @@ SERVER = (
 
 
 def listening(held: Held, node: str) -> set[str]:
-    """Where somebody listens on a node, `address:port` in hexadecimal."""
+    """Listening sockets on a node, `address:port` in hexadecimal."""
     lines = held.cluster.on(node, ["cat", "/proc/net/tcp", "/proc/net/tcp6"]).stdout.splitlines()
     return {words[1] for words in map(str.split, lines) if words[3] == "0A"}
 

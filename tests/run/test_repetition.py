@@ -1,4 +1,4 @@
-"""What a repetition's record says."""
+"""The record of a repetition, and the bytes that are counted for it."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -70,7 +70,7 @@ def test_every_repetition_is_stored(done: Allocation) -> None:
     assert lines[-1] == {"sha256": hashlib.sha256(before).hexdigest()}
 
 
-def test_what_a_result_tells(done: Allocation, fio: Path) -> None:
+def test_the_record_of_a_result(done: Allocation, fio: Path) -> None:
     point = done.plan.points[1]
     record = next(record for result, record in done.store.records_of(point.id) if result.repetition == 2)
     assert record["tool"]["path"] == str(fio)
@@ -151,7 +151,7 @@ def punch(file: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [shorten, punch, Path.unlink])
-def test_a_set_that_somebody_damaged_is_made_again(kept: Allocation, harm: Any) -> None:
+def test_a_damaged_set_is_prepared_again(kept: Allocation, harm: Any) -> None:
     kept.measure()
     victim = kept.ours / "sets" / "fio-read-256k-1" / "1.0"
     harm(victim)
@@ -229,8 +229,8 @@ SERVER_GONE = {
 
 
 @pytest.mark.parametrize("number", SERVER_GONE)
-def test_servers_that_fail_again_and_again_end_it(allocation: Allocation, number: int) -> None:
-    """What is left would fail in no time, and count as done: however many runs there are, it is left."""
+def test_servers_that_fail_repeatedly_end_the_allocation(allocation: Allocation, number: int) -> None:
+    """Otherwise all that is left would fail at once, and count as done."""
     words, cause = SERVER_GONE[number]
     says = f"fio: pid=7, err={number}/file:io_u.c:1876, func=io_u error, error={words}"
     points = {"axes": {"threads_per_node": [1, 2, 3]}, "phases": ["seq_write"]}
@@ -292,7 +292,7 @@ exec "$fio" "$@" """)
     assert allocation.store.results()[point.id][1].retried
 
 
-def test_another_build_may_be_disturbed_once_as_well(allocation: Allocation) -> None:
+def test_another_build_has_a_second_try_of_its_own(allocation: Allocation) -> None:
     allocation.configure(SWEEP | {"axes": {}, "phases": ["rand_read"]}, limits={"fill": "100%"})
     for build in ("one", "two"):
         allocation.fake(f"""
@@ -365,7 +365,7 @@ def test_a_volume_by_another_of_its_servers(elsewhere: Allocation) -> None:
     found, said = measured(elsewhere, servers / "s2:/other")
     assert found == 3 + 6
     assert (
-        f"measured again, because the target is another one: 2 results of {elsewhere.target} on"
+        f"measured again, because the target has changed: 2 results of {elsewhere.target} on"
         f" {servers}/s1:/dfs (fuse.glusterfs), 1 result of {elsewhere.target} on {servers}/s2:/dfs (fuse.glusterfs);"
         f" the target is {elsewhere.target} on {servers}/s2:/other (fuse.glusterfs) now"
     ) in " ".join(said.split())
@@ -400,7 +400,7 @@ def test_the_marker_proves_that_it_is_the_same_file_system(elsewhere: Allocation
     before = (
         f"2 results of {elsewhere.target} on {first} (fuse.x), 4 results of {elsewhere.target} on {second} (fuse.x)"
     )
-    assert f"measured again, because the target is another one: {before}; the target is " in " ".join(said.split())
+    assert f"measured again, because the target has changed: {before}; the target is " in " ".join(said.split())
     assert elsewhere.store.documents("")["target"]["seen_as"] == [f"fuse.x {third}"]
 
 
@@ -435,15 +435,15 @@ def test_refused_before_anything_is_written(allocation: Allocation, obstacle: An
     assert {r["reasons"] for r in allocation.rows()} == {line.removeprefix("iosweep: ")}
 
 
-def test_a_refusal_is_forgotten_when_it_went_on(allocation: Allocation) -> None:
+def test_a_refusal_is_removed_after_a_successful_run(allocation: Allocation) -> None:
     allocation.store.set_refusal("1-node", "the target was away")
     allocation.store.set_refusal("2-nodes", "another one")
     allocation.measure()
     assert set(allocation.store.documents("refusals")) == {"2-nodes"}
 
 
-def test_a_target_that_fills_up_meanwhile_ends_it(allocation: Allocation) -> None:
-    """What was measured stays; what could not be is not measured wrongly, and is left."""
+def test_a_target_that_fills_up_ends_the_allocation(allocation: Allocation) -> None:
+    """What was measured is kept; the rest is left to measure."""
     allocation.configure(SWEEP | {"axes": {"threads_per_node": [1, 2, 3]}, "phases": ["rand_read"]})
     program = (
         "import sys; from iosweep.commands import cli; from iosweep.target import free_space\n"
@@ -511,7 +511,7 @@ def in_its_middle(allocation: Allocation) -> tuple[subprocess.Popen[str], list[p
     return running, process.children(recursive=True)
 
 
-def test_one_at_a_time_and_nothing_is_left_of_one_that_is_killed(allocation: Allocation) -> None:
+def test_one_runner_at_a_time_and_no_process_of_a_killed_one(allocation: Allocation) -> None:
     running, below = in_its_middle(allocation)
     output = allocation.measure(code=3)
     busy = f"campaign c is being measured by process {running.pid} on {socket.gethostname()}; wait for it, or stop it"
@@ -558,7 +558,7 @@ def test_one_pass_moves_every_file_once(allocation: Allocation) -> None:
 
 
 @pytest.mark.parametrize(("change", "moved"), [("--io_size=128m", ONCE // 2), ("--loops=2", 2 * ONCE)])
-def test_another_volume_is_no_pass(allocation: Allocation, change: str, moved: int) -> None:
+def test_another_volume_is_not_one_pass(allocation: Allocation, change: str, moved: int) -> None:
     allocation.configure(ONE_PASS | {"axes": {}})
     allocation.fake(f"""
 case "$*" in *--name=rand_read*) exec "$fio" "$@" {change};; esac
@@ -599,7 +599,7 @@ def test_a_relative_directory_on_path(allocation: Allocation) -> None:
     assert [run["stderr"] for run in record["phases"]] == ["it is this one\n"] * 2
 
 
-def test_what_a_tool_leaves_where_it_is_started(allocation: Allocation) -> None:
+def test_files_that_a_tool_leaves_in_its_working_directory(allocation: Allocation) -> None:
     allocation.configure(SWEEP | {"axes": {}})
     allocation.fake('case "$*" in *--name=*) ls -A >&2; echo x > left.behind;; esac; exec "$fio" "$@"')
     allocation.measure()
@@ -610,7 +610,7 @@ def test_what_a_tool_leaves_where_it_is_started(allocation: Allocation) -> None:
 
 
 @pytest.mark.parametrize("sweep", [SWEEP, METADATA], ids=["while its files are prepared", "in its phase"])
-def test_results_that_nothing_can_be_started_in(allocation: Allocation, sweep: dict[str, Any]) -> None:
+def test_results_where_no_scratch_directory_can_be_made(allocation: Allocation, sweep: dict[str, Any]) -> None:
     allocation.configure(sweep)
     allocation.results.mkdir(parents=True)
     (allocation.results / "scratch").write_text("somebody's")
@@ -635,7 +635,7 @@ TOO_MANY = "4 MPI ranks are needed; the launcher direct starts 1"
 
 
 def fake_ior(allocation: Allocation) -> None:
-    """A program that says that it is IOR."""
+    """A program that prints the version of IOR."""
     folder = allocation.place / "bin"
     folder.mkdir()
     (folder / "ior").write_text("#!/bin/sh\necho 'IOR-4.0.0: MPI Coordinated Test of Parallel I/O'\n")
@@ -823,8 +823,8 @@ def test_one_rank_needs_no_mpiexec(ranks: Allocation) -> None:
         assert {run["argv"][0] for run in record["phases"]} == {shutil.which("sh")}
 
 
-def test_ranks_that_do_not_know_of_each_other(ranks: Allocation) -> None:
-    """What happens to a program of another MPI: each of its processes takes itself for the only one."""
+def test_ranks_that_run_as_separate_programs(ranks: Allocation) -> None:
+    """As with a program of another MPI: each of its processes runs as rank 0 of 1."""
     ranks.path = os.pathsep.join([str(ranks.place / "bin"), ranks.path])
     (ranks.place / "bin").mkdir()
     (ranks.place / "bin" / "sh").write_text('#!/bin/bash\nunset PMI_SIZE\nexec /bin/sh "$@"\n')

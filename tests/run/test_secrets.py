@@ -1,4 +1,4 @@
-"""Secrets in the environment: they are nobody's business, so they are in no file that a campaign leaves."""
+"""Secrets in the environment are in no file that a campaign leaves."""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""What the nodes of an allocation say of the target, and what follows from that."""
+"""The nodes' answers about the target, and the error that they amount to."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Whether the target is there, seen before anything is planned in detail or run."""
+"""Whether the target exists, checked before anything is planned or run."""
 
 import os
 import sys
@@ -117,7 +117,7 @@ def test_types(fstype: str, wanted: str, same: bool) -> None:
     assert identify.is_type(fstype, wanted) is same
 
 
-def test_what_is_no_type(tmp_path: Path) -> None:
+def test_an_invalid_type(tmp_path: Path) -> None:
     text = TEXT.replace("me}", "me, type: 'a b'}")
     assert problems(tmp_path, text) == [
         '2: target.type: "a b" is not a type of a file system; write it as /proc/self/mountinfo does, for example'

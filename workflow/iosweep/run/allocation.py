@@ -72,7 +72,7 @@ def _built(file: Path | None) -> built.Built | None:
     except Unusable as error:
         raise AllocationError(ExitCode.REFUSED, str(error)) from None
     if not found:
-        raise AllocationError(ExitCode.REFUSED, f"{file}, which says what was built, is not there")
+        raise AllocationError(ExitCode.REFUSED, f"the list of the tools that were built, {file}, does not exist")
     return found
 
 
@@ -81,7 +81,7 @@ def slurm_job() -> query.Job:
     id = os.environ.get("SLURM_JOB_ID")
     if not id:
         raise AllocationError(
-            ExitCode.REFUSED, "this is no Slurm job (SLURM_JOB_ID is not set), as the profile says (scheduler: slurm)"
+            ExitCode.REFUSED, "the profile says scheduler: slurm, but this is not a Slurm job (SLURM_JOB_ID is not set)"
         )
     query.forget_options()
     try:

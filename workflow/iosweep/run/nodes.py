@@ -57,7 +57,7 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
             if setup.built and one.builds != hashes:
                 wrong += f"; is tools.directory ({setup.built.file.parent.parent}) mounted there?"
             # another job may be given other nodes
-            raise AllocationError(ExitCode.REFUSED, f"{host} is not as {remote.hosts[0]}: {wrong}", nodes=[host])
+            raise AllocationError(ExitCode.REFUSED, f"{host} differs from {remote.hosts[0]}: {wrong}", nodes=[host])
     _check_results(setup, remote)
     facts = {host: msgspec.structs.replace(one.node, host=host) for host, one in seen.items()}
     return Nodes(facts, tuple(sorted({volume(one.target) for one in seen.values()})))
@@ -70,8 +70,8 @@ def _check_results(setup: Setup, remote: RemoteAgents) -> None:
     if away := [host for host, theirs in remote.call("hash", ours).items() if theirs != hash_of(ours)]:
         raise AllocationError(
             ExitCode.REFUSED,
-            f"{', '.join(away)}: the results {results} are not there; every node must see the directory that snakemake"
-            " runs in",
+            f"{', '.join(away)}: the results {results} do not exist there; every node must see the directory that"
+            " snakemake runs in",
             nodes=away,
         )
 
@@ -92,9 +92,9 @@ def differs(
         return "the target cannot be written to from there"
     for tool, build in builds.items():
         if found.get(tool) is None:
-            return f"{tool} is not there under the same path"
+            return f"{tool} does not exist there under the same path"
         if found[tool] != build:
-            return f"{tool} is another build there"
+            return f"{tool} is a different build there"
     return None
 
 

@@ -100,9 +100,8 @@ def check_shared(directory: CampaignDirectory, remote: RemoteAgents) -> None:
             everywhere = len(away) == len(remote.hosts) - 1  # else another job may be given other nodes
             raise AllocationError(
                 ExitCode.REFUSED,
-                f"{', '.join(away)}: {directory.path} is not there, which {remote.hosts[0]} has made; the target is on"
-                " a file system of the same name there, and not on the same one: is it mounted, and shared by all"
-                " nodes?",
+                f"{', '.join(away)}: {directory.path}, made by {remote.hosts[0]}, does not exist there; the target is"
+                " on another file system of the same name: is it mounted, and shared by all nodes?",
                 lasting=everywhere,
                 nodes=() if everywhere else away,
             )

@@ -68,10 +68,10 @@ class Work:
 
         found = []
         if many := self._counted(todo, build):
-            found.append(f"measured again, for they are of another build: {many}")
+            found.append(f"measured again, because their tool is another build now: {many}")
         if self.here.target and (many := self._counted(todo, target)):
             now = _place(self.setup.plan.target["directory"], self.here.target)
-            found.append(f"measured again, because the target is another one: {many}; the target is {now} now")
+            found.append(f"measured again, because the target has changed: {many}; the target is {now} now")
         return found
 
     def _counted(self, todo: Left, label: Callable[[str, Result], str | None]) -> str:
