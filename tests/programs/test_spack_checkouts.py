@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from iosweep.errors import BuildError
 from iosweep.node import process
 from iosweep.programs.spack import checkouts, shell
-from iosweep.programs.spack.shell import Failed, Shell
+from iosweep.programs.spack.shell import Shell
 from iosweep.programs.spack.spack_yaml import Pin
 from spack import PIN, VERSION, packages
 
@@ -152,7 +153,7 @@ def test_one_that_is_not_there(tmp_path: Path, configured: str | None, environme
     places = {"there": fake(tmp_path / "there"), "not_run": fake(tmp_path / "not-run")}
     (tmp_path / "not-run/bin/spack").chmod(0o644)
     given = {key: value.format_map(places) for key, value in environment.items()}
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(BuildError) as caught:
         checkouts.own(configured and configured.format_map(places), given)
     assert str(caught.value).startswith(wrong.format_map(places))
     assert checkouts.own(None, {"PATH": "/nosuch"}) is None
@@ -179,7 +180,7 @@ def test_versions(site: Site, tmp_path: Path, says: str, exit_code: int, wrong: 
         found = checkouts.spack(site.shell, str(path), site.root, None, site.env)
         assert (found.version, found.commit, found.changed) == (says.split()[0], None, False)
         return
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(BuildError) as caught:
         checkouts.spack(site.shell, str(path), site.root, None, site.env)
     assert str(caught.value) == f"{path}/bin/spack{wrong}"
 
@@ -279,7 +280,7 @@ def test_a_tag_that_has_moved(site: Site, tmp_path: Path) -> None:
     assert checkouts.packages(site.shell, pin, site.root, None, site.env).document()["commit"] == first
     shutil.rmtree(site.root)
     assert checkouts.packages(site.shell, pin, site.root, None, site.env).document()["commit"] == moved != first
-    with pytest.raises(Failed, match=f"is at {moved}, and {PIN} is {first}: the tag has been moved"):
+    with pytest.raises(BuildError, match=f"is at {moved}, and {PIN} is {first}: the tag has been moved"):
         checkouts.packages(site.shell, replace(pin, commit=first), site.root, None, site.env)
 
 
@@ -289,7 +290,7 @@ def test_a_release_that_is_not_what_it_was_tried_with(
     theirs = repository(tmp_path / "theirs")
     monkeypatch.setattr(checkouts, "SPACK", Pin(str(theirs), VERSION, "0" * 40))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(BuildError) as caught:
         checkouts.spack(site.shell, None, site.root, None, site.env)
     assert f"is at {head(theirs)}, and {VERSION} is {'0' * 40}: the tag has been moved" in str(caught.value)
     assert site.left() == []
@@ -300,10 +301,10 @@ def test_a_clone_that_somebody_changed(site: Site, tmp_path: Path) -> None:
     pin = Pin(str(theirs), head(theirs), head(theirs))
     into = site.clone(pin)
     changed = move(into, "x")
-    with pytest.raises(Failed, match=f"it in {into} is at {changed}, and .* remove it to have it fetched again"):
+    with pytest.raises(BuildError, match=f"it in {into} is at {changed}, and .* remove it to have it fetched again"):
         site.clone(pin)
     shutil.rmtree(into / ".git")
-    with pytest.raises(Failed, match=f"it in {into} is at no commit, and "):
+    with pytest.raises(BuildError, match=f"it in {into} is at no commit, and "):
         site.clone(pin)
 
 
@@ -328,7 +329,7 @@ def test_what_cannot_be_cloned(site: Site, tmp_path: Path, url: str, wrong: str,
     mark = tmp_path / "mark"
     url = url.format(mark=mark)
     began = time.monotonic()
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(BuildError) as caught:
         site.clone(Pin(url, ref, ref if ref != VERSION else None))
     assert str(caught.value).startswith(f"it cannot be fetched from {url}: ")
     assert wrong.format(mark=mark) in str(caught.value)
@@ -354,7 +355,7 @@ def test_a_server_that_says_nothing(site: Site, silent: int, monkeypatch: pytest
     monkeypatch.setattr(checkouts, "_ANSWER_S", 0.5)
     began = time.monotonic()
     url = f"git://127.0.0.1:{silent}/x.git"
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(BuildError) as caught:
         site.clone(Pin(url, VERSION))
     assert time.monotonic() - began < 10
     assert str(caught.value) == f"it cannot be fetched from {url}: no answer within 0.5 s{NO_MEANS}"
@@ -365,10 +366,10 @@ def test_no_such_tag_or_commit(site: Site, tmp_path: Path) -> None:
     theirs = packages(tmp_path)
     branch = git(theirs, "branch", "--show-current")
     for tag in ("nosuch", branch):  # a branch is no pin
-        with pytest.raises(Failed) as caught:
+        with pytest.raises(BuildError) as caught:
             site.clone(Pin(str(theirs), tag))
         assert str(caught.value) == f"{theirs} has no tag {tag}; name one that it has"
-    with pytest.raises(Failed, match=f"it cannot be fetched from {theirs}: .*{'0' * 40}"):
+    with pytest.raises(BuildError, match=f"it cannot be fetched from {theirs}: .*{'0' * 40}"):
         site.clone(Pin(str(theirs), "0" * 40, "0" * 40))
     assert site.left() == []
 
@@ -379,7 +380,7 @@ def test_without_git(site: Site, tmp_path: Path) -> None:
         lambda: site.clone(Pin(str(theirs), PIN)),
         lambda: checkouts.keep(site.shell, Pin(str(theirs), PIN), site.root / "kept", site.env, "it"),
     ):
-        with pytest.raises(Failed, match="git is not on PATH; install it, Spack needs it too"):
+        with pytest.raises(BuildError, match="git is not on PATH; install it, Spack needs it too"):
             act()
 
 
@@ -426,7 +427,7 @@ def test_one_that_fails_in_between(site: Site, tmp_path: Path) -> None:
     theirs = packages(tmp_path)
     tree = git(theirs, "rev-parse", f"{PIN}^{{tree}}")
     (theirs / ".git/objects" / tree[:2] / tree[2:]).unlink()  # a disk that has lost something
-    with pytest.raises(Failed, match=f"it cannot be fetched from file://{theirs}: "):
+    with pytest.raises(BuildError, match=f"it cannot be fetched from file://{theirs}: "):
         site.clone(Pin(f"file://{theirs}", PIN))
     assert not list(site.root.glob("*"))
 
@@ -467,7 +468,7 @@ def test_what_has_no_packages(site: Site, tmp_path: Path, index: str | None) -> 
     directory.mkdir()
     if index is not None:
         (directory / "spack-repo-index.yaml").write_text(index)
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(BuildError) as caught:
         checkouts.packages(site.shell, directory, site.root, None, site.env)
     why = "no repo.yaml where spack-repo-index.yaml says"
     assert (
@@ -478,7 +479,7 @@ def test_what_has_no_packages(site: Site, tmp_path: Path, index: str | None) -> 
 
 def test_a_directory_of_packages_that_is_not_there(site: Site) -> None:
     with pytest.raises(
-        Failed, match=r"^/nosuch is not a packages repository of Spack \(there is no such directory\); see repos"
+        BuildError, match=r"^/nosuch is not a packages repository of Spack \(there is no such directory\); see repos"
     ):
         checkouts.packages(site.shell, Path("/nosuch"), site.root, None, site.env)
 
@@ -508,7 +509,7 @@ def test_from_a_mirror(site: Site, tmp_path: Path) -> None:
             env = site.env  # what git assumes there it assumes of our own clone, too
         found = checkouts.packages(site.shell, pin, site.root, mirror, env)
         assert (found.pin, found.commit) == (pin.ref, commit)
-    with pytest.raises(Failed, match=f"{mirror}/packages has no tag v3; name one that it has"):
+    with pytest.raises(BuildError, match=f"{mirror}/packages has no tag v3; name one that it has"):
         checkouts.packages(site.shell, Pin(str(theirs), "v3"), site.root, mirror, env)
 
 
@@ -524,7 +525,7 @@ def test_the_release_from_a_mirror(site: Site, tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_mirror_that_lacks_a_part(site: Site, tmp_path: Path) -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(BuildError) as caught:
         checkouts.packages(site.shell, Pin("u", "v1"), site.root, tmp_path, site.env)
     made = "make it with `iosweep tools mirror` on a connected machine"
     assert str(caught.value) == f"tools.mirror: {tmp_path} has no packages; {made}"
@@ -534,12 +535,12 @@ def test_a_mirror_holds_what_it_has(site: Site, tmp_path: Path) -> None:
     theirs, mirror = packages(tmp_path), tmp_path / "mirror"
     first = kept(site, Pin(str(theirs), PIN), mirror)
     with pytest.raises(
-        Failed, match=f"{PIN} is {first} in {mirror}/packages, and not {'0' * 40}: the tag has been moved"
+        BuildError, match=f"{PIN} is {first} in {mirror}/packages, and not {'0' * 40}: the tag has been moved"
     ):
         kept(site, Pin(str(theirs), PIN, "0" * 40), mirror)
-    with pytest.raises(Failed, match=r"it cannot be fetched from /nosuch: .*; run it where there is a way to the"):
+    with pytest.raises(BuildError, match=r"it cannot be fetched from /nosuch: .*; run it where there is a way to the"):
         kept(site, Pin("/nosuch", "v9"), mirror)
-    with pytest.raises(Failed, match="transport 'ext' not allowed"):
+    with pytest.raises(BuildError, match="transport 'ext' not allowed"):
         kept(site, Pin(f"ext::sh -c touch% {tmp_path}/mark", "v9"), mirror)
     assert not (tmp_path / "mark").exists()
     assert kept(site, Pin("/nosuch", PIN), mirror) == first

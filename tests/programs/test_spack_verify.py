@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from iosweep.errors import Unusable
+from iosweep.errors import BuildError, Unusable
 from iosweep.files.documents import dump
 from iosweep.files.documents import read as stored
 from iosweep.plan.launchers import Mpiexec
 from iosweep.programs import find
 from iosweep.programs.find import Program
 from iosweep.programs.spack import build, built, verify
-from iosweep.programs.spack.shell import Failed
 from iosweep.programs.spack.spack_yaml import Place
 from iosweep.programs.spack.verify import Verified, documents, doubts, spec_of
 from iosweep.target import agent
@@ -44,7 +43,7 @@ def check(tmp_path: Path, *path: Path, roots: Collection[str] = (), engines: Col
 
 
 def wrong(tmp_path: Path, *path: Path, **asked: Any) -> str:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(BuildError) as caught:
         check(tmp_path, *path, **asked)
     return str(caught.value)
 

@@ -63,6 +63,10 @@ class Unusable(Exception):
     """Something that the configuration names cannot be used: the directory of locks, the tools that were built."""
 
 
+class BuildError(Exception):
+    """The tools cannot be built. The message is a sentence with the next step."""
+
+
 class Refused(Exception):
     """Something on the target is not ours, or is not as required. `lasting`: another job would meet it, too."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from iosweep.commands import campaigns
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
-from iosweep.errors import Refused, TargetError, TargetHangs
+from iosweep.errors import BuildError, Refused, TargetError, TargetHangs
 from iosweep.node.process import adopt_orphans
 from iosweep.node.stopping import Stopped, stoppable
 from iosweep.plan.expand import make_plan
@@ -20,7 +20,6 @@ from iosweep.programs.spack import build as building
 from iosweep.programs.spack import request
 from iosweep.programs.spack.built import on_target
 from iosweep.programs.spack.request import Request, seen
-from iosweep.programs.spack.shell import Failed
 from iosweep.results.store import Store
 from iosweep.target.agent import Agent
 from iosweep.text import printable
@@ -70,7 +69,7 @@ def build(
             if str(refusal.get("reason", "")).startswith(_NOT_BUILT):
                 stored.set_refusal(name, None)
         return 0
-    except Failed as error:
+    except BuildError as error:
         why, code = f"{_NOT_BUILT}: {error}", 1
     except Stopped as error:
         why, code = f"{_NOT_BUILT}: stopped by {error}; the next run goes on from there", INTERRUPTED
@@ -89,7 +88,7 @@ def say(text: str) -> None:
 
 
 def _spare_target(configured: Config, asked: Request, slurm: bool) -> None:
-    """Refuse to build on the file system under test, as far as that is seen from here. Raises Failed."""
+    """Refuse to build on the file system under test, as far as that is seen from here. Raises BuildError."""
     with Agent(configured.target.deadline) as agent:
         try:
             facts = agent.call("identify", configured.target.directory)
@@ -100,5 +99,5 @@ def _spare_target(configured: Config, asked: Request, slurm: bool) -> None:
         if wrong := on_target(facts, there, place, slurm, configured.campaign):
             refused, sentence = wrong
             if refused:
-                raise Failed(sentence)
+                raise BuildError(sentence)
             say(f"note: {sentence}")

@@ -29,12 +29,13 @@ from iosweep.commands import campaigns
 from iosweep.commands.tools.build import INTERRUPTED, say
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
+from iosweep.errors import BuildError
 from iosweep.files import safe_paths
 from iosweep.node.process import adopt_orphans
 from iosweep.node.stopping import Stopped, stoppable
 from iosweep.programs.spack import checkouts, failures, request, shell
 from iosweep.programs.spack.build import write_scope
-from iosweep.programs.spack.shell import Done, Failed, Shell
+from iosweep.programs.spack.shell import Done, Shell
 from iosweep.programs.spack.spack_yaml import Environment, Pin, Place, scope, unfit
 from iosweep.text import human_count, printable, some
 from iosweep.units import human_size
@@ -74,7 +75,7 @@ def make(file: Path, directory: Path) -> int:
             _Mirror(directory, written).fill(environment, configured.tools.directory)
         print(_next_steps(directory))
         return 0
-    except Failed as error:
+    except BuildError as error:
         why, code = str(error), 1
     except OSError as error:
         why, code = f"{error.filename or directory} cannot be made or written ({error.strerror or error})", 1
@@ -97,20 +98,22 @@ def _elsewhere(configured: Config) -> Config:
 
 @contextmanager
 def _claimed(directory: Path) -> Iterator[None]:
-    """Make a directory ours, and hold it. Raises Failed, OSError."""
+    """Make a directory ours, and hold it. Raises BuildError, OSError."""
     if wrong := unfit(directory):
-        raise Failed(wrong)
+        raise BuildError(wrong)
     directory.mkdir(parents=True, exist_ok=True)
     marker = directory / MARKER
     if not marker.exists():
         if other := sorted({path.name for path in directory.iterdir()} - {"lost+found"}):
-            raise Failed(f"{directory} has something else in it ({other[0]}); name an empty directory, or a new one")
+            raise BuildError(
+                f"{directory} has something else in it ({other[0]}); name an empty directory, or a new one"
+            )
         safe_paths.write(directory, MARKER, f"Made by `iosweep tools mirror`.\n{_next_steps(directory)}\n".encode())
     with marker.open("a") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Failed(f"another process fetches to {directory}; wait for it") from None
+            raise BuildError(f"another process fetches to {directory}; wait for it") from None
         except OSError:  # a file system without locks
             pass
         yield
@@ -135,15 +138,15 @@ class _Mirror:
         self._environment = {**shell.environment(os.environ, self._work), "PYTHONUNBUFFERED": "1"}
 
     def fill(self, environment: Environment | None, tools: str) -> None:
-        """`environment`: None where nothing is built. `tools`: tools.directory. Raises Failed, OSError."""
+        """`environment`: None where nothing is built. `tools`: tools.directory. Raises BuildError, OSError."""
         there = []
         try:
             if environment:
                 there = self._sources(environment, tools)
             there.append(self._wheels())
-        except (Failed, OSError) as error:  # git does not always say why
+        except (BuildError, OSError) as error:  # git does not always say why
             if shutil.disk_usage(self._directory).free < _LITTLE or _FULL.search(str(error)):
-                raise Failed(f"there is no space left in {self._directory}{_ROOM}") from None
+                raise BuildError(f"there is no space left in {self._directory}{_ROOM}") from None
             raise
         shutil.rmtree(self._work, ignore_errors=True)
         self._shell.note(f"{self._directory} is complete: {', '.join(there)}")
@@ -180,7 +183,7 @@ class _Mirror:
     def _spack(self, command: list[str | Path], timeout_s: float, *arguments: str | Path) -> None:
         done = self._shell.run([*command, *arguments], timeout_s, self._environment)
         if done.exit_code != 0:
-            raise Failed(_why(done, self._directory))
+            raise BuildError(_why(done, self._directory))
 
     def _decided(self, environment: Environment, command: list[str | Path]) -> Path:
         """Spack's environment, concretized with no external but spack.yaml's own and compilers: what this machine has
@@ -206,7 +209,7 @@ class _Mirror:
         try:
             specs = orjson.loads(lock.read_bytes())["concrete_specs"].values()
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-            raise Failed(f"{lock} cannot be read; carry it here again, or remove it") from None
+            raise BuildError(f"{lock} cannot be read; carry it here again, or remove it") from None
         wanted, seen = sum("external" not in spec for spec in specs), 0
 
         def tell(line: str) -> None:
@@ -218,7 +221,7 @@ class _Mirror:
         argv = [*command, environment, "mirror", "create", "-d", self._directory, "--all", "--private"]
         done = self._shell.run(argv, _FETCH_S, self._environment, tell)
         if done.exit_code != 0:
-            raise Failed(_why(done, self._directory))
+            raise BuildError(_why(done, self._directory))
 
     def _wheels(self) -> str:
         """What `make venv` installs. Whether all is there is checked first, which is fast."""
@@ -234,7 +237,7 @@ class _Mirror:
             self._shell.note(f"fetching the packages of {_LOCK.name} for Python {version}")
             done = self._shell.run(pip, _FETCH_S, self._environment)
             if done.exit_code != 0:
-                raise Failed(_why_pip(done, self._directory))
+                raise BuildError(_why_pip(done, self._directory))
         files = [file for file in wheels.iterdir() if file.is_file()]
         size = human_size(sum(file.stat().st_size for file in files))
         return f"{human_count(len(files), 'Python package')} ({size})"

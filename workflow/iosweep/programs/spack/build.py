@@ -18,11 +18,12 @@ from typing import Any
 
 import orjson
 
+from iosweep.errors import BuildError
 from iosweep.files import documents, safe_paths
 from iosweep.programs.spack import build_tools, checkouts, failures, shell, verify
 from iosweep.programs.spack.checkouts import Packages, Spack
 from iosweep.programs.spack.request import Request
-from iosweep.programs.spack.shell import Done, Failed, Shell
+from iosweep.programs.spack.shell import Done, Shell
 from iosweep.programs.spack.spack_yaml import BUILD_TOOLS, Place, scope, stale
 from iosweep.text import human_count
 from iosweep.tools import tools
@@ -36,7 +37,7 @@ _INSTALLING = re.compile(r"==> Installing (?P<name>\S+?)-(?P<version>\d\S*)-[a-z
 def build(asked: Request, say: Callable[[str], None]) -> bool:
     """Build and verify the tools, and write tools.json and env.sh. Returns whether these changed.
 
-    Raises Failed; finished packages stay, and the next run continues from there.
+    Raises BuildError; finished packages stay, and the next run continues from there.
     """
     place = asked.place
     root = place.root.absolute()
@@ -54,7 +55,7 @@ def build(asked: Request, say: Callable[[str], None]) -> bool:
 def _directories(place: Place, say: Callable[[str], None]) -> Iterator[int]:
     """Make the directories and lock them, so that one process builds at a time.
 
-    Yields the lock's handle for the commands, which keep the lock if we are killed. Raises Failed.
+    Yields the lock's handle for the commands, which keep the lock if we are killed. Raises BuildError.
     """
     try:
         for directory in (place.environment, place.log.parent):
@@ -70,8 +71,8 @@ def _directories(place: Place, say: Callable[[str], None]) -> Iterator[int]:
             yield lock.fileno()
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise Failed(failures.NO_SPACE) from None
-        raise Failed(
+            raise BuildError(failures.NO_SPACE) from None
+        raise BuildError(
             f"{error.filename or place.root} cannot be made or written ({error.strerror or error}); name another"
             " tools.directory, or fix its permissions"
         ) from None
@@ -89,7 +90,7 @@ class _Session:
         self._decided = self._copy / "decided"
 
     def build(self) -> dict[str, Any]:
-        """Build, and return the content of tools.json. Raises Failed."""
+        """Build, and return the content of tools.json. Raises BuildError."""
         asked = self._asked
         spack = checkouts.spack(self._shell, asked.spack, self._root, asked.mirror, self._environment)
         self._shell.note(f"Spack {spack.version}{_at(spack)}")
@@ -134,10 +135,10 @@ class _Session:
         }
 
     def _run(self, timeout_s: float, *arguments: str, on_line: Callable[[str], None] = lambda line: None) -> str:
-        """Standard output of a command of Spack. Raises Failed."""
+        """Standard output of a command of Spack. Raises BuildError."""
         done = self._shell.run([*self._command, *arguments], timeout_s, self._environment, on_line)
         if done.exit_code != 0:
-            raise Failed(self._why(done))
+            raise BuildError(self._why(done))
         return done.stdout
 
     def _why(self, done: Done) -> str:
@@ -161,7 +162,7 @@ class _Session:
             shutil.copyfile(self._asked.environment.file, copy)
         if lock.exists():
             if wrong := _unlike(specs, lock):
-                raise Failed(f"{lock} is not of {self._asked.environment.file}: {wrong}; remove it")
+                raise BuildError(f"{lock} is not of {self._asked.environment.file}: {wrong}; remove it")
             self._shell.note("what is built is decided already (spack.lock)")
             return
         printed = self._run(_FIND_S, "external", "find", *BUILD_TOOLS)
@@ -172,9 +173,9 @@ class _Session:
             self._run(_CONCRETIZE_S, "concretize")
             wrong = _unlike(specs, lock) if lock.exists() else "there is none"
             if wrong:
-                raise Failed(f"spack.lock is not of {self._asked.environment.file}: {wrong}")
+                raise BuildError(f"spack.lock is not of {self._asked.environment.file}: {wrong}")
             if wrong := unfit_version(json.loads(lock.read_bytes())):
-                raise Failed(wrong)
+                raise BuildError(wrong)
         except BaseException:  # an incomplete lock is useless
             lock.unlink(missing_ok=True)
             raise
@@ -214,19 +215,19 @@ class _Session:
             self._forget()
         why = self._why(done)
         install = build_tools.to_install(lock, done.stderr + done.stdout)
-        raise Failed(f"{why}; {install}" if install else why)
+        raise BuildError(f"{why}; {install}" if install else why)
 
     def _installed(self) -> list[dict[str, Any]]:
-        """The packages of tools.json with two more keys, `os` and `provides_mpi`. Raises Failed."""
+        """The packages of tools.json with two more keys, `os` and `provides_mpi`. Raises BuildError."""
         specs = json.loads(self._run(_LIST_S, "find", "--json"))
         listed = self._run(_LIST_S, "find", "--format", "{hash} {prefix}")
         prefixes = dict(line.split(" ", 1) for line in listed.splitlines() if " " in line)
         roots = {root["hash"] for root in json.loads((self._copy / "spack.lock").read_bytes())["roots"]}
         found = packages_of(specs, prefixes, roots)
         if lacking := sorted(roots - {package["hash"] for package in found}):
-            raise Failed(f"Spack does not list {', '.join(h[:7] for h in lacking)}, which it has installed")
+            raise BuildError(f"Spack does not list {', '.join(h[:7] for h in lacking)}, which it has installed")
         if elsewhere := not_in(self._root / "store", found):
-            raise Failed(
+            raise BuildError(
                 f"{elsewhere} is not in {self._root / 'store'}, which is a copy, and cannot be used: paths are in the"
                 f" binaries; remove {self._root}, and run it again"
             )
@@ -234,11 +235,11 @@ class _Session:
             if (package["explicit"] or package["provides_mpi"]) and not Path(package["prefix"]).is_dir():
                 name, version = package["name"], package["version"]
                 if not package["external"]:
-                    raise Failed(
+                    raise BuildError(
                         f"{package['prefix']} is gone, where {name} {version} was installed; remove"
                         f" {self._root / 'store'} and {self._copy.parent}, and run it again"
                     )
-                raise Failed(
+                raise BuildError(
                     f"{name} {version} is to be in {package['prefix']}, which is not a directory; is the prefix right"
                     f" (packages: {name}: externals, in {self._asked.environment.file})?"
                 )

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from iosweep.config.yaml_lines import load
-from iosweep.errors import ConfigError
+from iosweep.errors import BuildError, ConfigError
 from iosweep.programs.spack import failures
-from iosweep.programs.spack.shell import Failed, Shell
+from iosweep.programs.spack.shell import Shell
 from iosweep.programs.spack.spack_yaml import Pin
 
 #: The tested release and the commit of its tag.
@@ -60,7 +60,7 @@ class Packages:
 def own(configured: str | None, environment: Mapping[str, str]) -> tuple[Path, str] | None:
     """(program, source) of the site's Spack: the configured one, that of SPACK_ROOT, or that on PATH; None if none.
 
-    Raises Failed if the first of these that is named has no Spack.
+    Raises BuildError if the first of these that is named has no Spack.
     """
     named = ("tools.spack", configured), ("SPACK_ROOT", environment.get("SPACK_ROOT"))
     for name, directory in named:
@@ -68,23 +68,23 @@ def own(configured: str | None, environment: Mapping[str, str]) -> tuple[Path, s
             program = Path(directory).absolute() / "bin" / "spack"
             if os.access(program, os.X_OK):
                 return program, name
-            raise Failed(f"{name}: {directory} has no bin/spack; name the directory that Spack was cloned to")
+            raise BuildError(f"{name}: {directory} has no bin/spack; name the directory that Spack was cloned to")
     found = shutil.which("spack", path=environment.get("PATH"))
     return (Path(found).absolute(), "PATH") if found else None
 
 
 def spack(shell: Shell, configured: str | None, root: Path, mirror: Path | None, env: Mapping[str, str]) -> Spack:
-    """The Spack that builds; cloned if the site has none. `env`: for git and Spack. Raises Failed."""
+    """The Spack that builds; cloned if the site has none. `env`: for git and Spack. Raises BuildError."""
     program, named = own(configured, os.environ) or (None, "")
     if program is None:
         program = pinned(shell, root, mirror, env) / "bin" / "spack"
     done = shell.run([program, "--version"], _SAY_S, env)
     version = re.match(r"(\d+)\.(\d+)\S*", done.stdout)
     if done.exit_code != 0 or not version:
-        raise Failed(f"{program} does not say its version (Spack of {named or 'a clone'}): {failures.why(done)}")
+        raise BuildError(f"{program} does not say its version (Spack of {named or 'a clone'}): {failures.why(done)}")
     if (int(version[1]), int(version[2])) < OLDEST:
         other = "name another" + ("" if named == "tools.spack" else " with tools.spack, or take it away from there")
-        raise Failed(
+        raise BuildError(
             f"{program}, of {named}, is Spack {version[0]}, and {OLDEST[0]}.{OLDEST[1]} or newer is needed; {other}"
             f" (without any, {SPACK.ref} is cloned)"
         )
@@ -96,7 +96,7 @@ def spack(shell: Shell, configured: str | None, root: Path, mirror: Path | None,
 
 
 def pinned(shell: Shell, root: Path, mirror: Path | None, env: Mapping[str, str]) -> Path:
-    """A clone of the tested release. Raises Failed."""
+    """A clone of the tested release. Raises BuildError."""
     pin, git = _of_mirror(SPACK, mirror, "spack", root, env)
     path = root / "spack" / SPACK.ref
     clone(shell, pin, path, git, "Spack", "name a Spack that is here with tools.spack")
@@ -104,7 +104,7 @@ def pinned(shell: Shell, root: Path, mirror: Path | None, env: Mapping[str, str]
 
 
 def packages(shell: Shell, wanted: Pin | Path, root: Path, mirror: Path | None, env: Mapping[str, str]) -> Packages:
-    """The packages repository, cloned if it does not exist. Raises Failed."""
+    """The packages repository, cloned if it does not exist. Raises BuildError."""
     if isinstance(wanted, Path):
         directory = _directory(wanted, "see repos.builtin in spack.yaml")
         return Packages(wanted, directory, None, *state(shell, wanted, env))
@@ -116,7 +116,7 @@ def packages(shell: Shell, wanted: Pin | Path, root: Path, mirror: Path | None, 
 
 
 def _directory(path: Path, then: str) -> Path:
-    """The directory of repo.yaml in a checkout. `then`: the remedy if there is none. Raises Failed."""
+    """The directory of repo.yaml in a checkout. `then`: the remedy if there is none. Raises BuildError."""
     index = path / "spack-repo-index.yaml"
     try:
         paths = load(index).data["repo_index"]["paths"] if index.exists() else ["."]
@@ -127,13 +127,13 @@ def _directory(path: Path, then: str) -> Path:
         if (directory / "repo.yaml").exists():
             return directory
     wrong = f"(no repo.yaml where {index.name} says)" if path.is_dir() else "(there is no such directory)"
-    raise Failed(f"{path} is not a packages repository of Spack {wrong}; {then}")
+    raise BuildError(f"{path} is not a packages repository of Spack {wrong}; {then}")
 
 
 def _of_mirror(
     pin: Pin, mirror: Path | None, part: str, root: Path, env: Mapping[str, str]
 ) -> tuple[Pin, Mapping[str, str]]:
-    """The pin in the mirror, if there is one, and the environment for git. Raises Failed.
+    """The pin in the mirror, if there is one, and the environment for git. Raises BuildError.
 
     Git refuses repositories of other users, and reads exceptions from a file only.
     """
@@ -142,7 +142,7 @@ def _of_mirror(
     path = (mirror / part).resolve()
     if not path.is_dir():
         made = "make it with `iosweep tools mirror` on a connected machine"
-        raise Failed(f"tools.mirror: {mirror} has no {part}; {made}")
+        raise BuildError(f"tools.mirror: {mirror} has no {part}; {made}")
     usual = Path(env.get("XDG_CONFIG_HOME") or "~/.config", "git/config"), "~/.gitconfig"
     theirs = [env["GIT_CONFIG_GLOBAL"]] if "GIT_CONFIG_GLOBAL" in env else usual
     lines = [("include", "path", each) for each in theirs]
@@ -157,7 +157,7 @@ def _of_mirror(
 def clone(shell: Shell, pin: Pin, into: Path, env: Mapping[str, str], what: str, instead: str) -> None:
     """Clone one state of a repository completely, unless it exists.
 
-    what, instead: name and remedy for messages. Raises Failed; without a network within 30 s.
+    what, instead: name and remedy for messages. Raises BuildError; without a network within 30 s.
     """
     if into.exists():
         _held(shell, pin, into, env, what)
@@ -187,7 +187,7 @@ def clone(shell: Shell, pin: Pin, into: Path, env: Mapping[str, str], what: str,
 def keep(shell: Shell, pin: Pin, into: Path, env: Mapping[str, str], what: str) -> str:
     """Add one state of a repository to a bare one, from which `clone` takes it. Returns its commit.
 
-    Raises Failed; without a network within 30 s.
+    Raises BuildError; without a network within 30 s.
     """
     git: list[str | Path] = ["git", "--git-dir", into]
     kept = f"refs/tags/{'commit-' if pin.by_commit else ''}{pin.ref}"
@@ -203,37 +203,39 @@ def keep(shell: Shell, pin: Pin, into: Path, env: Mapping[str, str], what: str) 
         _fetch(shell, steps, pin, env, what)
     commit = shell.run(known, _SAY_S, env).stdout.strip()
     if pin.commit and commit != pin.commit:
-        raise Failed(f"{pin.ref} is {commit} in {into}, and not {pin.commit}: the tag has been moved; remove {into}")
+        raise BuildError(
+            f"{pin.ref} is {commit} in {into}, and not {pin.commit}: the tag has been moved; remove {into}"
+        )
     shell.run([*git, "update-ref", "--no-deref", "HEAD", commit], _SAY_S, env)  # a clone by commit needs HEAD
     return commit
 
 
 def _fetch(shell: Shell, steps: Sequence[Sequence[str | Path]], pin: Pin, env: Mapping[str, str], what: str) -> None:
-    """Run the commands that fetch a state of a repository. Raises Failed."""
+    """Run the commands that fetch a state of a repository. Raises BuildError."""
     for step in steps:
         done = shell.run(step, _CLONE_S, env)
         if done.exit_code != 0:
-            raise Failed(f"{what} cannot be fetched from {pin.url}: {failures.of_git(done) or 'it took too long'}")
+            raise BuildError(f"{what} cannot be fetched from {pin.url}: {failures.of_git(done) or 'it took too long'}")
 
 
 def _answers(shell: Shell, pin: Pin, env: Mapping[str, str], what: str, instead: str) -> None:
-    """Check that a repository answers and has the pinned state. Raises Failed."""
+    """Check that a repository answers and has the pinned state. Raises BuildError."""
     if not shutil.which("git", path=env.get("PATH")):
-        raise Failed("git is not on PATH; install it, Spack needs it too")
+        raise BuildError("git is not on PATH; install it, Spack needs it too")
     ref = "HEAD" if pin.by_commit else f"refs/tags/{pin.ref}"
     done = shell.run(["git", "ls-remote", "--exit-code", "--", pin.url, ref], _ANSWER_S, env)
     if done.exit_code == 2:
-        raise Failed(f"{pin.url} has no tag {pin.ref}; name one that it has")
+        raise BuildError(f"{pin.url} has no tag {pin.ref}; name one that it has")
     if done.exit_code != 0:
         reason = failures.of_git(done) or f"no answer within {_ANSWER_S:g} s"
-        raise Failed(f"{what} cannot be fetched from {pin.url}: {reason}; {instead}")
+        raise BuildError(f"{what} cannot be fetched from {pin.url}: {reason}; {instead}")
 
 
 def _held(shell: Shell, pin: Pin, path: Path, env: Mapping[str, str], what: str) -> None:
-    """Check that a clone is at its pinned commit. Raises Failed."""
+    """Check that a clone is at its pinned commit. Raises BuildError."""
     commit, _ = state(shell, path, env)
     if pin.commit and commit != pin.commit:
-        raise Failed(
+        raise BuildError(
             f"{what} in {path} is at {commit or 'no commit'}, and {pin.ref} is {pin.commit}: the tag has"
             " been moved, or the clone changed; remove it to have it fetched again"
         )

@@ -15,11 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TextIO
 
+from iosweep.errors import BuildError
 from iosweep.node import process
-
-
-class Failed(Exception):
-    """The tools cannot be built; the message is a sentence with what to do next."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class Shell:
     ) -> Done:
         """Run a command for at most `timeout_s` seconds. `on_line` gets every line of its standard output.
 
-        Raises Failed if it cannot be started. No process of it is left running, whatever is raised.
+        Raises BuildError if it cannot be started. No process of it is left running, whatever is raised.
         """
         command = list(map(str, argv))
         self._log.write(f"$ {shlex.join(command)}\n")
@@ -69,7 +66,7 @@ class Shell:
                 start_new_session=True,  # a terminal's Ctrl-C reaches us, and we end it cleanly
             )
         except OSError as error:
-            raise Failed(f"{command[0]} cannot be run: {error.strerror}") from None
+            raise BuildError(f"{command[0]} cannot be run: {error.strerror}") from None
         assert started.stdout
         assert started.stderr
         readers = [

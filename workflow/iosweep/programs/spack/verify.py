@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from iosweep.errors import BuildError
 from iosweep.node.process import Completed
 from iosweep.plan import launchers
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec
 from iosweep.programs import find as programs
 from iosweep.programs.find import Program
-from iosweep.programs.spack.shell import Failed
 from iosweep.target.agent import Agent
 from iosweep.text import printable
 from iosweep.tools import tools
@@ -39,7 +39,7 @@ class Verified:
 def verify(path: Sequence[Path], roots: Collection[str], engines: Collection[str], scratch: Path) -> Verified:
     """Run the programs in the directories `path`. The MPI test writes below `scratch`.
 
-    roots: names of the requested packages; engines: those that fio must have. Raises Failed.
+    roots: names of the requested packages; engines: those that fio must have. Raises BuildError.
     """
     search = os.pathsep.join(map(str, path))
     with Agent() as agent:
@@ -48,17 +48,17 @@ def verify(path: Sequence[Path], roots: Collection[str], engines: Collection[str
             path_of = shutil.which(tool.program, path=search)
             if path_of is None:
                 if name in roots:
-                    raise Failed(f"{name} is among the specs, and {tool.program} is in none of {search}")
+                    raise BuildError(f"{name} is among the specs, and {tool.program} is in none of {search}")
                 continue
             _linked(path_of, agent)  # first: a program that lacks a library does not run
             program = programs.find(tool, agent.run, search)
             if not isinstance(program, Program):
                 hint = f"; {_HINT}" if program.signal == signal.SIGILL else ""
-                raise Failed(f"{program.reason}{hint}")
+                raise BuildError(f"{program.reason}{hint}")
             found[name] = program
         has = _engines(found["fio"], agent) if "fio" in found else ()
         if "fio" in found and (lacking := sorted(set(engines) - set(has))):
-            raise Failed(
+            raise BuildError(
                 f"fio is built without {', '.join(lacking)}, which sweeps use; build it with that (fio+libaio), or take"
                 f" another ioengine (it has {', '.join(has)})"
             )
@@ -74,12 +74,12 @@ _HINT = "it is built for another processor; name an older target in spack.yaml (
 
 
 def _linked(path: str, agent: Agent) -> None:
-    """Check that every shared library is found. Raises Failed."""
+    """Check that every shared library is found. Raises BuildError."""
     if not shutil.which("ldd"):
         return
     printed = _printed(agent.run(["ldd", path], _ANSWER_S))
     if lacking := re.findall(r"^\s*(\S+) => not found", printed, re.MULTILINE):
-        raise Failed(f"{path} does not find {', '.join(sorted(set(lacking)))}; load what it needs, or build it")
+        raise BuildError(f"{path} does not find {', '.join(sorted(set(lacking)))}; load what it needs, or build it")
 
 
 def _engines(fio: Program, agent: Agent) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ def _engines(fio: Program, agent: Agent) -> tuple[str, ...]:
 
 
 def _ranks(mpiexec: Mpiexec, ior: Program, agent: Agent, scratch: Path) -> None:
-    """Check that ranks find each other. Raises Failed."""
+    """Check that ranks find each other. Raises BuildError."""
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as directory:
         command = [ior.path, "-a", "POSIX", "-w", "-b", "4k", "-t", "4k", "-o", f"{directory}/ranks"]
@@ -98,9 +98,9 @@ def _ranks(mpiexec: Mpiexec, ior: Program, agent: Agent, scratch: Path) -> None:
     seen = re.search(r"^(?:Participating tasks|tasks)\s*:\s*(\d+)", printed, re.MULTILINE)
     if done.exit_code or done.timed_out or not seen:
         last = next((line for line in reversed(printed.splitlines()) if line.strip()), "nothing was said")
-        raise Failed(f"{RANKS} ranks of ior do not start with {mpiexec.path}: {printable(last[:200])}")
+        raise BuildError(f"{RANKS} ranks of ior do not start with {mpiexec.path}: {printable(last[:200])}")
     if int(seen[1]) != RANKS:
-        raise Failed(
+        raise BuildError(
             f"of {RANKS} ranks of ior each is alone: ior ({ior.path}) is built with another MPI than {mpiexec.path}"
         )
 
