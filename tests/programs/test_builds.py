@@ -1,4 +1,4 @@
-"""Which build it was: documents of what PATH has, and the packages that own a program."""
+"""Build documents of programs on PATH, and the packages that own a program."""
 
 import re
 import shutil
@@ -36,7 +36,7 @@ def put(directory: Path, name: str, script: str) -> None:
 
 
 @debian
-def test_the_package_of_debians_fio(tmp_path: Path) -> None:
+def test_package_of_debians_fio(tmp_path: Path) -> None:
     owner = builds.package_of("/usr/bin/fio")
     assert owner is not None
     assert owner.startswith("fio 3.")
@@ -48,7 +48,7 @@ def test_the_package_of_debians_fio(tmp_path: Path) -> None:
 
 
 @debian
-def test_a_file_that_dpkg_knows_by_its_name_in_bin() -> None:
+def test_dpkg_knows_a_file_by_its_name_in_bin() -> None:
     """Where /bin has become a link, packages of before are still listed with it."""
     for name in ("/bin/ls", "/usr/bin/ls"):
         assert (builds.package_of(name) or "").startswith("coreutils ")
@@ -63,7 +63,7 @@ def test_a_file_of_a_package_from_pypi() -> None:
     assert owner.endswith(" (PyPI)")
 
 
-def test_files_that_nobody_owns(tmp_path: Path) -> None:
+def test_files_without_a_package(tmp_path: Path) -> None:
     for name in ("fio", "a [b]* c", "-fio", 'x"; y'):
         (tmp_path / name).write_bytes(b"")
         assert builds.package_of(str(tmp_path / name)) is None
@@ -96,7 +96,7 @@ def test_rpm(manager: Path, tmp_path: Path) -> None:
     assert builds.package_of(str(tmp_path / "fio")) is None
 
 
-def test_dpkg_says_more_than_the_owner(manager: Path, tmp_path: Path) -> None:
+def test_dpkg_output_with_more_than_the_owner(manager: Path, tmp_path: Path) -> None:
     """A diversion, several owners of one architecture, and a file that `make install` has written over."""
     file = tmp_path / "fio"
     file.write_bytes(b"")
@@ -114,7 +114,7 @@ def test_a_package_manager_that_does_not_answer(manager: Path, tmp_path: Path, m
     assert builds.package_of(str(tmp_path)) is None
 
 
-def test_the_document_of_what_path_has(manager: Path) -> None:
+def test_document_of_programs_on_path(manager: Path) -> None:
     mpiexec = Mpiexec("/nowhere/mpiexec", "5.0.1")
     document = builds.of_path({"fio": program()}, mpiexec)
     assert document == {

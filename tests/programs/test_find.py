@@ -1,4 +1,4 @@
-"""Which build of a tool is on PATH."""
+"""Finding a tool on PATH: path, hash and version."""
 
 import hashlib
 import os
@@ -33,7 +33,7 @@ def test_the_hash_of_the_program(fake: Path) -> None:
     assert find.builds(["fio"]) == {"fio": None}
 
 
-def test_a_program_that_may_only_be_run(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_that_is_executable_but_not_readable(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -58,7 +58,7 @@ def test_a_program_that_may_only_be_run(fake: Path, monkeypatch: pytest.MonkeyPa
         ("echo no library >&2; exit 127", "{} does not run: exit code 127 no library"),
     ],
 )
-def test_what_a_program_says_of_itself(fake: Path, script: str, said: tuple[str] | str) -> None:
+def test_version_and_failures_of_a_program(fake: Path, script: str, said: tuple[str] | str) -> None:
     fake.write_text(f"#!/bin/sh\n{script}\n")
     program = found()
     if isinstance(said, str):
@@ -71,7 +71,7 @@ def test_what_a_program_says_of_itself(fake: Path, script: str, said: tuple[str]
         assert told == (str(fake), hashlib.sha256(fake.read_bytes()).hexdigest(), said[0])
 
 
-def test_a_program_that_is_replaced(fake: Path) -> None:
+def test_replaced_program_is_noticed(fake: Path) -> None:
     """An update in the night: what is there now is not what was asked for its version."""
     fake.write_text("#!/bin/sh\necho fio-3.33\n")
     program = found()
@@ -84,7 +84,7 @@ def test_a_program_that_is_replaced(fake: Path) -> None:
 
 
 @pytest.mark.parametrize("name", tools())
-def test_a_program_that_is_not_there(fake: Path, name: str) -> None:
+def test_missing_program(fake: Path, name: str) -> None:
     fake.unlink()
     tool = tools()[name]
     assert found(name) == UnusableTool(f"{name} is not on PATH; get it with {tool.get_it}", lasting=True)

@@ -1,4 +1,4 @@
-"""What the system offers to build with, and which package is to be installed when Spack cannot build it instead."""
+"""Build tools on PATH, and the package to install if Spack cannot build one."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def test_the_order_of_path_and_links_to_the_same_do_not_matter(programs: Path, t
     )
 
 
-def test_what_was_installed_removed_and_updated_is_named(programs: Path) -> None:
+def test_installed_removed_and_updated_programs_are_named(programs: Path) -> None:
     before = build_tools.offered(str(programs))
     assert build_tools.differs(before, json.loads(json.dumps(before))) is None
     program(programs / "autoconf")
@@ -69,7 +69,7 @@ def lock(*not_here: str) -> dict[str, Any]:
     return found
 
 
-def test_build_tools_that_are_built(programs: Path) -> None:
+def test_build_tools_that_spack_builds(programs: Path) -> None:
     assert build_tools.built_instead(lock()) == []
     assert build_tools.built_instead(lock("m4", "libtool")) == ["libtool", "m4"]
     assert "libtool" in BUILD_TOOLS
@@ -99,6 +99,6 @@ def unfetched(name: str, version: str) -> str:
         (["libtool"], "==> Error: something else", None),
     ],
 )  # fmt: skip
-def test_the_package_to_install_is_named(not_here: list[str], output: str, expected: str | None) -> None:
+def test_package_to_install_is_named(not_here: list[str], output: str, expected: str | None) -> None:
     found = build_tools.to_install(lock(*not_here), output)
     assert found is None if expected is None else found and found.startswith(expected)

@@ -1,4 +1,4 @@
-"""Which Spack and which packages: a site's own, or clones that are what their pins say, whole or not at all."""
+"""Spack and its packages repository: a site's own, or complete clones that match their pins."""
 
 import io
 import os
@@ -100,7 +100,7 @@ def move(directory: Path, tag: str) -> str:
 # --- whose Spack ------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_that_a_site_has(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_spack_of_a_site_is_used(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configured, of_root, on_path = (fake(tmp_path / name) for name in ("configured", "of-root", "on-path"))
     theirs = repository(tmp_path / "release")
     monkeypatch.setattr(checkouts, "SPACK", Pin(str(theirs), VERSION, head(theirs)))
@@ -123,13 +123,13 @@ def test_the_first_that_a_site_has(site: Site, tmp_path: Path, monkeypatch: pyte
     assert site.left() == [f"spack/{VERSION}"]
 
 
-def test_a_relative_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_path_of_spack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path / "spack")
     monkeypatch.chdir(tmp_path)
     assert checkouts.own("spack", {}) == (tmp_path / "spack/bin/spack", "tools.spack")
 
 
-def test_one_that_a_module_wraps(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spack_wrapped_by_a_module(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = repository(tmp_path / "real")
     (tmp_path / "bin").mkdir()
     wrapper = tmp_path / "bin/spack"
@@ -149,7 +149,9 @@ def test_one_that_a_module_wraps(site: Site, tmp_path: Path, monkeypatch: pytest
         ("{not_run}", {}, "tools.spack: {not_run} has no bin/spack;"),
     ],
 )
-def test_one_that_is_not_there(tmp_path: Path, configured: str | None, environment: dict[str, str], wrong: str) -> None:
+def test_configured_spack_is_missing(
+    tmp_path: Path, configured: str | None, environment: dict[str, str], wrong: str
+) -> None:
     places = {"there": fake(tmp_path / "there"), "not_run": fake(tmp_path / "not-run")}
     (tmp_path / "not-run/bin/spack").chmod(0o644)
     given = {key: value.format_map(places) for key, value in environment.items()}
@@ -174,7 +176,7 @@ OLD = "and 1.1 or newer is needed; name another (without any, v1.1.0 is cloned)"
         ("10.0", 0, None),
     ],
 )
-def test_versions(site: Site, tmp_path: Path, says: str, exit_code: int, wrong: str | None) -> None:
+def test_versions_of_spack(site: Site, tmp_path: Path, says: str, exit_code: int, wrong: str | None) -> None:
     path = fake(tmp_path / "spack", says, exit_code)
     if wrong is None:
         found = checkouts.spack(site.shell, str(path), site.root, None, site.env)
@@ -228,7 +230,7 @@ def test_a_checkout_of_another_user(site: Site, tmp_path: Path, link: bool) -> N
     assert checkouts.state(site.shell, path, env) == (commit, False)
 
 
-def test_what_is_no_checkout(site: Site, tmp_path: Path) -> None:
+def test_directory_that_is_not_a_checkout(site: Site, tmp_path: Path) -> None:
     inner = fake(repository(tmp_path / "outer") / "inner")  # what is around it says nothing of it
     assert checkouts.state(site.shell, inner, site.env) == (None, False)
     git(tmp_path / "outer/inner", "init", "--quiet")
@@ -284,9 +286,7 @@ def test_a_tag_that_has_moved(site: Site, tmp_path: Path) -> None:
         checkouts.packages(site.shell, replace(pin, commit=first), site.root, None, site.env)
 
 
-def test_a_release_that_is_not_what_it_was_tried_with(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_release_differs_from_the_tested_commit(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = repository(tmp_path / "theirs")
     monkeypatch.setattr(checkouts, "SPACK", Pin(str(theirs), VERSION, "0" * 40))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
@@ -296,7 +296,7 @@ def test_a_release_that_is_not_what_it_was_tried_with(
     assert site.left() == []
 
 
-def test_a_clone_that_somebody_changed(site: Site, tmp_path: Path) -> None:
+def test_changed_clone(site: Site, tmp_path: Path) -> None:
     theirs = packages(tmp_path)
     pin = Pin(str(theirs), head(theirs), head(theirs))
     into = site.clone(pin)
@@ -325,7 +325,7 @@ NO_MEANS = "; take another, or build without a network (tools.mirror; docs/tools
     ],
 )
 @pytest.mark.parametrize("ref", [VERSION, "0" * 40])
-def test_what_cannot_be_cloned(site: Site, tmp_path: Path, url: str, wrong: str, ref: str) -> None:
+def test_failures_of_cloning(site: Site, tmp_path: Path, url: str, wrong: str, ref: str) -> None:
     mark = tmp_path / "mark"
     url = url.format(mark=mark)
     began = time.monotonic()
@@ -350,7 +350,7 @@ def silent() -> Iterator[int]:
 
 
 @pytest.mark.usefixtures("others_spared")
-def test_a_server_that_says_nothing(site: Site, silent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_does_not_answer(site: Site, silent: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert checkouts._ANSWER_S + shell._TIDY_S <= 30
     monkeypatch.setattr(checkouts, "_ANSWER_S", 0.5)
     began = time.monotonic()
@@ -396,7 +396,7 @@ checkouts.clone(Shell(open(os.devnull, "w"), print), Pin(sys.argv[2], sys.argv[3
 """
 
 
-def test_one_that_was_killed_in_between(site: Site, tmp_path: Path) -> None:
+def test_clone_killed_before_its_end(site: Site, tmp_path: Path) -> None:
     theirs = packages(tmp_path)
     slow = tmp_path / "slow"
     slow.mkdir()
@@ -423,7 +423,7 @@ def test_one_that_was_killed_in_between(site: Site, tmp_path: Path) -> None:
     assert not (site.root / "clone.part").exists()
 
 
-def test_one_that_fails_in_between(site: Site, tmp_path: Path) -> None:
+def test_clone_that_fails_before_its_end(site: Site, tmp_path: Path) -> None:
     theirs = packages(tmp_path)
     tree = git(theirs, "rev-parse", f"{PIN}^{{tree}}")
     (theirs / ".git/objects" / tree[:2] / tree[2:]).unlink()  # a disk that has lost something
@@ -435,7 +435,7 @@ def test_one_that_fails_in_between(site: Site, tmp_path: Path) -> None:
 # --- the packages' directory ------------------------------------------------------------------------------------------
 
 
-def test_a_directory_that_a_site_keeps(site: Site, tmp_path: Path) -> None:
+def test_packages_directory_of_a_site(site: Site, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.mkdir()
     (plain / "repo.yaml").write_text("repo: {namespace: ours}\n")
@@ -463,7 +463,7 @@ def test_a_directory_that_a_site_keeps(site: Site, tmp_path: Path) -> None:
         "\x00",
     ],
 )
-def test_what_has_no_packages(site: Site, tmp_path: Path, index: str | None) -> None:
+def test_repository_without_packages(site: Site, tmp_path: Path, index: str | None) -> None:
     directory = tmp_path / "packages"
     directory.mkdir()
     if index is not None:
@@ -477,7 +477,7 @@ def test_what_has_no_packages(site: Site, tmp_path: Path, index: str | None) -> 
     )
 
 
-def test_a_directory_of_packages_that_is_not_there(site: Site) -> None:
+def test_missing_packages_directory(site: Site) -> None:
     with pytest.raises(
         BuildError, match=r"^/nosuch is not a packages repository of Spack \(there is no such directory\); see repos"
     ):
@@ -531,7 +531,7 @@ def test_a_mirror_that_lacks_a_part(site: Site, tmp_path: Path) -> None:
     assert str(caught.value) == f"tools.mirror: {tmp_path} has no packages; {made}"
 
 
-def test_a_mirror_holds_what_it_has(site: Site, tmp_path: Path) -> None:
+def test_mirror_keeps_its_commits(site: Site, tmp_path: Path) -> None:
     theirs, mirror = packages(tmp_path), tmp_path / "mirror"
     first = kept(site, Pin(str(theirs), PIN), mirror)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""What Spack and git print when they fail, and the sentence that is made of it."""
+"""Output of a failed Spack or git, and the sentence that is made from it."""
 
 import os
 import re
@@ -77,11 +77,11 @@ def recordings() -> dict[str, Done]:
 
 
 @pytest.mark.parametrize("name", recordings())
-def test_what_spack_was_recorded_to_say(name: str) -> None:
+def test_recorded_failures_of_spack(name: str) -> None:
     assert why(recordings()[name]) == RECORDINGS[name.partition(".")[0]]
 
 
-def test_every_sentence_is_of_a_recording() -> None:
+def test_every_sentence_has_a_recording() -> None:
     assert {name.partition(".")[0] for name in recordings()} == set(RECORDINGS)
 
 
@@ -169,7 +169,7 @@ def test_unknown_texts(done: Done, sentence: str | None) -> None:
     assert why(done).isprintable()
 
 
-def test_a_long_line_is_not_shown_whole() -> None:
+def test_long_line_is_shortened() -> None:
     assert len(why(Done(1, "", "x" * 10_000))) < 400
     assert len(why(Done(1, "", f"a.yaml:1: {'x' * 10_000}"))) < 1000
     assert len(of_git(Done(128, "", f"fatal: {'x' * 10_000}"))) <= 300
@@ -203,14 +203,14 @@ LINES = (
 
 @pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("first", ["", "ProcessError: Command exited with status 1\n", "Cannot satisfy '"])
-def test_a_flood_is_read_in_no_time(line: str, first: str) -> None:
+def test_long_lines_are_matched_quickly(line: str, first: str) -> None:
     """A pattern that looks again from every place takes 40 s for 50 kB of it."""
     began = time.monotonic()
     assert why(Done(1, "", first + line * (100_000 // len(line))))
     assert time.monotonic() - began < 3
 
 
-def test_a_large_log_is_read_in_no_time() -> None:
+def test_large_log_is_matched_quickly() -> None:
     lines = f"==> Installing zlib-ng-2.2.2-{HASH} [1/2]\n[+] /site/store/zlib-ng-2.2.2-{HASH}\n" * 45_000
     assert len(lines) > 5_000_000
     began = time.monotonic()
@@ -222,7 +222,7 @@ PIECES = st.sampled_from([done.stderr for done in recordings().values()] + [*LIN
 
 
 @given(st.lists(st.one_of(PIECES, st.text(max_size=20)), max_size=8).map("".join), st.sampled_from([None, -4, 1, 3]))
-def test_whatever_is_said_is_one_line(said: str, exit_code: int | None) -> None:
+def test_any_output_becomes_one_line(said: str, exit_code: int | None) -> None:
     of_spack = (why(Done(exit_code, "", said)), why(Done(exit_code, said, "")))
     for sentence in (*of_spack, of_git(Done(exit_code, "", said))):
         assert sentence.isprintable()
@@ -255,7 +255,7 @@ def git(*words: str | Path) -> Done:
         (("clone", "{packages}", "/proc/nosuch/new"), "could not create leading directories of '/proc/nosuch/new'"),
     ],
 )
-def test_what_git_says(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+def test_failures_of_git(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
     places = {"tmp": tmp_path / "tmp", "packages": packages(tmp_path)}
     told = of_git(git(*(word.format_map(places) for word in words)))
@@ -281,11 +281,11 @@ def test_other_texts_of_git(stderr: str, sentence: str) -> None:
     assert of_git(Done(128, "", stderr)) == sentence
 
 
-def test_git_that_did_not_end_says_nothing() -> None:
+def test_git_after_its_time_limit() -> None:
     assert of_git(Done(None, "", "fatal: the remote end hung up")) == ""
 
 
-def test_the_line_that_says_why_a_package_does_not_build() -> None:
+def test_first_compiler_error_is_shown() -> None:
     said = (
         "==> Error: ProcessError: Command exited with status 1:\n    './configure'\n\n3 errors found in build log:\n"
         "  >> 5    configure.ac:13: You should run autoupdate.\n  >> 9    configure: error: in `/site/stage/x':\n"
@@ -312,7 +312,7 @@ def test_two_mpis() -> None:
 GIT = "Could not resolve host: github.com; name a"
 
 
-def test_what_the_documentation_says() -> None:
+def test_documentation_lists_the_sentences() -> None:
     """Each sentence of docs/tools.md is one that the product has, but for its names."""
     root = Path(__file__).parents[2]
     table = (root / "docs/tools.md").read_text().partition("| cause | sentence |")[2].partition("\n## ")[0]

@@ -1,4 +1,4 @@
-"""The binaries are run before it is said that they are built; and what tools.json, once written, says of them."""
+"""Built binaries are run before tools.json is written, and the content of tools.json."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def script(directory: Path, name: str, body: str) -> Path:
     return file
 
 
-def test_what_runs(tmp_path: Path, prefix: Path, fio: Path, stand_ins: Path) -> None:
+def test_programs_that_run(tmp_path: Path, prefix: Path, fio: Path, stand_ins: Path) -> None:
     (prefix / "fio").symlink_to(fio)
     found = check(tmp_path, prefix, stand_ins, SCRIPTS, roots={"fio", "ior", "mpich"}, engines={"libaio", "psync"})
     paths = {name: program.path for name, program in found.programs.items()}
@@ -70,7 +70,7 @@ def test_what_runs(tmp_path: Path, prefix: Path, fio: Path, stand_ins: Path) -> 
     assert found.ranks == verify.RANKS == 2
 
 
-def test_what_was_not_asked_for_may_be_absent(tmp_path: Path, prefix: Path, fio: Path) -> None:
+def test_unrequested_tools_may_be_absent(tmp_path: Path, prefix: Path, fio: Path) -> None:
     (prefix / "fio").symlink_to(fio)
     found = check(tmp_path, prefix, roots={"fio", "mpich", "zlib"})
     assert (list(found.programs), found.mpiexec, found.ranks) == (["fio"], None, None)
@@ -79,14 +79,14 @@ def test_what_was_not_asked_for_may_be_absent(tmp_path: Path, prefix: Path, fio:
     assert check(tmp_path, prefix.parent) == Verified({}, (), None, None)
 
 
-def test_what_is_on_path_is_not_taken_for_it(tmp_path: Path, prefix: Path, fio: Path, stand_ins: Path) -> None:
+def test_programs_on_path_do_not_count(tmp_path: Path, prefix: Path, fio: Path, stand_ins: Path) -> None:
     """Nor an mpiexec beside our Python: its ranks are of another MPI."""
     assert shutil.which("fio")
     assert list(check(tmp_path, stand_ins).programs) == ["ior", "mdtest"]
     assert check(tmp_path, stand_ins).mpiexec is None
 
 
-def test_a_library_that_is_missing(tmp_path: Path, prefix: Path) -> None:
+def test_missing_library(tmp_path: Path, prefix: Path) -> None:
     for name in ("one", "two"):
         source = tmp_path / f"{name}.c"
         source.write_text(f"int {name}(void) {{ return 0; }}\n")
@@ -148,13 +148,13 @@ def test_a_program_that_does_not_run(
     assert wrong(tmp_path, prefix, roots={"fio"}).startswith(f"{prefix}/fio {said}")
 
 
-def test_one_for_another_machine(tmp_path: Path, prefix: Path) -> None:
+def test_program_for_another_processor(tmp_path: Path, prefix: Path) -> None:
     (prefix / "fio").write_bytes(b"\x7fELF of another")
     (prefix / "fio").chmod(0o755)
     assert wrong(tmp_path, prefix) == f"{prefix}/fio does not run: Exec format error: {prefix}/fio"
 
 
-def test_a_version_that_is_not_known(tmp_path: Path, prefix: Path) -> None:
+def test_unknown_version(tmp_path: Path, prefix: Path) -> None:
     script(prefix, "fio", "")
     script(prefix, "ior", "echo something else")
     found = check(tmp_path, prefix, roots={"fio", "ior"})
@@ -254,7 +254,7 @@ RUN = Verified(
 MPICH = "mpich@5.0.1/pq4zhix"
 
 
-def test_what_tools_json_says() -> None:
+def test_content_of_tools_json() -> None:
     tools, mpi = documents(RUN, recorded())
     fio = {"path": f"{FIO}/bin/fio", "sha256": "0" * 64, "version": "fio-3.37"}
     assert tools == {
@@ -295,7 +295,7 @@ def test_without_ranks_or_without_mpi() -> None:
     }
 
 
-def test_the_mpi_of_no_package(tmp_path: Path) -> None:
+def test_mpi_without_a_package(tmp_path: Path) -> None:
     """Specs of fio and MPICH only: it is known by its mpiexec."""
     alone = [{**each, "provides_mpi": False} for each in recorded() if each["name"] in ("fio", "mpich")]
     mpi = documents(RUN, alone)[1]
@@ -335,7 +335,7 @@ def test_a_target_of_one_processor() -> None:
     assert {package["prefix"] for package in found.values()} == {""}
 
 
-def test_what_is_built_goes_before_what_a_site_has(tmp_path: Path) -> None:
+def test_built_packages_come_before_externals(tmp_path: Path) -> None:
     for name in ("mpich", "fio", "ior", "zlib"):
         (tmp_path / name / "bin").mkdir(parents=True)
     (tmp_path / "library").mkdir()
@@ -350,7 +350,7 @@ def test_what_is_built_goes_before_what_a_site_has(tmp_path: Path) -> None:
     assert build._path(packages) == [tmp_path / name / "bin" for name in ("ior", "mpich", "fio")]
 
 
-def test_what_is_written_is_written_once(tmp_path: Path) -> None:
+def test_unchanged_files_are_not_rewritten(tmp_path: Path) -> None:
     place = Place(tmp_path, "0123456789ab")
     place.build.mkdir()
     document = {"path": ["/opt/a'b $HOME/bin", "/opt/mpich/bin"], "b": 1, "a": 2}
@@ -368,7 +368,7 @@ def test_what_is_written_is_written_once(tmp_path: Path) -> None:
     assert build._write(place, {**document, "a": 3})
 
 
-def test_the_configuration_is_that_of_now(tmp_path: Path) -> None:
+def test_scope_is_rewritten(tmp_path: Path) -> None:
     build.write_scope(tmp_path / "scope", {"mirrors.yaml": {"mirrors:": {}}, "config.yaml": {"config": {"a": [1]}}})
     build.write_scope(tmp_path / "scope", {"config.yaml": {"config": {"a": [1]}}})
     [file] = (tmp_path / "scope").iterdir()
@@ -395,7 +395,7 @@ def package(name: str, prefix: str, explicit: bool = True, **more: Any) -> dict[
     }
 
 
-def test_what_was_built_in_another_place(tmp_path: Path) -> None:
+def test_packages_built_in_another_directory(tmp_path: Path) -> None:
     """A copied directory knows only where the original is."""
     store = tmp_path / "store"
     packages = [{"prefix": f"{store}/linux/fio-3.37-a", "external": None}, {"prefix": "/usr", "external": "/usr"}]
@@ -415,7 +415,7 @@ def test_a_version_that_cannot_be_used() -> None:
     assert (build.unfit_version(lock) or "").startswith(said)
 
 
-def test_whose_program_it_is() -> None:
+def test_package_of_a_program() -> None:
     """Externals may lie in one another; what nobody asked for is none of the tools'."""
     packages = [package("root", "/"), package("usr", "/usr"), package("glibc", "/usr/bin", explicit=False)]
     run = Verified({"fio": program("/usr/bin/fio"), "ior": program("/opt/bin/ior")}, (), None, None)
@@ -442,7 +442,7 @@ def test_how_a_package_is_written(variants: Mapping[str, Any], text: str) -> Non
     assert spec_of({}) is None
 
 
-def test_what_is_not_as_it_was_asked_for() -> None:
+def test_differences_from_the_request() -> None:
     assert doubts(RUN, recorded(), ["fio", "ior"]) == []
     assert doubts(RUN, recorded(), ["mdtest"]) == [
         "mdtest, which sweeps use, is not among what is built; its points will be missing"

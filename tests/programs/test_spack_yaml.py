@@ -1,4 +1,4 @@
-"""spack.yaml: what is asked for, what tells one from another, and what is refused."""
+"""Reading spack.yaml: content, digest, and errors."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def digest(directory: Path, text: str | dict[str, Any]) -> str:
     return read(written(directory, text)).digest
 
 
-def test_what_is_read(tmp_path: Path) -> None:
+def test_content_that_is_read(tmp_path: Path) -> None:
     file = written(tmp_path, spack_yaml("https://example.org/p.git"))
     found = read(file)
     assert (found.file, found.specs) == (file, SPECS)
@@ -40,7 +40,7 @@ def test_what_is_read(tmp_path: Path) -> None:
     assert int(found.digest, 16)
 
 
-def test_the_one_that_comes_with_it(root: Path) -> None:
+def test_shipped_spack_yaml(root: Path) -> None:
     found = read(root / "spack.yaml")
     assert found.repository == Pin("https://github.com/spack/spack-packages.git", "v2026.06.0")
     assert [spec.partition("@")[0] for spec in found.specs] == ["ior", "fio", "mpich"]
@@ -125,14 +125,14 @@ REPOS = "  repos: {builtin: {git: u, tag: v1}}\n"
         ),
     ],
 )  # fmt: skip
-def test_what_is_refused(tmp_path: Path, text: str, wrong: list[str]) -> None:
+def test_invalid_spack_yaml(tmp_path: Path, text: str, wrong: list[str]) -> None:
     file = written(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         read(file)
     assert [str(problem) for problem in caught.value.problems] == [f"{file}:{each}" for each in wrong]
 
 
-def test_one_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_spack_yaml(tmp_path: Path) -> None:
     for name, why in (("nosuch.yaml", "No such file or directory"), (".", "Is a directory")):
         with pytest.raises(ConfigError, match=f":1: cannot be read: {why}"):
             read(tmp_path / name)
@@ -144,7 +144,7 @@ def test_one_that_cannot_be_read(tmp_path: Path) -> None:
 # --- the digest -------------------------------------------------------------------------------------------------------
 
 
-def test_what_does_not_make_it_another(tmp_path: Path) -> None:
+def test_comments_and_order_keep_the_digest(tmp_path: Path) -> None:
     plain = digest(tmp_path, spack_yaml())
     lines = spack_yaml().splitlines()
     assert digest(tmp_path, "# ours\n" + "\n\n".join(f"{line}   # so" for line in lines)) == plain
@@ -161,7 +161,7 @@ def leaves(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("path", leaves(yaml.safe_load(spack_yaml())), ids=lambda path: ".".join(map(str, path)))
-def test_every_value_makes_it_another(tmp_path: Path, path: tuple[Any, ...]) -> None:
+def test_every_value_changes_the_digest(tmp_path: Path, path: tuple[Any, ...]) -> None:
     data = yaml.safe_load(spack_yaml())
     plain, place = digest(tmp_path, data), data
     for key in path[:-1]:
@@ -174,7 +174,7 @@ def test_every_value_makes_it_another(tmp_path: Path, path: tuple[Any, ...]) -> 
         assert digest(tmp_path, data) != plain
 
 
-def test_order_in_a_list_makes_it_another(tmp_path: Path) -> None:
+def test_order_of_a_list_changes_the_digest(tmp_path: Path) -> None:
     assert digest(tmp_path, document(specs=["a", "b"])) != digest(tmp_path, document(specs=["b", "a"]))
 
 
@@ -186,16 +186,14 @@ VALUES = st.recursive(
 
 
 @given(VALUES, VALUES)
-def test_two_are_the_same_where_they_mean_the_same(
-    tmp_path_factory: pytest.TempPathFactory, one: Any, other: Any
-) -> None:
+def test_equal_content_has_an_equal_digest(tmp_path_factory: pytest.TempPathFactory, one: Any, other: Any) -> None:
     directory = tmp_path_factory.getbasetemp()
     found = [digest(directory, document(config=value)) for value in (one, other)]
     assert (found[0] == found[1]) == (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True))
 
 
 @pytest.mark.parametrize("key", ["include", "include:"])
-def test_files_that_are_included(tmp_path: Path, key: str) -> None:
+def test_included_files(tmp_path: Path, key: str) -> None:
     site, folder = tmp_path / "packages.yaml", tmp_path / "site"
     folder.mkdir()
     entries = [str(site), {"path": str(folder), "optional": True}, "https://example.org/x.yaml", "$spack/etc", 3, {}]
@@ -224,7 +222,7 @@ def test_files_that_are_included(tmp_path: Path, key: str) -> None:
         digest(tmp_path, document(**{key: ["site.yaml"]}))
 
 
-def test_one_that_stands_alone(tmp_path: Path) -> None:
+def test_environment_without_other_configuration(tmp_path: Path) -> None:
     assert read(written(tmp_path, document(**{"include:": []}))).alone
     assert not read(written(tmp_path, document(include=[]))).alone
     assert not read(written(tmp_path, document())).alone
@@ -245,7 +243,7 @@ def test_one_that_stands_alone(tmp_path: Path) -> None:
         (None, []),
     ],
 )
-def test_externals_that_are_not_there(tmp_path: Path, packages: Any, lacking: list[str]) -> None:
+def test_missing_externals(tmp_path: Path, packages: Any, lacking: list[str]) -> None:
     """It can be read nevertheless: on a node that sees other directories."""
     found = read(written(tmp_path, document(packages=packages))).lacking
     assert [problem.where for problem in found] == [f"spack.packages.{each}.prefix" for each in lacking]
@@ -281,13 +279,13 @@ def test_places() -> None:
         *((f"/opt/{c}", f"/opt/{c} has the character {c}, with which") for c in "~\"'`\\;&|<>(){}*?!#%=,"),
     ],
 )
-def test_where_nothing_can_be_built(path: str, wrong: str | None) -> None:
+def test_paths_that_cannot_be_built_in(path: str, wrong: str | None) -> None:
     found = unfit(Path(path))
     assert (found is None) == (wrong is None)
     assert (found or "").startswith(wrong or "")
 
 
-def test_a_relative_directory_is_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_directory_is_below_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my place").mkdir()
     monkeypatch.chdir(tmp_path / "my place")
     assert f"{tmp_path}/my place/tools has a space" in str(unfit(Path("tools")))
@@ -307,7 +305,7 @@ def test_the_scope() -> None:
     assert 0 < config["connect_timeout"] <= 10
 
 
-def test_with_a_mirror_sources_come_from_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mirror_is_the_only_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for mirror in (tmp_path / "mirror", Path("mirror")):
         found = scope(Path("/w"), Path("/p"), mirror, 1)["mirrors.yaml"]

@@ -1,4 +1,4 @@
-"""Why something failed, in the system's own words."""
+"""Causes that are recognized in error texts of the C library, fio and Slurm."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ from iosweep.causes import cause
         (errno.ENXIO, "a data server of the target cannot be reached", True),
     ],
 )
-def test_what_the_system_says(number: int, text: str, curable: bool) -> None:
+def test_error_text_names_the_cause(number: int, text: str, curable: bool) -> None:
     found = cause(f"fio: pid=7, err={number}/file:filesetup.c:240, func=write, error={os.strerror(number)}\n")
     assert found
     assert (found.text, found.curable) == (text, curable)
@@ -32,10 +32,10 @@ def test_what_the_system_says(number: int, text: str, curable: bool) -> None:
 
 
 @pytest.mark.parametrize("said", ["", "fio: bad option", "no space", "error 28"])
-def test_what_says_nothing(said: str) -> None:
+def test_unknown_text_names_no_cause(said: str) -> None:
     assert cause(said) is None
 
 
-def test_these_are_the_words_of_this_system() -> None:
+def test_error_texts_are_those_of_the_c_library() -> None:
     """The C library's words, which tools print whatever the locale, as they do not set one."""
     assert (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)) == ("No space left on device", "Disk quota exceeded")

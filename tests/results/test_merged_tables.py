@@ -1,4 +1,4 @@
-"""Tables that are damaged, or that somebody else has made."""
+"""Reading tables back: damaged and foreign ones are rejected."""
 
 import hashlib
 import json
@@ -36,13 +36,13 @@ def forge(results: Path, change: Callable[[pa.Table], pa.Table], **options: str)
     results_factory.describe_again(results)
 
 
-def test_tables_of_ours_are_read(results: Path) -> None:
+def test_our_tables_are_read(results: Path) -> None:
     assert {row["verdict"] for row in merged_tables.rows(results, "results.parquet", ["verdict"])} == {"valid"}
     assert merged_tables.damage(results) == []
     assert merged_tables.repair(results) == ("", [])
 
 
-def test_sizes_are_written_alike(results: Path) -> None:
+def test_size_mismatch_names_both_sizes(results: Path) -> None:
     file = results / "results.parquet"
     size = file.stat().st_size
     assert size > 1000
@@ -52,7 +52,7 @@ def test_sizes_are_written_alike(results: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "device", "directory", "emptied", "gone on", "other"])
 @pytest.mark.parametrize("name", ["results.parquet", "campaign.json", "nodes.parquet"])
-def test_what_is_in_place_of_a_table_is_named(
+def test_other_object_in_place_of_a_table(
     results: Path, name: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = results / name
@@ -104,7 +104,7 @@ def test_what_is_in_place_of_a_table_is_named(
         ),
     ],
 )
-def test_a_table_of_another_form_is_named(
+def test_table_with_other_columns_is_rejected(
     results: Path, change: Callable[[pa.Table], pa.Table], options: dict[str, str], why: str
 ) -> None:
     forge(results, change, **options)
@@ -113,13 +113,13 @@ def test_a_table_of_another_form_is_named(
     assert why in str(error.value)
 
 
-def test_rows_that_would_fill_the_memory_are_not_read(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_beyond_the_memory_limit_are_not_read(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merged_tables, "_MOST_IN_MEMORY", 1000)
     with pytest.raises(Damaged, match="its rows take more than"):
         merged_tables.rows(results, "results.parquet")
 
 
-def test_rubbish_that_campaign_json_vouches_for_is_named(results: Path) -> None:
+def test_garbage_with_a_matching_hash_is_rejected(results: Path) -> None:
     (results / "results.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
     results_factory.describe_again(results)
     with pytest.raises(Damaged, match="it cannot be read"):
@@ -127,14 +127,14 @@ def test_rubbish_that_campaign_json_vouches_for_is_named(results: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["sweeps", "tables", "repair", "target", "builds"])
-def test_a_description_of_another_form_is_named(results: Path, key: str) -> None:
+def test_campaign_json_with_a_wrong_key_is_rejected(results: Path, key: str) -> None:
     about = read(results / "campaign.json")
     (results / "campaign.json").write_bytes(dump(about | {key: 5}))
     with pytest.raises(Damaged, match=f"`{key}` is not there, or of another type"):
         merged_tables.about(results)
 
 
-def test_the_name_of_a_repair_stays_as_long_as_the_damage(results: Path) -> None:
+def test_repair_name_is_stable_while_the_damage_is(results: Path) -> None:
     (results / "checks.parquet").write_bytes(b"")
     first, damage = merged_tables.repair(results)
     assert merged_tables.repair(results) == (first, damage)
@@ -146,7 +146,7 @@ def test_the_name_of_a_repair_stays_as_long_as_the_damage(results: Path) -> None
     assert merged_tables.repair(results)[0] not in ("", first)
 
 
-def test_figures_and_report_that_are_damaged_are_named(results: Path) -> None:
+def test_damaged_figures_and_report_are_named(results: Path) -> None:
     (results / "figures").mkdir()
     (results / "figures" / "a.svg").write_bytes(b"<svg/>")
     (results / "figures" / "made.json").write_text(json.dumps({"a.svg": hashlib.sha256(b"<svg/>").hexdigest()}))
@@ -160,7 +160,7 @@ def test_figures_and_report_that_are_damaged_are_named(results: Path) -> None:
     ]
 
 
-def test_any_bit_of_the_report_counts(results: Path) -> None:
+def test_any_flipped_bit_of_the_report_is_damage(results: Path) -> None:
     file = results / "report.html"
     whole = merged_tables.sealed(b"<html>1,234 MiB/s</html>\n")
     for bit in range(8 * len(whole)):
@@ -175,7 +175,7 @@ def test_any_bit_of_the_report_counts(results: Path) -> None:
     assert merged_tables.damage(results) == []
 
 
-def test_the_page_is_sealed(results: Path) -> None:
+def test_report_ends_with_its_hash(results: Path) -> None:
     assert cli.main(["page", str(results)]) == 0
     assert merged_tables.damage(results) == []
     text = (results / "report.html").read_text()
@@ -205,9 +205,7 @@ def test_a_link_in_place_of_what_a_rule_writes_is_not_followed(results: Path, na
 
 
 @pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
-def test_figures_that_are_mounted_are_left_alone(
-    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mounted_figures_are_not_touched(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "a.svg").write_text("theirs")

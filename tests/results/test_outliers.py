@@ -1,4 +1,4 @@
-"""Nodes that stand out: worked cases, what holds for all values, and how often the rule is right."""
+"""Outliers among nodes: worked cases, properties for all values, and the error rates of the rule."""
 
 import random
 from statistics import median
@@ -29,7 +29,7 @@ def test_a_worked_case() -> None:
     assert named(found) == "e"
 
 
-def test_nodes_that_scatter_more_may_be_further_off() -> None:
+def test_allowed_difference_grows_with_the_scatter() -> None:
     # deviations 0, 5, 5, 10, 30 %: three robust standard deviations of 5 % are 22 %
     found = one(100, 95, 105, 110, 70)
     assert found.allowed == pytest.approx(3 * 1.4826 * 0.05)
@@ -68,7 +68,7 @@ def test_a_node_counts_once_however_often_it_was_measured() -> None:
     assert (found.median, named(found)) == (100, "slow")
 
 
-def test_points_and_phases_stand_alone() -> None:
+def test_points_and_phases_are_compared_separately() -> None:
     rows: list[Measured] = [
         (point, phase, host, value * (50 if point == "q" else 1))
         for point, phase in (("p", "f"), ("p", "g"), ("q", "f"))
@@ -77,7 +77,7 @@ def test_points_and_phases_stand_alone() -> None:
     assert [(c.point, c.phase, named(c)) for c in compare(rows)] == [("p", "f", ""), ("p", "g", "c"), ("q", "f", "")]
 
 
-def test_nothing_of_nothing() -> None:
+def test_no_rows_give_no_comparison() -> None:
     assert compare([]) == []
 
 
@@ -85,7 +85,7 @@ rates = st.lists(st.floats(1, 1e9), min_size=1, max_size=12)
 
 
 @given(rates)
-def test_fewer_than_half_stand_out(values: list[float]) -> None:
+def test_fewer_than_half_are_outliers(values: list[float]) -> None:
     assert 2 * len(named(one(*values))) < len(values)
 
 
@@ -105,7 +105,7 @@ def test_the_unit_does_not_matter(values: list[int], exponent: int) -> None:
 
 
 @given(st.lists(st.floats(98, 102), min_size=2, max_size=12), st.floats(1, 70) | st.floats(135, 1e6))
-def test_one_that_is_far_off_among_good_ones_is_named_alone(good: list[float], odd: float) -> None:
+def test_single_outlier_is_the_only_one_named(good: list[float], odd: float) -> None:
     found = one(odd, *good)
     assert named(found) == "a"
 
@@ -115,7 +115,7 @@ def test_one_that_is_far_off_among_good_ones_is_named_alone(good: list[float], o
     # the table of docs/suites.md
     [(3, 0.02, 0.0, 0.96), (3, 0.05, 0.025, 0.61), (8, 0.05, 0.014, 0.94), (64, 0.05, 0.005, 1.0), (8, 0.1, 0.03, 0.4)],
 )
-def test_how_often_it_is_right(nodes: int, scatter: float, wrong: float, caught: float) -> None:
+def test_error_rates_of_the_rule(nodes: int, scatter: float, wrong: float, caught: float) -> None:
     """Nodes that differ by chance (a normal distribution), without and with one that is 30 % slow."""
     draw, found, seen, times = random.Random(1), 0, 0, 6000 // nodes
     for _ in range(times):

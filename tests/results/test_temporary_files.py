@@ -1,4 +1,4 @@
-"""Temporary files of killed writers: ours go, whatever else has such a name stays."""
+"""Temporary files of killed writers: ours are removed, other files with such names stay."""
 
 import os
 from pathlib import Path
@@ -59,7 +59,7 @@ def there(results: Path) -> set[str]:
     return {str(file.relative_to(results)) for file in results.rglob("*.tmp")}
 
 
-def test_ours_go_and_the_others_stay(results: Path) -> None:
+def test_only_our_temporary_files_are_removed(results: Path) -> None:
     for name in OURS + FOREIGN:
         old(results, name)
     young = results / f".results.parquet.{NONE}.tmp"
@@ -68,7 +68,7 @@ def test_ours_go_and_the_others_stay(results: Path) -> None:
     assert there(results) == {*FOREIGN, young.name}
 
 
-def test_what_is_no_file_of_ours_alone_stays(results: Path) -> None:
+def test_links_and_other_file_types_stay(results: Path) -> None:
     file = old(results, f".results.csv.{NONE}.tmp")
     os.link(file, results / "second name")
     (results / f".report.html.{NONE}.tmp").symlink_to(file)
@@ -79,7 +79,7 @@ def test_what_is_no_file_of_ours_alone_stays(results: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root: only root gives files away")
-def test_those_of_others_stay(results: Path) -> None:
+def test_files_of_other_users_stay(results: Path) -> None:
     file = old(results, f".results.csv.{NONE}.tmp")
     os.chown(file, 12345, 12345)
     temporary_files.remove(results)
@@ -105,5 +105,5 @@ def test_no_mount_point_is_crossed(results: Path, tmp_path: Path) -> None:
     assert file.exists()
 
 
-def test_results_that_are_not_there(tmp_path: Path) -> None:
+def test_missing_results(tmp_path: Path) -> None:
     temporary_files.remove(tmp_path / "c")

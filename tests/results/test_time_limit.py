@@ -1,4 +1,4 @@
-"""Whether limits.time leaves time for what `iosweep rerun` opens again."""
+"""Whether limits.time leaves time for the repetitions that `iosweep rerun` supersedes."""
 
 from pathlib import Path
 from typing import Any
