@@ -24,15 +24,19 @@ FAILING = ("invalid", "missing")
 _NAMED = 3
 
 
+#: A reason, its repetitions, and their points.
+Reason = tuple[str, int, list[str]]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A campaign's repetitions. The verdict of one is the worst of its phases.
 
     `verdicts`: verdict -> repetitions. `left`: repetitions that the next run measures, counted in the tables, or in the
-    store where the tables are absent or stale. `reasons`: verdict or `left` -> (reason, repetitions, their points).
-    `stale`: whether something was stored, opened again or planned after the tables were made.
+    store where the tables are absent or stale. `reasons`: by verdict, or `left`.
+    `stale`: the campaign has changed since the tables were made.
     `again`: repetitions with a verdict that the next run tries once more; they are not counted as left.
-    `damaged`: stored files that are gone without, as sentences. `kept`: damage that nothing is lost by.
+    `damaged`: damaged files, as sentences. `kept`: damage by which nothing is lost.
     `measured`: when the last repetition was stored (seconds since the epoch).
     """
 
@@ -42,7 +46,7 @@ class Outcome:
     verdicts: Mapping[str, int] | None  # None: no tables yet
     left: int = 0
     again: int = 0
-    reasons: Mapping[str, list[tuple[str, int, list[str]]]] = field(default_factory=dict)
+    reasons: Mapping[str, list[Reason]] = field(default_factory=dict)
     stale: bool = False
     measured: float | None = None
     damaged: Sequence[str] = ()
@@ -78,19 +82,19 @@ def of(results: Path) -> Outcome:
 
 
 def _of(results: Path) -> Outcome:
-    about = _about(results)
-    store = Store(results)
+    tables, store = _tables(results), Store(results)
     measured = max((entry.lstat().st_mtime for entry in (results / "points").glob("*/r*.json")), default=None)
     try:
-        plan = _plan(results, about.get("plan_digest"))
+        plan = _plan(results, tables)
     except (FileNotFoundError, documents.Damaged):
-        if about is _NO_TABLES:
+        if tables is None:
             raise
-        directory, found = str(about["target"].get("directory", "")), damage(results, store) + _pages(results)
+        lost = [*damage(results, store), *_pages(results)]
         known = Outcome(
-            about["campaign"], directory, results, None, measured=measured, damaged=found, kept=store.kept()
+            tables.campaign, tables.target, results, None, measured=measured, damaged=lost, kept=store.kept()
         )
-        return _with_tables(known, results, about["sweeps"], planned=False)
+        return _with_tables(known, tables, planned=False)
+    manifests = filter(None, (manifest.damage(results, a) for a in plan.allocations))
     known = Outcome(
         plan.campaign,
         plan.target["directory"],
@@ -98,14 +102,10 @@ def _of(results: Path) -> Outcome:
         None,
         left=left(plan, store),
         measured=measured,
-        damaged=[
-            *store.damage(),
-            *filter(None, (manifest.damage(results, a) for a in plan.allocations)),
-            *_pages(results),
-        ],
+        damaged=[*store.damage(), *manifests, *_pages(results)],
         kept=store.kept(),
     )
-    return known if about is _NO_TABLES else _with_tables(known, results, about["sweeps"])
+    return known if tables is None else _with_tables(known, tables)
 
 
 def _pages(results: Path) -> list[str]:
@@ -126,7 +126,7 @@ def damage(results: Path, store: Store) -> list[str]:
 def no_plan(results: Path) -> str | None:
     """Why tables cannot be made again, as a sentence; None where they can."""
     try:
-        _plan(results, _about(results).get("plan_digest"))
+        _plan(results, _tables(results))
     except documents.Damaged as error:
         return f"{error}{documents.cure(error.path)}"
     except FileNotFoundError:
@@ -145,8 +145,8 @@ def left(plan: Plan, store: Store) -> int:
 def stale(results: Path) -> bool:
     """Whether something was stored, or another plan was written, since the tables were made."""
     made = (results / "results.parquet").stat().st_mtime
-    digest = _about(results).get("plan_digest")
-    with_plans = [file for file in plan_files(results) if file.stem != digest]
+    tables = _tables(results)
+    with_plans = [file for file in plan_files(results) if tables is None or file.stem != tables.plan_digest]
     points = [Path(entry.path) for entry in os.scandir(results / "points")] if (results / "points").is_dir() else []
     return any(file.lstat().st_mtime > made for file in [*with_plans, *points])
 
@@ -183,53 +183,67 @@ def lines(outcome: Outcome) -> list[str]:
     return found
 
 
-_NO_TABLES: dict[str, Any] = {}
+@dataclass(frozen=True)
+class _Tables:
+    """What campaign.json says of the tables."""
+
+    campaign: str
+    target: str
+    plan_digest: str | None
+    sweeps: Any  # see summary.repetitions
 
 
-def _about(results: Path) -> dict[str, Any]:
-    """campaign.json, which merge wrote; _NO_TABLES before that."""
+def _tables(results: Path) -> _Tables | None:
+    """None before merge has made them, and where campaign.json cannot be read, which Outcome.damaged names."""
     if not (results / "results.parquet").exists():
-        return _NO_TABLES
+        return None
     try:
-        return merged_tables.about(results)
-    except (FileNotFoundError, documents.Damaged):  # Outcome.damaged names it
-        return _NO_TABLES
+        about = merged_tables.about(results)
+    except (FileNotFoundError, documents.Damaged):
+        return None
+    return _Tables(
+        about["campaign"], str(about["target"].get("directory", "")), about.get("plan_digest"), about["sweeps"]
+    )
 
 
-def _plan(results: Path, digest: str | None) -> Plan:
+def _plan(results: Path, tables: _Tables | None) -> Plan:
     """The plan of the tables; without tables, the newest."""
     files = plan_files(results)
-    chosen = [file for file in files if file.stem == digest] or files[-1:]
+    chosen = [file for file in files if tables and file.stem == tables.plan_digest] or files[-1:]
     if not chosen:
         raise FileNotFoundError(2, "no plan", str(results / "plans"))
     return read_plan(chosen[0])
 
 
-def _with_tables(known: Outcome, results: Path, sweeps: Sequence[Mapping[str, Any]], planned: bool = True) -> Outcome:
+def _with_tables(known: Outcome, tables: _Tables, planned: bool = True) -> Outcome:
     """`planned`: the plan could be read, so the store says what is left."""
     columns = ("point", "phase", "repetition", "verdict", "reasons", "left")
-    rows = merged_tables.rows(results, "results.parquet", columns)
-    found = repetitions(rows, sweeps)
-    counts = count_repetitions(found)
-    given: dict[tuple[str, str], list[Repetitions]] = {}  # verdict and reason without its numbers
+    found = repetitions(merged_tables.rows(known.results, "results.parquet", columns), tables.sweeps)
+    counts, reasons = count_repetitions(found), _reasons(found)
+    known = replace(known, verdicts={verdict: counts[verdict] for verdict in VERDICTS}, reasons=reasons)
+    if not planned:
+        return replace(known, left=counts["left"], stale=stale(known.results))
+    if stale(known.results):  # the store knows better what is left
+        reasons.pop("left", None)
+        return replace(known, stale=True)
+    return replace(known, left=counts["left"], again=max(0, known.left - counts["left"]))
+
+
+def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:
+    """Verdict or `left` -> reasons, causes first, then by frequency. Reasons that differ in numbers only are one."""
+    alike: dict[tuple[str, str], list[Repetitions]] = {}  # verdict and reason without its numbers
     texts: dict[tuple[str, str], str] = {}
     for one in found:
         if one.outcome in OUTCOMES[1:]:
-            # phases of one repetition may have the same reason with other numbers
-            own = {bare(reason): reason for reason in reversed(one.reasons or ("no reason given",))}
-            for alike_as, reason in own.items():
-                given.setdefault((one.outcome, alike_as), []).append(one)
-                texts.setdefault((one.outcome, alike_as), reason)
-    reasons: dict[str, list[tuple[str, int, list[str]]]] = {}
-    many = {kind: sum(one.count for one in alike) for kind, alike in given.items()}
-    for kind in sorted(given, key=lambda kind: (rank(texts[kind]), -many[kind])):
-        points = list(dict.fromkeys(one.point for one in given[kind]))
-        reasons.setdefault(kind[0], []).append((texts[kind], many[kind], points))
-    verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
-    if not planned:
-        return replace(known, verdicts=verdicts, reasons=reasons, left=counts["left"], stale=stale(results))
-    if stale(results):  # what is left, the store knows better
-        reasons.pop("left", None)
-        return replace(known, verdicts=verdicts, reasons=reasons, stale=True)
-    again = max(0, known.left - counts["left"])
-    return replace(known, verdicts=verdicts, reasons=reasons, left=counts["left"], again=again)
+            for reason in one.reasons or ("no reason given",):
+                kind = one.outcome, bare(reason)
+                texts.setdefault(kind, reason)
+                same = alike.setdefault(kind, [])
+                if not same or same[-1] is not one:  # its phases may have the same reason
+                    same.append(one)
+    count = {kind: sum(one.count for one in same) for kind, same in alike.items()}
+    reasons: dict[str, list[Reason]] = {}
+    for kind in sorted(alike, key=lambda kind: (rank(texts[kind]), -count[kind])):
+        points = list(dict.fromkeys(one.point for one in alike[kind]))
+        reasons.setdefault(kind[0], []).append((texts[kind], count[kind], points))
+    return reasons

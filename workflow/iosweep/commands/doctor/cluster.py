@@ -38,6 +38,8 @@ from iosweep.tools import tools
 #: Time limits in seconds: for an answer of Slurm, and for a free node.
 ANSWER_S, FREE_S = 15.0, 20.0
 RESULTS = Path("results")
+#: Time limit in seconds for Snakemake to start: it imports much, from a file system that may be slow.
+_IMPORT_S = 60.0
 #: The most nodes whose answers fit into an argument of srun (128 KiB).
 _NAMED = 2000
 _WAIT = "try --wait 10min"
@@ -213,9 +215,9 @@ def _longest_min(chosen: Profile, made: Plan | None) -> int | None:
 
 
 def _options() -> frozenset[str]:
-    """What Snakemake has options for, and so a profile keys; none where it does not say."""
+    """Snakemake's options, which are the keys of a profile; none if it does not answer."""
     try:
-        said = query.ask([sys.executable, "-m", "snakemake", "--help"], ANSWER_S)
+        said = query.ask([sys.executable, "-m", "snakemake", "--help"], _IMPORT_S)
     except Unanswered:
         return frozenset()
     return frozenset(re.findall(r"--([a-z][a-z-]+)", said))

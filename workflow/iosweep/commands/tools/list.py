@@ -1,10 +1,10 @@
-"""`iosweep tools list`: the tools that are there, and where they come from."""
+"""`iosweep tools list`: the tools that are built, or on PATH."""
 
 from __future__ import annotations
 
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from iosweep.errors import Unusable
 from iosweep.plan import launchers
 from iosweep.plan.launchers import Mpiexec
 from iosweep.programs import builds
-from iosweep.programs.find import Program, find
+from iosweep.programs.find import Program, UnusableTool, find
 from iosweep.programs.spack import built, request
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
@@ -58,23 +58,18 @@ def show(file: Path, provider: str | None) -> int:
 
 
 def _on_path() -> list[Row]:
-    rows: list[Row] = []
     with Agent() as agent:
-        for name, tool in tools().items():
-            found = find(tool, agent.run)
-            if isinstance(found, Program):
-                rows.append((name, found.version, found.path, builds.package_of(found.path) or "of no package"))
-            else:
-                rows.append((name, "", "", found.reason))
-    mpiexec = launchers.mpiexec()
-    if isinstance(mpiexec, Mpiexec):
-        rows.append(("mpiexec", mpiexec.version, mpiexec.path, builds.package_of(mpiexec.path) or "of no package"))
-    else:
-        rows.append(("mpiexec", "", "", mpiexec))
-    return rows
+        found = {name: find(tool, agent.run) for name, tool in tools().items()}
+        return [_row(name, one) for name, one in (found | {"mpiexec": launchers.mpiexec()}).items()]
 
 
-def _built(document: dict[str, Any] | Any) -> list[Row]:
+def _row(name: str, found: Program | Mpiexec | UnusableTool | str) -> Row:
+    if isinstance(found, Program | Mpiexec):
+        return name, found.version, found.path, builds.package_of(found.path) or "of no package"
+    return name, "", "", found if isinstance(found, str) else found.reason
+
+
+def _built(document: Mapping[str, Any]) -> list[Row]:
     rows = [(name, t["version"], t["path"], t["package"] or "") for name, t in document["tools"].items()]
     if mpi := document["mpi"]:
         rows.append(("mpi", mpi["version"] or "", mpi["path"] or "no mpiexec", mpi["package"] or ""))

@@ -144,8 +144,8 @@ def _facts(s: Snapshot) -> RenderableType:
         missing = f"{repetitions:,} missing: {shortened(reason, 200)}"
         table.add_row("", Text(missing, style=_STYLES["missing"]))
     if s.damaged:
-        is_are = "result is" if s.damaged == 1 else "results are"
-        table.add_row("", Text(f"{s.damaged:,} stored {is_are} damaged, and will be measured again", style="yellow"))
+        damaged = human_count(s.damaged, "stored result is", "stored results are")
+        table.add_row("", Text(f"{damaged} damaged, and will be measured again", style="yellow"))
     if s.limit_s is not None:
         table.add_row("limits.time", f"{human_duration(s.spent_s)} of {human_duration(s.limit_s)} spent")
     elif s.spent_s:
