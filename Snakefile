@@ -17,8 +17,10 @@ rule all:
         CAMPAIGN.results / "figures.done",
         # else a repair that is not there would be none that anything waits for
         [CAMPAIGN.repair] if CAMPAIGN.repair else [],
+    params:
+        results=lambda wildcards, input: CAMPAIGN.results,
     message:
-        "all: everything is in {CAMPAIGN.results}"
+        "all: everything is in {params.results}"
 
 
 onstart:

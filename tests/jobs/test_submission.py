@@ -284,7 +284,6 @@ def test_the_campaign_as_slurm_is_asked_for_it(tmp_path: Path) -> None:
     # 2 points of 10 min: 30 min and 5 are more than the limit, so one job more than usual
     assert (found.minutes("3-nodes"), found.retries) == (30, 4)
     assert found.text("3-nodes", 30).endswith(" written; asks for 3 nodes for 30 min")
-    assert f"{dag.Texts(lambda: found):3-nodes 30}" == found.text("3-nodes", 30)
     assert found.nodes("3-nodes") == 3
     with pytest.raises(ConfigError, match=re.escape("unknown launcher `direct` (known: srun, srun-pmix, mpiexec)")):
         dag.load(tmp_path / "x.yaml", tmp_path / "results", "direct", site=Site())

@@ -233,7 +233,10 @@ def test_what_another_node_refuses_too_is_not_tried_again(slurm, tmp_path):
     assert code == 1
     why = f"the target {campaign.target} does not exist; is the file system mounted?"
     # a second job on another node, and no third; no page of Snakemake's on what was said in a sentence
-    hosts = re.findall(rf"iosweep: 1 node: on (\w+): {re.escape(why)}", said)
+    jobs, _, end = said.partition("iosweep: complete log: ")
+    hosts = re.findall(rf"iosweep: 1 node: on (\w+): {re.escape(why)}", jobs)
     assert (len(hosts), len(set(hosts))) == (2, 2)
     assert not re.search("Error in rule|No job memory", said)
+    # the last lines are the reason and what to do
+    assert re.search(rf"iosweep: 1 node: on {hosts[-1]}: {re.escape(why)}\niosweep: what was measured .*\n\Z", end)
     assert why in (campaign.results / "report.html").read_text()

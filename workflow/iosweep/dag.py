@@ -7,7 +7,7 @@ measure, it also checks that the target exists.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -246,20 +246,6 @@ def _here(
     if on_nodes:  # what was missing there stays missing until `iosweep rerun`
         return remaining.Here({}, launcher, None)
     return remaining.Here(builds(names), launcher, candidates())
-
-
-class Texts:
-    """The text of an allocation in a rule's message: `{TEXT:{wildcards.allocation} {resources.runtime}}`.
-
-    As a parameter, a changed text would make the rule run again.
-    """
-
-    def __init__(self, dag: Callable[[], Dag]):
-        self._dag = dag
-
-    def __format__(self, allocation: str) -> str:
-        name, _, minutes = allocation.partition(" ")
-        return self._dag().text(name, int(minutes) if minutes else None)
 
 
 def _too_long(made: Plan, left: Mapping[str, Mapping[str, object]], limit_min: int) -> str | None:

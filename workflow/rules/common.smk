@@ -115,13 +115,19 @@ if not workflow.output_settings.dryrun and not profile.asks(sys.argv[1:]):
 # The executor plugin takes it from there.
 ATTEMPTS = attempts.Attempts(CAMPAIGN, campaign_now)
 attempts.hand_over(ATTEMPTS)
-TEXT = dag.Texts(lambda: ATTEMPTS.campaign)
 # Not a parameter: what was measured does not depend on it, and a run without it must not do anything again.
 ONLY_THESE = ["--only", ONLY] if ONLY else []
 # What Spack builds, for the jobs to measure with. None: they look on PATH.
 TOOLS = [CAMPAIGN.tools_file] if CAMPAIGN.tools_file else []
 # Names and text are UTF-8, whatever the locale, and modules are ours, whatever lies in the working directory.
 IOSWEEP = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep"]
+
+
+def text_of(allocation):
+    """What is left of an allocation, and what its next job asks for."""
+    minutes = ATTEMPTS.minutes(allocation) if SITE else None
+    asks = minutes if allocation in CAMPAIGN.left else None
+    return ATTEMPTS.campaign.text(allocation, asks)
 
 
 def one_of(allocations):

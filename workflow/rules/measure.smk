@@ -1,3 +1,6 @@
+# A parameter that takes `output` is a derived one for Snakemake: a change of it runs nothing again.
+
+
 # One job per allocation. Its output is the manifest; manifest.py says which generation it is to be.
 
 
@@ -10,10 +13,11 @@ rule plan:
     params:
         iosweep=lambda _: IOSWEEP,
         config=lambda _: str(CONFIG),
+        given=lambda wildcards, output: IN_PLACE,
     message:
         "plan: {params.config}"
     shell:
-        "{params.iosweep:q} plan --write {output:q} --log {log:q} {IN_PLACE:q} -- {params.config:q}"
+        "{params.iosweep:q} plan --write {output:q} --log {log:q} {params.given:q} -- {params.config:q}"
 
 
 # What the job asks Slurm for (submission.py). On this machine nothing is asked for.
@@ -58,13 +62,13 @@ rule measure:
         iosweep=lambda _: IOSWEEP,
         launcher=LAUNCHER,
         scheduler=SCHEDULER,
+        only=lambda wildcards, output: ONLY_THESE,
+        text=lambda wildcards, output: text_of(wildcards.allocation),
     message:
-        "measure {TEXT:{wildcards.allocation}"
-        + (" {resources.runtime}" if SITE else "")
-        + "}"
+        "measure {params.text}"
     shell:
         "{params.iosweep:q} {rule} {input.plan:q} --tools {input.tools:q} --allocation {wildcards.allocation:q} --manifest {output:q}"
-        " --launcher {params.launcher:q} {params.scheduler:q} {ONLY_THESE:q} --log {log:q} --works-for $PPID"
+        " --launcher {params.launcher:q} {params.scheduler:q} {params.only:q} --log {log:q} --works-for $PPID"
 
 
 # The manifest of what is measured already: nothing to submit. With the same parameters, or it would count as changed.
@@ -76,4 +80,4 @@ use rule measure as collect with:
         generation="[0-9]+",
     localrule: True
     message:
-        "collect {TEXT:{wildcards.allocation}}"
+        "collect {params.text}"

@@ -3,8 +3,6 @@
 
 # Its output is new when tables, report or figures are damaged: an input that has to be made is noticed even where
 # Snakemake's own records were lost with them. It stays an input from then on, or the tables would be made once more.
-# What is damaged is not a parameter: it is another one as soon as it is repaired.
-DAMAGE = CAMPAIGN.damage
 
 
 rule repair:
@@ -17,8 +15,9 @@ rule repair:
     localrule: True
     params:
         iosweep=lambda _: IOSWEEP,
+        damage=lambda wildcards, output: CAMPAIGN.damage,
     message:
-        "repair: {DAMAGE}"
+        "repair: {params.damage}"
     shell:
         "{params.iosweep:q} repair --log {log:q} {output:q}"
 

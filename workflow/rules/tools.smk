@@ -13,11 +13,14 @@ if CAMPAIGN.tools:
         localrule: True
         params:
             iosweep=lambda _: IOSWEEP,
+            config=lambda wildcards, output: str(CONFIG),
+            given=lambda wildcards, output: [*SCHEDULER, *IN_PLACE],
+            root=lambda wildcards, output: CAMPAIGN.tools.root,
         message:
-            "tools: with Spack, in {CAMPAIGN.tools.root}"
+            "tools: with Spack, in {params.root}"
         shell:
-            "{params.iosweep:q} tools build {CONFIG:q} --write {output[0]:q} {SCHEDULER:q}"
-            " {IN_PLACE:q} --works-for $PPID"
+            "{params.iosweep:q} tools build {params.config:q} --write {output[0]:q} {params.given:q}"
+            " --works-for $PPID"
 
     # A job awaits its inputs, and fails without a word where it does not see one: so none is where only the tools are.
     rule used:

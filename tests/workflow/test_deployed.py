@@ -1,0 +1,52 @@
+"""A deployed copy: a Snakefile elsewhere that takes the rules as a module, as snakedeploy writes it."""
+
+from pathlib import Path
+
+import pytest
+
+from campaign import ROOT, Campaign
+
+SNAKEFILE = """\
+configfile: "config/sweep.yaml"
+
+
+module iosweep:
+    snakefile:
+        "{snakefile}"
+    config:
+        config
+
+
+use rule * from iosweep
+"""
+
+
+class Deployed(Campaign):
+    """Its directory has workflow/Snakefile and config/sweep.yaml, and nothing else of ours."""
+
+    def __init__(self, place: Path, profile: str):
+        self.profile = ROOT / "profiles" / profile
+        for name in ("workflow", "config"):
+            (place / name).mkdir()
+        (place / "workflow/Snakefile").write_text(SNAKEFILE.format(snakefile=ROOT / "Snakefile"))
+        super().__init__(place)
+        self.file = self.file.rename(place / "config/sweep.yaml")
+
+    def command(self, *arguments: str) -> list[str]:
+        snakemake, *_ = super().command()
+        return [snakemake, "--profile", str(self.profile), *arguments]
+
+
+def test_it_measures_and_settles(tmp_path: Path, fio: Path) -> None:
+    deployed = Deployed(tmp_path, "local")
+    output = deployed.run("--until", "report")
+    assert "measure 1 node: 2 points, 4 repetitions left" in output
+    assert (deployed.results / "report.html").stat().st_size > 0
+    assert "measure" not in deployed.snakemake("-n", "--until", "report")
+
+
+@pytest.mark.parametrize("profile", ["local", "slurm"])
+def test_a_dry_run(tmp_path: Path, profile: str) -> None:
+    output = Deployed(tmp_path, profile).snakemake("-n")
+    assert "measure 1 node: 2 points, 4 repetitions left" in output
+    assert not (tmp_path / "results").exists()
