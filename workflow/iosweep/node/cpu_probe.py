@@ -20,14 +20,13 @@ from typing import Any
 from iosweep.errors import Unanswered
 from iosweep.node import reserved, weka
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, parse
-from iosweep.slurm import query
+from iosweep.slurm import fan_out, query
 
 Facts = dict[str, Any]
 Ask = Callable[[Sequence[str], float], str]
 #: So long is Slurm's answer waited for on each node.
 ANSWER_S = 5.0
 _SAMPLE_S = 0.5
-_PIECE = 700
 _ALLOWED = r"^Cpus_allowed_list:\s*(\S+)$"
 SERVICE = "/etc/wekaio/service.conf"
 _CONFIG = ("TaskPlugin", "ProctrackType", "SelectType", "ConstrainCores", "SchedulerParameters",
@@ -248,11 +247,7 @@ def here(configured: str | None, told: Facts | None = None) -> Facts:
 
 def main() -> None:
     """argv[1]: `cpus.reserved` and what `controller` returned, as JSON."""
-    task = os.environ.get("SLURM_PROCID", "0")
-    text = json.dumps(here(*json.loads(sys.argv[1])))
-    for start in range(0, len(text), _PIECE):
-        print(task, text[start : start + _PIECE])
-    sys.stdout.flush()
+    fan_out.send(0, os.environ.get("SLURM_PROCID", "0"), here(*json.loads(sys.argv[1])))
 
 
 if __name__ == "__main__":

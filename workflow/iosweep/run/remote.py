@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import select
 import subprocess
 import sys
@@ -27,11 +26,10 @@ from msgspec import convert, structs
 
 from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs, Unanswered
 from iosweep.node import process
-from iosweep.run.remote_protocol import Answer, Ran, Request, unpacked
-from iosweep.slurm import query
+from iosweep.run.remote_protocol import Answer, Ran, Request
+from iosweep.slurm import fan_out, query
 from iosweep.text import some
 
-_ANSWER = re.compile(rb"^(\d+) (\S+) (\d+)/(\d+) (\S*)$")
 #: Time limit for all agents to start: a step on a thousand nodes, and Python from a cold disk, take seconds.
 _START_S = 120.0
 #: Extra time for an agent to end a command that exceeds its time limit.
@@ -187,7 +185,7 @@ class RemoteAgents:
 
     def _answers(self, wanted: set[str], end: float) -> dict[str, Answer]:
         """The answers of the wanted hosts that arrive before `end` (monotonic)."""
-        pieces: dict[str, dict[int, bytes]] = {}
+        messages = fan_out.Messages()
         whole: dict[str, Answer] = {}
         assert self._srun.stdout
         while wanted - set(whole):
@@ -199,14 +197,9 @@ class RemoteAgents:
                 raise self._lost()
             *lines, self._read = (self._read + part).split(b"\n")
             for line in lines:
-                match = _ANSWER.match(line)
-                if not match or int(match[1]) != self._number:  # a line of the site's login scripts, or a late answer
-                    continue
-                host = match[2].decode()
-                pieces.setdefault(host, {})[int(match[3])] = match[5]
-                if len(pieces[host]) == int(match[4]):
-                    text = b"".join(piece for _, piece in sorted(pieces[host].items()))
-                    whole[host] = convert(json.loads(unpacked(text)), Answer)
+                found = messages.add(line)
+                if found and found.number == self._number:  # else a late answer
+                    whole[found.who] = convert(found.value, Answer)
         return whole
 
     def _lost(self) -> AllocationError:
@@ -245,8 +238,8 @@ def _completed(argv: Sequence[str], ran: Ran) -> tuple[process.Completed, float,
             ran.wall_s,
             None,
             ran.left_behind,
-            stdout=unpacked(ran.stdout),
-            stderr=unpacked(ran.stderr),
+            stdout=fan_out.unpacked(ran.stdout),
+            stderr=fan_out.unpacked(ran.stderr),
         ),
         ran.started,
         ran.ended,

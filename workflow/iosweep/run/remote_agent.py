@@ -25,11 +25,10 @@ from iosweep.errors import Refused
 from iosweep.node import collect_facts, load, process, procfs
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
-from iosweep.run.remote_protocol import Answer, NodeAnswer, Ran, Request, Watched, packed
+from iosweep.run.remote_protocol import Answer, NodeAnswer, Ran, Request, Watched
+from iosweep.slurm import fan_out
 from iosweep.target import handle, identify, ownership, probe
 
-#: Characters of a piece of an answer; srun's messages hold 1,024 bytes.
-PIECE = 700
 #: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
 
@@ -149,7 +148,7 @@ def _run(timeout_s: float) -> Ran:
         printed = []
         for stream in (stdout, stderr):
             stream.seek(0)
-            printed.append(packed(stream.read(process.MOST_BYTES)))
+            printed.append(fan_out.packed(stream.read(process.MOST_BYTES)))
     return Ran(done.exit_code, done.timed_out, done.flooded, done.wall_s, done.left_behind, started, ended, *printed)
 
 
@@ -196,7 +195,8 @@ def main() -> None:
             request = msgspec.convert(json.loads(line), Request)
             if request.each is None or name in request.each:
                 arguments = request.arguments if request.each is None else request.each[name]
-                _send(request.number, name, _answer(request.operation, arguments))
+                answer = _answer(request.operation, arguments)
+                fan_out.send(request.number, name, msgspec.to_builtins(answer))
     _leave()
 
 
@@ -210,16 +210,6 @@ def _answer(operation: str, arguments: Sequence[Any]) -> Answer:
     except OSError as error:
         return Answer(errno=error.errno or 0, error=f"{error.strerror or error}: {error.filename or operation}")
     raise AssertionError
-
-
-def _send(number: int, name: str, answer: Answer) -> None:
-    text = packed(json.dumps(msgspec.to_builtins(answer)).encode())
-    pieces = [text[i : i + PIECE] for i in range(0, len(text), PIECE)]
-    # on a new line: a site's login scripts may have printed text without a line end
-    lines = "\n" + "".join(f"{number} {name} {i}/{len(pieces)} {piece}\n" for i, piece in enumerate(pieces))
-    data = memoryview(lines.encode())
-    while data:
-        data = data[os.write(1, data) :]
 
 
 def _leave(*_: object) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import zlib
 from typing import Any
 
 import msgspec
@@ -56,7 +54,7 @@ class Watched(msgspec.Struct, frozen=True):
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """Of `run`: what a command did, when it started and ended on the node's clock, its output (`packed`)."""
+    """Of `run`: what a command did, when it started and ended on the node's clock, its output (fan_out.packed)."""
 
     exit_code: int
     timed_out: bool
@@ -67,11 +65,3 @@ class Ran(msgspec.Struct, frozen=True):
     ended: float
     stdout: str
     stderr: str
-
-
-def packed(data: bytes) -> str:
-    return base64.b64encode(zlib.compress(data, 1)).decode()
-
-
-def unpacked(text: str | bytes) -> bytes:
-    return zlib.decompress(base64.b64decode(text))

@@ -17,7 +17,7 @@ from iosweep.commands.doctor import campaign
 from iosweep.errors import Unanswered
 from iosweep.findings import Line, ok, show, unchecked, wrong
 from iosweep.node import cpu_probe, weka_steps
-from iosweep.slurm import query
+from iosweep.slurm import fan_out, query
 
 #: Time limit in seconds for answers of the nodes of an allocation.
 _ANSWER_S = 60.0
@@ -78,15 +78,8 @@ def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[dict[str, A
     except subprocess.TimeoutExpired as error:
         said = os.fsdecode(error.stdout or b"")
         why = [f"srun did not end within {_ANSWER_S:g} s"]
-    pieces: dict[str, str] = {}
-    for task, _, piece in (line.partition(" ") for line in said.split("\n")):
-        pieces[task] = pieces.get(task, "") + piece
-    found = []
-    for text in pieces.values():
-        try:
-            found.append(orjson.loads(text))
-        except orjson.JSONDecodeError:
-            continue
+    messages = fan_out.Messages()
+    found = [message.value for line in said.split("\n") if (message := messages.add(os.fsencode(line)))]
     if not found:
         raise Unanswered(f"no node answered: {why[0] if why else 'srun says nothing'}")
     found.sort(key=lambda facts: hosts.index(facts["host"]) if facts["host"] in hosts else len(hosts))

@@ -24,7 +24,7 @@ from pathlib import Path
 from iosweep.commands.doctor.nodes import Answers, Asked, Clock, clock
 from iosweep.commands.doctor.probe import Facts, Wanted
 from iosweep.errors import Unanswered
-from iosweep.slurm import query
+from iosweep.slurm import fan_out, query
 
 #: Time limits in seconds: for answers of allocated nodes, for their files to appear here, for an exchange of clocks.
 ANSWER_S, SEEN_S, EXCHANGE_S = 30.0, 15.0, 1.0
@@ -45,7 +45,9 @@ class NoNodes(Exception):
 
 def command(a: Asked, options: Sequence[str], name: str, wait_s: float, wanted: str) -> list[str]:
     """The srun that starts the probe once on each node."""
-    probe = files("iosweep.commands.doctor").joinpath("probe.py").read_text(encoding="utf-8")
+    sources = (("iosweep.slurm", "fan_out.py"), ("iosweep.commands.doctor", "probe.py"))
+    texts = [files(package).joinpath(name).read_text(encoding="utf-8") for package, name in sources]
+    probe = "\n".join([*texts, "main(send)"])
     return [
         *("srun", f"--job-name={name}", f"--nodes={a.nodes}", f"--ntasks={a.nodes}", "--ntasks-per-node=1"),
         *(f"--immediate={max(1, round(wait_s))}", *LITTLE, "--mpi=none"),
@@ -141,9 +143,9 @@ class _Talk:
     nodes: int
     allocated: float | None = None
     refused: str = ""
-    _pieces: dict[str, str] = field(default_factory=dict)
+    _messages: fan_out.Messages = field(default_factory=fan_out.Messages)
     _facts: dict[str, Facts] = field(default_factory=dict)
-    _echoes: list[tuple[str, str, float, float]] = field(default_factory=list)  # task, line, its time, ours
+    _echoes: list[tuple[str, int, float, float]] = field(default_factory=list)  # task, number, its time, ours
     _said: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -186,17 +188,17 @@ class _Talk:
     def exchange(self) -> dict[str, Clock]:
         """node -> how far its clock is ahead of ours."""
         found: dict[str, list[tuple[float, float, float]]] = {}
-        for number in range(EXCHANGES):
+        for number in range(1, EXCHANGES + 1):
             sent, end = time.time(), time.monotonic() + EXCHANGE_S
             try:
                 assert self._process.stdin
                 self._process.stdin.write(b"%d\n" % number)
             except OSError:
                 break
-            here: list[tuple[str, str, float, float]] = []
+            here: list[tuple[str, int, float, float]] = []
             while len(here) < len(self._facts) and self._selector.get_map() and time.monotonic() < end:
                 self._read(0.2)
-                here = [echo for echo in self._echoes if echo[1] == str(number)]
+                here = [echo for echo in self._echoes if echo[1] == number]
             for task, _, there, received in here:
                 found.setdefault(self._facts[task]["node"], []).append((sent, there, received))
         return {node: clock(exchanges) for node, exchanges in found.items()}
@@ -231,21 +233,18 @@ class _Talk:
                 continue
             *lines, self._rest[key.data] = (self._rest[key.data] + data).split(b"\n")
             for line in lines:
-                (self._hear if key.data == "out" else self._note)(line.decode("utf-8", "replace"), now)
+                if key.data == "err":
+                    self._note(line.decode("utf-8", "replace"))
+                elif message := self._messages.add(line):
+                    self._hear(message, now)
 
-    def _hear(self, line: str, now: float) -> None:
-        task, _, rest = line.partition(" ")
-        if task not in self._facts:
-            if rest == ".":
-                with contextlib.suppress(ValueError):
-                    self._facts[task] = json.loads(self._pieces.get(task, ""))
-            else:
-                self._pieces[task] = self._pieces.get(task, "") + rest
-        elif len(words := rest.split()) == 2:
-            with contextlib.suppress(ValueError):
-                self._echoes.append((task, words[0], float(words[1]), now))
+    def _hear(self, message: fan_out.Message, now: float) -> None:
+        if message.number == 0:
+            self._facts[message.who] = message.value
+        else:
+            self._echoes.append((message.who, message.number, message.value, now))
 
-    def _note(self, line: str, _: float) -> None:
+    def _note(self, line: str) -> None:
         if "has been allocated" in line:
             self.allocated = time.monotonic()
         if _CHATTER.search(line):

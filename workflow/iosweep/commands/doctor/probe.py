@@ -1,10 +1,10 @@
 """What runs on each node for the doctor: prints what it sees, then answers with its clock until its input ends.
 
-Python gets its text with -c, so that it also runs where the package is missing, which is one of the things to find out.
-It uses the standard library only, until it tries the package.
+Python gets its text with -c, after that of slurm/fan_out.py, so that it also runs where the package is missing, which
+is one of the things to find out. It uses the standard library only, until it tries the package.
 
-Input: lines, each echoed with the time of this node's clock. Output: lines of less than 1,000 characters, because srun
-mixes longer lines of several nodes: `<task> <piece>` of a JSON document, `<task> .` at its end, `<task> <line> <time>`.
+Input: lines, each with a number from 1. Output: message 0 with the facts, then one with the time of this node's clock
+for each line.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
 
 #: Time limits in seconds: of a probe, and for an answer of the target.
 LIFE_S, TARGET_S = 55, 10
-_PIECE = 700
 TMP = "/tmp"  # noqa: S108 - tools and MPI use it, regardless of TMPDIR
 INFINIBAND = Path("/sys/class/infiniband")
 #: Programs that a campaign starts.
@@ -243,17 +243,11 @@ def facts(wanted: Wanted) -> Facts:
     }
 
 
-def main() -> None:
-    """Print the facts, then the time for each line of input."""
+def main(send: "Callable[[int, str, object], None]") -> None:
+    """Send the facts, then the time for each line of input. `send`: fan_out.send."""
     signal.alarm(LIFE_S)
     task = os.environ.get("SLURM_PROCID", "0")
-    text = json.dumps(facts(json.loads(sys.argv[1])))
-    for start in range(0, len(text), _PIECE):
-        print(task, text[start : start + _PIECE])
-    print(task, ".", flush=True)
+    send(0, task, facts(json.loads(sys.argv[1])))
     for line in sys.stdin:
-        print(task, line.strip(), repr(time.time()), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        now = time.time()
+        send(int(line), task, now)

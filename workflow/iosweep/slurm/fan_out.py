@@ -1,0 +1,70 @@
+"""Messages from many nodes over the output of one srun.
+
+srun cuts lines of more than 1,024 bytes, and may mix those of two nodes. So a message, any JSON value, is sent as short
+lines `<number> <who> <i>/<n> <piece>`: pieces of base64 of its compressed text. `number` is the question's; `who` is
+the node or the task that answers. Lines of another form, such as a site's greeting, are no messages.
+
+Only the standard library is imported: the doctor sends this text to nodes that may not have the package.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import zlib
+from typing import Any, NamedTuple
+
+#: Characters of a piece.
+_PIECE = 700
+_LINE = re.compile(rb"(\d+) (\S+) (\d+)/(\d+) (\S*)")
+
+
+class Message(NamedTuple):
+    number: int
+    who: str
+    value: Any
+
+
+class Messages:
+    """Puts messages together from lines, in whatever order these come."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[tuple[bytes, bytes], dict[int, bytes]] = {}
+
+    def add(self, line: bytes) -> Message | None:
+        """The message that this line completes; None if there is none, or if it is damaged."""
+        if not (match := _LINE.fullmatch(line.strip())):
+            return None
+        number, who, index, count, piece = match.groups()
+        pieces = self._pieces.setdefault((number, who), {})
+        pieces[int(index)] = piece
+        if len(pieces) < int(count):
+            return None
+        del self._pieces[number, who]
+        try:
+            value = json.loads(unpacked(b"".join(piece for _, piece in sorted(pieces.items()))))
+        except (ValueError, zlib.error):
+            return None
+        return Message(int(number), who.decode("utf-8", "replace"), value)
+
+
+def send(number: int, who: str, value: object, to: int = 1) -> None:
+    """Write a message to a file descriptor."""
+    text = packed(json.dumps(value).encode())
+    pieces = [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
+    # from a new line: a site's words may stand before it without an end
+    lines = "\n" + "".join(f"{number} {who} {i}/{len(pieces)} {piece}\n" for i, piece in enumerate(pieces))
+    data = memoryview(lines.encode())
+    while data:
+        data = data[os.write(to, data) :]
+
+
+def packed(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 1)).decode()
+
+
+def unpacked(text: str | bytes) -> bytes:
+    """Raises ValueError and zlib.error."""
+    return zlib.decompress(base64.b64decode(text))
