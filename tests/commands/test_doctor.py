@@ -672,7 +672,7 @@ def test_the_controller_is_not_asked_by_every_node(here: Site, tmp_path_factory:
     (place / "scontrol").chmod(0o755)
     [line] = here.doctor(env={"PATH": f"{place}{os.pathsep}{os.environ['PATH']}"})["CPUs"]
     assert (line.outcome, line.seen[:8]) == ("ok", "n1, n2: ")
-    assert {request.split()[0] for asked in (place / "log").read_text().splitlines()} == {"head"}
+    assert {asked.split()[0] for asked in (place / "log").read_text().splitlines()} == {"head"}
 
 
 def test_reserved_cpus_leave_none(here: Site) -> None:
