@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 import iosweep.tools
 from iosweep.config import sweep_file
 from iosweep.files import safe_paths
+from iosweep.node.cpu_record import Load
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Allocation, Plan, Point
@@ -118,8 +120,8 @@ def fill(made: Plan, results: Path, work: Path, repetitions: int = 1) -> int:
         for point in made.points:
             for number in range(1, repetitions + 1):
                 stdout = _as_if(document, point, draw)
-                run = {**record["phases"][0], "load": {"other": 0.01, "steal": 0.0}}
-                new = {**record, "point": point.id, "repetition": number, "phases": [run], "retry": None}
+                run = replace(record.phases[0], load=Load(other=0.01, steal=0.0))
+                new = replace(record, phases=(run,), retry=None)
                 target.commit(point.id, number, new, {"rand_read.stdout": stdout, "rand_read.stderr": b""})
     return len(orjson.dumps(document))
 

@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -167,12 +166,11 @@ def _measured_s(results: Path, points: int) -> float:
     takes no time."""
     store = Store(results)
     records = [record for point in store.results() for _, record in store.records_of(point)]
-    figures = sum(run["headline"] is not None for record in records for run in record["phases"])
+    figures = sum(run.headline is not None for record in records for run in record.phases)
     if figures != points:
-        said = [reason for record in records for run in record["phases"] for reason in run["reasons"]]
+        said = [reason for record in records for run in record.phases for reason in run.reasons]
         raise RuntimeError(f"{figures} of {points} points have a figure: {'; '.join(said[:3])}")
-    began, ended = ([datetime.fromisoformat(record[key]) for record in records] for key in ("started", "ended"))
-    return (max(ended) - min(began)).total_seconds()
+    return (max(record.ended for record in records) - min(record.started for record in records)).total_seconds()
 
 
 def _fio(size: Size, work: Path, up: slurm.Cluster, job: str) -> Iterator[Row]:

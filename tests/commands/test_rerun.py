@@ -45,7 +45,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def commit(store: Store, point: str, number: int, raw: bytes = b"y") -> str:
-    return str(store.commit(point, number, records.record(point), {"x": raw}).raw["sha256"])
+    return str(store.commit(point, number, records.record(point), {"x": raw}).raw.sha256)
 
 
 def left(store: Store) -> set[tuple[str, int]]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from struct import pack
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 from rich.console import Console, Group
@@ -29,6 +30,7 @@ from iosweep.files import documents
 from iosweep.jobs import at_work
 from iosweep.plan.model import Plan, Point
 from iosweep.results.estimate import Pace, Ran, ran
+from iosweep.results.record import Record
 from iosweep.results.store import Store
 from locks import left
 from slurm import Cluster
@@ -48,8 +50,8 @@ class Made:
         file.parent.mkdir(parents=True)
         file.write_bytes(plan.document())
 
-    def record(self, point: Point, took_s: float, before_s: float = 0.0, **more: Any) -> dict[str, Any]:
-        """A record as the runner makes it; each phase takes its share of `took_s`."""
+    def known(self, point: Point, took_s: float, before_s: float = 0.0, **more: Any) -> dict[str, Any]:
+        """The keys of a record as the runner makes it; each phase takes its share of `took_s`."""
         began, each = self.clock, took_s / len(point.phases)
         self.clock += before_s + took_s
         return {
@@ -64,9 +66,11 @@ class Made:
             ],
         } | more  # fmt: skip
 
+    def record(self, *arguments: Any, **more: Any) -> Record:
+        return msgspec.convert(self.known(*arguments, **more), Record)
+
     def measure(self, point: Point, number: int = 1, took_s: float = 1.4, before_s: float = 0.0, **more: Any) -> None:
-        record = self.record(point, took_s, before_s, **more) | {"repetition": number}
-        self.store.commit(point.id, number, record, {"x.stdout": b"y"})
+        self.store.commit(point.id, number, self.record(point, took_s, before_s, **more), {"x.stdout": b"y"})
 
     def look(self) -> Snapshot:
         return Campaign(self.results).look()
@@ -211,7 +215,7 @@ def test_causes_come_before_what_follows_from_them(made: Made) -> None:
 
 
 def test_a_result_from_before_verdicts_were_stored(made: Made) -> None:
-    record = made.record(made.plan.points[0], 1.4)
+    record = made.known(made.plan.points[0], 1.4)
     old = {k: v for k, v in record["phases"][0].items() if k not in ("verdict", "reasons")}
     made.measure(made.plan.points[0], phases=[old])
     made.measure(made.plan.points[1], phases=[old | {"headline": None}])
@@ -225,7 +229,7 @@ def test_what_is_tried_again_is_not_done(made: Made) -> None:
 
 
 def test_results_of_another_build_do_not_count(made: Made) -> None:
-    made.measure(made.plan.points[0], tool={"sha256": "old"})
+    made.measure(made.plan.points[0], tool={"sha256": "old", "version": "1"})
     made.measure(made.plan.points[1])
     assert made.look().allocations[0].repetitions_done == 1
 

@@ -31,6 +31,7 @@ from iosweep.report import page
 from iosweep.results import store
 from iosweep.target import marker
 from iosweep.tools import tools
+from records import plain_records_of
 
 #: Every key of a configuration at least once; of the options, fio's.
 WHOLE: dict[str, Any] = {
@@ -555,7 +556,7 @@ def test_tables_have_text(printed: Printed) -> None:
 
 def test_raw_output_is_as_it_was_printed(printed: Printed) -> None:
     point = next(p for p in printed.plan.points if p.options["threads_per_node"] == 6)
-    [(result, _)] = printed.store.records_of(point.id)
+    [(result, _)] = plain_records_of(printed.store, point.id)
     archive = printed.store.raw(result)
     assert archive
     assert store.unpack(archive)["rand_read"]["stdout"] == bytes(1 << 20) + 1000 * b"\x1b[2J"
@@ -629,7 +630,7 @@ def test_names_of_the_machine(tmp_path: Path, fio: Path) -> None:
     shows = r"<script>\udcff\x1b[31m\r\x85 #{x}=1"
     assert (row["target_source"], row["target_fstype"]) == (shows, "tmpfs")
     assert row["host"].startswith("<script>") and row["host"].isprintable()
-    [(_, record)] = allocation.store.records_of(allocation.plan.points[0].id)
+    [(_, record)] = plain_records_of(allocation.store, allocation.plan.points[0].id)
     assert record["environment"]["LD_LIBRARY_PATH"] == f"/nothing/{shows}"
     assert shows in html.unescape(page.write(allocation.results).read_text())
 

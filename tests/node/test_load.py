@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from iosweep.node import load
+from iosweep.node.cpu_record import Load
 from iosweep.node.load import Around, Cpus, Look, Ticks, of_nodes, shares
 from iosweep.node.node_facts import NodeFacts
 from iosweep.results.checks.nodes import OTHER_LOAD
@@ -43,15 +44,16 @@ def look(at_s: float, busy: Ticks, total: int = 0, **kinds: Any) -> Look:
     return made
 
 
-def record(*looks: Look, client_is_process: bool = False) -> dict[str, Any]:
-    found = shares(list(looks), client_is_process)
-    return of_nodes({"n1": found}) or {}
+def record(*looks: Look, client_is_process: bool = False) -> Load:
+    found = of_nodes({"n1": shares(list(looks), client_is_process)})
+    assert found
+    return found
 
 
 def made(end: Look, client_is_process: bool = False, **kinds: Any) -> dict[str, Any]:
     """By a look at a node where nothing was used yet, and one 10 s later."""
     found = record(look(0.0, Ticks(), **kinds), end, client_is_process=client_is_process)
-    return {name: found[name] for name in ("other", "client", "user_only")}
+    return {name: getattr(found, name) for name in ("other", "client", "user_only")}
 
 
 KERNEL: dict[str, Any] = {"kernel": {KTHREAD: Ticks(0, 0)}}
@@ -119,11 +121,11 @@ ONE: dict[str, Any] = {"busy": 0.5, "ours": 0.2, "client": 0.2, "steal": 0.0, "u
 def test_the_worst_of_several_nodes() -> None:
     two = ONE | {"busy": 0.6, "client": 0.0, "window_s": 8.0, "machine": [[2, 5, 5], [2, 9, 9]]}
     three = ONE | {"steal": 0.3, "machine": [[3, 5, 5], [3, 9, 9]]}
-    assert of_nodes({"n1": ONE | {"machine": [[1, 5, 5], [1, 9, 9]]}, "n2": two, "n3": three}) == {
-        "other": 0.4, "steal": 0.3, "client": 0.2, "user_only": False, "window_s": 8.0, "host": "n2", "unread": [],
-    }  # fmt: skip
+    assert of_nodes({"n1": ONE | {"machine": [[1, 5, 5], [1, 9, 9]]}, "n2": two, "n3": three}) == Load(
+        other=0.4, steal=0.3, client=0.2, user_only=False, window_s=8.0, host="n2", unread=()
+    )
     found = of_nodes({"n1": three, "n2": None, "n3": two | {"client": None}})
-    assert found and (found["client"], found["unread"]) == (None, ["n2"])
+    assert found and (found.client, found.unread) == (None, ("n2",))
     assert of_nodes({"n1": None, "n2": None}) is None
 
 
@@ -140,7 +142,7 @@ def test_the_worst_of_several_nodes() -> None:
 def test_nodes_that_are_one_machine(machine: list[list[int]], other: float) -> None:
     """Each sees the whole machine as busy, and of the ranks only its own: those of the other are ours as well."""
     one, two = (ONE | {"busy": 0.9, "ours": ours, "machine": [[1, 50, 5], [1, 80, 8]]} for ours in (0.4, 0.2))
-    assert (of_nodes({"n1": one, "n2": two | {"machine": machine}}) or {})["other"] == other
+    assert getattr(of_nodes({"n1": one, "n2": two | {"machine": machine}}), "other", None) == other
 
 
 MOUNT = "master on 9421 on /mnt/a b type fuse.mfs (rw,relatime)"
@@ -197,7 +199,7 @@ def test_others_are_all_that_is_not_below_us() -> None:
             import time
             watch = load.Watch(load.Around())
             time.sleep(1.5)
-            print(json.dumps(load.of_nodes({"n1": watch.end()})))
+            print(msgspec.json.encode(load.of_nodes({"n1": watch.end()})).decode())
             """
         )
     finally:

@@ -4,8 +4,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from iosweep.errors import Conflict
+from iosweep.node.cpu_record import Looks
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed, parse
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.pinning import Pinning, bound, decide, mode
@@ -297,7 +299,7 @@ def test_near_the_nic_of_the_mount() -> None:
         ([], None, "", "no interface that is up"),
     ],
 )
-def test_near_a_nic(nics: list[NodeFacts], name: str | None, near: str, told: str) -> None:
+def test_near_a_nic(nics: list[dict[str, Any]], name: str | None, near: str, told: str) -> None:
     made = decided(facts(EIGHT, nics=nics), placement="near_nic", nic=name)
     assert listed(made.near) == near
     (note,) = made.notes
@@ -313,7 +315,7 @@ def test_near_a_nic(nics: list[NodeFacts], name: str | None, near: str, told: st
 # What is stored
 
 
-def sampled(mask: str = "0", **changes: Any) -> NodeFacts:
+def sampled(mask: str = "0", **changes: Any) -> Looks:
     rank = {
         "role": "rank",
         "count": 1,
@@ -323,7 +325,7 @@ def sampled(mask: str = "0", **changes: Any) -> NodeFacts:
         "early": "",
         "ran_on": mask,
     }
-    return {
+    known = {
         "expected": 1,
         "seen": 1,
         "looks": 6,
@@ -332,35 +334,36 @@ def sampled(mask: str = "0", **changes: Any) -> NodeFacts:
         "wall_s": 1.0,
         "processes": [rank],
     } | changes
+    return msgspec.convert(known, Looks)
 
 
 def test_a_record() -> None:
     made = decided(facts(weka="3", reserved="2-3"), reserved="2-3")
     told = made.record(made.binding(3, True), {"n1": sampled(expected=3)})
     assert told
-    assert {key: told[key] for key in ("pinning", "placement", "width")} == {
+    assert {key: getattr(told, key) for key in ("pinning", "placement", "width")} == {
         "pinning": "enforce", "placement": "spread", "width": "cpu"
     }  # fmt: skip
-    assert told["planned"] == {"0": 2, "1": 1}
-    (node,) = told["nodes"]
-    assert (node["hosts"], node["usable"], node["reserved"], node["expected"]) == (["n1"], "0-1", "2-3", 3)
-    assert node["by"] == [CLIENT, CONFIGURATION], "both name these CPUs"
-    assert len(node["problems"]) == 1
+    assert told.planned == {"0": 2, "1": 1}
+    (node,) = told.nodes
+    assert (node.hosts, node.usable, node.reserved, node.expected) == (("n1",), "0-1", "2-3", 3)
+    assert node.by == (CLIENT, CONFIGURATION), "both name these CPUs"
+    assert len(node.problems) == 1
 
 
 def test_a_record_where_nothing_was_bound() -> None:
     told = decided(facts(), pinning="verify").record(None, {"n1": sampled()})
     assert told
-    assert (told["pinning"], told["planned"], told["placement"], told["width"]) == ("verify", None, None, None)
-    (node,) = told["nodes"]
-    assert (node["reserved"], node["by"], node["problems"]) == ("", [], [])
+    assert (told.pinning, told.planned, told.placement, told.width) == ("verify", None, None, None)
+    (node,) = told.nodes
+    assert (node.reserved, node.by, node.problems) == ("", (), ())
 
 
 def test_a_source_that_reserves_none_is_no_reason() -> None:
     one = facts(reserved_sources=[{"source": "/proc/mounts /w", "cpus": "", "says": "net=udp: reserves none"}])
     told = decided(one).record(None, {"n1": sampled()})
     assert told
-    assert told["nodes"][0]["by"] == []
+    assert told.nodes[0].by == ()
 
 
 def test_no_record() -> None:
@@ -375,14 +378,14 @@ def test_32_nodes_that_are_alike_share_an_entry() -> None:
     nodes = [facts(allowed="0-2") if k == 9 else facts() for k in range(1, 33)]
     seen = {f"n{k}": sampled(looks=6 + k % 3, gap_s=k / 100, cost_s=k / 1000, wall_s=1 + k / 10) for k in range(1, 33)}
     seen["n7"], seen["n8"] = sampled("1"), sampled(seen=0)
-    seen["n10"]["processes"][0] |= {"threads": 5, "early": "0-3"}
+    one = replace(seen["n10"].processes[0], threads=5, early="0-3")
+    seen["n10"] = replace(seen["n10"], processes=(one,))
     made = decided(*nodes)
     told = made.record(made.binding(1, True), seen)
     assert told
-    assert [len(node["hosts"]) for node in told["nodes"]] == [29, 1, 1, 1]
-    most = told["nodes"][0]
-    assert "n7" not in most["hosts"]
-    assert [node["hosts"] for node in told["nodes"][1:]] == [["n7"], ["n8"], ["n9"]]
-    assert (most["looks"], most["gap_s"], most["cost_s"], most["wall_s"]) == (6, 0.32, 0.032, 4.2), "the worst of all"
-    assert (most["processes"][0]["threads"], most["processes"][0]["early"]) == (5, "0-3")
-    assert seen["n1"]["processes"][0]["threads"] == 2, "what came in is as it was"
+    assert [len(node.hosts) for node in told.nodes] == [29, 1, 1, 1]
+    most = told.nodes[0]
+    assert "n7" not in most.hosts
+    assert [node.hosts for node in told.nodes[1:]] == [("n7",), ("n8",), ("n9",)]
+    assert (most.looks, most.gap_s, most.cost_s, most.wall_s) == (6, 0.32, 0.032, 4.2), "the worst of all"
+    assert (most.processes[0].threads, most.processes[0].early) == (5, "0-3")

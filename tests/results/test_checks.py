@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan.model import Point
@@ -12,6 +13,7 @@ from iosweep.results import checks, reasons, verdict
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
 from iosweep.tools import Parsed, tools
+from records import phase_run
 
 PHASES = tools()["fio"].phases
 GIB = 1 << 30
@@ -79,7 +81,7 @@ def seen(
     evidence = part(EVIDENCE) | ({} if ran_on is None else {"nodes": ran_on})
     parsed = Parsed("fio-3.33", part(FIGURES), evidence, problems)
     memory_bytes = memory if isinstance(memory, dict) else {"n1": memory}
-    return Seen(point, PHASES[phase], part(RUN), parsed, TARGET | part(TARGET), memory_bytes, fstype, mount)
+    return Seen(point, PHASES[phase], phase_run(part(RUN)), parsed, TARGET | part(TARGET), memory_bytes, fstype, mount)
 
 
 def files(**changes: Any) -> dict[str, Any]:
@@ -389,7 +391,11 @@ CANNOT_FAIL = {"incompressible", "exclusive"}
 )
 def test_ranks_were_seen_where_they_were_asked_for(ran_on: dict[str, int] | None, said: str | None) -> None:
     told = seen(tasks=4, nodes=2, ran_on=2, tool="ior")
-    (finding,) = [f for f in verdict.judge(replace(told, run=told.run | {"ran_on": ran_on})) if f[0].name == "workers"]
+    (finding,) = [
+        f
+        for f in verdict.judge(replace(told, run=structs.replace(told.run, ran_on=ran_on or {})))
+        if f[0].name == "workers"
+    ]
     assert (finding[1].outcome, finding[1].evidence) == (
         (FAIL, said) if said else (PASS, "4 ranks on 2 nodes, as asked")
     )
@@ -482,7 +488,12 @@ def test_only_what_another_try_can_cure_is_tried_again(changes: dict[str, Any], 
 def test_what_was_not_run_passes_nothing() -> None:
     # exit code 0 is what a run has that never was; it says nothing about O_DIRECT
     run = Seen(
-        seen().point, PHASES["rand_write"], RUN | {"not_run": "not run: no space"}, Parsed(), TARGET, {"n1": GIB}
+        seen().point,
+        PHASES["rand_write"],
+        phase_run(RUN | {"not_run": "not run: no space"}),
+        Parsed(),
+        TARGET,
+        {"n1": GIB},
     )
     found = verdict.judge(run)
     assert verdict.verdict(found) == ("invalid", ["not run: no space"])
@@ -490,7 +501,7 @@ def test_what_was_not_run_passes_nothing() -> None:
 
 
 def test_no_output_at_all_is_invalid() -> None:
-    run = Seen(seen().point, PHASES["rand_write"], RUN, Parsed(), TARGET, {"n1": GIB})
+    run = Seen(seen().point, PHASES["rand_write"], phase_run(RUN), Parsed(), TARGET, {"n1": GIB})
     assert verdict.verdict(verdict.judge(run)) == ("invalid", ["no output is stored"])
 
 

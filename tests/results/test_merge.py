@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 import pyarrow.parquet
 import pytest
@@ -22,6 +23,7 @@ from iosweep.plan.model import Plan
 from iosweep.programs import builds
 from iosweep.results import columns, merge, rows, table_writer
 from iosweep.results.reasons import REASONS
+from iosweep.results.record import Record
 from iosweep.results.store import Store
 from iosweep.tools import Parsed, fio, tools
 from small import document, make
@@ -61,7 +63,7 @@ class Campaign:
                  "exclusive": {"enforced": True, "evidence": "a lock"}} | run
             )  # fmt: skip
         made = {
-            "started": "2030-01-02T03:04:05+00:00",
+            "started": "2030-01-02T03:04:05+00:00", "ended": "2030-01-02T03:04:07+00:00",
             "point": point.id, "repetition": number, "host": "h", "node": "n1", "phases": phases,
             "retry": None, "retried": False,
             "tool": {"path": "/usr/bin/fio", "sha256": "build", "version": "fio-3.33"},
@@ -72,12 +74,16 @@ class Campaign:
         raw = {
             f"{s.name}.{stream}": data for s in point.steps() for stream, data in (("stdout", output), ("stderr", b""))
         }
-        self.store.commit(point.id, number, made | (record or {}), raw)
+        self.store.commit(point.id, number, msgspec.convert(made | (record or {}), Record), raw)
 
     def table(self, name: str = "results") -> list[dict[str, Any]]:
         merge.merge(self.plan, self.results)
         rows: list[dict[str, Any]] = pyarrow.parquet.read_table(self.results / f"{name}.parquet").to_pylist()
         return rows
+
+
+def changed(record: Record, **changes: Any) -> Record:
+    return msgspec.convert(msgspec.to_builtins(record) | changes, Record)
 
 
 @pytest.fixture
@@ -489,7 +495,7 @@ def test_two_builds_or_targets_share_no_mean(campaign: Campaign, other: dict[str
     campaign.measured(0, 2)
     first, record = next(campaign.store.records_of(campaign.plan.points[0].id))
     campaign.store.supersede(first)
-    campaign.store.commit(first.point, 1, record | other | {"started": "2000-01-01"}, {})
+    campaign.store.commit(first.point, 1, changed(record, **other, started="2000-01-01T00:00:00Z"), {})
     rows = [r for r in campaign.table() if r["repetition"] is not None]
     assert [(r["repetition"], r["verdict"], r["left"]) for r in rows] == [(1, "missing", True), (2, "valid", False)]
     assert "another build of fio, on another target, or with another layout or placement" in rows[0]["reasons"]

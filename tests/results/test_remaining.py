@@ -13,6 +13,7 @@ from scipy import stats
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan
 from iosweep.results import remaining
+from iosweep.results.record import Archive, Target
 from iosweep.results.remaining import Here, left, narrow_enough
 from iosweep.results.store import Result
 from small import TEXT, document, make
@@ -29,15 +30,19 @@ def reaching(nodes: int | None) -> Here:
 CPUS = {"pinning": None, "reserved": None, "placement": "spread", "nic": None, "width": "cpu", "oversubscribe": False}
 
 
+def place(**more: Any) -> Target:
+    return Target(**{"directory": "/scratch/me", "layout_is": "", **MOUNT, **more})
+
+
 def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any) -> Result:
     made = Result(
         point,
         number,
         attempt=1,
         intact=True,
-        raw={},
+        raw=Archive("", "", 0),
         tool_sha256="build",
-        target=MOUNT | {"directory": "/scratch/me", "layout": None, "fsid": "01"},
+        target=place(fsid="01"),
         bound=None,
         retry=None,
         retried=False,
@@ -90,17 +95,17 @@ def test_a_hole_is_left(plan: Plan) -> None:
         ({"tool_sha256": "older"}, HERE, True),
         ({"tool_sha256": "older"}, replace(HERE, tools={}), False),  # what is not known is not compared
         ({"tool_sha256": "older"}, replace(HERE, tools={"fio": None}), False),  # nothing to measure it with
-        ({"target": MOUNT | {"directory": "/elsewhere", "layout": None}}, HERE, True),
-        ({"target": MOUNT | {"directory": "/scratch/me", "layout": ["-c", "4"]}}, HERE, True),
-        ({"target": MOUNT | {"directory": "/scratch/me", "layout": None, "fsid": "02"}}, HERE, False),  # mounted again
-        ({"target": MOUNT | {"directory": "/scratch/me", "layout": None, "source": "/dev/y"}}, HERE, True),
-        ({"target": MOUNT | {"directory": "/scratch/me", "layout": None, "fstype": "xfs"}}, HERE, True),
+        ({"target": place(directory="/elsewhere")}, HERE, True),
+        ({"target": place(layout=("-c", "4"))}, HERE, True),
+        ({"target": place(fsid="02")}, HERE, False),  # mounted again
+        ({"target": place(source="/dev/y")}, HERE, True),
+        ({"target": place(fstype="xfs")}, HERE, True),
         (
-            {"target": MOUNT | {"directory": "/scratch/me", "layout": None, "fstype": "xfs"}},
+            {"target": place(fstype="xfs")},
             replace(HERE, target=None),
             False,
         ),
-        ({"target": {"directory": "/scratch/me", "layout": None}}, HERE, True),
+        ({"target": place(source="", fstype="")}, HERE, True),
     ],
 )
 def test_what_is_stale_is_measured_again(plan: Plan, change: dict[str, Any], here: Here, again: bool) -> None:
@@ -120,7 +125,7 @@ def test_what_is_stale_is_measured_again(plan: Plan, change: dict[str, Any], her
     ],
 )
 def test_a_volume_by_another_of_its_servers(plan: Plan, now: dict[str, str], again: bool) -> None:
-    where = {"directory": "/scratch/me", "layout": None, "fstype": "fuse.glusterfs", "source": "s1:/dfs"}
+    where = Target(directory="/scratch/me", fstype="fuse.glusterfs", source="s1:/dfs", layout_is="")
     results = complete(plan, target=where)
     assert bool(left(plan, stored(*results), {}, replace(HERE, target=now))) == again
     assert all(remaining.elsewhere(one, plan, replace(HERE, target=now)) == again for one in results)

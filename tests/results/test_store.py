@@ -21,23 +21,24 @@ from iosweep.files import documents
 from iosweep.files.documents import Damaged
 from iosweep.node import process
 from iosweep.results import store as store_module
+from iosweep.results.record import Record
 from iosweep.results.store import Result, Store, unpack
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
 RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.summary": b"[]" * 9, "rand_read.stderr": b"x"}
 
 
-def record(**more: Any) -> dict[str, Any]:
-    made: dict[str, Any] = records.record(POINT, **more)
+def record(number: int = 0, **more: Any) -> Record:
+    made = records.record(POINT, campaign=str(number), **more)
     return made
 
 
 def number(store: Store, result: Result) -> int:
     """What the tests tell results apart by."""
-    return record_of(store, result)["number"]
+    return int(record_of(store, result).campaign)
 
 
-def record_of(store: Store, result: Result) -> dict[str, Any]:
+def record_of(store: Store, result: Result) -> Record:
     """The whole JSON of a result."""
     return next(record for found, record in store.records_of(result.point) if found == result)
 
@@ -70,7 +71,7 @@ def test_what_is_committed_is_found(store: Store) -> None:
     assert found == committed
     assert (found.point, found.repetition, found.attempt, found.intact) == (POINT, 1, 1, True)
     assert number(store, found) == 5
-    assert (found.tool_sha256, found.target) == ("t", records.TARGET)
+    assert (found.tool_sha256, found.target.directory) == ("t", "/t")
     assert (found.retry, found.retried) == ("busy", True)
     assert found.headlines == (("rand_read", 5.0),)
     assert store.results_of(POINT) == {1: found}
@@ -87,7 +88,7 @@ def test_what_is_committed_is_found(store: Store) -> None:
 def test_equal_output_gives_equal_bytes(store: Store) -> None:
     # so that a manifest is a pure function of what was measured
     first, second = store.commit(POINT, 1, record(), RAW), store.commit(POINT, 2, record(), RAW)
-    assert first.raw["sha256"] == second.raw["sha256"]
+    assert first.raw.sha256 == second.raw.sha256
 
 
 @given(
@@ -238,7 +239,7 @@ def test_superseding_keeps_the_result_and_opens_the_repetition(store: Store) -> 
     kept = store.supersede(before)
     assert kept.name == "r001-1.superseded.json"
     assert store.results() == {}
-    assert documents.read(kept) == written
+    assert documents.read_as(kept, Record) == written
     again = store.commit(POINT, 1, record(number=2), RAW)
     assert again.attempt == 2  # the old archive stays the old result's
     assert files(store) == ["r001-1.superseded.json", "r001-1.zip", "r001-2.json", "r001-2.zip"]

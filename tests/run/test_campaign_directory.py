@@ -15,6 +15,7 @@ from iosweep.results.store import Store
 from iosweep.run import campaign_directory as directories
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.target.agent import Agent
+from records import plain_records_of
 
 #: Two points that write new files; the one with two workers fails when they are there.
 FAILS = SWEEP | {"phases": ["seq_write"], "options": {"file_size": "64m", "transfer_size": "1m", "write_mode": "new"}}
@@ -92,7 +93,7 @@ def test_time_to_settle_after_a_deletion(tmp_path: Path) -> None:
     settled = [
         run["settled_s"]
         for point in made.plan.points
-        for _, r in made.store.records_of(point.id)
+        for _, r in plain_records_of(made.store, point.id)
         for run in r["phases"]
     ]
     assert settled.count(None) == 1  # the first: nothing had been deleted

@@ -301,7 +301,7 @@ def test_killed_while_it_stores(tmp_path: Path, rounds: Rounds, draw: random.Ran
         assert set(found) in (set(range(1, told + 1)), set(range(1, told + 2)))
         for number, (result, record) in found.items():
             assert result.intact
-            assert record["number"] == number
+            assert record.campaign == str(number)
             assert store.raw(result)
         assert len(list(store.point("p").glob(".*"))) <= 1
 

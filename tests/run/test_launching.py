@@ -37,6 +37,7 @@ from iosweep.slurm import query
 from iosweep.target import target_lock
 from iosweep.target.agent import Agent
 from iosweep.tools import FileSet, Step, Streams, Tool, tools
+from records import phase_run
 from slurm import Cluster
 from small import document, make
 
@@ -459,7 +460,7 @@ def judged(job: str, scratch: Path, program: str, prefix: list[str], words: list
         done, streams = commands.run(ior, [["ior", *words]], 2, 60.0, Held.hosts)
         parsed = ior.parse(streams, step, step.phase)
         run = {"exit_code": done.exit_code, "timed_out": False, "stderr": "", "wall_s": 1.0, "ran_on": done.ran_on}
-        return verdict.verdict(verdict.judge(Seen(of, step.phase, run, parsed, {}, {})))
+        return verdict.verdict(verdict.judge(Seen(of, step.phase, phase_run(run), parsed, {}, {})))
 
     return on_nodes(job, scratch, ior, program, act, Wrong("srun", None, None, allocated=True))
 

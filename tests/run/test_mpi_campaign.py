@@ -18,6 +18,7 @@ from iosweep.plan.launchers import LAUNCHERS, Mpiexec, mpiexec
 from iosweep.report import page
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
+from records import plain_records_of
 
 IOR: dict[str, Any] = {
     "name": "i", "tool": "ior", "phases": ["seq_write", "seq_read", "rand_write", "rand_read"],
@@ -130,7 +131,7 @@ def test_the_report_shows_them(campaign: Allocation) -> None:
 
 
 def test_the_result_says_what_started_the_ranks(campaign: Allocation) -> None:
-    record = next(iter(campaign.store.records_of(campaign.plan.points[0].id)))[1]
+    record = next(iter(plain_records_of(campaign.store, campaign.plan.points[0].id)))[1]
     found = mpiexec()
     assert isinstance(found, Mpiexec)
     assert record["launcher"] == {"name": "mpiexec", "path": found.path, "version": found.version}

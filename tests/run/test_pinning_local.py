@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from allocation import SWEEP, Allocation
+from records import plain_records_of
 
 FIO: dict[str, Any] = SWEEP | {"axes": {"threads_per_node": [2]}, "phases": ["rand_read"], "phase_time": "1s"}
 IOR: dict[str, Any] = {
@@ -55,7 +56,7 @@ def measured(allocation: Allocation, *arguments: str) -> tuple[set[tuple[str, tu
     seen = masks(running)
     reader.join()
     assert running.returncode == 0, said
-    records = [r for point in allocation.plan.points for _, r in allocation.store.records_of(point.id)]
+    records = [r for point in allocation.plan.points for _, r in plain_records_of(allocation.store, point.id)]
     return seen, [run for record in records for run in record["phases"]]
 
 

@@ -92,7 +92,7 @@ def test_of_the_store(disk: Path, rounds: Rounds, draw: random.Random) -> None:
         assert set(found) <= set(range(1, told + 2))
         for number, (result, record) in found.items():
             assert result.intact
-            assert record["number"] == number
+            assert record.campaign == str(number)
             assert store.raw(result)
 
 

@@ -23,6 +23,7 @@ from iosweep.errors import ExitCode
 from iosweep.run import budget, target_check
 from iosweep.run.nodes import differs
 from locks import left
+from records import plain_records_of
 from slurm import Cluster
 
 TWO = SWEEP | {"axes": {"nodes": [2]}, "phases": ["rand_read"]}
@@ -163,7 +164,7 @@ def test_two_nodes_that_are_alike(job: Job) -> None:
     assert code == 0, said
     hosts = {}
     for point in job.made.plan.points:
-        for result, record in job.made.store.records_of(point.id):
+        for result, record in plain_records_of(job.made.store, point.id):
             hosts[point.nodes, result.repetition] = record["hosts"]
             assert record["slurm"] == {"job": job.held.job, "launcher": "srun", "allocation_hosts": ["n1", "n2"]}
             assert (record["host"], record["node"]) == (record["hosts"][0], record["nodes"][record["hosts"][0]])

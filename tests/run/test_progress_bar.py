@@ -9,6 +9,7 @@ from rich.text import Text
 
 from iosweep.config import sweep_file
 from iosweep.plan.expand import make_plan
+from iosweep.results.record import Archive, Target
 from iosweep.results.store import Result
 from iosweep.run.progress_bar import Display, labels, wrapped
 from iosweep.run.repetition import Judged
@@ -31,9 +32,13 @@ def lines(tmp_path: Path, *finished: tuple[Result, dict[str, Judged]]) -> list[s
     return printed
 
 
+NO_ARCHIVE = Archive("", "", 0)
+TARGET = Target(directory="/t", source="s", fstype="ext4", layout_is="")
+
+
 def result(number: int, retried: bool = False) -> Result:
-    return Result("fio.rand_read.1n.1t.4k.qd1.a7067cebd59e", number, 1, True, {}, "t", {}, None, None, retried,
-                  (("rand_read", 5000.0),))  # fmt: skip
+    return Result("fio.rand_read.1n.1t.4k.qd1.a7067cebd59e", number, 1, True, NO_ARCHIVE, "t", TARGET, None, None,
+                  retried, (("rand_read", 5000.0),))  # fmt: skip
 
 
 def test_a_line_for_each_repetition(tmp_path: Path) -> None:
@@ -57,7 +62,7 @@ def test_each_kind_of_reason_is_said_once(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-LONG = Result("fio.seq_write+3.1n.1t.1m.qd4.67bff9878c65", 1, 1, True, {}, "t", {}, None, None, False,
+LONG = Result("fio.seq_write+3.1n.1t.1m.qd4.67bff9878c65", 1, 1, True, NO_ARCHIVE, "t", TARGET, None, None, False,
               (("seq_write", 2.5 * 2**30), ("seq_read", 844.0 * 2**20), ("rand_write", 2945.0),
                ("rand_read", 850.0)))  # fmt: skip
 BUSY = "other processes used 48% of the CPU time of node-with-a-long-name-0001, and the hypervisor withheld 12% of it"

@@ -27,6 +27,7 @@ from iosweep.plan.model import seed_of
 from iosweep.results import remaining
 from iosweep.results.store import unpack
 from iosweep.target.accounts import user
+from records import plain_records_of
 
 pytestmark = pytest.mark.usefixtures("fio")
 
@@ -72,7 +73,7 @@ def test_every_repetition_is_stored(done: Allocation) -> None:
 
 def test_the_record_of_a_result(done: Allocation, fio: Path) -> None:
     point = done.plan.points[1]
-    record = next(record for result, record in done.store.records_of(point.id) if result.repetition == 2)
+    record = next(record for result, record in plain_records_of(done.store, point.id) if result.repetition == 2)
     assert record["tool"]["path"] == str(fio)
     assert record["tool"]["version"].startswith("fio-3.")
     assert record["target"]["directory"] == str(done.target)
@@ -594,7 +595,7 @@ def test_a_relative_directory_on_path(allocation: Allocation) -> None:
     allocation.path = os.pathsep.join(["bin", *allocation.path.split(os.pathsep)[1:]])
     allocation.measure()
     assert [said(r) for r in allocation.rows()] == ["", ""]
-    [(_, record)] = allocation.store.records_of(allocation.plan.points[0].id)
+    [(_, record)] = plain_records_of(allocation.store, allocation.plan.points[0].id)
     assert record["tool"]["sha256"] == hashlib.sha256((allocation.place / "bin" / "fio").read_bytes()).hexdigest()
     assert [run["stderr"] for run in record["phases"]] == ["it is this one\n"] * 2
 
@@ -605,7 +606,7 @@ def test_files_that_a_tool_leaves_in_its_working_directory(allocation: Allocatio
     allocation.measure()
     assert not (allocation.results / "scratch").exists()
     assert not list(allocation.place.rglob("left.behind"))
-    [(_, record)] = allocation.store.records_of(allocation.plan.points[0].id)
+    [(_, record)] = plain_records_of(allocation.store, allocation.plan.points[0].id)
     assert [run["stderr"] for run in record["phases"]] == ["", ""]  # each found it empty
 
 
@@ -761,7 +762,7 @@ def test_ranks_of_an_mpi_tool(ranks: Allocation) -> None:
     assert [said(r) for r in rows] == [""] * 4
     hydra = mpiexec()
     assert isinstance(hydra, Mpiexec)
-    for result, record in ranks.store.records_of(point.id):
+    for result, record in plain_records_of(ranks.store, point.id):
         assert record["launcher"] == {"name": "mpiexec", "path": hydra.path, "version": hydra.version}
         # one command for both phases, and its output once
         first, second = record["phases"]
@@ -788,7 +789,7 @@ def test_a_relative_directory_with_mpiexec(ranks: Allocation) -> None:
     ranks.path = os.pathsep.join(["bin", ranks.path])
     measure_ranks(ranks, "mpiexec")
     assert [said(r) for r in ranks.rows()] == [""] * 4
-    [(_, record), _] = ranks.store.records_of(ranks.plan.points[0].id)
+    [(_, record), _] = plain_records_of(ranks.store, ranks.plan.points[0].id)
     assert record["launcher"]["path"].endswith("bin/mpiexec.hydra")
 
 
@@ -807,7 +808,7 @@ def test_what_is_left_only_on_this_target_has_its_mpiexec(ranks: Allocation) -> 
         )
     ranks.configure(sweeps=[RANKS, SWEEP | {"axes": {}, "repetitions": 2}])
     measure_ranks(ranks, "mpiexec")
-    found = [record for result, record in ranks.store.records_of(point.id) if result.attempt == 2]
+    found = [record for result, record in plain_records_of(ranks.store, point.id) if result.attempt == 2]
     assert len(found) == 2
     assert {record["launcher"].get("path") for record in found} == {mpiexec().path}  # type: ignore[union-attr]
     assert [said(r) for r in ranks.rows() if r["tool"] == "ranks"] == [""] * 4
@@ -818,7 +819,7 @@ def test_one_rank_needs_no_mpiexec(ranks: Allocation) -> None:
     measure_ranks(ranks, "direct", before="import sysconfig; sysconfig.get_path = lambda *_: '/nonexistent'")
     assert [said(r) for r in ranks.rows()] == [""] * 4
     [point] = ranks.plan.points
-    for _, record in ranks.store.records_of(point.id):
+    for _, record in plain_records_of(ranks.store, point.id):
         assert record["launcher"] == {"name": "direct"}
         assert {run["argv"][0] for run in record["phases"]} == {shutil.which("sh")}
 

@@ -9,5 +9,5 @@ from records import record
 
 store = Store(Path(sys.argv[1]))
 for n in count(int(sys.argv[2]) + 1):
-    store.commit("p", n, record("p", number=n), {"a.stdout": b"%d" % n * 2000})
+    store.commit("p", n, record("p", campaign=str(n)), {"a.stdout": b"%d" % n * 2000})
     print(n, flush=True)

@@ -1,13 +1,19 @@
 """Records of repetitions as the store takes them, with all that a result has to hold."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
+
+import msgspec
+
+from iosweep.results.record import PhaseRun, Record
+from iosweep.results.store import Result, Store
 
 BEGAN = "2026-11-01T00:00:00+00:00"
 TARGET = {"directory": "/t", "source": "/dev/x", "fstype": "ext4", "layout": None, "layout_is": "none"}
 
 
-def record(point: str, phases: Sequence[str] = ("rand_read",), headline: float | None = 5.0, **more: Any) -> Any:
+def record(point: str, phases: Sequence[str] = ("rand_read",), headline: float | None = 5.0, **more: Any) -> Record:
     """One of a point; `more` takes the place of its keys, and `target` and `tool` of theirs."""
     made: dict[str, Any] = {
         "point": point,
@@ -22,4 +28,26 @@ def record(point: str, phases: Sequence[str] = ("rand_read",), headline: float |
         ],
     }
     given = {"target": TARGET, "tool": {"path": "/usr/bin/fio", "sha256": "t", "version": "fio-3.33"}}
-    return made | {name: known | more.pop(name, {}) for name, known in given.items()} | more
+    return msgspec.convert(made | {name: known | more.pop(name, {}) for name, known in given.items()} | more, Record)
+
+
+def plain(value: Any) -> Any:
+    """A record, or a part of one, as JSON has it, with every key."""
+    if isinstance(value, msgspec.Struct):
+        return {name: plain(part) for name, part in msgspec.structs.asdict(value).items()}
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, tuple):
+        return [plain(part) for part in value]
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def plain_records_of(store: Store, point: str) -> Iterator[tuple[Result, dict[str, Any]]]:
+    """The results of a point with their records as dictionaries."""
+    for result, record in store.records_of(point):
+        yield result, plain(record)
+
+
+def phase_run(known: Mapping[str, Any]) -> PhaseRun:
+    """The run of a phase with these keys."""
+    return msgspec.convert({"phase": "p", "argv": [], "started": BEGAN, "wall_s": 1.0, **known}, PhaseRun)

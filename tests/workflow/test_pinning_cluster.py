@@ -22,6 +22,7 @@ from test_preflight import Job
 from campaign import wait_for
 from held_job import Held
 from iosweep.errors import ExitCode
+from records import plain_records_of
 from slurm import Cluster
 
 #: Looks at every thread of every ior, mdtest and fio that it can see, until its stdin ends: `name mask processor`.
@@ -92,7 +93,7 @@ def records(job: Job) -> dict[str, dict[str, Any]]:
     """tool/phase -> its entry in the stored result."""
     found = {}
     for point in job.made.plan.points:
-        for _, record in job.made.store.records_of(point.id):
+        for _, record in plain_records_of(job.made.store, point.id):
             found |= {f"{point.tool}/{run['phase']}": run for run in record["phases"]}
     return found
 

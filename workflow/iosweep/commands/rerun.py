@@ -186,7 +186,7 @@ def choose(results: Path, verdicts: Sequence[str], conditions: Sequence[str]) ->
     wanted = {(row["point"], row["repetition"]) for row in meant}
     archives = {(row["point"], row["repetition"]): row["raw_sha256"] for row in rows}
     stored = {(point, n): r for point, found in Store(results).results().items() for n, r in found.items()}
-    current = {key for key, result in stored.items() if archives.get(key) == result.raw["sha256"]}
+    current = {key for key, result in stored.items() if archives.get(key) == result.raw.sha256}
     lacking = Store(results).missing().keys() & {row["point"] for row in meant if row["verdict"] == "missing"}
     return Chosen(tuple(sorted(wanted & current)), len(stored.keys() - current), len(lacking))
 

@@ -41,8 +41,8 @@ PathText = Annotated[str, Meta(min_length=1, max_length=1 << 16)]
 Moment = Annotated[datetime, Meta(tz=True)]
 
 
-class Part(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A part of a stored document. A field with its default value is left out of the file."""
+class Part(msgspec.Struct, frozen=True):
+    """A part of a stored document."""
 
 
 def check_moments(*moments: datetime | None) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from iosweep.node import fs_types, procfs
+from iosweep.node.cpu_record import Load
 from iosweep.node.cpus import NO_CPUS, CpuSet, parsed
 from iosweep.node.node_facts import NodeFacts
 
@@ -172,8 +173,8 @@ def _same_machine(one: Sequence[Sequence[int]], other: Sequence[Sequence[int]]) 
     return one[0][0] == other[0][0] and all(a <= d and c <= b for a, b, c, d in zip(*one, *other, strict=True))
 
 
-def of_nodes(loads: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any] | None:
-    """The record's `load` (docs/store.md): the largest of each share that any node has; None where no load is known.
+def of_nodes(loads: Mapping[str, Mapping[str, Any] | None]) -> Load | None:
+    """The record's load: the largest of each share that any node has; None where no load is known.
 
     Nodes that are one machine (containers, several slurmd) share its CPUs: what any of them used is ours. Pure.
     """
@@ -186,15 +187,15 @@ def of_nodes(loads: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any] | 
         client = max(one["client"] or 0.0 for one in here)
         other[host] = max(0.0, load["busy"] - sum(one["ours"] for one in here) - client)
     clients = [load["client"] for load in known.values()]
-    return {
-        "other": round(min(1.0, max(other.values())), 3),
-        "steal": round(max(load["steal"] for load in known.values()), 3),
-        "client": None if None in clients else round(max(clients), 3),
-        "user_only": any(load["user_only"] for load in known.values()),
-        "window_s": min(load["window_s"] for load in known.values()),
-        "host": max(other, key=other.__getitem__),
-        "unread": sorted(set(loads) - set(known)),
-    }
+    return Load(
+        other=round(min(1.0, max(other.values())), 3),
+        steal=round(max(load["steal"] for load in known.values()), 3),
+        client=None if None in clients else round(max(clients), 3),
+        user_only=any(load["user_only"] for load in known.values()),
+        window_s=min(load["window_s"] for load in known.values()),
+        host=max(other, key=other.__getitem__),
+        unread=tuple(sorted(set(loads) - set(known))),
+    )
 
 
 class Watch:

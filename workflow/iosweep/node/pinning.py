@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from msgspec import structs
+
 from iosweep.errors import Conflict
+from iosweep.node.cpu_record import CpuRecord, Looks, NodesCpus
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.placement import Binding, Width, common, place, usable
@@ -80,58 +83,61 @@ class Pinning:
             " true}`, or `pinning: verify`"
         )
 
-    def record(
-        self, binding: Binding | None, seen: Mapping[str, Mapping[str, Any]] | None, mpi: bool = True
-    ) -> dict[str, Any] | None:
+    def record(self, binding: Binding | None, seen: Mapping[str, Looks] | None, mpi: bool = True) -> CpuRecord | None:
         """What a result keeps of a command (docs/store.md). `seen`: host -> Sampler.end(). None: nobody looked."""
         if self.mode == "off" or not seen:
             return None
-        return {
-            "pinning": self.mode,
-            "placement": self.settings["placement"] if binding else None,
-            "width": (self.settings["width"] if mpi else "cpu") if binding else None,
-            "planned": dict(Counter(map(listed, binding.ranks))) if binding else None,
-            "nodes": _together({host: self._node(host) | dict(one) for host, one in seen.items()}),
-        }
-
-    def _node(self, host: str) -> dict[str, Any]:
-        facts = self.nodes[host]
-        return {
-            "usable": listed(self.usable_of[host]),
-            "reserved": facts.reserved_cpus,
-            "by": [source.name for source in Reserved.of_node(facts).counting],
-            "problems": list(Reserved.of_node(facts).problems),
-        }
-
-
-#: What may differ between nodes that are alike otherwise: name -> what is kept of all of them.
-_WORST: Mapping[str, Callable[[Any, Any], Any]] = {"looks": min, "gap_s": max, "cost_s": max, "wall_s": max}
-_OF_PROCESSES: Mapping[str, Callable[[Any, Any], Any]] = {
-    "threads": max,
-    **dict.fromkeys(("early", "ran_on"), lambda a, b: listed(parse(a) | parse(b))),
-}
-
-
-def _together(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Nodes that are alike share an entry."""
-    found: dict[str, dict[str, Any]] = {}
-    for host, node in nodes.items():
-        kind = repr(
-            [
-                [value for name, value in node.items() if name not in (*_WORST, "processes")],
-                [[value for name, value in p.items() if name not in _OF_PROCESSES] for p in node["processes"]],
-            ]
+        return CpuRecord(
+            pinning=self.mode,
+            placement=self.settings["placement"] if binding else None,
+            width=(self.settings["width"] if mpi else "cpu") if binding else None,
+            planned=dict(Counter(map(listed, binding.ranks))) if binding else None,
+            nodes=_together([self._node(host, looks) for host, looks in seen.items()]),
         )
-        if (one := found.get(kind)) is None:
-            found[kind] = {"hosts": [host]} | dict(node)
-            continue
-        one["hosts"].append(host)
-        one |= {name: worst(one[name], node[name]) for name, worst in _WORST.items()}
-        one["processes"] = [
-            a | {name: both(a[name], b[name]) for name, both in _OF_PROCESSES.items()}
-            for a, b in zip(one["processes"], node["processes"], strict=True)
-        ]
-    return list(found.values())
+
+    def _node(self, host: str, looks: Looks) -> NodesCpus:
+        facts = self.nodes[host]
+        reserved = Reserved.of_node(facts)
+        return NodesCpus(
+            **structs.asdict(looks),
+            hosts=(host,),
+            usable=listed(self.usable_of[host]),
+            reserved=facts.reserved_cpus,
+            by=tuple(source.name for source in reserved.counting),
+            problems=reserved.problems,
+        )
+
+
+def _together(nodes: Sequence[NodesCpus]) -> tuple[NodesCpus, ...]:
+    """Nodes share an entry if they differ only in how often they were examined, in the CPUs that their processes were
+    on, and in threads. It has the worst of their looks, and all of their CPUs."""
+    found: dict[NodesCpus, NodesCpus] = {}
+    for node in nodes:
+        alike = structs.replace(
+            node,
+            **{"hosts": (), "looks": 0, "gap_s": 0.0, "cost_s": 0.0, "wall_s": 0.0},
+            processes=tuple(structs.replace(p, threads=0, early="", ran_on="") for p in node.processes),
+        )
+        found[alike] = _both(found[alike], node) if alike in found else node
+    return tuple(found.values())
+
+
+def _both(one: NodesCpus, other: NodesCpus) -> NodesCpus:
+    return structs.replace(
+        one,
+        hosts=one.hosts + other.hosts,
+        looks=min(one.looks, other.looks),
+        **{name: max(getattr(one, name), getattr(other, name)) for name in ("gap_s", "cost_s", "wall_s")},
+        processes=tuple(
+            structs.replace(
+                a,
+                threads=max(a.threads, b.threads),
+                early=listed(parse(a.early) | parse(b.early)),
+                ran_on=listed(parse(a.ran_on) | parse(b.ran_on)),
+            )
+            for a, b in zip(one.processes, other.processes, strict=True)
+        ),
+    )
 
 
 def decide(settings: Mapping[str, Any], nodes: Mapping[str, NodeFacts], slurm: bool) -> Pinning:

@@ -32,7 +32,8 @@ class Completed:
     """What a command did. `exit_code` is negative for a signal, as in subprocess.
 
     argv: what was executed; argvs: the commands of all nodes, or of a client and its servers, where there were several.
-    load: what used the CPUs meanwhile (load.Watch.end on a node, load.of_nodes of all); None where that was not read.
+    load: use of the CPUs, None where it was not read: of a node what load.Watch.end returns, of all a cpu_record.Load.
+    cpus: of a node sampling.Sampler.end, of all host -> cpu_record.Looks.
     """
 
     argv: tuple[str, ...]
@@ -40,10 +41,10 @@ class Completed:
     timed_out: bool
     flooded: bool  # it was ended because it printed more than MOST_BYTES
     wall_s: float
-    load: Mapping[str, float] | None
+    load: Any
     left_behind: int  # processes of it that could not be killed
     ran_on: Mapping[str, int] | None = None  # node of a Slurm job -> ranks that were seen there at once
-    cpus: Mapping[str, Any] | None = None  # node -> what sampling.Sampler.end saw there
+    cpus: Any = None
     stdout: bytes = b""
     stderr: bytes = b""
     argvs: tuple[tuple[str, ...], ...] = ()

@@ -9,11 +9,11 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from iosweep.node import procfs
+from iosweep.node.cpu_record import Looks, Processes
 from iosweep.node.cpus import CpuSet, listed
 
 #: Until all are seen one may come and go between two looks; where none is seen for so long, none will be: to look on
@@ -81,22 +81,22 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def end(self) -> dict[str, Any]:
-        """Stop looking; what was seen, as `run["cpus"]["nodes"]` has it (docs/store.md)."""
+    def end(self) -> Looks:
+        """Stop looking; what was seen."""
         self._stop.set()
         self._thread.join()
         now = time.monotonic()
         if self._looks:
             self._gap_s = max(self._gap_s, now - self._last)
-        return {
-            "expected": self._wanted.processes,
-            "seen": self._seen,
-            "looks": self._looks,
-            "gap_s": round(self._gap_s, 3),
-            "cost_s": round(self._cost_s, 4),
-            "wall_s": round(now - self._began, 3),
-            "processes": [*self._grouped(), _ourselves()],
-        }
+        return Looks(
+            expected=self._wanted.processes,
+            seen=self._seen,
+            looks=self._looks,
+            gap_s=round(self._gap_s, 3),
+            cost_s=round(self._cost_s, 4),
+            wall_s=round(now - self._began, 3),
+            processes=(*self._grouped(), _ourselves()),
+        )
 
     def _run(self) -> None:
         wait_s = _SOON_S
@@ -226,25 +226,14 @@ class Sampler:
         process.ran_on |= last
         return True
 
-    def _grouped(self) -> list[dict[str, Any]]:
+    def _grouped(self) -> list[Processes]:
         """Processes with the same role and masks together."""
-        groups: dict[tuple[str, ...], dict[str, Any]] = {}
+        groups: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[_Process]] = {}
         for pid, process in self._found.items():
-            if not (process.masks or process.early):
-                continue
-            masks, threads = (sorted(map(listed, s)) for s in (process.masks, process.thread_masks))
-            role = self._role(pid, process)
-            one = groups.setdefault(
-                (role, *masks, "", *threads),
-                {"role": role, "count": 0, "threads": 0, "masks": masks, "thread_masks": threads}
-                | {"early": set(), "ran_on": set()},
-            )
-            one["count"] += 1
-            one["threads"] += process.threads
-            one["early"] |= process.early
-            one["ran_on"] |= process.ran_on
-        found = sorted(groups.values(), key=lambda g: (g["role"], g["masks"], g["thread_masks"]))
-        return [g | {"early": listed(g["early"]), "ran_on": listed(g["ran_on"])} for g in found]
+            if process.masks or process.early:
+                kind = self._role(pid, process), _listed(process.masks), _listed(process.thread_masks)
+                groups.setdefault(kind, []).append(process)
+        return [_together(role, found) for (role, _, _), found in sorted(groups.items(), key=lambda group: group[0])]
 
     def _role(self, pid: str, process: _Process) -> str:
         within = process.parent in self._found
@@ -276,13 +265,26 @@ def _above(pid: str, parents: Mapping[str, str]) -> Iterator[str]:
 _PYTHON = os.path.realpath(sys.executable)
 
 
-def _ourselves() -> dict[str, Any]:
+def _ourselves() -> Processes:
     """This process, as one of the list."""
     process = _Process("", 0.0, own=False)
     pid = str(os.getpid())
     Sampler._read(pid, _leader(pid), process, settled=True)
-    masks, threads = (sorted(map(listed, s)) for s in (process.masks, process.thread_masks))
-    return {"role": "agent", "count": 1, "threads": process.threads, "masks": masks, "thread_masks": threads} | {
-        "early": "",
-        "ran_on": listed(process.ran_on),
-    }
+    return _together("agent", [process])
+
+
+def _together(role: str, found: Sequence[_Process]) -> Processes:
+    """Processes with the same masks as one entry."""
+    return Processes(
+        role=role,
+        count=len(found),
+        threads=sum(process.threads for process in found),
+        masks=_listed(found[0].masks),
+        thread_masks=_listed(found[0].thread_masks),
+        early=listed({cpu for process in found for cpu in process.early}),
+        ran_on=listed({cpu for process in found for cpu in process.ran_on}),
+    )
+
+
+def _listed(masks: Iterable[CpuSet]) -> tuple[str, ...]:
+    return tuple(sorted(map(listed, masks)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, START_UP_S, data_sets, repetition_cost
 from iosweep.plan.model import Plan, Point
+from iosweep.results.record import Record
 
 #: Number of newest repetitions of a kind, and of one point, that count: a system may change within hours.
 OF_A_KIND, OF_A_POINT = 30, 3
@@ -30,25 +30,21 @@ class Ran:
     by: str = ""
 
 
-def ran(point: Point, record: Mapping[str, Any], sets: Mapping[str, Mapping[str, Any]]) -> Ran:
-    """The times of a stored repetition. `sets`: the store's documents of data sets.
-
-    Raises KeyError and ValueError for foreign records.
-    """
-    began, ended = _seconds(record["started"]), _seconds(record["ended"])
-    runs = {run["phase"]: run for run in record["phases"]}
+def ran(point: Point, record: Record, sets: Mapping[str, Mapping[str, Any]]) -> Ran:
+    """The times of a stored repetition. `sets`: the store's documents of data sets."""
+    began, ended = record.started.timestamp(), record.ended.timestamp()
+    runs = {run.phase: run for run in record.phases}
     prepared_s, at = 0.0, began
     for step, files in zip(point.steps(), point.file_sets(), strict=True):
         if (run := runs.get(step.name)) is None:
             break
         name = files.directory.replace("/", ".")
         took_s = float(sets.get(name, {}).get("wall_s", 0.0))
-        start = _seconds(run["started"])
+        start = run.started.timestamp()
         if start - at >= took_s:  # long enough: the set was prepared here
             prepared_s += took_s
-        at = start + float(run["wall_s"])
-    job = (record.get("slurm") or {}).get("job", "")
-    return Ran(point.id, began, ended, prepared_s, f"{record.get('host')} {job}")
+        at = start + run.wall_s
+    return Ran(point.id, began, ended, prepared_s, f"{record.host} {record.slurm.job if record.slurm else ''}")
 
 
 class Pace:
@@ -130,7 +126,3 @@ def _timed(point: Point) -> bool:
 def _kinds(point: Point) -> tuple[object, object]:
     """Kinds of a point, the more specific one first."""
     return (point.tool, point.phases, point.phase_time_s, point.nodes), _timed(point)
-
-
-def _seconds(time: str) -> float:
-    return datetime.fromisoformat(time).timestamp()

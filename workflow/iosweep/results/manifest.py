@@ -32,7 +32,7 @@ def text(
         if point.id in missing:
             lines.append({"point": point.id, "missing": missing[point.id]["reason"]})
         for number, result in sorted(results.get(point.id, {}).items()):
-            raw = result.raw["sha256"] if result.intact else None
+            raw = result.raw.sha256 if result.intact else None
             lines.append({"point": point.id, "repetition": number, "attempt": result.attempt, "raw_sha256": raw})
     made = b"".join(orjson.dumps(line) + b"\n" for line in lines)
     return made + b'{"sha256":"%s"}\n' % hashlib.sha256(made).hexdigest().encode()

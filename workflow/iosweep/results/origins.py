@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from iosweep.node.cpu_record import NodesCpus
 from iosweep.node.cpus import listed, parse
 from iosweep.plan.model import Point
+from iosweep.results.record import Record
 from iosweep.target.filesystem import on_root
 
 
 @dataclass
 class _Job:
-    """What a Slurm job measured. Times are UTC in one format, as in the records, so that they compare as text."""
+    """What a Slurm job measured."""
 
     hosts: Sequence[str]
     launcher: str
-    started: str
-    ended: str
+    started: datetime
+    ended: datetime
     repetitions: int = 0
     points: dict[str, int] = field(default_factory=dict)  # id -> nodes
 
@@ -36,26 +39,26 @@ class Origins:
         self._masks: dict[str, set[str]] = {}  # key of a node's facts -> CPU lists of ranks and workers
         self._jobs: dict[str, _Job] = {}
 
-    def add(self, point: Point, record: Mapping[str, Any]) -> None:
+    def add(self, point: Point, record: Record) -> None:
         """Count a repetition."""
-        self.trusted.update(record["target"].get("trusted_writers", ()))
-        self.on_root = self.on_root or on_root(record["target"].get("mount"))
-        if (fsid := record["target"].get("fsid")) and int(fsid, 16):
+        self.trusted.update(record.target.trusted_writers)
+        self.on_root = self.on_root or on_root(record.target.mount)
+        if (fsid := record.target.fsid) and int(fsid, 16):
             self.fsids.add(fsid)
-        keys = nodes_of(record)
+        keys = record.facts_of
         for key in keys.values():
-            self.rows[key] += len(record["phases"])
-        for run in record["phases"]:
-            for node in (run.get("cpus") or _NO_MASKS)["nodes"]:
+            self.rows[key] += len(record.phases)
+        for run in record.phases:
+            for node in run.cpus.nodes if run.cpus else ():
                 allowed = masks(node)
                 cpu_list(allowed)  # raises ValueError here, where the repetition is known
-                for host in node["hosts"]:
+                for host in node.hosts:
                     self._masks.setdefault(keys.get(host, ""), set()).update(allowed)
-        if slurm := record.get("slurm"):
-            started, ended = record["started"], record["ended"]
-            new = _Job(slurm["allocation_hosts"], record["launcher"]["name"], started, ended)
-            job = self._jobs.setdefault(slurm["job"], new)
-            job.started, job.ended = min(job.started, started), max(job.ended, ended)
+        if slurm := record.slurm:
+            launcher = record.launcher.name if record.launcher else slurm.launcher
+            new = _Job(slurm.allocation_hosts, launcher, record.started, record.ended)
+            job = self._jobs.setdefault(slurm.job, new)
+            job.started, job.ended = min(job.started, record.started), max(job.ended, record.ended)
             job.repetitions += 1
             job.points[point.id] = point.nodes
 
@@ -73,26 +76,17 @@ class Origins:
                 "node_counts": sorted(set(job.points.values())),
                 "points": len(job.points),
                 "repetitions": job.repetitions,
-                "started": job.started,
-                "ended": job.ended,
+                "started": job.started.isoformat(),
+                "ended": job.ended.isoformat(),
             }
             for name, job in sorted(self._jobs.items(), key=lambda found: found[1].started)
         ]
 
 
-def nodes_of(record: Mapping[str, Any]) -> Mapping[str, str]:
-    """Host that measured -> key of its facts."""
-    return record.get("nodes") or {record["host"]: record["node"]}
-
-
-#: Of a phase without masks.
-_NO_MASKS: Mapping[str, Any] = {"nodes": ()}
-
-
-def masks(node: Mapping[str, Any]) -> frozenset[str]:
+def masks(node: NodesCpus) -> frozenset[str]:
     """CPU lists that the ranks and workers of a node, and their threads, were allowed on."""
-    own = (p for p in node.get("processes", ()) if p["role"] in ("rank", "worker"))
-    return frozenset(mask for p in own for mask in (*p["masks"], *p["thread_masks"]))
+    own = (p for p in node.processes if p.role in ("rank", "worker"))
+    return frozenset(mask for p in own for mask in (*p.masks, *p.thread_masks))
 
 
 @lru_cache(10_000)

@@ -9,6 +9,7 @@ from typing import Any
 from iosweep.node.pinning import bound
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.results.record import Target
 from iosweep.results.store import Result
 from iosweep.target.filesystem import volume
 from iosweep.tools import tools
@@ -108,8 +109,7 @@ def _have(plan: Plan, point: Point, results: Mapping[int, Result], here: Here) -
 
 def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
     """Whether a result is intact, from this target and tool build, with ranks bound as they would be now."""
-    asked = {key: plan.target[key] for key in ("directory", "layout")}
-    if not result.intact or any(result.target[key] != value for key, value in asked.items()):
+    if not result.intact or not measures(result.target, plan):
         return False
     build = here.tools.get(point.tool)
     if build is not None and result.tool_sha256 != build:
@@ -119,11 +119,17 @@ def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
     return not elsewhere(result, plan, here)
 
 
+def measures(target: Target, plan: Plan) -> bool:
+    """Whether a result's target is the directory of the plan, with the layout of the plan."""
+    asked = plan.target["layout"]
+    return target.directory == plan.target["directory"] and target.layout == (asked if asked is None else tuple(asked))
+
+
 def elsewhere(result: Result, plan: Plan, here: Here) -> bool:
     """Whether a result comes from another target than the one to be measured now."""
-    if result.target["directory"] != plan.target["directory"]:
+    if result.target.directory != plan.target["directory"]:
         return True
-    return here.target is not None and volume(result.target) != volume(here.target)
+    return here.target is not None and volume(result.target.facts) != volume(here.target)
 
 
 def still_wanted(point: Point, have: Mapping[int, Result]) -> list[int]:

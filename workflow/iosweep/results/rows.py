@@ -13,13 +13,15 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from iosweep.node.cpu_record import CpuRecord
 from iosweep.plan.model import Plan, Point
 from iosweep.results import table_values, verdict
 from iosweep.results.checks.finding import Check, Finding, Seen
 from iosweep.results.columns import NOT_YET
-from iosweep.results.origins import Origins, cpu_list, masks, nodes_of
+from iosweep.results.origins import Origins, cpu_list, masks
 from iosweep.results.reasons import REASONS
-from iosweep.results.remaining import still_wanted
+from iosweep.results.record import Record
+from iosweep.results.remaining import measures, still_wanted
 from iosweep.results.store import Result, Store
 from iosweep.target.filesystem import volume
 from iosweep.tools import Parsed, tools
@@ -79,20 +81,19 @@ class Rows:
                 why = damaged.get(number or 0) or (lacks or refusal)["reason"]
                 yield from _missing(point, base, number, why, not lacks)
 
-    def _counted(self, found: Sequence[tuple[Result, Mapping[str, Any]]]) -> dict[int, Result]:
+    def _counted(self, found: Sequence[tuple[Result, Record]]) -> dict[int, Result]:
         """repetition -> result, of those on the plan's target that were measured as the newest one was."""
         measured_with = [_measured_with(result, record) for result, record in found]
         newest = max(measured_with, default=())[1:]
-        place = self.plan.target["directory"], self.plan.target["layout"]
         return {
             result.repetition: result
             for (result, _), own in zip(found, measured_with, strict=True)
-            if own[1:] == newest and (result.target["directory"], result.target["layout"]) == place
+            if own[1:] == newest and measures(result.target, self.plan)
         }
 
-    def _measured(self, point: Point, result: Result, record: Mapping[str, Any], base: Values) -> list[Row]:
+    def _measured(self, point: Point, result: Result, record: Record, base: Values) -> list[Row]:
         """The rows of a repetition; missing ones where its raw output is damaged or cannot be judged."""
-        raw = f"points/{point.id}/{result.raw['name']}"
+        raw = f"points/{point.id}/{result.raw.name}"
         try:
             printed = self.store.printed(result)
             if printed is None:
@@ -109,15 +110,15 @@ class Rows:
         return made
 
     def _judged(
-        self, point: Point, record: Mapping[str, Any], printed: Mapping[str, Mapping[str, bytes]], shared: Values
+        self, point: Point, record: Record, printed: Mapping[str, Mapping[str, bytes]], shared: Values
     ) -> Iterator[Row]:
         """A row for each phase of a repetition, parsed and judged again. `shared`: what these rows have in common."""
         tool = tools()[point.tool]
         steps = {phase.name: (step, phase) for step in point.steps() for phase in step.phases}
-        memory_bytes = {host: self.memory.get(key) for host, key in nodes_of(record).items()}
-        fstype, mount = record["target"]["fstype"], record["target"].get("mount")
-        for run in record["phases"]:
-            step, phase = steps[run["phase"]]
+        memory_bytes = {host: self.memory.get(key) for host, key in record.facts_of.items()}
+        fstype, mount = record.target.fstype, record.target.mount
+        for run in record.phases:
+            step, phase = steps[run.phase]
             streams = printed.get(step.name)
             parsed = Parsed() if streams is None else tool.parse(streams, step, phase)
             seen = Seen(point, phase, run, parsed, self.plan.target, memory_bytes, fstype, mount)
@@ -131,17 +132,17 @@ class Rows:
                 "phase": phase.name,
                 "kind": phase.kind,
                 "metric": phase.metric,
-                "wall_s": run["wall_s"],
-                "settled_s": run.get("settled_s"),
+                "wall_s": run.wall_s,
+                "settled_s": run.settled_s,
                 "verdict": outcome,
                 "reasons": REASONS.join(reasons),
                 "checks_passed": outcomes.count("pass"),
                 "checks_failed": outcomes.count("fail"),
                 "checks_not_checked": outcomes.count("not checked"),
-                "started": datetime.fromisoformat(run["started"]),
-                "ran_on": _ran_on(run.get("ran_on") or {}),
-                **_cpus(run.get("cpus"), record["host"]),
-                "command": " ".join(map(_quote, run["argv"])),
+                "started": run.started,
+                "ran_on": _ran_on(run.ran_on),
+                **_cpus(run.cpus, record.host),
+                "command": " ".join(map(_quote, run.argv)),
             }
             yield Row(values, findings)
 
@@ -174,10 +175,10 @@ def _damaged(store: Store, point: str) -> dict[int, str]:
     return found
 
 
-def _measured_with(result: Result, record: Mapping[str, Any]) -> tuple[str, ...]:
+def _measured_with(result: Result, record: Record) -> tuple[datetime, str, str, str, str]:
     """(when, build, directory, file system, how ranks were bound)"""
-    started = str(record.get("started", ""))
-    return started, result.tool_sha256, result.target["directory"], volume(result.target), result.bound or ""
+    target = result.target
+    return record.started, result.tool_sha256, target.directory, volume(target.facts), result.bound or ""
 
 
 def _base(plan: Plan, point: Point) -> Values:
@@ -201,42 +202,41 @@ def _absolute(directory: str) -> str:
     return str(Path(directory).absolute())
 
 
-def _of_record(result: Result, record: Mapping[str, Any], raw: str) -> Values:
+def _of_record(result: Result, record: Record, raw: str) -> Values:
     """The values that all rows of a repetition share. `raw`: path of its archive."""
-    target, slurm = record["target"], record.get("slurm")
+    target = record.target
     return {
         "repetition": result.repetition,
-        "host": record["host"],
-        "hosts": ",".join(record.get("hosts") or [record["host"]]),
-        "node": record["node"],
-        "slurm_job": slurm["job"] if slurm else None,
-        "tool_version": record["tool"]["version"],
-        "tool_sha256": record["tool"]["sha256"],
-        "build": record.get("build"),
-        "target_source": target["source"],
-        "target_fstype": target["fstype"],
-        "target_layout": target["layout_is"],
-        "raw_sha256": record["raw"]["sha256"],
+        "host": record.host,
+        "hosts": ",".join(record.hosts or (record.host,)),
+        "node": record.node,
+        "slurm_job": record.slurm.job if record.slurm else None,
+        "tool_version": record.tool.version,
+        "tool_sha256": record.tool.sha256,
+        "build": record.build,
+        "target_source": target.source,
+        "target_fstype": target.fstype,
+        "target_layout": target.layout_is,
+        "raw_sha256": record.raw.sha256,
         "raw": raw,
     }
 
 
-def _ran_on(seen: Mapping[str, int | None]) -> str | None:
-    return ",".join(f"{host}:{count}" for host, count in seen.items() if count is not None) or None
+def _ran_on(seen: Mapping[str, int]) -> str | None:
+    return ",".join(f"{host}:{count}" for host, count in seen.items()) or None
 
 
-def _cpus(seen: Mapping[str, Any] | None, host: str) -> Values:
+def _cpus(seen: CpuRecord | None, host: str) -> Values:
     """The values of a phase's CPUs; `host` is the first node."""
     if not seen:
         return {}
-    nodes = seen["nodes"]
-    first: Mapping[str, Any] = next((own for own in nodes if host in own["hosts"]), {})
+    first = next((own for own in seen.nodes if host in own.hosts), None)
     return {
-        "pinning": seen["pinning"],
-        "placement": seen["placement"] if seen["planned"] else None,
-        "cpus": cpu_list(masks(first)),
-        "reserved_cpus": first.get("reserved"),
-        "cpu_looks": min((own["looks"] for own in nodes), default=None),
+        "pinning": seen.pinning,
+        "placement": seen.placement if seen.planned else None,
+        "cpus": cpu_list(masks(first)) if first else None,
+        "reserved_cpus": first.reserved if first else None,
+        "cpu_looks": min((own.looks for own in seen.nodes), default=None),
     }
 
 

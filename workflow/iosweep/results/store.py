@@ -36,10 +36,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from iosweep.files import documents, forms, safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.node import process
 from iosweep.results import campaign_lock
+from iosweep.results.record import Archive, Record, Target
 from iosweep.text import some
 
 _RESULT = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
@@ -62,9 +65,9 @@ class Result:
     repetition: int
     attempt: int
     intact: bool
-    raw: Mapping[str, Any]  # name, sha256, bytes
+    raw: Archive
     tool_sha256: str
-    target: Mapping[str, Any]  # directory, source, fstype, fsid, volume
+    target: Target
     bound: str | None  # how its ranks were bound (pinning.bound)
     retry: str | None  # why another try may help
     retried: bool  # it is that other try
@@ -97,8 +100,8 @@ class Store:
         """repetition -> its highest try, of one point."""
         return {result.repetition: result for result, _ in self.records_of(point)}
 
-    def records_of(self, point: str) -> Iterator[tuple[Result, dict[str, Any]]]:
-        """The results of one point with their whole JSON, in the order of repetitions."""
+    def records_of(self, point: str) -> Iterator[tuple[Result, Record]]:
+        """The results of one point with their records, in the order of repetitions."""
         if self._there("points", point):
             yield from self._records(point)
 
@@ -115,8 +118,8 @@ class Store:
         """The archive of a result, or None if it is not the one that was committed."""
         file = self._file(result.point, _name(result.repetition, result.attempt, "zip"))
         try:
-            data = documents.content(file, min(result.raw["bytes"], _ARCHIVE_BYTES))
-            if hashlib.sha256(data).hexdigest() == result.raw["sha256"]:
+            data = documents.content(file, min(result.raw.bytes, _ARCHIVE_BYTES))
+            if hashlib.sha256(data).hexdigest() == result.raw.sha256:
                 return data
             self.damaged[file] = "its content is not what was stored"
         except FileNotFoundError:
@@ -138,7 +141,7 @@ class Store:
         """The directory of a point."""
         return self.path / "points" / point
 
-    def commit(self, point: str, repetition: int, record: dict[str, Any], raw: Mapping[str, bytes]) -> Result:
+    def commit(self, point: str, repetition: int, record: Record, raw: Mapping[str, bytes]) -> Result:
         """Store a repetition whole. `raw` maps member names to bytes. Raises OSError; then nothing is committed."""
         if self._lock is not None and not self._lock.in_place():
             raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
@@ -154,15 +157,12 @@ class Store:
                 last = self._file(point, _name(repetition, forms.MOST_TRIES, "*"))
                 raise OSError(errno.EFBIG, "no higher number is left for another try; remove that file", last)
             name = _name(repetition, attempt, "zip")
-            record = record | {
-                "repetition": repetition,
-                "attempt": attempt,
-                "raw": {"name": name, "sha256": hashlib.sha256(archive).hexdigest(), "bytes": len(archive)},
-            }
+            stored = Archive(name, hashlib.sha256(archive).hexdigest(), len(archive))
+            record = structs.replace(record, point=point, repetition=repetition, attempt=attempt, raw=stored)
             self._set_aside(point, repetition, place)
             place.write(name, archive)
             place.write(_name(repetition, attempt, "json"), documents.dump(record))
-        return _result(point, repetition, attempt, record, intact=True)
+        return _result(record, intact=True)
 
     def _set_aside(self, point: str, repetition: int, place: safe_paths.Folder) -> None:
         """Rename what cannot be read of the tries of a repetition: it is measured again, and kept."""
@@ -358,8 +358,8 @@ class Store:
             return True
         return False
 
-    def _records(self, point: str) -> Iterator[tuple[Result, dict[str, Any]]]:
-        """Results of a point with their JSON, read by the handle of its directory."""
+    def _records(self, point: str) -> Iterator[tuple[Result, Record]]:
+        """Results of a point with their records, read by the handle of its directory."""
         self._forget(self._file(point, "r"))
         tries: dict[int, list[int]] = {}
         sizes: dict[str, int] = {}
@@ -394,27 +394,25 @@ class Store:
 
     def _whole(
         self, point: str, repetition: int, attempt: int, sizes: Mapping[str, int]
-    ) -> tuple[Result, dict[str, Any]] | None:
+    ) -> tuple[Result, Record] | None:
         with self.noting():
             record = self._record(point, repetition, attempt)
             name = _name(repetition, attempt, "zip")
-            size, committed = sizes.get(name), record["raw"]["bytes"]
+            size, committed = sizes.get(name), record.raw.bytes
             if size != committed:
                 why = "it is gone" if size is None else f"it has {size:,} bytes, and {committed:,} were stored"
                 self.damaged[self._file(point, name)] = why
-            return _result(point, repetition, attempt, record, size == committed), record
+            return _result(record, size == committed), record
         return None
 
-    def _record(self, point: str, repetition: int, attempt: int) -> dict[str, Any]:
-        """The JSON of a result. Raises FileNotFoundError, Damaged."""
+    def _record(self, point: str, repetition: int, attempt: int) -> Record:
+        """The record of a try. Raises FileNotFoundError, Damaged."""
         file = self._file(point, _name(repetition, attempt, "json"))
-        record = documents.read(file)
-        if wrong := forms.RESULT(record):
-            raise Damaged(file, wrong)
-        if record["raw"]["name"] != (archive := _name(repetition, attempt, "zip")):
+        record = documents.read_as(file, Record)
+        if record.raw.name != (archive := _name(repetition, attempt, "zip")):
             raise Damaged(file, f"it names another archive than {archive}")
-        if (record["point"], record["repetition"], record["attempt"]) != (point, repetition, attempt):
-            raise Damaged(file, f"it is the result of {record['point']}, r{record['repetition']}-{record['attempt']}")
+        if (record.point, record.repetition, record.attempt) != (point, repetition, attempt):
+            raise Damaged(file, f"it is the result of {record.point}, r{record.repetition}-{record.attempt}")
         return record
 
     def _file(self, point: str, *name: str) -> str:
@@ -519,17 +517,17 @@ def _figures(result: Result) -> int:
     return sum(value is not None for _, value in result.headlines) if result.intact else 0
 
 
-def _result(point: str, repetition: int, attempt: int, record: Mapping[str, Any], intact: bool) -> Result:
+def _result(record: Record, intact: bool) -> Result:
     return Result(
-        point,
-        repetition,
-        attempt,
+        record.point,
+        record.repetition,
+        record.attempt,
         intact,
-        raw=record["raw"],
-        tool_sha256=record["tool"]["sha256"],
-        target=record["target"],
-        bound=record.get("bound"),
-        retry=record["retry"],
-        retried=record["retried"],
-        headlines=tuple((run["phase"], run["headline"]) for run in record["phases"]),
+        raw=record.raw,
+        tool_sha256=record.tool.sha256,
+        target=record.target,
+        bound=record.bound,
+        retry=record.retry,
+        retried=record.retried,
+        headlines=tuple((run.phase, run.headline) for run in record.phases),
     )

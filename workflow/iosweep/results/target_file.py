@@ -68,7 +68,7 @@ def places(store: Store) -> list[str]:
     plans = [made for made in store.documents("plans").values() if forms.PLAN(made) is None]
     named = {(made["target"]["directory"], made["campaign"]) for made in plans}
     for repetitions in store.results().values():
-        named |= {(result.target["directory"], store.path.name) for result in repetitions.values()}
+        named |= {(result.target.directory, store.path.name) for result in repetitions.values()}
     return sorted({directory_of(target, campaign) for target, campaign in named if "/" not in campaign})
 
 

@@ -15,7 +15,7 @@ Verdict = Literal["valid", "suspect", "invalid", "missing"]
 
 def judge(seen: Seen) -> list[tuple[Check, Finding]]:
     """The findings of all checks on one row, in order. For a phase that was not run only `exit_status` applies."""
-    if seen.run.get("not_run"):
+    if seen.run.not_run:
         return [(c, c.look(seen) if c.look is exit_status else NOT_APPLICABLE) for c in CHECKS]
     return [(c, c.look(seen)) for c in CHECKS]
 

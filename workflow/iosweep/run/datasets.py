@@ -6,13 +6,13 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import orjson
 
 from iosweep.node import process
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point
+from iosweep.results.record import Files
 from iosweep.results.store import Store
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
@@ -59,7 +59,7 @@ class DataSets:
             self._wanted |= {directory: (files, tool) for directory, files in data_sets(members).items()}
         self._known: dict[str, _Known] = {}
 
-    def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> dict[str, Any]:
+    def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> Files:
         """Check that a set, or that of each host, is complete; prepare it if not.
 
         Returns the evidence for the verdict: {wrong: [..], holes: "none" | "found" | why that is unknown, ...}. Raises
@@ -80,15 +80,16 @@ class DataSets:
             ]
         found = [seen for seen in looked if seen]
         holes = {seen["holes"] for seen in found}
-        return {
-            "role": files.role,
-            "files": len(files.files) * len(shares),
-            "file_size_bytes": files.file_size_bytes,
-            "set_bytes": files.size_bytes * len(shares),
-            "own": self._own(shares, hosts),
-            "wrong": [wrong for seen in found for wrong in seen["wrong"]],
-            "holes": "found" if "found" in holes else next(iter(holes - {"none"}), "none"),
-        }
+        own = self._own(shares, hosts)
+        return Files(
+            role=files.role,
+            files=len(files.files) * len(shares),
+            file_size_bytes=files.file_size_bytes or 0,
+            set_bytes=files.size_bytes * len(shares),
+            own=None if own is None else tuple(own),
+            wrong=tuple(wrong for seen in found for wrong in seen["wrong"]),
+            holes="found" if "found" in holes else next(iter(holes - {"none"}), "none"),
+        )
 
     def _writers(self, shares: Sequence[FileSet], lacking: Sequence[FileSet], hosts: Sequence[str]) -> list[str]:
         """The hosts that write sets: for each host's own set the next host, so that its cache does not hold the set."""

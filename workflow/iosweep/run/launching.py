@@ -9,14 +9,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import orjson
 from msgspec import convert
 
 from iosweep.errors import AllocationError, ExitCode, Unanswered
 from iosweep.files import safe_paths
 from iosweep.node import load, process
+from iosweep.node.cpu_record import Load, Looks
 from iosweep.node.cpus import CpuSet
 from iosweep.node.pinning import Pinning
 from iosweep.node.placement import Binding
@@ -115,7 +116,9 @@ class Commands:
             around = self._around() if step else None
             done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
             used = load.of_nodes(dict.fromkeys(hosts[:1], done.load))
-            done = replace(done, load=used, cpus={hosts[0]: done.cpus} if done.cpus and hosts else None)
+            done = replace(
+                done, load=used, cpus={hosts[0]: msgspec.convert(done.cpus, Looks)} if done.cpus and hosts else None
+            )
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         for stream, name in tool.outputs.items():
             file = self.scratch / name
@@ -178,7 +181,7 @@ class Commands:
     @staticmethod
     def _seen(
         remote: RemoteAgents, hosts: Sequence[str]
-    ) -> tuple[dict[str, int], Mapping[str, Any] | None, dict[str, Any] | None]:
+    ) -> tuple[dict[str, int], Load | None, dict[str, Looks] | None]:
         """The most ranks at once on each host since `_watch`, the load by others, and what sampling saw."""
         seen = {h: convert(a, Watched) for h, a in remote.call("seen", each=dict.fromkeys(hosts, ())).items()}
         cpus = {host: one.cpus for host, one in seen.items() if one.cpus}

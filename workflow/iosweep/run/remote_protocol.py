@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from iosweep.errors import Refused, TargetError
+from iosweep.node.cpu_record import Looks
 from iosweep.node.node_facts import NodeFacts
 from iosweep.target.identify import FileSystem
 
@@ -50,7 +51,7 @@ class Watched(msgspec.Struct, frozen=True):
 
     ranks: int
     load: dict[str, Any] | None
-    cpus: dict[str, Any] | None
+    cpus: Looks | None
 
 
 class Ran(msgspec.Struct, frozen=True):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec import structs
 
 import iosweep
 from iosweep.causes import Cause, cause
@@ -19,6 +22,16 @@ from iosweep.plan.model import Plan, Point, file_set, seed_of
 from iosweep.programs import find as programs
 from iosweep.results import verdict
 from iosweep.results.checks.finding import Seen
+from iosweep.results.record import (
+    Exclusive,
+    Files,
+    Launcher,
+    PhaseRun,
+    Record,
+    SlurmJob,
+    Target,
+    ToolBuild,
+)
 from iosweep.results.store import Result, Store
 from iosweep.run import target_check
 from iosweep.run.budget import Spent
@@ -61,12 +74,11 @@ class _Try:
     """A repetition that has run, and is not stored yet."""
 
     hosts: Sequence[str]
-    runs: list[dict[str, Any]] = field(default_factory=list)  # phase by phase, as the record has them
+    runs: list[PhaseRun] = field(default_factory=list)
     raw: dict[str, bytes] = field(default_factory=dict)
     judged: dict[str, Judged] = field(default_factory=dict)
     retry: str | None = None  # why another try may be better
     fault: Exception | None = None  # what our own code raised when it judged
-    record: dict[str, Any] = field(default_factory=dict)
 
     @property
     def invalid(self) -> bool:
@@ -74,13 +86,13 @@ class _Try:
 
     @property
     def hung(self) -> bool:
-        return any(run.get("left_behind") for run in self.runs)
+        return any(run.left_behind for run in self.runs)
 
     @property
     def why(self) -> Cause | None:
         """The cause that its invalid phases give."""
-        bad = [run for run in self.runs if run["verdict"] == "invalid"]
-        texts = [text for run in bad for text in (run.get("not_run", ""), run["stderr"], *run["reasons"])]
+        bad = [run for run in self.runs if run.verdict == "invalid"]
+        texts = [text for run in bad for text in (run.not_run, run.stderr, *run.reasons)]
         return cause("\n".join(texts))
 
     @property
@@ -104,19 +116,19 @@ def measure(
     LeftBehind, and what Agent.call raises.
     """
     tries = [_try(c, point, number, retried)]
-    if tries[0].server_failed:
+    if tries[0][0].server_failed:
         before_second_try()
         c.directory.remove(f"{FRESH}/{point.id}-r{number}")
         tries.append(_try(c, point, number, retried))
-        if why := tries[1].server_failed:
+        if why := tries[1][0].server_failed:
             raise AllocationError(
                 ExitCode.REFUSED,
                 f"two tries in a row failed, the last one of {point.id}, and a new file can be written and read:"
                 f" {why.text}; see whether all data servers of the target are up",
             )
-    last = tries[-1]
+    last = tries[-1][0]
     try:
-        result = [c.store.commit(point.id, number, one.record, one.raw) for one in tries][-1]
+        result = [c.store.commit(point.id, number, record, one.raw) for one, record in tries][-1]
     except OSError as error:
         raise AllocationError(
             ExitCode.STORE_FAILED,
@@ -135,7 +147,7 @@ def measure(
     return result, last.judged
 
 
-def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
+def _try(c: Context, point: Point, number: int, retried: bool) -> tuple[_Try, Record]:
     """Run all phases of a point once, and judge them. Raises as `measure` does."""
     started = datetime.now(UTC)
     hosts = subset(tuple(c.nodes), point.nodes, number)
@@ -146,7 +158,7 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
         found.raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
         written = _judge(c, point, step, run, output, found)
         c.spent.written_bytes, c.spent.in_flight_bytes = c.spent.written_bytes + written, 0
-        if run.get("left_behind"):  # the next step would hang, too
+        if run.left_behind:  # the next step would hang, too
             break
     if found.invalid and not found.hung:
         # otherwise all that is left would fail after an unmount, and count as done
@@ -157,40 +169,38 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
             ExitCode.REFUSED,
             f"{program.path} was replaced while it was measured; the next run measures with what is there now",
         )
-    found.record = {
-        **_conditions(c, point, program, hosts),
-        "repetition": number,
-        "started": started.isoformat(),
-        "ended": datetime.now(UTC).isoformat(),
-        "phases": found.runs,
-        "retry": found.retry,
-        "retried": retried,
-    }
-    return found
+    return found, _record(c, point, program, found, number, started, retried)
 
 
-def _conditions(c: Context, point: Point, program: programs.Program, hosts: Sequence[str]) -> dict[str, Any]:
-    """The part of a record that is known before anything runs."""
-    hydra = c.commands.mpiexec
-    return {
-        "iosweep": iosweep.__version__,
-        "point": point.id,
-        "campaign": c.plan.campaign,
-        "host": hosts[0],
-        "node": node_facts.key(c.nodes[hosts[0]]),
-        "hosts": hosts,
-        "nodes": {host: node_facts.key(c.nodes[host]) for host in hosts},
-        "launcher": {"name": c.commands.launcher.name, **(asdict(hydra) if hydra else {})},
-        "slurm": _job(c),
-        "bound": pinning.bound(c.plan.cpus, c.commands.launcher.allocated, tools()[point.tool].mpi),
-        "build": c.build,
-        "tool": {"path": program.path, "sha256": program.sha256, "version": program.version},
-        "target": {**c.target, **c.directory.recorded()},
-        "environment": node_facts.environment(),
-    }
+def _record(
+    c: Context, point: Point, program: programs.Program, found: _Try, number: int, started: datetime, retried: bool
+) -> Record:
+    hydra, hosts = c.commands.mpiexec, found.hosts
+    return Record(
+        iosweep=iosweep.__version__,
+        point=point.id,
+        repetition=number,
+        campaign=c.plan.campaign,
+        started=started,
+        ended=datetime.now(UTC),
+        host=hosts[0],
+        node=node_facts.key(c.nodes[hosts[0]]),
+        hosts=tuple(hosts),
+        nodes={host: node_facts.key(c.nodes[host]) for host in hosts},
+        launcher=Launcher(c.commands.launcher.name, *((hydra.path, hydra.version) if hydra else ())),
+        slurm=_job(c),
+        bound=pinning.bound(c.plan.cpus, c.commands.launcher.allocated, tools()[point.tool].mpi),
+        build=c.build,
+        tool=ToolBuild(program.sha256, program.version, program.path),
+        target=msgspec.convert({**c.target, **c.directory.recorded()}, Target),
+        environment=node_facts.environment(),
+        phases=tuple(found.runs),
+        retry=found.retry,
+        retried=retried,
+    )
 
 
-def _judge(c: Context, point: Point, step: Step, run: dict[str, Any], output: Streams, found: _Try) -> int:
+def _judge(c: Context, point: Point, step: Step, run: PhaseRun, output: Streams, found: _Try) -> int:
     """Judge the phases of a step that has run, into `found`; returns the bytes that it has written to the target."""
     tool = tools()[point.tool]
     memory = {host: c.nodes[host].memory_bytes for host in found.hosts}
@@ -208,14 +218,14 @@ def _judge(c: Context, point: Point, step: Step, run: dict[str, Any], output: St
         found.retry = found.retry or verdict.retry(findings)
         headline = parsed.figures.get(phase.metric) if judged != "invalid" else None
         # for `iosweep watch`: merge judges anew
-        own = {"headline": headline, "verdict": judged, "reasons": reasons}
-        found.runs.append({"phase": phase.name} | run | own)
+        own = {"phase": phase.name, "headline": headline, "verdict": judged, "reasons": tuple(reasons)}
+        found.runs.append(structs.replace(run, **own))
     return _written(c, point, step, run, written)
 
 
-def _written(c: Context, point: Point, step: Step, run: Mapping[str, Any], figures: Sequence[float | None]) -> int:
+def _written(c: Context, point: Point, step: Step, run: PhaseRun, figures: Sequence[float | None]) -> int:
     """Bytes that a step has written to the target, as the tool reports them, or else by the forecast."""
-    if run.get("not_run"):
+    if run.not_run:
         return 0
     reported = [figure for figure in figures if figure is not None]
     if reported and len(reported) == len(figures):
@@ -233,29 +243,27 @@ def _tidy(c: Context, point: Point, result: Result, failed: bool) -> None:
         c.directory.remove(below)
 
 
-def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str]) -> tuple[dict[str, Any], Streams]:
+def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str]) -> tuple[PhaseRun, Streams]:
     """Run one step; returns its entry in the record, and its streams."""
     tool = tools()[point.tool]
     files = file_set(point, step, number)
     commands = tool_commands(c.plan, point, step, number, c.directory.path)
     binding = c.commands.binding(tool, step.tasks, hosts)
     # if the step does not run, the record has the command that would have been started
-    run: dict[str, Any] = {
+    run = PhaseRun(
+        phase=step.name,
         **_argvs([c.commands.argv(tool, command, step.tasks, hosts, binding) for command in commands]),
-        "started": datetime.now(UTC).isoformat(),
-        "exit_code": 0,
-        "timed_out": False,
-        "wall_s": 0.0,
-        "stderr": "",
-        "exclusive": c.exclusive(),
-    }
+        started=datetime.now(UTC),
+        wall_s=0.0,
+        exclusive=Exclusive(**c.exclusive()),
+    )
     try:
-        run["files"] = _files(c, point, step, files, hosts)
-        if wrong := run["files"].get("wrong"):
-            return run | {"not_run": "not run: " + "; ".join(wrong)}, {}
-        run["settled_s"] = c.directory.settle()
+        run = structs.replace(run, files=_files(c, point, step, files, hosts))
+        if run.files.wrong:
+            return structs.replace(run, not_run="not run: " + "; ".join(run.files.wrong)), {}
+        settled_s = c.directory.settle()
         target_check.before_tools(c.directory, c.commands.remote, hosts)
-        run["started"] = datetime.now(UTC).isoformat()
+        run = structs.replace(run, started=datetime.now(UTC), settled_s=settled_s)
         c.spent.in_flight_bytes = step_cost(point, step, c.plan.target["node_bandwidth"]).bytes_written
         timeout_s = _timeout(step, tool.work(step), point, c.plan.limits["grace"])
         if tool.client_server and tool.client_server.asked_for(step):
@@ -264,19 +272,19 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         else:
             done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
     except OSError as error:  # of the target, or a command could not be started
-        return run | {"not_run": f"not run: {error.strerror or error}"}, {}
-    run.pop("argvs", None)
-    run |= _done(done) | {"exclusive": c.exclusive(), "cpus": c.pinning.record(binding, done.cpus, tool.mpi)}
+        return structs.replace(run, not_run=f"not run: {error.strerror or error}"), {}
+    cpus = c.pinning.record(binding, done.cpus, tool.mpi)
+    run = structs.replace(run, **_done(done), exclusive=Exclusive(**c.exclusive()), cpus=cpus)
     if any(phase.name.endswith("delete") for phase in step.phases):
         c.directory.deleted()
     expected = tool.leftover(step)
     if expected is not None and not done.left_behind:
         left = c.agent.call("count", c.directory.place, files.directory)
-        run |= {"leftover_expected": expected, "leftover": left}
+        run = structs.replace(run, leftover_expected=expected, leftover=left)
     return run, streams
 
 
-def _files(c: Context, point: Point, step: Step, files: FileSet, hosts: Sequence[str]) -> dict[str, Any]:
+def _files(c: Context, point: Point, step: Step, files: FileSet, hosts: Sequence[str]) -> Files:
     """Make the files of a step ready; returns what the record has of them. Raises Refused, OSError."""
     inodes = tools()[point.tool].inodes(step)
     if files.role != "fresh":
@@ -287,7 +295,7 @@ def _files(c: Context, point: Point, step: Step, files: FileSet, hosts: Sequence
     shares = files.shares(len(hosts))
     for share in shares if len(shares) > 1 else ():
         c.directory.ensure(share.directory, empty=False)
-    return {"role": "fresh"}
+    return Files(role="fresh")
 
 
 def _done(done: Completed) -> dict[str, Any]:
@@ -301,21 +309,21 @@ def _done(done: Completed) -> dict[str, Any]:
         "load": done.load,
         "stderr": done.stderr.decode("utf-8", "replace")[:_STDERR_BYTES],
         "left_behind": done.left_behind,
-        "ran_on": done.ran_on,
+        "ran_on": dict(done.ran_on or {}),
     }
 
 
 def _argvs(argvs: Sequence[Sequence[str]]) -> dict[str, Any]:
     """The commands of a step as they are recorded: the first, and all if there are several."""
-    every = [list(argv) for argv in argvs]
-    return {"argv": every[0], **({"argvs": every} if len(every) > 1 else {})}
+    every = tuple(tuple(argv) for argv in argvs)
+    return {"argv": every[0], "argvs": every if len(every) > 1 else ()}
 
 
-def _job(c: Context) -> dict[str, Any] | None:
+def _job(c: Context) -> SlurmJob | None:
     """The Slurm job that we run in, as it is recorded."""
     if c.commands.job is None:
         return None
-    return {"job": c.commands.job, "launcher": c.commands.launcher.name, "allocation_hosts": tuple(c.nodes)}
+    return SlurmJob(c.commands.job, c.commands.launcher.name, tuple(c.nodes))
 
 
 def tool_commands(plan: Plan, point: Point, step: Step, repetition: int, directory: str) -> list[list[str]]:

@@ -68,7 +68,7 @@ def find(setup: Setup, done: Done) -> TargetPlace:
 def _check_mounted(directory: str, done: Done, facts: Mapping[str, Any]) -> None:
     """Refuse a target on the root file system that was on another one: its mount point, without the mount."""
     found = [result.target for repetitions in done.values() for result in repetitions.values()]
-    before = {filesystem.volume(t): (t["source"], t["fstype"]) for t in found if t["directory"] == directory}
+    before = {filesystem.volume(t.facts): (t.source, t.fstype) for t in found if t.directory == directory}
     if before and filesystem.volume(facts) not in before:
         source, fstype = min(before.values())
         raise AllocationError(

@@ -64,7 +64,7 @@ class Work:
 
         def target(_: str, result: Result) -> str | None:
             elsewhere = remaining.elsewhere(result, self.setup.plan, self.here)
-            return _place(result.target["directory"], result.target) if elsewhere else None
+            return _place(result.target.directory, result.target.facts) if elsewhere else None
 
         found = []
         if many := self._counted(todo, build):

@@ -26,6 +26,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.node import process, procfs
 from iosweep.node.load import Around, Watch
@@ -282,7 +284,7 @@ def _run(arguments: list[Any], printed: Sequence[int], asker: int) -> dict[str, 
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
     finally:
         load = watch.end() if watch else None
-        seen = sampler.end() if sampler else None
+        seen = msgspec.to_builtins(sampler.end()) if sampler else None
     return asdict(done, dict_factory=_told) | {"cpus": seen, "load": load}
 
 

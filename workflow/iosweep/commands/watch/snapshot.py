@@ -22,6 +22,7 @@ from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
 from iosweep.results import remaining
 from iosweep.results.estimate import Pace, Ran, ran
 from iosweep.results.reasons import ranked
+from iosweep.results.record import Archive, PhaseRun, Target
 from iosweep.results.store import Result, Store
 from iosweep.slurm.query import Job
 from iosweep.text import printable
@@ -147,7 +148,7 @@ class Campaign:
         self._plan_file: tuple[Path, int] | None = None
         self._known: dict[str, _Known] = {}
         self._news = True
-        self._targets: dict[str, Mapping[str, Any]] = {}
+        self._targets: dict[Target, Target] = {}
 
     def look(self, patience_s: float | None = None) -> Snapshot:
         """Its state now. `patience_s`: time limit in seconds; points that were not read are left to the next look."""
@@ -241,16 +242,12 @@ class Campaign:
             return known
         for result, record in self._store.records_of(point.id):
             # there may be 100,000: what is the same in all is kept once, and nothing that is not needed
-            where = self._targets.setdefault(repr(result.target), result.target)
-            try:
-                run, verdicts = ran(point, record, sets), tuple(map(_verdict, record["phases"]))
-                _ = where["directory"], where["layout"]
-            except (KeyError, TypeError, ValueError):  # not written by us
-                continue
-            if reasons := tuple(reason for run in record["phases"] for reason in run.get("reasons") or ()):
+            where = self._targets.setdefault(result.target, result.target)
+            if reasons := tuple(reason for run in record.phases for reason in run.reasons):
                 known.reasons[result.repetition] = reasons
-            known.runs[result.repetition], known.verdicts[result.repetition] = run, verdicts
-            known.results[result.repetition] = replace(result, raw={}, target=where)
+            known.runs[result.repetition] = ran(point, record, sets)
+            known.verdicts[result.repetition] = tuple(map(_verdict, record.phases))
+            known.results[result.repetition] = replace(result, raw=_NO_ARCHIVE, target=where)
         if lacks := self._store.missing_of(point.id):
             known.missing = printable(str(lacks.get("reason") or "no reason is given"))
         return known
@@ -264,7 +261,7 @@ class Campaign:
         # the build that measured last is the tool that is used; this machine may have another one, or none
         last = [self._known[p].results[n] for _, p, n in runs]
         builds = {r.point.partition(".")[0]: r.tool_sha256 for r in last}
-        where = {k: last[-1].target.get(k) for k in ("source", "fstype", "fsid", "volume")} if last else None
+        where = last[-1].target.facts if last else None
         here = remaining.Here(tools=builds, target=where)
         results = {p: known.results for p, known in self._known.items()}
         left = remaining.left(made, results, {}, here)
@@ -347,6 +344,8 @@ class Campaign:
         )
 
 
+#: What a result needs no more once it was looked at.
+_NO_ARCHIVE = Archive("", "", 0)
 _NONE = _Known(None, settled=False)
 
 
@@ -377,9 +376,9 @@ def _last_words(store: Store, allocation: Allocation) -> str | None:
     return "" if re.match(r"\d{4}-\d\d-\d\d ", line) else printable(line)
 
 
-def _verdict(run: Mapping[str, Any]) -> str:
+def _verdict(run: PhaseRun) -> str:
     """The verdict of a phase when it was measured; without one, only an invalid phase has no figure."""
-    return str(run.get("verdict") or ("" if run["headline"] is not None else "invalid"))
+    return run.verdict or ("" if run.headline is not None else "invalid")
 
 
 def _worst(verdicts: Iterable[str]) -> str:

@@ -17,14 +17,14 @@ def client_cache(s: Seen) -> Finding:
     if s.phase.kind == "metadata" or not (direct or s.phase.reads):
         return NOT_APPLICABLE  # whether writes reach the storage is `durable`
     if direct:
-        if s.run["exit_code"]:
+        if s.run.exit_code:
             return unchecked("the run failed")
         if doubt is None:
             return passed("O_DIRECT was asked for and the file system accepted it")
     accepted = f"O_DIRECT was accepted, and is no proof on {s.fstype or 'an unknown file system'}: {doubt}"
     if not s.phase.reads:
         return unchecked(accepted)
-    share = (s.run.get("files", {}).get("set_bytes") or s.point.volume_bytes) // s.point.nodes
+    share = (s.run.files.set_bytes or s.point.volume_bytes) // s.point.nodes
     known = {host: size for host, size in s.memory_bytes.items() if size}
     small = {host: size for host, size in known.items() if share < 2 * size}
     if small and direct:
@@ -50,7 +50,7 @@ def server_cache(s: Seen) -> Finding:
     cache = s.target.get("server_cache")
     if cache is None:
         return unchecked("target.server_cache is not given")
-    size = s.run.get("files", {}).get("set_bytes", 0)
+    size = s.run.files.set_bytes
     if cache and size < 2 * cache:
         return failed(f"{human_size(size)} of files fit the servers' memory ({human_size(cache)}) twice or less")
     return passed(f"{human_size(size)} of files against {human_size(cache)} of server memory")
@@ -63,7 +63,7 @@ def other_reader(s: Seen) -> Finding:
         return NOT_APPLICABLE
     if s.point.nodes == 1:
         return unchecked("one node reads what it wrote itself")
-    own = s.run.get("files", {}).get("own")
+    own = s.run.files.own
     if own and not s.point.options.get("o_direct"):
         return failed(f"{', '.join(own)} read what they had written themselves, and not past their caches")
     if not shifts:

@@ -10,24 +10,24 @@ from iosweep.units import human_size
 
 def data_complete(s: Seen) -> Finding:
     """The files to work on existed at their full size."""
-    files = s.run.get("files", {})
-    if files.get("role") == "fresh" or s.run.get("not_run"):
+    files = s.run.files
+    if files.role == "fresh" or s.run.not_run:
         return NOT_APPLICABLE
-    if "wrong" not in files:
+    if files.wrong is None:
         return unchecked("the files were not looked at")
-    if files["wrong"]:
-        return failed("files are not as expected: " + "; ".join(files["wrong"]))
-    return passed(f"{files['files']} files of {human_size(files['file_size_bytes'])}, all of full size")
+    if files.wrong:
+        return failed("files are not as expected: " + "; ".join(files.wrong))
+    return passed(f"{files.files} files of {human_size(files.file_size_bytes)}, all of full size")
 
 
 def no_holes(s: Seen) -> Finding:
     """Everything that is read was written before: the files have no holes (the file system is asked only after it has
     reported those of a sparse file).
     """
-    files = s.run.get("files", {})
-    if files.get("role") == "fresh" or s.run.get("not_run"):
+    files = s.run.files
+    if files.role == "fresh" or s.run.not_run:
         return NOT_APPLICABLE
-    match files.get("holes"):
+    match files.holes:
         case "none":
             return passed("no holes; the file system reports those of a sparse file")
         case "found":
@@ -55,13 +55,13 @@ def stayed_new(s: Seen) -> Finding:
 
 def file_count(s: Seen) -> Finding:
     """After create every file exists, after delete none."""
-    expected = s.run.get("leftover_expected")
+    expected = s.run.leftover_expected
     if expected is None:
         return NOT_APPLICABLE
-    if s.run.get("leftover") is None:
+    if s.run.leftover is None:
         return unchecked("the files were not counted")
-    if s.run["leftover"] != expected:
-        return failed(f"{human_count(expected, 'file')} expected after {s.phase.name}, {s.run['leftover']:,} found")
+    if s.run.leftover != expected:
+        return failed(f"{human_count(expected, 'file')} expected after {s.phase.name}, {s.run.leftover:,} found")
     return passed(f"{expected:,} files counted after {s.phase.name}")
 
 

@@ -12,6 +12,7 @@ from functools import cached_property, wraps
 from typing import Any, Literal, NamedTuple
 
 from iosweep.plan.model import Point
+from iosweep.results.record import PhaseRun
 from iosweep.text import printable, shortened
 from iosweep.tools import Parsed, Phase
 
@@ -30,7 +31,7 @@ class Seen:
 
     point: Point
     phase: Phase
-    run: Mapping[str, Any]
+    run: PhaseRun
     parsed: Parsed
     target: Mapping[str, Any]
     memory_bytes: Mapping[str, int | None]

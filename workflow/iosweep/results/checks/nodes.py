@@ -33,7 +33,7 @@ def workers(s: Seen) -> Finding:
             return failed(f"the tool ran with {human_count(ranks, 'rank')}, {wanted} were asked for: {another}")
         if nodes != s.point.nodes:
             return failed(f"the tool ran on {human_count(nodes, 'node')}, {s.point.nodes} were asked for")
-        ran_on = s.run.get("ran_on") or {}
+        ran_on = s.run.ran_on
         if odd := {host: ranks for host, ranks in ran_on.items() if ranks > threads or (not ranks and threads)}:
             seen_on = ", ".join(f"{ranks} on {host}" for host, ranks in sorted(odd.items()))
             return failed(f"{human_count(threads, 'rank')} were asked for on each node, and {seen_on} were seen")
@@ -53,31 +53,31 @@ def workers(s: Seen) -> Finding:
 
 def other_load(s: Seen) -> Finding:
     """No node was busy with anything but the tool and the target's client, and no hypervisor withheld CPU time."""
-    load = s.run.get("load")
+    load = s.run.load
     short = "it takes runs of half a second"
     if not load:
         return unchecked(f"the node's load was not read ({short})")
-    where = f" on {load['host']}" if s.point.nodes > 1 and "host" in load else ""
-    if load["steal"] > OTHER_LOAD:
-        return failed(f"the hypervisor withheld {load['steal']:.0%} of the CPU time", True)
-    client = load.get("client", 0.0)
-    if load["other"] > OTHER_LOAD:
-        used = f"{load['other']:.0%} of the CPU time{where}"
+    where = f" on {load.host}" if s.point.nodes > 1 and load.host else ""
+    if load.steal > OTHER_LOAD:
+        return failed(f"the hypervisor withheld {load.steal:.0%} of the CPU time", True)
+    client = load.client
+    if load.other > OTHER_LOAD:
+        used = f"{load.other:.0%} of the CPU time{where}"
         if client is None:
             why = "its processes were not found"
             return unchecked(f"others used {used}, and the client of {s.fstype} may be one of them: {why}")
         return failed(f"other processes used {used}", True)
-    if unread := load.get("unread"):
+    if unread := load.unread:
         return unchecked(f"the load of {', '.join(unread[:SHOWN_NODES])} was not read ({short})")
     by_client = f", the target's client {client:.0%}" if client else ""
-    user_only = " (others in user mode only: the kernel's threads are hidden here)" if load.get("user_only") else ""
-    others = f"others used {load['other']:.0%}{where}{by_client}"
-    return passed(f"{others}, the hypervisor withheld {load['steal']:.0%} of the CPU time{user_only}")
+    user_only = " (others in user mode only: the kernel's threads are hidden here)" if load.user_only else ""
+    others = f"others used {load.other:.0%}{where}{by_client}"
+    return passed(f"{others}, the hypervisor withheld {load.steal:.0%} of the CPU time{user_only}")
 
 
 def exclusive(s: Seen) -> Finding:
     """No other campaign measured the file system at the same time (enforced by a lock)."""
-    found = s.run.get("exclusive")
+    found = s.run.exclusive
     if found is None:
         return unchecked("no record of whether other campaigns were kept off")
-    return passed(found["evidence"]) if found["enforced"] else unchecked(found["evidence"])
+    return passed(found.evidence) if found.enforced else unchecked(found.evidence)

@@ -18,31 +18,31 @@ FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 def exit_status(s: Seen) -> Finding:
     """The tool ended by itself with exit code 0, within its time limit."""
     run = s.run
-    if run.get("left_behind"):
-        return failed(f"the target hangs: processes of the tool could not be killed ({run['left_behind']} left)", True)
-    if run.get("not_run"):
-        why = cause(run["not_run"])
-        return failed(_because(why) + run["not_run"], curable=why is None or why.curable)
-    if run.get("flooded"):
+    if run.left_behind:
+        return failed(f"the target hangs: processes of the tool could not be killed ({run.left_behind} left)", True)
+    if run.not_run:
+        why = cause(run.not_run)
+        return failed(_because(why) + run.not_run, curable=why is None or why.curable)
+    if run.flooded:
         return failed(f"the tool was killed: it printed more than {human_size(MOST_BYTES)}")
-    if run["timed_out"]:
-        return failed(f"the tool was killed after {human_duration(run['wall_s'])}: it did not end by itself", True)
-    if run["exit_code"] < 0:
-        killed = -run["exit_code"]
+    if run.timed_out:
+        return failed(f"the tool was killed after {human_duration(run.wall_s)}: it did not end by itself", True)
+    if run.exit_code < 0:
+        killed = -run.exit_code
         return failed(f"the tool was killed by signal {killed}", curable=killed in FROM_OUTSIDE)
-    if run["exit_code"]:
-        printed = [run["stderr"], *s.parsed.evidence.get("errors", ()), *s.parsed.evidence.get("messages", ())]
+    if run.exit_code:
+        printed = [run.stderr, *s.parsed.evidence.get("errors", ()), *s.parsed.evidence.get("messages", ())]
         why = cause("\n".join([*printed, *s.parsed.problems]))
         return failed(
-            f"{_because(why)}the tool ended with exit code {run['exit_code']}{_first(run['stderr'])}",
+            f"{_because(why)}the tool ended with exit code {run.exit_code}{_first(run.stderr)}",
             curable=bool(why and why.curable),
         )
-    return passed(f"exit code 0 after {run['wall_s']:.2f} s")
+    return passed(f"exit code 0 after {run.wall_s:.2f} s")
 
 
 def output(s: Seen) -> Finding:
     """The tool's output is complete and readable."""
-    if s.run.get("not_run"):
+    if s.run.not_run:
         return NOT_APPLICABLE
     if s.parsed.problems:
         return failed("; ".join(s.parsed.problems))

@@ -1,0 +1,74 @@
+"""What a result keeps of the CPUs and the load while a phase ran (docs/store.md)."""
+
+from __future__ import annotations
+
+from iosweep.files.fields import Count, Number, Part, Seconds
+
+
+class Processes(Part, frozen=True, kw_only=True):
+    """Processes with the same role (rank, worker, helper, agent) and the same masks, each mask a CPU list.
+
+    masks, thread_masks: those of the processes and of their threads when they were looked at. early: the CPUs of their
+    first moments, ran_on: those that they were on.
+    """
+
+    role: str
+    masks: tuple[str, ...]
+    thread_masks: tuple[str, ...]
+    count: Count = 0
+    threads: Count = 0
+    early: str = ""
+    ran_on: str = ""
+
+
+class Looks(Part, frozen=True, kw_only=True):
+    """What was seen on one node. gap_s: the longest time between two looks; cost_s: CPU time that looking took of
+    `wall_s`; expected, seen: ranks or workers, at once."""
+
+    looks: Count
+    processes: tuple[Processes, ...]
+    expected: Count = 0
+    seen: Count = 0
+    gap_s: Seconds = 0.0
+    cost_s: Seconds = 0.0
+    wall_s: Seconds = 0.0
+
+
+class NodesCpus(Looks, frozen=True, kw_only=True):
+    """Nodes that are alike. usable, reserved: CPU lists, None where it is not known what is reserved; by: the sources
+    of `reserved`, problems: how they disagree."""
+
+    hosts: tuple[str, ...]
+    usable: str = ""
+    reserved: str | None = None
+    by: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class CpuRecord(Part, frozen=True, kw_only=True):
+    """The CPUs of a phase. planned: CPU list -> how many ranks or workers of a node were to have it; None where nothing
+    was bound."""
+
+    nodes: tuple[NodesCpus, ...]
+    pinning: str
+    placement: str | None = None
+    width: str | None = None
+    planned: dict[str, Count] | None = None
+
+
+class Load(Part, frozen=True, kw_only=True):
+    """Shares of the CPU time of all CPUs that are not reserved, the largest of any node.
+
+    other: neither the tool, iosweep, the kernel's threads nor the target's client; client: None where its processes
+    were not found; steal: withheld by the hypervisor; user_only: the kernel's threads could not be seen, and others
+    count in user mode only; window_s: the time that was covered; host: where others used most; unread: hosts without a
+    load.
+    """
+
+    other: Number
+    steal: Number
+    client: Number | None = 0.0
+    user_only: bool = False
+    window_s: Seconds = 0.0
+    host: str = ""
+    unread: tuple[str, ...] = ()
