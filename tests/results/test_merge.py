@@ -568,8 +568,10 @@ def test_facts_of_a_nodes_cpus(campaign: Campaign) -> None:
     assert {name: node[name] for name in facts} == facts
 
 
+CHECKOUTS = {"spack": {"path": "/s", "version": "1.1.0", "commit": None, "changed": False},
+             "repository": {"path": "/p", "pin": "v1", "commit": None, "changed": False}}  # fmt: skip
 BUILD: dict[str, Any] = {
-    "provider": "spack",
+    "provider": "spack", **CHECKOUTS,
     "tools": {"fio": {"path": "/sw/bin/fio", "sha256": "build", "version": "fio-3.33", "package": "fio@3.37/abc"}},
     "packages": [
         {"name": "fio", "version": "3.37", "hash": "abc", "variants": {"libaio": True}, "target": "x86_64_v2",

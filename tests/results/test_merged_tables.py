@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -130,8 +131,50 @@ def test_garbage_with_a_matching_hash_is_rejected(results: Path) -> None:
 def test_campaign_json_with_a_wrong_key_is_rejected(results: Path, key: str) -> None:
     about = read(results / "campaign.json")
     (results / "campaign.json").write_bytes(dump(about | {key: 5}))
-    with pytest.raises(Damaged, match=f"`{key}` is not there, or of another type"):
+    with pytest.raises(Damaged, match=rf"campaign.json is damaged \({key}: expected"):
         merged_tables.about(results)
+
+
+#: Where in campaign.json -> what stands there, and what is said of it.
+FOREIGN: list[tuple[str, object, str]] = [
+    ("sweeps.0", "x", "sweeps[0]: expected `object`"),
+    ("sweeps.0", {}, "sweeps[0]: object missing required field"),
+    ("sweeps.0.points", 5e-324, "sweeps[0].points: expected `array`"),
+    ("sweeps.0.repetitions", {}, "sweeps[0].repetitions: object missing"),
+    ("sweeps.0.repetitions.min", "x", "sweeps[0].repetitions.min: expected `int`"),
+    ("sweeps.0.repetitions.until_ci95_half_width", [], "until_ci95_half_width: expected `float | null`"),
+    ("sweeps.0.suite", [["x"]], "sweeps[0].suite: expected"),
+    ("sweeps.0.name", [], "sweeps[0].name: expected `str`"),
+    ("sweeps.0.axes", {"x": [1]}, "sweeps[0]: `x` is not an axis"),
+    ("sweeps.0.axes", {"threads_per_node": ["x"]}, "a value of the axis threads_per_node has another type"),
+    ("sweeps.0.description", 1, "sweeps[0].description: expected"),
+    ("target.directory", True, "target.directory: expected `str`"),
+    ("damaged", "x", "damaged: expected `object`"),
+    ("damaged", {"a": 1}, "damaged[...]: expected `str`"),
+    ("set_aside", True, "set_aside: expected `array`"),
+    ("trusted_writers", -1, "trusted_writers: expected `array`"),
+    ("cpus", "x", "cpus: expected `object`"),
+    ("configuration.0", "x", "configuration[0]: expected `object`"),
+    ("builds", {"x": 0}, "builds[...]: expected `object`"),
+    ("builds", {"x": {"provider": "spack", "tools": {}}}, "a build of Spack without"),
+    ("made", "x", "made: invalid"),
+    ("tables", {"results.parquet": {"bytes": "x" * 5_000_000, "sha256": ""}}, "bytes: expected `int`"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "why"), FOREIGN, ids=[f"{one[0]}={str(one[1])[:20]}" for one in FOREIGN])
+def test_a_foreign_value_within_the_description_is_named(results: Path, place: str, value: object, why: str) -> None:
+    about = read(results / "campaign.json")
+    *way, last = [int(part) if part.isdigit() else part for part in place.split(".")]
+    within: Any = about
+    for key in way:
+        within = within[key]
+    within[last] = value
+    (results / "campaign.json").write_bytes(dump(about))
+    with pytest.raises(Damaged) as error:
+        merged_tables.about(results)
+    assert why in str(error.value)
+    assert len(str(error.value)) < 500
 
 
 def test_repair_name_is_stable_while_the_damage_is(results: Path) -> None:

@@ -77,7 +77,7 @@ def decode(data: bytes, kind: type[Kind], path: str | os.PathLike[str] = "") -> 
     except RecursionError:
         raise Damaged(path, f"it is nested more than {DEEPEST} levels deep") from None
     except msgspec.ValidationError as error:
-        raise Damaged(path, _wrong(error)) from None
+        raise Damaged(path, misfit(error)) from None
     except ValueError as error:
         raise Damaged(path, f"it is not JSON: {error}") from None
 
@@ -91,7 +91,7 @@ def _decoder(kind: type[Kind]) -> msgspec.json.Decoder[Kind]:
     return _decoders[kind]
 
 
-def _wrong(error: msgspec.ValidationError) -> str:
+def misfit(error: msgspec.ValidationError) -> str:
     """What does not fit: `phases[0].argv: expected an array, got str`."""
     said, _, place = str(error).partition(" - at `$")
     where = place.rstrip("`").lstrip(".")

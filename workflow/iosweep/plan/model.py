@@ -15,7 +15,7 @@ import orjson
 
 from iosweep.config.sweeps import Repetitions
 from iosweep.files import documents, forms
-from iosweep.plan import bounds
+from iosweep.plan import bounds, sweep_facts
 from iosweep.tools import FileSet, Phase, Step, Value, tools
 
 
@@ -164,7 +164,7 @@ def too_many(points: Iterable[Point]) -> str | None:
 
 
 def _plan(data: dict[str, Any]) -> Plan:
-    if wrong := forms.PLAN(data):
+    if wrong := forms.PLAN(data) or sweep_facts.check(data):
         raise ValueError(wrong)
 
     total = bounds.Total()

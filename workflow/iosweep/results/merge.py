@@ -17,7 +17,7 @@ import iosweep
 from iosweep.files import documents, safe_paths
 from iosweep.plan.model import Plan
 from iosweep.programs import builds
-from iosweep.results import merged_tables, temporary_files
+from iosweep.results import campaign_form, merged_tables, temporary_files
 from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, result_columns
 from iosweep.results.origins import Origins
 from iosweep.results.rows import Rows
@@ -95,15 +95,18 @@ def _builds(store: Store, rows: Mapping[str | None, int]) -> dict[str, Any]:
 
     A document whose name is not the hash of its content does not describe what measured, and is left out.
     """
-    found = store.documents("builds")
-    for name in found:
-        if builds.key(found[name]) != name:
-            store.damaged[str(store.path / "builds" / f"{name}.json")] = "its name is not the hash of its content"
-    return {
-        name: document | {"packages": [_package(one) for one in document.get("packages", ())], "results": rows[name]}
-        for name, document in found.items()
-        if name in rows and builds.key(document) == name
-    }
+    found = {}
+    for name, document in store.documents("builds").items():
+        if builds.key(document) != name:
+            wrong: str | None = "its name is not the hash of its content"
+        else:
+            wrong = campaign_form.check_build(document)
+        if wrong:
+            store.damaged[str(store.path / "builds" / f"{name}.json")] = wrong
+        elif name in rows:
+            packages = [_package(one) for one in document.get("packages", ())]
+            found[name] = document | {"packages": packages, "results": rows[name]}
+    return found
 
 
 def _damage(store: Store) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ import orjson
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged
-from iosweep.results import table_values
+from iosweep.results import campaign_form, table_values
 from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, Column, arrow_schema, result_columns
 
 ABOUT, REPORT = "campaign.json", "report.html"
@@ -40,34 +39,14 @@ _MOST_BYTES, _MOST_CELLS, _BATCH = 1 << 30, 60_000_000, 1000
 _MOST_IN_MEMORY = 4 << 30
 #: Compressions with a limited ratio: 1 byte becomes 24 at most.
 _COMPRESSIONS = frozenset({"SNAPPY", "UNCOMPRESSED"})
-#: The name of a repair, as `repair` makes it; empty without one.
-_REPAIR = re.compile(r"(?:[0-9a-f]{12})?")
-#: Required keys of campaign.json.
-_ABOUT: Mapping[str, type | tuple[type, ...]] = {
-    "campaign": str,
-    "made": str,
-    "plan_digest": str,
-    "target": dict,
-    "limits": dict,
-    "sweeps": list,
-    "configuration": list,
-    "jobs": list,
-    "results_of_nodes": dict,
-    "builds": dict,
-    "tables": dict,
-    "repair": str,
-}
 
 
 def about(results: Path) -> dict[str, Any]:
     """campaign.json. Raises FileNotFoundError, Damaged."""
     file = results / ABOUT
     document = documents.load(_read(results, ABOUT), file)
-    for key, kind in _ABOUT.items():
-        if not isinstance(document.get(key), kind):
-            raise Damaged(file, f"`{key}` is not there, or of another type")
-    if not _REPAIR.fullmatch(document["repair"]):  # it becomes part of a path
-        raise Damaged(file, "`repair` is not the name of a repair")
+    if wrong := campaign_form.check(document):
+        raise Damaged(file, wrong)
     return document
 
 

@@ -1,0 +1,148 @@
+"""What campaign.json has to hold: merge writes it, and all that reads the tables takes its values as they are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, field
+
+from iosweep.files.documents import misfit
+from iosweep.files.fields import Count, Integer, Moment, Part, check_moments
+from iosweep.plan.sweep_facts import PlanFacts
+
+
+class Program(Part, frozen=True, kw_only=True):
+    """A program of a build."""
+
+    path: str
+    sha256: str
+    version: str | None = None
+    package: str | None = None
+    script: bool = False
+
+
+class Mpi(Part, frozen=True, kw_only=True):
+    """The MPI of a build."""
+
+    path: str | None
+    version: str | None
+    package: str | None
+    external: str | None = None
+
+
+class Checkout(Part, frozen=True, kw_only=True):
+    """Spack itself (with a version), or its packages (with a pin)."""
+
+    path: str
+    commit: str | None
+    changed: bool
+    version: str | None = None
+    pin: str | None = None
+
+
+class Package(Part, frozen=True, kw_only=True):
+    """A package of a build."""
+
+    name: str
+    version: str | None
+    hash: str
+    external: str | None
+
+
+class Build(Part, frozen=True, kw_only=True):
+    """What the report says of a build. The fields behind `results` are those of a build of Spack."""
+
+    provider: str
+    tools: dict[str, Program]
+    mpi: Mpi | None = None
+    packages: tuple[Package, ...] = ()
+    results: Count = 0
+    spack: Checkout | None = None
+    repository: Checkout | None = None
+    compiler: str | None = None
+    target: str | None = None
+    os: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.provider == "spack" and not (self.spack and self.repository):
+            raise ValueError("a build of Spack without `spack` or `repository`")
+
+
+class Job(Part, frozen=True, kw_only=True):
+    """A Slurm job that measured."""
+
+    job: str
+    launcher: str
+    hosts: tuple[str, ...]
+    node_counts: tuple[Count, ...]
+    points: Count
+    repetitions: Count
+    started: Moment
+    ended: Moment
+
+    def __post_init__(self) -> None:
+        check_moments(self.started, self.ended)
+
+
+class Table(Part, frozen=True):
+    """A file that merge wrote."""
+
+    bytes: Count
+    sha256: str
+
+
+class Target(Part, frozen=True):
+    """The directory that was measured."""
+
+    directory: str
+
+
+class ConfigurationFile(Part, frozen=True):
+    """A file of the configuration, with its text."""
+
+    file: str
+    text: str
+
+
+class CampaignForm(PlanFacts, frozen=True, kw_only=True):
+    """campaign.json. `made`: when; `results_of_nodes`: key of a node's facts -> its rows."""
+
+    campaign: str
+    made: Moment
+    iosweep_version: str
+    plan_digest: str
+    seed: Integer
+    target: Target
+    configuration: tuple[ConfigurationFile, ...]
+    jobs: tuple[Job, ...]
+    trusted_writers: tuple[str, ...] = ()
+    results_of_nodes: dict[str, Count]
+    target_on_root: bool = False
+    results_on_target: bool = False
+    builds: dict[str, Build]
+    tables: dict[str, Table]
+    repair: Annotated[str, Meta(pattern=r"\A([0-9a-f]{12})?\Z")]  # it becomes part of a path
+    damaged: dict[str, str] = field(default_factory=dict)
+    set_aside: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_moments(self.made)
+
+
+def check(document: dict[str, Any]) -> str | None:
+    """What is wrong with a campaign.json, or None."""
+    return _misfit(document, CampaignForm)
+
+
+def check_build(document: dict[str, Any]) -> str | None:
+    """What is wrong with a build document as the report reads it, or None."""
+    return _misfit(document, Build)
+
+
+def _misfit(document: dict[str, Any], kind: type[Part]) -> str | None:
+    try:
+        msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        return misfit(error)
+    return None
