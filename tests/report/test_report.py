@@ -16,7 +16,7 @@ from rich.console import Console
 
 import results_factory as factory
 from iosweep.files.documents import Damaged
-from iosweep.report import headline, page, remarks, table, words
+from iosweep.report import caveats, formats, headline, page, remarks, table, titles
 from iosweep.report.data import load
 from iosweep.report.summary import (
     OUTCOMES,
@@ -65,10 +65,10 @@ class TestSummary:
         [half] = summarise([row(), row(**stopped)])
         assert (half.verdict, half.used, half.lacking, half.measured) == ("valid", 1, 1, 1)
         assert half.outcomes == ("valid", "missing")
-        assert words.incomplete(half) == "1 of 2 repetitions"
+        assert caveats.incomplete(half) == "1 of 2 repetitions"
         [none] = summarise([row(**stopped | {"repetition": None})])
         assert (none.verdict, none.used, none.lacking, none.state) == ("missing", 0, 0, "missing")
-        assert words.incomplete(none) == ""
+        assert caveats.incomplete(none) == ""
         [left] = summarise([row(**stopped | {"repetition": None, "reasons": "its job was stopped", "left": True})])
         assert left.state == "left"
 
@@ -87,9 +87,9 @@ class TestSummary:
         counts = count_repetitions(found)
         assert counts == {"valid": 27, "suspect": 1, "invalid": 1, "missing": 6, "left": 60}
         assert list(counts) == list(OUTCOMES)
-        assert words.measured(counts) == "29 of 95 repetitions measured"
-        assert words.why(found, "left") == "not measured yet"
-        assert words.why(found, "invalid") == "no"
+        assert caveats.measured(counts) == "29 of 95 repetitions measured"
+        assert caveats.why(found, "left") == "not measured yet"
+        assert caveats.why(found, "invalid") == "no"
 
     def test_one_repetition_has_no_interval(self) -> None:
         found = statistics([10.0])
@@ -131,7 +131,7 @@ class TestSummary:
 
     @pytest.mark.parametrize("tool", [fio_options, ior_options, mdtest_options])
     def test_every_phase_has_a_place_and_a_title(self, tool: Any) -> None:
-        assert set(tool.PHASES) <= set(PHASES) & set(words.PHASE_TITLES)
+        assert set(tool.PHASES) <= set(PHASES) & set(titles.PHASE_TITLES)
         found = summarise([row(phase=phase) for phase in reversed(tool.PHASES)])
         assert [result.phase for result in found] == list(tool.PHASES)
 
@@ -152,27 +152,27 @@ class TestWords:
     @pytest.mark.parametrize(
         ("value", "units", "text"),
         [
-            (1.5 * G, words.THROUGHPUT, "1.50 GiB/s"),
-            (900 * M, words.THROUGHPUT, "900 MiB/s"),
-            (9_876, words.IOPS, "9,876 IOPS"),
-            (123_456, words.IOPS, "123 k IOPS"),
-            (45e-6, words.LATENCY, "45.0 µs"),
-            (1.234e-3, words.LATENCY, "1.23 ms"),
-            (0, words.IOPS, "0 IOPS"),
+            (1.5 * G, formats.THROUGHPUT, "1.50 GiB/s"),
+            (900 * M, formats.THROUGHPUT, "900 MiB/s"),
+            (9_876, formats.IOPS, "9,876 IOPS"),
+            (123_456, formats.IOPS, "123 k IOPS"),
+            (45e-6, formats.LATENCY, "45.0 µs"),
+            (1.234e-3, formats.LATENCY, "1.23 ms"),
+            (0, formats.IOPS, "0 IOPS"),
         ],
     )
-    def test_quantity(self, value: float, units: tuple[words.Unit, ...], text: str) -> None:
-        assert words.quantity(value, units) == text
+    def test_quantity(self, value: float, units: tuple[formats.Unit, ...], text: str) -> None:
+        assert formats.quantity(value, units) == text
 
     def test_sizes_are_not_rounded(self) -> None:
-        assert [words.size(n) for n in (512, 4096, 47008, M, 1536 * K)] == [
+        assert [formats.size(n) for n in (512, 4096, 47008, M, 1536 * K)] == [
             "512 B", "4 KiB", "45.9062 KiB", "1 MiB", "1.5 MiB",
         ]  # fmt: skip
 
     def test_names_count(self) -> None:
-        assert words.named("threads_per_node", 1) == "1 thread per node"
-        assert words.named("nodes", 2) == "2 nodes"
-        assert words.named("queue_depth", 16) == "queue depth 16"
+        assert titles.named("threads_per_node", 1) == "1 thread per node"
+        assert titles.named("nodes", 2) == "2 nodes"
+        assert titles.named("queue_depth", 16) == "queue depth 16"
 
     @pytest.mark.parametrize(
         ("column", "value", "text"),
@@ -190,7 +190,7 @@ class TestWords:
         ],
     )
     def test_parameters_of_ior_and_mdtest_say_what_they_are(self, column: str, value: object, text: str) -> None:
-        assert words.named(column, value) == text
+        assert titles.named(column, value) == text
 
     def test_where_a_figure_was_measured(self) -> None:
         own = {"nodes": 1, "threads_per_node": 4, "transfer_size_bytes": M, "collective": False}
@@ -199,7 +199,7 @@ class TestWords:
         files = {"tool": "mdtest", "kind": "metadata", "threads_per_node": 1, "unique_directory": False}
         rows = [shared, alone, {**own, "queue_depth": 8}, {**files, "file_size_bytes": 4 * K}, files]
         results = summarise([row(point=str(i), **values) for i, values in enumerate(rows)])
-        assert [words.brief(result) for result in results] == [
+        assert [titles.brief(result) for result in results] == [
             "4 ranks, 1 MiB, shared file, MPI-IO, independent calls",
             "2 nodes × 4 ranks, 1 MiB, file per process, POSIX",
             "4 threads, 1 MiB, QD 8",
@@ -209,39 +209,41 @@ class TestWords:
 
     def test_axes_in_words(self) -> None:
         axes = {"threads_per_node": [1, 8], "file_per_process": [True, False], "api": ["POSIX", "MPIIO"]}
-        assert words.axes_text(axes) == "threads per node 1, 8; file per process, shared file; POSIX, MPI-IO"
+        assert titles.axes_text(axes) == "threads per node 1, 8; file per process, shared file; POSIX, MPI-IO"
 
     def test_reasons_that_differ_in_numbers_count_together(self) -> None:
         rows = [
             row(point=str(i), verdict="suspect", reasons=f"duration: 0.{i} s of 1 s | errors; two") for i in range(4)
         ]
-        assert words.reasons(summarise(rows)) == "4 × duration: 0.0 s of 1 s and 3 similar; 4 × errors; two"
-        assert words.reasons(summarise([*rows[:1], row(point="x", reasons="errors; two")])).startswith(
+        assert caveats.reasons(summarise(rows)) == "4 × duration: 0.0 s of 1 s and 3 similar; 4 × errors; two"
+        assert caveats.reasons(summarise([*rows[:1], row(point="x", reasons="errors; two")])).startswith(
             "2 × errors; two"
         )
 
     def test_a_result_gives_a_reason_once(self) -> None:
         rows = [row(repetition=i, verdict="suspect", reasons=f"duration: 0.{i} s") for i in (1, 2, 3)]
-        assert words.reasons(summarise([*rows, row(point="q", reasons="errors")])).startswith("1 × duration")
+        assert caveats.reasons(summarise([*rows, row(point="q", reasons="errors")])).startswith("1 × duration")
 
     def test_a_cause_comes_before_what_follows_from_it(self) -> None:
         cause = "the target reports an I/O error: the tool ended with exit code 1"
         rows = [row(point=str(i), verdict="invalid", reasons="fio printed nothing") for i in range(4)]
         rows.append(row(point="x", verdict="invalid", reasons=f"{cause}: a{FOLLOWS}fio printed nothing"))
         rows.append(row(point="y", verdict="invalid", reasons=f"{cause}: b{FOLLOWS}no read was done"))
-        assert words.reasons(summarise(rows), most=1) == (f"1 × {cause}: a → fio printed nothing; and 2 other reasons")
+        assert caveats.reasons(summarise(rows), most=1) == (
+            f"1 × {cause}: a → fio printed nothing; and 2 other reasons"
+        )
         failed = [row(point=str(i), verdict="invalid", reasons="the tool ended with exit code 1 → no") for i in "ab"]
-        assert words.reasons(summarise([*rows[:4], *failed])) == (
+        assert caveats.reasons(summarise([*rows[:4], *failed])) == (
             "2 × the tool ended with exit code 1 → no; 4 × fio printed nothing"
         )
 
     def test_one_reason_stands_alone(self) -> None:
         rows = [row(point=str(i), verdict="missing", repetition=None, reasons="no fio") for i in range(4)]
-        assert words.reasons(summarise(rows)) == "no fio"
+        assert caveats.reasons(summarise(rows)) == "no fio"
 
     def test_a_reading_phase_belongs_to_its_points_write_mode(self) -> None:
         results = summarise([row(phase="seq_write", write_mode="new", data="random"), row(phase="seq_read")])
-        assert words.conditions(results) == {"p": ("fio", "new", "random", None)}
+        assert titles.conditions(results) == {"p": ("fio", "new", "random", None)}
 
 
 class TestHeadline:

@@ -7,7 +7,7 @@ from typing import Any
 
 import results_factory as factory
 from iosweep.programs import builds as documents
-from iosweep.report import builds, headline, page, tables, words
+from iosweep.report import builds, caveats, headline, page, tables
 from iosweep.report.data import Campaign, load
 from iosweep.report.plots import figures
 from iosweep.report.summary import Result, summarise
@@ -96,7 +96,7 @@ def test_two_builds_of_a_tool(tmp_path: Path) -> None:
         f"results of 2 builds of fio, which may differ: 3.37 of build {SPACK} (2 results) and 3.33 of build {PATH}"
         " (1 result)."
     )
-    assert list(words.unlike_builds(results)) == [told]
+    assert list(caveats.unlike_builds(results)) == [told]
     assert builds.programs(found) == ["fio 3.37 (Spack)", "fio 3.33", "mdtest 4.0.0 (Spack)"]
     section = builds.of(found, results)
     assert section and section.sentence == (
@@ -127,7 +127,7 @@ def test_two_builds_of_a_tool(tmp_path: Path) -> None:
 
 def test_one_build_is_told_nowhere_but_in_its_section(tmp_path: Path) -> None:
     found, results = campaign(tmp_path, FIO)
-    assert list(words.unlike_builds(results)) == []
+    assert list(caveats.unlike_builds(results)) == []
     assert not any("build" in note for figure in figures(found, results) for note in figure.notes)
     assert "build" not in str(figures(found, results)[0].values)
     assert "build" not in [column["key"] for column in payload(results, ())["columns"]]
@@ -137,7 +137,7 @@ def test_a_tool_more_does_not_make_it_another_build(tmp_path: Path) -> None:
     """Its binary does, whatever else was built with it: another fio in spack.yaml leaves IOR as it was."""
     other = changed(factory.SPACK, environment={"digest": "another"})
     found, results = campaign(tmp_path, IOR, build=lambda row: other if row["threads_per_node"] == 8 else factory.SPACK)
-    assert list(words.unlike_builds(results)) == []
+    assert list(caveats.unlike_builds(results)) == []
     section = builds.of(found, results)
     assert section and [set(row.documents) for row in section.rows] == [{SPACK, documents.key(other)}]
     assert {made.key for made in section.made} == {SPACK, documents.key(other)}
@@ -151,7 +151,7 @@ def test_another_mpi_makes_another_build(tmp_path: Path) -> None:
         return other if row["repetition"] == 2 else factory.PATH
 
     _, results = campaign(tmp_path, IOR, FIO, build=build)
-    (told,) = words.unlike_builds(results)
+    (told,) = caveats.unlike_builds(results)
     assert told.startswith("results of 2 builds of IOR, which may differ: 4.0.0 of build ")
     assert told.endswith(" (8 results). 8 results are means over several of them.")
     details = payload(results, ())

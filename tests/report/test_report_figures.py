@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import results_factory as factory
-from iosweep.report import captions, figures, plots, spec, table, words
+from iosweep.report import captions, figures, formats, plots, spec, table, titles
 from iosweep.report.data import load
 from iosweep.report.plots import Figure
 from iosweep.report.summary import statistics, summarise
@@ -52,7 +52,7 @@ class TestPlots:
         }
         campaign = load(factory.make(tmp_path, sweeps=[sweep("mixed", ["seq_write", "seq_read"], axes)]))
         results = summarise(campaign.rows)
-        conditions = words.conditions(results)
+        conditions = titles.conditions(results)
         found = plots.figures(campaign, results)
         assert len(found) == len({figure.name for figure in found}) == 8
         for figure in found:
@@ -107,7 +107,7 @@ class TestPlots:
                 unit = sizes[figure.panels[value["panel"]].unit]
                 assert value["y"] * unit == pytest.approx(result.statistics[column].mean)
                 assert value["x"] == result.parameters["threads_per_node"]
-                assert value["series"] == words.size(result.parameters["transfer_size_bytes"])
+                assert value["series"] == formats.size(result.parameters["transfer_size_bytes"])
 
     def test_one_transfer_size_has_each_phases_own_figure(self, tmp_path: Path) -> None:
         one = sweep("s", DATA_PHASES, {"threads_per_node": [1, 2]}, tool="ior", data="random")
@@ -167,7 +167,7 @@ class TestPlots:
     def test_metadata_of_mdtest_against_nodes(self, tmp_path: Path) -> None:
         (figure,) = figures_of(tmp_path, sweeps=[factory.mdtest("s")])
         assert (figure.name, figure.title) == ("metadata-by-nodes.s", "Metadata rates against nodes")
-        assert [panel.title for panel in figure.panels] == [words.phase(phase) for phase in factory.MDTEST_PHASES]
+        assert [panel.title for panel in figure.panels] == [titles.phase(phase) for phase in factory.MDTEST_PHASES]
         assert figure.subtitle == ("mdtest; 32 threads per node; empty files; 1000 files per thread; own directories")
 
     def test_a_figure_against_nodes_tells_which(self, tmp_path: Path) -> None:
@@ -219,8 +219,8 @@ class TestPlots:
     def test_an_interval_below_zero_says_nothing(self) -> None:
         wide, narrow = statistics([10.0, 10.0, 100.0]), statistics([10.0, 11.0, 12.0])
         assert (wide.telling, narrow.telling) == (False, True)
-        assert words.spread(wide, words.IOPS) == "10.0 to 100 IOPS (n = 3)"
-        assert words.spread(narrow, words.IOPS) == "± 22.6 % (95 % CI, n = 3)"
+        assert formats.spread(wide, formats.IOPS) == "10.0 to 100 IOPS (n = 3)"
+        assert formats.spread(narrow, formats.IOPS) == "± 22.6 % (95 % CI, n = 3)"
 
     def test_what_is_not_drawn_is_said_and_breaks_the_line(self, tmp_path: Path) -> None:
         def spoil(found: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import results_factory as factory
-from iosweep.report import captions, headline, node_check, page, table, tables, words
+from iosweep.report import captions, caveats, formats, headline, node_check, page, table, tables
 from iosweep.report import nodes as report_nodes
 from iosweep.report.data import Campaign, load
 from iosweep.report.node_check import NodeCheck
@@ -309,7 +309,7 @@ class TestUnlikeNodes:
     def test_and_nowhere_else(self, tmp_path: Path) -> None:
         results = self.campaign(tmp_path, count=1)
         found = summarise(load(results).rows)
-        assert list(words.unlike_hosts(found)) == []
+        assert list(caveats.unlike_hosts(found)) == []
         assert "Unlike nodes" not in page.render(results)
         assert "hosts" not in [c["key"] for c in table.payload(found, [])["columns"]]
 
@@ -348,7 +348,7 @@ class TestNodesInTurn:
             return str(repetition // 3), own[first : first + count]
 
         found = summarise(load(self.campaign(tmp_path, place=place)).rows)
-        assert [(r.host_sets, r.in_turn, words.over_hosts(r)) for r in found] == [
+        assert [(r.host_sets, r.in_turn, caveats.over_hosts(r)) for r in found] == [
             (2, False, "2 nodes"), (2, False, "2 sets of nodes"), (1, False, ""),
         ]  # fmt: skip
         assert [result.headline and result.headline.ci95 is None for result in found] == [True, True, False]
@@ -372,7 +372,7 @@ class TestNodesInTurn:
     ],
 )
 def test_names_of_nodes_are_written_as_slurm_does(names: list[str], text: str) -> None:
-    assert words.hosts(names) == text
+    assert formats.hosts(names) == text
 
 
 def test_a_thousand_nodes_stay_readable(tmp_path: Path) -> None:

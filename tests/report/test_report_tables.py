@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import results_factory as factory
-from iosweep.report import page, tables, words
+from iosweep.report import formats, page, tables
 from iosweep.report.data import Campaign, load
 from iosweep.report.summary import summarise
 from iosweep.report.tables import Cell, Table
@@ -66,7 +66,7 @@ class TestMetadata:
         assert table.columns == ("max", "min", "mean", "std dev", "95 % CI", "n")
         rates = [row["ops_per_s"] for row in campaign.rows if row["phase"] == "read"]
         texts = [cell.value for cell in by_title(table)["File read"]]
-        assert texts[:4] == [words.number(x) for x in (max(rates), min(rates), fmean(rates), stdev(rates))]
+        assert texts[:4] == [formats.number(x) for x in (max(rates), min(rates), fmean(rates), stdev(rates))]
         assert texts[5] == "3"
 
     def test_one_repetition_has_a_mean_only(self, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ class TestWeka:
             for nodes in (1, 4)
         }  # fmt: skip
         assert cluster[0].lines[0] == (
-            f"{words.number(means[4] / 4 / G)} GiB/s per client, {25 * means[4] / means[1]:.0f} % of one alone"
+            f"{formats.number(means[4] / 4 / G)} GiB/s per client, {25 * means[4] / means[1]:.0f} % of one alone"
         )
         assert cluster[2].lines[1].endswith(" % of one alone")  # below fio's iops avg
         assert [cell.lines[0].endswith(" ops/s per client") for cell in cluster[6:]] == [True] * 3  # no one alone
@@ -196,8 +196,8 @@ class TestWeka:
         assert cells["Write IOPS"].lines[0] == f"(fio's iops avg: {sampled:,.0f})"
         reads = rows("read-latency", "rand_read")
         mean, tail = fmean(row["latency_mean_s"] for row in reads), sorted(row["latency_p99_5_s"] for row in reads)[1]
-        assert cells["Read latency"].value == f"{words.number(mean * 1e6)} µs avg."
-        assert cells["Read latency"].lines[0] == f"99.5 % completed under {words.number(tail * 1e6)} µs"
+        assert cells["Read latency"].value == f"{formats.number(mean * 1e6)} µs avg."
+        assert cells["Read latency"].lines[0] == f"99.5 % completed under {formats.number(tail * 1e6)} µs"
         deletes = fmean(row["ops_per_s"] for row in rows("metadata", "delete"))
         assert cells["Deletes"].value == f"{deletes:,.0f} ops/s"
         assert all(cell.lines[-1].endswith("(95 % CI, n = 3)") for cell in cells.values())

@@ -15,7 +15,7 @@ from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
-from iosweep.report import headline, words
+from iosweep.report import caveats, formats, headline
 from iosweep.report.data import Campaign, load
 from iosweep.report.summary import FIGURES, Result, Statistics, count_results, summarise
 from iosweep.report.table import ordered
@@ -97,11 +97,11 @@ def _table(found: Sequence[Result]) -> None:
     table.add_column("reason")
     rows = []
     for result in found:
-        headline, units = result.headline, words.units_of(result.metric, result.kind)
-        figure = words.quantity(headline.mean, units) if headline else "-"
-        verdict = f"{words.VERDICT_SYMBOLS[result.verdict]} {result.verdict}"
+        headline, units = result.headline, formats.units_of(result.metric, result.kind)
+        figure = formats.quantity(headline.mean, units) if headline else "-"
+        verdict = f"{caveats.VERDICT_SYMBOLS[result.verdict]} {result.verdict}"
         reasons = printable("; ".join(result.reasons))
-        spread = words.spread(headline, units) if headline else ""
+        spread = formats.spread(headline, units) if headline else ""
         rows.append((result.point, result.phase, figure, spread, verdict, reasons))
         table.add_row(*map(escape, rows[-1]))
     printer = Printer()

@@ -4,7 +4,9 @@
 |---|---|
 | data.py | results/<campaign>/ -> rows |
 | summary.py | rows -> one result per point and phase (pure) |
-| words.py | how phases, axes, units and conditions are called (pure) |
+| titles.py | what tools, phases, axes and conditions are called (pure) |
+| formats.py | how figures, sizes and lists of nodes are written (pure) |
+| caveats.py | what limits a figure: reasons, unlike nodes and builds, missing repetitions (pure) |
 | slices.py | which results belong in one figure (pure) |
 | plots.py, captions.py | results -> figures: what stands in them, and what they say (pure) |
 | table.py | results -> the table of results and of checks (pure) |

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iosweep.report import words
+from iosweep.report import formats, titles
 from iosweep.report.data import Campaign, Row
 from iosweep.report.summary import Result
 
@@ -73,7 +73,7 @@ def programs(campaign: Campaign) -> list[str]:
         for row in campaign.rows
         if row["tool_version"] is not None
     )
-    return [words.program(tool, version) + (f" ({by})" if by else "") for tool, version, by in found]
+    return [titles.program(tool, version) + (f" ({by})" if by else "") for tool, version, by in found]
 
 
 def _provider(document: Mapping[str, Any] | None) -> str:
@@ -92,10 +92,10 @@ def _build(tool: str, name: str, rows: Sequence[Row], documents: Mapping[str, An
     program = document.get("tools", {}).get(tool)
     return Build(
         name=name,
-        tool=words.tool(tool),
-        version=words.version(tool, rows[0]["tool_version"]),
+        tool=titles.tool(tool),
+        version=titles.version(tool, rows[0]["tool_version"]),
         origin=tuple(_origin(document, program)) if program else ("not recorded",),
-        mpi=tuple(_mpi(document.get("mpi"))) if words.is_mpi(tool) else (),
+        mpi=tuple(_mpi(document.get("mpi"))) if titles.is_mpi(tool) else (),
         sha256=rows[0]["tool_sha256"],
         results=sum(result.tool == tool and name in result.builds for result in results),
         documents=keys,
@@ -155,8 +155,8 @@ def _sentence(rows: Sequence[Build]) -> str:
     if several:
         each = " each" if len(several) > 1 else ""
         which = "which may differ; the table of results says which is of which"
-        parts.append(f"Figures of {words.listing(several)} come from several builds{each}, {which}.")
+        parts.append(f"Figures of {formats.listing(several)} come from several builds{each}, {which}.")
     if single:
         each = " each" if len(single) > 1 else ""
-        parts.append(f"All figures of {words.listing(single)} come from one build{each}.")
+        parts.append(f"All figures of {formats.listing(single)} come from one build{each}.")
     return " ".join(parts)

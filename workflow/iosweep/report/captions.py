@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from iosweep.report import words
+from iosweep.report import caveats, formats, titles
 from iosweep.report.slices import Slice, values
 from iosweep.report.summary import VERDICTS, Result
 from iosweep.text import human_count
@@ -44,20 +44,20 @@ def title(cut: Slice, quantity: str, phase: str | None) -> str:
     elif quantity in _RATES:
         what = _RATES[quantity]
     else:
-        titles = {"bandwidth_bytes_per_s": "throughput", "ops_per_s": "IOPS"}
+        rates = {"bandwidth_bytes_per_s": "throughput", "ops_per_s": "IOPS"}
         metrics = _metrics(cut, phase)
-        what = " and ".join(text for metric, text in titles.items() if metric in metrics)
+        what = " and ".join(text for metric, text in rates.items() if metric in metrics)
     against = f"{what} against {parameters()[cut.x].shown}"
-    return f"{words.phase(phase)}: {against}" if phase else against[0].upper() + against[1:]
+    return f"{titles.phase(phase)}: {against}" if phase else against[0].upper() + against[1:]
 
 
 def subtitle(cut: Slice) -> str:
     """Conditions, and the parameters that do not vary."""
-    parts = [words.describe(cut.condition, cut.kind)]
+    parts = [titles.describe(cut.condition, cut.kind)]
     for column, option in parameters().items():
-        found = values([result for result in cut.results if words.applies(column, result.parameters)], column)
+        found = values([result for result in cut.results if titles.applies(column, result.parameters)], column)
         if cut.kind in option.captions and len(found) == 1 and column not in (cut.x, cut.colour, cut.facet):
-            parts.append(words.named(column, found[0]))
+            parts.append(titles.named(column, found[0]))
     return "; ".join(parts)
 
 
@@ -77,13 +77,13 @@ def notes(
         yield BARS[bars]
         if quantity == "latency" and bars != "none":
             yield "p99: median of the repetitions' 99th percentiles."
-    for _, text in words.unlike_hosts(drawable):
+    for _, text in caveats.unlike_hosts(drawable):
         yield text
-    for text in words.unlike_builds(drawable):
+    for text in caveats.unlike_builds(drawable):
         yield text[0].upper() + text[1:]
     if strangers:
         ran = f"Diamonds: {human_count(len(strangers), 'result')} of nodes that the largest count did not have"
-        yield f"{ran} ({words.hosts(set().union(*strangers))}), so that a difference may be the nodes'."
+        yield f"{ran} ({formats.hosts(set().union(*strangers))}), so that a difference may be the nodes'."
     elif strangers is not None and len({result.parameters["nodes"] for result in drawable}) > 1:
         yield "Same nodes: smaller counts ran on nodes of the largest one."
     lacking = sum(result.lacking for result in drawable)
@@ -92,13 +92,13 @@ def notes(
         yield f"Incomplete: {incomplete} without all repetitions ({lacking} missing or left)."
     hollow = [result for result in drawable if result.verdict != "valid"]
     if hollow:
-        yield f"Hollow: {len(hollow)} not valid ({words.reasons(hollow)})."
+        yield f"Hollow: {len(hollow)} not valid ({caveats.reasons(hollow)})."
     # A result that counts but lacks this figure is the tool's doing, not a verdict.
     unused = [result for result in results if not result.used]
     for verdict in VERDICTS:
         own = [result for result in unused if result.verdict == verdict]
         if own:
-            yield f"Not drawn: {len(own)} {verdict} ({words.reasons(own)})."
+            yield f"Not drawn: {len(own)} {verdict} ({caveats.reasons(own)})."
 
 
 def slug(text: str) -> str:

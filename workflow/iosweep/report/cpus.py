@@ -9,7 +9,7 @@ from typing import Any
 
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.reserved import CONFIGURATION
-from iosweep.report import words
+from iosweep.report import caveats, formats
 from iosweep.report.data import Campaign, Row
 from iosweep.text import human_count
 
@@ -85,7 +85,7 @@ def of(campaign: Campaign) -> Cpus | None:
     """The CPUs of a campaign's nodes; None where nobody looked at any."""
     told = tuple(_told(campaign))
     alike: dict[tuple[Any, ...], list[Row]] = {}
-    for node in sorted(campaign.nodes, key=lambda node: words.natural(node["host"])):
+    for node in sorted(campaign.nodes, key=lambda node: formats.natural(node["host"])):
         if node["cores"]:
             alike.setdefault(_looks(node), []).append(node)
     pictures = sorted(map(_picture, alike.values()), key=lambda picture: not picture.wrong)
@@ -117,7 +117,7 @@ def _picture(nodes: Sequence[Row]) -> Picture:
         for place, cpu in enumerate(topology.logical)
     }
     return Picture(
-        hosts=words.hosts(node["host"] for node in nodes),
+        hosts=formats.hosts(node["host"] for node in nodes),
         about=_about(topology),
         legend=tuple(
             (state, title, len(own), listed(own))
@@ -216,11 +216,11 @@ def _problems(campaign: Campaign) -> Iterator[Problem]:
                 key = (one["outcome"], one["check"], one["seen"] or "", one["change"] or "")
                 found.setdefault(key, {})[node["host"]] = None
     for key, hosts in sorted(found.items(), key=lambda pair: pair[0][0] != "wrong"):
-        yield Problem(*key, words.hosts(hosts))
+        yield Problem(*key, formats.hosts(hosts))
     disagree = (
         c["evidence"] or "" for c in campaign.checks if (c["check"], c["outcome"]) == ("reserved_agree", "fail")
     )
-    for evidence, count in words.commonest(disagree):
+    for evidence, count in caveats.commonest(disagree):
         if any(seen and seen in evidence for _, _, seen, _ in found):
             continue  # the doctor said so
         yield Problem("warning", "sources that do not agree", f"{evidence} ({human_count(count, 'row')})", "", "")
@@ -280,7 +280,7 @@ def _told(campaign: Campaign) -> Iterator[tuple[str, str]]:
         for outcome, good, what in (("fail", "invalid", fails), ("not checked", "suspect", f"not checked ({name})")):
             why = [outcomes[name, *_key(r)]["evidence"] or "" for r in looked if _outcome(outcomes, name, r) == outcome]
             if why:
-                (told, _), *others = words.commonest(why)
+                (told, _), *others = caveats.commonest(why)
                 more = f"; and {human_count(len(others), 'other finding')}" if others else ""
                 yield good, f"{_share(len(why), len(rows), what)}: {told}{more}."
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iosweep.report import cpus, node_check, remarks, words
+from iosweep.report import caveats, cpus, formats, node_check, remarks, titles
 from iosweep.report.data import Campaign, load
 from iosweep.report.summary import Result, count_repetitions, phase_order, repetitions, summarise
 from iosweep.report.table import not_checked
@@ -46,11 +46,11 @@ class Group:
 
 def groups(results: Sequence[Result]) -> list[Group]:
     """The headline, per conditions: nothing is the best of things that do not compare. Pure."""
-    conditions, files = words.conditions(results), _files(results)
-    one, several = _over_nodes(results), words.several_builds(results)
+    conditions, files = titles.conditions(results), _files(results)
+    one, several = _over_nodes(results), caveats.several_builds(results)
 
     def place(result: Result) -> str:
-        parts = words.brief(result, one=one), words.of_builds(result) if result.tool in several else ""
+        parts = titles.brief(result, one=one), caveats.of_builds(result) if result.tool in several else ""
         return ", ".join(filter(None, parts))
 
     found = []
@@ -58,7 +58,7 @@ def groups(results: Sequence[Result]) -> list[Group]:
         of_kind = [result for result in results if result.kind == kind]
         for key in dict.fromkeys((conditions[r.point], files.get(r.point)) for r in of_kind):
             own = [r for r in of_kind if (conditions[r.point], files.get(r.point)) == key]
-            title = words.describe(key[0], kind) + (f", {key[1]}" if key[1] else "")
+            title = titles.describe(key[0], kind) + (f", {key[1]}" if key[1] else "")
             found.append(Group(title, tuple(_entries(own, place))))
     return found
 
@@ -79,7 +79,7 @@ def _files(results: Sequence[Result]) -> dict[str, str]:
     }
     if len(set(sizes.values())) < 2:
         return {}
-    return {point: f"files of {words.size(size)}" if size else "empty files" for point, size in sizes.items()}
+    return {point: f"files of {formats.size(size)}" if size else "empty files" for point, size in sizes.items()}
 
 
 def _entries(results: Sequence[Result], place: Place) -> Iterator[Entry]:
@@ -96,13 +96,13 @@ def _rate(results: Sequence[Result], place: Place) -> Entry:
     phase = results[0].phase
     measured = [result for result in results if result.headline]
     if not measured:
-        reason = words.reasons(results, most=1)
-        return Entry(words.phase(phase), "", "", "", "", reason, results[0].state, results[0].point)
+        reason = caveats.reasons(results, most=1)
+        return Entry(titles.phase(phase), "", "", "", "", reason, results[0].state, results[0].point)
     best = _best(measured, lambda result: _mean(result, result.metric))
-    units = words.units_of(best.metric, best.kind)
+    units = formats.units_of(best.metric, best.kind)
     nodes = best.parameters["nodes"] or 1
-    each = f"{words.quantity(_mean(best, best.metric) / nodes, units)} per node" if nodes > 1 else ""
-    return _entry(words.phase(phase), best, best.metric, units, each, place)
+    each = f"{formats.quantity(_mean(best, best.metric) / nodes, units)} per node" if nodes > 1 else ""
+    return _entry(titles.phase(phase), best, best.metric, units, each, place)
 
 
 def _latency(results: Sequence[Result], place: Place) -> Entry:
@@ -116,8 +116,8 @@ def _latency(results: Sequence[Result], place: Place) -> Entry:
     shallow = [result for result in results if load(result) == least]
     best = _best(shallow, lambda result: -_mean(result, "latency_mean_s"))
     tail = best.typical("latency_p99_s")
-    more = "" if tail is None else f"p99 {words.quantity(tail, words.LATENCY)}"
-    return _entry(f"{words.phase(best.phase)} latency", best, "latency_mean_s", words.LATENCY, more, place)
+    more = "" if tail is None else f"p99 {formats.quantity(tail, formats.LATENCY)}"
+    return _entry(f"{titles.phase(best.phase)} latency", best, "latency_mean_s", formats.LATENCY, more, place)
 
 
 def _best(results: Sequence[Result], score: Callable[[Result], float]) -> Result:
@@ -129,14 +129,14 @@ def _mean(result: Result, column: str) -> float:
     return result.statistics[column].mean
 
 
-def _entry(label: str, result: Result, column: str, units: Sequence[words.Unit], more: str, place: Place) -> Entry:
-    statistics, incomplete = result.statistics[column], words.incomplete(result)
-    spread = words.spread(statistics, units) if statistics.n > 1 or not incomplete else ""
+def _entry(label: str, result: Result, column: str, units: Sequence[formats.Unit], more: str, place: Place) -> Entry:
+    statistics, incomplete = result.statistics[column], caveats.incomplete(result)
+    spread = formats.spread(statistics, units) if statistics.n > 1 or not incomplete else ""
     return Entry(
         label=label,
-        value=words.quantity(statistics.mean, units),
+        value=formats.quantity(statistics.mean, units),
         more=more,
-        spread=", ".join(filter(None, (spread, words.over_hosts(result)))),
+        spread=", ".join(filter(None, (spread, caveats.over_hosts(result)))),
         incomplete=incomplete,
         place=place(result),
         verdict=result.verdict,
@@ -165,7 +165,7 @@ def table(results: Path) -> RenderableType:
         parts.append(Text(f"CPUs: {pinned[1]}", style="red" if pinned[0] else ""))
     for in_turn, text in node_check.unlike(campaign, summary):
         parts.append(Text(text, style="" if in_turn else "yellow"))
-    parts += [Text(f"Unlike builds: {text}", style="yellow") for text in words.unlike_builds(summary)]
+    parts += [Text(f"Unlike builds: {text}", style="yellow") for text in caveats.unlike_builds(summary)]
     stacked = _over_nodes(summary)  # places are longer then, and most figures have a second line anyway
     for group in groups(summary):
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
@@ -203,7 +203,7 @@ def _title(campaign: Campaign, results: Sequence[Result]) -> Text:
     from rich.text import Text
 
     about, hosts = campaign.about, {host for result in results for host in result.hosts}
-    from_nodes = f", {len(hosts):,} nodes: {words.hosts(hosts)}" if len(hosts) > 1 else ""
+    from_nodes = f", {len(hosts):,} nodes: {formats.hosts(hosts)}" if len(hosts) > 1 else ""
     return Text.assemble((about["campaign"], "bold"), " on ", (about["target"]["directory"], "bold"), from_nodes)
 
 
@@ -212,11 +212,11 @@ def _verdicts(campaign: Campaign) -> Text:
 
     found = repetitions(campaign.rows, campaign.about["sweeps"])
     counts = count_repetitions(found)
-    line = Text(f"{words.measured(counts)}: ")
+    line = Text(f"{caveats.measured(counts)}: ")
     line.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in counts.items()))
     for outcome in ("left", "missing", "invalid", "suspect"):
         if counts[outcome]:
-            line.append(f"\n{counts[outcome]:,} {outcome}: {words.why(found, outcome)}")
+            line.append(f"\n{counts[outcome]:,} {outcome}: {caveats.why(found, outcome)}")
     left_open, applicable = not_checked(campaign.checks)
     if applicable:  # there is none where everything is missing
         line.append(f"\n{left_open:,} of {human_count(applicable, 'check')} not checked")
@@ -234,10 +234,10 @@ def closing(results: Path, name: str) -> str:
     if not odd:
         return ""
     of = human_count(sum(counts.values()), "repetition")
-    return f"{words.listing(odd)} of {of}: `iosweep check {shlex.quote(name)}` lists the reasons and exits with 1"
+    return f"{formats.listing(odd)} of {of}: `iosweep check {shlex.quote(name)}` lists the reasons and exits with 1"
 
 
 def _verdict(verdict: str, text: str | None = None) -> Text:
     from rich.text import Text
 
-    return Text(f"{words.VERDICT_SYMBOLS[verdict]} {text or verdict}", style=_STYLES[verdict])
+    return Text(f"{caveats.VERDICT_SYMBOLS[verdict]} {text or verdict}", style=_STYLES[verdict])

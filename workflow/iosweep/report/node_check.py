@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iosweep.report import words
+from iosweep.report import caveats, formats, titles
 from iosweep.report.data import Campaign
 from iosweep.report.summary import COUNTED, Result, worst
 from iosweep.results.outliers import ENOUGH, Comparison, Standing, compare
@@ -52,7 +52,7 @@ def of(campaign: Campaign, results: Sequence[Result]) -> NodeCheck | None:
     """The node check of a campaign, or None where it has none or nothing of it is measured."""
     points = _points(campaign)
     own = [result for result in results if result.point in points]
-    hosts = sorted({row["host"] for result in own for row in result.rows if row["host"]}, key=words.natural)
+    hosts = sorted({row["host"] for result in own for row in result.rows if row["host"]}, key=formats.natural)
     if not hosts:
         return None  # the first screen says why there are no figures
     found = {(c.point, c.phase): c for c in compare(_measured(own))}
@@ -61,7 +61,7 @@ def of(campaign: Campaign, results: Sequence[Result]) -> NodeCheck | None:
     for _, standing in _standings(tests):
         if standing.outlier:
             furthest[standing.host] = max(furthest.get(standing.host, 0), abs(standing.ratio - 1))
-    odd = sorted(furthest, key=lambda host: (-furthest[host], words.natural(host)))
+    odd = sorted(furthest, key=lambda host: (-furthest[host], formats.natural(host)))
     return NodeCheck(
         sentence=" ".join([_verdict(hosts, odd, tests), *_without(hosts, tests)]),
         odd=tuple(odd),
@@ -77,7 +77,7 @@ def unlike(campaign: Campaign, results: Sequence[Result]) -> list[tuple[bool, st
     """What is to know of means over other nodes each, and whether it is as it was meant to be. Those of the node check
     are compared node by node."""
     points = _points(campaign)
-    return list(words.unlike_hosts(result for result in results if result.point not in points))
+    return list(caveats.unlike_hosts(result for result in results if result.point not in points))
 
 
 def _points(campaign: Campaign) -> set[str]:
@@ -177,11 +177,11 @@ def _cell(host: str, result: Result, comparison: Comparison | None) -> Cell:
 def _title(result: Result) -> str:
     """random read 4 KiB"""
     size = result.parameters[TRANSFER_SIZE.column]
-    return words.phase(result.phase).lower() + (f" {words.size(size)}" if size else "")
+    return titles.phase(result.phase).lower() + (f" {formats.size(size)}" if size else "")
 
 
 def _quantity(result: Result, value: float) -> str:
-    return words.quantity(value, words.units_of(result.metric, result.kind))
+    return formats.quantity(value, formats.units_of(result.metric, result.kind))
 
 
 def _percent(ratio: float) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from iosweep.report import words
+from iosweep.report import formats, titles
 from iosweep.report.data import Campaign, Row
 from iosweep.text import human_count
 
@@ -55,7 +55,7 @@ class Nodes:
 
 def of(campaign: Campaign) -> Nodes | None:
     """The nodes of a campaign, or None where none has measured."""
-    nodes = sorted(campaign.nodes, key=lambda node: (words.natural(node["host"]), node["node"]))
+    nodes = sorted(campaign.nodes, key=lambda node: (formats.natural(node["host"]), node["node"]))
     if not nodes:
         return None
     counts = campaign.about["results_of_nodes"]
@@ -89,7 +89,7 @@ def _notes(nodes: Sequence[Row]) -> Iterator[str]:
         for text in _problems(node):
             found.setdefault(text, {})[node["host"]] = None
     for text, hosts in found.items():
-        yield f"{text}: {words.hosts(hosts)}." if len({n["host"] for n in nodes}) > 1 else f"{text}."
+        yield f"{text}: {formats.hosts(hosts)}." if len({n["host"] for n in nodes}) > 1 else f"{text}."
 
 
 def _problems(node: Row) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _available(node: Row) -> float | None:
 
 
 def _size(value: int) -> str:
-    return words.quantity(value, words.SIZE)
+    return formats.quantity(value, formats.SIZE)
 
 
 def _one(name: str) -> Callable[[Row], Lines]:
@@ -174,7 +174,7 @@ def _room(node: Row) -> Lines:
 
 
 def _tools(node: Row) -> Lines:
-    return tuple(f"{words.program(tool['name'], tool['version'])}, {tool['path']}" for tool in node["tools"] or ())
+    return tuple(f"{titles.program(tool['name'], tool['version'])}, {tool['path']}" for tool in node["tools"] or ())
 
 
 def _read(node: Row) -> Lines:

@@ -17,8 +17,10 @@ from typing import Any
 from iosweep.files import safe_paths
 from iosweep.report import (
     builds,
+    caveats,
     cpus,
     figures,
+    formats,
     headline,
     node_check,
     nodes,
@@ -27,7 +29,7 @@ from iosweep.report import (
     spec,
     table,
     tables,
-    words,
+    titles,
 )
 from iosweep.report.data import Campaign, load
 from iosweep.report.plots import Figure
@@ -67,7 +69,7 @@ def render(results: Path) -> str:
     scripts = [_library(), _read("page.js"), _read("charts.js")]
     data = {
         "campaign": campaign.about["campaign"],
-        "symbols": words.VERDICT_SYMBOLS,
+        "symbols": caveats.VERDICT_SYMBOLS,
         "table": table.payload(summary, campaign.checks),
         "figures": {f.name: _drawing(f, specified[f.name]) for f in drawings if f.panels},
     }
@@ -80,7 +82,7 @@ def render(results: Path) -> str:
     )
     environment.filters |= {
         "count": human_count,
-        "size": words.size,
+        "size": formats.size,
         "time": _time,
         "thousands": "{:,}".format,
     }
@@ -90,8 +92,9 @@ def render(results: Path) -> str:
         scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
         data=Markup(_json(data)),  # noqa: S704  escaped there
         static={name: Markup(svg) for name, svg in static.items()},  # noqa: S704  drawing elements only
-        words=words,
-        symbols=words.VERDICT_SYMBOLS,
+        titles=titles,
+        meanings=caveats.VERDICT_MEANINGS,
+        symbols=caveats.VERDICT_SYMBOLS,
         **_answer(campaign, summary),
         **_body(campaign, summary, drawings),
     )
@@ -108,16 +111,16 @@ def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
         "targets": _distinct(campaign.rows, "target_fstype", "target_source"),
         "tools": builds.programs(campaign),
         "counts": {one: count for one, count in counts.items() if count or one != "left"},
-        "progress": words.measured(counts),
+        "progress": caveats.measured(counts),
         "shares": _shares(counts),
-        "absent": {one: words.why(found, one) for one in ("left", "missing", "invalid", "suspect") if counts[one]},
+        "absent": {one: caveats.why(found, one) for one in ("left", "missing", "invalid", "suspect") if counts[one]},
         "not_checked": table.not_checked(campaign.checks),
         "scaled": headline.scaled(campaign.about["sweeps"]),
         "node_check": node_check.of(campaign, results),
         "pinned": cpus.in_brief(campaign),
         "remarks": remarks.of(campaign),
         "unlike": node_check.unlike(campaign, results),
-        "unlike_builds": list(words.unlike_builds(results)),
+        "unlike_builds": list(caveats.unlike_builds(results)),
         "headline": headline.groups(results),
         "latencies": any("latency_mean_s" in result.statistics for result in results),
     }
@@ -131,8 +134,8 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "sweeps": [
             {
                 **sweep,
-                "axes_text": words.axes_text(sweep["axes"]),
-                "phases_text": ", ".join(words.phase(phase) for phase in sweep["phases"]).capitalize(),
+                "axes_text": titles.axes_text(sweep["axes"]),
+                "phases_text": ", ".join(titles.phase(phase) for phase in sweep["phases"]).capitalize(),
                 "repetitions_text": _repetitions(sweep["repetitions"]),
                 "figures": [figure for figure in drawings if figure.sweep == sweep["name"]],
             }
@@ -153,14 +156,14 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
 def _hosts(results: Sequence[Result]) -> str:
     """All nodes that measured; "" where none has."""
     names = {host for result in results for host in result.hosts}
-    return f"{len(names):,} nodes: {words.hosts(names)}" if len(names) > 3 else words.hosts(names)
+    return f"{len(names):,} nodes: {formats.hosts(names)}" if len(names) > 3 else formats.hosts(names)
 
 
 def _job(job: Mapping[str, Any]) -> dict[str, Any]:
     """A Slurm job in words."""
     return {
         **job,
-        "hosts": words.hosts(job["hosts"]),
+        "hosts": formats.hosts(job["hosts"]),
         "count": len(job["hosts"]),
         "node_counts": ", ".join(map(str, job["node_counts"])),
         "measured": _span(datetime.fromisoformat(job[key]) for key in ("started", "ended")),

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from iosweep.report import captions, words
+from iosweep.report import captions, caveats, formats, titles
 from iosweep.report.data import Campaign
+from iosweep.report.formats import Unit
 from iosweep.report.slices import Slice, slices, values
 from iosweep.report.summary import Result, Statistics, phase_order
-from iosweep.report.words import Unit
 from iosweep.tools import parameters
 
 #: What a figure shows -> its lines: name -> column. A rate has one line, without a name: the phase's own metric.
@@ -65,7 +65,7 @@ def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
     Panels are phases, unless a third axis varies: then there is a figure per phase, with a panel per value.
     """
     found: list[Figure] = []
-    origin = words.origin(campaign.about["campaign"], campaign.about["target"]["directory"], campaign.rows)
+    origin = titles.origin(campaign.about["campaign"], campaign.about["target"]["directory"], campaign.rows)
     for cut in slices(campaign, results):
         phases = _phases(cut.results) if cut.facet else [None]
         for quantity, phase in product(_quantities(cut), phases):
@@ -95,7 +95,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure
     bars = _bars(drawable, quantity)
     ends = _ends(cut, drawable) if cut.x == "nodes" else None
     strangers = None if ends is None else [s for r in drawable if (s := _strangers(r, ends[_line(r, cut)][1]))]
-    several = bool(words.several_builds(drawable))
+    several = bool(caveats.several_builds(drawable))
     panels: list[Panel] = []
     marks: list[dict[str, Any]] = []
     for title, inside in _panels(cut, results, phase):
@@ -151,9 +151,9 @@ def _nodes_told(result: Result, ends: tuple[Result, Result], column: str) -> dic
     `on node02, among the 4 nodes`, `on node[01-04]`; `92 % of 4 × 1 node`.
     """
     smallest, largest = ends
-    fewest, most = (words.named("nodes", end.parameters["nodes"]) for end in ends)
+    fewest, most = (titles.named("nodes", end.parameters["nodes"]) for end in ends)
     strangers = _strangers(result, largest)
-    where = f"on {words.hosts(result.hosts)}" + (" in turn" if result.in_turn else "")
+    where = f"on {formats.hosts(result.hosts)}" + (" in turn" if result.in_turn else "")
     if result is not largest:
         where += f", {'not all among' if strangers else 'among'} the {most}"
     times = result.parameters["nodes"] / smallest.parameters["nodes"]
@@ -166,11 +166,11 @@ def _nodes_told(result: Result, ends: tuple[Result, Result], column: str) -> dic
 def _panels(cut: Slice, results: Sequence[Result], phase: str | None) -> Iterator[tuple[str, list[Result]]]:
     if phase is None or cut.facet is None:
         for own in _phases(results):
-            yield words.phase(own), [result for result in results if result.phase == own]
+            yield titles.phase(own), [result for result in results if result.phase == own]
     else:
         for value in values(results, cut.facet):
             inside = [result for result in results if result.parameters[cut.facet] == value]
-            yield words.named(cut.facet, value), inside
+            yield titles.named(cut.facet, value), inside
 
 
 def _panel(
@@ -180,9 +180,9 @@ def _panel(
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     log = quantity == "latency" and 0 < low < high / _LOG_FROM
     units = _units(results[0], lines)
-    unit = words.pick(units, math.sqrt(low * high) if log else high)
+    unit = formats.pick(units, math.sqrt(low * high) if log else high)
     ticks = log_ticks(low / unit.size, high / unit.size) if log else linear_ticks(high / unit.size)
-    names = {words.THROUGHPUT: "throughput", words.IOPS: "IOPS", words.OPS: "rate", words.LATENCY: "latency"}
+    names = {formats.THROUGHPUT: "throughput", formats.IOPS: "IOPS", formats.OPS: "rate", formats.LATENCY: "latency"}
     return Panel(title, unit.name, names[units], ticks, log), unit
 
 
@@ -211,9 +211,9 @@ def _marks(
         yield from ({**place, "measure": measure, "y": None} for measure in lines)
     units = _units(result, lines)
     axes = [axis for axis in (cut.x, cut.colour, cut.facet) if axis]
-    what = [words.named(axis, result.parameters[axis]) for axis in axes]
+    what = [titles.named(axis, result.parameters[axis]) for axis in axes]
     if several:
-        what.append(words.of_builds(result))
+        what.append(caveats.of_builds(result))
     for measure, statistics in found:
         low, high = interval(statistics, bars)
         y = statistics.median if measure == "p99" else statistics.mean
@@ -226,8 +226,8 @@ def _marks(
             "y": y / unit.size,
             "low": max(low, 0) / unit.size,
             "high": high / unit.size,
-            "value": words.quantity(y, units),
-            "spread": words.spread(statistics, units, interval=measure != "p99"),
+            "value": formats.quantity(y, units),
+            "spread": formats.spread(statistics, units, interval=measure != "p99"),
             "what": ", ".join(what),
             "point": result.point,
         }
@@ -273,7 +273,7 @@ def _statistics(result: Result, lines: Mapping[str, str]) -> list[tuple[str, Sta
 
 
 def _units(result: Result, lines: Mapping[str, str]) -> tuple[Unit, ...]:
-    return words.units_of(next(iter(lines.values())) or result.metric, result.kind)
+    return formats.units_of(next(iter(lines.values())) or result.metric, result.kind)
 
 
 def _phases(results: Sequence[Result]) -> list[str]:
@@ -281,7 +281,7 @@ def _phases(results: Sequence[Result]) -> list[str]:
 
 
 def _series(result: Result, colour: str | None) -> str:
-    return words.parameter(colour, result.parameters[colour]) if colour else ""
+    return titles.parameter(colour, result.parameters[colour]) if colour else ""
 
 
 def _series_names(results: Sequence[Result], colour: str | None) -> tuple[str, ...]:
@@ -290,7 +290,7 @@ def _series_names(results: Sequence[Result], colour: str | None) -> tuple[str, .
         return ("",)
     found = {result.parameters[colour] for result in results}
     ordered = sorted(found, key=lambda value: (value is not None, value))
-    return tuple(words.parameter(colour, value) for value in ordered)
+    return tuple(titles.parameter(colour, value) for value in ordered)
 
 
 def _distinct(found: Sequence[Figure]) -> list[Figure]:

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from iosweep.report import words
+from iosweep.report import titles
 from iosweep.report.data import Campaign
 from iosweep.report.summary import Result
-from iosweep.report.words import Conditions
+from iosweep.report.titles import Conditions
 from iosweep.tools import parameters
 
 
@@ -38,7 +38,7 @@ class Slice:
 
 def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
     """All slices of a campaign, sweep by sweep."""
-    conditions = words.conditions(results)
+    conditions = titles.conditions(results)
     points: dict[str, list[Result]] = {}
     for result in of_points(results):
         points.setdefault(result.point, []).append(result)

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from iosweep.report import words
+from iosweep.report import titles
 from iosweep.report.plots import Figure, Panel
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _x_scale(values: Sequence[float]) -> alt.Scale:
 def _x_axis(figure: Figure) -> alt.Axis:
     import altair as alt
 
-    labels = json.dumps({value: words.parameter(figure.x_column, value) for value in figure.x_values})
+    labels = json.dumps({value: titles.parameter(figure.x_column, value) for value in figure.x_values})
     return alt.Axis(values=list(figure.x_values), labelExpr=f"({labels})[datum.value]", grid=False)
 
 

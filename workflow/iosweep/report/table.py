@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iosweep.report import words
+from iosweep.report import caveats, formats, titles
 from iosweep.report.data import Row
 from iosweep.report.slices import of_points
 from iosweep.report.summary import OUTCOMES, Result, hosts_of, phase_order
@@ -126,16 +126,16 @@ def constant(results: Sequence[Result]) -> dict[str, str]:
         for tool in tools:
             own = [result for result in of_kind if result.tool == tool]
             values = {name: _found(own, name) for name in parameters() if name not in shown}
-            parts = [" or ".join(words.named(name, v) for v in found) for name, found in values.items() if found]
+            parts = [" or ".join(titles.named(name, v) for v in found) for name, found in values.items() if found]
             if parts:
-                texts[f"{words.tool(tool)} {kind}" if len(tools) > 1 else kind] = ", ".join(parts)
+                texts[f"{titles.tool(tool)} {kind}" if len(tools) > 1 else kind] = ", ".join(parts)
     return texts
 
 
 def _found(results: Iterable[Result], name: str) -> dict[Any, None]:
     """Distinct values of a parameter where it has an effect, in order of appearance."""
     found = (r.parameters for r in results if r.parameters[name] is not None)
-    return dict.fromkeys(own[name] for own in found if words.applies(name, own))
+    return dict.fromkeys(own[name] for own in found if titles.applies(name, own))
 
 
 def having(results: Iterable[Result]) -> dict[str, int]:
@@ -179,11 +179,13 @@ def exclusion(checks: Iterable[Row]) -> list[tuple[str, str, int]]:
     """What kept other benchmarks off, or why nothing did: outcome, evidence, on how many rows."""
     own = [row for row in checks if row["check"] == "exclusive" and row["outcome"] != "not applicable"]
     outcomes = dict.fromkeys(row["outcome"] for row in own)
-    return [(o, *found) for o in outcomes for found in words.commonest(r["evidence"] for r in own if r["outcome"] == o)]
+    return [
+        (o, *found) for o in outcomes for found in caveats.commonest(r["evidence"] for r in own if r["outcome"] == o)
+    ]
 
 
 def _commonest(rows: Iterable[Row], outcome: str) -> tuple[tuple[str, int], ...]:
-    return tuple(words.commonest(row["evidence"] or "" for row in rows if row["outcome"] == outcome)[:3])
+    return tuple(caveats.commonest(row["evidence"] or "" for row in rows if row["outcome"] == outcome)[:3])
 
 
 def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -203,7 +205,7 @@ def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
         columns.append({"key": "planned", "title": "of", "type": "count"})
     if any(result.host_sets > 1 for result in results):
         columns.append({"key": "hosts", "title": "hosts", "type": "count"})
-    if words.several_builds(results):
+    if caveats.several_builds(results):
         columns.append({"key": "build", "title": "build", "type": "text"})
     for name, (title, unit, _) in _FIGURES.items():
         if any(name in result.statistics for result in results):
@@ -217,9 +219,9 @@ def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
 def _cell(result: Result, key: str) -> Any:
     if option := parameters().get(key):
         value = result.parameters[key]
-        if value is None or not words.applies(key, result.parameters):
+        if value is None or not titles.applies(key, result.parameters):
             return None
-        return words.parameter(key, value) if _is_words(option) else value  # numbers stay numbers, to sort as such
+        return titles.parameter(key, value) if _is_words(option) else value  # numbers stay numbers, to sort as such
     if key in _FIGURES:
         return _scaled(result.typical(key), _FIGURES[key][2])
     if key == "ci95":
@@ -227,8 +229,8 @@ def _cell(result: Result, key: str) -> Any:
         return _scaled(best.ci95, best.mean / 100) if best and best.ci95 is not None and best.mean else None
     return {
         "verdict": result.state,
-        "phase": words.phase(result.phase),
-        "tool": words.tool(result.tool),
+        "phase": titles.phase(result.phase),
+        "tool": titles.tool(result.tool),
         "n": result.used,
         "planned": result.measured + result.lacking if result.measured else None,
         "hosts": len(result.hosts) or None,
@@ -262,7 +264,7 @@ def _details(result: Result, open_checks: Mapping[tuple[Any, ...], list[int]], t
 def _each(result: Result) -> bool:
     """Whether its command is that of the first of several nodes, on each of which the tool was started by itself."""
     several = (result.parameters["nodes"] or 1) > 1
-    return several and not words.is_mpi(result.tool) and "--client=" not in (result.rows[0]["command"] or "")
+    return several and not titles.is_mpi(result.tool) and "--client=" not in (result.rows[0]["command"] or "")
 
 
 def _repetition_columns() -> list[dict[str, Any]]:
@@ -291,7 +293,7 @@ def _repetition(row: Row) -> list[Any]:
 def _where(row: Row, told: bool = False) -> str:
     """`on node[01-04], 32 processes seen on each, Slurm job 104`; "" for what was not measured. `told`: with which
     build, too."""
-    hosts, seen = words.hosts(hosts_of(row)), _processes(row)
+    hosts, seen = formats.hosts(hosts_of(row)), _processes(row)
     parts = [f"on {hosts}" if hosts else "", seen, f"Slurm job {row['slurm_job']}" if row["slurm_job"] else ""]
     parts.append(f"build {row['tool_build']}" if told and row["tool_build"] else "")
     return ", ".join(part for part in parts if part)
@@ -305,12 +307,12 @@ def _processes(row: Row) -> str:
         seen.setdefault(count, []).append(host)
     if not seen:
         return ""
-    lacking = sorted(set(hosts_of(row)) - {host for found in seen.values() for host in found}, key=words.natural)
+    lacking = sorted(set(hosts_of(row)) - {host for found in seen.values() for host in found}, key=formats.natural)
     if len(seen) == 1 and not lacking:
         ((count, found),) = seen.items()
         return f"{human_count(int(count), 'process', 'processes')} seen" + (" on each" if len(found) > 1 else "")
-    parts = [f"{count} on {words.hosts(found)}" for count, found in seen.items()]
-    return "processes seen: " + ", ".join([*parts, *([f"none on {words.hosts(lacking)}"] if lacking else [])])
+    parts = [f"{count} on {formats.hosts(found)}" for count, found in seen.items()]
+    return "processes seen: " + ", ".join([*parts, *([f"none on {formats.hosts(lacking)}"] if lacking else [])])
 
 
 def _open_checks(checks: Iterable[Row], texts: dict[str, int]) -> dict[tuple[Any, ...], list[int]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from iosweep.report import words
+from iosweep.report import caveats, formats, titles
 from iosweep.report.data import Campaign
 from iosweep.report.slices import axes_of, of_points, split, values
 from iosweep.report.summary import Result, Statistics, phase_order
@@ -56,7 +56,7 @@ _NOTHING = Cell("", (), "")
 
 def metadata(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
     """Rates of mdtest: operations down, an axis across; a table for each sweep and each combination of other axes."""
-    conditions = words.conditions(results)
+    conditions = titles.conditions(results)
     columns = _mdtest_columns()
     found = []
     for sweep in campaign.about["sweeps"]:
@@ -67,7 +67,7 @@ def metadata(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
             varying = [axis for axis in columns if axis in axes_of(sweep) and len(values(own, axis)) > 1]
             across = varying[0] if varying else "nodes"
             for fixed, part in split(own, varying[1:]):
-                table = _metadata(sweep["name"], words.describe(condition, "metadata"), part, across, fixed)
+                table = _metadata(sweep["name"], titles.describe(condition, "metadata"), part, across, fixed)
                 found += [table] if table else []
     return _joined(found)
 
@@ -85,7 +85,7 @@ def _metadata(
     if not shown:
         return None  # the first screen says why there are no figures
     alone = len(shown) == 1
-    columns = tuple(words.named(across, value) for value in shown)
+    columns = tuple(titles.named(across, value) for value in shown)
     if alone:
         columns = tuple(
             name for name, figure in _APART.items() if any(r.headline and figure(r.headline) for r in results)
@@ -95,14 +95,14 @@ def _metadata(
         own = [result for result in results if result.phase == phase]
         here = [next((result for result in own if _at(result, across, value)), None) for value in shown]
         cells = tuple(_apart(here[0], name) for name in columns) if alone else tuple(map(_stacked, here))
-        rows.append(TableRow(ROWS.get(phase, words.phase(phase)), cells))
+        rows.append(TableRow(ROWS.get(phase, titles.phase(phase)), cells))
     place = {name: values(results, name) for name in _mdtest_columns() if name != across and name not in fixed}
     if alone:
         place = {across: shown, **place}
-    about = [condition, *(words.named(name, found[0]) for name, found in place.items() if len(found) == 1)]
+    about = [condition, *(titles.named(name, found[0]) for name, found in place.items() if len(found) == 1)]
     return Table(
         sources=(sweep,),
-        title=", ".join(words.named(name, value) for name, value in fixed.items()),
+        title=", ".join(titles.named(name, value) for name, value in fixed.items()),
         about="; ".join(about),
         columns=columns,
         rows=tuple(rows),
@@ -112,11 +112,11 @@ def _metadata(
 
 #: Columns of a table of one value of its axis: those of mdtest, and what tells how sure the mean is.
 _APART: dict[str, Callable[[Statistics], str]] = {
-    "max": lambda found: words.number(found.high) if found.n > 1 else "",
-    "min": lambda found: words.number(found.low) if found.n > 1 else "",
-    "mean": lambda found: words.number(found.mean),
-    "std dev": lambda found: "" if found.sd is None else words.number(found.sd),
-    "95 % CI": lambda found: f"± {words.number(found.ci95)}" if found.ci95 is not None and found.telling else "",
+    "max": lambda found: formats.number(found.high) if found.n > 1 else "",
+    "min": lambda found: formats.number(found.low) if found.n > 1 else "",
+    "mean": lambda found: formats.number(found.mean),
+    "std dev": lambda found: "" if found.sd is None else formats.number(found.sd),
+    "95 % CI": lambda found: f"± {formats.number(found.ci95)}" if found.ci95 is not None and found.telling else "",
     "n": lambda found: str(found.n),
 }
 
@@ -140,10 +140,10 @@ def _stacked(result: Result | None) -> Cell:
         lines.append("one repetition")
     else:
         if found.ci95 is not None and found.telling:
-            lines.append(f"± {words.number(found.ci95)} (95 % CI)")
-        lines.append(f"min {words.number(found.low)}, max {words.number(found.high)}")
-        lines.append(f"std dev {words.number(found.sd)} (n = {found.n})")
-    return Cell(words.number(found.mean), tuple(lines), result.verdict)
+            lines.append(f"± {formats.number(found.ci95)} (95 % CI)")
+        lines.append(f"min {formats.number(found.low)}, max {formats.number(found.high)}")
+        lines.append(f"std dev {formats.number(found.sd)} (n = {found.n})")
+    return Cell(formats.number(found.mean), tuple(lines), result.verdict)
 
 
 # WEKA
@@ -185,7 +185,7 @@ def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | 
     nodes = values([result for result in everything if result.headline], "nodes")
     if not nodes:
         return None  # the first screen says why there are no figures
-    conditions = words.conditions(results)
+    conditions = titles.conditions(results)
     rows = []
     for title, told, scaled, own in tests:
         for condition in dict.fromkeys(conditions[result.point] for result in own):
@@ -206,8 +206,8 @@ def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | 
 
 def _test(title: str, told: str, scaled: bool, results: Sequence[Result], nodes: Iterable[int]) -> TableRow:
     """A row of what was measured in one way; where points differ in more than their nodes, each cell names its own."""
-    condition = words.conditions(results)[results[0].point]
-    places = dict.fromkeys(words.brief(result, nodes=False) for result in results)
+    condition = titles.conditions(results)[results[0].point]
+    places = dict.fromkeys(titles.brief(result, nodes=False) for result in results)
     column = {"throughput": "bandwidth_bytes_per_s", "latency": "latency_mean_s"}.get(told, "ops_per_s")
     found = {count: [result for result in results if result.parameters["nodes"] == count] for count in nodes}
     best = {count: _best(told, column, here) for count, here in found.items()}
@@ -221,9 +221,9 @@ def _test(title: str, told: str, scaled: bool, results: Sequence[Result], nodes:
             lines.insert(-1, _per_client(shown, best.get(1), column))
         if len(places) > 1:
             of = f"best of {len(here)}: " if len(here) > 1 else ""
-            lines.append(of + words.brief(shown, nodes=False))
+            lines.append(of + titles.brief(shown, nodes=False))
         cells.append(Cell(value, tuple(lines), shown.verdict))
-    about = words.describe(condition, results[0].kind)
+    about = titles.describe(condition, results[0].kind)
     return TableRow(title, tuple(cells), about if len(places) > 1 else f"{about}; {next(iter(places))}", scaled)
 
 
@@ -239,23 +239,23 @@ def _per_client(result: Result, alone: Result | None, column: str) -> str:
     each = result.statistics[column].mean / result.parameters["nodes"]
     unit, size = ("GiB/s", _GIB) if column == "bandwidth_bytes_per_s" else ("ops/s", 1)
     share = f", {100 * each / alone.statistics[column].mean:.0f} % of one alone" if alone else ""
-    return f"{words.number(each / size)} {unit} per client{share}"
+    return f"{formats.number(each / size)} {unit} per client{share}"
 
 
 def _throughput(_: Result, found: Statistics) -> tuple[str, ...]:
-    return f"{words.number(found.mean / _GIB)} GiB/s", words.spread(found, words.THROUGHPUT)
+    return f"{formats.number(found.mean / _GIB)} GiB/s", formats.spread(found, formats.THROUGHPUT)
 
 
 def _iops(result: Result, found: Statistics) -> tuple[str, ...]:
     sampled = result.typical("sampled_ops_per_s")
-    beside = [] if sampled is None else [f"(fio's iops avg: {words.number(sampled)})"]
-    return f"{words.number(found.mean)} ops/s", *beside, words.spread(found, words.OPS)
+    beside = [] if sampled is None else [f"(fio's iops avg: {formats.number(sampled)})"]
+    return f"{formats.number(found.mean)} ops/s", *beside, formats.spread(found, formats.OPS)
 
 
 def _latency(result: Result, found: Statistics) -> tuple[str, ...]:
     tail = result.typical("latency_p99_5_s")
-    below = [] if tail is None else [f"99.5 % completed under {words.number(tail / _US)} µs"]
-    return f"{words.number(found.mean / _US)} µs avg.", *below, words.spread(found, words.LATENCY)
+    below = [] if tail is None else [f"99.5 % completed under {formats.number(tail / _US)} µs"]
+    return f"{formats.number(found.mean / _US)} µs avg.", *below, formats.spread(found, formats.LATENCY)
 
 
 _TOLD: dict[str, Callable[[Result, Statistics], tuple[str, ...]]] = {
@@ -281,11 +281,11 @@ def _at(result: Result, column: str, value: Any) -> bool:
 
 def _notes(results: Sequence[Result]) -> Iterator[str]:
     """What is not valid, and why; and what is a mean over unlike things."""
-    for _, text in words.unlike_hosts(results):
+    for _, text in caveats.unlike_hosts(results):
         yield text
-    for text in words.unlike_builds(results):
+    for text in caveats.unlike_builds(results):
         yield text[0].upper() + text[1:]
     for verdict in ("suspect", "invalid", "missing"):
         own = [result for result in results if result.verdict == verdict]
         if own:
-            yield f"{words.VERDICT_SYMBOLS[verdict]} {len(own)} {verdict} ({words.reasons(own)})."
+            yield f"{caveats.VERDICT_SYMBOLS[verdict]} {len(own)} {verdict} ({caveats.reasons(own)})."

@@ -1,0 +1,123 @@
+"""What limits a figure: verdicts and their reasons, unlike nodes and builds, missing repetitions. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from iosweep.report.formats import hosts, listing
+from iosweep.report.summary import Repetitions, Result
+from iosweep.report.titles import tool, version
+from iosweep.results.reasons import REASONS, bare, ranked
+from iosweep.text import human_count
+
+VERDICT_MEANINGS = {
+    "valid": "Every check that could be made passed.",
+    "suspect": "A check that casts doubt failed. The figure is used and marked: hollow in the figures.",
+    "invalid": "A check failed that makes the figure wrong. It is kept in the table of repetitions, and used nowhere.",
+    "missing": "Not measured, with the reason.",
+    "left": "Not measured yet: the next run of snakemake measures it.",
+}
+
+
+VERDICT_SYMBOLS = {"valid": "●", "suspect": "○", "invalid": "✕", "missing": "–", "left": "…"}
+
+
+def unlike_hosts(results: Iterable[Result]) -> Iterator[tuple[bool, str]]:
+    """What is to know of means over repetitions on other nodes each, and whether these took turns."""
+    mixed = [result for result in results if result.host_sets > 1]
+    for in_turn in (False, True):
+        own = [result for result in mixed if result.in_turn == in_turn]
+        if own:
+            are = "1 result is a mean" if len(own) == 1 else f"{len(own):,} results are means"
+            names = hosts(host for result in own for host in result.hosts)
+            over = f"{are} over repetitions on different nodes ({names})"
+            if in_turn:
+                yield True, f"{over}, which took turns: the spread includes what they differ by."
+            else:
+                yield False, f"{over}, which may differ: there is no confidence interval."
+
+
+def unlike_builds(results: Sequence[Result]) -> Iterator[str]:
+    """What is to know of results of several builds of a tool."""
+    for name in several_builds(results):
+        own = [result for result in results if result.tool == name]
+        counts = Counter(build for result in own for build in result.builds)
+        versions = {
+            row["tool_build"]: version(name, row["tool_version"]) for r in own for row in r.rows if row["tool_build"]
+        }
+        which = listing([f"{versions[b]} of build {b} ({human_count(count, 'result')})" for b, count in counts.items()])
+        mixed = sum(len(result.builds) > 1 for result in own)
+        means = f" {human_count(mixed, 'result is a mean', 'results are means')} over several of them." if mixed else ""
+        yield f"results of {len(counts)} builds of {tool(name)}, which may differ: {which}.{means}"
+
+
+def several_builds(results: Iterable[Result]) -> list[str]:
+    """Tools whose results are of several builds."""
+    found: dict[str, set[str]] = {}
+    for result in results:
+        found.setdefault(result.tool, set()).update(result.builds)
+    return [name for name, builds in found.items() if len(builds) > 1]
+
+
+def of_builds(result: Result) -> str:
+    """`build 3fa9c1d2e0ab`; "" where it is not known."""
+    return " and ".join(f"build {name}" for name in result.builds)
+
+
+def over_hosts(result: Result) -> str:
+    """On which kind of nodes the repetitions ran, where not all on the same: `2 nodes`, `nodes in turn`."""
+    if result.host_sets < 2:
+        return ""
+    if result.in_turn:
+        return "nodes in turn"
+    return f"{len(result.hosts)} nodes" if result.parameters["nodes"] == 1 else f"{result.host_sets} sets of nodes"
+
+
+def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:
+    """Texts with their counts, the commonest first. Those that differ in numbers alone count as one."""
+    found: dict[str, list[str]] = {}  # text without its numbers -> texts
+    for text in texts:
+        found.setdefault(bare(text), []).append(text)
+    ordered = sorted(found.values(), key=lambda alike: -len(alike))
+    return [
+        (alike[0] if len(set(alike)) == 1 else f"{alike[0]} and {len(set(alike)) - 1} similar", len(alike))
+        for alike in ordered
+    ]
+
+
+def reasons(results: Sequence[Result], most: int = 3) -> str:
+    """The reasons of some results, causes first: `2 × fio is not installed; 1 × too short`. One alone has no count."""
+    return summed((REASONS.join(result.reasons).split(REASONS) for result in results), most)
+
+
+def why(repetitions: Iterable[Repetitions], outcome: str, most: int = 2) -> str:
+    """The reasons of the repetitions with an outcome, causes first."""
+    own = [one for one in repetitions if one.outcome == outcome]
+    return summed((REASONS.join(one.reasons).split(REASONS) for one in own for _ in range(one.count)), most)
+
+
+def measured(counts: Mapping[str, int]) -> str:
+    """How much of a campaign is measured: `29 of 89 repetitions measured`."""
+    planned = sum(counts.values())
+    return f"{planned - counts['missing'] - counts['left']:,} of {human_count(planned, 'repetition')} measured"
+
+
+def incomplete(result: Result) -> str:
+    """How many of its repetitions a figure has, where not all: `2 of 3 repetitions`; else ""."""
+    planned = result.measured + result.lacking
+    return f"{result.measured:,} of {human_count(planned, 'repetition')}" if result.lacking else ""
+
+
+def summed(groups: Iterable[Sequence[str]], most: int = 3) -> str:
+    """The reasons of some results or repetitions, causes first, with the number of those that give each.
+
+    One alone has no count.
+    """
+    found = ranked([reason or "no reason given" for reason in group] for group in groups)
+    if len(found) == 1:
+        return found[0][0]
+    texts = [f"{count} × {text}" for text, count in found[:most]]
+    if len(found) > most:
+        texts.append(f"and {human_count(len(found) - most, 'other reason')}")
+    return "; ".join(texts)

@@ -1,0 +1,116 @@
+"""How figures, sizes and lists of nodes are written: one form for page, figures and terminal. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from iosweep.report.summary import Statistics
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit to show a figure in."""
+
+    name: str
+    size: float  # in the column's SI base unit
+    least: float = 1.0  # smallest figure, in this unit, that is shown in it
+
+
+_BINARY = {"B": 2**0, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+SIZE = tuple(Unit(name, size) for name, size in _BINARY.items())
+THROUGHPUT = tuple(Unit(f"{name}/s", size) for name, size in _BINARY.items())
+IOPS = (Unit("IOPS", 1), Unit("k IOPS", 1e3, 10), Unit("M IOPS", 1e6))
+OPS = (Unit("ops/s", 1), Unit("k ops/s", 1e3, 10), Unit("M ops/s", 1e6))
+LATENCY = (Unit("ns", 1e-9), Unit("µs", 1e-6), Unit("ms", 1e-3), Unit("s", 1))
+
+
+def pick(units: Sequence[Unit], largest: float) -> Unit:
+    """The unit in which a figure of this size (SI base unit) reads best."""
+    fitting = [unit for unit in units if abs(largest) >= unit.size * unit.least]
+    return fitting[-1] if fitting else units[0]
+
+
+def units_of(column: str, kind: str) -> tuple[Unit, ...]:
+    """The units that a figure column of a data or metadata phase is shown in."""
+    if "bandwidth" in column:
+        return THROUGHPUT
+    if "latency" in column:
+        return LATENCY
+    return OPS if kind == "metadata" else IOPS
+
+
+def number(value: float) -> str:
+    """At least three significant digits, thousands set apart: 12,345 or 1.23 or 0.00123."""
+    size = abs(value)
+    if size >= 99.95:
+        return f"{value:,.0f}"
+    if size >= 9.995:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 0.9995 else f"{value:.3g}"
+
+
+def quantity(value: float, units: Sequence[Unit]) -> str:
+    """A figure in SI base units with the unit that suits it: `1.25 GiB/s`."""
+    unit = pick(units, value)
+    return f"{number(value / unit.size)} {unit.name}"
+
+
+def size(value: float) -> str:
+    """Bytes as sizes are written in a configuration: `64 KiB`, never rounded when it is a whole number."""
+    unit = pick(SIZE, value)
+    return f"{value / unit.size:.6g} {unit.name}"
+
+
+def spread(statistics: Statistics, units: Sequence[Unit], interval: bool = True) -> str:
+    """How far the repetitions agree: `± 2.1 % (95 % CI, n = 3)`, or their range where an interval says nothing."""
+    if statistics.n == 1:
+        return "one repetition"
+    if interval and statistics.ci95 is not None and statistics.telling:
+        return f"± {100 * statistics.ci95 / statistics.mean:.1f} % (95 % CI, n = {statistics.n})"
+    unit = pick(units, statistics.high)
+    low, high = (number(value / unit.size) for value in (statistics.low, statistics.high))
+    return f"{low} to {high} {unit.name} (n = {statistics.n})"
+
+
+def listing(texts: Sequence[str]) -> str:
+    """`fio, IOR and mdtest`."""
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Sorting key: node2 before node10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def hosts(names: Iterable[str]) -> str:
+    """Names of nodes in natural order, more than three as Slurm writes them: `login, node[01-04,07]`."""
+    ordered = sorted(set(names), key=natural)
+    if len(ordered) <= 3:
+        return ", ".join(ordered)
+    parts = [re.fullmatch(r"(.*?)(\d+)(\D*)", name) or name for name in ordered]
+    alike: dict[tuple[str, str, int], list[int]] = {}  # before the number, after it, digits at least -> numbers
+    for part in parts:
+        if isinstance(part, str):
+            alike[part, "", 0] = []
+        else:
+            known = [digits for before, after, digits in alike if (before, after) == (part[1], part[3])]
+            fitting = (digits for digits in known if f"{int(part[2]):0{digits}}" == part[2])
+            digits = next(fitting, len(part[2]) if part[2].startswith("0") else 0)
+            alike.setdefault((part[1], part[3], digits), []).append(int(part[2]))
+    texts = [f"{before}{_ranges(numbers, digits)}{after}" for (before, after, digits), numbers in alike.items()]
+    return ", ".join(texts if len(texts) <= 6 else [*texts[:6], f"... {len(ordered):,} in all"])
+
+
+def _ranges(numbers: Sequence[int], digits: int, most: int = 12) -> str:
+    """1, 2, 3, 7 -> `[1-3,7]`; of too many in disorder the first ones, and how many there are."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    texts = ["-".join(f"{number:0{digits}}" for number in run) for run in runs[:most]]
+    more = f",... {len(numbers):,} in all" if len(runs) > most else ""
+    return "".join(texts) if len(numbers) < 2 else f"[{','.join(texts)}{more}]"

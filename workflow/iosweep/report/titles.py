@@ -1,0 +1,161 @@
+"""What tools, phases, axes, their values and conditions are called in reports. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from iosweep.report.formats import size
+from iosweep.report.summary import Result
+from iosweep.text import human_count
+from iosweep.tools import parameters, tools
+
+PHASE_TITLES = {
+    "seq_write": "Sequential write",
+    "seq_read": "Sequential read",
+    "rand_write": "Random write",
+    "rand_read": "Random read",
+    "rand_mixed": "Random mixed",
+    "dir_create": "Create directories",
+    "dir_stat": "Stat directories",
+    "dir_rename": "Rename directories",
+    "dir_delete": "Delete directories",
+    "create": "Create files",
+    "stat": "Stat files",
+    "read": "Read files",
+    "delete": "Delete files",
+}
+
+#: How a tool is called, where that is not the name that a configuration gives it.
+_TOOL_TITLES = {"ior": "IOR"}
+
+
+def parameter(column: str, value: Any) -> str:
+    """A parameter's value alone, for a legend or a cell."""
+    option = parameters()[column]
+    if value is None:
+        return "–"
+    if option.labels and value in option.labels:
+        return option.labels[value]
+    if option.kind == "size":
+        return size(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g} {option.unit}" if option.unit else str(value)
+
+
+def named(column: str, value: Any) -> str:
+    """A parameter's value that says what it is: `8 threads per node`, `64 KiB`, `queue depth 16`."""
+    option, text = parameters()[column], parameter(column, value)
+    if option.singular:
+        return f"{text} {option.singular if value == 1 else option.shown}"
+    if option.labels is not None:
+        return text
+    return option.zero if option.zero and value == 0 else f"{option.shown} {text}"
+
+
+def brief(result: Result, nodes: bool = True, one: bool = False) -> str:
+    """Where a figure was measured, as storage engineers say it: `2 nodes × 8 threads, 1 MiB, QD 4`.
+
+    It names whatever the best of several may differ in: `4 ranks, 1 MiB, shared file, MPI-IO`. `nodes`: with their
+    number; `one`: where that is 1, too.
+    """
+    own, parts = result.parameters, []
+    if own["threads_per_node"] is not None:
+        parts.append(human_count(own["threads_per_node"], "rank" if is_mpi(result.tool) else "thread"))
+    if nodes and (own["nodes"] or 1) > (0 if one else 1):
+        parts = [" × ".join([named("nodes", own["nodes"] or 1), *parts])]
+    options = tools()[result.tool].options if result.tool in tools() else {}
+    for column, option in parameters().items():
+        option = options.get(option.name, option)
+        if column in ("nodes", "threads_per_node") or own[column] is None or option.brief == "":
+            continue
+        if option.brief is None:
+            parts += [named(column, own[column])] if applies(column, own) else []
+        else:
+            zero = option.zero and own[column] == 0
+            parts.append(option.zero if zero else option.brief.format(parameter(column, own[column])))
+    return ", ".join(parts)
+
+
+def applies(column: str, values: Mapping[str, Any]) -> bool:
+    """Whether a parameter that has a value also has an effect: only MPI-IO knows collective calls."""
+    needed = parameters()[column].only_with
+    return needed is None or values[needed[0]] == needed[1]
+
+
+def is_mpi(tool: str) -> bool:
+    """Whether its threads are MPI ranks, and are called so in few words."""
+    return tool in tools() and tools()[tool].mpi
+
+
+def phase(name: str) -> str:
+    """Title of a phase."""
+    return PHASE_TITLES.get(name, name)
+
+
+def tool(name: str) -> str:
+    """Title of a tool."""
+    return _TOOL_TITLES.get(name, name)
+
+
+def program(name: str, told: str) -> str:
+    """A tool with its version: `fio 3.33`, `IOR 4.0.0`."""
+    return f"{tool(name)} {version(name, told)}"
+
+
+def version(name: str, told: str) -> str:
+    """The version alone; some tools give their name with it, as in `fio-3.33`."""
+    return told.removeprefix(f"{name}-")
+
+
+#: What no figure and no headline mixes (tool, write_mode, data, o_direct).
+Conditions = tuple[str, str | None, str | None, bool | None]
+
+
+def conditions(results: Sequence[Result]) -> dict[str, Conditions]:
+    """Point -> its conditions. They belong to the point: a phase that does not write has no write mode of its own."""
+    found: dict[str, Conditions] = {}
+    for result in results:
+        own = result.parameters
+        _, mode, data, direct = found.get(result.point, (result.tool, None, None, None))
+        found[result.point] = (
+            result.tool,
+            own["write_mode"] if mode is None else mode,
+            own["data"] if data is None else data,
+            own["o_direct"] if direct is None else direct,
+        )
+    return found
+
+
+def describe(condition: Conditions, kind: str) -> str:
+    """Conditions as text: `fio, O_DIRECT, overwrite, random data`."""
+    name, mode, data, direct = condition
+    if (name, kind) == ("fio", "metadata"):
+        return "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
+    parts = [
+        tool(name),
+        {True: "O_DIRECT", False: "through the page cache", None: ""}[direct],
+        {"new": "new files", "overwrite": "overwrite"}.get(mode or "", mode or ""),
+        {"random": "random data", "tool_default": f"{tool(name)}'s own data"}.get(data or "", data or ""),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def origin(campaign: str, directory: str, rows: Iterable[Mapping[str, Any]]) -> str:
+    """Where figures are from: `Campaign demo on /mnt/scratch (ext4), measured 2025-06-02 to 2025-06-03 (UTC).`"""
+    measured = [row for row in rows if row["started"]]
+    types = ", ".join(sorted({row["target_fstype"] for row in measured if row["target_fstype"]}))
+    days = sorted({f"{row['started']:%Y-%m-%d}" for row in measured})
+    when = f", measured {' to '.join(dict.fromkeys((days[0], days[-1])))} (UTC)" if days else ""
+    return f"Campaign {campaign} on {directory}{f' ({types})' if types else ''}{when}."
+
+
+def axes_text(axes: Mapping[str, Sequence[Any]]) -> str:
+    """The axes of a sweep with their values: `threads per node 1, 2; transfer size 4 KiB, 1 MiB`."""
+    options, parts = {option.name: column for column, option in parameters().items()}, []
+    for axis, values in axes.items():
+        column = options[axis]
+        title = "" if parameters()[column].labels else parameters()[column].shown
+        parts.append(f"{title} {', '.join(parameter(column, value) for value in values)}".lstrip())
+    return "; ".join(parts)
