@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from iosweep.commands import cli, generate
-from iosweep.config import models
+from iosweep.config import models, sections
 from iosweep.results import checks, columns
 from iosweep.tools import Option, tools
 from small import METADATA, TEXT, document
@@ -172,7 +172,7 @@ def test_everything_has_a_description() -> None:
             assert each.help
     assert all(c.doc.endswith(".") for c in (*columns.result_columns(), *columns.CHECK_COLUMNS, *columns.NODE_COLUMNS))
     assert all(c.doc for c in checks.CHECKS)
-    for model in (models.campaign_model(), models.Target, models.Limits, models.Scale, models.SuiteEntry):
+    for model in (models.campaign_model(), sections.Target, sections.Limits, models.Scale, models.SuiteEntry):
         assert [name for name, field in model.model_fields.items() if not field.description] == []
 
 

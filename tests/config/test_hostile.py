@@ -21,7 +21,7 @@ from campaign import Campaign
 from iosweep import dag
 from iosweep.commands import cli
 from iosweep.commands.doctor import campaign
-from iosweep.config import models, sweep_file
+from iosweep.config import models, sections, sweep_file
 from iosweep.config.yaml_lines import dotted
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
@@ -229,10 +229,10 @@ def test_every_key_is_tried(tmp_path: Path) -> None:
     sweep = models.sweep_model(tools()["fio"])
     for part, model in (
         (WHOLE, models.campaign_model()),
-        (WHOLE["target"], models.Target),
-        (WHOLE["limits"], models.Limits),
-        (WHOLE["cpus"], models.Cpus),
-        (WHOLE["tools"], models.Tools),
+        (WHOLE["target"], sections.Target),
+        (WHOLE["limits"], sections.Limits),
+        (WHOLE["cpus"], sections.Cpus),
+        (WHOLE["tools"], sections.Tools),
         (WHOLE["sweeps"][0], sweep),
         (WHOLE["sweeps"][0]["repetitions"], models.Repetitions),
         (WHOLE["sweeps"][1], models.SuiteEntry),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from iosweep import sources
 from iosweep.config import sweep_file
-from iosweep.config.models import unknown
+from iosweep.config.scalars import unknown
 from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Problem, Refused, Unusable
 from iosweep.files import documents, hanging, safe_paths

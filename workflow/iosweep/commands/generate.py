@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
-from iosweep.config import models
+from iosweep.config import models, sections
 from iosweep.node import fs_types
 from iosweep.results import checks, columns
 from iosweep.tools import Option, Tool, tools
@@ -101,18 +101,18 @@ def _replaced(before: str, name: str, part: str, text: str) -> str:
 def _keys() -> str:
     """Every key of a configuration."""
     parts = []
-    sections: list[tuple[str, type[BaseModel]]] = [
+    parts_of: list[tuple[str, type[BaseModel]]] = [
         ("The file", models.campaign_model()),
-        ("`target`", models.Target),
-        ("`limits`", models.Limits),
-        ("`cpus`", models.Cpus),
-        ("`tools`", models.Tools),
+        ("`target`", sections.Target),
+        ("`limits`", sections.Limits),
+        ("`cpus`", sections.Cpus),
+        ("`tools`", sections.Tools),
         *((f"`sweeps`: a sweep with {t.name}", models.sweep_model(t)) for t in tools().values()),
         ("`repetitions`, as a mapping", models.Repetitions),
         ("`sweeps`: a suite", models.SuiteEntry),
         ("`scale`, as a mapping", models.Scale),
     ]
-    for title, model in sections:
+    for title, model in parts_of:
         rows = [
             f"| `{name}`{'' if not info.is_required() else ' *'} | {' '.join((info.description or '').split())} |"
             for name, info in model.model_fields.items()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from iosweep.config.models import unknown
+from iosweep.config.scalars import unknown
 from iosweep.tools import Reading, ReadingProblem, tools
 
 #: Size limit of a file: the output of a tool is smaller.

@@ -15,7 +15,7 @@ import orjson
 from iosweep.commands import campaigns, plan_table
 from iosweep.commands.plan_table import Where
 from iosweep.config import sweep_file
-from iosweep.config.models import unknown
+from iosweep.config.scalars import unknown
 from iosweep.errors import CommandError, ConfigError, Problem
 from iosweep.files import safe_paths
 from iosweep.jobs import profile, submission

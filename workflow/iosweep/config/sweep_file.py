@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from iosweep.config import models
-from iosweep.config.models import unknown
+from iosweep.config import models, scalars
+from iosweep.config.scalars import unknown
 from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, load
 from iosweep.errors import ConfigError, Problem
@@ -319,7 +319,7 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
         "model_type": "must be a mapping of keys to values",
         "model_attributes_type": "must be a mapping of keys to values",
         "too_short": "is empty; give at least one value",
-        "too_long": f"has more than {models.MOST_VALUES:,} values; give fewer",
+        "too_long": f"has more than {scalars.MOST_VALUES:,} values; give fewer",
         "bool_type": "must be true or false",
         "string_type": "must be text",
     }.get(kind, detail["msg"].removeprefix("Value error, "))

@@ -10,7 +10,7 @@ from iosweep.errors import Problem
 from iosweep.tools import Value
 
 if TYPE_CHECKING:  # jobs and merge work from the plan alone, and start sooner without the models
-    from iosweep.config import models
+    from iosweep.config import sections
     from iosweep.config.yaml_lines import Document, KeyPath
 
 
@@ -50,11 +50,11 @@ class Config:
 
     campaign: str
     description: str | None
-    target: models.Target
-    limits: models.Limits
+    target: sections.Target
+    limits: sections.Limits
     pinning: Literal["off", "verify", "enforce", "strict"] | None
-    cpus: models.Cpus
-    tools: models.Tools
+    cpus: sections.Cpus
+    tools: sections.Tools
     allocation: Literal["per_node_count", "campaign"]
     seed: int
     sweeps: tuple[Sweep, ...]

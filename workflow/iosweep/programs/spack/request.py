@@ -18,7 +18,7 @@ SHIPPED = Path(__file__).parents[4] / "spack.yaml"
 
 @dataclass(frozen=True)
 class Request:
-    """The configured tools (models.Tools). `tools`, `engines` (of fio): those that sweeps use."""
+    """The configured tools (sections.Tools). `tools`, `engines` (of fio): those that sweeps use."""
 
     environment: Environment
     place: Place
