@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from iosweep.tools import Reading
-from iosweep.tools.ior.old import options
+from iosweep.tools.ior.legacy import options
 from readings import measured, texts
 
 read = import_module("iosweep.tools.ior.read").read

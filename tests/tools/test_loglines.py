@@ -11,7 +11,7 @@ import pytest
 from iosweep.tools import loglines
 from iosweep.tools.loglines import Heard, about_the_end, marked, notice
 
-TOOLS = {"ior": "iosweep.tools.ior.noise", "mdtest": "iosweep.tools.mdtest.signs"}
+TOOLS = {"ior": "iosweep.tools.ior.messages", "mdtest": "iosweep.tools.mdtest.messages"}
 
 
 def test_marked_lines_are_all_lines_that_are_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:

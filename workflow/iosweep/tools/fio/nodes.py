@@ -14,7 +14,7 @@ import orjson
 from iosweep.tools import Parsed, Phase, Step, Streams
 from iosweep.tools.fio import client_server
 from iosweep.tools.fio import parse as _parse
-from iosweep.tools.fio.damage import DAMAGE, sentence
+from iosweep.tools.fio.malformed import DAMAGE, sentence
 from iosweep.tools.fio.parse import Parts, added_up, of_direction
 
 #: What a node reported: its own figures and evidence, and fio's blocks that they come from.

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from iosweep.tools import Parsed, Phase
-from iosweep.tools.fio.damage import DAMAGE, Wrong, check_form, sentence, shown
+from iosweep.tools.fio.malformed import DAMAGE, Wrong, check_form, sentence, shown
 
 #: column suffix -> fio's percentile key
 PERCENTILES = {

@@ -14,7 +14,7 @@ from typing import Any
 
 from iosweep.tools import Reading, ReadingProblem
 from iosweep.tools.fio import read_json, read_text
-from iosweep.tools.fio.damage import DAMAGE, sentence
+from iosweep.tools.fio.malformed import DAMAGE, sentence
 from iosweep.tools.fio.rows import Found
 
 #: What fio prints when a run is spoiled, also where its exit code is 0. Repetitions are bounded: a line may be long.

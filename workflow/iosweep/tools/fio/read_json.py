@@ -1,6 +1,6 @@
 """fio's JSON document (json and json+; local and client mode) to rows, each cross-checked against itself.
 
-Written for 3.18 and later; old.py brings what older releases print (from 2.2.9 on) into that layout first.
+Written for 3.18 and later; legacy_json.py brings what older releases print (from 2.2.9 on) into that layout first.
 
 fio writes most things twice (bytes, rate and time; operations, rate and time; mean, minimum and maximum; bins and
 their sum). Everything that is given here was checked against its double, so that a document that was damaged or put
@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from iosweep.tools.fio import old, told
-from iosweep.tools.fio.damage import DAMAGE, Wrong, check_form, sentence, shown
+from iosweep.tools.fio import job_settings, legacy_json
+from iosweep.tools.fio.malformed import DAMAGE, Wrong, check_form, sentence, shown
 from iosweep.tools.fio.parse import PERCENTILES, merged_percentiles
 from iosweep.tools.fio.rows import (
     Found,
@@ -57,7 +57,7 @@ def rows(document: Mapping[str, Any]) -> Found:
         raise Wrong(
             f"fio's {'client_stats' if client else 'jobs'} are {shown(everything)}; a list of objects is expected"
         )
-    if why := old.unreadable(document, release):
+    if why := legacy_json.unreadable(document, release):
         raise Wrong(f"{version} is not read: {why}")
     named = [entry for entry in everything if not _unused(entry)]
     sums = [entry for entry in named if client and entry.get("jobname") == _ALL]
@@ -75,7 +75,7 @@ def rows(document: Mapping[str, Any]) -> Found:
             identity["host"] = f"{place.host}:{place.port}" if len(servers[place.host]) > 1 else place.host
         try:
             check_form(entry)
-            row, doubts = _row(entry, told.options(document, entry), release, same[place])
+            row, doubts = _row(entry, job_settings.options(document, entry), release, same[place])
         except DAMAGE as error:
             found.add(identity, invalid=sentence(error))
         else:
@@ -126,13 +126,15 @@ def _progress(document: Mapping[str, Any]) -> tuple[dict[tuple[_Place, int, str]
     client = "client_stats" in document
     entries = [entry for entry in document["client_stats" if client else "jobs"] if not _unused(entry)]
     counted = {
-        (_place(entry, client and entry.get("jobname") != _ALL), at, name): told.number(entry[name], "total_ios")
+        (_place(entry, client and entry.get("jobname") != _ALL), at, name): job_settings.number(
+            entry[name], "total_ios"
+        )
         for at, entry in enumerate(entries)
         for name in ("read", "write", "mixed")
         if name in entry
     }
-    stamp_s = told.number(document, "timestamp_ms") / 1000
-    return counted, stamp_s - max(told.number(entry, "elapsed") for entry in entries if "elapsed" in entry)
+    stamp_s = job_settings.number(document, "timestamp_ms") / 1000
+    return counted, stamp_s - max(job_settings.number(entry, "elapsed") for entry in entries if "elapsed" in entry)
 
 
 class _Place(NamedTuple):
@@ -149,8 +151,8 @@ def _place(entry: Mapping[str, Any], client: bool) -> _Place:
     if not isinstance(job, str) or not isinstance(host, str) or (client and not host):
         name = "jobname" if not isinstance(job, str) else "hostname"
         raise Wrong(f"`{name}` of an entry is {shown(entry.get(name))}; a name is expected")
-    port = int(told.number(entry, "port")) if client else 0
-    return _Place(job, int(told.number(entry, "groupid")), host, port)
+    port = int(job_settings.number(entry, "port")) if client else 0
+    return _Place(job, int(job_settings.number(entry, "groupid")), host, port)
 
 
 def _unused(entry: Mapping[str, Any]) -> bool:
@@ -203,20 +205,22 @@ def _row(
 ) -> tuple[Row, list[str]]:
     """(columns of an entry, none for a section that only lays out files; why they may not be what they seem). Raises
     Wrong or one of DAMAGE."""
-    if error := told.number(entry, "error"):
+    if error := job_settings.number(entry, "error"):
         raise Wrong(f"fio reports error {error:.0f}")
-    size = told.size(options.get("bs", options.get("blocksize")))
-    if release < old.TODAY:
-        entry = old.modern(entry, release, size)
-    worked = [name for name in ("read", "write", "mixed") if name in entry and told.number(entry[name], "total_ios")]
-    workers = told.workers(entry, worked, options, release, siblings)
+    size = job_settings.size(options.get("bs", options.get("blocksize")))
+    if release < legacy_json.TODAY:
+        entry = legacy_json.modern(entry, release, size)
+    worked = [
+        name for name in ("read", "write", "mixed") if name in entry and job_settings.number(entry[name], "total_ios")
+    ]
+    workers = job_settings.workers(entry, worked, options, release, siblings)
     # fio cuts the name of a job, but not the option; merged sections may have the options of any of them
     foreign = options.get("name", entry["jobname"])[:_NAME] != entry["jobname"][:_NAME]
     if (foreign and not workers.merged) or entry["jobname"] == _ALL:
         raise Wrong(f"its options are those of {shown(options.get('name', 'no job'))}")
     if workers.merged:
         kept = {name: options[name] for name in ("verify", "ramp_time") if name in options}
-        options, size = {told.NOT_TOLD: "yes", **kept}, None
+        options, size = {job_settings.NOT_TOLD: "yes", **kept}, None
     engine, rw = options.get("ioengine"), options.get("rw", options.get("readwrite"))
     asked = asked_for(rw, engine, options.get("rwmixread"))
     names = ("mixed",) if "mixed" in entry and "read" not in entry else ("read", "write", "trim")
@@ -234,27 +238,32 @@ def _row(
             active = [name for name in active if name in asked]  # the others are the verification
     if not active:
         raise Wrong("no I/O was done")
-    row = phase_and_kind(rw, engine, "write" in active or release < old.FILE_ENGINES)
+    row = phase_and_kind(rw, engine, "write" in active or release < legacy_json.FILE_ENGINES)
     # file engines' I/Os have no latency as a whole: where the engine is not told, these may be files and no bytes
     timed = [entry[name]["clat_ns"]["N"] and not entry[name]["lat_ns"]["N"] for name in active]
-    if any(timed) and release >= old.FILE_ENGINES and "ioengine" not in options and "disable_lat" not in options:
+    if (
+        any(timed)
+        and release >= legacy_json.FILE_ENGINES
+        and "ioengine" not in options
+        and "disable_lat" not in options
+    ):
         row = {}
     metadata = row.get("kind") == "metadata"
     row |= workers.tasks
-    depth = 0 if workers.merged else told.depth(entry, options)
+    depth = 0 if workers.merged else job_settings.depth(entry, options)
     doubts = [workers.merged, workers.missing]
     if not metadata:
-        doubts += [depth_not_reached(depth, entry.get("iodepth_level", {}), engine), told.limits(options)]
+        doubts += [depth_not_reached(depth, entry.get("iodepth_level", {}), engine), job_settings.limits(options)]
     parts = {name: _part(entry[name], size, options, depth, release) for name in active}
     check_time(max(part.runtime_s for part in parts.values()))
-    timing, doubt = told.phase_time(max(part.runtime_s for part in parts.values()), parts, entry, options)
+    timing, doubt = job_settings.phase_time(max(part.runtime_s for part in parts.values()), parts, entry, options)
     row, doubts = row | timing, [*doubts, doubt]
     if engine:
         row["ioengine"] = engine
     if row.get("kind") == "data":
         row |= {"transfer_size_bytes": size} if size else {}
         row |= {"queue_depth": depth} if depth and "iodepth_level" in entry else {}
-        row |= {"file_size_bytes": known} if (known := told.size(options.get("filesize"))) else {}
+        row |= {"file_size_bytes": known} if (known := job_settings.size(options.get("filesize"))) else {}
         row |= {"o_direct": options["direct"] != "0"} if "direct" in options else {}
     # neither an engine nor a direction told: bytes may be files that were created or looked up
     return checked(row | figures(parts, metadata or "kind" not in row)), doubts
@@ -262,10 +271,10 @@ def _row(
 
 def _worked(part: Mapping[str, Any], name: str) -> bool:
     """Did this direction have I/O? Raises Wrong where its numbers do not agree about that."""
-    if told.number(part, "total_ios", 0):
+    if job_settings.number(part, "total_ios", 0):
         return True
     for key in ("io_bytes", "io_kbytes", "bw_bytes", "bw", "iops"):
-        if told.number(part, key, 0):
+        if job_settings.number(part, key, 0):
             raise Wrong(f"no {name} was done, but its {key} is {part[key]}")
     return False
 
@@ -278,14 +287,18 @@ def _part(
     release: tuple[int, int],
 ) -> Part:
     """One direction, after everything in it that stands twice was compared."""
-    ops, moved, milliseconds = (told.number(part, key) for key in ("total_ios", "io_bytes", "runtime"))
-    if told.number(part, "short_ios") or told.number(part, "drop_ios"):
+    ops, moved, milliseconds = (job_settings.number(part, key) for key in ("total_ios", "io_bytes", "runtime"))
+    if job_settings.number(part, "short_ios") or job_settings.number(part, "drop_ios"):
         raise Wrong(f"{part['short_ios']} I/Os were short and {part['drop_ios']} were dropped")
     if not milliseconds or not moved:
         raise Wrong("I/O without time or bytes")
-    iops, kibibytes = told.number(part, "iops"), told.number(part, "bw")
+    iops, kibibytes = job_settings.number(part, "iops"), job_settings.number(part, "bw")
     # no bw_bytes up to 3.1; fio cuts the fraction off
-    rate = told.number(part, "bw_bytes") if release > (3, 1) or "bw_bytes" in part else moved * 1000 // milliseconds
+    rate = (
+        job_settings.number(part, "bw_bytes")
+        if release > (3, 1) or "bw_bytes" in part
+        else moved * 1000 // milliseconds
+    )
     cut = 1000 / milliseconds if release < (2, 21) else 0.0  # bytes are whole KiB then, unless they are known otherwise
     if (
         abs(rate - moved * 1000 / milliseconds) > 1 + 1e-6 * rate
@@ -294,24 +307,24 @@ def _part(
         raise Wrong("bandwidth, bytes and time do not agree")
     if (
         abs(iops - ops * 1000 / milliseconds) > 1e-5 * iops + (0.006 if release < (2, 14) else 0.0)
-        or told.number(part, "io_kbytes", moved // 1024) != moved // 1024
+        or job_settings.number(part, "io_kbytes", moved // 1024) != moved // 1024
     ):
         raise Wrong("operations, bytes and time do not agree")
     # I/Os in flight when the ramp ended are counted in one place only (of merged sections it is not known how many)
-    ramp = max(depth, 1) * (told.count(options, "numjobs") or 1) if options.get("ramp_time", "0") != "0" else 0
+    ramp = max(depth, 1) * (job_settings.count(options, "numjobs") or 1) if options.get("ramp_time", "0") != "0" else 0
     if size and abs(moved - ops * size) > ramp * size:
         raise Wrong(f"{ops:.0f} operations of {size} bytes are not {moved:.0f} bytes")
     clat = part["clat_ns"]
-    unknown = "verify" in options or (told.NOT_TOLD in options and "ramp_time" in options)
-    _check_clat(part, clat, ops, None if unknown else ramp, old.grain_ns(release))
-    sampled = told.number(part, "iops_mean", 0) if told.number(part, "iops_samples", 0) else None
+    unknown = "verify" in options or (job_settings.NOT_TOLD in options and "ramp_time" in options)
+    _check_clat(part, clat, ops, None if unknown else ramp, legacy_json.grain_ns(release))
+    sampled = job_settings.number(part, "iops_mean", 0) if job_settings.number(part, "iops_samples", 0) else None
     return Part(int(ops), iops, milliseconds / 1000, int(moved), float(rate), sampled, clat)
 
 
 def _check_clat(
     part: Mapping[str, Any], clat: Mapping[str, Any], ops: float, slack: int | None, grain_ns: float
 ) -> None:
-    timed = told.number(clat, "N")
+    timed = job_settings.number(clat, "N")
     if not timed:
         return  # gtod_reduce, disable_clat: absent, not 0
     if slack is not None and abs(timed - ops) > slack:
@@ -321,7 +334,7 @@ def _check_clat(
         if set(block) - _LATENCY:
             raise Wrong("a block of latencies holds what does not belong there")
     for name in ("min", "max", "mean", "stddev"):
-        told.number(clat, name)
+        job_settings.number(clat, name)
     check_latency(clat, grain_ns)
     bins = clat.get("bins")
     if bins is not None:
@@ -329,9 +342,9 @@ def _check_clat(
         again = merged_percentiles([bins])
         if any(clat.get("percentile", {}).get(key, again[name]) != again[name] for name, key in PERCENTILES.items()):
             raise Wrong("the percentiles are not those of the histogram")
-    if told.number(whole, "N") == timed:  # submission + completion = all, in the mean
-        known = told.number(before, "mean") if told.number(before, "N") == timed and not slack else None
+    if job_settings.number(whole, "N") == timed:  # submission + completion = all, in the mean
+        known = job_settings.number(before, "mean") if job_settings.number(before, "N") == timed and not slack else None
         # means of whole microseconds have two decimals, and each was cut to whole ones
-        check_means(told.number(whole, "mean"), known, clat["mean"], 1 + 1.02 * grain_ns)
-        if clat["min"] > told.number(whole, "min") or clat["max"] > told.number(whole, "max"):
+        check_means(job_settings.number(whole, "mean"), known, clat["mean"], 1 + 1.02 * grain_ns)
+        if clat["min"] > job_settings.number(whole, "min") or clat["max"] > job_settings.number(whole, "max"):
             raise Wrong("completion took longer than the whole I/O")

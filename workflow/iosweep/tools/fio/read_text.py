@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from iosweep.tools.fio import old_text
-from iosweep.tools.fio.damage import DAMAGE, Wrong, sentence
+from iosweep.tools.fio import legacy_text
+from iosweep.tools.fio.malformed import DAMAGE, Wrong, sentence
 from iosweep.tools.fio.rounded import Rounded
 from iosweep.tools.fio.rows import (
     METADATA,
@@ -146,7 +146,7 @@ def _run(segment: _Segment, everything: list[Report], doubts: list[str]) -> Foun
         try:
             if report.wrong:
                 raise Wrong(report.wrong)
-            row, unsure = _row(report, job, old_text.prints_remainders(report, found.version))
+            row, unsure = _row(report, job, legacy_text.prints_remainders(report, found.version))
         except DAMAGE as error:
             found.add(identity, invalid=sentence(error))
         else:
@@ -328,10 +328,10 @@ def _row(report: Report, job: re.Match[str] | None, remainders: bool) -> tuple[R
         row |= depth
         if len(known := set(sizes.values())) == 1 and (size := known.pop()):
             row["transfer_size_bytes"] = size
-    if any(old_text.is_old(line) for name in printed if (line := report.one("direction", name))):
+    if any(legacy_text.is_old(line) for name in printed if (line := report.one("direction", name))):
         longest = max(part.runtime_s for part in parts.values())
         workers = row["tasks"] * max(row.get("queue_depth", 1), 1)
-        old_text.check_unit(report, [(name, part.ops) for name, part in parts.items()], longest, workers)
+        legacy_text.check_unit(report, [(name, part.ops) for name, part in parts.items()], longest, workers)
         row.setdefault("kind", "data")  # engines whose operations are files came with 3.2
     return checked(row | figures(parts, files)), doubt
 
@@ -357,14 +357,14 @@ def _part(report: Report, name: str, ops: int, size: int | None, remainders: boo
     line = report.one("direction", name)
     if not line:
         raise Wrong(f"the line of the {name}s is missing")
-    old = old_text.is_old(line)
+    old = legacy_text.is_old(line)
     runtime_s = int(line[5 if old else 7]) / 1000
     check_time(runtime_s)
     iops = line[4 if old else 2]
     if not Rounded.of(iops, remainder=remainders).agrees(Rounded(ops / runtime_s, 0.0)):
         raise Wrong(f"{ops} operations in {runtime_s} s are not IOPS={iops.strip()}")
     if old:
-        rates = old_text.rates(line, ops, size, runtime_s)
+        rates = legacy_text.rates(line, ops, size, runtime_s)
     else:
         rates = [
             Rounded.of(line[3], bool(line[4]), remainders),
@@ -423,7 +423,7 @@ def _clat(report: Report, name: str, ops: int, remainders: bool) -> Mapping[str,
 def _block(job: re.Match[str], name: str) -> int | None:
     """Bytes of `64.0KiB-64.0KiB`, `4096B-4096B`; None for a range."""
     if job[f"{name}_2"]:
-        return old_text.block(job[f"{name}_2"])
+        return legacy_text.block(job[f"{name}_2"])
     low, _, high = job[name].partition("-")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(|[KMG]i)B", low)
     if not match or low != high:

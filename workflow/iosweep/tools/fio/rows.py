@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iosweep.tools import ProblemSeverity, ReadingProblem
-from iosweep.tools.fio.damage import LARGEST, Wrong
+from iosweep.tools.fio.malformed import LARGEST, Wrong
 from iosweep.tools.fio.options import ENGINE, PHASES, RW
 from iosweep.tools.fio.parse import added_up, latency
 

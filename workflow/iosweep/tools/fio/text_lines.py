@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from iosweep.tools.fio.damage import Wrong
+from iosweep.tools.fio.malformed import Wrong
 
 ALL = "All clients"  # fio's sum over all reports, also of unlike tests
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from iosweep.tools import CLOCK_S, ProblemSeverity, Reading, ReadingProblem, too_short
-from iosweep.tools.ior import noise
+from iosweep.tools.ior import messages
 from iosweep.tools.ior.document import Inside, pieces
 from iosweep.tools.ior.facts import derive, time_bounded
 from iosweep.tools.ior.judge import judge, without_figures
@@ -146,7 +146,7 @@ def _some(lines: Sequence[Said]) -> str:
     counts: Counter[str] = Counter()
     for said in lines:
         counts[said.line[:160]] += said.count
-    different = sorted(counts, key=noise.consequence)
+    different = sorted(counts, key=messages.consequence)
     more = counts.total() - min(len(different), 3)
     return "; ".join(different[:3]) + (f" (and {more} more)" if more else "")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iosweep.tools.ior import noise, old
+from iosweep.tools.ior import legacy, messages
+from iosweep.tools.ior.moved_bytes import Warned
 from iosweep.tools.ior.rows import CSV_HEADER, MIB, NOTES, TABLE, csv_row, summary_line, table_row
 from iosweep.tools.ior.run import MIXED, OPERATIONS, Layout, Moved, Printed, Run, Total
 from iosweep.tools.ior.segment import Segment
-from iosweep.tools.ior.warned import Warned
 from iosweep.tools.loglines import Heard, marked
 
 _BANNER = re.compile(r"IOR-(\S{0,80}): MPI Coordinated Test of Parallel I/O")
@@ -19,7 +19,7 @@ _OPTION = re.compile(
 )
 _MAX = re.compile(r"Max (Write|Read):\s+(\d+\.\d+) MiB/sec \(\d+\.\d+ MB/sec\)")
 _CSV_330 = re.compile(r"\d[\w.+-]*(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} [ \d]\d [\d:]{8} \d{4}\S+ .*")
-#: How lines begin that may be IOR's own. All others are looked at only where they have a word of noise.WORDS.
+#: How lines begin that may be IOR's own. All others are looked at only where they have a word of messages.WORDS.
 _MAY_BE = re.compile(
     r"access|api|aggregate|blocksize|clients|Command line|dryRun|Finished|Max |nodes|Operation|ordering|Participating"
     r"|pattern|rank,|rand_|read|remove|repetitions|segments|seq_|stone[Ww]alling|tasks|Test|time,|type"
@@ -37,9 +37,9 @@ class Reader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.segments: list[Segment] = []
-        self.heard = Heard(noise.judged)
+        self.heard = Heard(messages.judged)
         self.is_log = False  # IOR's own messages are in it
-        self.off: list[tuple[int, str, str]] = []  # number of a line, what it says is off (noise.switched_off), line
+        self.off: list[tuple[int, str, str]] = []  # number of a line, what it says is off (messages.switched_off), line
         self.refused: list[str] = []
         self.mixed = False  # a run goes on after another has begun
         self._at = 0
@@ -58,7 +58,7 @@ class Reader:
 
     def text(self, text: str) -> None:
         """Text between documents, line by line."""
-        may_be, words = _MAY_BE.match, (_BANNERS.lower(), *noise.WORDS)
+        may_be, words = _MAY_BE.match, (_BANNERS.lower(), *messages.WORDS)
         for line, is_marked in marked(text, words):
             self._at += 1
             stripped = line.strip()
@@ -70,7 +70,7 @@ class Reader:
 
     def inside(self, text: str) -> None:
         """Text of a damaged document, of which only a warning or an error counts."""
-        for line, is_marked in marked(text, noise.WORDS):
+        for line, is_marked in marked(text, messages.WORDS):
             self._at += 1
             if is_marked:
                 self._hear(line.strip())
@@ -84,7 +84,7 @@ class Reader:
 
     def _hear(self, line: str) -> None:
         new = self.heard.take(self._at, self._place, line)
-        if new and (what := noise.switched_off(line)):
+        if new and (what := messages.switched_off(line)):
             self.off.append((self._at, what, line))
 
     def _open(self, layout: Layout, run: Run | None = None) -> Segment:
@@ -153,22 +153,22 @@ class Reader:
         """What IOR 3.1 and earlier say of a run."""
         told: dict[str, str] | None = {}
         problem = ""
-        if (command := old.command(stripped)) and not self._running():
+        if (command := legacy.command(stripped)) and not self._running():
             return False  # mdtest has the same line; IOR's stands below its banner
         if command:
             told = {"Command line": command}
-        elif (test := old.test(stripped)) is not None:
+        elif (test := legacy.test(stripped)) is not None:
             self._test(test)
-        elif not (old.finished(stripped) and self._running()):
+        elif not (legacy.finished(stripped) and self._running()):
             try:
-                told = old.options(text)
+                told = legacy.options(text)
             except ValueError as error:
                 problem = f"a damaged option: {error}"
         if told is None:
             return False
         segment = self._current("table")
         segment.has_layout(True)
-        segment.over = segment.over or old.finished(stripped)
+        segment.over = segment.over or legacy.finished(stripped)
         segment.problems += [problem] if problem else []
         for name, value in told.items():
             segment.option(name, value)

@@ -7,8 +7,8 @@ from math import hypot
 
 from iosweep.tools import ProblemSeverity
 from iosweep.tools.mdtest.command import Options, asked
+from iosweep.tools.mdtest.messages import quote
 from iosweep.tools.mdtest.scan import Launch
-from iosweep.tools.mdtest.signs import quote
 from iosweep.tools.mdtest.table import ORDER, PHASES, RENAME, Rate, Table
 
 #: With one iteration of 3.3: the ranks' own rates may differ by this factor before their mean is no rate of the run.

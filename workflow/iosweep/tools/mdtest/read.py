@@ -14,7 +14,7 @@ statistics are over the iterations (sample standard deviation). In 3.3.0 every r
 and the statistics are over ranks and iterations together (population), so that one iteration has a Max and a Min too.
 Before that the fastest rank decides; over several iterations 3.2 takes ranks of different ones together.
 
-A text is split into launches with their tables (scan.py, table.py); what it says of errors (signs.py), what its
+A text is split into launches with their tables (scan.py, table.py); what it says of errors (messages.py), what its
 command line asked for (command.py) and what its figures can be (judge.py) decide whether they are rows.
 
 Exit codes say little (0 with an all-zero table, 0 with thousands of failed operations), so the text has to tell.
@@ -33,8 +33,8 @@ from iosweep.tools import ProblemSeverity, Reading, ReadingProblem, too_short
 from iosweep.tools.loglines import Heard, marked
 from iosweep.tools.mdtest.command import Options, parse, release, split
 from iosweep.tools.mdtest.judge import ALONE, problems_of, statistics, times, zeros
+from iosweep.tools.mdtest.messages import WORDS, judged, quote, said
 from iosweep.tools.mdtest.scan import MIXED, Launch, scan
-from iosweep.tools.mdtest.signs import WORDS, judged, quote, said
 from iosweep.tools.mdtest.table import PHASES, Rate, Table
 
 __all__ = ["PHASES", "Rate", "Run", "read", "shift", "tables"]

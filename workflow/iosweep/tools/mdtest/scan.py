@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from iosweep.tools.loglines import Heard, about_the_end, marked
-from iosweep.tools.mdtest.signs import FRAME, WORDS, judged
+from iosweep.tools.mdtest.messages import FRAME, WORDS, judged
 from iosweep.tools.mdtest.table import TITLE, TORN_OUTSIDE, Table, may_be_of_a_table
 
 _STARTED = re.compile(r"-- started at (.*) --")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from iosweep.tools.mdtest.signs import quote
+from iosweep.tools.mdtest.messages import quote
 
 #: mdtest's operations in the order of its table (enum mdtest_test_num_t), and our phases
 PHASES = {

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iosweep.tools.fio import told
-from iosweep.tools.fio.damage import Wrong
+from iosweep.tools.fio import job_settings
+from iosweep.tools.fio.malformed import Wrong
 
 #: the first release whose layout is the one that read_json expects
 TODAY = (3, 18)
@@ -51,14 +51,14 @@ def modern(entry: Mapping[str, Any], release: tuple[int, int], size: int | None)
         for name, part in entry.items()
     }
     if release < _NANOSECONDS:
-        longest = max(told.number(entry[name], "runtime") for name in _DIRECTIONS if name in entry) / 1000
-        if longest > told.number(entry, "elapsed") + 1:
+        longest = max(job_settings.number(entry[name], "runtime") for name in _DIRECTIONS if name in entry) / 1000
+        if longest > job_settings.number(entry, "elapsed") + 1:
             raise Wrong(f"its run time of {longest:.0f} s would be more than the {entry['elapsed']} s that fio ran")
     return changed
 
 
 def _direction(part: Mapping[str, Any], release: tuple[int, int], size: int | None) -> dict[str, Any]:
-    ops = told.number(part, "total_ios")
+    ops = job_settings.number(part, "total_ios")
     microseconds = release < _NANOSECONDS
     changed = dict(part)
     for name in ("slat", "clat", "lat"):
@@ -71,7 +71,7 @@ def _direction(part: Mapping[str, Any], release: tuple[int, int], size: int | No
     if release < (2, 21):
         if "io_kbytes" in part:
             raise Wrong("bytes are told in a layout that is not of this version")
-        kibibytes = int(told.number(part, "io_bytes"))
+        kibibytes = int(job_settings.number(part, "io_bytes"))
         exact = int(ops) * size if size else 0
         if 0 < kibibytes < _FEW_KIB and exact >> 10 != kibibytes:
             raise Wrong(f"{kibibytes} KiB, of which fio counts whole ones: too few for a rate")
@@ -85,16 +85,16 @@ def _timed(block: Mapping[str, Any], ops: float, unit_ns: float) -> dict[str, An
     if "N" in block and unit_ns != 1.0:
         raise Wrong("a block of latencies holds what does not belong there")
     for name in ("min", "max", "mean", "stddev"):
-        changed[name] = told.number(block, name) * unit_ns
+        changed[name] = job_settings.number(block, name) * unit_ns
     changed.setdefault("N", int(ops) if changed["max"] > 0 else 0)
     if "percentile" in block:
-        known = {key: told.number(block["percentile"], key) for key in block["percentile"]}
+        known = {key: job_settings.number(block["percentile"], key) for key in block["percentile"]}
         if known.pop("0.00", 0):
             raise Wrong("the percentiles are told in a layout that is not of this version")
         changed["percentile"] = {key: value * unit_ns for key, value in known.items()}
     if "bins" in block and unit_ns != 1.0:
         # their keys are numbers of bins (2.8 to 2.21) with three constants of fio's among them (up to 2.16)
-        counts = [told.number(block["bins"], key) for key in block["bins"] if not key.startswith("FIO_")]
+        counts = [job_settings.number(block["bins"], key) for key in block["bins"] if not key.startswith("FIO_")]
         if sum(counts) != changed["N"]:
             raise Wrong("the histogram does not hold every I/O")
         del changed["bins"]

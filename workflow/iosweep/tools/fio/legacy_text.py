@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from iosweep.tools.fio.damage import Wrong
+from iosweep.tools.fio.malformed import Wrong
 from iosweep.tools.fio.rounded import Rounded
 from iosweep.tools.fio.text_lines import Report
 

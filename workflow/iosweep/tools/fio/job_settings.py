@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from iosweep.tools.fio.damage import LARGEST, Wrong, shown
+from iosweep.tools.fio.malformed import LARGEST, Wrong, shown
 from iosweep.tools.fio.rows import Part, Row
 from iosweep.units import parse_size
 
