@@ -1,0 +1,175 @@
+"""One report of fio's classic text to a row, after its rounded numbers were compared with each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from iosweep.tools.fio import legacy_text
+from iosweep.tools.fio.malformed import Wrong
+from iosweep.tools.fio.rounded import Rounded
+from iosweep.tools.fio.rows import (
+    METADATA,
+    Part,
+    Row,
+    asked_for,
+    check_latency,
+    check_means,
+    check_time,
+    checked,
+    depth_not_reached,
+    figures,
+    phase_and_kind,
+)
+from iosweep.tools.fio.text_lines import Report
+
+_NS = {"nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
+
+
+#: a rate that is printed less precisely than this is not given
+_PRECISE = 0.01
+
+
+def row(report: Report, job: re.Match[str] | None, remainders: bool) -> tuple[Row, str]:
+    """(columns of a report, why they may not be what they seem). Raises Wrong."""
+    issued, head = report.one("issued"), report.head
+    if int(head["error"]):
+        raise Wrong(f"fio reports error {head['error']}")
+    if not issued or not report.one("cpu") or not report.one("depths"):
+        raise Wrong("lines of the report are missing")
+    counts = {name: int(issued[index]) for index, name in enumerate(("read", "write", "trim"), start=1)}
+    short, dropped = _per_direction(issued[4]), _per_direction(issued[5] or "")
+    # fio counts every fsync and fdatasync as a short read, also of a job that only writes
+    if any((name != "read" or counts["read"]) and short.get(name) for name in counts) or any(dropped.values()):
+        raise Wrong("I/Os were short or dropped")
+    printed = [name for name in ("read", "write", "trim", "mixed") if report.one("direction", name)]
+    unified = printed == ["mixed"]
+    active = [name for name, count in counts.items() if count]
+    if not unified and printed != active:
+        raise Wrong("the directions printed are not those that had I/O")
+    engine, rw = (job["engine"], job["rw"]) if job else (None, None)
+    asked = asked_for(rw, engine, None)
+    if "trim" in active:
+        raise Wrong("trims have no columns here")
+    if not active or (asked and not unified and set(active) != asked):
+        raise Wrong(f"rw={rw} was asked for, {' and '.join(active) or 'nothing'} was done")
+    row = phase_and_kind(rw, engine, "write" in active) | {"tasks": int(head["jobs"])}
+    metadata = engine in METADATA
+    sizes = {name: _block(job, name) if job and name in ("read", "write") else None for name in active}
+    parts = (
+        {"mixed": _part(report, "mixed", sum(counts.values()), None, remainders)}
+        if unified
+        else {name: _part(report, name, counts[name], sizes[name], remainders) for name in active}
+    )
+    row |= {"ioengine": engine} if engine else {}
+    # file engines' I/Os have no latency as a whole: where the engine is not told, these may be files and no bytes
+    timed = [report.one("latency clat", name) and not report.one("latency lat", name) for name in printed]
+    files = metadata or (not engine and any(timed))
+    doubt = ""
+    if not files:
+        depth, doubt = _depth(report, job, engine)
+        row |= depth
+        if len(known := set(sizes.values())) == 1 and (size := known.pop()):
+            row["transfer_size_bytes"] = size
+    if any(legacy_text.is_old(line) for name in printed if (line := report.one("direction", name))):
+        longest = max(part.runtime_s for part in parts.values())
+        workers = row["tasks"] * max(row.get("queue_depth", 1), 1)
+        legacy_text.check_unit(report, [(name, part.ops) for name, part in parts.items()], longest, workers)
+        row.setdefault("kind", "data")  # engines whose operations are files came with 3.2
+    return checked(row | figures(parts, files)), doubt
+
+
+def _per_direction(counts: str) -> dict[str, int]:
+    """`1,0,0,0` and `r=1/w=0/d=0` by direction; what they count of syncs is left out."""
+    return dict(zip(("read", "write", "trim"), map(int, re.findall(r"\d+", counts)), strict=False))
+
+
+def _depth(report: Report, job: re.Match[str] | None, engine: str | None) -> tuple[Row, str]:
+    tail, depths = report.one("tail"), report.one("depths")
+    told = {int(match[2]) for match in (tail,) if match and match[1] == "0"} | ({int(job["depth"])} if job else set())
+    if len(told) > 1:
+        raise Wrong(f"the queue depth is told as {' and as '.join(map(str, sorted(told)))}")
+    levels = re.findall(r"(\S+)=([\d.]+)%", depths[0]) if depths else []
+    percents = {level: float(percent) for level, percent in levels}
+    doubts = [depth_not_reached(depth, percents, engine) for depth in told]
+    return ({"queue_depth": told.pop()} if told else {}), "".join(doubts)
+
+
+def _part(report: Report, name: str, ops: int, size: int | None, remainders: bool) -> Part:
+    """One direction, after the rounded numbers were compared with each other."""
+    line = report.one("direction", name)
+    if not line:
+        raise Wrong(f"the line of the {name}s is missing")
+    old = legacy_text.is_old(line)
+    runtime_s = int(line[5 if old else 7]) / 1000
+    check_time(runtime_s)
+    iops = line[4 if old else 2]
+    if not Rounded.of(iops, remainder=remainders).agrees(Rounded(ops / runtime_s, 0.0)):
+        raise Wrong(f"{ops} operations in {runtime_s} s are not IOPS={iops.strip()}")
+    if old:
+        rates = legacy_text.rates(line, ops, size, runtime_s)
+    else:
+        rates = [
+            Rounded.of(line[3], bool(line[4]), remainders),
+            Rounded.of(line[5], bool(line[6]), remainders).over(runtime_s),
+        ]
+        if not rates[0].agrees(rates[1]):
+            raise Wrong("bandwidth, bytes and time do not agree")
+    if size:
+        rates.append(Rounded(ops * size / runtime_s, 0.0))
+        if not all(rate.agrees(rates[-1]) for rate in rates[:2]):
+            raise Wrong(f"{ops} operations of {size} bytes are not the bytes that are printed")
+    best = min(rates, key=lambda rate: rate.ulp / rate.value if rate.value else 1.0, default=Rounded(0.0, 0.0))
+    precise = bool(best.value) and best.ulp / best.value <= _PRECISE
+    sampled = report.one("iops", name)
+    return Part(
+        ops, ops / runtime_s, runtime_s,
+        round(best.value * runtime_s) if precise else None,
+        best.value if precise else None,
+        float(sampled[3]) if sampled and sampled[3].strip().replace(".", "").isdigit() else None,
+        _clat(report, name, ops, remainders),
+    )  # fmt: skip
+
+
+def _clat(report: Report, name: str, ops: int, remainders: bool) -> Mapping[str, Any]:
+    """The clat lines as fio's JSON would have them (ns); empty where it was not timed."""
+    line = report.one("latency clat", name)
+    if not line:
+        return {}
+    unit = _NS[line[2]]
+    low, high = (Rounded.of(line[index], remainder=remainders) for index in (3, 4))
+    mean, spread = (Rounded.of(line[index]) for index in (5, 6))
+    clat: dict[str, Any] = {"N": ops, "min": low.value, "max": high.value, "mean": mean.value, "stddev": spread.value}
+    clat = {key: value if key == "N" else value * unit for key, value in clat.items()}
+    rounding = unit * max(low.ulp, high.ulp)
+    whole, before = report.one("latency lat", name), report.one("latency slat", name)
+    if whole:
+        total = Rounded.of(whole[5]).value * _NS[whole[2]]
+        submitted = Rounded.of(before[5]).value * _NS[before[2]] if before else None
+        # fio 2 cut off all three to whole microseconds
+        check_means(total, submitted, clat["mean"], 0.02 * max(unit, _NS[whole[2]]) + (1e3 if remainders else 0.0))
+    head = report.one("percentiles clat", name)
+    if head:
+        printed = [
+            p
+            for line in report.lines.get((name, "percents clat"), [])
+            for p in re.findall(r"([\d.]+)th=\[\s*(\d+)\]", line[0])
+        ]
+        clat["percentile"] = {f"{float(percent):.6f}": int(value) * _NS[head[2]] for percent, value in printed}
+        if len(clat["percentile"]) != len(printed):
+            raise Wrong("a percentile stands twice")
+        rounding += _NS[head[2]]
+    check_latency(clat, rounding)
+    return clat
+
+
+def _block(job: re.Match[str], name: str) -> int | None:
+    """Bytes of `64.0KiB-64.0KiB`, `4096B-4096B`; None for a range."""
+    if job[f"{name}_2"]:
+        return legacy_text.block(job[f"{name}_2"])
+    low, _, high = job[name].partition("-")
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(|[KMG]i)B", low)
+    if not match or low != high:
+        return None
+    return round(float(match[1]) * {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}[match[2]])
