@@ -330,7 +330,7 @@ YAML = {
     "a tag of ours": ("seed: !!int x\n", ":2: not valid YAML: not a value of type int"),
     "binary": ("description: !!binary AAECAwQ=\n", ":2: description: "),
     "a set": ("limits: !!set {time}\n", ":2: limits: "),
-    "twice": ("campaign: other\n", ":2: campaign: stands twice (first in line 1)"),
+    "twice": ("campaign: other\n", ":2: campaign: is defined twice (first on line 1)"),
     "merge": ("limits: {<<: {time: 1s}}\n", ":2: limits: merge keys (<<) are not supported"),
     "in itself": ("limits: &a {time: *a}\n", ":1: is nested too deeply"),
     "unknown alias": ("description: *nothing\n", ":2: not valid YAML: found undefined alias"),

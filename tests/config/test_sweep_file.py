@@ -167,7 +167,7 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
          ["6: sweeps[0].phases: mixes data and metadata phases; write two sweeps"]),
         ("[rand_read]", "[rand_read, rand_read]", ["6: sweeps[0].phases: has a phase twice"]),
         ("{file_size: 16m}", "{queue_depth: 2}",
-         ["8: sweeps[0].options.queue_depth: `queue_depth` stands under axes and under options; keep one"]),
+         ["8: sweeps[0].options.queue_depth: `queue_depth` is set under both axes and options; keep one"]),
         ("{file_size: 16m}", "{fsync: false}", ["8: sweeps[0].options.fsync: `fsync` has no effect on rand_read"]),
         ("[4k, 64k]", "[4k, 4096]",
          ["7: sweeps[0].axes.transfer_size: has a value twice (sizes are binary: 1k is 1024)"]),
@@ -192,7 +192,7 @@ def test_what_is_wrong(tmp_path: Path, old: str, new: str, wrong: list[str]) -> 
         ("sweeps:\n  - suite: four-corners\n    scale: {phase_time: 1ms}\n",
          ['5: sweeps[0].scale.phase_time: "1ms" is shorter than 10ms']),
         ("sweeps:\n  - suite: four-corners\n  - suite: four-corners\n    nodes: [2]\n",
-         ["5: sweeps[1].suite: `four-corners` stands twice (the other: sweeps[0]); give one of them all node counts"]),
+         ["5: sweeps[1].suite: `four-corners` is listed twice (also sweeps[0]); give one of them all node counts"]),
         ("sweeps:\n  - suite: four-corners\n    scale: {file_sise: 4k}\n",
          ["5: sweeps[0].scale.file_sise: unknown key `file_sise`; did you mean `file_size`? (known: phase_time,"
           " repetitions, threads_per_node, transfer_size, queue_depth, file_size, files_per_thread)"]),
@@ -363,7 +363,7 @@ def test_whatever_is_written_is_a_plan_or_a_config_error(
 
 def test_nodes_are_an_axis(tmp_path: Path) -> None:
     found = problems(tmp_path, TEXT.replace("options: {file_size: 16m}", "options: {file_size: 16m, nodes: 2}"))
-    assert found == ["8: sweeps[0].options.nodes: stands under axes: write `axes: {nodes: [...]}`"]
+    assert found == ["8: sweeps[0].options.nodes: belongs under axes: write `axes: {nodes: [...]}`"]
 
 
 def test_values_from_the_command_line(tmp_path: Path) -> None:

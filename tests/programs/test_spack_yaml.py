@@ -83,7 +83,7 @@ REPOS = "  repos: {builtin: {git: u, tag: v1}}\n"
         (f"spack:\n{REPOS}", [f"1: {NO_SPECS}"]),
         (f"spack:\n{REPOS}  specs: []\n", [f"3: {NO_SPECS}"]),
         (f"spack:\n{REPOS}  specs: fio\n", [f"3: {NO_SPECS}"]),
-        (f"spack:\n{REPOS}  specs: [fio]\n  specs: [ior]\n", ["4: spack.specs: stands twice (first in line 3)"]),
+        (f"spack:\n{REPOS}  specs: [fio]\n  specs: [ior]\n", ["4: spack.specs: is defined twice (first on line 3)"]),
         ("spack:\n  specs: [fio]\n", [f"1: spack.repos.builtin: {MISSING}"]),
         ("spack:\n  specs: [fio]\n  repos: [builtin]\n", [f"3: spack.repos.builtin: {MISSING}"]),
         ("spack:\n  specs: [fio]\n  repos:\n    other: /opt\n", [f"3: spack.repos.builtin: {MISSING}"]),

@@ -259,7 +259,7 @@ class TestProven:
     @pytest.mark.parametrize(
         ("pinning", "text"),
         [
-            ("off", "Nothing was bound, and nobody looked (pinning: off)."),
+            ("off", "Nothing was bound, and no CPU masks were read (pinning: off)."),
             (None, "Nobody looked on which CPUs ranks and workers ran."),
         ],
     )

@@ -44,8 +44,8 @@ SUITES = Path(__file__).resolve().parents[3] / "config" / "suites"
 class Repetitions(Strict):
     """How often a point is measured: at least `min`, then until the interval is narrow enough, at most `max`."""
 
-    min: Count = Field(3, description="At least so many. Default: 3.")
-    max: Count = Field(10, description="At most so many. Default: 10.")
+    min: Count = Field(3, description="Smallest number of repetitions. Default: 3.")
+    max: Count = Field(10, description="Largest number of repetitions. Default: 10.")
     until_ci95_half_width: Share = Field(
         0.05,
         description="Stop when the 95 % confidence interval of every phase's headline is within this share.",

@@ -78,8 +78,8 @@ class Target(Strict):
     )
     deadline: Deadline = Field(
         30.0,
-        description="A look at the target that makes no progress for so long counts as hanging, and the campaign"
-        " stops. Default: 30s.",
+        description="An operation on the target that makes no progress for this time counts as hanging, and the"
+        " campaign stops. Default: 30s.",
     )
     lock: PathText | None = Field(
         None,
@@ -111,8 +111,8 @@ class Limits(Strict):
     )
     grace: Deadline = Field(
         60.0,
-        description="A tool may take so much longer than half as long again as its phases before it is killed: for its"
-        " start, a slow flush, its end. Default: 60s.",
+        description="Extra time beyond 1.5 x the phase time before a tool is killed (start-up, slow flush, shutdown)."
+        " Default: 60s.",
     )
     share_of_free: Share = Field(
         0.10, description="Share of the target's free space and inodes that may be used. Default: 10%."

@@ -48,7 +48,7 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
         if isinstance(entry, models.SuiteEntry):
             if entry.suite in suites:
                 other = f"sweeps[{suites[entry.suite]}]"
-                wrong = f"`{entry.suite}` stands twice (the other: {other}); give one of them all node counts"
+                wrong = f"`{entry.suite}` is listed twice (also {other}); give one of them all node counts"
                 problems.append(document.problem(("sweeps", index, "suite"), wrong))
                 continue
             suites[entry.suite] = index
@@ -205,7 +205,7 @@ def _check(sweep: Sweep) -> list[Problem]:
         )
     for name, values in sweep.axes.items():
         if name in sweep.options:
-            problems.append(sweep.problem(f"`{name}` stands under axes and under options; keep one", "options", name))
+            problems.append(sweep.problem(f"`{name}` is set under both axes and options; keep one", "options", name))
         if len(set(values)) < len(values):
             problems.append(sweep.problem("has a value twice (sizes are binary: 1k is 1024)", "axes", name))
     for group in ("axes", "options"):
@@ -300,7 +300,7 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
     path = tuple(part for part in detail["loc"] if part not in tags)
     kind, value = detail["type"], detail["input"]
     if kind == "extra_forbidden" and path[-2:] == ("options", "nodes"):
-        return document.problem(path, "stands under axes: write `axes: {nodes: [...]}`")
+        return document.problem(path, "belongs under axes: write `axes: {nodes: [...]}`")
     if kind == "extra_forbidden":
         keys = _keys(model).get(tuple(part for part in detail["loc"][:-1] if not isinstance(part, int)), [])
         return document.problem(path, unknown("key", str(path[-1]), keys))
@@ -325,7 +325,7 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
     }.get(kind, detail["msg"].removeprefix("Value error, "))
     if message.startswith("unknown "):
         return document.problem(path, message)
-    if kind == "too_long":  # nobody wants to see them
+    if kind == "too_long":  # the values would fill the screen
         return document.problem(path, message)
     return document.problem(path, f"{_shown(value)} {_is(message)}")
 

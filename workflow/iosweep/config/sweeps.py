@@ -18,8 +18,8 @@ if TYPE_CHECKING:  # jobs and merge work from the plan alone, and start sooner w
 class Sweep:
     """One sweep, with its suite's scale applied. Sizes in bytes, times in seconds.
 
-    `axes` holds the values of every axis in the order written; `options` only what was set. `path` is where it stands
-    in `document`, so that whatever is found wrong with it later can name the line.
+    `axes` holds the values of every axis in the order written; `options` only what was set. `path` is its place
+    in `document`, so that later problems can name the line.
     """
 
     name: str

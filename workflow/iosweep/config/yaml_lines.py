@@ -71,7 +71,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _int)
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed file: its data, its text, and the line of every path that stands in it.
+    """A parsed file: its data, its text, and the line of every path in it.
 
     `given`: paths whose values are from the command line.
     """
@@ -83,7 +83,7 @@ class Document:
     given: frozenset[KeyPath] = frozenset()
 
     def line(self, path: KeyPath) -> int:
-        """Line of a path, or of the nearest part of it that stands in the file."""
+        """Line of a path, or of its nearest parent in the file."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
@@ -135,7 +135,7 @@ def load(file: Path) -> Document:
         what = getattr(error, "problem", None) or str(error)
         raise ConfigError([Problem(name, mark.line + 1 if mark else 1, "", f"not valid YAML: {what}")]) from None
     except RecursionError:
-        raise ConfigError([Problem(name, 1, "", "is nested too deeply (does an alias stand inside itself?)")]) from None
+        raise ConfigError([Problem(name, 1, "", "is nested too deeply (does an alias contain itself?)")]) from None
     finally:
         if loader is not None:
             loader.dispose()
@@ -163,7 +163,9 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
             elif not _is_text(key.value):
                 problems.append(Problem(file, line, dotted(path), f"a key {_NO_TEXT}"))
             elif key.value in seen:
-                problems.append(Problem(file, line, dotted(here), f"stands twice (first in line {seen[key.value]})"))
+                problems.append(
+                    Problem(file, line, dotted(here), f"is defined twice (first on line {seen[key.value]})")
+                )
             else:
                 seen[key.value] = line
                 lines[here] = line
@@ -185,7 +187,7 @@ def _unfit(node: yaml.ScalarNode) -> str | None:
 
 
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-_NO_TEXT = "has a control character or half of a surrogate pair, which is no text"
+_NO_TEXT = "contains a control character or an unpaired surrogate"
 
 
 def _is_text(value: str) -> bool:

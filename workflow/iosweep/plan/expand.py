@@ -97,7 +97,7 @@ def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:
 
 
 def _place(sweep: Sweep, wrong: str) -> tuple[str, ...]:
-    """Where in a sweep the first thing stands that a sentence about a combination names."""
+    """The key of the sweep that a message about a combination names first."""
     for word in re.findall(r"[a-z_]{3,}", wrong):
         if word in ("phases", "phase_time"):
             return (word,)

@@ -8,7 +8,7 @@
 | formats.py | how figures, sizes and lists of nodes are written (pure) |
 | caveats.py | what limits a figure: reasons, unlike nodes and builds, missing repetitions (pure) |
 | slices.py | which results belong in one figure (pure) |
-| plots.py, captions.py | results -> figures: what stands in them, and what they say (pure) |
+| plots.py, captions.py | results -> figures and their captions (pure) |
 | table.py | results -> the table of results and of checks (pure) |
 | tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
 | builds.py | results -> which builds of the tools they are of, and where these are from (pure) |

@@ -13,7 +13,7 @@ from iosweep.report import caveats, formats
 from iosweep.report.data import Campaign, Row
 from iosweep.text import human_count
 
-#: Pictures that are shown; those of other nodes are told in words.
+#: Pictures that are shown; other nodes are described in words.
 MOST = 8
 
 #: State of a CPU -> what the legend calls it, in the order of the legend.
@@ -82,7 +82,7 @@ class Cpus:
 
 
 def of(campaign: Campaign) -> Cpus | None:
-    """The CPUs of a campaign's nodes; None where nobody looked at any."""
+    """The CPUs of a campaign's nodes; None where no node recorded any."""
     told = tuple(_told(campaign))
     alike: dict[tuple[Any, ...], list[Row]] = {}
     for node in sorted(campaign.nodes, key=lambda node: formats.natural(node["host"])):
@@ -292,8 +292,8 @@ def _mode(row: Row, off: bool) -> str:
     if pinning:
         return f"nothing was bound (pinning: {pinning}): ranks and workers ran where the system put them"
     if off:
-        return "nothing was bound, and nobody looked (pinning: off)"
-    return "nobody looked on which CPUs ranks and workers ran"
+        return "nothing was bound, and no CPU masks were read (pinning: off)"
+    return "the CPU masks of ranks and workers were not read"
 
 
 def _outcome(outcomes: Mapping[tuple[Any, ...], Row], name: str, row: Row) -> str | None:

@@ -1,4 +1,4 @@
-"""Results -> the figures, and what stands in them. Pure; spec.py draws them."""
+"""Results -> figures and their content. Pure; spec.py draws them."""
 
 from __future__ import annotations
 

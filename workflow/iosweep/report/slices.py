@@ -4,7 +4,7 @@ A slice is one sweep under one set of conditions (tool, write mode, data, O_DIRE
 drawn side by side. Its horizontal axis is an axis of the sweep that varies. A second axis becomes the colour of the
 lines, a third one makes panels, and each combination of further ones is a slice of its own.
 
-Axes belong to the point: a phase without a use for one (a read phase for fsync) stands where its point stands, or two
+Axes belong to the point: a phase without a use for one (a read phase for fsync) is drawn where its point is, or two
 points would share a place.
 """
 

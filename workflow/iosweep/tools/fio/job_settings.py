@@ -103,7 +103,7 @@ def depth(entry: Mapping[str, Any], options: Mapping[str, str]) -> int:
     # with a latency target it is what fio came to, else the option, also of sections whose options are not told
     told = int(number(entry, "latency_depth", 0)) if not entry.get("latency_target") else 0
     if option and told and option != told:
-        raise Wrong(f"the queue depth is told as {option} and as {told}")
+        raise Wrong(f"the queue depth is given as {option} and as {told}")
     return told or option
 
 

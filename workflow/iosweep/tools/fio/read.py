@@ -221,7 +221,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     first: dict[str, Any] = {}
     for key, value in pairs:
         if key not in _LAST_COUNTS and first.setdefault(key, value) != value:
-            raise _TwiceError(f"the JSON contradicts itself: {key[:100]!r} stands twice with different values")
+            raise _TwiceError(f"the JSON contradicts itself: {key[:100]!r} is given twice with different values")
     return found
 
 

@@ -286,7 +286,7 @@ def _part(
     depth: int,
     release: tuple[int, int],
 ) -> Part:
-    """One direction, after everything in it that stands twice was compared."""
+    """One direction, after everything that it gives twice was compared."""
     ops, moved, milliseconds = (job_settings.number(part, key) for key in ("total_ios", "io_bytes", "runtime"))
     if job_settings.number(part, "short_ios") or job_settings.number(part, "drop_ios"):
         raise Wrong(f"{part['short_ios']} I/Os were short and {part['drop_ios']} were dropped")

@@ -1,6 +1,6 @@
 """The lines of fio's classic text report (2.1 to 3.x), one report after the other.
 
-The grammar is strict, because a report has little in it that stands twice: every line inside one must be known and
+The grammar is strict, because a report repeats little: every line inside one must be known and
 stand once. `All clients` comes as a report too, with its head alone.
 """
 
@@ -89,7 +89,7 @@ class Report:
         return self.head["label"], self.head["group"], self.head["pid"]
 
     def add(self, kind: str, match: re.Match[str]) -> None:
-        """Raises Wrong for a line that stands twice, or where it cannot."""
+        """Raises Wrong for a line that is repeated or out of place."""
         if kind in ("many", "submit", "complete", "steady"):
             return
         if kind == "sync" or (self.direction == "sync" and kind == "percents"):
@@ -111,7 +111,7 @@ class Report:
             raise Wrong(f"a line stands where it cannot: {match[0]}")
         known = self.lines.setdefault((self.direction if inside else "", key), [])
         if known and kind != "percents":
-            raise Wrong(f"a line stands twice: {match[0]}")
+            raise Wrong(f"a line is repeated: {match[0]}")
         known.append(match)
         if kind != "percents" and kind != "percentiles":
             self.block = ""

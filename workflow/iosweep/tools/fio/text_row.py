@@ -89,7 +89,7 @@ def _depth(report: Report, job: re.Match[str] | None, engine: str | None) -> tup
     tail, depths = report.one("tail"), report.one("depths")
     told = {int(match[2]) for match in (tail,) if match and match[1] == "0"} | ({int(job["depth"])} if job else set())
     if len(told) > 1:
-        raise Wrong(f"the queue depth is told as {' and as '.join(map(str, sorted(told)))}")
+        raise Wrong(f"the queue depth is given as {' and as '.join(map(str, sorted(told)))}")
     levels = re.findall(r"(\S+)=([\d.]+)%", depths[0]) if depths else []
     percents = {level: float(percent) for level, percent in levels}
     doubts = [depth_not_reached(depth, percents, engine) for depth in told]
@@ -158,7 +158,7 @@ def _clat(report: Report, name: str, ops: int, remainders: bool) -> Mapping[str,
         ]
         clat["percentile"] = {f"{float(percent):.6f}": int(value) * _NS[head[2]] for percent, value in printed}
         if len(clat["percentile"]) != len(printed):
-            raise Wrong("a percentile stands twice")
+            raise Wrong("a percentile is repeated")
         rounding += _NS[head[2]]
     check_latency(clat, rounding)
     return clat

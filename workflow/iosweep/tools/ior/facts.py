@@ -43,7 +43,7 @@ class _Claims:
         """The value that is given; the first one where there are several."""
         given = list(dict.fromkeys(value for value in found if value is not None))
         if len(given) > 1:
-            self.problems.append(f"{name}: told as {' and as '.join(str(value) for value in given)}: {MIXED}")
+            self.problems.append(f"{name}: given as {' and as '.join(str(value) for value in given)}: {MIXED}")
         return given[0] if given else None
 
     def counts(self, option: str, parameter: str = "") -> list[int | None]:
@@ -170,10 +170,10 @@ def _notes(run: Run) -> list[str]:
     if access not in ("seq_write", "seq_read", "rand_write", "rand_read") or told - {access.partition("_")[2]}:
         problems.append(f"the row of {access[:40]} is of {', '.join(sorted(told)) or 'nothing'}")
     if not run.clients_per_node or (run.tasks or 0) % run.clients_per_node:
-        problems.append(f"{run.tasks} tasks are no multiple of {run.notes.get('threads', '')[:40]} threads per node")
+        problems.append(f"{run.tasks} tasks are not a multiple of {run.notes.get('threads', '')[:40]} threads per node")
     if size(run.notes.get("transfer_size")) != run.transfer_bytes:
         problems.append(
-            f"transfer size: told as {run.notes.get('transfer_size', '')[:40]} and as {run.transfer_bytes} bytes"
+            f"transfer size: given as {run.notes.get('transfer_size', '')[:40]} and as {run.transfer_bytes} bytes"
         )
     return problems
 
@@ -188,10 +188,10 @@ def _expected(run: Run) -> list[str]:
         for result in run.results:
             printed: Printed = getattr(result, field)
             if printed <= 0 or (told is not None and not printed.near(told)):
-                problems.append(f"{name}: told as {told} bytes and as {printed / 1024:g} KiB")
+                problems.append(f"{name}: given as {told} bytes and as {printed / 1024:g} KiB")
     aggregate = size(run.options.get("aggregate filesize"))
     parts = (run.block_bytes, run.segments, run.tasks)
     product = math.prod(part or 0 for part in parts)
     if aggregate and product and not same_in_64_bits(aggregate, product):
-        problems.append(f"aggregate file size: told as {aggregate}, block x segments x tasks is {product}")
+        problems.append(f"aggregate file size: given as {aggregate}, block x segments x tasks is {product}")
     return list(dict.fromkeys(problems))

@@ -171,7 +171,7 @@ def _possible(run: Run, results: Sequence[Result]) -> list[str]:
     ]
     block, transfer = run.block_bytes, run.transfer_bytes
     if block and transfer and block % transfer:
-        problems.append(f"the block size, {block} bytes, is no multiple of the transfer size, {transfer} bytes")
+        problems.append(f"the block size, {block} bytes, is not a multiple of the transfer size, {transfer} bytes")
     counts["block x segments"] = (block or 0) * (run.segments or 0)
     counts["bytes moved"] = max((result.bytes_moved or 0 for result in results), default=0)
     return problems + [f"{name}: beyond 64 bits" for name, value in counts.items() if value and abs(value) > LARGEST]
