@@ -14,8 +14,8 @@ from iosweep.plan.expand import make_plan
 from small import TEXT, document, problems, read
 
 OPTIONS = (
-    "nodes, threads_per_node, transfer_size, queue_depth, file_size, files_per_thread, o_direct, fsync, write_mode,"
-    " data, read_percent, ioengine, client_server"
+    "nodes, threads_per_node, transfer_size, queue_depth, file_size, files_per_thread, read_percent, o_direct,"
+    " fsync, write_mode, data, ioengine, client_server"
 )
 TOP = "campaign, description, target, limits, pinning, cpus, tools, allow_open_port, allocation, seed, sweeps"
 SWEEP = "name, tool, description, phases, axes, options, exclude, when, phase_time, repetitions"
