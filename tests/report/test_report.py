@@ -16,6 +16,7 @@ from rich.console import Console
 
 import results_factory as factory
 from iosweep.files.documents import Damaged
+from iosweep.node import fs_types
 from iosweep.report import caveats, formats, headline, page, remarks, table, titles
 from iosweep.report.data import load
 from iosweep.report.summary import (
@@ -429,7 +430,8 @@ class TestRemarks:
         assert remarks.of(replace(campaign, rows=missing)) == []
 
     def test_they_are_on_both_first_screens(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(remarks, "_MEMORY", frozenset({"ext4"}))
+        in_memory = fs_types.of("tmpfs")
+        monkeypatch.setattr(fs_types, "of", lambda _: in_memory)
         results = factory.make(tmp_path)
         assert "is in memory (ext4)" in " ".join(TestHeadline().shown(results).split())
         assert "is in memory (ext4)" in page.render(results)
