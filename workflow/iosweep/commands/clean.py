@@ -87,59 +87,65 @@ def _workers(text: str) -> int:
 
 
 def run(arguments: Namespace) -> int:
-    found = [campaigns.find(name) for name in arguments.campaign]
-    if None in found:
+    found = [results for name in arguments.campaign if (results := campaigns.find(name))]
+    if len(found) < len(arguments.campaign):
         return 1
     end = None if arguments.time is None else time.monotonic() + arguments.time
     code = 0
-    for results in filter(None, found):
-        done = remove(results, end, arguments.workers, Console(stderr=True)) if arguments.yes else show(results)
+    for results in found:
+        done = _clean(results, arguments.yes, end, arguments.workers)
         code = max(code, done)
         if done == INTERRUPTED:
             break
     return code
 
 
-def show(results: Path) -> int:
-    """Print what `remove` would remove, and whose it is. Returns the exit code."""
-    with _exit_code() as code, _found(results) as place:
-        others = place.agent.call("foreign", place.handle)  # first, because it refuses what is not ours
-        prose(f"{printable(place.directory)} ({place.whose})")
-        for name in place.agent.call("parts", place.handle):
-            size = place.agent.call("usage", place.handle, name)
-            what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
-            prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
-        if others["count"]:
-            prose(f"{foreign.sentence(**others)}; --yes removes the rest")
-        else:
-            prose("nothing was removed; --yes removes all of it")
-    return code[0]
-
-
-def remove(results: Path, end: float | None, workers: int, console: Console) -> int:
-    """Remove it, until `end` on the monotonic clock; progress goes to the console. Returns the exit code."""
-    with _exit_code() as code, _found(results) as place, _undisturbed(place, results):
-        _remove(place, end, workers, console)
+def _clean(results: Path, remove: bool, end: float | None, workers: int) -> int:
+    """Show or remove what one campaign left, until `end` on the monotonic clock. Returns the exit code."""
+    try:
+        with _found(results) as place:
+            if not remove:
+                _show(place)
+                return 0
+            with _undisturbed(place, results):
+                _remove(place, end, workers)
+    except _Done as done:
+        prose(str(done), sys.stderr if done.code else sys.stdout)
+        if done.code or not remove:
+            return done.code
     store = Store(results)
-    if code[0] == 0 and (known := target_file.read(store)):
-        store.put("", "target", known | {"tidied": True})  # the campaign may go elsewhere now
-    return code[0]
+    if known := target_file.read(store):
+        store.put("", "target", known | {"tidied": True})  # the next run may use another target
+    return 0
 
 
-def _remove(place: _Place, end: float | None, workers: int, console: Console) -> None:
+def _show(place: _Place) -> None:
+    others = place.agent.call("foreign", place.handle)  # first, because it refuses what is not ours
+    prose(f"{printable(place.directory)} ({place.whose})")
+    for name in place.agent.call("parts", place.handle):
+        size = place.agent.call("usage", place.handle, name)
+        what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
+        prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
+    if others["count"]:
+        prose(f"{foreign.sentence(**others)}; --yes removes the rest")
+    else:
+        prose("nothing was removed; --yes removes all of it")
+
+
+def _remove(place: _Place, end: float | None, workers: int) -> None:
     began = time.monotonic()
     gone = {"files": 0, "directories": 0, "bytes": 0, "linked": 0}
     more = True
-    with console.status("") as status:
+    with Console(stderr=True).status("") as status:
         while more:
             rest_s = _SLICE_S if end is None else min(_SLICE_S, end - time.monotonic())
             answer = place.agent.call("remove_all", place.handle, rest_s, workers)
             gone = {what: number + answer[what] for what, number in gone.items()}
-            told = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"
-            status.update(f"removing: {told}")
+            removed = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"
+            status.update(f"removing: {removed}")
             more = answer["left"] and (end is None or time.monotonic() < end)
     prose(
-        f"{printable(place.directory)}: removed {told} and"
+        f"{printable(place.directory)}: removed {removed} and"
         f" {human_count(gone['directories'], 'directory', 'directories')} in {human_duration(time.monotonic() - began)}"
     )
     if gone["linked"]:
@@ -152,17 +158,6 @@ def _remove(place: _Place, end: float | None, workers: int, console: Console) ->
         if answer["foreign"]["count"]:
             lines.append(f"{foreign.sentence(**answer['foreign'])}; remove them by hand, then run it again")
         raise _Done(WRONG, *lines)
-
-
-@contextmanager
-def _exit_code() -> Iterator[list[int]]:
-    """Print how the block ended, and put its exit code in the list."""
-    code = [0]
-    try:
-        yield code
-    except _Done as done:
-        prose(str(done), sys.stderr if done.code else sys.stdout)
-        code[0] = done.code
 
 
 @contextmanager
