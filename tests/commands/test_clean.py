@@ -252,7 +252,7 @@ def test_what_to_do_with_a_damaged_target_file(left: Left, capsys: Capture) -> N
 
 @pytest.mark.parametrize("yes", [["--yes"], []])
 def test_target_json_cannot_name_any_directory(left: Left, tmp_path: Path, capsys: Capture, yes: list[str]) -> None:
-    """A copy of the campaign's directory elsewhere, and of its marker in a directory of somebody else."""
+    """A copy of the campaign's directory elsewhere, and of its marker in a directory of another campaign."""
     uuid = marker_in(left.directory)["uuid"]
     victim = tmp_path / "home" / "iosweep-c"
     shutil.copytree(left.directory, victim)

@@ -1,4 +1,4 @@
-"""The commands: what they print, to which stream, and how they end."""
+"""The commands: what they print, to which stream, and their exit codes."""
 
 import csv
 import io
@@ -82,7 +82,7 @@ def test_plan_that_does_not_fit(capsys: Capture, place: Path) -> None:
 
 
 def test_plan_of_a_target_that_cannot_be_written(capsys: Capture, place: Path) -> None:
-    # where nobody makes a directory, not even root
+    # a place where not even root can make a directory
     (place / "x.yaml").write_bytes(orjson.dumps(document(**METADATA) | {"target": {"directory": "/proc/sys"}}))
     assert run("plan", "x.yaml") == 1
     assert f"/proc/sys cannot be written to by {user(os.getuid())}\n" in capsys.readouterr().err
@@ -182,7 +182,7 @@ def test_too_much_for_the_limits(capsys: Capture, place: Path) -> None:
         file.write("limits: {time: 10s}\n")
     assert run("plan", "x.yaml") == 1
     captured = capsys.readouterr()
-    assert "1 node: 12 points, 12 repetitions, 17 s" in captured.out  # what takes so much
+    assert "1 node: 12 points, 12 repetitions, 17 s" in captured.out  # the plan shows what takes the time
     error = captured.err
     assert error.startswith("x.yaml:11: limits.time: 10 s is not enough: about 17 s are needed")
 
@@ -234,7 +234,7 @@ def test_report_takes_the_plan_of_the_tables(place: Path) -> None:
     for each in made:
         (results / "plans" / f"{each.digest}.json").write_bytes(each.document())
         assert run("report", "quick") == 0
-    # the tables stay those of the first plan, though the second one was written last
+    # report keeps the plan of the tables, although the second plan is newer
     assert documents.read(results / "campaign.json")["plan_digest"] == made[0].digest
 
 
@@ -319,7 +319,7 @@ def test_rerun_says_what_it_does_not_know_and_does_the_rest(capsys: Capture, pla
     assert made.results() == {}
 
 
-def test_a_pager_that_is_left_is_no_error(place: Path) -> None:
+def test_leaving_a_pager_is_not_an_error(place: Path) -> None:
     argv = [sys.executable, "-m", "iosweep", "plan", "--commands", "x.yaml"]
     (place / "x.yaml").write_text(TEXT.replace("repetitions: 1", "repetitions: 500"))
     running = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -387,7 +387,7 @@ def test_plan_says_what_will_be_missing(
     here, by_launcher, local, there = said.values()
     assert f"will be missing: {absent}" in here
     assert f"will be missing where nodes lack it, too: {absent}" in there
-    assert "2 nodes: with --profile profiles/slurm only" in here  # nobody said where it is to run
+    assert "2 nodes: with --profile profiles/slurm only" in here  # no launcher and no profile was named
     assert reached in by_launcher
     assert reached in local
     assert reached not in here

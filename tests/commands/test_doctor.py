@@ -92,7 +92,7 @@ def test_both_ways_to_write_resources(tmp_path: Path, resources: str) -> None:
         ("", "has no keys; write for example `executor: iosweep`"),
     ],
 )
-def test_a_profile_that_is_none(tmp_path: Path, text: str | None, wrong: str) -> None:
+def test_a_file_that_is_not_a_profile(tmp_path: Path, text: str | None, wrong: str) -> None:
     if text is not None:
         write(tmp_path, text)
     with pytest.raises(Unreadable, match=re.escape(wrong)):
@@ -166,7 +166,7 @@ def test_a_partition_that_is_fine() -> None:
         ({"OverSubscribe": "FORCE:4"}, "shares nodes whatever a job asks for (OverSubscribe=FORCE:4)"),
     ],
 )
-def test_a_partition_that_is_not_for_us(fields: dict[str, str], said: str) -> None:
+def test_a_partition_that_the_user_may_not_use(fields: dict[str, str], said: str) -> None:
     found = partition(replace(PROFILE, account="bio"), altered(SMALL, **fields))
     assert [line.outcome for line in found] == ["wrong"]
     assert said in found[0].seen
@@ -391,7 +391,7 @@ def test_healthy_nodes() -> None:
         ("exclusion", "wrong", {"lock_on": {"identity": "lustre mds:/fs"}}, "is on the file system under test"),
     ],
 )
-def test_one_node_that_is_not(check: str, outcome: str, more: dict[str, Any], said: str) -> None:
+def test_one_unhealthy_node(check: str, outcome: str, more: dict[str, Any], said: str) -> None:
     found = judged(facts("n1"), facts("n2", **more))
     assert found[check].outcome == outcome
     assert said in found[check].seen
@@ -457,7 +457,7 @@ def of_cpus(source: str | None, reserved: str | None, kept: str = "") -> dict[st
     ],
 )
 def test_what_is_reserved(own: dict[str, Any], configured: str | None, seen: str, change: str) -> None:
-    if configured is not None:  # the probe is told
+    if configured is not None:  # the probe gets it
         own = own | {"reserved_cpus": configured}
     asked = replace(ASKED, pinned=True, reserved=configured)
     found = (facts("n1", cpus=of_cpus(None, "")), facts("n2", cpus=own))
@@ -500,7 +500,7 @@ def test_clocks() -> None:
         return judged(facts("n1"), facts("n2"), clocks={n: nodes.Clock(s, 0.001) for n, s in offsets.items()})["clocks"]
 
     assert said(n1=0.004, n2=-0.01).seen == "all within 11.0 ms of the one here"
-    assert said(n1=3.0, n2=3.05).outcome == "ok"  # a login node's clock is nobody's business yet
+    assert said(n1=3.0, n2=3.05).outcome == "ok"  # a login node's clock does not matter yet
     assert said(n1=0.0, n2=0.2).seen == "nodes are 0.200 s apart"
     assert said(n1=-60.0, n2=0.0).seen == "n1: -60.0 s from here"
     assert judged(facts("n1"), facts("n2"), clocks={})["clocks"].outcome == "not checked"

@@ -101,7 +101,7 @@ def test_a_target_with_too_little_room(here: Path, capsys: Capture) -> None:
 @as_root
 @needs_bindfs
 def test_a_target_that_does_not_answer(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named, with what to do; the rest is looked at."""
+    """It is named, with what to do; the rest is checked."""
     monkeypatch.setattr(probe, "TARGET_S", 0.5)
     mounted = here / "target"
     with subprocess.Popen(["bindfs", "-f", here / "config", mounted], env={"PATH": os.defpath}) as server:

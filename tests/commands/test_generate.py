@@ -48,10 +48,10 @@ def test_all_of_them_are_here(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_drift_is_named_and_mended(copy: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_drift_is_named_and_repaired(copy: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = copy / name
     whole = file.read_text()
-    hand, mark, made = whole.rpartition("<!-- generated:")  # all of it where there is no mark
+    hand, mark, made = whole.rpartition("<!-- generated:")  # the whole file if it has no mark
     file.write_text(hand + mark + made.replace("`", "'", 1).replace('"type"', '"kind"', 1))
     harmed = file.read_text()
     assert harmed != whole

@@ -51,7 +51,7 @@ def test_it_is_said_while_the_snakefile_is_read(arguments: list[str], tmp_path: 
 
 
 def interrupted(command: list[str], place: Path) -> None:
-    """Let a command meet a file system that hangs, and end it with Ctrl-C when it has said so."""
+    """Run a command on a file system that hangs, and end it with Ctrl-C after its message."""
     os.kill(mounts.server(place), signal.SIGSTOP)
     said = place.with_name("said")
     with said.open("wb") as file:
@@ -91,7 +91,7 @@ def test_signals_are_handled_again_when_it_answers(
     assert f"{tmp_path} has not answered for 0.2 s" in capfd.readouterr().err
 
 
-def test_nothing_is_said_of_what_answers(
+def test_no_message_about_a_file_system_that_answers(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(hanging, "DEADLINE_S", 0.2)

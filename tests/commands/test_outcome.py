@@ -32,7 +32,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def campaign(place: Path, verdicts: dict[tuple[str, int], tuple[str, str]], name: str = "quick") -> Path:
-    """Tables of 2 points with 2 phases each. `verdicts`: (phase, threads) -> verdict and reason of what is not valid.
+    """Tables of 2 points with 2 phases each. `verdicts`: (phase, threads) -> verdict and reason, if not valid.
 
     The plan is one of which nothing is left: every point is measured.
     """
@@ -149,7 +149,7 @@ def test_check_counts_what_is_left_as_the_headline_does(place: Path, capsys: Cap
     assert [sum(a.repetitions_left for a in seen), sum(a.repetitions_missing for a in seen)] == [left, missing]
 
 
-def test_check_fails_where_the_tables_are_not_of_what_is_stored(place: Path, capsys: Capture) -> None:
+def test_check_fails_if_the_tables_are_older_than_the_store(place: Path, capsys: Capture) -> None:
     results = campaign(place, {})
     file = results / "results.parquet"
     os.utime(file, (0, 0))

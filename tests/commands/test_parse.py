@@ -24,7 +24,7 @@ MDTEST = TOOLS / "mdtest" / "4.0.0" / "own_W_F.out"
 
 
 def parsed(*arguments: object) -> tuple[int, list[dict[str, Any]], str]:
-    """(exit code, documents, what was said beside them)"""
+    """(exit code, documents, stderr)"""
     done = subprocess.run(
         [sys.executable, "-m", "iosweep", "parse", *map(str, arguments)],
         capture_output=True,
@@ -121,7 +121,7 @@ def test_one_bad_file_among_good_ones(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tool", ["fio", "ior", "mdtest"])
 @pytest.mark.parametrize("content", [b"", b"\0\xff\xfe", b"{", b"hello\n", b"\n" * 1000])
-def test_what_is_no_output_is_a_problem(tmp_path: Path, tool: str, content: bytes) -> None:
+def test_a_file_that_is_not_output_is_a_problem(tmp_path: Path, tool: str, content: bytes) -> None:
     file = tmp_path / "x"
     file.write_bytes(content)
     code, (document,), _ = parsed(tool, file)
@@ -165,7 +165,7 @@ def test_an_editors_mark_does_not_matter(tmp_path: Path, tool: str) -> None:
 @pytest.mark.parametrize(
     ("data", "said"), [(gzip.compress(b"x", mtime=0), "is compressed (gzip)"), ("ab".encode("utf-16"), "is UTF-16")]
 )
-def test_what_is_no_text_is_named(tmp_path: Path, data: bytes, said: str) -> None:
+def test_a_file_that_is_not_text_is_named(tmp_path: Path, data: bytes, said: str) -> None:
     (tmp_path / "x").write_bytes(data)
     code, (document,), _ = parsed("ior", tmp_path / "x")
     assert code == 1 and said in document["problems"][0]["text"] and document["rows"] == []

@@ -49,7 +49,7 @@ def commit(store: Store, point: str, number: int, raw: bytes = b"y") -> str:
 
 
 def left(store: Store) -> set[tuple[str, int]]:
-    """(threads, repetition) of what is stored."""
+    """(threads, repetition) of the stored results."""
     return {
         ("t1" if re.search(r"[-.](t1|1t)\b", point) else "t2", n)
         for point, found in store.results().items()
@@ -96,7 +96,7 @@ def test_what_is_opened(store: Store, capsys: Capture, options: list[str], opene
         ("phase=", "write NAME=VALUE, for example phase=create"),
     ],
 )
-def test_what_there_is_not(store: Store, capsys: Capture, where: str, said: str) -> None:
+def test_a_value_that_no_result_has(store: Store, capsys: Capture, where: str, said: str) -> None:
     assert cli.main(["rerun", "--where", where]) == 1
     assert said in capsys.readouterr().err
     assert left(store) == ALL

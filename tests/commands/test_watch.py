@@ -107,7 +107,7 @@ def words(snapshot: Snapshot) -> str:
 
 
 def steady(plan: Plan, seconds: dict[str, float]) -> float:
-    """What is said of the rest after three points, as a ratio to what it will take."""
+    """The estimate of the rest after three points, as a ratio to what it takes."""
     pace, runs, at = Pace(plan), [], BEGAN
     first, rest = plan.points[:3], plan.points[3:]
     for point in first:
@@ -164,7 +164,7 @@ def test_a_pause_between_two_runs_is_not_pace(made: Made) -> None:
     pace.learn([Ran(a.id, BEGAN, BEGAN + 2, by="n1 4"), Ran(b.id, BEGAN + 10, BEGAN + 12, by="n1 5")])
     assert pace.repetition_s(b.id) == 2
     pace.learn([Ran(a.id, BEGAN, BEGAN + 2, by="n1 4"), Ran(b.id, BEGAN + 10, BEGAN + 12, by="n1 4")])
-    assert pace.repetition_s(b.id) == 10  # so long was tidied up
+    assert pace.repetition_s(b.id) == 10  # the time of removing files
 
 
 # --- what the store says
@@ -278,7 +278,7 @@ def test_only_what_is_new_is_read(made: Made, monkeypatch: pytest.MonkeyPatch) -
     made.measure(made.plan.points[10])
     assert campaign.look().allocations[0].repetitions_done == 11
     assert results() == {made.plan.points[10].id}
-    campaign.look()  # once more, for a second file may have come in the same tick of the file system's clock
+    campaign.look()  # again: a second file may have the same time stamp
     assert results() == {made.plan.points[10].id}
     campaign.look()
     assert results() == set()
@@ -422,7 +422,7 @@ def test_squeue_that_does_not_answer(made: Made, monkeypatch: pytest.MonkeyPatch
     assert time.monotonic() - began < 300
     for point in made.plan.points:
         made.measure(point)
-    assert campaign.look().wrong == ()  # nobody needs to know any more
+    assert campaign.look().wrong == ()  # it does not matter any more
 
 
 # --- what a person sees
@@ -551,7 +551,7 @@ def test_a_real_campaign(tmp_path: Path, fio: Path, capsys: pytest.CaptureFixtur
     assert {f: f.stat().st_mtime_ns for f in allocation.results.rglob("*")} == before
 
 
-# --- results that somebody else made
+# --- results of another user
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "device"])

@@ -74,7 +74,7 @@ def test_campaign_and_target_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_only_of_another_node_count(tmp_path: Path) -> None:
-    # it is in the plan, so it is no mistake; here it cannot be measured
+    # it is in the plan, so it is not an error; here it cannot be measured
     assert load(tmp_path, nodes=(1, 4), only=".4n.").left == {}
 
 
@@ -88,7 +88,7 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
         assert load(tmp_path, **cluster).text("1-node").startswith("1 node: 1 point, ")
     store.set_missing(point, None)  # `iosweep rerun --missing`
     assert load(tmp_path, **cluster).text("1-node").startswith("1 node: 2 points, ")
-    # another build than the login node's is no reason to measure again: the nodes may have always had another
+    # a build that differs from the login node's is not measured again: the nodes may have always had another
     seen = []
     monkeypatch.setattr(dag.remaining, "left", lambda plan, results, missing, here, only: seen.append(here.tools) or {})
     load(tmp_path, **cluster)
@@ -188,10 +188,10 @@ def test_tools_that_are_not_built_yet(site: Site, monkeypatch: pytest.MonkeyPatc
     assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, ")
     assert not Path("tools").exists()
     site.measure("0f3a")
-    assert site.left() == 2  # no result is of what is not built
+    assert site.left() == 2  # no result is of tools that are not built
 
 
-def test_results_of_the_build_that_is_there(site: Site) -> None:
+def test_results_of_the_present_build(site: Site) -> None:
     site.build(fio="0f3a")
     assert site.left() == 2
     site.measure("0f3a")
@@ -276,7 +276,7 @@ def test_where_tools_are_built(site: Site, tmp_path: Path) -> None:
 
 
 def line_of(key: str) -> int:
-    """Where a key stands in x.yaml."""
+    """The line of a key in x.yaml."""
     lines = Path("x.yaml").read_text().splitlines()
     return 1 + next(
         n for n, line in enumerate(lines) if line.strip().startswith(f"{key}:") and n > lines.index("tools:")
@@ -314,7 +314,7 @@ def test_what_is_wrong_with_tools(site: Site, tools: dict[str, Any], wrong: dict
 
 
 def test_what_is_lacking_to_build(site: Site) -> None:
-    """Only who builds needs it; a plan can be looked at without."""
+    """Only a build needs it; a plan does not."""
     site.configure(provider="spack", mirror="/nosuch", spack="/nosuch")
     assert site.left() == 2
     wrong = {
@@ -357,7 +357,7 @@ def test_what_is_wrong_with_spack_yaml(site: Site) -> None:
     ("content", "said"),
     [("{", "is damaged (it is cut short or overwritten); remove it"), (None, "/bin/nosuch is gone, which")],
 )
-def test_what_was_built_and_cannot_be_used(site: Site, content: str | None, said: str) -> None:
+def test_a_build_that_cannot_be_used(site: Site, content: str | None, said: str) -> None:
     file = site.build(fio="0f3a")
     gone = orjson.dumps(documents.read(file)).replace(b"/bin/true", b"/bin/nosuch")
     file.write_bytes(documents.seal(gone) if content is None else content.encode())
@@ -380,7 +380,7 @@ def test_the_folders_that_rules_name() -> None:
 
 @pytest.mark.parametrize("name", dag.RULE_FOLDERS)
 @pytest.mark.parametrize(("kind", "said"), [("link", "a symbolic link"), ("pipe", "a pipe"), ("file", "a file")])
-def test_what_is_in_place_of_a_folder_is_refused(tmp_path: Path, name: str, kind: str, said: str) -> None:
+def test_an_obstacle_in_place_of_a_folder_is_refused(tmp_path: Path, name: str, kind: str, said: str) -> None:
     place = tmp_path / "results" / "quick" / name
     place.parent.mkdir(parents=True)
     (tmp_path / "foreign").mkdir()
