@@ -32,17 +32,21 @@ from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.node import process, procfs
 from iosweep.node.load import Around, Watch
 from iosweep.node.sampling import Sampler, Wanted
-from iosweep.target import foreign, ownership, probe, pulse, quota, removal, striping, trees
+from iosweep.target import foreign, handle, ownership, probe, pulse, quota, removal, striping, trees
 from iosweep.target.handle import Place
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    **ownership.OPERATIONS,
+#: Operations whose first argument is a Place, which arrives as a list.
+ON_PLACE: dict[str, Callable[..., Any]] = {
     **probe.OPERATIONS,
     **trees.OPERATIONS,
     **removal.OPERATIONS,
     **foreign.OPERATIONS,
     **striping.OPERATIONS,
+}
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    **ownership.OPERATIONS,
     **quota.OPERATIONS,
+    **{name: handle.on_place(operation) for name, operation in ON_PLACE.items()},
     "keep_to": process.keep_to,
 }
 

@@ -9,10 +9,10 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from iosweep.target.accounts import user
-from iosweep.target.handle import Opened
+from iosweep.target.handle import Opened, Place
 from iosweep.target.marker import MARKER, shown
 from iosweep.target.ownership import is_probe
 from iosweep.target.pulse import beat
@@ -55,8 +55,15 @@ def sentence(count: int, names: Sequence[str]) -> str:
     return f"{many} found, and left alone: {', '.join(names)}{more}"
 
 
-def foreign(place: Sequence[Any]) -> dict[str, Any]:
-    """Entries of the campaign's directory that are not ours: {count, names: [up to 5]}. Of a directory, the whole."""
+class ForeignEntries(TypedDict):
+    """How many entries are not ours, and the names of up to 5 of them."""
+
+    count: int
+    names: list[str]
+
+
+def foreign(place: Place) -> ForeignEntries:
+    """Entries of the campaign's directory that are not ours. A directory counts as one."""
     count, names = 0, list[str]()
     with Opened(place, use="read") as ours:
         tree, todo = Tree(ours.handle), [Directory()]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from iosweep.text import human_count
 from iosweep.units import human_size
 
 
 def too_much(
-    now: Mapping[str, int], ours_bytes: int, needed_bytes: int, needed_inodes: int, limits: Mapping[str, Any]
+    now: Mapping[str, int], ours_bytes: int, needed_bytes: int, needed_inodes: int, limits: Mapping[str, float]
 ) -> str | None:
     """Why a campaign may not have `needed_bytes` there at once, or None.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import select
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -53,8 +53,8 @@ class Opened:
     Raises Refused, and OSError where it is not there or the file system fails.
     """
 
-    def __init__(self, place: Sequence[Any], use: Literal["tools", "remove", "read"] = "tools"):
-        self.place = Place(*place)
+    def __init__(self, place: Place, use: Literal["tools", "remove", "read"] = "tools"):
+        self.place = place
         self.directory = self.place.directory
         outer, self.name = os.path.split(self.directory)
         self.handle = -1
@@ -158,12 +158,17 @@ class Opened:
         return handle
 
 
-def check(place: Sequence[Any]) -> None:
+def on_place(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation on a Place, as an agent calls it: JSON has the place as a list."""
+    return lambda place, *arguments: operation(Place(*place), *arguments)
+
+
+def check(place: Place) -> None:
     """See that tools may be started on paths in the campaign's directory. Raises Refused, and OSError."""
     Opened(place).close()
 
 
-def trusted(place: Sequence[Any]) -> list[str]:
+def trusted(place: Place) -> list[str]:
     """Which other users could lead tools elsewhere, and are trusted not to (target.trust_other_writers)."""
     with Opened(place) as ours:
         return ours.trusted()

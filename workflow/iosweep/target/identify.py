@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Literal, Required, TypedDict
 
 from iosweep.errors import Refused
 from iosweep.target import filesystem, mounts, parents
@@ -53,14 +53,27 @@ def identify(target: str, name: str = "the target") -> FileSystem:
     }
 
 
-def look(target: str) -> dict[str, Any]:
-    """What the name of a target leads to: {kind: directory, other or absent; fstype and mount of a directory; others:
-    why it is refused, because users besides us could put another directory in the place of the campaign's, None if
-    nobody could; trusted: who controls what there, if they are to be trusted}.
+class Looked(TypedDict, total=False):
+    """What the name of a target leads to.
 
-    Of an absent one also {parent: the nearest directory that exists; lacks: what it does not have; names: of its
-    directories}.
+    Of a directory: its `fstype` and `mount`; `others`: why it is refused because other users could replace the
+    campaign's directory, None if they cannot; `trusted`: which users control what, if they are to be trusted.
+    Of an absent one: `parent`, the nearest directory that exists, `lacks`, what it does not have, `names` of its
+    directories.
     """
+
+    kind: Required[Literal["directory", "other", "absent"]]
+    fstype: str
+    mount: str
+    others: str | None
+    trusted: list[str]
+    parent: str
+    lacks: str
+    names: list[str]
+
+
+def look(target: str) -> Looked:
+    """What the name of a target leads to."""
     path = Path(target).absolute()
     try:
         if stat.S_ISDIR(path.stat().st_mode):
@@ -89,7 +102,7 @@ def look(target: str) -> dict[str, Any]:
     return {"kind": "absent", "parent": str(parent), "lacks": lacks, "names": names}
 
 
-def _others(path: Path, facts: Mapping[str, Any]) -> list[parents.Suspect]:
+def _others(path: Path, facts: FileSystem) -> list[parents.Suspect]:
     """Who could put another directory in the place of one on this path. Makes nothing.
 
     On a network file system our own user id may be another one than here: of owners there, `claim` finds out.
@@ -105,7 +118,7 @@ def is_type(fstype: str, wanted: str) -> bool:
     return fstype in (wanted, f"fuse.{wanted}") or (wanted, fstype) == ("nfs", "nfs4")
 
 
-def other_type(wanted: str, directory: str, seen: Mapping[str, Any]) -> str:
+def other_type(wanted: str, directory: str, seen: Mapping[str, object]) -> str:
     """That a target is on a file system of another type than target.type. Pure.
 
     seen: what target.look or target.identify returned.
@@ -127,7 +140,7 @@ def space(directory: str) -> dict[str, int]:
     }
 
 
-def holds(facts: Mapping[str, Any], directory: str, results: Path) -> bool:
+def holds(facts: FileSystem, directory: str, results: Path) -> bool:
     """Whether results lie in the campaign's directory, links resolved. `facts`: of its parent (identify)."""
     real = Path(facts["real"]) / Path(directory).name
     return real in (results.resolve(), *results.resolve().parents)

@@ -12,7 +12,6 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from iosweep.causes import SERVER_ERRORS
 from iosweep.errors import Refused
@@ -30,7 +29,7 @@ def directory_of(target: str, campaign: str) -> str:
     return str(Path(target).absolute() / name_of(campaign))
 
 
-def whose(marker: dict[str, Any]) -> str:
+def whose(marker: dict[str, object]) -> str:
     """What a marker says, for a sentence."""
     user = f"{marker['user']}, " if marker.get("user") else ""
     return shown(f"results in {marker.get('results')} on {marker.get('host')}, user {user}id {marker.get('uid')}")
@@ -42,7 +41,7 @@ def shown(text: str) -> str:
     return escaped if len(escaped) <= 300 else f"{escaped[:140]}...{escaped[-140:]}"
 
 
-def read_marker(handle: int) -> dict[str, Any] | None:
+def read_marker(handle: int) -> dict[str, object] | None:
     """The marker in an open directory, or None if there is none. Raises Refused if it is not one of ours."""
     try:
         # a FIFO would wait for its other end
@@ -78,19 +77,19 @@ def check_marker(handle: int, directory: str, uuid: str) -> None:
     check_place(handle, directory, found)
 
 
-def check_place(handle: int, directory: str, found: Mapping[str, Any]) -> None:
+def check_place(handle: int, directory: str, found: Mapping[str, object]) -> None:
     """Raise Refused if the marker in an open directory was written for another one."""
     if wrong := misplaced(found, directory, handle):
         raise Refused(f"{directory} is not ours: {wrong}; it is left alone")
 
 
-def is_of(found: dict[str, Any], owner: dict[str, Any]) -> bool:
+def is_of(found: dict[str, object], owner: dict[str, object]) -> bool:
     """Whether a marker is of this owner."""
     same = all(found.get(key) == owner[key] for key in ("uid", "host", "results"))
     return bool(found.get("uuid")) and (found["uuid"] == owner["uuid"] or same)
 
 
-def write_marker(handle: int, content: dict[str, Any]) -> None:
+def write_marker(handle: int, content: dict[str, object]) -> None:
     """Whole, or not at all."""
     try:
         os.unlink(MARKER + ".tmp", dir_fd=handle)
@@ -109,12 +108,12 @@ def name_of(campaign: str) -> str:
     return f"iosweep-{campaign}"
 
 
-def place_of(handle: int) -> dict[str, Any]:
+def place_of(handle: int) -> dict[str, object]:
     """What a marker holds of the directory that it is in, open as `handle`."""
     return {"path": _path(handle), "inode": os.fstat(handle).st_ino, "fsid": f"{os.fstatvfs(handle).f_fsid:016x}"}
 
 
-def wrong(marker: Mapping[str, Any], name: str, seen: Mapping[str, Any]) -> str | None:
+def wrong(marker: Mapping[str, object], name: str, seen: Mapping[str, object]) -> str | None:
     """Why a directory of this name is not the one that its marker was written for, or None. Pure.
 
     seen: `place_of` the directory. An inode alone proves nothing: another file system, and another subvolume or
@@ -131,7 +130,7 @@ def wrong(marker: Mapping[str, Any], name: str, seen: Mapping[str, Any]) -> str 
     return f"its marker was written for {printable(str(place['path']))[:300]}, so this is a copy of that, or was moved"
 
 
-def misplaced(marker: Mapping[str, Any], directory: str, handle: int) -> str | None:
+def misplaced(marker: Mapping[str, object], directory: str, handle: int) -> str | None:
     """The same as `wrong` of an open directory, without asking the file system where its path is enough."""
     place, path = marker.get("place"), _path(handle)
     known = isinstance(place, dict) and place.get("path") == path

@@ -32,7 +32,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 TARGET = os.O_PATH | os.O_DIRECTORY
 
 
-def claim(directory: str, owner: dict[str, Any], trusting: bool = False) -> str:
+def claim(directory: str, owner: dict[str, object], trusting: bool = False) -> str:
     """Make the campaign's directory, or see that it is ours; returns the UUID of its marker.
 
     `owner`: {uuid or None, uid, host, results, campaign, and what else is to be told to others}. Ours means: it belongs
@@ -98,7 +98,7 @@ def _claimed(
     directory: str,
     handle: int,
     outer: int,
-    owner: dict[str, Any],
+    owner: dict[str, object],
     made: bool,
     suspects: Sequence[parents.Suspect],
     trusting: bool,
@@ -135,7 +135,7 @@ def _claimed(
     return str(found["uuid"])
 
 
-def owner_of(directory: str) -> dict[str, Any] | None:
+def owner_of(directory: str) -> dict[str, object] | None:
     """What the marker says of whose the campaign's directory is; None if there is no such directory. Makes nothing."""
     try:
         handle = _open(directory)

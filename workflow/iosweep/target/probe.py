@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from iosweep.errors import Refused
@@ -21,7 +21,7 @@ from iosweep.target.ownership import DENIED, PROBE, clear_probes
 _PROBE_BYTES = 1 << 20
 
 
-def state(place: Sequence[Any], node: str = "", data: bool = True) -> str | None:
+def state(place: Place, node: str = "", data: bool = True) -> str | None:
     """Why the campaign's directory cannot be worked in any more, or None. A lack of space, or a limit on
     the size of files, is not such a reason.
 
@@ -29,7 +29,7 @@ def state(place: Sequence[Any], node: str = "", data: bool = True) -> str | None
     name, because all nodes look at the same time. `data`: False makes an empty file instead. Raises OSError for other
     errors of the file system.
     """
-    directory = Place(*place).directory
+    directory = place.directory
     try:
         ours = Opened(place)
     except (FileNotFoundError, NotADirectoryError):
@@ -52,7 +52,7 @@ def state(place: Sequence[Any], node: str = "", data: bool = True) -> str | None
             raise
 
 
-def remove_probes(place: Sequence[Any]) -> None:
+def remove_probes(place: Place) -> None:
     """Remove probes that a kill has left in the campaign's directory."""
     with Opened(place, use="remove") as ours:
         clear_probes(ours.handle)

@@ -17,9 +17,9 @@ import stat
 import struct
 import subprocess
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from iosweep.target import identify
 
@@ -43,8 +43,18 @@ _LFS = re.compile(r"\s\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+(\S+)\s+\[?(\d+)\]?\*?\s+
 _silent: set[str] = set()
 
 
-def of(directory: str) -> list[dict[str, Any]]:
-    """Quotas with a limit: [{scope, used_bytes, limit_bytes or None, used_files, limit_files or None}].
+class Quota(TypedDict):
+    """`scope`: `user 1000`, `subvolume 256`. A limit is None if there is none."""
+
+    scope: str
+    used_bytes: int
+    limit_bytes: int | None
+    used_files: int
+    limit_files: int | None
+
+
+def of(directory: str) -> list[Quota]:
+    """Quotas with a limit.
 
     A limit is the smaller of the soft and the hard one. Raises OSError and Refused where the directory cannot be
     looked at.
@@ -55,7 +65,7 @@ def of(directory: str) -> list[dict[str, Any]]:
         status = os.fstat(handle)
         group = status.st_gid if status.st_mode & stat.S_ISGID else os.getegid()  # of new files
         owners = [(_USER, os.geteuid()), (_GROUP, group)]
-        found: Sequence[dict[str, Any] | None]
+        found: Sequence[Quota | None]
         if facts["fstype"] == "btrfs":
             found = _btrfs(handle)
         elif facts["fstype"] == "lustre":
@@ -70,7 +80,7 @@ def of(directory: str) -> list[dict[str, Any]]:
 OPERATIONS: dict[str, Callable[..., Any]] = {"quota": of}
 
 
-def too_much(quotas: Sequence[Mapping[str, Any]], needed_bytes: int, needed_inodes: int) -> str | None:
+def too_much(quotas: Sequence[Quota], needed_bytes: int, needed_inodes: int) -> str | None:
     """Why a quota of `of` has no room for so many bytes and files more, or None. Pure."""
     from iosweep.units import human_size
 
@@ -92,7 +102,7 @@ def too_much(quotas: Sequence[Mapping[str, Any]], needed_bytes: int, needed_inod
 
 def _quota(
     scope: str, used_bytes: int, limits_bytes: Sequence[int], used_files: int, limits_files: Sequence[int]
-) -> dict[str, Any]:
+) -> Quota:
     return {
         "scope": scope,
         "used_bytes": used_bytes,
@@ -106,7 +116,7 @@ def _scope(kind: int, owner: int) -> str:
     return f"{'user' if kind == _USER else 'group'} {owner}"
 
 
-def _kernel(handle: int, source: str, kind: int, owner: int) -> dict[str, Any] | None:
+def _kernel(handle: int, source: str, kind: int, owner: int) -> Quota | None:
     """A quota that the kernel keeps; None where it does not, or does not tell."""
     answer = ctypes.create_string_buffer(_DQBLK.size)
     command = ctypes.c_int(_GETQUOTA << 8 | kind)
@@ -120,7 +130,7 @@ def _kernel(handle: int, source: str, kind: int, owner: int) -> dict[str, Any] |
     return _quota(_scope(kind, owner), used, limits, used_files, [hard_files, soft_files])
 
 
-def _btrfs(handle: int) -> list[dict[str, Any]]:
+def _btrfs(handle: int) -> list[Quota]:
     """Limits of the subvolume, of sysfs (Linux 5.9), where every user may read them.
 
     What is reserved counts as used, as it does when the kernel refuses a write. Without quotas there is no directory.
@@ -143,7 +153,7 @@ def _btrfs(handle: int) -> list[dict[str, Any]]:
     ]
 
 
-def _lustre(directory: str, owners: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+def _lustre(directory: str, owners: Sequence[tuple[int, int]]) -> list[Quota]:
     if directory in _silent:
         return []
     found = []

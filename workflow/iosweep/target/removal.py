@@ -48,7 +48,7 @@ class Removed(TypedDict):
     foreign: ForeignEntries
 
 
-def remove(place: Sequence[Any], below: str, seconds: float | None = None, workers: int = 8) -> Removed:
+def remove(place: Place, below: str, seconds: float | None = None, workers: int = 8) -> Removed:
     """Remove a tree below the campaign's directory.
 
     `workers`: threads at most; they wait for the file system side by side.
@@ -58,7 +58,7 @@ def remove(place: Sequence[Any], below: str, seconds: float | None = None, worke
     """
     above, _, name = below.rpartition("/")
     if name in ("", ".", ".."):
-        raise Refused(f"`{below}` names nothing below {Place(*place).directory}")
+        raise Refused(f"`{below}` names nothing below {place.directory}")
     removal = _Removal(below, seconds)
     with contextlib.suppress(FileNotFoundError), Opened(place, use="remove") as ours:
         removal.spare(ours)
@@ -75,7 +75,7 @@ def remove(place: Sequence[Any], below: str, seconds: float | None = None, worke
     return removal.result()
 
 
-def remove_all(place: Sequence[Any], seconds: float | None = None, workers: int = 8) -> Removed:
+def remove_all(place: Place, seconds: float | None = None, workers: int = 8) -> Removed:
     """Remove the campaign's directory with all that is in it; see `remove`.
 
     The marker goes last: what a kill leaves is still ours.

@@ -90,7 +90,7 @@ def unsettable(fstype: str) -> str | None:
     return f"target.layout can be set on {' and '.join(able)}, and the target is {fstype}: leave it out"
 
 
-def set_layout(place: Sequence[Any], fstype: str, arguments: list[str]) -> None:
+def set_layout(place: Place, fstype: str, arguments: list[str]) -> None:
     """Set the layout of what is written to the campaign's directory from now on. Raises Refused."""
     commands = _COMMANDS.get(fstype)
     if commands is None or commands.set is None or (wrong := refused(arguments)):
@@ -101,7 +101,7 @@ def set_layout(place: Sequence[Any], fstype: str, arguments: list[str]) -> None:
         raise Refused(f"target.layout cannot be set: {error}") from None
 
 
-def read_layout(place: Sequence[Any], fstype: str) -> str:
+def read_layout(place: Place, fstype: str) -> str:
     """The layout of the campaign's directory, in one line; NOT_RECORDED, and why, where it cannot be read."""
     commands = _COMMANDS.get(fstype)
     if commands is None:
@@ -110,7 +110,7 @@ def read_layout(place: Sequence[Any], fstype: str) -> str:
         shown = _run(commands.show, place)
     except _Failed as error:
         return f"{NOT_RECORDED}: {error}"
-    directory = Place(*place).directory
+    directory = place.directory
     details = shown.split(commands.heading)[-1] if commands.heading else shown
     lines = (line.strip("+ ") for line in details.splitlines() if directory not in line)  # which one it is, we know
     return _one_line("; ".join(filter(None, lines))) or f"{NOT_RECORDED}: {commands.show[0]} shows nothing"
@@ -123,7 +123,7 @@ class _Failed(Exception):
     """A command is not there, or did not succeed; the message says which."""
 
 
-def _run(argv: Sequence[str], place: Sequence[Any]) -> str:
+def _run(argv: Sequence[str], place: Place) -> str:
     """What a command says of the campaign's directory. Raises _Failed, and OSError where that is not there."""
     path = os.pathsep.join([*os.get_exec_path(), _MORE_PATH])
     program = shutil.which(argv[0], path=path)

@@ -13,7 +13,7 @@ import os
 import stat
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -33,21 +33,21 @@ SENTENCES = 5
 _NOT_LOOKED = "not looked at"
 
 
-def ensure(place: Sequence[Any], below: str) -> str:
+def ensure(place: Place, below: str) -> str:
     """Make a directory below the campaign's; returns its absolute path."""
     with Opened(place) as ours:
         os.close(ours.below(below, create=True))
         return str(Path(ours.directory) / below)
 
 
-def keep(place: Sequence[Any], below: str, name: str) -> str | None:
+def keep(place: Place, below: str, name: str) -> str | None:
     """Put a directory below the campaign's aside, as `kept/<name>`; returns where it is now, None if it is not there.
 
     What is there already stays: `kept/<name>-2` then.
     """
     above, _, last = below.rpartition("/")
     if "/" in name or {"", ".", ".."} & {name, last}:
-        raise Refused(f"`{below}` or `{name}` names nothing below {Place(*place).directory}")
+        raise Refused(f"`{below}` or `{name}` names nothing below {place.directory}")
     with Opened(place) as ours:
         try:
             source = ours.below(above)
@@ -70,13 +70,13 @@ def keep(place: Sequence[Any], below: str, name: str) -> str | None:
             os.close(source)
 
 
-def parts(place: Sequence[Any]) -> list[str]:
+def parts(place: Place) -> list[str]:
     """Names of what is in the campaign's directory besides its marker."""
     with Opened(place, use="read") as ours, os.scandir(ours.handle) as entries:
         return sorted(entry.name for entry in entries if entry.name != MARKER)
 
 
-def usage(place: Sequence[Any], only: str | None = None) -> dict[str, int]:
+def usage(place: Place, only: str | None = None) -> dict[str, int]:
     """Bytes and files in the campaign's directory, or of one part, as far as it can be seen: others may be removing."""
     total = files = 0
     try:
@@ -93,7 +93,7 @@ def usage(place: Sequence[Any], only: str | None = None) -> dict[str, int]:
     return {"bytes": total, "files": files}
 
 
-def count(place: Sequence[Any], below: str) -> int:
+def count(place: Place, below: str) -> int:
     """Regular files in a directory below the campaign's, and in the directories in it."""
     with Opened(place, use="read") as ours:
         top = ours.below(below)
@@ -111,7 +111,7 @@ class Examined(TypedDict):
     holes: str
 
 
-def examine(place: Sequence[Any], below: str, files: list[str], size: int, holes: bool) -> Examined:
+def examine(place: Place, below: str, files: list[str], size: int, holes: bool) -> Examined:
     """Whether files are there, regular, of full size and (`holes`) without unwritten extents."""
     with Opened(place) as ours:
         try:

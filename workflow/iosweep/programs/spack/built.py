@@ -12,6 +12,7 @@ from iosweep.errors import Unusable
 from iosweep.files import documents, forms
 from iosweep.files.documents import Damaged
 from iosweep.target import identify, target_lock
+from iosweep.target.identify import FileSystem
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def on_target(
-    facts: Mapping[str, Any], there: Mapping[str, Any], directory: Path, slurm: bool, campaign: str
+    facts: FileSystem, there: FileSystem, directory: Path, slurm: bool, campaign: str
 ) -> tuple[bool, str] | None:
     """(whether that is refused, a sentence) where tools are on the file system under test. None where they are not.
 
