@@ -440,7 +440,7 @@ def test_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "1 node: 3 of 12 repetitions measured, 9 left, about 1 min 30 s to go" in text
     assert (
         "measuring on n1 since 07:50, until 08:01 at the latest (job 11); it will not finish by then, another job"
-        " goes on" in text
+        " continues" in text
     )
     assert "waiting since 07:59: nodes are busy (Resources); Slurm expects it to begin at 09:00 (job 12)" in text
     assert "in all       about 3 min 30 s to go, plus the time that jobs wait" in text
