@@ -238,7 +238,7 @@ NODE_COLUMNS: tuple[Column, ...] = (
     Column(
         "reserved_sources",
         "list",
-        "What was read of reserved CPUs, and said something. Null where nobody looked.",
+        "Sources that name reserved CPUs. Null if they were not read.",
         (
             Column("source", "string", "Command, file or key of the configuration."),
             Column("cpus", "string", "CPUs that it names; null where it does not name them."),

@@ -1,4 +1,4 @@
-"""`target.json` in the results: where the campaign's directory on the target is, and by which UUID it is ours."""
+"""`target.json` in the results: the campaign's directory on the target, and the UUID that proves that it is ours."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from iosweep.target import marker
 from iosweep.target.marker import MARKER, directory_of
 from iosweep.text import printable
 
-#: Files that are written after the directory was claimed only; `nodes` before the first byte of data. `spent.json` is
-#: not among them: a run whose results were removed writes it when it ends.
+#: Folders that are written only after the directory was claimed. `spent.json` proves nothing: a run whose results were
+#: removed writes it at its end.
 _FOLDERS = ("sets", "nodes")
-#: A result or its archive, also one that was superseded or damaged; not `missing.json`, which needs no target.
+#: A result or its archive, including superseded and damaged ones; not `missing.json`, which needs no target.
 _RESULT = re.compile(r"r\d{3,}-\d+\..+")
 
 
 def read(store: Store) -> dict[str, Any] | None:
-    """What the file says; None where there is none. Raises Refused where it cannot be relied on."""
+    """The content of the file, None if it does not exist. Raises Refused if it is damaged."""
     try:
         known = store.required("", "target")
     except Damaged as error:
@@ -35,7 +35,7 @@ def read(store: Store) -> dict[str, Any] | None:
 
 
 def wrong(known: Mapping[str, Any]) -> str | None:
-    """Why a document of the right form cannot be ours, or None. Pure."""
+    """Why a well-formed document cannot be ours, None if it can. Pure."""
     directory, campaign = Path(known["directory"]), known["campaign"]
     if not directory.is_absolute() or directory.name != marker.name_of(campaign):
         return f"{printable(str(directory))} is not the directory of the campaign `{printable(campaign)}`"
@@ -43,9 +43,9 @@ def wrong(known: Mapping[str, Any]) -> str | None:
 
 
 def proof(store: Store) -> str | None:
-    """A file of the results that shows that the campaign has claimed a directory on a target; None if there is none.
+    """A file of the results that proves that the campaign has claimed a directory on a target, None without one.
 
-    Names are enough: a damaged file proves it as well.
+    The name is enough: a damaged file is proof as well.
     """
     points = (f"points/{point}" for point in _names(store.path / "points"))
     found = (f"{point}/{name}" for point in points for name in _names(store.path / point) if _RESULT.fullmatch(name))
@@ -54,17 +54,17 @@ def proof(store: Store) -> str | None:
 
 
 def _names(folder: Path) -> list[str]:
-    """What is in a directory; nothing where it is a link, or none."""
+    """The names in a directory; none if it is a link or does not exist."""
     return sorted(f.name for f in folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
 
 
 def _whole(name: str) -> bool:
-    """Whether it is a document's name, not that of one which was not written to its end."""
+    """Whether it is the name of a document, not of a temporary file."""
     return name.endswith(".json") and not name.startswith(".")
 
 
 def places(store: Store) -> list[str]:
-    """Where the campaign's directory may be, by the plans and the results, in no order of time."""
+    """Possible directories of the campaign according to plans and results, sorted by name."""
     plans = [made for made in store.documents("plans").values() if forms.PLAN(made) is None]
     named = {(made["target"]["directory"], made["campaign"]) for made in plans}
     for repetitions in store.results().values():
@@ -73,7 +73,7 @@ def places(store: Store) -> list[str]:
 
 
 def gone(store: Store, shows: str, directory: str) -> str:
-    """What to say where target.json is gone and the directory is there. `shows`: the proof."""
+    """The message for a missing target.json of an existing directory. `shows`: the proof."""
     return (
         f"{store.path}/target.json is gone, although {shows} shows that the campaign was measured, and {directory} is"
         f" there: {_MARKER_SAYS}, remove the directory by hand, then run this again"

@@ -24,17 +24,17 @@ def why(done: Done, file: str = "spack.yaml", text: str = "") -> str:
 
     file, text: name and content of the spack.yaml that Spack read.
     """
-    said = done.stderr + "\n" + done.stdout
-    if match := _LINE.search(said):
+    output = done.stderr + "\n" + done.stdout
+    if match := _LINE.search(output):
         lines, number = text.splitlines(), int(match["line"])
         shown = f" (`{lines[number - 1].strip()[:80]}`)" if 0 < number <= len(lines) else ""
         return printable(shortened(f"{file}, line {number}{shown}: {match['what']}", _MOST_SENTENCE))
     for pattern, sentence in _KNOWN:
-        if match := pattern.search(said):
+        if match := pattern.search(output):
             return printable(shortened(sentence(match), _MOST_SENTENCE))
     # the first error: later ones follow from it
-    told = re.findall(r"^==> Error: (.+)$", said, re.MULTILINE)
-    errors = told or _lines(done.stderr)[-1:] or _lines(done.stdout)[-1:]
+    errors = re.findall(r"^==> Error: (.+)$", output, re.MULTILINE)
+    errors = errors or _lines(done.stderr)[-1:] or _lines(done.stdout)[-1:]
     how = _how(done.exit_code)
     return printable(f"{how}: {errors[0][:_MOST].rstrip('. ')}" if errors else f"{how}, and nothing was said")
 
@@ -50,10 +50,10 @@ def of_git(done: Done) -> str:
     lines = [line for line in _lines(done.stderr) if not line.startswith(("Cloning into", "warning:", "hint:"))]
     which = (n for n, line in enumerate(lines) if line.startswith(("fatal:", "error:", "ssh:")))
     first = next(which, 0)
-    said = " ".join(
+    message = " ".join(
         lines[first : first + (2 if lines and lines[first].endswith(":") else 1)]
     )  # git:// errors have two lines
-    return printable(re.sub(r"^(fatal|error): ", "", said)[:_MOST].rstrip(". ")) or _how(done.exit_code)
+    return printable(re.sub(r"^(fatal|error): ", "", message)[:_MOST].rstrip(". ")) or _how(done.exit_code)
 
 
 def _lines(text: str) -> list[str]:
