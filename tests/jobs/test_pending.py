@@ -92,7 +92,7 @@ def test_others_are_left_alone() -> None:
         assert watch.look(others, now_s) == ([], [])
 
 
-def test_it_is_told_of_what_waits_now_and_then() -> None:
+def test_waiting_jobs_are_mentioned_at_intervals() -> None:
     watch, told = Watch("weka", "/d"), []
     reasons = {0: "None", 20: "Priority", 40: "Resources", 60: "Priority", 200: "Licenses", 300: "Dependency"}
     reason = ""
@@ -109,7 +109,7 @@ def test_it_is_told_of_what_waits_now_and_then() -> None:
     assert told == [10, 1810, 3610]
 
 
-def test_it_is_told_once_of_what_runs() -> None:
+def test_running_jobs_are_mentioned_once() -> None:
     watch = Watch("weka", "/d")
     assert [watch.look([RUNS], now_s)[1] for now_s in (0, 10, 5000)] == [[RUNS], [], []]
 

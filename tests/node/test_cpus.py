@@ -62,7 +62,7 @@ def test_a_list_of_cpus(text: str, cpus: list[int]) -> None:
         "all",
     ],
 )
-def test_no_list_of_cpus(text: str) -> None:
+def test_a_text_that_is_not_a_list_of_cpus(text: str) -> None:
     with pytest.raises(ValueError, match="range of CPUs"):
         parse(text)
 
@@ -378,7 +378,7 @@ def test_words_of_zero_are_left_empty_by_hwloc() -> None:
     "document",
     ["", "Machine (62GB total)", "<topology/>", "<topology>", '<topology><object type="PU" os_index="x"/></topology>'],
 )
-def test_no_document_of_hwloc(document: str) -> None:
+def test_a_text_that_is_not_from_hwloc(document: str) -> None:
     with pytest.raises(ValueError, match="not a topology of hwloc"):
         Topology.of_hwloc(document)
 

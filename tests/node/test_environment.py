@@ -116,7 +116,7 @@ def test_a_secret_is_not_passed_by_its_name(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "A=1", "A B", "1A", "A-B", "A\n", "Ä", "A" * 129, "BASH_FUNC_x%%"])
-def test_what_is_no_name(tmp_path: Path, name: str) -> None:
+def test_invalid_names(tmp_path: Path, name: str) -> None:
     [wrong] = problems(tmp_path, document() | {"tools": {"variables": [name]}})
     assert "tools.variables[0]: " in wrong and "is not a name of a variable; write letters, digits" in wrong
 

@@ -177,7 +177,7 @@ def test_what_cannot_be_read_is_not_recorded(tmp_path: Path) -> None:
 
 @settings(max_examples=20)
 @given(texts=st.lists(st.text(max_size=20), min_size=len(SERVER), max_size=len(SERVER)))
-def test_rubbish_is_no_exception(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+def test_rubbish_raises_no_exception(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     names = [name for name, text in SERVER.items() if not text.startswith("-> ")]
     root = tree(tmp_path_factory.mktemp("root"), {n: f" {text}" for n, text in zip(names, texts, strict=False)})
     documents.dump(collect_facts.facts(TARGET, SPACE, root=root))
@@ -277,7 +277,7 @@ def test_nothing_else_of_the_environment_is_kept(monkeypatch: pytest.MonkeyPatch
     assert node_facts.environment() == {name: f"value of {name}" for name in node_facts.ENVIRONMENT}
 
 
-def test_what_is_not_set_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unset_variables_are_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in node_facts.ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TZ", "")

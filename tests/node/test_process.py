@@ -184,7 +184,7 @@ def test_without_pidfds() -> None:
     assert found == [5, False, "x\n", -15, True]
 
 
-def test_when_nobody_waits_any_more(tmp_path: Path) -> None:
+def test_the_command_ends_with_its_asker(tmp_path: Path) -> None:
     found = run(
         """
         import threading

@@ -267,7 +267,7 @@ def test_a_script_that_starts_the_program_later(actor: Path, tmp_path: Path) -> 
     assert seen.record["looks"] >= 3
 
 
-def test_fewer_than_expected_is_no_look(actor: Path) -> None:
+def test_fewer_processes_than_expected_are_not_a_sample(actor: Path) -> None:
     with watched([actor, "f2"], actor, 3, ranks=False, there=3) as seen:
         seen.look()
     assert (seen.record["looks"], seen.record["seen"], seen.record["expected"]) == (0, 2, 3)
@@ -577,7 +577,7 @@ def test_nothing_is_raised_when_processes_vanish_between_questions(ranks: bool) 
             assert len(world.looks) > 3
 
 
-def test_nothing_stays_of_a_launcher_or_of_what_the_runner_asks() -> None:
+def test_launchers_and_commands_of_the_runner_are_not_sampled() -> None:
     """srun's children are its tasks; a fork of ours that is about to become something is none."""
     others = [Actor(str(50 + k), "1", path=f"/usr/bin/{name}") for k, name in enumerate(("srun", "squeue", "mpiexec"))]
     record = World([*others, *ranks_of(1)], 5.0).sampled(Wanted("/opt/tool", 1, True, 5.0))

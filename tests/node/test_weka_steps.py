@@ -281,7 +281,7 @@ FLAT = {"Sockets": "96", "CoresPerSocket": "1", "ThreadsPerCore": "1", "CPUTot":
     (TRUE, "94-95", "46-47,94-95", "23,47,71,95"), (BY_CORES, "47", "46-47", "46-47,94-95"),
     (FLAT, "94-95", "47,95", "71,95"),
 ])  # fmt: skip
-def test_the_line_goes_by_what_slurm_was_told(
+def test_the_line_follows_slurms_configuration(
     shape: dict[str, str], right: str, given: str, kept: str, tmp_path: Path
 ) -> None:
     """What slurmctld and slurmd 22.05.8 make of `right` and `given` on nodes that are described so."""

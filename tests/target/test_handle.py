@@ -168,7 +168,7 @@ def _numbers(directory: str) -> tuple[int, int]:
 
 
 @as_root
-def test_a_root_that_is_no_mount_point(tmp_path: Path) -> None:
+def test_a_root_that_is_not_a_mount_point(tmp_path: Path) -> None:
     """In a chroot the table of mounts does not have the one that `/` is on."""
     root = tmp_path / "root"
     (root / "scratch").mkdir(parents=True)

@@ -78,7 +78,7 @@ def test_a_copy_is_not_ours(ours: Path, tmp_path: Path) -> None:
     )
 
 
-def test_a_marker_in_a_directory_of_somebody_else(ours: Path) -> None:
+def test_a_marker_in_a_directory_of_another_user(ours: Path) -> None:
     victim = ours.with_name("theirs")
     (victim / "sets").mkdir()
     shutil.copy(ours / "iosweep.json", victim)

@@ -92,7 +92,7 @@ def test_a_marker_that_is_not_ours(place: Path, content: str) -> None:
 
 
 @pytest.mark.parametrize("content", ["{}", '{"uuid": null}', '{"uid": 5}', '{"uuid": "", "uid": 1000, "host": "h"}'])
-def test_a_marker_without_a_uuid_is_nobodys(place: Path, content: str) -> None:
+def test_a_marker_without_a_uuid_is_not_ours(place: Path, content: str) -> None:
     # our own UUID is not known yet: nothing and nothing must not be the same
     directory = place / "iosweep-c"
     directory.mkdir()

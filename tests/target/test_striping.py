@@ -238,7 +238,7 @@ def test_a_file_system_without_layouts(campaign: str) -> None:
     assert striping.read_layout(at(campaign), "ext4") == "not recorded"
 
 
-def test_a_name_that_is_no_text(tmp_path: Path, stand_in: Callable[..., None]) -> None:
+def test_a_name_that_is_not_text(tmp_path: Path, stand_in: Callable[..., None]) -> None:
     directory = f"{tmp_path}/iosweep-\udcff"
     Path(directory).mkdir()
     marked(Path(directory))

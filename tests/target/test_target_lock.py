@@ -166,7 +166,7 @@ def test_the_second_is_refused_with_who_holds_it(tmp_path: Path, other: Callable
         assert found.note is None
 
 
-def test_what_stands_in_it(tmp_path: Path) -> None:
+def test_the_content_of_the_lock(tmp_path: Path) -> None:
     with hold(str(tmp_path), DISK, OWNER):
         found = json.loads(lock(tmp_path).read_text())
         said = {"user", "uid", "pid", "host", "machine", "namespace", "since", "file system", "campaign", "results"}

@@ -317,7 +317,7 @@ def test_names_of_all_kinds(ours: str) -> None:
     assert removal.remove(at(ours), "sets") == NOTHING | {"files": 6, "directories": 7}
 
 
-def test_links_and_what_is_no_file(ours: str, place: Path) -> None:
+def test_links_and_other_entries_than_files(ours: str, place: Path) -> None:
     top = Path(trees.ensure(at(ours), "sets/x"))
     (top / "away").symlink_to(place / "theirs")
     (top / "up").symlink_to("..")

@@ -87,7 +87,7 @@ def why(job: query.Job) -> str:
 
 @dataclass(frozen=True)
 class Holder:
-    """Who measures, by the lock of the campaign. `alive`: None where that cannot be seen from here."""
+    """The process that measures, by the lock of the campaign. `alive`: None where that cannot be seen from here."""
 
     text: str
     alive: bool | None

@@ -27,8 +27,8 @@ def facts(
 ) -> NodeFacts:
     """The facts of this node. None is what cannot be read.
 
-    target, space: what target.identify and target.space say. tools: name -> (path, version). reserved_cpus: what the
-    configuration says of them (cpus.reserved). controller: what cores_probe.controller returned, None without Slurm.
+    target, space: of identify.py. tools: name -> (path, version). reserved_cpus: the key cpus.reserved.
+    controller: what cpu_probe.controller returned, None without Slurm.
     """
     topology = topology_of(root)
     kept = weka.find(topology, reserved_cpus, root)
@@ -143,7 +143,7 @@ def _interfaces(root: Path) -> Iterator[Nic]:
     """Network interfaces with a device behind them: none of lo, veth, bridges, bonds."""
     for place in _entries(root / "sys/class/net"):
         if _entries(place / "device"):
-            flags = _text(place / "flags") or ""  # in hexadecimal; odd: IFF_UP, somebody has switched it on
+            flags = _text(place / "flags") or ""  # in hexadecimal; odd: IFF_UP, it is switched on
             speed = _number(_text(place / "speed"))  # Mbit/s; -1, or nothing to read, where it is not known
             yield Nic(
                 place.name,
@@ -204,7 +204,7 @@ def _number(text: str | None) -> float | None:
         number = float(text or "")
     except ValueError:
         return None
-    return number if abs(number) < _MOST else None  # also of what is not finite
+    return number if abs(number) < _MOST else None  # NaN and infinity, too
 
 
 def _field(path: Path, *names: str) -> str | None:

@@ -24,7 +24,7 @@ from iosweep.slurm import fan_out, query
 
 Facts = dict[str, Any]
 Ask = Callable[[Sequence[str], float], str]
-#: So long is Slurm's answer waited for on each node.
+#: Time limit for Slurm's answer on each node.
 ANSWER_S = 5.0
 _SAMPLE_S = 0.5
 _ALLOWED = r"^Cpus_allowed_list:\s*(\S+)$"

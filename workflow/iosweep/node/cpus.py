@@ -1,4 +1,4 @@
-"""Sets of CPUs as values, and how the CPUs of a node hang together. Pure, but for Topology.read.
+"""Sets of CPUs, and the topology of a node. Pure, except Topology.read.
 
 CPUs are named by the kernel's numbers (hwloc's P#), as WEKA, taskset and `--cpu-bind=map_cpu` take them. Slurm's
 CpuSpecList counts in another order, hwloc's L#: Topology has both ways.
@@ -39,7 +39,7 @@ def parse(text: str) -> CpuSet:
 
 
 def parsed(text: str | None) -> CpuSet:
-    """The same of what a kernel or a program says; the empty set where that is no list."""
+    """The same of the text of a kernel or a program; the empty set if that is not a list."""
     try:
         return parse(text or "")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The environment of what measures: a list of names that tools, MPI, networks and Slurm need, and nothing else.
+"""The environment of tools: only variables that tools, MPI, networks and Slurm need.
 
 What a tool does not have it cannot print, and what it prints is stored. A list of secrets can never be complete, so
 this is a list of what is passed; `tools.variables` of the configuration adds to it. Pure, but for `reduce`.

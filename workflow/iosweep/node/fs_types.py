@@ -72,7 +72,7 @@ def of_network(fstype: str) -> bool:
 
 
 def direct(fstype: str | None, mount: str | None) -> str | None:
-    """Why O_DIRECT is no proof on a file system; None where it is. `mount`: its line, as mount(8) prints it."""
+    """Why O_DIRECT is not evidence on a file system; None where it is. `mount`: its line, as mount(8) prints it."""
     known = of(fstype)
     if not known.direct and (option := _option(known.unless, mount)):
         return f"with the mount option {option} it accepts O_DIRECT and caches all the same"

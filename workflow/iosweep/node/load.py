@@ -160,7 +160,7 @@ def shares(looks: list[Look], client_is_process: bool) -> dict[str, Any] | None:
 
 
 def _counters(look: Look) -> list[int]:
-    """What tells a machine from others: when it was booted, and counts of what it has done since then."""
+    """Identifies a machine: when it was booted, and counters since then."""
     return [look.cpus.booted_s, look.cpus.switches, look.cpus.forks]
 
 

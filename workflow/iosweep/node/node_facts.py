@@ -115,7 +115,7 @@ class NodeFacts(Document, frozen=True):
 
     @property
     def topology(self) -> Topology:
-        """How its CPUs hang together."""
+        """The topology of its CPUs."""
         numa = ((one.node, one.cpus) for one in self.numa or ())
         return Topology.of_texts(self.cores, self.socket_cpus, numa)
 
@@ -138,7 +138,7 @@ def host() -> str:
 
 def key(node: NodeFacts) -> str:
     """Hash of the facts that stay the same from run to run: the key of the table `nodes`."""
-    # a reboot moves the total by a few pages, and a virtual machine may get the memory of its NUMA nodes as it goes
+    # a reboot moves the total by a few pages, and a virtual machine may get the memory of its NUMA nodes later
     stable = msgspec.structs.replace(
         node,
         memory_bytes=round((node.memory_bytes or 0) / 2**30),

@@ -84,7 +84,7 @@ class Pinning:
         )
 
     def record(self, binding: Binding | None, seen: Mapping[str, Looks] | None, mpi: bool = True) -> CpuRecord | None:
-        """What a result keeps of a command (docs/store.md). `seen`: host -> Sampler.end(). None: nobody looked."""
+        """What a result keeps of a command (docs/store.md). `seen`: host -> Sampler.end(). None: not sampled."""
         if self.mode == "off" or not seen:
             return None
         return CpuRecord(
@@ -206,7 +206,7 @@ def _wrong(nodes: Mapping[str, NodeFacts], overlaps: Mapping[str, Overlap]) -> l
 
 
 def _shape(facts: NodeFacts) -> tuple[Any, ...]:
-    """How the CPUs hang together."""
+    """The topology of its CPUs."""
     return facts.cores, facts.socket_cpus, [one.cpus for one in facts.numa or ()]
 
 
@@ -223,7 +223,7 @@ def _without_conflict(overlaps: Mapping[str, Overlap], count: int) -> None:
 
 
 def _allowed(facts: NodeFacts) -> CpuSet:
-    """What the job may use, of what is online."""
+    """The online CPUs that the job may use."""
     return parse(facts.cpus_allowed or "") & facts.topology.cpus
 
 

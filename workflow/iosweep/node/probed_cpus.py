@@ -1,4 +1,4 @@
-"""What cores_probe says of a node, as the steps of the documentation look at it. Pure."""
+"""What cpu_probe says of a node, as the steps of the documentation look at it. Pure."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Node:
         return f"CpuSpecList={listed(self.counting.to_slurm(self.keeps))}"
 
     @property
-    def mend(self) -> str:
+    def remedy(self) -> str:
         """What to do where jobs may use reserved CPUs, for other checks than `5 Slurm`, which says it at length."""
         return f"see {SLURM}" if self.facts["slurm"] else "use other CPUs"
 

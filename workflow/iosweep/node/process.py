@@ -1,4 +1,4 @@
-"""Running one command: a time limit, a limit of what it prints, and no orphan.
+"""Running one command: with limits of its time and output, and without orphans.
 
 This is what the agent does for the runner (agent.py). The agent is the parent of the tools and adopts what they leave
 (`adopt_orphans`), so all that a command ever started stays below it, however it is started, and can be ended.
@@ -56,7 +56,7 @@ def without_token() -> dict[str, str]:
 
 
 class Abandoned(Exception):
-    """Who asked for a command is gone; the command was ended."""
+    """The process that asked for a command has ended; the command was ended, too."""
 
 
 def adopt_orphans() -> None:
@@ -65,7 +65,7 @@ def adopt_orphans() -> None:
     fio's workers call setsid: they leave the process group, and outlive a parent that is killed.
     """
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
-    # what whoever started us may have left: an exit code that nobody is told, signals that end nothing
+    # our parent may have left: SIGCHLD ignored, which hides exit codes, and blocked or ignored signals
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
@@ -144,7 +144,7 @@ def keep_to(cpus: Collection[int]) -> None:
             os.sched_setaffinity(int(thread.name), cpus)
 
 
-#: So often is looked at how much a command has printed.
+#: Interval between looks at the size of the output.
 _LOOK_S = 0.1
 
 
@@ -186,7 +186,7 @@ def memory(name: str) -> Iterator[BinaryIO]:
         yield file
 
 
-#: So long may a command tidy up after SIGTERM (mpiexec removes files from /tmp) before it is killed.
+#: Time to tidy up after SIGTERM (mpiexec removes files from /tmp) before SIGKILL.
 _TIDY_S = 1.0
 
 

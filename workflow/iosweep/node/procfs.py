@@ -34,7 +34,7 @@ def read(pid: str, name: str) -> bytes:
 
 
 def program(pid: str) -> str | None:
-    """Path of what it executes."""
+    """Path of its executable."""
     try:
         return os.readlink(f"/proc/{pid}/exe")
     except OSError:

@@ -181,20 +181,20 @@ class Sampler:
         return found | {pid for pid in parents if pid not in above and self._step(pid) in steps}
 
     def _step(self, pid: str) -> str:
-        """Of Slurm's; in the same job others may be somebody's."""
+        """Of Slurm's; other processes of the job may be a user's."""
         if pid not in self._steps:
             self._steps[pid] = procfs.variable(pid, "SLURM_STEP_ID")
         return self._steps[pid]
 
     def _start_over(self) -> None:
-        """The program is there: what was looked at so far only starts it, and is no part of it."""
+        """The program has started: the processes seen so far only start it, and are not part of it."""
         self._real = True
         self._found.clear()
         self._parents.clear()
         self._seen, self._looks, self._gap_s = 0, 0, 0.0
 
     def _path(self, pid: str) -> str | None:
-        """What a process executes; None for what is no part of the tool, or is just about to become one."""
+        """The executable of a process; None if it is not part of the tool, or not yet."""
         path = procfs.program(pid)
         if path is None or path.rpartition("/")[2] in _NOT_OURS:
             return None

@@ -35,7 +35,7 @@ class Counting:
         return self.topology.to_slurm(cpus, self.cores)
 
     def whole(self, numbers: CpuSet) -> CpuSet:
-        """Slurm's numbers -> the kernel's of what it keeps for them: whole cores."""
+        """Slurm's numbers -> the kernel's numbers of the CPUs that it reserves for them: whole cores."""
         return self.topology.with_siblings(self.topology.from_slurm(numbers, self.cores))
 
 

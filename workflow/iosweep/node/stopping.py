@@ -23,7 +23,7 @@ class Stopped(BaseException):
 def stoppable(works_for: Sequence[int] = ()) -> Iterator[None]:
     """Turn the first of those signals into Stopped, and ignore what follows while we end cleanly.
 
-    `works_for`: processes without which nobody wants the result; the end of one of them stops us, too.
+    `works_for`: processes that need the result; the end of one of them stops us, too.
     """
     why = [""]
 

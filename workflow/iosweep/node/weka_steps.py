@@ -32,7 +32,7 @@ def look(
 ) -> list[CpuFinding]:
     """What is to be said of the node that we are on, quickly.
 
-    `told`: what cores_probe.controller returned; None where Slurm was not asked.
+    `told`: what cpu_probe.controller returned; None where Slurm was not asked.
     """
     gathered = cpu_probe.gather(topology, reserved, allowed, root, dict(told) if told else None)
     return [CpuFinding(line.check, line.outcome, line.seen, line.change) for line in judge(gathered)]
@@ -55,7 +55,7 @@ def of_nodes(lines: Mapping[str, Sequence[Line]]) -> list[Line]:
 
 
 def judge(facts: Facts) -> list[Line]:
-    """What cores_probe says of a node -> lines, in the documentation's order."""
+    """What cpu_probe says of a node -> lines, in the documentation's order."""
     node = Node.of(facts)
     lines = [_agent(node), _cpus(node), _nic(node), *_reserved(node), *slurm_cores.kept(node)]
     lines += [_cpusets(node), _siblings(node), slurm_cores.numbering(node)]
@@ -147,7 +147,7 @@ def _cpusets(node: Node) -> Line:
     if bad:
         cpus = NO_CPUS.union(*bad.values())
         seen = "; ".join(f"{where} has {named(cpus)}" for where, cpus in list(bad.items())[:3])
-        return node.bad(CPUSETS, cpus, f"{seen}, which {are(cpus)} reserved", node.mend)
+        return node.bad(CPUSETS, cpus, f"{seen}, which {are(cpus)} reserved", node.remedy)
     if not jobs and node.facts["slurm"] is None:
         return inapplicable(CPUSETS, "no Slurm here")
     if not jobs:
@@ -169,7 +169,7 @@ def _siblings(node: Node) -> Line:
         also & node.allowed if node.in_job else also - node.spec.cpus if node.spec.given and node.spec.cpus else NO_CPUS
     )
     if open_:
-        return node.bad(SIBLINGS, open_, f"{seen}: jobs may use {named(open_)}", node.mend)
+        return node.bad(SIBLINGS, open_, f"{seen}: jobs may use {named(open_)}", node.remedy)
     return ok(SIBLINGS, seen)
 
 

@@ -61,7 +61,7 @@ class Job:
 
 
 def forget_options() -> None:
-    """Take what steers srun out of our environment, whoever set it: what is asked for stands in the command."""
+    """Remove options of srun from our environment, whoever set them: the command has all that is asked for."""
     for name in [name for name in os.environ if name.startswith("SLURM_") and name not in _KEPT]:
         del os.environ[name]
 

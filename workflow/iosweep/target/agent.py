@@ -73,13 +73,13 @@ _WORDS = {
 }
 #: A command is ended by the agent; this is for an agent that does not even manage that.
 _SLACK_S = 30.0
-#: So long has the agent to end what it started when it is told to.
+#: Time for the agent to end its tools after SIGTERM.
 _TO_END_S = 10.0
 #: Longer than this (24 days) no socket can wait.
 _LONGEST_S = 24 * 86400.0
-#: The longest deadline where somebody waits for our end.
+#: The longest deadline once we were asked to end.
 _HURRY_S = 3.0
-#: Beats are sent no more often.
+#: Minimum interval between beats.
 _BEAT_S = 0.05
 
 
@@ -112,7 +112,7 @@ class Agent:
         return self._ask([operation, *arguments], self._deadline_s)
 
     def hurry(self) -> None:
-        """Wait no longer than a few seconds from now on: somebody wants us to end."""
+        """Wait no longer than a few seconds from now on, because we were asked to end."""
         self._deadline_s = min(self._deadline_s, _HURRY_S)
 
     def run(

@@ -20,7 +20,7 @@ _SELF = re.compile(r"localhost([.].*)?|127[.][0-9.]*|0@lo|\[?::1\]?|")
 def volume(facts: Mapping[str, Any]) -> str:
     """The file system's type and source, which results are stored with: `fuse.glusterfs s1:/dfs`.
 
-    `facts`: source and fstype, and fsid if it is known, as target.identify has them. `volume` among them, the name that
+    `facts`: source and fstype, and fsid if it is known, as identify.py has them. `volume` among them, the name that
     was stored when it was proven (known_as), goes before. The servers stay: another cluster may have a volume of the
     same name.
     """
@@ -91,7 +91,7 @@ def _export(source: str) -> str:
 
 
 def on_root(mount: str | None) -> bool:
-    """Whether a mount line, as target.identify writes it, is of the root file system."""
+    """Whether a mount line, as identify.identify writes it, is of the root file system."""
     return mount is not None and mount.rpartition(" type ")[0].endswith(" on /")
 
 

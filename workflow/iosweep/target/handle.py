@@ -45,7 +45,7 @@ _uid_on: dict[int, int] = {}
 class Opened:
     """The campaign's directory, open: `handle`; `parent` is the directory that it is in. Use as a context manager.
 
-    It is no link and no mount point, it belongs to us, has the marker, and is on the file system that it was claimed
+    It is not a link or a mount point, belongs to us, has the marker, and is on the file system that it was claimed
     on. `use`: "tools" will follow paths into it, so no other user may control the way to it, and nothing may be
     mounted below it; to "remove" and to "read", everything is opened from the handle, and what is mounted below is in
     `mounts`, by its path from here. To read, it may be another user's.

@@ -6,7 +6,7 @@ abstract socket belongs to the network namespace, which all of these share excep
 The kernel frees it with the process that holds it, tells that process and its user (SO_PEERCRED), and it has no mode,
 owner or type to be tampered with. Another user may take the name first; that is seen, with process and user.
 
-Whoever connects is sent the text of the holder and nothing else; nothing is read from the connection.
+A process that connects is sent the text of the holder; nothing is read from the connection.
 """
 
 from __future__ import annotations

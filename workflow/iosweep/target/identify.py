@@ -103,7 +103,7 @@ def look(target: str) -> Looked:
 
 
 def _others(path: Path, facts: FileSystem) -> list[parents.Suspect]:
-    """Who could put another directory in the place of one on this path. Makes nothing.
+    """Which users could replace a directory on this path. Makes nothing.
 
     On a network file system our own user id may be another one than here: of owners there, `claim` finds out.
     """
@@ -121,7 +121,7 @@ def is_type(fstype: str, wanted: str) -> bool:
 def other_type(wanted: str, directory: str, seen: Mapping[str, object]) -> str:
     """That a target is on a file system of another type than target.type. Pure.
 
-    seen: what target.look or target.identify returned.
+    seen: what identify.look or identify.identify returned.
     """
     return (
         f"`{wanted}` is expected, and {directory} is on `{seen['fstype']}` ({seen['mount']});"

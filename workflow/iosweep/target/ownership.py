@@ -136,7 +136,7 @@ def _claimed(
 
 
 def owner_of(directory: str) -> dict[str, object] | None:
-    """What the marker says of whose the campaign's directory is; None if there is no such directory. Makes nothing."""
+    """The marker of the campaign's directory; None if there is no such directory. Makes nothing."""
     try:
         handle = _open(directory)
     except FileNotFoundError:
@@ -202,7 +202,7 @@ def _check_user(directory: str, uid: int, mine: int) -> None:
 
 
 def _shut(directory: str, handle: int, trusting: bool) -> None:
-    """Nobody else may write there: what is planted in it could lead tools, which follow links, elsewhere."""
+    """Remove write permission of others: a link that they plant could lead tools, which follow links, elsewhere."""
     mode = os.fstat(handle).st_mode
     if mode & 0o022:
         try:

@@ -1,4 +1,4 @@
-"""Who could put another directory in the place of the campaign's: who may write to a directory on the way to it.
+"""Which users could replace the campaign's directory: those who may write to a directory on the way to it.
 
 fio, IOR and mdtest open their files by path and follow symbolic links. So a user who may rename the campaign's
 directory can put one of theirs there, whose `sets/.../0.0` leads to any file of ours, and the tool overwrites that.
@@ -191,7 +191,7 @@ def _accounts() -> list[pwd.struct_passwd]:
 
 
 def _logs_in(account: pwd.struct_passwd) -> bool:
-    """Whether somebody can work as this account. No shell at all means /bin/sh."""
+    """Whether a person can log in to this account. No shell at all means /bin/sh."""
     return account.pw_shell.rpartition("/")[2] not in _NO_LOGIN
 
 

@@ -8,7 +8,7 @@ _listeners: list[Callable[[], None]] = []
 
 
 def beat() -> None:
-    """Something was done. Call it at least for every few entries of a directory; any thread may."""
+    """Report progress: call it at least for every few entries of a directory, from any thread."""
     for listener in _listeners:
         listener()
 

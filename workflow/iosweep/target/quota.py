@@ -163,7 +163,7 @@ def _lustre(directory: str, owners: Sequence[tuple[int, int]]) -> list[Quota]:
             done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=True)
         except (OSError, subprocess.CalledProcessError):  # no lfs; no quotas
             continue
-        # the name of the file system stands first, and may hold anything
+        # the name of the file system comes first, and may have any characters
         if told := _LFS.search(os.fsdecode(done.stdout).replace(directory, "", 1) + "\n"):
             used, soft, hard, _, files, soft_files, hard_files, _ = told.groups()
             limits = [int(soft) * _UNIT, int(hard) * _UNIT]

@@ -273,7 +273,7 @@ class _Removal:
                     with self._turn:
                         self._directories += 1
                 except OSError as error:
-                    if error.errno == errno.ENOTEMPTY and not empty:  # not everything was listed, or somebody adds
+                    if error.errno == errno.ENOTEMPTY and not empty:  # not all was listed, or entries are added
                         self._push([(directory, ())])
                         return
                     self._fail(parent, error, directory.name)
@@ -290,7 +290,7 @@ class _Removal:
             self._turn.notify(len(tasks))
 
     def _fail(self, directory: Directory, error: OSError, name: str = "") -> None:
-        """An entry of a directory stays, or (without a name) what is in it; unless somebody else was faster."""
+        """An entry of a directory stays, or (without a name) what is in it; unless another process has removed it."""
         if isinstance(error, FileNotFoundError):
             return
         directory.failed.add(name)

@@ -16,7 +16,7 @@ from iosweep.errors import Refused
 from iosweep.target.handle import Opened, Place
 from iosweep.text import shortened
 
-#: What stands where no layout could be read; a reason may follow.
+#: The layout if none could be read; a reason may follow.
 NOT_RECORDED = "not recorded"
 
 #: A layout that was read is a column of a table.
@@ -25,11 +25,11 @@ _LONGEST = 300
 
 @dataclass(frozen=True)
 class _Commands:
-    """Commands of a file system; the directory follows, and before it the arguments of what sets."""
+    """Commands of a file system; the directory follows, after the arguments of `set`."""
 
     show: tuple[str, ...]
     set: tuple[str, ...] | None = None
-    #: What is shown stands behind this word.
+    #: The layout follows this word.
     heading: str = ""
 
 
@@ -59,8 +59,7 @@ _ATTACHED = frozenset({"-N", "--mirror-count", "--numtargets", "--chunksize", "-
 def refused(arguments: Sequence[str]) -> str | None:
     """Why these arguments are not handed to the file system's command, or None. Pure.
 
-    The command works on the campaign's directory and on nothing else, so nothing may stand there that names another
-    place.
+    The command works on the campaign's directory only, so no argument may name another place.
     """
     if named := next((a for a in arguments if "/" in a or "\0" in a or "\n" in a), None):
         return f"`{shortened(named)}` names a place; the layout is set on the campaign's directory alone"

@@ -50,7 +50,7 @@ class Exclusion:
 
 
 def identity(facts: Mapping[str, Any]) -> str:
-    """Which file system it is, of target.identify's facts (filesystem.identity).
+    """Which file system it is, of identify.identify's facts (filesystem.identity).
 
     Not always the fsid: each mount of NFS may have another one, and each subvolume of btrfs has. Pure.
     """

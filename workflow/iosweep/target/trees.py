@@ -77,11 +77,11 @@ def parts(place: Place) -> list[str]:
 
 
 def usage(place: Place, only: str | None = None) -> dict[str, int]:
-    """Bytes and files in the campaign's directory, or of one part, as far as it can be seen: others may be removing."""
+    """Bytes and files of the campaign's directory, or of one part, without entries that vanish meanwhile."""
     total = files = 0
     try:
         ours = Opened(place, use="read")
-    except FileNotFoundError:  # not made yet, or removed by somebody
+    except FileNotFoundError:  # not made yet, or removed
         return {"bytes": 0, "files": 0}
     with ours:
         for handle, entry in _walk(ours.handle, skip=True, only=only):
@@ -154,7 +154,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (ensure, kee
 
 
 class Handle:
-    """An open directory, closed when nobody works with it any more."""
+    """An open directory, closed when it is not used any more."""
 
     def __init__(self, number: int):
         self.number = number
@@ -221,7 +221,7 @@ class Tree:
 
 
 def _walk(top: int, skip: bool, only: str | None = None) -> Iterator[tuple[int, os.DirEntry[str]]]:
-    """All entries of a tree that are no directories, with a handle of the directory that they are in.
+    """All entries of a tree except directories, with a handle of the directory that they are in.
 
     What vanishes meanwhile is left out, and so are mount points; `skip`: directories that cannot be read as well;
     `only`: all but this entry of the top.

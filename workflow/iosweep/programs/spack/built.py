@@ -88,7 +88,7 @@ def on_target(
 ) -> tuple[bool, str] | None:
     """(whether that is refused, a sentence) where tools are on the file system under test. None where they are not.
 
-    facts, there: what target.identify says of the target and of the tools. To load a program from what is measured
+    facts, there: what identify.identify says of the target and of the tools. To load a program from what is measured
     would be measured, too; and a node that waits for its target would not even start one.
     """
     if identify.holds(facts, f"iosweep-{campaign}", directory):
