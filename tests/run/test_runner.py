@@ -378,7 +378,9 @@ def test_a_volume_of_another_cluster_by_the_same_name(elsewhere: Allocation) -> 
     elsewhere.configure(SWEEP | {"phases": ["seq_write"], "repetitions": 2})
     found, said = measured(elsewhere, elsewhere.place / "s9:/dfs")
     assert found == 2 + 4
-    assert f"the target has changed: 2 results of {elsewhere.target} on {elsewhere.place}/s1:/dfs" in " ".join(said.split())
+    assert f"the target has changed: 2 results of {elsewhere.target} on {elsewhere.place}/s1:/dfs" in " ".join(
+        said.split()
+    )
 
 
 def test_the_marker_proves_that_it_is_the_same_file_system(elsewhere: Allocation) -> None:

@@ -80,7 +80,7 @@ def find_all(setup: Setup) -> Binaries:
 
 
 def keep_build(setup: Setup, binaries: Binaries) -> str:
-    """Store what is measured with; returns the key of its document."""
+    """Store the builds of the programs; returns the key of their document."""
     built = setup.built
     document = built.document if built else builds.of_path(binaries.programs, binaries.mpiexec)
     key = builds.key(document)

@@ -74,7 +74,7 @@ class Commands:
         if binding:
             exact += tool.bound(binding.ranks)
         if tool.mpi and self.launcher.allocated and process.TOKEN in os.environ:
-            exact = ["/usr/bin/env", "-u", process.TOKEN, *exact]  # for srun only, which hands its environment to ranks
+            exact = ["/usr/bin/env", "-u", process.TOKEN, *exact]  # srun needs it, ranks must not have it
         hydra = self.mpiexec.path if self.mpiexec else "mpiexec"
         return self.launcher.argv(exact, tool.mpi, tasks, hydra, hosts, binding)
 
@@ -148,7 +148,7 @@ class Commands:
     def _launched(
         self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]
     ) -> Completed:
-        """Ranks on the nodes of the job. Raises AllocationError if Slurm starts none."""
+        """Run ranks on the nodes of the job. Raises AllocationError if Slurm starts none for a minute."""
         end = time.monotonic() + _RESTART_S
         while isinstance(done := self._launched_once(argv, wanted, timeout_s, hosts), str):
             if time.monotonic() > end:
@@ -230,7 +230,7 @@ class Commands:
         """Run a step by the tool's own client, here, and servers, which are ended with it.
 
         `places`: directory and seed of each host. The first command in the answer is the client's. Raises
-        OSError if one cannot be started, AllocationError.
+        OSError if one cannot be started, AllocationError if there is no scratch directory.
         """
         assert tool.client_server and self.remote
         remote, program = self.remote, self.programs[tool.name].path
@@ -277,7 +277,7 @@ class Commands:
     def clear(self) -> None:
         """Remove the scratch directory."""
         with safe_paths.folder(self.scratch.parent) as results:
-            if results.size(self.scratch.name) is None:  # a file is not ours
+            if results.size(self.scratch.name) is None:  # not a file, which would not be ours
                 results.remove_tree(self.scratch.name)
 
 

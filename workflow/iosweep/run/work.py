@@ -50,7 +50,7 @@ class Work:
         return sum(self.costs[point].time_s * count for point, count in todo.items())
 
     def disturbed(self, point: str, number: int) -> bool:
-        """Whether a result counts, but another try may be better."""
+        """Whether a result counts, but another try may cure its failure."""
         result = self.done.get(point, {}).get(number)
         plan = self.setup.plan
         return bool(result and result.retry and remaining.current(result, plan, self.points[point], self.here))
