@@ -12,6 +12,7 @@ from iosweep.node.process import Completed
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.results import remaining
+from iosweep.results.record import Files
 from iosweep.run import loop, repetition
 from iosweep.run.budget import Budget, Spent
 from iosweep.run.request import Request, Setup
@@ -31,18 +32,18 @@ def fails(*_: Any) -> Any:
 @pytest.mark.parametrize(
     ("run", "argv", "argvs"),
     [
-        (lambda *_: (executed("one"), {}), ["one", "-v"], None),
-        (lambda *_: (executed("one", "two"), {}), ["one", "-v"], [["one", "-v"], ["two", "-v"]]),
-        (fails, ["planned"], None),  # nothing was executed
+        (lambda *_: (executed("one"), {}), ("one", "-v"), ()),
+        (lambda *_: (executed("one", "two"), {}), ("one", "-v"), (("one", "-v"), ("two", "-v"))),
+        (fails, ("planned",), ()),  # nothing was executed
     ],
 )
 def test_the_command_in_the_record_is_the_one_that_was_executed(
-    tmp_path: Path, run: Callable[..., Any], argv: list[str], argvs: list[list[str]] | None
+    tmp_path: Path, run: Callable[..., Any], argv: tuple[str, ...], argvs: tuple[tuple[str, ...], ...]
 ) -> None:
     context = context_of(tmp_path, run)
     point = context.plan.points[0]
     record, _ = repetition._step(context, point, point.steps()[0], 1, ["n1"])
-    assert (record["argv"], record.get("argvs")) == (argv, argvs)
+    assert (record.argv, record.argvs) == (argv, argvs)
 
 
 def context_of(tmp_path: Path, run: Callable[..., Any], **sweep: Any) -> Any:
@@ -52,10 +53,10 @@ def context_of(tmp_path: Path, run: Callable[..., Any], **sweep: Any) -> Any:
         directory=SimpleNamespace(
             path=str(tmp_path), may_write=lambda *_: None, settle=lambda: 0.0, check=lambda: None
         ),
-        sets=SimpleNamespace(ready=lambda *_: {"wrong": []}),
+        sets=SimpleNamespace(ready=lambda *_: Files()),
         commands=SimpleNamespace(binding=lambda *_: None, argv=lambda *_: ["planned"], run=run, remote=None),
         pinning=SimpleNamespace(record=lambda *_: None),
-        exclusive=dict,
+        exclusive=lambda: {"enforced": True, "evidence": ""},
         spent=Spent(),
     )
 
