@@ -12,6 +12,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def printable_lines(text: str) -> str:
+    """The same of text of several lines."""
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
 def shortened(text: str, most: int = 60) -> str:
     """At most `most` characters; a longer text ends with `...`."""
     return text if len(text) <= most else text[: most - 3] + "..."

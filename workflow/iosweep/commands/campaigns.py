@@ -6,6 +6,8 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
+from iosweep.commands.terminal import say
+
 RESULTS = Path("results")
 CONFIG = Path("config/sweep.yaml")
 #: Help of an argument that names a campaign.
@@ -38,7 +40,7 @@ def unknown(name: str) -> None:
     """Print that there are no results of a campaign."""
     there = ", ".join(path.name for path in known())
     hint = f" (there are: {there})" if there else ""
-    print(f"no results of a campaign `{name}` in {RESULTS}/{hint}", file=sys.stderr)
+    say(f"no results of a campaign `{name}` in {RESULTS}/{hint}", file=sys.stderr)
 
 
 def add_configfile(parser: ArgumentParser) -> None:

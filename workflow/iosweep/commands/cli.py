@@ -96,6 +96,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from iosweep.commands.terminal import say
     from iosweep.errors import CommandError, ConfigError
     from iosweep.files import documents
     from iosweep.text import human_count
@@ -104,18 +105,18 @@ def _run(arguments: argparse.Namespace) -> int:
         try:
             stack.enter_context(_log(arguments))
         except OSError as error:
-            print(f"iosweep: cannot write a log: {error.filename} is {error.strerror}", file=sys.stderr)
+            say(f"iosweep: cannot write a log: {error.filename} is {error.strerror}", file=sys.stderr)
             return 1
         try:
             return int(arguments.run(arguments))
         except ConfigError as error:
-            print(f"{error}\n{human_count(len(error.problems), 'problem')}; nothing was run", file=sys.stderr)
+            say(f"{error}\n{human_count(len(error.problems), 'problem')}; nothing was run", file=sys.stderr)
             return 1
         except CommandError as error:
-            print(f"iosweep: {error}", file=sys.stderr)
+            say(f"iosweep: {error}", file=sys.stderr)
             return error.exit_code
         except documents.Damaged as error:
-            print(f"iosweep: {error}{documents.cure(error.path)}", file=sys.stderr)
+            say(f"iosweep: {error}{documents.cure(error.path)}", file=sys.stderr)
             return 1
 
 

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-import orjson
-from rich.markup import escape
 from rich.table import Table
 
 from iosweep.commands import campaigns, outcome
-from iosweep.commands.terminal import Printer, prose
+from iosweep.commands.terminal import Printer, prose, to_json
 from iosweep.report.summary import VERDICTS
 from iosweep.text import printable
 
@@ -40,7 +38,7 @@ def show(found: Iterable[Path], as_json: bool) -> int:
             wrong += error.lines
     known.sort(key=lambda one: (one.measured or 0, one.campaign))
     if as_json:
-        print(orjson.dumps([_document(one) for one in known], option=orjson.OPT_INDENT_2).decode())
+        sys.stdout.write(to_json([_document(one) for one in known]))
     elif known:
         _print([_cells(one) for one in known])
         if any(one.stale for one in known):
@@ -80,7 +78,7 @@ def _print(rows: Sequence[Sequence[str]]) -> None:
     for name in ("campaign", "measured", *_COUNTS, "target", "results"):
         table.add_column(name, justify="right" if name in _COUNTS else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*row)
     printer = Printer()
     if printer.excess(table) <= 0:
         printer.print(table)

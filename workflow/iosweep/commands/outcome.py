@@ -171,7 +171,7 @@ def lines(outcome: Outcome) -> list[str]:
         for reason, count, points in outcome.reasons.get(verdict, ()):
             found.append(f"  {count:,} {verdict}: {reason} ({some(points, _NAMED)})")
     if outcome.verdicts is None or outcome.stale:
-        newer = "the campaign has changed since the tables were made"
+        newer = "the campaign has changed since the tables were made, or was copied without the times of its files"
         why = newer if outcome.stale else "there are no readable tables"
         found.append(f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them")
     found += [f"  {sentence}" for sentence in (*outcome.damaged, *outcome.kept)]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import orjson
 
+from iosweep.commands.terminal import to_json
 from iosweep.config.scalars import unknown
 from iosweep.tools import Reading, ReadingProblem, tools
 
@@ -66,7 +67,7 @@ def show(tool: str, files: Sequence[Path], one_run: bool, exit_code: int | None)
         reading = of(tool, read, exit_code)
         if any(problem.severity != "note" for problem in reading.problems):
             status = PROBLEMS
-        sys.stdout.buffer.write(orjson.dumps(document(tool, list(read), reading), option=_FORM))
+        sys.stdout.buffer.write(to_json(document(tool, list(read), reading)).encode())
     sys.stdout.flush()
     return status
 

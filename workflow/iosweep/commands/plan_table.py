@@ -65,7 +65,7 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
     `spack`: names of the tools that Spack has built, None if tools are on PATH. `look`: whether to ask the target.
     """
     cost = forecast.of(made)
-    printer = Printer()
+    printer = Printer(markup=True)
     printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target['directory'])}", _sweeps(made), "")
     printer.print(*_allocations(made, where), "", _cost(made, cost))
     given = made.target["node_bandwidth"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from iosweep.commands import campaigns
-from iosweep.commands.terminal import working
+from iosweep.commands.terminal import say, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.plan.model import plan_files, read_plan
@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> int:
         digest = documents.read(results / "campaign.json").get("plan_digest")
         plans = [file for file in plans if file.stem == digest] or plans
     make_tables(plans[-1], results)
-    print(f"report: {make_page(results)}")
+    say(f"report: {make_page(results)}")
     make_figures(results)
     return 0
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep.commands import campaigns
+from iosweep.commands.terminal import say
 from iosweep.errors import CommandError
 from iosweep.results import merged_tables, time_limit
 from iosweep.results.store import Store
@@ -93,7 +94,7 @@ def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
             continue
         several = [f"{point} in {path}" for path, point in sorted(found)]
         many = "; ".join([*several[:_NAMED], *(["..."] if several[_NAMED:] else [])])
-        print(f"{wanted}: {f'is not one point: {many}' if found else 'has no result'}", file=sys.stderr)
+        say(f"{wanted}: {f'is not one point: {many}' if found else 'has no result'}", file=sys.stderr)
         status = 1
     for path, points in named.items():
         if _out_of_time(Store(path), {point: len(Store(path).results_of(point)) for point in points}):
@@ -101,7 +102,7 @@ def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
     for store in stores if arguments.missing else ():
         for point in (missing := store.missing()):
             store.set_missing(point, None)
-        print(f"{store.path}: {human_count(len(missing), 'missing point')} will be measured by the next run")
+        say(f"{store.path}: {human_count(len(missing), 'missing point')} will be measured by the next run")
         if missing:
             _advise_report(arguments, store)
     for path, points in named.items():
@@ -110,7 +111,7 @@ def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
             results = store.results_of(point)
             for result in results.values():
                 store.supersede(result)
-            print(f"{point}: {len(results)} superseded and kept; the next run of snakemake measures again")
+            say(f"{point}: {len(results)} superseded and kept; the next run of snakemake measures again")
         _advise_report(arguments, store)
     return status
 
@@ -130,27 +131,27 @@ def _open_chosen(arguments: Namespace, store: Store, verdicts: Sequence[str]) ->
         results = store.results_of(point)
         for number in numbers:
             store.supersede(results[number])
-        print(f"{point}: {human_count(len(numbers), 'repetition')} superseded and kept")
+        say(f"{point}: {human_count(len(numbers), 'repetition')} superseded and kept")
     if found.newer:
         many = human_count(found.newer, "repetition is", "repetitions are")
-        print(f"not considered: {many} newer than the tables; `iosweep report {store.path}` makes them again")
+        say(f"not considered: {many} newer than the tables; `iosweep report {store.path}` makes them again")
     if not chosen:
         hint = ""
         if found.missing:
             points = human_count(found.missing, "point that was chosen is", "points that were chosen are")
             command = f"iosweep rerun --campaign {_name(arguments, store)} --missing"
             hint = f"; {points} missing: `{command}` opens what is missing"
-        print(f"{store.path}: no stored repetition is chosen{hint}", file=sys.stderr)
+        say(f"{store.path}: no stored repetition is chosen{hint}", file=sys.stderr)
         return 1
     many = human_count(len(found.repetitions), "repetition")
-    print(f"{store.path}: {many} left again; the next run of snakemake measures them")
+    say(f"{store.path}: {many} left again; the next run of snakemake measures them")
     _advise_report(arguments, store)
     return 0
 
 
 def _advise_report(arguments: Namespace, store: Store) -> None:
     if (store.path / "results.parquet").exists():
-        print(f"`iosweep report {_name(arguments, store)}` refreshes the tables and the report before that")
+        say(f"`iosweep report {_name(arguments, store)}` refreshes the tables and the report before that")
 
 
 def _name(arguments: Namespace, store: Store) -> str:
@@ -161,7 +162,7 @@ def _name(arguments: Namespace, store: Store) -> str:
 def _out_of_time(store: Store, chosen: Mapping[str, int]) -> bool:
     """Whether limits.time leaves no time for repetitions that are to be measured again; prints what to change."""
     if why := time_limit.out_of_time(store, chosen):
-        print(f"{store.path}: {why}", file=sys.stderr)
+        say(f"{store.path}: {why}", file=sys.stderr)
     return bool(why)
 
 

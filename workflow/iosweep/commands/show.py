@@ -7,12 +7,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import orjson
-from rich.markup import escape
 from rich.table import Table
 
 from iosweep.commands import campaigns, outcome
-from iosweep.commands.terminal import Printer, prose, working
+from iosweep.commands.terminal import Printer, prose, say, to_json, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.report import caveats, formats, headline
@@ -43,7 +41,7 @@ def run(arguments: Namespace) -> int:
         return 1
     again = f"`iosweep report {arguments.campaign}` makes"
     if not (results / "results.parquet").exists():
-        print(f"{results} has no tables yet; {again} them", file=sys.stderr)
+        say(f"{results} has no tables yet; {again} them", file=sys.stderr)
         return 1
     form = next((name for name in ("all", "json", "csv") if getattr(arguments, name)), None)
     try:
@@ -58,7 +56,7 @@ def run(arguments: Namespace) -> int:
         lost = outcome.no_plan(results)
         raise CommandError(f"{error}; {lost or f'{again} the tables and the report again'}") from None
     if found.fails():
-        print(outcome.sentence(found), file=sys.stderr)
+        say(outcome.sentence(found), file=sys.stderr)
     return int(found.fails())
 
 
@@ -80,7 +78,7 @@ def _show_results(results: Path, form: str) -> None:
     campaign = load(results)
     found = ordered(summarise(campaign.rows), campaign.about["sweeps"])
     if form == "json":
-        print(orjson.dumps(_document(campaign, found, results), option=orjson.OPT_INDENT_2).decode())
+        sys.stdout.write(to_json(_document(campaign, found, results)))
     elif form == "csv":
         safe_csv.write(sys.stdout, _csv_columns(), map(_csv_row, found))
     else:
@@ -103,7 +101,7 @@ def _table(found: Sequence[Result]) -> None:
         reasons = printable("; ".join(result.reasons))
         spread = formats.spread(headline, units) if headline else ""
         rows.append((result.point, result.phase, figure, spread, verdict, reasons))
-        table.add_row(*map(escape, rows[-1]))
+        table.add_row(*rows[-1])
     printer = Printer()
     if printer.excess(table) <= max(0, max((len(row[-1]) for row in rows), default=0) - _REASON_WIDTH):
         printer.print(table)
@@ -175,7 +173,7 @@ def _csv_row(result: Result) -> dict[str, object]:
         "sweeps": _sweeps(result),
         "tool": result.tool,
         "phase": result.phase,
-        **result.parameters,
+        **{name: printable(value) if isinstance(value, str) else value for name, value in result.parameters.items()},
         "verdict": result.verdict,
         "repetitions_measured": _measured(result),
         "repetitions_used": result.used,

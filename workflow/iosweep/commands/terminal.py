@@ -5,11 +5,16 @@ Rich is imported late: most commands of the rules print nothing through it.
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
+
+import orjson
+
+from iosweep.text import printable_lines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,7 +29,7 @@ def prose(text: str, file: TextIO | None = None) -> None:
     from rich.console import Console
 
     console = Console(file=file or sys.stdout)
-    for line in text.split("\n"):
+    for line in printable_lines(text).split("\n"):
         if console.is_terminal:
             indent = " " * (len(line) - len(line.lstrip()) + 2)
             line = textwrap.fill(
@@ -33,15 +38,34 @@ def prose(text: str, file: TextIO | None = None) -> None:
         print(line, file=file)
 
 
+def say(text: str, file: TextIO | None = None) -> None:
+    """Print lines as they are, with control characters escaped: names and reasons may come from stored files."""
+    print(printable_lines(text), file=file)
+
+
+def to_json(document: object) -> str:
+    """JSON with a line break at its end. Characters that drive a terminal are escaped, as is text that is not UTF-8."""
+    try:
+        text = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    except TypeError:  # names of files may hold any bytes
+        text = json.dumps(document, indent=2) + "\n"
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
 class Printer:
-    """Prints what Rich renders. Without a terminal, no line is wrapped, and no line ends with blanks."""
+    """Prints what Rich renders. Without a terminal, no line is wrapped, and no line ends with blanks.
 
-    def __init__(self) -> None:
-        from rich.console import Console
+    `markup`: text is Rich's markup, and must be escaped where it is not ours.
+    """
 
-        self._console = Console()
+    def __init__(self, markup: bool = False) -> None:
+        from iosweep.commands.safe_console import SafeConsole
+
+        self._console = SafeConsole(markup=markup)
         if not self._console.is_terminal:
-            self._console = Console(width=_UNLIMITED, highlight=False)
+            self._console = SafeConsole(markup=markup, width=_UNLIMITED)
 
     def excess(self, table: Table) -> int:
         """The number of characters by which a table is wider than the terminal; 0 or less where it fits."""

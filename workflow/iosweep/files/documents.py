@@ -26,6 +26,7 @@ import msgspec
 import orjson
 
 from iosweep.files.fields import Part
+from iosweep.text import printable, shortened
 
 #: Largest document, and deepest nesting of one. A result of 1,000 nodes has some MiB.
 MOST_BYTES, DEEPEST = 64 << 20, 100
@@ -39,12 +40,16 @@ _TAIL = len(_HEAD) + 64 + len(_END)
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
+#: Characters of a reason, which may repeat what stands in the file.
+_LONGEST = 300
+
+
 class Damaged(Exception):
     """A stored file cannot be used. `path`: the file. `reason`: why, in a few words."""
 
     def __init__(self, path: str | os.PathLike[str], reason: str):
-        self.path, self.reason = os.fspath(path), reason
-        super().__init__(f"{self.path} is damaged ({reason})")
+        self.path, self.reason = os.fspath(path), printable(shortened(reason, _LONGEST))
+        super().__init__(f"{printable(self.path)} is damaged ({self.reason})")
 
 
 class Document(Part, frozen=True, kw_only=True):

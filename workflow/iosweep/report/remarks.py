@@ -5,7 +5,7 @@ from __future__ import annotations
 from iosweep.node import fs_types
 from iosweep.report.data import Campaign
 from iosweep.target.filesystem import on_root
-from iosweep.text import human_count, some
+from iosweep.text import human_count, shortened, some
 
 #: Damaged files that are named.
 _NAMED = 5
@@ -31,9 +31,10 @@ def of(campaign: Campaign) -> list[str]:
             " elsewhere to measure it alone."
         )
     if trusted := campaign.about.get("trusted_writers"):
+        named = some([shortened(one, 200) for one in trusted], _NAMED, separator="; ")
         found.append(
             "target.trust_other_writers was set: other users could have put another directory in the place of the"
-            f" campaign's while tools wrote there ({'; '.join(trusted)})."
+            f" campaign's while tools wrote there ({named})."
         )
     if count := len({row["point"] for row in campaign.rows if row["client_server"] and row["verdict"] != "missing"}):
         found.append(

@@ -23,6 +23,7 @@ from iosweep.results.origins import Origins
 from iosweep.results.rows import Rows
 from iosweep.results.store import Store
 from iosweep.results.table_writer import ChecksWriter, TableWriter
+from iosweep.text import printable
 
 
 def merge(plan: Plan, results: Path, repair: str | None = None) -> None:
@@ -113,9 +114,11 @@ def _damage(store: Store) -> dict[str, Any]:
     """Damaged files that were ignored, with the reasons, and those set aside because they were measured again."""
     for folder in ("", "sets", "tools"):  # the other folders have been read
         store.documents(folder)
-    damaged = {os.path.relpath(path, store.path): reason for path, reason in sorted(store.damaged.items())}
+    # names of files may hold any bytes, and a document only UTF-8
+    damaged = {printable(os.path.relpath(path, store.path)): why for path, why in sorted(store.damaged.items())}
     damaged.pop("campaign.json", None)  # it is being rewritten
-    return {"damaged": damaged, "set_aside": [os.path.relpath(path, store.path) for path in store.set_aside()]}
+    aside = [printable(os.path.relpath(path, store.path)) for path in store.set_aside()]
+    return {"damaged": damaged, "set_aside": aside}
 
 
 def _package(one: Mapping[str, Any]) -> dict[str, Any]:

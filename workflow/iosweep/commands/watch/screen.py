@@ -9,7 +9,6 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-import orjson
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
@@ -17,6 +16,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from iosweep.commands.safe_console import SafeConsole
+from iosweep.commands.terminal import to_json
 from iosweep.commands.watch.snapshot import Campaign, Figure, Seen, Snapshot
 from iosweep.text import human_count, shortened, some
 from iosweep.units import human_duration, human_size
@@ -34,11 +35,11 @@ _STATES = {"measuring": "bold green", "waiting": "cyan", "refused": "bold red", 
 
 def watch(results: Path, once: bool = False, as_json: bool = False) -> int:
     """Show progress until the campaign ends, or Ctrl-C. Without a terminal, print it once."""
-    campaign, console = Campaign(results), Console(highlight=False)
+    campaign, console = Campaign(results), SafeConsole()
     if as_json:
         snapshot = campaign.look()
         document = asdict(snapshot) | {"to_go_s": snapshot.to_go_s, "over": snapshot.over}
-        sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
+        sys.stdout.write(to_json(document))
     elif once or not console.is_terminal:
         with console.capture() as captured:
             console.print(Group(*draw(campaign.look(), bars=False)))
