@@ -20,7 +20,7 @@ from iosweep.node.cpu_record import Load
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.results import store
+from iosweep.results.raw_output import unpack
 from iosweep.results.store import Result, Store
 from iosweep.run import allocation
 from iosweep.run.request import Reporter, Request
@@ -112,7 +112,7 @@ def fill(made: Plan, results: Path, work: Path, repetitions: int = 1) -> int:
     found, record = next(Store(work / "sample").records_of(sample.points[0].id))
     archive = Store(work / "sample").raw(found)
     assert archive
-    document = orjson.loads(store.unpack(archive)["rand_read"]["stdout"])
+    document = orjson.loads(unpack(archive)["rand_read"]["stdout"])
     shutil.copytree(work / "sample" / "nodes", results / "nodes", dirs_exist_ok=True)
     draw = random.Random(1)
     target = Store(results)

@@ -28,7 +28,7 @@ from iosweep.jobs import submission
 from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan, plan_from_document
 from iosweep.report import page
-from iosweep.results import store
+from iosweep.results.raw_output import unpack
 from iosweep.target import marker
 from iosweep.tools import tools
 from records import plain_records_of
@@ -559,7 +559,7 @@ def test_raw_output_is_as_it_was_printed(printed: Printed) -> None:
     [(result, _)] = plain_records_of(printed.store, point.id)
     archive = printed.store.raw(result)
     assert archive
-    assert store.unpack(archive)["rand_read"]["stdout"] == bytes(1 << 20) + 1000 * b"\x1b[2J"
+    assert unpack(archive)["rand_read"]["stdout"] == bytes(1 << 20) + 1000 * b"\x1b[2J"
 
 
 def test_a_report_shows_text(printed: Printed, chromium: Path) -> None:

@@ -20,9 +20,11 @@ import records
 from iosweep.files import documents
 from iosweep.files.documents import Damaged
 from iosweep.node import process
+from iosweep.results import raw_output
 from iosweep.results import store as store_module
+from iosweep.results.raw_output import unpack
 from iosweep.results.record import Record
-from iosweep.results.store import Result, Store, unpack
+from iosweep.results.store import Result, Store
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
 RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.summary": b"[]" * 9, "rand_read.stderr": b"x"}
@@ -402,10 +404,10 @@ def test_an_archive_of_somebody_else_is_bounded(
     archive: bytes, why: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "MOST_BYTES", 1000)
-    monkeypatch.setattr(store_module, "MOST_UNPACKED", 2500)
+    monkeypatch.setattr(raw_output, "MOST_UNPACKED", 2500)
     with pytest.raises(Damaged, match=why):
         unpack(archive)
-    monkeypatch.setattr(store_module, "_archive", lambda _: archive)
+    monkeypatch.setattr(store_module, "pack", lambda _: archive)
     committed = store.commit(POINT, 1, record(), {})
     assert store.printed(committed) is None
     [reason] = store.damaged.values()

@@ -25,7 +25,7 @@ from iosweep.node import node_facts
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec, mpiexec
 from iosweep.plan.model import seed_of
 from iosweep.results import remaining
-from iosweep.results.store import unpack
+from iosweep.results.raw_output import unpack
 from iosweep.target.accounts import user
 from records import plain_records_of
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 
 from iosweep.units import MOST_COUNT, MOST_SECONDS
@@ -22,12 +21,6 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
 #: Characters of a path; the kernel takes 4,096, and what is longer is refused when it is used.
 _LONGEST = 1 << 16
-#: The highest number of a repetition or a try: file names have 6 digits at most.
-MOST_TRIES = 999_999
-#: Repetitions of all points of a campaign together.
-MOST_REPETITIONS = 1_000_000
-#: Moments: from 1970 to the year 2200.
-_LAST_MOMENT = 7_258_118_400
 
 
 def text(value: Any) -> str | None:
@@ -73,10 +66,6 @@ def some(value: Any) -> str | None:
     return None if type(value) is int and 1 <= value <= MOST_COUNT else f"is not a count from 1 to {MOST_COUNT}"
 
 
-def number_of_try(value: Any) -> str | None:
-    return None if type(value) is int and 1 <= value <= MOST_TRIES else f"is not a number from 1 to {MOST_TRIES}"
-
-
 def component(value: Any) -> str | None:
     """A name that becomes part of a path."""
     return None if type(value) is str and _COMPONENT.fullmatch(value) else "is not a name"
@@ -93,15 +82,6 @@ def scalar(value: Any) -> str | None:
 
 def anything(value: Any) -> str | None:
     return None
-
-
-def moment(value: Any) -> str | None:
-    try:
-        if 0 <= datetime.fromisoformat(value).timestamp() < _LAST_MOMENT:
-            return None
-    except (TypeError, ValueError, OverflowError):
-        pass
-    return "is not a time as 2026-11-01T12:00:00+00:00"
 
 
 #: Checks that ask for a type alone -> the types that pass. There may be 100,000 results: most values are seen by this.
@@ -172,78 +152,6 @@ def keys(needed: Mapping[str, Check], known: Mapping[str, Check] | None = None) 
 
 
 _texts = each(text)
-
-_NODE_CPUS = keys(
-    {"hosts": _texts, "looks": count, "processes": each(keys({"role": text, "masks": _texts, "thread_masks": _texts}))},
-    {
-        "usable": maybe(text),
-        "reserved": maybe(text),
-        "by": _texts,
-        "problems": _texts,
-        "expected": count,
-        "seen": count,
-    },
-)
-_PHASE = keys(
-    {"phase": text, "headline": maybe(number), "started": moment, "wall_s": seconds, "argv": _texts},
-    {
-        "exit_code": integer,
-        "timed_out": flag,
-        "stderr": text,
-        "verdict": text,
-        "reasons": _texts,
-        "not_run": text,
-        "settled_s": maybe(seconds),
-        "left_behind": count,
-        "ran_on": maybe(values(maybe(count))),
-        "leftover": maybe(count),
-        "leftover_expected": maybe(count),
-        "exclusive": maybe(keys({"enforced": flag, "evidence": text})),
-        "load": maybe(
-            keys(
-                {"other": number, "steal": number},
-                {"client": maybe(number), "host": text, "unread": _texts, "user_only": flag},
-            )
-        ),
-        "files": keys(
-            {}, {"role": text, "files": count, "file_size_bytes": count, "set_bytes": count, "wrong": _texts}
-        ),
-        "cpus": maybe(
-            keys(
-                {"nodes": each(_NODE_CPUS), "pinning": text, "placement": maybe(text), "planned": maybe(values(count))}
-            )
-        ),
-    },
-)
-
-RESULT = keys(
-    {
-        "point": component,
-        "repetition": number_of_try,
-        "attempt": number_of_try,
-        "started": moment,
-        "host": text,
-        "node": text,
-        "phases": each(_PHASE, least=1),
-        "retry": maybe(text),
-        "retried": flag,
-        "raw": keys({"name": text, "sha256": text, "bytes": count}),
-        "tool": keys({"sha256": text, "version": text}, {"path": text}),
-        "target": keys(
-            {"directory": text, "source": text, "fstype": text, "layout": anything, "layout_is": text},
-            {"fsid": maybe(text), "volume": maybe(text), "mount": maybe(text), "trusted_writers": each(text)},
-        ),
-    },
-    {
-        "ended": moment,
-        "hosts": _texts,
-        "nodes": values(text),
-        "bound": maybe(text),
-        "build": maybe(text),
-        "launcher": keys({"name": text}),
-        "slurm": maybe(keys({"job": text, "allocation_hosts": _texts})),
-    },
-)
 
 MISSING = keys(
     {

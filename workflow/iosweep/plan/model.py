@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from iosweep.config.sweeps import Repetitions
-from iosweep.files import documents, forms
+from iosweep.files import documents, fields, forms
 from iosweep.plan import bounds, sweep_facts
 from iosweep.tools import FileSet, Phase, Step, Value, tools
 
@@ -159,7 +159,7 @@ def _impossible(point: Point) -> str | None:
 
 def too_many(points: Iterable[Point]) -> str | None:
     """That there are more repetitions than what is left can be counted from, or None."""
-    number, most = sum(point.repetitions.min for point in points), forms.MOST_REPETITIONS
+    number, most = sum(point.repetitions.min for point in points), fields.MOST_REPETITIONS
     return f"{number:,} repetitions are planned, and a campaign may have {most:,}" if number > most else None
 
 

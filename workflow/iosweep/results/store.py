@@ -23,13 +23,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import io
 import os
 import re
 import stat
-import struct
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -38,10 +34,10 @@ from typing import Any
 
 from msgspec import structs
 
-from iosweep.files import documents, forms, safe_paths
+from iosweep.files import documents, fields, forms, safe_paths
 from iosweep.files.documents import Damaged
-from iosweep.node import process
 from iosweep.results import campaign_lock
+from iosweep.results.raw_output import pack, unpack
 from iosweep.results.record import Archive, Record, Target
 from iosweep.text import some
 
@@ -145,7 +141,7 @@ class Store:
         """Store a repetition whole. `raw` maps member names to bytes. Raises OSError; then nothing is committed."""
         if self._lock is not None and not self._lock.in_place():
             raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
-        archive = _archive(raw)
+        archive = pack(raw)
         with safe_paths.folder(self.path, f"points/{point}", make=True) as place:
             names = place.names()
             for left in names:  # by a runner that was killed while it wrote
@@ -153,8 +149,8 @@ class Store:
                     place.remove(left)
             tries = (match for match in map(_ANY_TRY.match, names) if match)
             attempt = 1 + max((int(m[2]) for m in tries if int(m[1]) == repetition), default=0)
-            if attempt > forms.MOST_TRIES:
-                last = self._file(point, _name(repetition, forms.MOST_TRIES, "*"))
+            if attempt > fields.MOST_TRIES:
+                last = self._file(point, _name(repetition, fields.MOST_TRIES, "*"))
                 raise OSError(errno.EFBIG, "no higher number is left for another try; remove that file", last)
             name = _name(repetition, attempt, "zip")
             stored = Archive(name, hashlib.sha256(archive).hexdigest(), len(archive))
@@ -443,56 +439,6 @@ class _Noting:
         return isinstance(error, Damaged | FileNotFoundError)
 
 
-def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
-    """step -> stream -> what it printed, without stderr, from an archive that `Store.raw` vouched for.
-
-    Any unzip reads these archives. They have the members one after the other, as we write them: a third of what merge
-    takes would else be zipfile's look-ups. Somebody else may have made both the archive and its hash, so no member is
-    larger than what a tool may print, and all of them together have a limit. Raises Damaged.
-    """
-    found: dict[str, dict[str, bytes]] = {}
-    position, room = 0, MOST_UNPACKED
-    while archive.startswith(b"PK\3\4", position):
-        try:
-            method, size, name_length, extra_length = _MEMBER.unpack_from(archive, position)
-            position += _MEMBER.size
-            step, _, stream = archive[position : position + name_length].decode().rpartition(".")
-        except (struct.error, UnicodeDecodeError):
-            raise Damaged("the archive", "a member's header is not whole") from None
-        position += name_length + extra_length
-        if position + size > len(archive):
-            raise Damaged("the archive", "a member ends behind it")
-        if not stream.startswith("stderr"):  # its first lines are in the JSON, and nothing is parsed from it
-            data = _inflated(archive[position : position + size], method, min(process.MOST_BYTES, room))
-            room -= len(data)
-            found.setdefault(step, {})[stream] = data
-        position += size
-    return found
-
-
-def _inflated(data: bytes, method: int, most: int) -> bytes:
-    """A member's content of `most` bytes at most. Raises Damaged."""
-    if method == zipfile.ZIP_DEFLATED:
-        unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
-        try:
-            data = unpacker.decompress(data, most + 1)
-        except zlib.error as error:
-            raise Damaged("the archive", f"a member cannot be unpacked: {error}") from None
-        if len(data) <= most and not unpacker.eof:
-            raise Damaged("the archive", "a member has no end")
-    elif method != zipfile.ZIP_STORED:
-        raise Damaged("the archive", f"a member is compressed by method {method}")
-    if len(data) > most:
-        raise Damaged("the archive", "it unpacks to more than a tool may print")
-    return data
-
-
-#: Bytes of all members of an archive.
-MOST_UNPACKED = 8 * process.MOST_BYTES
-#: A member's header: its method, packed size, and the lengths of its name and extra field.
-_MEMBER = struct.Struct("<4x2x2xH4x4xL4xHH")
-
-
 def _tries(names: Iterable[str], repetition: int) -> list[int]:
     """The tries of a repetition that have a result of this name, in order."""
     return sorted(int(match[2]) for match in map(_RESULT.match, names) if match and int(match[1]) == repetition)
@@ -500,17 +446,6 @@ def _tries(names: Iterable[str], repetition: int) -> list[int]:
 
 def _name(repetition: int, attempt: int, suffix: str) -> str:
     return f"r{repetition:03d}-{attempt}.{suffix}"
-
-
-def _archive(members: Mapping[str, bytes]) -> bytes:
-    """A zip with a fixed time stamp, so that equal output gives equal bytes."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-        for name, data in members.items():
-            info = zipfile.ZipInfo(name)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            file.writestr(info, data)
-    return buffer.getvalue()
 
 
 def _figures(result: Result) -> int:
