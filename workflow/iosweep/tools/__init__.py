@@ -12,6 +12,7 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from iosweep.node.cpus import CpuSet
@@ -295,34 +296,40 @@ class ClientServer(Protocol):
 
 
 class Tool(Protocol):
-    """What a tool folder offers as `TOOL`."""
+    """What a tool folder offers as `TOOL`: an object of a subclass. Values and bodies here are defaults."""
 
     name: str
     help: str
     program: str  # looked up on PATH
     get_it: str  # how to get the program, for a person
     version_argv: tuple[str, ...]
-    mpi: bool  # its processes are MPI ranks, started by a launcher
-    together: bool  # one command measures all phases of a point
-    outputs: Mapping[str, str]  # stream -> name of the file that the command writes where it is started
-    own_data: str  # what `data: tool_default` writes; empty where there is no such option
-    client_server: ClientServer | None
+    mpi: bool = False  # its processes are MPI ranks, started by a launcher
+    together: bool = False  # one command measures all phases of a point
+    outputs: Mapping[str, str] = MappingProxyType(
+        {}
+    )  # stream -> name of the file that the command writes where it is started
+    own_data: str = ""  # what `data: tool_default` writes; empty where there is no such option
+    client_server: ClientServer | None = None
     options: Mapping[str, Option]
     phases: Mapping[str, Phase]
 
-    def __hash__(self) -> int: ...
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def version(self, printed: str) -> str:
         """The version in what `version_argv` prints; `unknown` if it is not there."""
 
     def unfit(self, version: str) -> str | None:
         """Why this version cannot be used, or None."""
+        return None
 
     def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
         """What is wrong with a combination of options, or None."""
+        return None
 
     def check_directory(self, directory: str) -> str | None:
         """Why the tool cannot work below a directory of this name, or None."""
+        return None
 
     def file_set(self, step: Step, fresh: str) -> FileSet:
         """The files a step works on. `fresh` names the directory of this repetition."""
@@ -332,6 +339,7 @@ class Tool(Protocol):
 
     def bound(self, workers: Sequence[CpuSet]) -> list[str]:
         """What to add to a command so that its workers keep to these CPUs; nothing where the launcher does that."""
+        return []
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         """Figures and problems of one phase of a run. Never raises for what a tool may print."""
@@ -342,12 +350,15 @@ class Tool(Protocol):
 
     def leftover(self, step: Step) -> int | None:
         """Files that must be in the file set's directory after the step, or None where the count says nothing."""
+        return None
 
     def inodes(self, step: Step) -> int:
         """Files and directories that the step itself creates beside its file set, at most."""
+        return 0
 
     def work(self, step: Step) -> int:
         """Operations that a count bounds, all phases together; 0 where time or a volume bounds them."""
+        return 0
 
 
 @cache

@@ -3,10 +3,9 @@ its own, and the first one says in a file where it was started how many they are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from iosweep.node.cpus import CpuSet
-from iosweep.tools import FileSet, Option, Parsed, Phase, Reading, ReadingProblem, Step, Streams, Value
+from iosweep.tools import FileSet, Option, Parsed, Phase, Reading, ReadingProblem, Step, Streams, Tool
 
 #: $1: the directory on the target; $2: how many files.
 _SCRIPT = """
@@ -18,7 +17,7 @@ echo "rank $rank"
 """
 
 
-class Ranks:
+class Ranks(Tool):
     """A shell, `threads_per_node` times."""
 
     name = "ranks"
@@ -29,8 +28,6 @@ class Ranks:
     mpi = True
     together = True
     outputs: Mapping[str, str] = {"summary": "summary.txt"}
-    own_data = ""
-    client_server = None
     options: Mapping[str, Option] = {
         o.name: o
         for o in (
@@ -46,23 +43,11 @@ class Ranks:
     def version(self, printed: str) -> str:
         return printed.strip()
 
-    def unfit(self, version: str) -> str | None:
-        return None
-
-    def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
-        return None
-
-    def check_directory(self, directory: str) -> str | None:
-        return None
-
     def file_set(self, step: Step, fresh: str) -> FileSet:
         return FileSet(fresh, "fresh", of_all_nodes=True)
 
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         return ["sh", "-c", _SCRIPT, "ranks", directory, str(step.number("files_per_thread"))]
-
-    def bound(self, workers: Sequence[CpuSet]) -> list[str]:
-        return []
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         if "summary" not in streams:

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 from iosweep.node.cpus import CpuSet
-from iosweep.tools import ClientServer, FileSet, Parsed, Phase, Reading, Step, Streams, Value
+from iosweep.tools import ClientServer, FileSet, Parsed, Phase, Reading, Step, Streams, Tool, Value
 from iosweep.tools.fio import argv as _argv
 from iosweep.tools.fio import client_server as _client_server
 from iosweep.tools.fio import nodes as _nodes
 from iosweep.tools.fio.options import OPTIONS, PHASES
 
 
-class Fio:
+class Fio(Tool):
     """fio 3.x, one process group per node, `threads_per_node` workers."""
 
     name = "fio"
@@ -21,9 +21,6 @@ class Fio:
     program = "fio"
     get_it = "apt-get install fio, dnf install fio, or spack install fio"
     version_argv = ("fio", "--version")
-    mpi = False
-    together = False
-    outputs: Mapping[str, str] = {}
     own_data = "fio's own buffers compress 1.09 times within 1 MiB, 8 to 13 times over long windows"
     client_server: ClientServer | None = _client_server
     options = OPTIONS
@@ -38,9 +35,6 @@ class Fio:
 
     def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
         return _argv.check(options, phases)
-
-    def check_directory(self, directory: str) -> str | None:
-        return None
 
     def file_set(self, step: Step, fresh: str) -> FileSet:
         """Those of one node; each has its own."""

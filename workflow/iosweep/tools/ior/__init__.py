@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from iosweep.node.cpus import CpuSet
-from iosweep.tools import FileSet, Parsed, Phase, Reading, Step, Streams, Value
+from iosweep.tools import FileSet, Parsed, Phase, Reading, Step, Streams, Tool, Value
 from iosweep.tools.ior import argv as _argv
 from iosweep.tools.ior.options import OPTIONS, PHASES
 
 
-class Ior:
+class Ior(Tool):
     """IOR 4.0 or newer, `threads_per_node` ranks on each node."""
 
     name = "ior"
@@ -20,10 +19,8 @@ class Ior:
     get_it = "spack install ior, or build it from github.com/hpc/ior"
     version_argv = ("ior", "-a", "DUMMY", "-b", "1k", "-t", "1k")  # it has no --version; this touches no file
     mpi = True
-    together = False
     outputs: Mapping[str, str] = {"summary": _argv.SUMMARY}
     own_data = "IOR's own buffers are one block again and again: 94 % duplicates, 5.3 times compressible"
-    client_server = None
     options = OPTIONS
     phases = PHASES
 
@@ -47,9 +44,6 @@ class Ior:
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         return _argv.command(step, directory, seed)
 
-    def bound(self, workers: Sequence[CpuSet]) -> list[str]:
-        return []
-
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         from iosweep.tools.ior import parse as _parse
 
@@ -60,15 +54,9 @@ class Ior:
 
         return _read.read(files, exit_code)
 
-    def leftover(self, step: Step) -> int | None:
-        return None
-
     def inodes(self, step: Step) -> int:
         new = step.phase.writes and step.options["write_mode"] == "new"
         return (step.tasks if step.options["file_per_process"] else 1) if new else 0
-
-    def work(self, step: Step) -> int:
-        return 0
 
 
 TOOL = Ior()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from iosweep.node.cpus import CpuSet
-from iosweep.tools import FileSet, Parsed, Phase, Reading, Step, Streams, Value
+from iosweep.tools import FileSet, Parsed, Phase, Reading, Step, Streams, Tool, Value
 from iosweep.tools.mdtest import argv as _argv
 from iosweep.tools.mdtest.options import OPTIONS, PHASES
 
 
-class Mdtest:
+class Mdtest(Tool):
     """mdtest 4.0 or newer, `threads_per_node` ranks on each node."""
 
     name = "mdtest"
@@ -21,9 +20,6 @@ class Mdtest:
     version_argv = ("mdtest", "-a", "DUMMY", "-n", "1")  # it has no --version; this touches no file
     mpi = True
     together = True
-    outputs: Mapping[str, str] = {}
-    own_data = ""
-    client_server = None
     options = OPTIONS
     phases = PHASES
 
@@ -46,9 +42,6 @@ class Mdtest:
 
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         return _argv.command(step, directory)
-
-    def bound(self, workers: Sequence[CpuSet]) -> list[str]:
-        return []
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         from iosweep.tools.mdtest import parse as _parse
