@@ -511,6 +511,10 @@ def test_exclusion_without_a_lock() -> None:
     assert nodes.exclusion(None, licence, [facts("n1")]).outcome == "ok"
     assert nodes.exclusion(None, None, [facts("n1")]).outcome == "warning"
     assert nodes.exclusion("/home/locks", None, []).outcome == "not checked"
+    absent = nodes.exclusion(
+        "/home/locks", None, [facts("n1", lock=None, lock_on=None)]
+    )  # the login node lacks it, too
+    assert (absent.outcome, absent.seen) == ("wrong", "n1: target.lock is not there")
 
 
 # --- on the machine
