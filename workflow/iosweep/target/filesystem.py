@@ -17,7 +17,7 @@ from iosweep.node import fs_types
 _SELF = re.compile(r"localhost([.].*)?|127[.][0-9.]*|0@lo|\[?::1\]?|")
 
 
-def volume(facts: Mapping[str, Any]) -> str:
+def volume(facts: Mapping[str, object]) -> str:
     """The file system's type and source, which results are stored with: `fuse.glusterfs s1:/dfs`.
 
     `facts`: source and fstype, and fsid if it is known, as identify.py has them. `volume` among them, the name that
@@ -33,7 +33,7 @@ def volume(facts: Mapping[str, Any]) -> str:
     return f"{kind} {_name(kind, source, fsid) if cluster else source}"
 
 
-def _serverless(facts: Mapping[str, Any]) -> str:
+def _serverless(facts: Mapping[str, object]) -> str:
     """Type and name without servers: `fuse.glusterfs /dfs`. Where these are equal, two mounts may be of one volume."""
     kind, source = str(facts.get("fstype")), str(facts.get("source"))
     return f"{kind} {_name(kind, source, str(facts.get('fsid', '')))}"
@@ -57,13 +57,13 @@ def _name(kind: str, source: str, fsid: str) -> str:
     return source
 
 
-def identity(facts: Mapping[str, Any]) -> str:
+def identity(facts: Mapping[str, object]) -> str:
     """What the lock goes by: type and name without servers and without the directory below the volume's root that is
     mounted, and the fsid of what has no name of its own: tmpfs, overlay, BeeGFS.
 
     Two clusters may have a volume of the same name: one lock too many is better than two campaigns at once.
     """
-    kind, source, fsid = facts["fstype"], facts["source"], facts["fsid"]
+    kind, source, fsid = (str(facts[key]) for key in ("fstype", "source", "fsid"))
     named = _serverless({"source": source, "fstype": kind, "fsid": fsid})
     if kind in ("lustre", "fuse.glusterfs", "glusterfs"):
         return re.sub(r"^(\S+ /[^/]*)/.*", r"\1", named, flags=re.DOTALL)
@@ -76,13 +76,13 @@ def identity(facts: Mapping[str, Any]) -> str:
     return f"{named} {fsid}"
 
 
-def may_be_one(here: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
+def may_be_one(here: Mapping[str, object], there: Mapping[str, Any]) -> bool:
     """Whether two nodes may see one file system; the marker in the campaign's directory then proves it or not.
 
     Of NFS the server is not compared: one server has several addresses.
     """
-    if here["fstype"] == there["fstype"] and here["fstype"].startswith("nfs"):
-        return _export(here["source"]) == _export(there["source"])
+    if here["fstype"] == there["fstype"] and str(here["fstype"]).startswith("nfs"):
+        return _export(str(here["source"])) == _export(str(there["source"]))
     return _serverless(here) == _serverless(there)
 
 
@@ -95,7 +95,7 @@ def on_root(mount: str | None) -> bool:
     return mount is not None and mount.rpartition(" type ")[0].endswith(" on /")
 
 
-def known_as(facts: Mapping[str, Any], names: Collection[str], marked: bool) -> str:
+def known_as(facts: Mapping[str, object], names: Collection[str], marked: bool) -> str:
     """The name that results of this file system are stored with: the first of `names` if it is that one, else its own.
 
     `names`: volumes that nodes saw the campaign's marker on, the first one first. `marked`: the marker is there now,
@@ -106,13 +106,13 @@ def known_as(facts: Mapping[str, Any], names: Collection[str], marked: bool) -> 
     return next(iter(names)) if names and (proven or any(_same(facts, now, name) for name in names)) else now
 
 
-def several_names(facts: Mapping[str, Any]) -> bool:
+def several_names(facts: Mapping[str, object]) -> bool:
     """Whether a file system of this type may be mounted by several names."""
     kind, source = str(facts.get("fstype")), str(facts.get("source"))
     return fs_types.of_network(kind) and not (kind.startswith("fuse") and source.startswith("/dev/"))
 
 
-def _same(facts: Mapping[str, Any], now: str, name: str) -> bool:
+def _same(facts: Mapping[str, object], now: str, name: str) -> bool:
     """Whether `name`, which volume has returned, is this file system's: by the same source, or by a common server.
 
     The fsid proves nothing here but of CephFS, whose name has it: Lustre makes it of the volume's name.

@@ -97,7 +97,7 @@ def machine() -> str:
         return ""
 
 
-def mine(about: Mapping[str, Any]) -> bytes:
+def mine(about: Mapping[str, object]) -> bytes:
     """This process's own text. `about`: {campaign, results, and what else others should see}."""
     uid, pid = os.getuid(), os.getpid()
     found = {

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
@@ -32,6 +32,13 @@ PREFIX = "iosweep"
 _ELSEWHERE = "set target.lock to a directory that only trusted users may write to"
 
 
+class Enforced(TypedDict):
+    """What a record says of the exclusion of other campaigns."""
+
+    enforced: bool
+    evidence: str
+
+
 @dataclass(frozen=True)
 class Exclusion:
     """What keeps others off. `note`: from whom the lock was taken over, or None. `doubt`: why it may not keep them off
@@ -42,14 +49,14 @@ class Exclusion:
     note: str | None = None
     doubt: Callable[[], str | None] = field(default=lambda: None, compare=False)
 
-    def now(self) -> dict[str, Any]:
-        """For the record of what has just been measured: {enforced, evidence}."""
+    def now(self) -> Enforced:
+        """For the record of what has just been measured."""
         if self.enforced and (why := self.doubt()):
             return {"enforced": False, "evidence": why}
         return {"enforced": self.enforced, "evidence": self.evidence}
 
 
-def identity(facts: Mapping[str, Any]) -> str:
+def identity(facts: Mapping[str, object]) -> str:
     """Which file system it is, of identify.identify's facts (filesystem.identity).
 
     Not always the fsid: each mount of NFS may have another one, and each subvolume of btrfs has. Pure.
@@ -58,7 +65,9 @@ def identity(facts: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def hold(directory: str | None, identity: str, owner: Mapping[str, Any], make: bool = True) -> Iterator[Exclusion]:
+def hold(
+    directory: str | None, identity: str, owner: Mapping[str, str | None], make: bool = True
+) -> Iterator[Exclusion]:
     """Keep other campaigns off a file system, and say how far that reaches.
 
     `directory`: target.lock. `owner`: {campaign, results, and in Slurm job}; process, user, host and time are added.
