@@ -102,11 +102,11 @@ def test_what_ends_is_known_by_its_parent_or_not_at_all() -> None:
     # the step has waited for its rank, which had waited for its helper
     waited = look(10, Ticks(1000, 0), 2000, ours={STEP: Ticks(980, 0)}, **KERNEL)
     found = record(begin, middle, waited)
-    assert (found["other"], found["window_s"]) == (0.01, 10.0)
+    assert (found.other, found.window_s) == (0.01, 10.0)
     # the step is gone, too: its last five seconds may have been the ranks', and are not taken for others'
     gone = look(10, Ticks(1000, 0), 2000, **KERNEL)
     found = record(begin, middle, gone)
-    assert (found["other"], found["window_s"]) == (0.01, 5.0)
+    assert (found.other, found.window_s) == (0.01, 5.0)
     assert shares([begin, gone], False) is None
 
 
@@ -158,7 +158,7 @@ def test_what_is_known_of_a_node() -> None:
 
 
 def used(body: str, *arguments: str) -> Any:
-    program = "import json, os, subprocess, sys\nfrom iosweep.node import load\n" + textwrap.dedent(body)
+    program = "import json, os, subprocess, sys, msgspec\nfrom iosweep.node import load\n" + textwrap.dedent(body)
     done = subprocess.run([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, timeout=300, check=True)
     return json.loads(done.stdout)
 

@@ -260,7 +260,7 @@ class TestProven:
         ("pinning", "text"),
         [
             ("off", "Nothing was bound, and no CPU masks were read (pinning: off)."),
-            (None, "Nobody looked on which CPUs ranks and workers ran."),
+            (None, "The CPU masks of ranks and workers were not read."),
         ],
     )
     def test_nobody_looked(self, pinning: str | None, text: str) -> None:
