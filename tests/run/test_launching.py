@@ -14,10 +14,12 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec import structs
 
 from campaign import wait_for
 from held_job import Held
 from iosweep.errors import AllocationError, ExitCode, Unanswered
+from iosweep.node.cpu_record import Load
 from iosweep.node.process import Completed
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
@@ -275,9 +277,9 @@ def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -
         {"host": "n2", "started": 100.0, "ended": 102.0, "clock_offset_s": 5.0, "clock_error_s": 0.002, **common},
         {"host": "n3", "started": 107.0, "ended": 109.0, "clock_offset_s": -2.0, "clock_error_s": 0.003, **common},
     ]
-    assert done.load == {
-        "other": 0.25, "steal": 0.0, "client": 0.0, "user_only": False, "window_s": 1.5, "host": "n2", "unread": ["n3"],
-    }  # fmt: skip
+    assert done.load == Load(
+        other=0.25, steal=0.0, client=0.0, user_only=False, window_s=1.5, host="n2", unread=("n3",)
+    )
 
 
 # What srun needs
@@ -459,7 +461,13 @@ def judged(job: str, scratch: Path, program: str, prefix: list[str], words: list
         (step,) = of.steps()
         done, streams = commands.run(ior, [["ior", *words]], 2, 60.0, Held.hosts)
         parsed = ior.parse(streams, step, step.phase)
-        run = {"exit_code": done.exit_code, "timed_out": False, "stderr": "", "wall_s": 1.0, "ran_on": done.ran_on}
+        run = {
+            "exit_code": done.exit_code,
+            "timed_out": False,
+            "stderr": "",
+            "wall_s": 1.0,
+            "ran_on": done.ran_on or {},
+        }
         return verdict.verdict(verdict.judge(Seen(of, step.phase, phase_run(run), parsed, {}, {})))
 
     return on_nodes(job, scratch, ior, program, act, Wrong("srun", None, None, allocated=True))
@@ -616,22 +624,22 @@ def test_each_node_has_its_files_and_another_writes_them(sets: tuple[DataSets, W
     evidence = found.ready(files, "fio", HOSTS)
     # who reads it must not have it in its cache
     assert writer.calls == [(("n2", "n3", "n1"), ["s", "s.node1", "s.node2"])]
-    assert (evidence["wrong"], evidence["files"], evidence["set_bytes"]) == ([], 6, 6 * 4096)
-    assert (evidence["holes"] != "found", evidence["own"]) == (True, [])
+    assert (evidence.wrong, evidence.files, evidence.set_bytes) == ((), 6, 6 * 4096)
+    assert (evidence.holes != "found", evidence.own) == (True, ())
     stored = [found._store.document("sets", name) or {} for name in ("sets.s", "sets.s.node1", "sets.s.node2")]
     assert [one["argv"][:2] for one in stored] == [["started", "write"]] * 3  # what was executed
     assert found.ready(files, "fio", HOSTS) == evidence
     assert len(writer.calls) == 1
     # other nodes of the same allocation find some that they have written themselves
-    assert found.ready(files, "fio", ("n1", "n3"))["own"] == ["n3"]
-    assert found.ready(files, "fio", ("n2", "n3"))["own"] == ["n2", "n3"]
+    assert found.ready(files, "fio", ("n1", "n3")).own == ("n3",)
+    assert found.ready(files, "fio", ("n2", "n3")).own == ("n2", "n3")
     # one node has the first of them; more nodes than before want more
-    assert found.ready(files, "fio", ("n2",)) == evidence | {"files": 2, "set_bytes": 2 * 4096, "own": None}
-    assert found.ready(files, "fio", (*HOSTS, "n4"))["wrong"] == []
+    assert found.ready(files, "fio", ("n2",)) == structs.replace(evidence, files=2, set_bytes=2 * 4096, own=None)
+    assert found.ready(files, "fio", (*HOSTS, "n4")).wrong == ()
     assert writer.calls[1:] == [(("n1",), ["s.node3"])]
     # what was changed is written anew, and nothing else
     (ours / "sets/s.node1/1.0").write_bytes(b"short")
-    assert found.ready(files, "fio", HOSTS)["wrong"] == []
+    assert found.ready(files, "fio", HOSTS).wrong == ()
     assert writer.calls[2:] == [(("n3",), ["s.node1"])]
 
 
@@ -639,10 +647,10 @@ def test_one_set_of_all_nodes(sets: tuple[DataSets, Writer, Path]) -> None:
     found, writer, _ = sets
     evidence = found.ready(file_set("0", "1", of_all_nodes=True), "fio", HOSTS)
     assert writer.calls == [(HOSTS, ["s"])]
-    assert (evidence["files"], evidence["set_bytes"], evidence["wrong"]) == (2, 2 * 4096, [])
+    assert (evidence.files, evidence.set_bytes, evidence.wrong) == (2, 2 * 4096, ())
     # ranks read what those of the next node have written
-    assert evidence["own"] == []
-    assert found.ready(file_set("0", "1", of_all_nodes=True), "fio", (*HOSTS[1:], "n1"))["own"] == ["n2", "n3", "n1"]
+    assert evidence.own == ()
+    assert found.ready(file_set("0", "1", of_all_nodes=True), "fio", (*HOSTS[1:], "n1")).own == ("n2", "n3", "n1")
     assert len(writer.calls) == 1
 
 
@@ -659,9 +667,9 @@ def test_the_last_line_of_mpichs_stack_is_the_reason() -> None:
 def test_one_node_cannot_write_its_files(sets: tuple[DataSets, Writer, Path], tmp_path: Path) -> None:
     found, writer, _ = sets
     writer.fails = "s.node1"
-    wrong = found.ready(file_set("0"), "fio", ("n1", "n2"))["wrong"]
+    wrong = found.ready(file_set("0"), "fio", ("n1", "n2")).wrong
     assert any("preparing them failed (exit code 28): no space" in each for each in wrong)
     kept = orjson.loads((tmp_path / "results/sets/sets.s.node1.json").read_bytes())
     assert (kept["hosts"], kept["exit_code"], kept["stderr"]) == (["n1"], 28, "\nno space\n")
     writer.fails = ""
-    assert found.ready(file_set("0"), "fio", ("n1", "n2"))["wrong"] == []
+    assert found.ready(file_set("0"), "fio", ("n1", "n2")).wrong == ()
