@@ -210,8 +210,7 @@ def _without_target_file(store: Store, shows: str) -> _Done:
             f" {marker.MARKER} says whose it is",
         )
     # from the nodes: "SOURCE on POINT type TYPE"
-    known = (node.get("mount") for node in store.documents("nodes").values())
-    mounts = {mount.rpartition(" (")[0] for mount in known if isinstance(mount, str)}
+    mounts = {node.mount.rpartition(" (")[0] for node in store.nodes().values() if node.mount}
     absent = []
     try:
         with Agent(_DEADLINE_S) as agent:

@@ -132,6 +132,14 @@ def load(data: bytes, path: str | os.PathLike[str] = "") -> dict[str, Any]:
     return document
 
 
+def fits(document: Mapping[str, Any], kind: type[Document], path: str | os.PathLike[str]) -> None:
+    """Raises Damaged where a document is not of a type."""
+    try:
+        msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise Damaged(path, misfit(error)) from None
+
+
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """A stored document. Raises FileNotFoundError, Damaged."""
     return load(content(path, MOST_BYTES), path)

@@ -183,7 +183,6 @@ FOLDERS: Mapping[str, Check] = {
         {"lasting": flag, "after": maybe(text), "nodes": _texts, "short_of_time": flag, "stopped": flag},
     ),
     "sets": keys({}, {"hosts": each(maybe(text)), "wall_s": seconds, "files": count, "file_size_bytes": maybe(count)}),
-    "nodes": keys({}, {"host": text, "memory_bytes": maybe(count)}),
     "builds": BUILD,
 }
 ROOT: Mapping[str, Check] = {

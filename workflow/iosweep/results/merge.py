@@ -38,8 +38,8 @@ def merge(plan: Plan, results: Path, repair: str | None = None) -> None:
 def _write(plan: Plan, results: Path, repair: str) -> None:
     store = Store(results)
     temporary_files.remove(results)
-    nodes = store.documents("nodes")
-    memory = {key: facts.get("memory_bytes") for key, facts in nodes.items()}
+    nodes = store.nodes()
+    memory = {key: facts.memory_bytes for key, facts in nodes.items()}
     origins = Origins()
     built: Counter[str | None] = Counter()  # key of a build document -> rows
     with (  # entered first, renamed last: campaign.json describes the tables
@@ -54,7 +54,7 @@ def _write(plan: Plan, results: Path, repair: str) -> None:
             built[row.get("build")] += 1
             checks.add_findings((row["point"], row["repetition"], row["phase"]), [found for _, found in findings])
         for name, facts in nodes.items():
-            known = {**facts, "used_cpus": origins.used_cpus(name)}
+            known = facts.row() | {"used_cpus": origins.used_cpus(name)}
             own = (name, *map(known.get, table.names[1:]))
             if wrong := table.unfit(own):
                 store.damaged[str(results / "nodes" / f"{name}.json")] = wrong

@@ -36,6 +36,7 @@ from msgspec import structs
 
 from iosweep.files import documents, fields, forms, safe_paths
 from iosweep.files.documents import Damaged
+from iosweep.node.node_facts import NodeFacts
 from iosweep.results import campaign_lock
 from iosweep.results.raw_output import pack, unpack
 from iosweep.results.record import Archive, Record, Target
@@ -241,6 +242,14 @@ class Store:
                 return
         safe_paths.write(self.path, file, data)
 
+    def nodes(self) -> dict[str, NodeFacts]:
+        """Facts of the nodes by their key; damaged ones are left out."""
+        found = {}
+        for key in self.documents("nodes"):
+            with self.noting():
+                found[key] = documents.read_as(self.path / "nodes" / f"{key}.json", NodeFacts)
+        return found
+
     def document(self, folder: str, name: str) -> dict[str, Any] | None:
         """A JSON document below the campaign; None where there is none that can be read."""
         with self.noting():
@@ -288,7 +297,7 @@ class Store:
 
     def look(self) -> None:
         """Read all documents, so that those that are damaged are known, also where nothing is left to measure."""
-        for folder in ("", "tools", *forms.FOLDERS):
+        for folder in ("", "tools", "nodes", *forms.FOLDERS):
             self.documents(folder)
 
     def named(self) -> list[str]:
@@ -314,6 +323,8 @@ class Store:
         if folder:
             documents.see(str(self.path / folder))
         document = documents.read(file)
+        if folder == "nodes":
+            documents.fits(document, NodeFacts, file)
         check = forms.FOLDERS.get(folder) if folder else forms.ROOT.get(name)
         if check and (wrong := check(document)):
             raise Damaged(file, wrong)
