@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from iosweep.node import procfs, sampling
 from iosweep.node.cpus import CpuSet, listed, parse
 from iosweep.node.sampling import Sampler, Wanted
+from records import plain
 
 #: Its arguments are what it does, one after the other; at the end it waits for the end of its stdin.
 ACTOR = r"""
@@ -150,7 +151,7 @@ def watched(
     try:
         yield one[0]
     finally:
-        one[0].record = sampler.end()
+        one[0].record = plain(sampler.end())
         began = set(threading.enumerate()) - before
         left = one[0].pids
         assert process.stdin
@@ -284,7 +285,7 @@ def test_only_counted(actor: Path) -> None:
 
 
 def test_the_agent_is_in_the_record() -> None:
-    record = Sampler(Wanted("/nowhere", 1, ranks=True), lambda: ()).end()
+    record = plain(Sampler(Wanted("/nowhere", 1, ranks=True), lambda: ()).end())
     (agent,) = record["processes"]
     assert (agent["role"], agent["count"]) == ("agent", 1)
     assert agent["thread_masks"] == sorted(set(allowed("self")))
@@ -338,7 +339,7 @@ class World:
             patch.setattr(os, "sched_getaffinity", self.affinity)
             sampler = Sampler(wanted, self.among)
             self.now = max(self.now, self.lasts_s)
-            return sampler.end()
+            return plain(sampler.end())
 
     def clock(self) -> float:
         return self.now

@@ -822,7 +822,7 @@ def test_one_rank_needs_no_mpiexec(ranks: Allocation) -> None:
     assert [said(r) for r in ranks.rows()] == [""] * 4
     [point] = ranks.plan.points
     for _, record in plain_records_of(ranks.store, point.id):
-        assert record["launcher"] == {"name": "direct"}
+        assert record["launcher"]["name"] == "direct"
         assert {run["argv"][0] for run in record["phases"]} == {shutil.which("sh")}
 
 
