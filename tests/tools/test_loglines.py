@@ -55,7 +55,7 @@ def test_a_flood_is_judged_once_by_the_tools(tool: str, monkeypatch: pytest.Monk
         asked.append(line)
         return judged(line)
 
-    monkeypatch.setattr(where.noise if tool == "ior" else where, "judged", counted)
+    monkeypatch.setattr(where.messages if tool == "ior" else where, "judged", counted)
     monkeypatch.setattr(read, "judged", counted, raising=False)
     flood = "".join(f"WARNING: Task {n:04}, partial read(), 1 of 2 bytes\nrank {n} goes on\n" for n in range(5000))
     first = {"ior": "IOR-4.0.0: MPI Coordinated Test of Parallel I/O\n", "mdtest": "-- started at x --\n"}[tool]
