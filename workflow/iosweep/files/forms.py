@@ -216,7 +216,8 @@ PLAN = keys(
                 "lock": maybe(path),
                 "node_bandwidth": _NUMBER,
                 "settle": seconds,
-            }
+            },
+            {"layout": maybe(_texts)},
         ),
         "limits": keys({"time": maybe(seconds), "bytes_written": _NUMBER, "retried": share, "grace": seconds}),
         "cpus": values(anything),

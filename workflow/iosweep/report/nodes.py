@@ -166,9 +166,9 @@ def _load(node: Row) -> Lines:
 
 def _room(node: Row) -> Lines:
     lines = []
-    if node["target_bytes"]:
+    if node["target_bytes"] and node["target_free_bytes"] is not None:
         lines.append(f"{_size(node['target_free_bytes'])} of {_size(node['target_bytes'])}")
-    if node["target_inodes"]:
+    if node["target_inodes"] and node["target_free_inodes"] is not None:
         lines.append(f"{node['target_free_inodes']:,} of {node['target_inodes']:,} inodes")
     return tuple(lines)
 
