@@ -16,7 +16,7 @@ override ACCOUNTING := slurmdbd:slurmdbd mariadbd:mariadb-server
 override install_each = for name in $(1); do \
 	command -v $${name%:*} >/dev/null || scripts/debian-packages $${name\#*:} || :; done
 # Three at a time: one of them waits for the stories on clusters, mostly.
-override PYTEST = $(RUN) python -m pytest --numprocesses=3 $(if $(REQUIRE),--require=$(REQUIRE)) $(ARGS)
+override PYTEST = $(RUN) python -m pytest --numprocesses=3 -m "unit or local or cluster" $(if $(REQUIRE),--require=$(REQUIRE)) $(ARGS)
 export PYTHON APT WHEELS
 # Hundreds of programs are started, and each would compile its libraries.
 unexport PYTHONDONTWRITEBYTECODE
@@ -41,8 +41,12 @@ test-tools:
 	@command -v cc >/dev/null || scripts/debian-packages gcc libc6-dev || :
 	@scripts/make-venv --apt test
 
+.PHONY: check
+check: lint ## what every change needs: unit tests, style, types, imports, documentation
+	@$(RUN) python -m pytest --numprocesses=2 -m unit $(ARGS)
+
 .PHONY: test
-test: test-tools ## all tests, some 12 minutes
+test: test-tools ## all tests, about 15 minutes
 	@$(PYTEST)
 
 .PHONY: soak

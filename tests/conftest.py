@@ -11,7 +11,7 @@ import os
 import random
 import shutil
 import signal
-import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -32,7 +32,16 @@ settings.register_profile("iosweep", _PATIENT, derandomize=True)
 settings.register_profile("soak", _PATIENT, max_examples=2000)
 
 
+#: Every test is in one: the fastest tier, then those that start processes, then those that need a cluster.
+TIERS = {
+    "unit": "Python only: a test that starts a process fails",
+    "local": "programs, mounts or a browser of this machine",
+    "cluster": "Slurm on nodes in namespaces of this machine",
+}
+#: What a unit test must not do (names of audit events).
+PROCESS_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system"}
 _CLONE_NEWNS = 0x00020000  # os.unshare is there since Python 3.12
+_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 #: The stories of both are told beside each other (slurm_campaign.py), so one worker waits for them all.
 STORIES = ("test_slurm_campaign.py", "test_slurm_faults.py")
 #: What takes a minute or so.
@@ -50,6 +59,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for name, uses in TIERS.items():
+        config.addinivalue_line("markers", f"{name}: {uses}")
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.markexpr:
+        config.option.markexpr = "unit"  # plain `pytest`; xdist hands the options on to its workers
+    sys.addaudithook(_refuse_processes)
     settings.load_profile("soak" if config.getoption("soak") else "iosweep")
     if config.option.seed is None:  # xdist hands the options on to its workers, and so this seed
         config.option.seed = random.SystemRandom().randrange(10**6) if config.getoption("soak") else 1
@@ -62,7 +76,37 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"--seed {config.option.seed}"
 
 
+def tier(item: pytest.Item) -> str:
+    """The tier of a test: `cluster` by its fixtures, `local` by its mark."""
+    if any(name.startswith("slurm") for name in getattr(item, "fixturenames", ())):
+        return "cluster"
+    return "local" if item.get_closest_marker("local") else "unit"
+
+
+#: The unit test that runs now.
+_unit: list[str] = []
+
+
+def _refuse_processes(event: str, arguments: tuple[Any, ...]) -> None:
+    if _unit and event in PROCESS_EVENTS:
+        raise AssertionError(f"{_unit[0]} starts a process ({event}); mark it with @pytest.mark.local")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Keep unit tests from starting processes."""
+    _unit[:] = [item.nodeid] if tier(item) == "unit" else []
+    try:
+        return (yield)
+    finally:
+        _unit.clear()
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if (name := tier(item)) != "local":
+            item.add_marker(name)
     # Deselected and not skipped: they are left out on purpose, so --require has nothing to say about them.
     soak = config.getoption("soak")
     left_out = [item for item in items if (not repeats(item) if soak else item.get_closest_marker("soak"))]
@@ -157,8 +201,9 @@ def signals() -> None:
 def own_mounts() -> None:
     """What root mounts here is seen here only. A cluster of another worker would keep it, and with it a file system
     that was unmounted and is to be mounted anew."""
-    if os.geteuid() == 0 and ctypes.CDLL(None).unshare(_CLONE_NEWNS) == 0:
-        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    libc = ctypes.CDLL(None)
+    if os.geteuid() == 0 and libc.unshare(_CLONE_NEWNS) == 0:
+        assert libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) == 0
 
 
 @pytest.fixture(autouse=True)
