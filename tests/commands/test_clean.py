@@ -19,6 +19,8 @@ from iosweep.target import identify, marker, ownership, target_lock, trees
 from locks import left as left_lock
 from targets import OWNER, as_root, at, listing, make_place, marker_in, mounted, names, needs_bindfs
 
+pytestmark = pytest.mark.local
+
 Capture = pytest.CaptureFixture[str]
 
 

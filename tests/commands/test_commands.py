@@ -37,12 +37,14 @@ def run(*arguments: str) -> int:
     return cli.main(list(arguments))
 
 
+@pytest.mark.local
 def test_plan_of_another_campaign_and_target(capsys: Capture, place: Path) -> None:
     (place / "other").mkdir()
     assert run("plan", "x.yaml", "--campaign", "nightly", "--target", str(place / "other")) == 0
     assert capsys.readouterr().out.splitlines()[0] == f"nightly  target {place}/other"
 
 
+@pytest.mark.local
 def test_plan_for_a_person(capsys: Capture, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     assert run("plan", "x.yaml") == 0
@@ -59,6 +61,7 @@ def test_plan_for_a_person(capsys: Capture, place: Path, monkeypatch: pytest.Mon
     assert facts["memory per node"] == "512 KiB of buffers"
 
 
+@pytest.mark.local
 def test_plan_of_a_target_that_is_not_here(capsys: Capture, place: Path) -> None:
     (place / "target").rename(place / "targets")
     assert run("plan", "x.yaml") == 1
@@ -74,6 +77,7 @@ def test_plan_of_a_target_that_is_not_here(capsys: Capture, place: Path) -> None
     assert "space on the target: not checked (the target" in capsys.readouterr().out
 
 
+@pytest.mark.local
 def test_plan_that_does_not_fit(capsys: Capture, place: Path) -> None:
     with (place / "x.yaml").open("a") as file:
         file.write("limits: {share_of_free: 0%}\n")
@@ -81,6 +85,7 @@ def test_plan_that_does_not_fit(capsys: Capture, place: Path) -> None:
     assert f"does not fit {place}/target: up to 32.0 MiB are needed, more than 0%" in capsys.readouterr().err
 
 
+@pytest.mark.local
 def test_plan_of_a_target_that_cannot_be_written(capsys: Capture, place: Path) -> None:
     # a place where not even root can make a directory
     (place / "x.yaml").write_bytes(orjson.dumps(document(**METADATA) | {"target": {"directory": "/proc/sys"}}))
@@ -88,6 +93,7 @@ def test_plan_of_a_target_that_cannot_be_written(capsys: Capture, place: Path) -
     assert f"/proc/sys cannot be written to by {user(os.getuid())}\n" in capsys.readouterr().err
 
 
+@pytest.mark.local
 def test_names_are_shown_as_they_are(capsys: Capture, place: Path) -> None:
     target = place / "[bold]x[/bold] [red]"
     target.mkdir(parents=True)
@@ -177,6 +183,7 @@ def test_no_configuration(capsys: Capture, form: list[str]) -> None:
     )
 
 
+@pytest.mark.local
 def test_too_much_for_the_limits(capsys: Capture, place: Path) -> None:
     with (place / "x.yaml").open("a") as file:
         file.write("limits: {time: 10s}\n")
@@ -187,6 +194,7 @@ def test_too_much_for_the_limits(capsys: Capture, place: Path) -> None:
     assert error.startswith("x.yaml:11: limits.time: 10 s is not enough: about 17 s are needed")
 
 
+@pytest.mark.local
 def test_a_limit_that_trims_is_shown_and_refuses_nothing(capsys: Capture, place: Path) -> None:
     with (place / "x.yaml").open("a") as file:
         file.write("limits: {time: 10s, over_time: trim}\n")
@@ -346,6 +354,7 @@ def test_every_command_has_help(command: str, capsys: Capture) -> None:
     assert f"usage: iosweep {command} " in capsys.readouterr().out
 
 
+@pytest.mark.local
 def test_help_imports_no_command() -> None:
     code = "import sys; sys.argv[1:] = ['--help']; from iosweep.commands import cli\n"
     code += "try: cli.main()\nexcept SystemExit: print(sorted(name for name in sys.modules if name[:7] == 'iosweep'))"
@@ -369,6 +378,7 @@ def cluster(place: Path, *resources: str) -> None:
     (place / "there/profile.v9+.yaml").write_text(PROFILE.format(", ".join(resources)))
 
 
+@pytest.mark.local
 def test_plan_says_what_will_be_missing(
     capsys: Capture, place: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -400,6 +410,7 @@ def test_plan_says_what_will_be_missing(
 PROFILE = "executor: iosweep\ndefault-resources: [launcher=srun, scheduler=slurm, {}]\n"
 
 
+@pytest.mark.local
 def test_plan_for_the_jobs_of_a_profile(capsys: Capture, place: Path) -> None:
     cluster(place, "runtime=6")
     (place / "x.yaml").write_bytes(orjson.dumps(document(axes={"nodes": [1, 2]}, phase_time="9min")))
@@ -425,6 +436,7 @@ def test_plan_with_a_wrong_profile(capsys: Capture, place: Path, resource: str |
     assert (captured.out, captured.err.startswith(wrong)) == ("", True)
 
 
+@pytest.mark.local
 @pytest.mark.parametrize(
     ("repetitions", "said"), [(3, "of one node, compared with none"), (2, "compares 2 nodes"), (8, "compares 4 nodes")]
 )

@@ -17,6 +17,8 @@ from iosweep.node import probed_cpus as steps
 from iosweep.programs.find import Program, UnusableTool
 from targets import as_root, needs_bindfs
 
+pytestmark = pytest.mark.local
+
 #: In the order of their numbers, which is that of the documentation.
 STEPS = [steps.AGENT, steps.CPUS, steps.NIC, steps.RESERVED, steps.SLURM, steps.CPUSETS, steps.SIBLINGS,
          steps.NUMBERING]  # fmt: skip

@@ -13,6 +13,8 @@ import mounts
 from campaign import Campaign, wait_for
 from iosweep.files import hanging
 
+pytestmark = pytest.mark.local
+
 CODE = """
 import sys
 from iosweep.commands import cli; from iosweep.files import hanging

@@ -17,6 +17,8 @@ from iosweep.commands import parse
 from iosweep.results.columns import result_columns
 from iosweep.tools import Reading, ReadingProblem
 
+pytestmark = pytest.mark.local
+
 TOOLS = Path(__file__).parents[1] / "samples"
 FIO = TOOLS / "fio" / "s1_single_json.out"
 IOR = TOOLS / "ior" / "4.0.0" / "posix_fpp_odirect_CSV.summary.csv"

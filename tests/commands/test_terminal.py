@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.local
+
 SCRIPT = """
 import sys, time
 from iosweep.commands.terminal import working

@@ -350,6 +350,7 @@ def test_a_job_that_was_stopped_was_not_refused(made: Made, how: str) -> None:
 # --- who is at it
 
 
+@pytest.mark.local
 def test_who_holds_the_lock_is_seen_without_trying_it(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     holding = "import sys; from pathlib import Path; from iosweep.results.store import Store\n"
     holding += "with Store(Path(sys.argv[1])).locked(): print('held', flush=True); sys.stdin.read()"
@@ -405,6 +406,7 @@ def test_jobs(slurm: Cluster, made: Made, tmp_path: Path) -> None:
     assert seen()["state"] == "not begun"
 
 
+@pytest.mark.local
 def test_squeue_that_does_not_answer(made: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.undo()
     squeue = tmp_path / "bin" / "squeue"
@@ -432,6 +434,7 @@ WAITING = Seen("2-nodes", 2, "waiting", "nodes are busy (Resources)", "12", sinc
 RUNNING = Seen("1-node", 1, "measuring", "", "11", ("n1",), BEGAN - 600, None, BEGAN + 60, 3, 9, 0, 4, 1, 0, 90)
 
 
+@pytest.mark.local
 def test_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
@@ -465,6 +468,7 @@ def test_json_has_the_keys_that_are_documented(made: Made, root: Path, capsys: p
         assert f"`{key}`" in text, key
 
 
+@pytest.mark.local
 def test_on_a_terminal(made: Made) -> None:
     """Redrawn in place, a quiet end with Ctrl-C, an end of its own when all is done."""
     for point in made.plan.points[:-1]:
@@ -537,6 +541,7 @@ class Terminal:
         return bool(data)
 
 
+@pytest.mark.local
 def test_a_real_campaign(tmp_path: Path, fio: Path, capsys: pytest.CaptureFixture[str]) -> None:
     allocation = Allocation(tmp_path, SWEEP | {"axes": {}})
     allocation.measure()

@@ -173,6 +173,7 @@ def test_the_highest_try(tmp_path: Path) -> None:
     assert store.results() == {}
 
 
+@pytest.mark.local
 def test_a_deadline_of_a_century() -> None:
     with agent.Agent(36525 * 86400.0) as asked:
         assert asked.call("identify", "/tmp")

@@ -33,6 +33,8 @@ from iosweep.target import marker
 from iosweep.tools import tools
 from records import plain_records_of
 
+pytestmark = pytest.mark.local
+
 #: Every key of a configuration at least once; of the options, fio's.
 WHOLE: dict[str, Any] = {
     "campaign": "c",

@@ -79,6 +79,7 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
     assert read(tmp_path, document(repetitions=written)).sweeps[0].repetitions == meant
 
 
+@pytest.mark.local
 @pytest.mark.parametrize(
     ("old", "new", "wrong"),
     [
@@ -210,6 +211,7 @@ def test_two_sweeps_of_one_name(tmp_path: Path) -> None:
     assert problem == f"11: sweeps[1].name: `tiny` names two sweeps (the other: {tmp_path}/x.yaml, line 4)"
 
 
+@pytest.mark.local
 @pytest.mark.parametrize(
     ("key", "value", "wrong"),
     [

@@ -219,6 +219,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> Said:
     return so_far
 
 
+@pytest.mark.local
 def test_snakemake_finds_it() -> None:
     plugin = ExecutorPluginRegistry().get_plugin("iosweep")
     assert (plugin.executor, plugin.settings_cls) == (Executor, ExecutorSettings)
@@ -230,6 +231,7 @@ def test_a_package_that_is_installed_has_it() -> None:
     assert "snakemake_executor_plugin_iosweep" in found
 
 
+@pytest.mark.local
 def test_the_package_alone_imports_snakemake() -> None:
     """Of our Python: the workflow is read, planned and reported without it."""
     users = subprocess.run(
@@ -239,6 +241,7 @@ def test_the_package_alone_imports_snakemake() -> None:
     assert {Path(user).parent.name for user in users} == {"snakemake_executor_plugin_iosweep"}
 
 
+@pytest.mark.local
 def test_jobs_are_submitted_smallest_first_with_the_command_alone(run: Run) -> None:
     run.start()
     tried, sent = run.slurm.of("--test-only"), run.slurm.of("--parsable")[2:]
@@ -402,6 +405,7 @@ def test_another_workflow_is_refused(run: Run) -> None:
         run.make()
 
 
+@pytest.mark.local
 def test_it_costs_nothing_where_it_is_not_used() -> None:
     """Snakemake imports it at each start, whatever the profile."""
     code = "import sys, snakemake_executor_plugin_iosweep; print(*sys.modules)"

@@ -140,6 +140,7 @@ def test_nothing_above_is_named(root: Path, name: str) -> None:
         safe_paths.write(root, name, b"")
 
 
+@pytest.mark.local
 def test_a_tree_of_any_depth_is_removed_and_links_are_not_followed(root: Path, foreign: Path) -> None:
     place = root / "scratch"
     place.mkdir()
@@ -164,6 +165,7 @@ def test_a_link_in_place_of_a_tree_is_removed_itself(root: Path, foreign: Path) 
     assert (foreign / "precious").read_bytes() == b"theirs"
 
 
+@pytest.mark.local
 @ROOT_ONLY
 @pytest.mark.parametrize("where", ["scratch", "scratch/inner", "scratch/inner/deep"])
 def test_what_is_mounted_in_a_tree_is_left_alone(root: Path, foreign: Path, where: str) -> None:

@@ -68,6 +68,7 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
     return made
 
 
+@pytest.mark.local
 def test_without_slurm_or_licences_it_is_as_before(scontrol: Callable[[str], None]) -> None:
     scontrol("exit 1")
     assert licenses.exclusion("pfs:1", NOT) is NOT

@@ -190,6 +190,7 @@ def test_time_of_the_tool_and_its_children_is_ours() -> None:
     assert ticks[1]
 
 
+@pytest.mark.local
 def test_others_are_all_that_is_not_below_us() -> None:
     """A neighbor for each CPU: others used much of the time, as they would whatever else this machine does."""
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
@@ -226,6 +227,7 @@ def serving(mount: str, name: Path) -> Iterator[subprocess.Popen[bytes]]:
         daemon.wait()
 
 
+@pytest.mark.local
 @pytest.mark.parametrize(
     ("fstype", "mount", "found"),
     [("fuse.mfs", "/mnt/x y", True), ("fuse.mfs", "/mnt/x y/", True), ("ext4", "/mnt/x y", False)],

@@ -15,6 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
+pytestmark = pytest.mark.local
+
 #: Leaves the process group, ignores what can be ignored, and has a child of its own.
 STUBBORN = """
 import os, signal, subprocess, sys, time

@@ -454,6 +454,7 @@ def standin(place: Path, sleep: float = 0) -> str:
     return f"{place}{os.pathsep}{os.environ['PATH']}"
 
 
+@pytest.mark.local
 def test_the_command_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     topology = node(tmp_path, machine(1, 1, 2))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -464,6 +465,7 @@ def test_the_command_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         weka.ask_weka(["weka", "x"])
 
 
+@pytest.mark.local
 def test_a_command_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", standin(tmp_path, sleep=600))
     monkeypatch.setattr(weka, "DEADLINE_S", 0.2)

@@ -178,6 +178,7 @@ A, B = (str(cpu) for cpu in (*CPUS, *CPUS)[:2])
 # Real processes
 
 
+@pytest.mark.local
 def test_a_thread_that_binds_itself(actor: Path) -> None:
     with watched([actor, f"m{bits(CPUS[0])}", f"t{bits(CPUS[1])}", f"t{bits(CPUS[0])}"], actor, 1, ranks=True) as seen:
         wait_for(lambda: allowed(str(seen.process.pid)) == sorted([A, A, B]))
@@ -190,6 +191,7 @@ def test_a_thread_that_binds_itself(actor: Path) -> None:
     assert (seen.record["seen"], seen.record["expected"]) == (1, 1)
 
 
+@pytest.mark.local
 def test_workers_of_fio_split_over_two_cpus(fio: Path, actor: Path) -> None:
     # Without a named clock fio tests the CPUs' own clocks first, with a thread bound to each CPU.
     words = ["--name=a", "--numjobs=4", "--ioengine=null", "--size=1g", "--rw=randread", "--thinktime=50000"]
@@ -206,6 +208,7 @@ def test_workers_of_fio_split_over_two_cpus(fio: Path, actor: Path) -> None:
     assert seen.record["looks"] >= 3
 
 
+@pytest.mark.local
 def test_a_mask_that_changes_half_way(actor: Path) -> None:
     with watched([actor, f"m{bits(CPUS[0])}"], actor, 1, ranks=True) as seen:
         seen.look()
@@ -217,6 +220,7 @@ def test_a_mask_that_changes_half_way(actor: Path) -> None:
     assert rank["masks"] == sorted([A, B, listed(CPUS)])
 
 
+@pytest.mark.local
 def test_helpers_of_a_rank(actor: Path, tmp_path: Path) -> None:
     """One that it has forked, and one of another program, which has another mask: both are looked at."""
     other = tmp_path / "other"
@@ -231,6 +235,7 @@ def test_helpers_of_a_rank(actor: Path, tmp_path: Path) -> None:
     assert seen.record["seen"] == 1
 
 
+@pytest.mark.local
 def test_helpers_that_come_and_go(actor: Path) -> None:
     with watched([actor, "b100", "b1000"], actor, 1, ranks=True) as seen:
         seen.look(25)
@@ -239,6 +244,7 @@ def test_helpers_that_come_and_go(actor: Path) -> None:
     assert {mask for masks in seen.masks("helper") for mask in masks} == {ALL}
 
 
+@pytest.mark.local
 def test_a_script_that_is_the_program(actor: Path, tmp_path: Path) -> None:
     script = tmp_path / "tool"
     script.write_text(f"#!/bin/sh\n{actor} m{bits(CPUS[0])} f2\nexit\n", encoding="ascii")
@@ -251,6 +257,7 @@ def test_a_script_that_is_the_program(actor: Path, tmp_path: Path) -> None:
     assert seen.record["looks"] >= 3
 
 
+@pytest.mark.local
 def test_a_script_that_starts_the_program_later(actor: Path, tmp_path: Path) -> None:
     """A rank's wrapper (modules are loaded) was all that there is, long enough to be taken for the rank."""
     script, go = tmp_path / "wrapper", tmp_path / "go"
@@ -274,6 +281,7 @@ def test_fewer_processes_than_expected_are_not_a_sample(actor: Path) -> None:
     assert (seen.record["looks"], seen.record["seen"], seen.record["expected"]) == (0, 2, 3)
 
 
+@pytest.mark.local
 def test_only_counted(actor: Path) -> None:
     """Where there are no masks to look at, it ends once all were seen."""
     with watched([actor, "f2"], actor, 2, ranks=False, masks=False) as seen:

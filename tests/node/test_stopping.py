@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
+pytestmark = pytest.mark.local
+
 PROGRAM = """
 import sys, time
 from iosweep.node.stopping import Stopped, stoppable

@@ -557,6 +557,7 @@ def test_slurm_that_does_not_answer(weka_56: Node) -> None:
     assert weka_56.see()[steps.SLURM][0] == Line(steps.SLURM, "not checked", "scontrol did not answer within 5 s")
 
 
+@pytest.mark.local
 def test_it_is_quick_and_needs_no_rich(tmp_path: Path) -> None:
     """Each node of an allocation does this before it measures."""
     topology = AWS_192.topology
@@ -637,6 +638,7 @@ def test_on_this_machine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert "--wait needs --slurm" in capsys.readouterr().err
 
 
+@pytest.mark.local
 @pytest.mark.parametrize("node", [None, "n7"])
 def test_slurm_does_not_answer_for_the_job(
     node: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path

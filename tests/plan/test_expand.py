@@ -326,6 +326,7 @@ def test_a_plan_survives_its_document(tmp_path: Path) -> None:
     assert forecast.of(again) == forecast.of(made)
 
 
+@pytest.mark.local
 def test_a_plan_is_the_same_in_every_process(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(TEXT)
     command = [sys.executable, "-m", "iosweep", "plan", "--json", "x.yaml"]

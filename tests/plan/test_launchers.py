@@ -232,6 +232,7 @@ FOREIGN = [
 ]
 
 
+@pytest.mark.local
 def test_the_one_that_comes_with_the_lock(find: Any, tmp_path: Path) -> None:
     found = find(tmp_path)
     assert found.path == str(VENV / "mpiexec")
@@ -240,12 +241,14 @@ def test_the_one_that_comes_with_the_lock(find: Any, tmp_path: Path) -> None:
     assert found.version[0].isdigit()
 
 
+@pytest.mark.local
 @pytest.mark.parametrize("name", ["mpiexec", "mpiexec.hydra"])
 def test_one_on_path_comes_first(find: Any, tmp_path: Path, name: str) -> None:
     file = program(tmp_path, name, HYDRA)
     assert find(tmp_path) == Mpiexec(str(file), "4.1")
 
 
+@pytest.mark.local
 @pytest.mark.parametrize("script", FOREIGN)
 def test_anothers_is_not_taken(find: Any, tmp_path: Path, script: str) -> None:
     program(tmp_path, "mpiexec", script)
@@ -255,6 +258,7 @@ def test_anothers_is_not_taken(find: Any, tmp_path: Path, script: str) -> None:
     assert find(tmp_path).path == str(file)
 
 
+@pytest.mark.local
 def test_where_there_is_none(find: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "no"))
     how = "`make venv` installs one, as do apt-get install mpich and Spack"
@@ -291,22 +295,26 @@ def start(hydra: str, command: list[str], tasks: int, **more: Any) -> subprocess
     )
 
 
+@pytest.mark.local
 def test_ranks_are_started(hydra: str) -> None:
     done = start(hydra, ["/bin/echo", "it's $HOME; *"], 3)
     assert (done.returncode, done.stdout, done.stderr) == (0, "it's $HOME; *\n" * 3, "")
 
 
+@pytest.mark.local
 def test_each_rank_knows_which_it_is(hydra: str, tmp_path: Path) -> None:
     tell = ["/bin/sh", "-c", 'echo "$PMI_RANK $PMI_SIZE $UCX_TLS $PWD"']
     done = start(hydra, tell, 3, cwd=tmp_path)
     assert sorted(done.stdout.splitlines()) == [f"{rank} 3 shm,self {tmp_path}" for rank in range(3)]
 
 
+@pytest.mark.local
 def test_the_exit_code_of_a_rank_that_fails(hydra: str) -> None:
     fail = "import os, sys; sys.exit(7 if os.environ['PMI_RANK'] == '1' else 0)"
     assert start(hydra, [sys.executable, "-c", fail], 3).returncode == 7
 
 
+@pytest.mark.local
 def test_a_batch_system_around_us_is_not_asked(hydra: str) -> None:
     # hydra would start its ranks by srun, on the nodes of the job
     job = {"SLURM_JOB_ID": "1", "SLURM_JOBID": "1", "SLURM_NODELIST": "far[1-3]", "SLURM_JOB_NUM_NODES": "3",

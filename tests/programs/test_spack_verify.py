@@ -114,6 +114,7 @@ ENGINES = (
 )
 
 
+@pytest.mark.local
 def test_fio_without_an_engine(tmp_path: Path, prefix: Path) -> None:
     script(prefix, "fio", ENGINES)
     assert check(tmp_path, prefix, engines={"psync"}).engines == ("psync", "sync")
@@ -123,6 +124,7 @@ def test_fio_without_an_engine(tmp_path: Path, prefix: Path) -> None:
     )
 
 
+@pytest.mark.local
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -164,6 +166,7 @@ def test_unknown_version(tmp_path: Path, prefix: Path) -> None:
 # --- ranks ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.local
 def test_ior_of_another_mpi(tmp_path: Path, stand_ins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STANDIN_FAULT", "singleton")
     said = wrong(tmp_path, stand_ins, SCRIPTS)
@@ -179,6 +182,7 @@ def hydra(directory: Path, body: str) -> Path:
 IOR = "echo 'IOR-4.0.0: MPI Coordinated Test of Parallel I/O'"
 
 
+@pytest.mark.local
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -205,6 +209,7 @@ def test_ranks_that_do_not_start(
         assert wrong(tmp_path, prefix).startswith(said.format(prefix=prefix))
 
 
+@pytest.mark.local
 def test_how_ranks_are_started(tmp_path: Path, prefix: Path) -> None:
     script(prefix, "ior", IOR)
     hydra(prefix, f'printf "%s\\n" "$@" > {tmp_path}/words; pwd >> {tmp_path}/words; echo "tasks : 2"')
@@ -215,6 +220,7 @@ def test_how_ranks_are_started(tmp_path: Path, prefix: Path) -> None:
     assert words[-1] == words[-2].removesuffix("/ranks")
 
 
+@pytest.mark.local
 def test_an_mpiexec_that_is_not_of_mpich(tmp_path: Path, prefix: Path) -> None:
     script(prefix, "ior", IOR)
     script(prefix, "mpiexec", "echo 'mpiexec (OpenRTE) 4.1.4'")

@@ -22,6 +22,8 @@ import yaml
 
 import spack as standin
 
+pytestmark = pytest.mark.local
+
 RECORDED = standin.RECORDED
 MANIFEST = {
     name: (int(code), command)

@@ -26,6 +26,8 @@ from iosweep.programs.spack import checkouts
 from iosweep.programs.spack.shell import Done, Shell, environment
 from iosweep.programs.spack.spack_yaml import Pin
 
+pytestmark = pytest.mark.local
+
 SWEEPS = """
 campaign: mirrored
 target: {directory: .}

@@ -21,6 +21,8 @@ from iosweep.programs.spack import spack_yaml
 from iosweep.programs.spack.checkouts import SPACK
 from slurm_campaign import Marked
 
+pytestmark = pytest.mark.local
+
 MANIFEST = [line.split("\t") for line in (standin.RECORDED / "manifest.tsv").read_text().splitlines()]
 #: (play, the step that fails) of all that can fail in a build.
 PLAYS = {

@@ -429,6 +429,7 @@ class TestRemarks:
         missing = tuple({**row, "verdict": "missing"} for row in rows)
         assert remarks.of(replace(campaign, rows=missing)) == []
 
+    @pytest.mark.local
     def test_they_are_on_both_first_screens(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         in_memory = fs_types.of("tmpfs")
         monkeypatch.setattr(fs_types, "of", lambda _: in_memory)
@@ -586,6 +587,7 @@ class TestPage:
             page.render(tmp_path)
 
 
+@pytest.mark.local
 def test_importing_the_report_is_quick() -> None:
     """The command line imports these modules; what is slow to import comes when it is needed."""
     heavy = "{'altair', 'vl_convert', 'pandas', 'pyarrow', 'scipy', 'jinja2', 'rich'}"

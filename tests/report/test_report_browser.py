@@ -18,6 +18,8 @@ from iosweep.report.data import load
 from iosweep.report.summary import summarise
 from results_factory import DATA_PHASES, K, M, sweep
 
+pytestmark = pytest.mark.local
+
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright: not installed")
 
 FLAGS = (

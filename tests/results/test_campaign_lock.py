@@ -101,6 +101,7 @@ def test_the_text_is_read_back() -> None:
         assert read(wrong.encode()) is None
 
 
+@pytest.mark.local
 def test_what_is_seen_of_processes() -> None:
     seen = lock_owner.here(str(os.getpid()))
     assert seen.started
@@ -193,6 +194,7 @@ def test_an_owner_on_another_machine(store: Store, file: Path, text: str) -> Non
         assert "whose end cannot be seen from here; nothing else holds it" in note
 
 
+@pytest.mark.local
 @pytest.mark.parametrize("prefix", [(), pytest.param(WITHOUT, marks=no_seccomp)])
 def test_a_runner_that_was_killed_holds_nothing(store: Store, prefix: list[str]) -> None:
     """With the kernel's lock, and for two processes that have none."""
@@ -305,6 +307,7 @@ def stranger(file: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
+@pytest.mark.local
 @as_root
 def test_a_stranger_that_holds_it_is_named(store: Store, file: Path, stranger: subprocess.Popen[str]) -> None:
     said = f"^cannot be locked: process {stranger.pid} of user 12345 holds {file}, and has not written into it as"

@@ -20,6 +20,8 @@ from allocation import SWEEP, Allocation
 from forked import Commands, commands
 from targets import as_root
 
+pytestmark = pytest.mark.local
+
 Rounds = Callable[[int, int], int]
 Harm = Callable[[Path, random.Random], None]
 

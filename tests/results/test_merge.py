@@ -384,6 +384,7 @@ def test_what_describes_the_tables_is_there_after_them(campaign: Campaign, monke
     assert sorted(names) == ["campaign.json", "checks.parquet", "nodes.parquet", "results.csv", "results.parquet"]
 
 
+@pytest.mark.local
 def test_a_full_disk_is_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

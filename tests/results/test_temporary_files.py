@@ -93,6 +93,7 @@ def test_a_link_in_place_of_a_folder_is_not_followed(results: Path, tmp_path: Pa
     assert file.exists()
 
 
+@pytest.mark.local
 @pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
 def test_no_mount_point_is_crossed(results: Path, tmp_path: Path) -> None:
     file = old(tmp_path / "foreign", f".{HASH}.json.{NONE}.tmp")

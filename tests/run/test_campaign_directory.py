@@ -85,6 +85,7 @@ def test_the_next_run_removes_what_the_last_one_could_not(tmp_path: Path) -> Non
     assert made.files() == stored
 
 
+@pytest.mark.local
 @pytest.mark.usefixtures("fio")
 def test_time_to_settle_after_a_deletion(tmp_path: Path) -> None:
     made = Allocation(tmp_path)

@@ -28,7 +28,7 @@ from iosweep.target import ownership
 from stopped import all_stopped
 from tables import damaged
 
-pytestmark = pytest.mark.usefixtures("fio")
+pytestmark = [pytest.mark.local, pytest.mark.usefixtures("fio")]
 
 #: 60 points of one tiny phase: nearly all of the time is fio's start-up.
 SIXTY: dict[str, Any] = SWEEP | {

@@ -20,6 +20,8 @@ from iosweep.target.agent import Agent
 from iosweep.tools import tools
 from records import plain_records_of
 
+pytestmark = pytest.mark.local
+
 IOR: dict[str, Any] = {
     "name": "i", "tool": "ior", "phases": ["seq_write", "seq_read", "rand_write", "rand_read"],
     "axes": {"threads_per_node": [2]}, "options": {"file_size": "4m", "transfer_size": "64k"}, "phase_time": "1s",

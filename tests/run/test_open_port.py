@@ -17,6 +17,8 @@ from iosweep.run.request import Request
 from iosweep.slurm import query
 from small import document, make, problems, read
 
+pytestmark = pytest.mark.local
+
 ROOT = Path(__file__).parents[2]
 OPEN: dict[str, Any] = {"options": {"file_size": "16m", "client_server": True}}
 AXIS: dict[str, Any] = {"axes": {"client_server": [False, True]}}

@@ -19,7 +19,10 @@ IOR: dict[str, Any] = {
     "options": {"file_size": "1m", "transfer_size": "64k", "write_mode": "overwrite"},
 }  # fmt: skip
 
-pytestmark = pytest.mark.skipif(os.cpu_count() == 1, reason="one CPU: there is no other to keep off")
+pytestmark = [
+    pytest.mark.local,
+    pytest.mark.skipif(os.cpu_count() == 1, reason="one CPU: there is no other to keep off"),
+]
 
 
 @pytest.fixture

@@ -27,6 +27,8 @@ from iosweep.results.store import Store
 from stopped import all_killed, all_stopped
 from tables import damaged
 
+pytestmark = pytest.mark.local
+
 Rounds = Callable[[int, int], int]
 
 

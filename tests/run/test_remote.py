@@ -322,6 +322,7 @@ def test_servers_are_ended(held: Held, tmp_path: Path, fail: bool) -> None:
     assert [listening(held, node) for node in held.hosts] == before  # of what had begun to serve, too
 
 
+@pytest.mark.local
 @pytest.mark.parametrize("argv", [["sleep", "4321.6"], ["sh", "-c", "exit 0"]])
 def test_a_server_that_does_not_listen(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> None:
     monkeypatch.setattr(member, "_SERVER_S", 0.1 if argv[0] == "sleep" else PATIENCE_S)
@@ -367,6 +368,7 @@ def srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
     return made
 
 
+@pytest.mark.local
 def test_the_command(srun: Callable[[str], None]) -> None:
     srun("r = read(); [say(*pieces(h, '3', r['number'], 900)) for h in who(r)]; read()")
     with RemoteAgents("12", ("n1", "n7"), PATIENCE_S) as made:
@@ -380,6 +382,7 @@ def test_the_command(srun: Callable[[str], None]) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.local
 def test_answers_in_any_order(srun: Callable[[str], None]) -> None:
     srun(
         "r = read(); [say(*pieces(h, '0', r['number'])) for h in who(r)]\n"
@@ -397,6 +400,7 @@ def test_answers_in_any_order(srun: Callable[[str], None]) -> None:
             assert made.call("clock") == {h: [h, seed, "x" * 100 * seed] for h in ("n1", "n2")}
 
 
+@pytest.mark.local
 def test_a_clock_that_is_ahead(srun: Callable[[str], None]) -> None:
     srun(
         "r = read(); [say(*pieces(h, '0', r['number'])) for h in who(r)]\n"
@@ -413,6 +417,7 @@ def test_a_clock_that_is_ahead(srun: Callable[[str], None]) -> None:
         assert clocks[host].error_s < 0.4  # that of one that came quickly, neither the first nor the last
 
 
+@pytest.mark.local
 def test_srun_fails(srun: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     srun("print('\\nsrun: error: Unable to create step', file=sys.stderr, flush=True); time.sleep(0.1); sys.exit(1)")
     six = [f"n{k}" for k in range(1, 7)]
@@ -423,6 +428,7 @@ def test_srun_fails(srun: Callable[[str], None], tmp_path: Path, monkeypatch: py
         RemoteAgents("12", ["n1"], PATIENCE_S).__enter__()
 
 
+@pytest.mark.local
 def test_an_srun_that_reads_nothing(srun: Callable[[str], None]) -> None:
     srun("import select; r = read(); say(*pieces('n1', '0', 1)); end = select.poll(); end.register(0, 0); end.poll()")
     with RemoteAgents("12", ["n1"], 0.3) as made:

@@ -29,7 +29,7 @@ from iosweep.results.raw_output import unpack
 from iosweep.target.accounts import user
 from records import plain_records_of
 
-pytestmark = pytest.mark.usefixtures("fio")
+pytestmark = [pytest.mark.local, pytest.mark.usefixtures("fio")]
 
 
 @pytest.fixture

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet
+import pytest
 
 from allocation import SWEEP, Allocation
 from campaign import Campaign
 from iosweep.report import page
+
+pytestmark = pytest.mark.local
 
 MARK = "planted-5f0c2d8e71b94a36"
 #: As others name them, in an address, in variables that say nothing, and below a prefix that is passed.

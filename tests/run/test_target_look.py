@@ -14,6 +14,8 @@ from iosweep.run import target_look
 from iosweep.target import agent, identify
 from small import TEXT, problems, read
 
+pytestmark = pytest.mark.local
+
 
 def wrong(place: Path, directory: Path | str, more: str = "") -> str | None:
     """What is wrong with a target, as `line: key: message`."""

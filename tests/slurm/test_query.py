@@ -14,6 +14,8 @@ from iosweep.slurm import query as commands
 from iosweep.slurm.query import ALIVE, Job
 from slurm import Cluster
 
+pytestmark = pytest.mark.local
+
 #: `scontrol --oneliner show job` of 22.05.8, with SLURM_TIME_FORMAT=%s, shortened in the middle.
 RUNNING = (
     "JobId=1 JobName=a b|c=d E=f UserId=ann(1000) GroupId=ann(1000) MCS_label=N/A Priority=4294901759 Nice=0"

@@ -87,6 +87,7 @@ def test_what_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "SLURM_JWT" not in process.without_token()
 
 
+@pytest.mark.local
 @pytest.mark.parametrize("token", [True, False])
 def test_a_command_gets_it_if_it_is_one_of_slurms(token: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JWT", TOKEN)

@@ -18,6 +18,8 @@ from iosweep.target import identify
 from iosweep.target.agent import Agent
 from targets import marked
 
+pytestmark = pytest.mark.local
+
 
 @pytest.fixture
 def agent() -> Iterator[Agent]:

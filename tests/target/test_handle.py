@@ -87,6 +87,7 @@ def test_another_directory_has_its_name(ours: Place, tmp_path: Path, step: str) 
     assert "belongs to another campaign" in str(probe.state(ours))
 
 
+@pytest.mark.local
 @as_root
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kind", ["another", "same"])
@@ -107,6 +108,7 @@ def test_a_mount_over_it(ours: Place, tmp_path: Path, step: str, kind: str) -> N
     assert names(f"{ours.directory}/sets/s") == ["0.0", "1.0"]
 
 
+@pytest.mark.local
 @as_root
 @pytest.mark.parametrize("known", [True, False], ids=["same agent", "new agent"])
 def test_a_mount_over_the_target(ours: Place, place: Path, known: bool) -> None:
@@ -126,6 +128,7 @@ def test_a_mount_over_the_target(ours: Place, place: Path, known: bool) -> None:
     handle.check(ours)
 
 
+@pytest.mark.local
 @as_root
 def test_mounted_again(tmp_path: Path) -> None:
     """The same file system by another mount: that is no other one."""
@@ -138,6 +141,7 @@ def test_mounted_again(tmp_path: Path) -> None:
         assert names(directory) == ["iosweep.json", "sets"]
 
 
+@pytest.mark.local
 @as_root
 def test_another_file_system_with_the_numbers_of_the_old_one(tmp_path: Path) -> None:
     """After an unmount the kernel gives number of device and of mount to the next one; the copy has the marker."""
@@ -167,6 +171,7 @@ def _numbers(directory: str) -> tuple[int, int]:
         os.close(opened)
 
 
+@pytest.mark.local
 @as_root
 def test_a_root_that_is_not_a_mount_point(tmp_path: Path) -> None:
     """In a chroot the table of mounts does not have the one that `/` is on."""
@@ -188,6 +193,7 @@ def test_a_root_that_is_not_a_mount_point(tmp_path: Path) -> None:
     assert names(root / "scratch") == []
 
 
+@pytest.mark.local
 @as_root
 def test_a_file_mounted_over_one_of_ours(ours: Place, place: Path) -> None:
     """A tool would write to it, and it cannot be removed: it is left alone, and named."""
@@ -206,6 +212,7 @@ def test_a_file_mounted_over_one_of_ours(ours: Place, place: Path) -> None:
     assert removal.remove_all(ours)["wrong"] == []
 
 
+@pytest.mark.local
 @as_root
 def test_names_in_the_table_of_mounts(ours: Place) -> None:
     for name in ("a b", "a\tb", "a\nb", "a\\b", "a#b", "\u00e4", "a\udcff"):
@@ -376,6 +383,7 @@ def test_a_link_that_its_owner_may_turn() -> None:
             parents.walk(f"{shared}/round")
 
 
+@pytest.mark.local
 @as_root
 def test_whom_the_user_trusts() -> None:
     """Never as root, who could overwrite everything."""
@@ -424,6 +432,7 @@ def test_an_owner_that_is_not_mapped_is_not_us(monkeypatch: pytest.MonkeyPatch, 
     assert [suspect.uid for suspect in way.suspects] == ([] if ours else [65534])
 
 
+@pytest.mark.local
 @as_root
 @needs_bindfs
 def test_our_id_on_the_file_system(place: Path, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from iosweep.target import host_lock, mounts, target_lock
 from iosweep.target.target_lock import Exclusion, hold
 from locks import Campaign
 
+pytestmark = pytest.mark.local
+
 NETWORK = "nfs4 server:/export"
 OWNER = {"campaign": "ours", "results": "/r"}
 

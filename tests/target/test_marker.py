@@ -88,6 +88,7 @@ def test_a_marker_in_a_directory_of_another_user(ours: Path) -> None:
     refused(victim, "whose directory is called iosweep-d")
 
 
+@pytest.mark.local
 @as_root
 def test_another_mount_point_is_the_same_place(ours: Path, tmp_path: Path) -> None:
     with mounted("mount", "--bind", str(ours.parent), str(tmp_path / "bound")):

@@ -177,6 +177,7 @@ def test_a_directory_of_another_user(ours: str) -> None:
     assert names(ours) == []
 
 
+@pytest.mark.local
 @as_root
 def test_a_directory_that_root_made_for_us() -> None:
     # it is as good as one of our own, unless others can plant something in it
@@ -208,6 +209,7 @@ def test_what_others_could_write_to_is_shut(place: Path) -> None:
         assert stat.S_IMODE(directory.stat().st_mode) == shut
 
 
+@pytest.mark.local
 @as_root
 @needs_bindfs
 def test_a_file_system_that_gives_all_to_another_user(place: Path, tmp_path: Path) -> None:
@@ -219,6 +221,7 @@ def test_a_file_system_that_gives_all_to_another_user(place: Path, tmp_path: Pat
         assert names(f"{tmp_path}/m/iosweep-c") == ["iosweep.json"]
 
 
+@pytest.mark.local
 @as_root
 def test_a_mount_point_in_its_place(ours: str, place: Path) -> None:
     # bound to another directory of the same file system: no device number tells
@@ -343,6 +346,7 @@ def test_no_longer_there_or_not_ours(ours: str) -> None:
     assert probe.state(Place(ours, uuid)) == f"{ours} is no longer there; is the file system still mounted?"
 
 
+@pytest.mark.local
 @as_root
 def test_full_and_read_only(tmp_path: Path) -> None:
     with mounted("mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=10", "tmpfs", str(tmp_path / "small")):
@@ -365,6 +369,7 @@ def test_full_and_read_only(tmp_path: Path) -> None:
             ownership.claim(f"{tmp_path}/small/iosweep-d", OWNER)
 
 
+@pytest.mark.local
 @as_root
 def test_without_permission() -> None:
     with everybodys() as place:
@@ -406,6 +411,7 @@ def test_which_file_system(place: Path) -> None:
     assert space["free_bytes"] > 0
 
 
+@pytest.mark.local
 @as_root
 def test_a_password_in_the_source_of_a_mount(place: Path) -> None:
     """As of curlftpfs or davfs: it is in every result otherwise."""

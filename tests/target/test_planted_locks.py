@@ -9,6 +9,8 @@ import pytest
 
 from planted_locks import PLANTS, attack, drawn
 
+pytestmark = pytest.mark.local
+
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="root: needed to become other users")
 
 

@@ -16,6 +16,8 @@ import mounts
 from iosweep.errors import Refused
 from iosweep.target import identify, quota
 
+pytestmark = pytest.mark.local
+
 MIB = 1 << 20
 NOBODY = 65534
 

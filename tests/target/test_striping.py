@@ -16,6 +16,8 @@ from iosweep.errors import Refused
 from iosweep.target import striping
 from targets import at, marked
 
+pytestmark = pytest.mark.local
+
 #: Writes down what it was called with, from where, and whether it could read something.
 STAND_IN = """#!{python}
 import json, os, sys

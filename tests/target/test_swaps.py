@@ -7,6 +7,8 @@ import pytest
 import swaps
 from targets import as_root, everybodys
 
+pytestmark = pytest.mark.local
+
 
 @as_root
 @pytest.mark.parametrize("way", swaps.WAYS)

@@ -148,6 +148,7 @@ def test_one_lock_for_each_file_system(tmp_path: Path) -> None:
 # Held
 
 
+@pytest.mark.local
 def test_the_second_is_refused_with_who_holds_it(tmp_path: Path, other: Callable[..., Other]) -> None:
     first = other(tmp_path)
     assert first.line() == "held None"
@@ -189,6 +190,7 @@ def test_an_end_by_a_signal_of_ours_is_in_good_order(tmp_path: Path) -> None:
         assert found.note is None
 
 
+@pytest.mark.local
 def test_a_killed_owner_is_taken_over_and_said(tmp_path: Path, other: Callable[..., Other]) -> None:
     first = other(tmp_path)
     assert first.line() == "held None"
@@ -205,6 +207,7 @@ def test_a_killed_owner_is_taken_over_and_said(tmp_path: Path, other: Callable[.
         assert found.note is None
 
 
+@pytest.mark.local
 def test_what_an_owner_started_does_not_hold_it_for_him(tmp_path: Path, other: Callable[..., Other]) -> None:
     first = other(tmp_path, tool="yes")
     tool = int(first.line())
@@ -219,6 +222,7 @@ def test_what_an_owner_started_does_not_hold_it_for_him(tmp_path: Path, other: C
         os.kill(tool, signal.SIGKILL)
 
 
+@pytest.mark.local
 def test_a_forked_child_does_not_hold_it_after_its_end(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     with hold(str(tmp_path), DISK, OWNER):
@@ -235,6 +239,7 @@ def test_a_forked_child_does_not_hold_it_after_its_end(tmp_path: Path) -> None:
         os.close(writing)
 
 
+@pytest.mark.local
 def test_twenty_at_once(tmp_path: Path) -> None:
     # children of ours and not new interpreters: they arrive at the same time
     start, go = os.pipe()
@@ -293,6 +298,7 @@ def test_a_lock_that_is_tidied_away_before_it_is_taken(tmp_path: Path, monkeypat
 # Whose file it is
 
 
+@pytest.mark.local
 def test_all_users_may_lock_whatever_the_umask(shared: Path, other: Callable[..., Other]) -> None:
     first = other(shared, umask=0o077)
     assert first.line() == "held None"
@@ -344,6 +350,7 @@ def protected(request: pytest.FixtureRequest) -> Iterator[None]:
     setting.write_text(before)
 
 
+@pytest.mark.local
 @pytest.mark.usefixtures("protected")
 def test_another_users_lock(shared: Path) -> None:
     with hold(str(shared), DISK, OWNER):
@@ -378,6 +385,7 @@ def test_a_lock_that_others_do_not_see_any_more(shared: Path) -> None:
         assert found.now() == before
 
 
+@pytest.mark.local
 @pytest.mark.usefixtures("protected")
 def test_root_takes_another_users_lock(shared: Path) -> None:
     assert as_nobody(lambda: take(shared)) == f"None {NOBODY}"
@@ -385,6 +393,7 @@ def test_root_takes_another_users_lock(shared: Path) -> None:
     assert take(shared) == "None 0"
 
 
+@pytest.mark.local
 def test_no_right_to_make_it(shared: Path) -> None:
     shared.chmod(0o755)
     said = as_nobody(lambda: take(shared))
@@ -519,6 +528,7 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
     return made
 
 
+@pytest.mark.local
 @pytest.mark.parametrize("says", ["runs", "waits", "ann's"])
 def test_a_lock_that_names_a_job_that_lives(
     tmp_path: Path, scontrol: Callable[[str], Path], says: str, on: Callable[..., None]
@@ -546,6 +556,7 @@ def test_a_lock_that_names_a_job_that_lives(
         pass
 
 
+@pytest.mark.local
 @pytest.mark.parametrize(
     ("says", "job", "away", "user", "enforced", "note"),
     [
@@ -583,6 +594,7 @@ def test_a_lock_that_names_a_job(
     assert called.exists() == (job == "12" and away)
 
 
+@pytest.mark.local
 @pytest.mark.parametrize(("says", "job"), [("runs", "12"), ("over", None), ("ann's", None), ("blind", None)])
 def test_a_job_that_holds_it(tmp_path: Path, scontrol: Callable[[str], Path], says: str, job: str | None) -> None:
     """The next job waits for one that Slurm shows, of the user who holds the lock."""

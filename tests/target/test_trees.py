@@ -330,6 +330,7 @@ def test_links_and_other_entries_than_files(ours: str, place: Path) -> None:
     assert (place / "precious").stat().st_ino == before.st_ino
 
 
+@pytest.mark.local
 @as_root
 @pytest.mark.parametrize("kind", ["another", "same"])
 def test_mount_points_are_left_alone(ours: str, place: Path, kind: str) -> None:
@@ -347,6 +348,7 @@ def test_mount_points_are_left_alone(ours: str, place: Path, kind: str) -> None:
     assert removal.remove(at(ours), "sets") == NOTHING | {"directories": 3}
 
 
+@pytest.mark.local
 @as_root
 def test_what_cannot_be_removed_stays_and_the_rest_goes() -> None:
     with everybodys() as place:

@@ -218,6 +218,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.local
 @pytest.mark.parametrize("name", NAMES)
 def test_fio_takes_every_name(fio: Path, tmp_path: Path, name: str) -> None:
     directory = tmp_path / name / "set"

@@ -289,6 +289,7 @@ def directories(fio: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Pat
     return made
 
 
+@pytest.mark.local
 def test_two_runs_with_a_known_skew(directories: list[Path]) -> None:
     # both move 2 MiB in about two seconds, the second begins some 1.5 s later, or more where the machine is busy
     once, skew_s = step("seq_read", time_s=None), 1.5
@@ -358,6 +359,7 @@ def run_client(places: list[tuple[str, int]], directory: Path) -> tuple[int, dic
     return done.returncode, {"stdout": done.stdout, "hosts": json.dumps(told).encode()}
 
 
+@pytest.mark.local
 def test_client_and_servers(directories: list[Path], tmp_path: Path) -> None:
     with servers(directories) as places:
         with pytest.raises(ConnectionRefusedError):  # one address only
@@ -427,6 +429,7 @@ def test_an_error_of_a_server_is_its_nodes() -> None:
     assert parsed.evidence["errors"] == ["n2: error 28"]
 
 
+@pytest.mark.local
 @pytest.mark.parametrize("phase", [p for p in FIO.phases if FIO.phases[p].kind == "data"])
 def test_a_job_asks_for_what_a_command_asks_for(fio: Path, tmp_path: Path, phase: str) -> None:
     of = step(phase, client_server=True, data="random")

@@ -69,6 +69,7 @@ def test_generated_documents(folder: Path) -> None:
     assert rerun.names()["think_time"] == "think_time"
 
 
+@pytest.mark.local
 def test_table_and_figures(tmp_path: Path, folder: Path) -> None:
     """Measured, merged and drawn."""
     own = Allocation(tmp_path, SWEEP)

@@ -10,6 +10,8 @@ import pytest
 
 import slurm as clusters
 
+pytestmark = pytest.mark.local
+
 COLUMNS = ["benchmark", "what", "size", "measured", "beside it", "ratio", "budget", "met"]
 #: benchmark -> (what its rows are at least about, what it needs)
 PROMISED = {

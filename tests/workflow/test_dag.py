@@ -391,6 +391,7 @@ def test_an_obstacle_in_place_of_a_folder_is_refused(tmp_path: Path, name: str, 
         load(tmp_path)
 
 
+@pytest.mark.local
 @pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
 def test_what_is_mounted_on_a_folder_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "results" / "quick" / "logs"

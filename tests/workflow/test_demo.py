@@ -7,6 +7,8 @@ import pytest
 
 from campaign import ROOT, Campaign
 
+pytestmark = pytest.mark.local
+
 LOAD = r"other processes used|the hypervisor withheld|ran for \S+ s where"
 
 

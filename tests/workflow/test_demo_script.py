@@ -9,6 +9,8 @@ import pytest
 
 from campaign import ROOT
 
+pytestmark = pytest.mark.local
+
 REAL = ["awk", "cat", "date", "dirname", "ls", "mkdir", "nice", "sed", "sh", "sleep", "touch"]
 CALLED = 'echo "$(basename "$0") $*" >>calls'
 FINISHED = "mkdir -p results/demo; echo report >results/demo/report.html"

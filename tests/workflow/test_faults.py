@@ -14,6 +14,8 @@ from faults.case import Case, ended
 from iosweep.commands import cli
 from iosweep.errors import ExitCode
 
+pytestmark = pytest.mark.local
+
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "failures.md"
 
 

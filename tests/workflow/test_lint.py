@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.local
+
 BIN = Path(sys.executable).parent
 
 CHECKS = {

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.local
+
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "debian-packages"
 REAL_PROGRAMS = ["cat", "chmod", "flock", "grep", "mktemp", "mv", "rm", "tail"]
 

@@ -29,6 +29,8 @@ from slurm_campaign import (
     until,
 )
 
+pytestmark = pytest.mark.local
+
 ROWS = promised("run")
 #: Three tools on one node and on two.
 IOR: dict[str, Any] = {

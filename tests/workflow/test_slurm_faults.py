@@ -28,6 +28,8 @@ from slurm_campaign import (
     until,
 )
 
+pytestmark = pytest.mark.local
+
 #: What is done while the job runs, between what is there before it starts and what mends that.
 Happening = Iterator[Callable[[Job], None] | None]
 

@@ -27,6 +27,8 @@ from iosweep.plan.model import Plan
 from iosweep.units import human_duration
 from small import document
 
+pytestmark = pytest.mark.local
+
 SHIPPED = sorted([ROOT / "config/sweep.yaml", *(ROOT / "config/examples").glob("*.yaml")])
 SUITES = sorted(file.stem for file in (ROOT / "config/suites").glob("*.yaml"))
 PROFILES = {name: ROOT / "profiles" / name for name in ("local", "slurm")}

@@ -19,6 +19,7 @@ for name, module in list(sys.modules.items()):
 """
 
 
+@pytest.mark.local
 @pytest.mark.parametrize("modules", [dag._MERGE_CODE, dag._REPORT_CODE])
 def test_all_that_python_loads_is_among_them(modules: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, "-c", LOADED, *modules], stdout=subprocess.PIPE, text=True, check=True)

@@ -23,6 +23,8 @@ import pytest
 
 import standins
 
+pytestmark = pytest.mark.local
+
 MIB = 1 << 20
 RECORDED = Path(__file__).parents[1] / "support/standins" / "recorded"
 JSON = ("-O", "summaryFile=summary.json,summaryFormat=JSON")

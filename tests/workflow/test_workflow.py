@@ -14,6 +14,8 @@ import pytest
 from campaign import ROOT, Campaign, over, wait_for
 from iosweep import dag
 
+pytestmark = pytest.mark.local
+
 
 def links(place, *names):
     """A directory for PATH with these programs alone."""

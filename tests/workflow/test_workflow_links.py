@@ -6,6 +6,8 @@ import pytest
 
 from campaign import Campaign
 
+pytestmark = pytest.mark.local
+
 
 @pytest.mark.parametrize("arguments", [[], ["-n"]])
 def test_nothing_is_written_to_what_a_link_leads_to(arguments: list[str], tmp_path: Path) -> None:
