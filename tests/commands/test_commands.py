@@ -327,6 +327,7 @@ def test_rerun_says_what_it_does_not_know_and_does_the_rest(capsys: Capture, pla
     assert made.results() == {}
 
 
+@pytest.mark.local
 def test_leaving_a_pager_is_not_an_error(place: Path) -> None:
     argv = [sys.executable, "-m", "iosweep", "plan", "--commands", "x.yaml"]
     (place / "x.yaml").write_text(TEXT.replace("repetitions: 1", "repetitions: 500"))

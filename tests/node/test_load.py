@@ -167,6 +167,7 @@ def used(body: str, *arguments: str) -> Any:
 BUSY = "import time\nwhile time.process_time() < 1: pass"
 
 
+@pytest.mark.local
 def test_time_of_the_tool_and_its_children_is_ours() -> None:
     ticks = used(
         """

@@ -275,6 +275,7 @@ def test_a_script_that_starts_the_program_later(actor: Path, tmp_path: Path) -> 
     assert seen.record["looks"] >= 3
 
 
+@pytest.mark.local
 def test_fewer_processes_than_expected_are_not_a_sample(actor: Path) -> None:
     with watched([actor, "f2"], actor, 3, ranks=False, there=3) as seen:
         seen.look()

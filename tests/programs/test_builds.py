@@ -13,6 +13,8 @@ from iosweep.plan.launchers import Mpiexec
 from iosweep.programs import builds
 from iosweep.programs.find import Program
 
+pytestmark = pytest.mark.local
+
 FIO = shutil.which("fio", path="/usr/bin:/bin")
 debian = pytest.mark.skipif(not (FIO and shutil.which("dpkg-query")), reason="needs fio of a Debian package")
 
@@ -54,7 +56,6 @@ def test_dpkg_knows_a_file_by_its_name_in_bin() -> None:
         assert (builds.package_of(name) or "").startswith("coreutils ")
 
 
-@pytest.mark.local
 def test_a_file_of_a_package_from_pypi() -> None:
     """Ours: its files are found from where they are, whatever is on PATH."""
     mpiexec = shutil.which("mpiexec", path=sysconfig.get_path("scripts"))
@@ -76,7 +77,6 @@ def test_a_machine_without_dpkg_and_rpm(manager: Path) -> None:
     assert builds.package_of("/usr/bin/env") is None
 
 
-@pytest.mark.local
 def test_rpm(manager: Path, tmp_path: Path) -> None:
     """As Rocky Linux 9 answers."""
     (tmp_path / "fio").write_bytes(b"")
@@ -109,7 +109,6 @@ def test_dpkg_output_with_more_than_the_owner(manager: Path, tmp_path: Path) -> 
     assert builds.package_of(str(file)) == "fio 3.33-3 (dpkg), changed since"
 
 
-@pytest.mark.local
 def test_a_package_manager_that_does_not_answer(manager: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builds, "_ANSWER_S", 0.2)
     put(manager, "dpkg-query", "exec /bin/sleep 60")
@@ -137,7 +136,6 @@ def test_the_key_of_a_document(manager: Path) -> None:
     assert builds.key(builds.of_path({"fio": program(sha256="cd" * 32)}, None)) != builds.key(one)
 
 
-@pytest.mark.local
 def test_the_mpi_of_ranks_that_srun_starts(mpi_tools: Path) -> None:
     ior = str(mpi_tools / "ior")
     found = builds.of_path({"fio": program(), "ior": program(ior)}, None)["mpi"]

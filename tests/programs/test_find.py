@@ -44,6 +44,7 @@ def test_program_that_is_executable_but_not_readable(fake: Path, monkeypatch: py
     assert find.sha256("fio") != before
 
 
+@pytest.mark.local
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -71,6 +72,7 @@ def test_version_and_failures_of_a_program(fake: Path, script: str, said: tuple[
         assert told == (str(fake), hashlib.sha256(fake.read_bytes()).hexdigest(), said[0])
 
 
+@pytest.mark.local
 def test_replaced_program_is_noticed(fake: Path) -> None:
     """An update in the night: what is there now is not what was asked for its version."""
     fake.write_text("#!/bin/sh\necho fio-3.33\n")

@@ -21,6 +21,8 @@ from iosweep.programs.spack.shell import Shell
 from iosweep.programs.spack.spack_yaml import Pin
 from spack import PIN, VERSION, packages
 
+pytestmark = pytest.mark.local
+
 
 @dataclass
 class Site:
@@ -190,7 +192,6 @@ def test_versions_of_spack(site: Site, tmp_path: Path, says: str, exit_code: int
 # --- what is recorded of a checkout -----------------------------------------------------------------------------------
 
 
-@pytest.mark.local
 def test_a_changed_checkout_is_seen(site: Site, tmp_path: Path) -> None:
     path = repository(tmp_path / "spack")
 
@@ -219,7 +220,6 @@ def somebody_elses(path: Path, env: dict[str, str]) -> dict[str, str]:
     return env
 
 
-@pytest.mark.local
 @pytest.mark.parametrize("link", [False, True])
 def test_a_checkout_of_another_user(site: Site, tmp_path: Path, link: bool) -> None:
     path = repository(tmp_path / "spack")
@@ -244,7 +244,6 @@ def test_directory_that_is_not_a_checkout(site: Site, tmp_path: Path) -> None:
 # --- clones -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.local
 def test_clones_by_tag_and_by_commit(site: Site, tmp_path: Path) -> None:
     theirs = packages(tmp_path)
     first = head(theirs)
@@ -268,7 +267,6 @@ def test_clones_by_tag_and_by_commit(site: Site, tmp_path: Path) -> None:
         shutil.rmtree(site.root)
 
 
-@pytest.mark.local
 def test_a_tag_of_a_fork(site: Site, tmp_path: Path) -> None:
     theirs = packages(tmp_path)
     git(theirs, "tag", "--annotate", "--message", "x", "releases/v1")
@@ -277,7 +275,6 @@ def test_a_tag_of_a_fork(site: Site, tmp_path: Path) -> None:
     assert found.commit == head(theirs)
 
 
-@pytest.mark.local
 def test_a_tag_that_has_moved(site: Site, tmp_path: Path) -> None:
     theirs = packages(tmp_path)
     pin = Pin(str(theirs), PIN)
@@ -367,7 +364,6 @@ def test_server_that_does_not_answer(site: Site, silent: int, monkeypatch: pytes
     assert not site.root.exists()
 
 
-@pytest.mark.local
 def test_no_such_tag_or_commit(site: Site, tmp_path: Path) -> None:
     theirs = packages(tmp_path)
     branch = git(theirs, "branch", "--show-current")
@@ -380,7 +376,6 @@ def test_no_such_tag_or_commit(site: Site, tmp_path: Path) -> None:
     assert site.left() == []
 
 
-@pytest.mark.local
 def test_without_git(site: Site, tmp_path: Path) -> None:
     theirs, site.env = packages(tmp_path), {**site.env, "PATH": "/nosuch"}
     for act in (
@@ -498,7 +493,6 @@ def kept(site: Site, pin: Pin, mirror: Path, part: str = "packages") -> str:
     return checkouts.keep(site.shell, pin, mirror / part, site.env, "it")
 
 
-@pytest.mark.local
 def test_from_a_mirror(site: Site, tmp_path: Path) -> None:
     """Of another user, as all who build share it; and without the place that it was made from."""
     theirs, mirror = packages(tmp_path), tmp_path / "mirror"
@@ -521,7 +515,6 @@ def test_from_a_mirror(site: Site, tmp_path: Path) -> None:
         checkouts.packages(site.shell, Pin(str(theirs), "v3"), site.root, mirror, env)
 
 
-@pytest.mark.local
 def test_the_release_from_a_mirror(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs, mirror = repository(tmp_path / "theirs"), tmp_path / "mirror"
     monkeypatch.setattr(checkouts, "SPACK", Pin(str(theirs), VERSION, head(theirs)))

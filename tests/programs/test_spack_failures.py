@@ -242,6 +242,7 @@ def git(*words: str | Path) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.local
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -55,6 +55,7 @@ def script(directory: Path, name: str, body: str) -> Path:
     return file
 
 
+@pytest.mark.local
 def test_programs_that_run(tmp_path: Path, prefix: Path, fio: Path, stand_ins: Path) -> None:
     (prefix / "fio").symlink_to(fio)
     found = check(tmp_path, prefix, stand_ins, SCRIPTS, roots={"fio", "ior", "mpich"}, engines={"libaio", "psync"})
@@ -70,6 +71,7 @@ def test_programs_that_run(tmp_path: Path, prefix: Path, fio: Path, stand_ins: P
     assert found.ranks == verify.RANKS == 2
 
 
+@pytest.mark.local
 def test_unrequested_tools_may_be_absent(tmp_path: Path, prefix: Path, fio: Path) -> None:
     (prefix / "fio").symlink_to(fio)
     found = check(tmp_path, prefix, roots={"fio", "mpich", "zlib"})
@@ -79,6 +81,7 @@ def test_unrequested_tools_may_be_absent(tmp_path: Path, prefix: Path, fio: Path
     assert check(tmp_path, prefix.parent) == Verified({}, (), None, None)
 
 
+@pytest.mark.local
 def test_programs_on_path_do_not_count(tmp_path: Path, prefix: Path, fio: Path, stand_ins: Path) -> None:
     """Nor an mpiexec beside our Python: its ranks are of another MPI."""
     assert shutil.which("fio")
@@ -86,6 +89,7 @@ def test_programs_on_path_do_not_count(tmp_path: Path, prefix: Path, fio: Path, 
     assert check(tmp_path, stand_ins).mpiexec is None
 
 
+@pytest.mark.local
 def test_missing_library(tmp_path: Path, prefix: Path) -> None:
     for name in ("one", "two"):
         source = tmp_path / f"{name}.c"
@@ -150,12 +154,14 @@ def test_a_program_that_does_not_run(
     assert wrong(tmp_path, prefix, roots={"fio"}).startswith(f"{prefix}/fio {said}")
 
 
+@pytest.mark.local
 def test_program_for_another_processor(tmp_path: Path, prefix: Path) -> None:
     (prefix / "fio").write_bytes(b"\x7fELF of another")
     (prefix / "fio").chmod(0o755)
     assert wrong(tmp_path, prefix) == f"{prefix}/fio does not run: Exec format error: {prefix}/fio"
 
 
+@pytest.mark.local
 def test_unknown_version(tmp_path: Path, prefix: Path) -> None:
     script(prefix, "fio", "")
     script(prefix, "ior", "echo something else")
@@ -356,6 +362,7 @@ def test_built_packages_come_before_externals(tmp_path: Path) -> None:
     assert build._path(packages) == [tmp_path / name / "bin" for name in ("ior", "mpich", "fio")]
 
 
+@pytest.mark.local
 def test_unchanged_files_are_not_rewritten(tmp_path: Path) -> None:
     place = Place(tmp_path, "0123456789ab")
     place.build.mkdir()

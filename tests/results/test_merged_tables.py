@@ -247,6 +247,7 @@ def test_a_link_in_place_of_what_a_rule_writes_is_not_followed(results: Path, na
     )
 
 
+@pytest.mark.local
 @pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
 def test_mounted_figures_are_not_touched(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     foreign = tmp_path / "foreign"

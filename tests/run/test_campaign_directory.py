@@ -27,6 +27,7 @@ def paths(directory: Path) -> list[str]:
     return sorted({str(f.parent.relative_to(directory)) for f in directory.rglob("*") if f.is_file()} - {"."})
 
 
+@pytest.mark.local
 @pytest.mark.usefixtures("fio")
 @pytest.mark.parametrize("keep", ["none", "failed", "all"])
 def test_what_is_kept_when_all_is_measured(tmp_path: Path, keep: str) -> None:
@@ -47,6 +48,7 @@ def test_what_is_kept_when_all_is_measured(tmp_path: Path, keep: str) -> None:
     assert [r["point"] for r in made.rows() if r["verdict"] == "invalid"] == [second]
 
 
+@pytest.mark.local
 @pytest.mark.usefixtures("fio")
 def test_nothing_is_kept_if_nothing_failed(tmp_path: Path) -> None:
     made = Allocation(tmp_path, FAILS, keep="failed")
@@ -54,6 +56,7 @@ def test_nothing_is_kept_if_nothing_failed(tmp_path: Path) -> None:
     assert not made.ours.exists()
 
 
+@pytest.mark.local
 @pytest.mark.usefixtures("fio")
 def test_data_sets_are_kept_until_nothing_is_left(tmp_path: Path) -> None:
     made = Allocation(tmp_path, SWEEP | {"phases": ["rand_read"]})
@@ -63,6 +66,7 @@ def test_data_sets_are_kept_until_nothing_is_left(tmp_path: Path) -> None:
     assert not made.ours.exists()
 
 
+@pytest.mark.local
 @pytest.mark.usefixtures("fio")
 def test_a_stopped_run_reports_what_it_leaves(tmp_path: Path) -> None:
     made = Allocation(tmp_path, SWEEP | {"axes": {}, "phases": ["rand_read"]})
@@ -72,6 +76,7 @@ def test_a_stopped_run_reports_what_it_leaves(tmp_path: Path) -> None:
     assert paths(made.ours) == ["sets/fio-read-256k-1"]
 
 
+@pytest.mark.local
 @pytest.mark.usefixtures("fio")
 def test_the_next_run_removes_what_the_last_one_could_not(tmp_path: Path) -> None:
     """A runner killed at its end: nothing is left to measure, but files are on the target."""
@@ -102,6 +107,7 @@ def test_time_to_settle_after_a_deletion(tmp_path: Path) -> None:
     assert 0.5 <= waited < 30
 
 
+@pytest.mark.local
 @pytest.mark.usefixtures("fio")
 def test_a_campaign_that_moves_to_another_target(tmp_path: Path) -> None:
     made = Allocation(tmp_path, SWEEP | {"axes": {}}, keep="all")

@@ -43,6 +43,8 @@ from records import phase_run
 from slurm import Cluster
 from small import document, make
 
+pytestmark = pytest.mark.local
+
 
 class Shell:
     """A stand-in for a tool."""
@@ -82,12 +84,10 @@ def run(commands: Commands, script: str, **more: Any) -> dict[str, bytes]:
     return dict(streams)
 
 
-@pytest.mark.local
 def test_it_is_started_in_the_scratch_directory(commands: Commands) -> None:
     assert run(commands, "pwd; ls -A; echo x >&2") == {"stdout": f"{commands.scratch}\n".encode(), "stderr": b"x\n"}
 
 
-@pytest.mark.local
 def test_a_relative_scratch_directory(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # results/<campaign> is below where snakemake is run
     monkeypatch.chdir(tmp_path)
@@ -118,7 +118,6 @@ def test_the_files_of_the_previous_command_are_removed(commands: Commands) -> No
     commands.clear()  # nothing to do
 
 
-@pytest.mark.local
 def test_links_are_not_followed(commands: Commands, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
@@ -169,7 +168,6 @@ def test_a_command_that_cannot_be_started(agent: Agent, tmp_path: Path) -> None:
         commands.run(tool(), [["sh"]], 1, 60.0)
 
 
-@pytest.mark.local
 def test_a_time_limit(commands: Commands) -> None:
     for limit_s in (0.5, 5, 50):  # until it is long enough for a shell to begin
         done, streams = commands.run(tool(), [["/bin/sh", "-c", "echo x > log; sleep 600"]], 1, limit_s)
@@ -187,7 +185,6 @@ def test_the_launcher_is_used_for_mpi_only(agent: Agent, tmp_path: Path) -> None
     assert (mpi[0], mpi[-4:]) == ("/x/mpiexec", ["-n", "3", "/y/a", "b"])
 
 
-@pytest.mark.local
 def test_ranks_write_into_the_scratch_directory(agent: Agent, tmp_path: Path) -> None:
     found = mpiexec()
     assert isinstance(found, Mpiexec)
@@ -200,7 +197,6 @@ def test_ranks_write_into_the_scratch_directory(agent: Agent, tmp_path: Path) ->
     assert done.left_behind == 0
 
 
-@pytest.mark.local
 def test_ranks_end_with_their_time(tmp_path: Path) -> None:
     # in a process of its own, which adopts what hydra's proxy leaves, as the runner does
     program = """
@@ -297,7 +293,6 @@ def srun(place: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.setenv("PATH", f"{place}:/usr/bin:/bin")
 
 
-@pytest.mark.local
 def test_srun_without_a_way_to_start_mpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "called"
     srun(tmp_path, monkeypatch, f"echo $* >> {kept}; echo \"srun: error: Invalid MPI type 'pmix'\" >&2; exit 1")
@@ -625,7 +620,6 @@ def file_set(*names: str, of_all_nodes: bool = False) -> FileSet:
 HOSTS = ("n1", "n2", "n3")
 
 
-@pytest.mark.local
 def test_each_node_has_its_files_and_another_writes_them(sets: tuple[DataSets, Writer, Path]) -> None:
     found, writer, ours = sets
     files = file_set("0.0", "1.0")
@@ -651,7 +645,6 @@ def test_each_node_has_its_files_and_another_writes_them(sets: tuple[DataSets, W
     assert writer.calls[2:] == [(("n3",), ["s.node1"])]
 
 
-@pytest.mark.local
 def test_one_set_of_all_nodes(sets: tuple[DataSets, Writer, Path]) -> None:
     found, writer, _ = sets
     evidence = found.ready(file_set("0", "1", of_all_nodes=True), "fio", HOSTS)
@@ -673,7 +666,6 @@ def test_the_last_line_of_mpichs_stack_is_the_reason() -> None:
     assert datasets._cause(b"\n no space\nat all\n") == "no space"
 
 
-@pytest.mark.local
 def test_one_node_cannot_write_its_files(sets: tuple[DataSets, Writer, Path], tmp_path: Path) -> None:
     found, writer, _ = sets
     writer.fails = "s.node1"

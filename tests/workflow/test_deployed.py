@@ -6,6 +6,8 @@ import pytest
 
 from campaign import ROOT, Campaign
 
+pytestmark = pytest.mark.local
+
 SNAKEFILE = """\
 configfile: "config/sweep.yaml"
 
