@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 import records
+import results_factory
 from iosweep.errors import ConfigError
 from iosweep.files import documents, forms
 from iosweep.files.documents import Damaged
@@ -140,13 +141,12 @@ def test_the_target(place: tuple[str | int, ...], value: Any) -> None:
 
 @pytest.mark.parametrize("repair", ["../../zz", "0123456789ab\n", "x", "0123456789ABC"])
 def test_a_repair_is_a_name(tmp_path: Path, repair: str) -> None:
-    about: dict[str, Any] = dict.fromkeys(("campaign", "made", "plan_digest"), "c")
-    about |= {key: {} for key in ("target", "limits", "results_of_nodes", "builds", "tables")}
-    about |= {key: [] for key in ("sweeps", "configuration", "jobs")}
+    results = results_factory.make(tmp_path)
+    about = documents.read(results / "campaign.json")
     for given, kept in (("0123456789ab", "0123456789ab"), ("", ""), (repair, "")):
-        (tmp_path / "campaign.json").write_bytes(documents.dump(about | {"repair": given}))
-        assert merged_tables.last_repair(tmp_path) == kept
-    assert "`repair` is not the name of a repair" in merged_tables.damage(tmp_path)[0]
+        (results / "campaign.json").write_bytes(documents.dump(about | {"repair": given}))
+        assert merged_tables.last_repair(results) == kept
+    assert "(repair: expected" in merged_tables.damage(results)[0]
 
 
 @pytest.mark.parametrize("name", ["r001-99999999999.superseded.json", "r001-99999999999.json", "r99999999999-1.json"])
