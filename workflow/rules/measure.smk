@@ -58,14 +58,15 @@ rule measure:
     retries: CAMPAIGN.retries
     resources:
         **RESOURCES,
+        # For the message. A resource, because Snakemake evaluates these again for a retry, unlike parameters.
+        text=lambda wildcards: text_of(wildcards.allocation),
     params:
         iosweep=lambda _: IOSWEEP,
         launcher=LAUNCHER,
         scheduler=SCHEDULER,
         only=lambda wildcards, output: ONLY_THESE,
-        text=lambda wildcards, output: text_of(wildcards.allocation),
     message:
-        "measure {params.text}"
+        "measure {resources.text}"
     shell:
         "{params.iosweep:q} {rule} {input.plan:q} --tools {input.tools:q} --allocation {wildcards.allocation:q} --manifest {output:q}"
         " --launcher {params.launcher:q} {params.scheduler:q} {params.only:q} --log {log:q} --works-for $PPID"
@@ -80,4 +81,4 @@ use rule measure as collect with:
         generation="[0-9]+",
     localrule: True
     message:
-        "collect {params.text}"
+        "collect {resources.text}"
