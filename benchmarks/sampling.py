@@ -76,8 +76,8 @@ def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
                 found[commands is looked] = json.loads(done.stdout)["jobs"][0]["read"]["iops"]
                 if done.cpus:
                     (seen,) = done.cpus.values()
-                    costs.append(seen["cost_s"] / seen["wall_s"])
-                    looks.append(seen["looks"])
+                    costs.append(seen.cost_s / seen.wall_s)
+                    looks.append(seen.looks)
             ratios.append(found[True] / found[False])
     assert len(costs) == pairs, "one of each pair is looked at"
     ratio, low, high = interval(ratios)
@@ -121,7 +121,7 @@ def _share(agent: Agent, count: int, time_s: int, rounds: int) -> Row:
         done = agent.run(argv, 60 + time_s, wanted=wanted)
         assert done.cpus
         seen.append(dict(done.cpus))
-    shares = sorted(one["cost_s"] / one["wall_s"] for one in seen)
+    shares = sorted(float(one["cost_s"]) / float(one["wall_s"]) for one in seen)
     middle = shares[len(shares) // 2]
     judged = (count, time_s) != _TOO_MANY
     return Row(

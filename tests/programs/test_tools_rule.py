@@ -223,10 +223,11 @@ def test_after_all_that_failed_the_same_command_goes_on(playground):
 
 
 def refused(site, output):
-    """The sentence: one, which the report has, too, and behind it the log."""
+    """The reason, which the report has, too, and behind it the log. Snakemake's last lines repeat it."""
     assert "Traceback" not in output
     lines = output.splitlines()
-    [(number, said)] = [(n, line) for n, line in enumerate(lines) if line.startswith("iosweep: the tools ")]
+    (number, said), *again = [(n, line) for n, line in enumerate(lines) if line.startswith("iosweep: the tools ")]
+    assert {line for _, line in again} <= {said}
     sentence = said.removeprefix("iosweep: ")
     assert site.refusal()["reason"] == sentence
     where = site.log if "directory" in site.tools else site.log.relative_to(site.place)
