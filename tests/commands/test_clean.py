@@ -230,7 +230,9 @@ def test_no_target_file_and_the_target_is_not_mounted(left: Left, capsys: Captur
     (left.results / "target.json").unlink()
     planned(left)
     shutil.rmtree(left.directory)
-    Store(left.results).put("nodes", "n", {"mount": "/dev/other on /t type ext4 (rw)"})
+    Store(left.results).put(
+        "nodes", "n", {"host": "h", "memory_bytes": 1 << 30, "mount": "/dev/other on /t type ext4 (rw)"}
+    )
     assert clean("c") == 1
     assert f"{left.directory} is not there, and was on /dev/other on /t type ext4; is that" in capsys.readouterr().err
     left.target.rename(left.target.with_name("elsewhere"))

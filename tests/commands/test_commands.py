@@ -360,7 +360,11 @@ def test_help_imports_no_command() -> None:
     code = "import sys; sys.argv[1:] = ['--help']; from iosweep.commands import cli\n"
     code += "try: cli.main()\nexcept SystemExit: print(sorted(name for name in sys.modules if name[:7] == 'iosweep'))"
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
-    loaded = ["iosweep", "iosweep.commands", "iosweep.commands.campaigns", "iosweep.commands.cli"]
+    loaded = [
+        "iosweep",
+        *(f"iosweep.commands{name}" for name in ("", ".campaigns", ".cli", ".terminal")),
+        "iosweep.text",
+    ]
     assert done.stdout.splitlines()[-1] == str(loaded)
 
 

@@ -173,7 +173,7 @@ def test_two_nodes_that_are_alike(job: Job) -> None:
             assert phase["verdict"] in ("valid", "suspect"), phase
             licence = "no other job has the license pfs: all there are (1) are ours"
             assert phase["exclusive"] == {"enforced": True, "evidence": licence}
-            argvs = phase.get("argvs", [phase["argv"]])
+            argvs = phase["argvs"] or [phase["argv"]]
             assert [argv[0] for argv in argvs] == [f"{job.place}/bin/fio"] * point.nodes
     # a smaller point runs on each of the nodes in turn
     assert hosts == {(1, 1): ["n1"], (1, 2): ["n2"], (2, 1): ["n1", "n2"], (2, 2): ["n1", "n2"]}
