@@ -40,6 +40,7 @@ TIERS = {
 }
 #: What a unit test must not do (names of audit events).
 PROCESS_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system"}
+PROGRAM_FIXTURES = {"fio", "chromium", "stand_ins", "mpi_tools"}
 _CLONE_NEWNS = 0x00020000  # os.unshare is there since Python 3.12
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 #: The stories of both are told beside each other (slurm_campaign.py), so one worker waits for them all.
@@ -77,10 +78,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def tier(item: pytest.Item) -> str:
-    """The tier of a test: `cluster` by its fixtures, `local` by its mark."""
-    if any(name.startswith("slurm") for name in getattr(item, "fixturenames", ())):
+    """The tier of a test: by the fixtures that it uses, else `local` by its mark."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if any(name.startswith("slurm") for name in fixtures):
         return "cluster"
-    return "local" if item.get_closest_marker("local") else "unit"
+    return "local" if fixtures & PROGRAM_FIXTURES or item.get_closest_marker("local") else "unit"
 
 
 #: The unit test that runs now.
@@ -105,7 +107,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if (name := tier(item)) != "local":
+        if not item.get_closest_marker(name := tier(item)):
             item.add_marker(name)
     # Deselected and not skipped: they are left out on purpose, so --require has nothing to say about them.
     soak = config.getoption("soak")

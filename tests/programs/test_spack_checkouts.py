@@ -405,7 +405,7 @@ def test_clone_killed_before_its_end(site: Site, tmp_path: Path) -> None:
     real = shutil.which("git")
     # the last argument of a clone is the directory
     (slow / "git").write_text(
-        f'#!/bin/sh\ncase "$*" in *clone*) for to; do :; done; mkdir -p "$to/.git"; echo half > "$to/half"\n'
+        f'#!/bin/sh\ncase "$*" in *"clone --quiet"*) for to; do :; done; mkdir -p "$to/.git"; echo half > "$to/half"\n'
         f'echo $$ > {slow}/pid; exec sleep 60;; esac\nexec {real} "$@"\n'
     )
     (slow / "git").chmod(0o755)
