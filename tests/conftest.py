@@ -29,6 +29,7 @@ from iosweep.programs import find
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The same examples every time, so that a change is what makes a test fail; `make soak` draws new ones.
 settings.register_profile("iosweep", _PATIENT, derandomize=True)
+settings.register_profile("unit", _PATIENT, derandomize=True, max_examples=20)  # `-m unit` is for every change
 settings.register_profile("soak", _PATIENT, max_examples=2000)
 
 
@@ -64,8 +65,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {uses}")
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.markexpr:
         config.option.markexpr = "unit"  # plain `pytest`; xdist hands the options on to its workers
+    unit = config.option.markexpr == "unit"
+    settings.load_profile("soak" if config.getoption("soak") else "unit" if unit else "iosweep")
     sys.addaudithook(_refuse_processes)
-    settings.load_profile("soak" if config.getoption("soak") else "iosweep")
     if config.option.seed is None:  # xdist hands the options on to its workers, and so this seed
         config.option.seed = random.SystemRandom().randrange(10**6) if config.getoption("soak") else 1
     if config.getoption("require"):
