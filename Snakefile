@@ -15,7 +15,7 @@ rule all:
         *CAMPAIGN.manifests.values(),
         CAMPAIGN.results / "report.html",
         CAMPAIGN.results / "figures.done",
-        # else a repair that is not there would be none that anything waits for
+        # Without this input no rule would ask for the repair file, and it would never be made.
         [CAMPAIGN.repair] if CAMPAIGN.repair else [],
     params:
         results=lambda wildcards, input: CAMPAIGN.results,

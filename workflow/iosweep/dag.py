@@ -111,7 +111,7 @@ def load(
     """Plan a configuration and ask the store. Raises ConfigError.
 
     `site`: the Slurm cluster that measures. `provider`: where tools come from if the configuration does not say so.
-    `given`: values from the command line (config.GIVEN). `look`: refuse a target that does not exist.
+    `given`: values from the command line (sweep_file.GIVEN). `look`: refuse a target that does not exist.
     """
     if wrong := submission.working_directory(str(Path.cwd()), bool(site)):
         raise ConfigError([Problem(str(file), 1, "", wrong)])

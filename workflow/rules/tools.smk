@@ -22,7 +22,7 @@ if CAMPAIGN.tools:
             "{params.iosweep:q} tools build {params.config:q} --write {output[0]:q} {params.given:q}"
             " --works-for $PPID"
 
-    # A job awaits its inputs, and fails without a word where it does not see one: so none is where only the tools are.
+    # A job fails without a message if it cannot see an input. So its input is a copy in the results.
     rule used:
         input:
             CAMPAIGN.tools.file,

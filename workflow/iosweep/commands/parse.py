@@ -9,16 +9,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-import orjson
-
 from iosweep.commands.terminal import to_json
 from iosweep.config.scalars import unknown
 from iosweep.tools import Reading, ReadingProblem, tools
 
 #: Size limit of a file: the output of a tool is smaller.
 MOST_BYTES = 256 << 20
-
-_FORM = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 #: First bytes of files that are not text as the tools write it, and what such a file is.
 _NO_TEXT = {b"\x1f\x8b": "compressed (gzip); unpack it first", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}

@@ -27,7 +27,6 @@ Integer = Annotated[int, Meta(ge=_LEAST, le=_MOST)]
 Count = Annotated[int, Meta(ge=0, le=_MOST)]
 #: Finite, and small enough that its square is finite.
 Number = Annotated[float, Meta(ge=float(_LEAST), le=float(_MOST))]
-Amount = Annotated[float, Meta(ge=0, le=float(_MOST))]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Seconds = Annotated[float, Meta(ge=0, le=float(MOST_SECONDS))]
 Deadline = Annotated[float, Meta(gt=0, le=float(MOST_SECONDS))]
@@ -50,9 +49,3 @@ def check_moments(*moments: datetime | None) -> None:
     for moment in moments:
         if moment is not None and not 0 <= moment.timestamp() < _LAST_MOMENT:
             raise ValueError("a time is not between 1970 and 2200")
-
-
-def check_path(path: str) -> None:
-    """Raises ValueError for a path that cannot be printed."""
-    if not path.isprintable():
-        raise ValueError("a path has characters that cannot be printed")

@@ -1,4 +1,4 @@
-"""What a command prints, also in a log below the results."""
+"""Copies the output of a command to a log in the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that wait: the one that can never start is ended, of the others it is told why; and those of an earlier run."""
+"""Watches waiting jobs: cancels those that can never start, says why others wait, and waits for jobs of earlier runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from iosweep.slurm import query
 from iosweep.slurm.query import Job
 from iosweep.text import printable
 
-#: A reason is believed when it was seen twice, so many seconds apart: while Slurm plans, it shows others for a moment.
+#: A reason counts if it was seen twice, this many seconds apart: while Slurm plans, it shows others for a moment.
 BELIEVED_S = 5.0
-#: Of what waits it is told when the reason changes, but not sooner than this, and again after so long.
+#: Least seconds between two messages about a job whose reason changes, and until an unchanged reason is repeated.
 SOON_S, AGAIN_S = 120.0, 1800.0
 
-#: Reasons that no end of another job and no time takes away, and what to change. From the list of
+#: Reasons that neither time nor the end of another job removes, and what to change. From the list of
 #: https://slurm.schedmd.com/job_reason_codes.html and what Slurm 22.05 showed. Not here, because they end by themselves
-#: or somebody else ends them: limits of a group, a user, an account or of used minutes (AssocGrp*, QOSGrp*, *PerUser,
+#: or an administrator ends them: limits of a group, a user, an account or of used minutes (AssocGrp*, QOSGrp*, *PerUser,
 #: *PerAccount), nodes that are down, drained or reserved (ReqNodeNotAvail), a partition that is down, a hold.
 _FOREVER = (
     (r"PartitionTimeLimit", submission.meaning("time limit")),
@@ -50,9 +50,9 @@ _WORDS = (
     (r"Reservation", "its reservation has not begun"),
     (r"(Assoc|QOS)Grp.*|\w+Per(User|Account)\w*", "a limit of your account is reached ({reason})"),
 )
-#: Nothing to tell: it is so for a moment, or the allocation before it is told of.
+#: Not reported: a state of a moment, or a message about the preceding allocation says it.
 _NOTHING = ("", "None", "(null)", "WaitingForScheduling", "Prolog", "BeginTime", "Cleaning", "Dependency")
-#: The same to a person, and they change to and fro.
+#: Reasons that mean the same to a person, and alternate.
 _QUEUED = {"Priority": "Resources"}
 
 

@@ -89,7 +89,7 @@ def wrong(resources: Mapping[str, object]) -> dict[str, str]:
 
 
 def _unknown(name: str) -> str | None:
-    """Nobody would read it, and nobody say so."""
+    """Why a profile must not set this resource, or None. Snakemake ignores unknown ones without a message."""
     if name in _OURS:
         return "the workflow sets it itself; leave it out"
     if name in ("reservation", "slurm_reservation"):
@@ -228,7 +228,7 @@ def sbatch(
 
 
 def comment(*wildcards: str) -> str:
-    """By which a job is known: campaign, allocation, digest of the plan, generation of the manifest."""
+    """The comment that identifies a job: campaign, allocation, digest of the plan, generation of the manifest."""
     return _COMMENT.format(campaign=wildcards[0]) + "_".join(wildcards[1:])
 
 
@@ -322,7 +322,7 @@ def beyond(nodes: int, asked_min: int, limits: Partition) -> str | None:
 
 
 def for_now(refusal: str, nodes: int, limits: Partition, sinfo: str) -> str | None:
-    """That a job which sbatch finds no nodes for only waits for some to come back; None where it never had enough.
+    """A note that the job waits for nodes to return to service; None if the partition could never have enough nodes.
 
     refusal: what sbatch printed. sinfo: of the partition, `--format=%D|%T`.
     """

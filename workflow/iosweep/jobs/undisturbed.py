@@ -1,4 +1,4 @@
-"""A campaign that nothing measures meanwhile: by the lock of its results, and by what Slurm says of its jobs.
+"""Keeps runs off a campaign while `clean` or `rerun` works on it: takes its lock, and asks Slurm for its jobs.
 
 The lock alone is not enough: it does not reach every node, and a job that waits has not taken it yet.
 """

@@ -92,7 +92,7 @@ class Look:
     client: dict[Key, Ticks] = field(default_factory=dict)
     ours: dict[Key, Ticks] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)  # of ours
-    rest: dict[Key, Ticks] = field(default_factory=dict)  # as for ours, which some of it may turn out to be
+    rest: dict[Key, Ticks] = field(default_factory=dict)  # as `ours`: some of these may turn out to be ours
 
 
 def _whole(a: Look, b: Look) -> bool:

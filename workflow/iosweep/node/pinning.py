@@ -1,6 +1,6 @@
 """`pinning`: which CPUs the ranks and workers of an allocation are bound to, and what is stored of it. Pure.
 
-What the nodes are like comes from node.facts, what was seen while a command ran from sampling.py;
+Facts of the nodes come from node_facts.py, the masks that were seen while a command ran from sampling.py;
 results/checks/cpus.py compares the two.
 """
 
@@ -141,7 +141,7 @@ def _both(one: NodesCpus, other: NodesCpus) -> NodesCpus:
 
 
 def decide(settings: Mapping[str, Any], nodes: Mapping[str, NodeFacts], slurm: bool) -> Pinning:
-    """`nodes`: host -> node.facts, the first is where we are. `slurm`: they are those of a job.
+    """`nodes`: host -> its facts; the first is the runner's. `slurm`: they are the nodes of a job.
 
     Raises Conflict where ranks are to be bound and cannot be.
     """

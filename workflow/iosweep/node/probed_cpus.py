@@ -1,4 +1,4 @@
-"""What cpu_probe says of a node, as the steps of the documentation look at it. Pure."""
+"""`Node`: the facts of cpu_probe.py as the eight steps of WEKA's documentation need them. Pure."""
 
 from __future__ import annotations
 

@@ -82,11 +82,10 @@ def run(
 ) -> Completed:
     """Run a command to its end, at most `timeout_s` seconds; then it and all its descendants are killed.
 
-    It is started in `directory`, ours if there is none given, on `cpus`, which what it starts inherits, and prints to
-    two descriptors. Raises OSError if it
-    cannot be started, Abandoned once there is something to read from the descriptor `asker`: nothing is said on it
-    meanwhile, but its end. Whatever is raised, no process of the command stays. `token`: it needs TOKEN, as it starts
-    ranks by srun.
+    It is started in `directory` (default: the current one) on `cpus`, which its children inherit, and prints to two
+    descriptors. Raises OSError if it cannot be started, and Abandoned once the descriptor `asker` is readable, which
+    means that the process at its other end is gone. Whatever is raised, no process of the command stays. `token`: the
+    command needs TOKEN, because it starts ranks by srun.
     """
     began = time.monotonic()
     try:

@@ -16,19 +16,19 @@ from iosweep.node import procfs
 from iosweep.node.cpu_record import Looks, Processes
 from iosweep.node.cpus import CpuSet, listed
 
-#: Until all are seen one may come and go between two looks; where none is seen for so long, none will be: to look on
-#: would take CPU time from what is measured.
+#: Seconds between looks until every process was seen, because a short-lived one could be missed; after which the search
+#: for the first one ends, because looking costs CPU time; and between looks after that.
 _SOON_S, _SEARCHED_S, _SELDOM_S = 0.05, 3.0, 1.0
-#: A phase of known length is looked at so often, but once in ten seconds at least. Of one without, or of several in
-#: one command, each look comes after this share of the time since the first.
+#: Looks at a phase of known length, and the longest time between two. In a phase of unknown length, or with several
+#: phases in one command, each look comes after this share of the time since the first.
 _LOOKS, _LONGEST_S, _SHARE, _LEAST_S = 6, 10.0, 1 / 40, 0.02
 #: A look may take this share of the time up to the next one (of one CPU), unless three would not come about.
 _COST = 1 / 150
 #: Masks before that do not count: fio's workers bind themselves after they were started.
 _SETTLED_S = 0.2
-#: Start ranks, and are none.
+#: Programs that start ranks, and are not ranks themselves.
 _LAUNCHERS = ("srun", "slurmstepd", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy")
-#: The runner asks these, meanwhile.
+#: Commands that the runner starts in the meantime.
 _ASKED = ("scontrol", "squeue", "scancel", "sbatch", "sacct")
 _NOT_OURS = frozenset((*_LAUNCHERS, *_ASKED))
 
@@ -139,7 +139,7 @@ class Sampler:
         ours = own if self._real else set(there)  # a script that starts the program, or stands for it
         self._parents |= {parents[pid] for pid in ours}
         if self._wanted.ranks:
-            chosen = {pid for pid in ours if parents[pid] not in ours}  # one that a rank has just forked is none
+            chosen = {pid for pid in ours if parents[pid] not in ours}  # not one that a rank has just forked
         else:
             chosen = {pid for pid in ours if parents[pid] in ours and pid not in self._parents}
         self.most = max(self.most, len(chosen & own))

@@ -1,4 +1,4 @@
-"""Sweeps -> points -> allocations, and what they will cost. Pure and deterministic: sees no result, no machine."""
+"""Sweeps -> points -> allocations. Pure and deterministic: sees no result and no machine."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
     told = set()
     for combination in combinations(sweep):
         options = defaults | dict(sweep.options) | combination
-        # off is not being there: ids stay when a tool gets such a flag
+        # `false` counts as absent, so that ids stay the same when a tool gets a new flag
         options |= {name: None for name, value in options.items() if value is False and defaults.get(name, "") is None}
         nodes = int(options.pop("nodes", 1) or 1)
         if wrong := bounds.of_point(nodes, options):

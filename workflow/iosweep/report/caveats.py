@@ -24,7 +24,7 @@ VERDICT_SYMBOLS = {"valid": "●", "suspect": "○", "invalid": "✕", "missing"
 
 
 def unlike_hosts(results: Iterable[Result]) -> Iterator[tuple[bool, str]]:
-    """What is to know of means over repetitions on other nodes each, and whether these took turns."""
+    """Sentences about means over repetitions that ran on different nodes, and whether the nodes took turns."""
     mixed = [result for result in results if result.host_sets > 1]
     for in_turn in (False, True):
         own = [result for result in mixed if result.in_turn == in_turn]

@@ -11,7 +11,7 @@ from typing import Any
 from iosweep.results import merged_tables
 from iosweep.tools import tools
 
-#: One row of a table: column name (iosweep.columns) -> value, None where there is none.
+#: One row of a table: column name (iosweep.results.columns) -> value, None where there is none.
 Row = Mapping[str, Any]
 
 

@@ -1,4 +1,4 @@
-"""What tools, phases, axes, their values and conditions are called in reports. Pure."""
+"""Names of tools, phases, values of axes and conditions in reports; titles of axes come from `Option`. Pure."""
 
 from __future__ import annotations
 

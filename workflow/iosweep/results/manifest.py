@@ -1,6 +1,6 @@
 """Manifests: what an allocation hands to Snakemake. One line per repetition with the hash of its raw output.
 
-A manifest is a pure function of the plan and the store, so it can be borne out by making it again. Its name carries
+A manifest is a pure function of the plan and the store, so making it again verifies it. Its name carries
 the digest of the allocation's plan and a generation: Snakemake sees a new output where there is something to measure,
 and an old one where there is nothing.
 """

@@ -15,7 +15,7 @@
 A file is written under a temporary name, synced and renamed; the archive first, the result (with the archive's hash and
 size) last. The last try of a repetition counts, unless it was to cure a disturbed one and has fewer figures than that.
 
-Each document has its digest inside (documents.py). What is damaged is gone without: `Store.damaged` names it.
+Each document has its digest inside (documents.py). A damaged one is skipped; `Store.damaged` names it with the reason.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ARCHIVE_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What has to be known of a committed repetition to decide what is left; `Store.record` has the rest.
+    """What decides whether a committed repetition counts; `Store.records_of` gives the whole records.
 
     intact: the archive is there with the size that was committed. headlines: (phase, its headline figure or None).
     """
@@ -74,7 +74,7 @@ class Result:
 class Store:
     """The directory of one campaign's results.
 
-    `damaged`: path -> why it is gone without, of what was read so far. `replaced`: the same of tries that a later one,
+    `damaged`: path -> why it was skipped, of what was read so far. `replaced`: the same of tries that a later one,
     which is whole, took the place of.
     """
 
@@ -257,7 +257,7 @@ class Store:
         return None
 
     def required(self, folder: str, name: str) -> dict[str, Any] | None:
-        """The same, for what must not be gone without: None where it is not there. Raises Damaged."""
+        """The same, for documents that must not be skipped: None if it does not exist. Raises Damaged."""
         try:
             return self._document(folder, name)
         except FileNotFoundError:
@@ -392,7 +392,7 @@ class Store:
                 yield last
 
     def _replaced(self, point: str, repetition: int, attempts: Sequence[int]) -> None:
-        """Damage of these tries is not gone without: a later one counts."""
+        """Damage of these tries does not matter, because a later try counts."""
         for attempt in attempts:
             for suffix in ("json", "zip"):
                 file = self._file(point, _name(repetition, attempt, suffix))

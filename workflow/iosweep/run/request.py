@@ -1,4 +1,4 @@
-"""What one allocation is measured with: what was asked for, and what is open while it is measured."""
+"""`Request`: what is to be measured in one allocation, and how; `Setup`: what is open while it is measured."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def _other_type(facts: FileSystem, directory: str, wanted: str | None) -> str | 
 
 
 def check(directory: CampaignDirectory, remote: RemoteAgents | None, data: bool = True) -> None:
-    """See that the campaign's directory can be written and read on every node. `data`: as in target.state.
+    """See that the campaign's directory can be written and read on every node. `data`: as in target/probe.py.
 
     Raises AllocationError where there are agents on the nodes; without, Refused and what Agent.call raises.
     """

@@ -1,8 +1,8 @@
 """A lock that is the flock of a file: of the target (in a directory that all campaigns see), and of the results.
 
 A lock that is a file's existence (O_EXCL) would have to be taken over from owners that died: a living process may have
-the number of a dead one, and two heirs may come at once. A flock ends with its owner, however that ends, and has one
-heir.
+the number of a dead one, and two processes may take it over at once. The kernel releases a flock when its owner ends,
+however that happens, and gives it to one process.
 """
 
 from __future__ import annotations

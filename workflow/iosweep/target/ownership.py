@@ -1,4 +1,4 @@
-"""The campaign's directory on the target, `<target>/iosweep-<campaign>/`: whose it is, and whether it can be worked in.
+"""The campaign's directory on the target, `<target>/iosweep-<campaign>/`: whether it is ours, and claiming it.
 
 The functions listed in `OPERATIONS` touch the target, and nothing of it but that directory. They run inside the agent
 (agent.py), because any of them may hang forever on a sick file system, and take and return plain JSON values. Paths

@@ -155,7 +155,7 @@ def written(where: str, status: os.stat_result) -> Suspect:
     place, owner = printable(where), user(status.st_uid)
     if os.getuid() in (0, status.st_uid):
         helps = f"`chmod +t {place}` or `chmod {less} {place}`"
-    else:  # who may write there by that right would lose it with the others
+    else:  # the user may write there only by the right that the command removes
         helps = f"ask its owner ({owner.removeprefix('user ').partition(' (')[0]}) for `chmod +t {place}`"
     return Suspect(
         status.st_dev,

@@ -50,7 +50,7 @@ def build(
     """Build the tools of a configuration; 0, or 1 with a sentence on standard error.
 
     `wanted`: the tools.json that the workflow expects. `results`: where reasons are kept for its report.
-    `given`: config.GIVEN from the command line.
+    `given`: values from the command line (sweep_file.GIVEN).
     Raises ConfigError.
     """
     configured = sweep_file.read(file, given)

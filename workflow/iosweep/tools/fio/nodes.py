@@ -1,4 +1,4 @@
-"""fio on several nodes: what each reported on its own, put together exactly. Pure.
+"""fio on one node or several: the reports of all nodes, combined exactly. Pure.
 
 Bytes and I/Os are added up, histograms bin by bin. The rate of all is what all moved, over the time from the first
 node's first I/O to the last node's last: rates of different windows do not add up.

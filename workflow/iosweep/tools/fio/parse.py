@@ -1,4 +1,7 @@
-"""fio's JSON (json and json+) to figures, evidence and problems. Never raises for what fio may print."""
+"""fio's JSON of a campaign's own runs -> figures, evidence and problems. Never raises for fio's output.
+
+read.py and read_json.py read files that others made (`iosweep parse`).
+"""
 
 from __future__ import annotations
 

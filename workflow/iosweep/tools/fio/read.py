@@ -1,4 +1,4 @@
-"""What the files of one run of fio say to a person who has only those: the reader behind `iosweep parse fio`.
+"""Reads the files of one run of fio that others made: the reader behind `iosweep parse fio`.
 
 JSON (json, json+, `normal,json`; read_json.py) or fio's classic text report (read_text.py). What stands around them
 (stderr, notes, signals) is looked through for what spoils a run.

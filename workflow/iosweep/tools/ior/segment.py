@@ -1,4 +1,4 @@
-"""A run while the lines of its file are read."""
+"""Collects the lines of one IOR run while its file is read."""
 
 from __future__ import annotations
 
