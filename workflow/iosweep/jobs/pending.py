@@ -1,4 +1,4 @@
-"""Watches waiting jobs: cancels those that can never start, says why others wait, and waits for jobs of earlier runs."""
+"""Watches waiting jobs: cancels those that can never start, says why others wait, waits for those of earlier runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOON_S, AGAIN_S = 120.0, 1800.0
 
 #: Reasons that neither time nor the end of another job removes, and what to change. From the list of
 #: https://slurm.schedmd.com/job_reason_codes.html and what Slurm 22.05 showed. Not here, because they end by themselves
-#: or an administrator ends them: limits of a group, a user, an account or of used minutes (AssocGrp*, QOSGrp*, *PerUser,
+#: or an administrator ends them: limits of a group, a user, an account or used minutes (AssocGrp*, QOSGrp*, *PerUser,
 #: *PerAccount), nodes that are down, drained or reserved (ReqNodeNotAvail), a partition that is down, a hold.
 _FOREVER = (
     (r"PartitionTimeLimit", submission.meaning("time limit")),
