@@ -17,7 +17,7 @@ import campaigns
 import cluster
 import standins  # cluster.py says where
 from iosweep.plan.model import Plan
-from iosweep.results import estimate
+from iosweep.results import time_to_go
 from iosweep.results.store import Store
 from measure import IOSWEEP, Row, Size
 
@@ -122,11 +122,11 @@ def _log(results: Path) -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in results.glob("m.log"))
 
 
-def _runs(made: Plan, results: Path) -> list[estimate.Ran]:
+def _runs(made: Plan, results: Path) -> list[time_to_go.Ran]:
     """What was measured, in order."""
     store, points = Store(results), {point.id: point for point in made.points}
     sets = store.documents("sets")
-    found = [estimate.ran(points[p], record, sets) for p in store.results() for _, record in store.records_of(p)]
+    found = [time_to_go.ran(points[p], record, sets) for p in store.results() for _, record in store.records_of(p)]
     return sorted(found, key=lambda run: run.ended)
 
 
@@ -138,10 +138,10 @@ def _others(made: Plan, results: Path) -> Iterator[float]:
     runs, sets = _runs(made, results), Store(results).documents("sets")
     took_s = [b.ended - a.ended - b.prepared_s for a, b in pairwise([runs[0], *runs])]  # with what was tidied up before
     took_s[0] = runs[0].ended - runs[0].began - runs[0].prepared_s
-    told, draw = estimate.Pace(made), random.Random(1)
+    told, draw = time_to_go.Pace(made), random.Random(1)
     for _ in range(ORDERS if len(runs) > AFTER else 0):
         order = draw.sample(range(len(runs)), len(runs))
         ends = list(accumulate(took_s[k] for k in order[:AFTER]))
-        told.learn(estimate.Ran(runs[k].point, end - took_s[k], end) for k, end in zip(order, ends, strict=False))
+        told.learn(time_to_go.Ran(runs[k].point, end - took_s[k], end) for k, end in zip(order, ends, strict=False))
         left = Counter(runs[k].point for k in order[AFTER:])
         yield told.to_go_s(left, sets) / sum(took_s[k] for k in order[AFTER:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from iosweep.report.summary import Statistics
 
@@ -114,3 +115,16 @@ def _ranges(numbers: Sequence[int], digits: int, most: int = 12) -> str:
     texts = ["-".join(f"{number:0{digits}}" for number in run) for run in runs[:most]]
     more = f",... {len(numbers):,} in all" if len(runs) > most else ""
     return "".join(texts) if len(numbers) < 2 else f"[{','.join(texts)}{more}]"
+
+
+def span(times: Iterable[datetime]) -> str:
+    """When it was measured, in UTC."""
+    ordered = sorted(times)
+    if not ordered:
+        return ""
+    first, last = ordered[0], ordered[-1]
+    if f"{first:%Y%m%d%H%M}" == f"{last:%Y%m%d%H%M}":
+        return f"{first:%Y-%m-%d %H:%M} UTC"
+    if first.date() == last.date():
+        return f"{first:%Y-%m-%d %H:%M} to {last:%H:%M} UTC"
+    return f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"

@@ -21,19 +21,17 @@ from iosweep.report import (
     cpus,
     figures,
     formats,
-    headline,
-    node_check,
     nodes,
     plots,
-    remarks,
     spec,
     table,
     tables,
     titles,
 )
 from iosweep.report.data import Campaign, load
+from iosweep.report.first_screen import answer
 from iosweep.report.plots import Figure
-from iosweep.report.summary import OUTCOMES, Result, count_repetitions, repetitions, summarise
+from iosweep.report.summary import Result, summarise
 from iosweep.results import merged_tables
 from iosweep.text import human_count
 
@@ -95,35 +93,9 @@ def render(results: Path) -> str:
         titles=titles,
         meanings=caveats.VERDICT_MEANINGS,
         symbols=caveats.VERDICT_SYMBOLS,
-        **_answer(campaign, summary),
+        **answer(campaign, summary),
         **_body(campaign, summary, drawings),
     )
-
-
-def _answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
-    """What the first screen shows."""
-    found = repetitions(campaign.rows, campaign.about["sweeps"])
-    counts = count_repetitions(found)
-    return {
-        "about": campaign.about,
-        "measured": _span(row["started"] for row in campaign.rows if row["started"]),
-        "hosts": _hosts(results),
-        "targets": _distinct(campaign.rows, "target_fstype", "target_source"),
-        "tools": builds.programs(campaign),
-        "counts": {one: count for one, count in counts.items() if count or one != "left"},
-        "progress": caveats.measured(counts),
-        "shares": _shares(counts),
-        "absent": {one: caveats.why(found, one) for one in ("left", "missing", "invalid", "suspect") if counts[one]},
-        "not_checked": table.not_checked(campaign.checks),
-        "scaled": headline.scaled(campaign.about["sweeps"]),
-        "node_check": node_check.of(campaign, results),
-        "pinned": cpus.in_brief(campaign),
-        "remarks": remarks.of(campaign),
-        "unlike": node_check.unlike(campaign, results),
-        "unlike_builds": list(caveats.unlike_builds(results)),
-        "headline": headline.groups(results),
-        "latencies": any("latency_mean_s" in result.statistics for result in results),
-    }
 
 
 def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figure]) -> dict[str, Any]:
@@ -153,12 +125,6 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
     }
 
 
-def _hosts(results: Sequence[Result]) -> str:
-    """All nodes that measured; "" where none has."""
-    names = {host for result in results for host in result.hosts}
-    return f"{len(names):,} nodes: {formats.hosts(names)}" if len(names) > 3 else formats.hosts(names)
-
-
 def _job(job: Mapping[str, Any]) -> dict[str, Any]:
     """A Slurm job in words."""
     return {
@@ -166,7 +132,7 @@ def _job(job: Mapping[str, Any]) -> dict[str, Any]:
         "hosts": formats.hosts(job["hosts"]),
         "count": len(job["hosts"]),
         "node_counts": ", ".join(map(str, job["node_counts"])),
-        "measured": _span(datetime.fromisoformat(job[key]) for key in ("started", "ended")),
+        "measured": formats.span(datetime.fromisoformat(job[key]) for key in ("started", "ended")),
     }
 
 
@@ -214,33 +180,6 @@ def _hash(text: str) -> str:
 
 def _read(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
-
-
-def _distinct(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
-    """Distinct values of some columns, in order of appearance, without rows where the last one is absent."""
-    return list(dict.fromkeys(tuple(row[c] for c in columns) for row in rows if row[columns[-1]] is not None))
-
-
-def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
-    """(outcome, start, width) of the bar that shows the outcomes' shares, in repetitions."""
-    found, start = [], 0
-    for one in OUTCOMES:
-        found.append((one, start, counts[one]))
-        start += counts[one]
-    return found
-
-
-def _span(times: Iterable[datetime]) -> str:
-    """When it was measured, in UTC."""
-    ordered = sorted(times)
-    if not ordered:
-        return ""
-    first, last = ordered[0], ordered[-1]
-    if f"{first:%Y%m%d%H%M}" == f"{last:%Y%m%d%H%M}":
-        return f"{first:%Y-%m-%d %H:%M} UTC"
-    if first.date() == last.date():
-        return f"{first:%Y-%m-%d %H:%M} to {last:%H:%M} UTC"
-    return f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
 
 
 def _time(text: str) -> str:

@@ -89,7 +89,9 @@ def _panel(figure: Figure, panel: Panel, number: int) -> dict[str, Any]:
     import altair as alt
 
     x = alt.X("x:Q", title=figure.x_title, scale=_x_scale(figure.x_values), axis=_x_axis(figure))
-    y = alt.Y("y:Q", title=_y_title(panel), scale=_y_scale(panel), axis=_y_axis(panel))
+    y = alt.Y(
+        "y:Q", title=titles.y_title(panel.quantity, panel.unit, panel.log), scale=_y_scale(panel), axis=_y_axis(panel)
+    )
     colour = alt.Color(
         "series:N",
         title=figure.series_title,
@@ -136,12 +138,6 @@ def _told(figure: Figure, how: Sequence[Any]) -> alt.Scale:
     import altair as alt
 
     return alt.Scale(domain=list(figure.measures), range=list(how[: len(figure.measures)]))
-
-
-def _y_title(panel: Panel) -> str:
-    if panel.quantity == "IOPS":
-        return panel.unit
-    return f"{panel.quantity} ({panel.unit}{', logarithmic' if panel.log else ''})"
 
 
 def _y_scale(panel: Panel) -> alt.Scale:

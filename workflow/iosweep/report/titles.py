@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iosweep.report.formats import size
 from iosweep.report.summary import Result
 from iosweep.text import human_count
 from iosweep.tools import parameters, tools
+
+if TYPE_CHECKING:
+    pass
 
 PHASE_TITLES = {
     "seq_write": "Sequential write",
@@ -159,3 +162,8 @@ def axes_text(axes: Mapping[str, Sequence[Any]]) -> str:
         title = "" if parameters()[column].labels else parameters()[column].shown
         parts.append(f"{title} {', '.join(parameter(column, value) for value in values)}".lstrip())
     return "; ".join(parts)
+
+
+def y_title(quantity: str, unit: str, log: bool) -> str:
+    """Title of a vertical axis. IOPS is its own unit."""
+    return unit if quantity == "IOPS" else f"{quantity} ({unit}{', logarithmic' if log else ''})"

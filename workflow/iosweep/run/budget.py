@@ -13,8 +13,8 @@ from iosweep.jobs.submission import JOB_RESERVE_S
 from iosweep.plan.forecast import Cost
 from iosweep.plan.model import Plan
 from iosweep.results import time_limit
-from iosweep.results.estimate import set_rate
 from iosweep.results.store import Store
+from iosweep.results.time_to_go import set_rate
 from iosweep.slurm import query
 from iosweep.units import human_duration, human_size
 

@@ -1,0 +1,65 @@
+"""The first screen of the report: counts, reasons, remarks and the best figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from iosweep.report import (
+    builds,
+    caveats,
+    cpus,
+    formats,
+    headline,
+    node_check,
+    remarks,
+    table,
+)
+from iosweep.report.data import Campaign
+from iosweep.report.summary import OUTCOMES, Result, count_repetitions, repetitions
+
+
+def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
+    """What the first screen shows."""
+    found = repetitions(campaign.rows, campaign.about["sweeps"])
+    counts = count_repetitions(found)
+    return {
+        "about": campaign.about,
+        "measured": formats.span(row["started"] for row in campaign.rows if row["started"]),
+        "hosts": _hosts(results),
+        "targets": _distinct(campaign.rows, "target_fstype", "target_source"),
+        "tools": builds.programs(campaign),
+        "counts": {one: count for one, count in counts.items() if count or one != "left"},
+        "progress": caveats.measured(counts),
+        "shares": _shares(counts),
+        "absent": {one: caveats.why(found, one) for one in ("left", "missing", "invalid", "suspect") if counts[one]},
+        "not_checked": table.not_checked(campaign.checks),
+        "scaled": headline.scaled(campaign.about["sweeps"]),
+        "node_check": node_check.of(campaign, results),
+        "pinned": cpus.in_brief(campaign),
+        "remarks": remarks.of(campaign),
+        "unlike": node_check.unlike(campaign, results),
+        "unlike_builds": list(caveats.unlike_builds(results)),
+        "headline": headline.groups(results),
+        "latencies": any("latency_mean_s" in result.statistics for result in results),
+    }
+
+
+def _hosts(results: Sequence[Result]) -> str:
+    """All nodes that measured; "" where none has."""
+    names = {host for result in results for host in result.hosts}
+    return f"{len(names):,} nodes: {formats.hosts(names)}" if len(names) > 3 else formats.hosts(names)
+
+
+def _distinct(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
+    """Distinct values of some columns, in order of appearance, without rows where the last one is absent."""
+    return list(dict.fromkeys(tuple(row[c] for c in columns) for row in rows if row[columns[-1]] is not None))
+
+
+def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
+    """(outcome, start, width) of the bar that shows the outcomes' shares, in repetitions."""
+    found, start = [], 0
+    for one in OUTCOMES:
+        found.append((one, start, counts[one]))
+        start += counts[one]
+    return found
