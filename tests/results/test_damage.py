@@ -24,6 +24,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.local  # `watch` asks squeue
 def test_damage(stored: Stored, seed: int) -> None:
     stored.attack(random.Random(seed), flips=15, cuts=10)
 

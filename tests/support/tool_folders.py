@@ -1,20 +1,11 @@
 """Tool folders beside those of the package, as a site might add them."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import iosweep.tools
-from iosweep.commands import rerun
-from iosweep.config import models
-from iosweep.results import columns
-from iosweep.tools import parameters, tools
-
-#: What is made from the tools' tables once.
-_MADE = (
-    *(tools, parameters, columns.result_columns, rerun.names),
-    *(models.sweep_model, models.entry_models, models.campaign_model, models.suite_model),
-)
 
 
 @contextmanager
@@ -39,5 +30,9 @@ def command(folder: Path, before: str = "") -> str:
 
 
 def _forget() -> None:
-    for made in _MADE:
-        made.cache_clear()
+    """Clear every cache of the package: any of them may hold something made from the tools' tables."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "iosweep":
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
