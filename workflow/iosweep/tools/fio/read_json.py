@@ -222,22 +222,9 @@ def _row(
         kept = {name: options[name] for name in ("verify", "ramp_time") if name in options}
         options, size = {job_settings.NOT_TOLD: "yes", **kept}, None
     engine, rw = options.get("ioengine"), options.get("rw", options.get("readwrite"))
-    asked = asked_for(rw, engine, options.get("rwmixread"))
-    names = ("mixed",) if "mixed" in entry and "read" not in entry else ("read", "write", "trim")
-    active = [name for name in names if _worked(entry.get(name, {}) if name == "trim" else entry[name], name)]
-    if not active and "create_only" in options and options["create_only"] != "0":
+    active = _directions(entry, options, rw, engine)
+    if active is None:
         return {}, []
-    if "trim" in active:
-        raise Wrong("trims have no columns here")
-    if names[0] != "mixed":
-        for name in sorted((asked or frozenset()) - set(active)):
-            raise Wrong(f"no {name} was done")
-        if asked and set(active) - asked:
-            if "verify" not in options:
-                raise Wrong(f"{', '.join(sorted(set(active) - asked))} was done, which rw={rw} does not ask for")
-            active = [name for name in active if name in asked]  # the others are the verification
-    if not active:
-        raise Wrong("no I/O was done")
     row = phase_and_kind(rw, engine, "write" in active or release < legacy_json.FILE_ENGINES)
     # file engines' I/Os have no latency as a whole: where the engine is not told, these may be files and no bytes
     timed = [entry[name]["clat_ns"]["N"] and not entry[name]["lat_ns"]["N"] for name in active]
@@ -267,6 +254,32 @@ def _row(
         row |= {"o_direct": options["direct"] != "0"} if "direct" in options else {}
     # neither an engine nor a direction told: bytes may be files that were created or looked up
     return checked(row | figures(parts, metadata or "kind" not in row)), doubts
+
+
+def _directions(
+    entry: Mapping[str, Any], options: Mapping[str, str], rw: str | None, engine: str | None
+) -> list[str] | None:
+    """The directions with I/O that an entry's figures are of; None for a section that only lays out files.
+
+    Raises Wrong for I/O that was not asked for, and for none.
+    """
+    asked = asked_for(rw, engine, options.get("rwmixread"))
+    names = ("mixed",) if "mixed" in entry and "read" not in entry else ("read", "write", "trim")
+    active = [name for name in names if _worked(entry.get(name, {}) if name == "trim" else entry[name], name)]
+    if not active and options.get("create_only", "0") != "0":
+        return None
+    if "trim" in active:
+        raise Wrong("trims have no columns here")
+    if names[0] != "mixed":
+        for name in sorted((asked or frozenset()) - set(active)):
+            raise Wrong(f"no {name} was done")
+        if asked and set(active) - asked:
+            if "verify" not in options:
+                raise Wrong(f"{', '.join(sorted(set(active) - asked))} was done, which rw={rw} does not ask for")
+            active = [name for name in active if name in asked]  # the others are the verification
+    if not active:
+        raise Wrong("no I/O was done")
+    return active
 
 
 def _worked(part: Mapping[str, Any], name: str) -> bool:
