@@ -17,7 +17,7 @@ from pathlib import Path
 import campaigns
 from iosweep.commands import plan
 from iosweep.plan.launchers import LAUNCHERS
-from iosweep.results.store import Result
+from iosweep.results.committed import Result
 from measure import Row, Size, interval
 
 #: What repeats best is what the device bounds, not the latency of single I/Os: see docs/performance.md.

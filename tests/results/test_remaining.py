@@ -13,9 +13,9 @@ from scipy import stats
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan
 from iosweep.results import remaining
+from iosweep.results.committed import Result
 from iosweep.results.record import Archive, Target
 from iosweep.results.remaining import Here, left, narrow_enough
-from iosweep.results.store import Result
 from small import TEXT, document, make
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4"}

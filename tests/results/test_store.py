@@ -22,9 +22,10 @@ from iosweep.files.documents import Damaged
 from iosweep.node import process
 from iosweep.results import raw_output
 from iosweep.results import store as store_module
+from iosweep.results.committed import Result
 from iosweep.results.raw_output import unpack
 from iosweep.results.record import Record
-from iosweep.results.store import Result, Store
+from iosweep.results.store import Store
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
 RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.summary": b"[]" * 9, "rand_read.stderr": b"x"}

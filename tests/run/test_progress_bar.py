@@ -9,8 +9,8 @@ from rich.text import Text
 
 from iosweep.config import sweep_file
 from iosweep.plan.expand import make_plan
+from iosweep.results.committed import Result
 from iosweep.results.record import Archive, Target
-from iosweep.results.store import Result
 from iosweep.run.progress_bar import Display, labels, wrapped
 from iosweep.run.repetition import Judged
 from small import make

@@ -18,7 +18,8 @@ import orjson
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.plan.model import Allocation
-from iosweep.results.store import Result, Store
+from iosweep.results.committed import Result
+from iosweep.results.store import Store
 
 
 def text(

@@ -9,8 +9,8 @@ from typing import Any
 from iosweep.node.pinning import bound
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.results.committed import Result
 from iosweep.results.record import Target
-from iosweep.results.store import Result
 from iosweep.target.filesystem import volume
 from iosweep.tools import tools
 

@@ -18,11 +18,12 @@ from iosweep.plan.model import Plan, Point
 from iosweep.results import table_values, verdict
 from iosweep.results.checks.finding import Check, Finding, Seen
 from iosweep.results.columns import NOT_YET
+from iosweep.results.committed import Result
 from iosweep.results.origins import Origins, cpu_list, masks
 from iosweep.results.reasons import REASONS
 from iosweep.results.record import Record
 from iosweep.results.remaining import measures, still_wanted
-from iosweep.results.store import Result, Store
+from iosweep.results.store import Store
 from iosweep.target.filesystem import volume
 from iosweep.tools import Parsed, tools
 

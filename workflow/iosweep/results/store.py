@@ -26,9 +26,9 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,37 +38,17 @@ from iosweep.files import documents, fields, forms, safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.node.node_facts import NodeFacts
 from iosweep.results import campaign_lock
+from iosweep.results.committed import RESULT_FILE, Noting, Result, figures_of, file_name, result_of, tries_of
 from iosweep.results.raw_output import pack, unpack
-from iosweep.results.record import Archive, Record, Target
+from iosweep.results.record import Archive, Record
 from iosweep.text import some
 
-_RESULT = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
 #: An archive alone is none: its runner was killed before it committed the result, and the next one writes over it.
 _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
 #: Files that are named where there are many.
 _NAMED = 3
 #: What is read of an archive at most. Its members are bounded when they are written (process.MOST_BYTES each).
 _ARCHIVE_BYTES = 256 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What decides whether a committed repetition counts; `Store.records_of` gives the whole records.
-
-    intact: the archive is there with the size that was committed. headlines: (phase, its headline figure or None).
-    """
-
-    point: str
-    repetition: int
-    attempt: int
-    intact: bool
-    raw: Archive
-    tool_sha256: str
-    target: Target
-    bound: str | None  # how its ranks were bound (pinning.bound)
-    retry: str | None  # why another try may help
-    retried: bool  # it is that other try
-    headlines: tuple[tuple[str, float | None], ...]
 
 
 class Store:
@@ -113,7 +93,7 @@ class Store:
 
     def raw(self, result: Result) -> bytes | None:
         """The archive of a result, or None if it is not the one that was committed."""
-        file = self._file(result.point, _name(result.repetition, result.attempt, "zip"))
+        file = self._file(result.point, file_name(result.repetition, result.attempt, "zip"))
         try:
             data = documents.content(file, min(result.raw.bytes, _ARCHIVE_BYTES))
             if hashlib.sha256(data).hexdigest() == result.raw.sha256:
@@ -131,7 +111,7 @@ class Store:
         try:
             return None if archive is None else unpack(archive)
         except Damaged as error:
-            self.damaged[self._file(result.point, _name(result.repetition, result.attempt, "zip"))] = error.reason
+            self.damaged[self._file(result.point, file_name(result.repetition, result.attempt, "zip"))] = error.reason
             return None
 
     def point(self, point: str) -> Path:
@@ -151,25 +131,25 @@ class Store:
             tries = (match for match in map(_ANY_TRY.match, names) if match)
             attempt = 1 + max((int(m[2]) for m in tries if int(m[1]) == repetition), default=0)
             if attempt > fields.MOST_TRIES:
-                last = self._file(point, _name(repetition, fields.MOST_TRIES, "*"))
+                last = self._file(point, file_name(repetition, fields.MOST_TRIES, "*"))
                 raise OSError(errno.EFBIG, "no higher number is left for another try; remove that file", last)
-            name = _name(repetition, attempt, "zip")
+            name = file_name(repetition, attempt, "zip")
             stored = Archive(name, hashlib.sha256(archive).hexdigest(), len(archive))
             record = structs.replace(record, point=point, repetition=repetition, attempt=attempt, raw=stored)
             self._set_aside(point, repetition, place)
             place.write(name, archive)
-            place.write(_name(repetition, attempt, "json"), documents.dump(record))
-        return _result(record, intact=True)
+            place.write(file_name(repetition, attempt, "json"), documents.dump(record))
+        return result_of(record, intact=True)
 
     def _set_aside(self, point: str, repetition: int, place: safe_paths.Folder) -> None:
         """Rename what cannot be read of the tries of a repetition: it is measured again, and kept."""
-        for attempt in _tries(place.names(), repetition):
+        for attempt in tries_of(place.names(), repetition):
             with contextlib.suppress(FileNotFoundError):
                 try:
                     self._record(point, repetition, attempt)
                 except Damaged:
-                    place.rename(_name(repetition, attempt, "json"), _name(repetition, attempt, "damaged.json"))
-                    self._aside.add(self._file(point, _name(repetition, attempt, "damaged.json")))
+                    place.rename(file_name(repetition, attempt, "json"), file_name(repetition, attempt, "damaged.json"))
+                    self._aside.add(self._file(point, file_name(repetition, attempt, "damaged.json")))
 
     def set_aside(self) -> list[str]:
         """Files of results that could not be read, and were measured again; of the points that were read so far."""
@@ -227,11 +207,11 @@ class Store:
         """Open a repetition again; its result stays under another name."""
         directory = self.point(result.point)
         # the oldest first: it must not count again, and were we killed in between, the newest still does
-        for attempt in _tries([file.name for file in directory.iterdir()], result.repetition):
-            old = directory / _name(result.repetition, attempt, "json")
+        for attempt in tries_of([file.name for file in directory.iterdir()], result.repetition):
+            old = directory / file_name(result.repetition, attempt, "json")
             if attempt <= result.attempt and old.exists():
                 old.rename(old.with_suffix(".superseded.json"))
-        return directory / _name(result.repetition, result.attempt, "superseded.json")
+        return directory / file_name(result.repetition, result.attempt, "superseded.json")
 
     def put(self, folder: str, name: str, document: Any) -> None:
         """Write a JSON document below the campaign, unless it is there already word for word."""
@@ -372,7 +352,7 @@ class Store:
         sizes: dict[str, int] = {}
         with os.scandir(self._file(point)) as files:
             for file in files:
-                if match := _RESULT.match(file.name):
+                if match := RESULT_FILE.match(file.name):
                     tries.setdefault(int(match[1]), []).append(int(match[2]))
                 elif file.name.endswith(".damaged.json"):
                     self._aside.add(self._file(point, file.name))
@@ -385,7 +365,13 @@ class Store:
             last = found[-1]
             if last and last[0].intact:
                 self._replaced(point, repetition, sorted(attempts)[-2:-1])
-            if last and len(found) > 1 and last[0].retried and found[0] and _figures(found[0][0]) > _figures(last[0]):
+            if (
+                last
+                and len(found) > 1
+                and last[0].retried
+                and found[0]
+                and figures_of(found[0][0]) > figures_of(last[0])
+            ):
                 # the second try went worse than the disturbed first: that one counts, and there is no third
                 last = (replace(found[0][0], retried=True), found[0][1])
             if last:
@@ -395,7 +381,7 @@ class Store:
         """Damage of these tries does not matter, because a later try counts."""
         for attempt in attempts:
             for suffix in ("json", "zip"):
-                file = self._file(point, _name(repetition, attempt, suffix))
+                file = self._file(point, file_name(repetition, attempt, suffix))
                 if file in self.damaged:
                     self.replaced[file] = self.damaged.pop(file)
 
@@ -404,19 +390,19 @@ class Store:
     ) -> tuple[Result, Record] | None:
         with self.noting():
             record = self._record(point, repetition, attempt)
-            name = _name(repetition, attempt, "zip")
+            name = file_name(repetition, attempt, "zip")
             size, committed = sizes.get(name), record.raw.bytes
             if size != committed:
                 why = "it is gone" if size is None else f"it has {size:,} bytes, and {committed:,} were stored"
                 self.damaged[self._file(point, name)] = why
-            return _result(record, size == committed), record
+            return result_of(record, size == committed), record
         return None
 
     def _record(self, point: str, repetition: int, attempt: int) -> Record:
         """The record of a try. Raises FileNotFoundError, Damaged."""
-        file = self._file(point, _name(repetition, attempt, "json"))
+        file = self._file(point, file_name(repetition, attempt, "json"))
         record = documents.read_as(file, Record)
-        if record.raw.name != (archive := _name(repetition, attempt, "zip")):
+        if record.raw.name != (archive := file_name(repetition, attempt, "zip")):
             raise Damaged(file, f"it names another archive than {archive}")
         if (record.point, record.repetition, record.attempt) != (point, repetition, attempt):
             raise Damaged(file, f"it is the result of {record.point}, r{record.repetition}-{record.attempt}")
@@ -425,55 +411,12 @@ class Store:
     def _file(self, point: str, *name: str) -> str:
         return "/".join((str(self.path), "points", point, *name))
 
-    def noting(self) -> _Noting:
+    def noting(self) -> Noting:
         """Go without what is damaged in a block, and note it in `damaged`; and without what is not there."""
-        return _Noting(self.damaged)
+        return Noting(self.damaged)
 
     def _forget(self, prefix: str, deep: bool = True) -> None:
         """What was damaged below a directory before it is read again."""
         for known in (self.damaged, self.replaced):
             for path in [p for p in known if p.startswith(prefix) and (deep or "/" not in p[len(prefix) :])]:
                 del known[path]
-
-
-class _Noting:
-    """Go without what is damaged in a block, and note it; and without what is not there."""
-
-    def __init__(self, damaged: dict[str, str]):
-        self._damaged = damaged
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if isinstance(error, Damaged):
-            self._damaged[error.path] = error.reason
-        return isinstance(error, Damaged | FileNotFoundError)
-
-
-def _tries(names: Iterable[str], repetition: int) -> list[int]:
-    """The tries of a repetition that have a result of this name, in order."""
-    return sorted(int(match[2]) for match in map(_RESULT.match, names) if match and int(match[1]) == repetition)
-
-
-def _name(repetition: int, attempt: int, suffix: str) -> str:
-    return f"r{repetition:03d}-{attempt}.{suffix}"
-
-
-def _figures(result: Result) -> int:
-    return sum(value is not None for _, value in result.headlines) if result.intact else 0
-
-
-def _result(record: Record, intact: bool) -> Result:
-    return Result(
-        record.point,
-        record.repetition,
-        record.attempt,
-        intact,
-        raw=record.raw,
-        tool_sha256=record.tool.sha256,
-        target=record.target,
-        bound=record.bound,
-        retry=record.retry,
-        retried=record.retried,
-        headlines=tuple((run.phase, run.headline) for run in record.phases),
-    )

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from iosweep.plan.model import Allocation, Point
-from iosweep.results.store import Result
+from iosweep.results.committed import Result
 from iosweep.run.repetition import Judged
 from iosweep.text import printable
 from iosweep.tools import parameters, tools

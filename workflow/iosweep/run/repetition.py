@@ -22,6 +22,7 @@ from iosweep.plan.model import Plan, Point, file_set, seed_of
 from iosweep.programs import find as programs
 from iosweep.results import verdict
 from iosweep.results.checks.finding import Seen
+from iosweep.results.committed import Result
 from iosweep.results.record import (
     Exclusive,
     Files,
@@ -32,7 +33,7 @@ from iosweep.results.record import (
     Target,
     ToolBuild,
 )
-from iosweep.results.store import Result, Store
+from iosweep.results.store import Store
 from iosweep.run import target_check
 from iosweep.run.budget import Spent
 from iosweep.run.campaign_directory import FRESH, CampaignDirectory

@@ -10,7 +10,8 @@ from typing import Protocol
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan
 from iosweep.programs.spack.built import Built
-from iosweep.results.store import Result, Store
+from iosweep.results.committed import Result
+from iosweep.results.store import Store
 from iosweep.run.remote import RemoteAgents
 from iosweep.run.repetition import Judged
 from iosweep.slurm import query

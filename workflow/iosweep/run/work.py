@@ -12,7 +12,7 @@ from iosweep.plan.forecast import Cost, repetition_cost
 from iosweep.plan.model import Point
 from iosweep.programs.find import Program
 from iosweep.results import remaining
-from iosweep.results.store import Result
+from iosweep.results.committed import Result
 from iosweep.run.request import Setup
 from iosweep.text import human_count
 

@@ -20,9 +20,10 @@ from iosweep.files.documents import Damaged, cure, sentence
 from iosweep.jobs.at_work import Holder, Queue, holds, why
 from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
 from iosweep.results import remaining
+from iosweep.results.committed import Result
 from iosweep.results.reasons import ranked
 from iosweep.results.record import Archive, PhaseRun, Target
-from iosweep.results.store import Result, Store
+from iosweep.results.store import Store
 from iosweep.results.time_to_go import Pace, Ran, ran
 from iosweep.slurm.query import Job
 from iosweep.text import printable

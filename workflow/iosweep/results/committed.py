@@ -1,0 +1,75 @@
+"""A committed repetition: what decides whether it counts, and the names of its files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from iosweep.files.documents import Damaged
+from iosweep.results.record import Archive, Record, Target
+
+RESULT_FILE = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What decides whether a committed repetition counts; `Store.records_of` gives the whole records.
+
+    intact: the archive is there with the size that was committed. headlines: (phase, its headline figure or None).
+    """
+
+    point: str
+    repetition: int
+    attempt: int
+    intact: bool
+    raw: Archive
+    tool_sha256: str
+    target: Target
+    bound: str | None  # how its ranks were bound (pinning.bound)
+    retry: str | None  # why another try may help
+    retried: bool  # it is that other try
+    headlines: tuple[tuple[str, float | None], ...]
+
+
+class Noting:
+    """Skips damaged and absent documents in a block, and notes the damaged ones."""
+
+    def __init__(self, damaged: dict[str, str]):
+        self._damaged = damaged
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, Damaged):
+            self._damaged[error.path] = error.reason
+        return isinstance(error, Damaged | FileNotFoundError)
+
+
+def tries_of(names: Iterable[str], repetition: int) -> list[int]:
+    """The tries of a repetition that have a result of this name, in order."""
+    return sorted(int(match[2]) for match in map(RESULT_FILE.match, names) if match and int(match[1]) == repetition)
+
+
+def file_name(repetition: int, attempt: int, suffix: str) -> str:
+    return f"r{repetition:03d}-{attempt}.{suffix}"
+
+
+def figures_of(result: Result) -> int:
+    return sum(value is not None for _, value in result.headlines) if result.intact else 0
+
+
+def result_of(record: Record, intact: bool) -> Result:
+    return Result(
+        record.point,
+        record.repetition,
+        record.attempt,
+        intact,
+        raw=record.raw,
+        tool_sha256=record.tool.sha256,
+        target=record.target,
+        bound=record.bound,
+        retry=record.retry,
+        retried=record.retried,
+        headlines=tuple((run.phase, run.headline) for run in record.phases),
+    )
