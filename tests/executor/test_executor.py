@@ -280,10 +280,10 @@ def test_a_manifest_of_before_ends_nothing(run: Run) -> None:
 def test_a_controller_that_does_not_answer_is_asked_again(run: Run, said: Said) -> None:
     run.start()
     run.slurm.answers = False
-    wait_for(lambda: "squeue failed; it is asked again, jobs go on meanwhile" in said(), 20)
+    wait_for(lambda: "squeue failed; it will be asked again, jobs continue" in said(), 20)
     count = len(run.slurm.of("squeue"))
     wait_for(lambda: len(run.slurm.of("squeue")) > count + 1, 20)
-    assert said().count("it is asked again") == 1
+    assert said().count("it will be asked again") == 1
     run.slurm.answers = True
     run.slurm.jobs = {id: ["COMPLETED", "None"] for id in run.slurm.jobs}
     wait_for(lambda: set(run.done) == set(run.jobs), 20)
@@ -395,7 +395,7 @@ def test_what_jobs_of_an_earlier_run_have_measured_is_not_submitted(run: Run, sa
 
 def test_ctrl_c_cancels_every_job(run: Run) -> None:
     run.start()
-    run.executor.cancel_jobs([])  # the base class's list is empty while it is looked at
+    run.executor.cancel_jobs([])  # the list of the base class is empty during a look
     assert run.slurm.of("scancel") == [["scancel", "7", "8"]]
 
 

@@ -85,7 +85,7 @@ def test_fault(case: Case, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
             assert "Traceback" not in run.said()
             if fault.still:
                 assert case.outside() == arranged
-            if code != ExitCode.HANGS:  # those that hang are let go when it is mended
+            if code != ExitCode.HANGS:  # hanging processes end once the target answers again
                 assert ended(run), run.processes()
             next(happening, None)
             assert ended(run), run.processes()

@@ -94,7 +94,7 @@ def out_of_sight(stage: Stage) -> None:
         number = (cluster.state / "slurmctld.pid").read_text().strip()
         cluster.run(["kill", number])
         until(lambda: cluster.run(["kill", "-0", number], check=False).returncode)
-        run.says("it is asked again")
+        run.says("it will be asked again")
         campaign.allow(None)
         code = run.end()  # the manifest is enough
         until(lambda: not campaign.processes("measure"))

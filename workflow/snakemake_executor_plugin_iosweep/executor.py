@@ -267,7 +267,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._pause_s = min(2 * self._pause_s, self.workflow.executor_settings.poll_seconds)
         if asked.jobs is None:
             if not self._silent:
-                pending.say(f"{asked.error}; it is asked again, jobs go on meanwhile")
+                pending.say(f"{asked.error}; it will be asked again, jobs continue")
             self._silent = True
             return None
         self._silent = False
@@ -312,7 +312,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             job.attempt -= 1
 
     def print_job_error(self, job_info: SubmittedJobInfo, msg: str | None = None, **kwargs: Any) -> None:
-        """Snakemake's page on a job that failed, unless the reason was told."""
+        """Print Snakemake's page about a failed job, unless the reason was already printed."""
         if job_info.external_jobid not in self._explained:
             super().print_job_error(job_info, msg, **kwargs)
 

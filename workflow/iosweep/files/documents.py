@@ -40,7 +40,7 @@ _TAIL = len(_HEAD) + 64 + len(_END)
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
-#: Characters of a reason, which may repeat what stands in the file.
+#: Most characters of a reason, which may quote the file.
 _LONGEST = 300
 
 
