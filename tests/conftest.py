@@ -12,6 +12,7 @@ import random
 import shutil
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -308,10 +309,17 @@ def slurm_accounting() -> Iterator[clusters.Cluster]:
 
 
 def tidy(cluster: clusters.Cluster) -> None:
-    """Everything as it was, for whoever comes next; and then a complaint about jobs that were left."""
+    """Restore the cluster for the next test. Fail if jobs are left that do not end by themselves.
+
+    A campaign ends with its manifest. Slurm may learn of the job's end later: up to half a minute if its controller
+    was restarted.
+    """
     for node in cluster.killed:
         cluster.start_node(node)
-    left = [job for job in cluster.squeue() if job.state != "COMPLETING"]
+    deadline = time.monotonic() + 60
+    while (left := cluster.squeue()) and any(job.state == "RUNNING" for job in left) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    left = [job for job in left if job.state != "COMPLETING"]
     cluster.cancel()
     cluster.idle()
     assert not left, f"left in the queue (a test that means to leave jobs ends with slurm.cancel()): {left}"
