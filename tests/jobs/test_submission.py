@@ -10,7 +10,8 @@ from iosweep import dag
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
 from iosweep.jobs.submission import Partition, Site
-from iosweep.slurm import query
+from iosweep.slurm import job_comment, query
+from iosweep.slurm.job_comment import Measured
 from small import document, read
 
 JOB = query.Job(
@@ -183,7 +184,7 @@ def test_accounts() -> None:
 
 def test_a_job_is_known_by_its_comment_and_directory() -> None:
     assert submission.allocation(JOB, "weka_1.x", "/home/me/dir") == "2-nodes"
-    assert submission.comment("weka_1.x", "2-nodes", "0f3a91c2d4e5", "0") == JOB.comment
+    assert job_comment.write("weka_1.x", Measured("2-nodes", "0f3a91c2d4e5", "0")) == JOB.comment
     assert submission.allocation(JOB, "weka_1", "/home/me/dir") is None  # the beginning of another name
     assert submission.allocation(JOB, "weka_1.x", "/work") is None
     for comment in ("", "rule_measure_wildcards_weka_1.x_2-nodes", "rule_all_wildcards_weka_1.x_2-nodes_0f_0"):

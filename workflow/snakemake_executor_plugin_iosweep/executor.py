@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import threading
 import time
 import uuid
 from collections.abc import AsyncGenerator, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +21,9 @@ from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
 from iosweep.errors import ConfigError, Unanswered
 from iosweep.jobs import attempts, pending, submission
 from iosweep.jobs.attempts import Attempts, Next
-from iosweep.slurm import query
+from iosweep.slurm import job_comment, query
+from iosweep.slurm.job_comment import Measured
+from iosweep.slurm.poller import Poller
 from iosweep.slurm.query import Job
 
 #: The rule whose jobs are submitted; all others run on the login node.
@@ -93,26 +95,6 @@ def written(job: MeasureJob) -> bool:
         return False
 
 
-class _Answer(threading.Thread):
-    """What Slurm says of the jobs of a run, asked in the background: a slow controller must not delay the rest.
-
-    `about`: the numbers of the jobs that were submitted before. `jobs`: None where Slurm did not answer.
-    """
-
-    def __init__(self, run: str, about: Iterable[str]):
-        super().__init__(daemon=True)
-        self._run, self.about = run, frozenset(about)
-        self.jobs: list[Job] | None = None
-        self.error = ""
-        self.start()
-
-    def run(self) -> None:
-        try:
-            self.jobs = pending.own(self._run)
-        except Unanswered as error:
-            self.error = str(error)
-
-
 class _Ended(SystemExit):
     """Ends Snakemake with a message. It would show a WorkflowError with the lines of this file that it went through."""
 
@@ -123,12 +105,6 @@ class _Ended(SystemExit):
 class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
     """The executor of the profile for Slurm."""
 
-    # What the thread of the base class, which runs before __post_init__, may see.
-    _asked: _Answer | None = None
-    _next_s = 0.0
-    _pause_s = 1.0
-    _silent = False
-
     def __post_init__(self) -> None:
         """Before any rule runs: wait for jobs of an earlier run, and try what would be submitted."""
         found = attempts.handed_over()
@@ -137,6 +113,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._attempts: Attempts[Any] = found
         self._campaign = found.campaign.results.name
         self._run = f"iosweep_{uuid.uuid4()}"  # the name of all its jobs: singleton serializes them by it
+        self._poller, self._next_s, self._pause_s, self._silent = Poller(), 0.0, 1.0, False
+        self._about: frozenset[str] = frozenset()  # jobs that were submitted before Slurm was asked
         self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()))
         self._live: dict[str, MeasureJob] = {}
         self._explained: set[str | None] = set()
@@ -176,13 +154,12 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
 
     def sbatch(self, job: MeasureJob) -> list[str]:
         """The command that submits a job. Raises ConfigError."""
-        values = [job.wildcards_dict[key] for key in ("campaign", "allocation", "digest", "generation")]
-        log = Path(".snakemake/slurm_logs", f"rule_{RULE}", "_".join(values), "%j.log")
+        campaign, *values = (job.wildcards_dict[key] for key in ("campaign", "allocation", "digest", "generation"))
+        log = Path(".snakemake/slurm_logs", f"rule_{RULE}", "_".join([campaign, *values]), "%j.log")
         settings = self.workflow.executor_settings
         given = submission.Options(settings.reservation, settings.qos)
-        return submission.sbatch(
-            job.resources, given, self._run, submission.comment(*values), str(log.absolute()), str(Path.cwd())
-        )
+        comment = job_comment.write(campaign, Measured(*values))
+        return submission.sbatch(job.resources, given, self._run, comment, str(log.absolute()), str(Path.cwd()))
 
     def run_jobs(self, jobs: Iterable[Any]) -> None:
         """Submit jobs, the smallest first: Slurm runs them in the order of their submission."""
@@ -238,11 +215,11 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
     async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncGenerator[SubmittedJobInfo, None]:
         """Report jobs that have ended; yield the others. A manifest ends a job without a question to Slurm."""
         answer = self._answer() if active_jobs else None
-        states = {job.id: job.state for job in answer.jobs or ()} if answer else {}
+        states = {job.id: job.state for job in answer or ()}
         for info in active_jobs:
             number = str(info.external_jobid)
             state = states.get(number)
-            judged = answer is not None and answer.jobs is not None and number in answer.about
+            judged = answer is not None and number in self._about
             if written(info.job) or state == "COMPLETED":
                 self._live.pop(number, None)
                 self.report_job_success(info)
@@ -254,29 +231,29 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                 self._decide(info.job, state)
                 self.report_job_error(info, aux_logs=[info.aux["log"]])
 
-    def _answer(self) -> _Answer | None:
-        """Slurm's answer, once it is there; asks again after a while."""
-        now_s, asked = time.monotonic(), self._asked
-        if asked is None:
-            if now_s >= self._next_s:
-                self._asked = _Answer(self._run, self._live)
+    def _answer(self) -> list[Job] | None:
+        """The jobs of this run, once Slurm has answered; asks again after a while."""
+        now_s = time.monotonic()
+        if not self._poller.asking and now_s >= self._next_s:
+            self._about = frozenset(self._live)
+            self._poller.ask(partial(pending.own, self._run))
+        jobs = self._poller.answer()
+        if jobs is None:
             return None
-        if asked.is_alive():
-            return None
-        self._asked, self._next_s = None, now_s + self._pause_s
+        self._next_s = now_s + self._pause_s
         self._pause_s = min(2 * self._pause_s, self.workflow.executor_settings.poll_seconds)
-        if asked.jobs is None:
+        if isinstance(jobs, Unanswered):
             if not self._silent:
-                pending.say(f"{asked.error}; it will be asked again, jobs continue")
+                pending.say(f"{jobs}; it will be asked again, jobs continue")
             self._silent = True
             return None
         self._silent = False
-        end, tell = self._watch.look(asked.jobs, now_s)
+        end, tell = self._watch.look(jobs, now_s)
         for job in tell:
             pending.say(self._watch.sentence(job))
         for job, why in end:
             self._give_up(job, why)
-        return asked
+        return jobs
 
     def _give_up(self, job: Job, why: str) -> None:
         """Cancel a job that cannot start. First the reason, for the report, and so that it is not tried again."""

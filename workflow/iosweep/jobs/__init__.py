@@ -1,1 +1,12 @@
-"""A campaign's batch jobs: what is asked of Slurm, the site's profile, and the jobs that wait or run."""
+"""A campaign's batch jobs: what is asked of Slurm, the site's profile, and the jobs that wait or run.
+
+In the order of a run:
+
+    profile        reads the site's profile: partition, account, limits, license, launcher
+    submission     what an allocation asks Slurm for, the command of sbatch, and what Slurm's refusals mean
+    pending        tries a submission, waits for jobs of an earlier run, explains and ends jobs that wait
+    attempts       what the next job of an allocation asks for after the last one failed
+    licenses       whether a license keeps two campaigns off one file system
+    at_work        which jobs or processes work on a campaign (`iosweep watch`)
+    undisturbed    keeps runs off a campaign while `clean` or `rerun` works on it
+"""

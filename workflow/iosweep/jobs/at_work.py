@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from iosweep.errors import Unanswered
@@ -14,7 +13,8 @@ from iosweep.jobs import pending
 from iosweep.node import procfs
 from iosweep.plan.model import Allocation
 from iosweep.results import campaign_lock
-from iosweep.slurm import query
+from iosweep.slurm import job_comment, query
+from iosweep.slurm.poller import Poller
 from iosweep.target import lock_file, lock_owner
 from iosweep.text import printable
 
@@ -32,13 +32,11 @@ _WAITS = {
 
 
 class Queue:
-    """The answers of squeue, asked in the background: a slow controller must not stop the clock on the screen."""
+    """The answers of squeue, asked in the background: the clock on the screen must not stop."""
 
     def __init__(self, every_s: float = ASK_EVERY_S):
-        self._every_s = every_s
+        self._every_s, self._poller = every_s, Poller()
         self._asked: float | None = None
-        self._thread: threading.Thread | None = None
-        self._also: str | None = None
         self.jobs: list[query.Job] | None = None  # None: not known
         self.wrong = ""
 
@@ -47,37 +45,39 @@ class Queue:
         the first answer."""
         if shutil.which("squeue") is None:
             return
-        self._also = holder.job if holder else None
-        now, first = time.monotonic(), self._asked is None
-        due = self._asked is None or now - self._asked > self._every_s
-        if due and not (self._thread and self._thread.is_alive()):
+        self._take(self._poller.answer())
+        now, asked = time.monotonic(), self._asked
+        if not self._poller.asking and (asked is None or now - asked > self._every_s):
             self._asked = now
-            self._thread = threading.Thread(target=self._ask, daemon=True)
-            self._thread.start()
-        if first and self._thread:
-            self._thread.join(FIRST_ANSWER_S if patience_s is None else patience_s)
-            self.wrong = self.wrong or ("squeue has not answered yet" if self.jobs is None else "")
+            self._poller.ask(partial(_alive, holder.job if holder else None))
+        if asked is None:
+            self.wrong = "squeue has not answered yet"
+            self._take(self._poller.answer(FIRST_ANSWER_S if patience_s is None else patience_s))
 
-    def _ask(self) -> None:
-        try:
-            jobs = query.jobs()
-            if self._also and self._also not in {job.id for job in jobs} and (other := query.job(self._also)):
-                jobs.append(other)
-            self.jobs = [job for job in jobs if job.alive]
-            self.wrong = ""
-        except Unanswered as error:
-            self.jobs, self.wrong = None, printable(str(error))
+    def _take(self, answer: list[query.Job] | Unanswered | None) -> None:
+        if isinstance(answer, Unanswered):
+            self.jobs, self.wrong = None, printable(str(answer))
+        elif answer is not None:
+            self.jobs, self.wrong = answer, ""
 
     def jobs_of(self, campaign: str, allocation: Allocation, results: Path) -> list[query.Job]:
         """Jobs that measure an allocation of a campaign, those that run last."""
-        # rule and wildcards, as the executor writes them; the last is the generation of the manifest
-        wanted = re.escape(f"rule_measure_wildcards_{campaign}_{allocation.name}_{allocation.digest}_") + r"\d+"
         found = [
             job
             for job in self.jobs or ()
-            if re.fullmatch(wanted, job.comment) and results.resolve().is_relative_to(Path(job.directory).resolve())
+            if (measured := job_comment.read(job.comment, campaign))
+            and (measured.allocation, measured.digest) == (allocation.name, allocation.digest)
+            and results.resolve().is_relative_to(Path(job.directory).resolve())
         ]
         return sorted(found, key=lambda job: job.state != "PENDING")
+
+
+def _alive(also: str | None) -> list[query.Job]:
+    """Jobs of this user that have not ended, and one that may be another user's. Raises Unanswered."""
+    jobs = query.jobs()
+    if also and also not in {job.id for job in jobs} and (other := query.job(also)):
+        jobs.append(other)
+    return [job for job in jobs if job.alive]
 
 
 def why(job: query.Job) -> str:

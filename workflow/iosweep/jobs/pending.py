@@ -69,57 +69,63 @@ def words(job: Job) -> str:
 
 @dataclass
 class _Seen:
-    """A job as it was seen last: its state, or why it waits; since when; whether, and when, it was told of last."""
+    """A job as it was seen last. `state`: the reason why it waits, or its state; `since`: when that was seen first.
+
+    `reported`: whether that was reported; `last`: when anything about the job was reported.
+    """
 
     state: str
     since: float
-    told: bool = False
+    reported: bool = False
     last: float | None = None
+
+    def due(self, now_s: float) -> bool:
+        """Whether the reason why it waits is to be reported now."""
+        if self.state in _NOTHING or now_s - self.since < BELIEVED_S:
+            return False
+        return self.last is None or now_s - self.last >= (AGAIN_S if self.reported else SOON_S)
 
 
 @dataclass
 class Watch:
-    """What is to be done about the jobs of one run, look by look. Pure: what it returns is done by others."""
+    """Decides what to do about the jobs of one run, look by look. Pure: the executor does it."""
 
     campaign: str
     directory: str
     _seen: dict[str, _Seen] = field(default_factory=dict)
-    _told_how: bool = False
+    _hint_given: bool = False
 
     def look(self, jobs: Iterable[Job], now_s: float) -> tuple[list[tuple[Job, str]], list[Job]]:
-        """Jobs to end, each with a sentence; and those to tell of, which wait or run. `now_s` must not go back."""
-        end, tell = [], []
+        """Jobs to cancel, each with the reason; and those to report, which wait or run. `now_s` must not go back."""
+        cancel, report = [], []
         for job in jobs:
             name = submission.allocation(job, self.campaign, self.directory)
             if name is None or job.state not in ("PENDING", "RUNNING"):
                 continue
-            waits = job.state == "PENDING"
-            state = _QUEUED.get(job.reason, job.reason) if waits else job.state
-            seen = self._seen.setdefault(job.id, _Seen(state, now_s))
-            if seen.state != state:
-                seen = self._seen[job.id] = _Seen(state, now_s, last=seen.last)
-            believed = now_s - seen.since >= BELIEVED_S
-            if waits and (change := for_ever(job.reason)):
-                if believed:
-                    end.append((job, f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"))
-            elif seen.told if not waits else state in _NOTHING or not believed or not self._due(seen, now_s):
-                continue
-            else:
-                seen.told, seen.last = True, now_s
-                tell.append(job)
-        return end, tell
+            seen = self._update(job, now_s)
+            change = for_ever(job.reason) if job.state == "PENDING" else None
+            if change:
+                if now_s - seen.since >= BELIEVED_S:
+                    cancel.append((job, f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"))
+            elif seen.due(now_s) if job.state == "PENDING" else not seen.reported:
+                seen.reported, seen.last = True, now_s
+                report.append(job)
+        return cancel, report
 
-    @staticmethod
-    def _due(seen: _Seen, now_s: float) -> bool:
-        return seen.last is None or now_s - seen.last >= (AGAIN_S if seen.told else SOON_S)
+    def _update(self, job: Job, now_s: float) -> _Seen:
+        state = _QUEUED.get(job.reason, job.reason) if job.state == "PENDING" else job.state
+        before = self._seen.get(job.id)
+        if before is None or before.state != state:
+            self._seen[job.id] = _Seen(state, now_s, last=before.last if before else None)
+        return self._seen[job.id]
 
     def sentence(self, job: Job) -> str:
-        """That a job waits or runs; of the first one also how to see more."""
+        """A sentence on a job that waits or runs; for the first one also how to see more."""
         name = submission.spoken(submission.allocation(job, self.campaign, self.directory) or "")
         if job.state == "RUNNING":
             until = f", until {_clock(job.ends)} at most" if job.ends else ""
-            how = "" if self._told_how else f"; `iosweep watch {self.campaign}` shows how far it is"
-            self._told_how = True
+            how = "" if self._hint_given else f"; `iosweep watch {self.campaign}` shows how far it is"
+            self._hint_given = True
             return f"{name}: job {job.id} runs on {','.join(job.hosts)}{until}{how}"
         expected = f"; Slurm expects it to start at {_clock(job.starts)}" if job.starts else ""
         return f"{name}: job {job.id} waits: {words(job)}{expected}"

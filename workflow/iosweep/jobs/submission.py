@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from iosweep.errors import ConfigError, Problem
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Point
-from iosweep.slurm import query
+from iosweep.slurm import job_comment, query
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration
 
@@ -27,8 +27,6 @@ JOB_RESERVE_S = 10.0
 LICENCE = re.compile(r"[A-Za-z0-9_.@-]+(:[0-9]{1,6})?(,[A-Za-z0-9_.@-]+(:[0-9]{1,6})?)*")
 _ACCOUNT_NAME = re.compile(r"[\w.@-]+", re.ASCII)
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}", re.ASCII)
-#: Rule and wildcards of a job, in its comment.
-_COMMENT = "rule_measure_wildcards_{campaign}_"
 #: Options of sbatch that a profile's default-resources may give, in the order of the command.
 _OPTIONS = {
     "constraint": "--constraint={}",
@@ -227,17 +225,10 @@ def sbatch(
     return [*argv, *shlex.split(str(resources["slurm_extra"])), "-D", directory]
 
 
-def comment(*wildcards: str) -> str:
-    """The comment that identifies a job: campaign, allocation, digest of the plan, generation of the manifest."""
-    return _COMMENT.format(campaign=wildcards[0]) + "_".join(wildcards[1:])
-
-
 def allocation(job: query.Job, campaign: str, directory: str) -> str | None:
     """Which allocation of a campaign that runs in a directory a job measures, or None."""
-    prefix = _COMMENT.format(campaign=campaign)
-    name, *rest = job.comment.removeprefix(prefix).split("_")
-    ours = job.comment.startswith(prefix) and len(rest) == 2 and job.directory == directory
-    return name if ours else None
+    measured = job_comment.read(job.comment, campaign)
+    return measured.allocation if measured and job.directory == directory else None
 
 
 @dataclass(frozen=True)

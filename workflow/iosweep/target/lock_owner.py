@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from iosweep.node import procfs
-from iosweep.slurm import query
+from iosweep.slurm import job_comment, query
 from iosweep.text import printable
 
 
@@ -139,7 +139,7 @@ def is_its_job(job: query.Job, owner: Owner) -> bool:
     """
     return (
         job.user == owner.user
-        and job.comment.startswith(f"rule_measure_wildcards_{owner.campaign}_")
+        and job_comment.is_of(job.comment, owner.campaign)
         and Path(job.directory).is_absolute()
         and Path(owner.results).is_relative_to(job.directory)
     )
