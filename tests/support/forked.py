@@ -61,7 +61,7 @@ def commands(place: Path) -> Iterator[Commands]:
 
 #: What the commands import, some of it only when they need it.
 _MODULES = (
-    "pandas", "scipy.stats", "pyarrow.parquet", "pyarrow.csv", "altair", "jinja2", "vl_convert", "rich.table",
+    "scipy.stats", "pyarrow.parquet", "pyarrow.csv", "altair", "jinja2", "vl_convert", "rich.table",
     *(f"iosweep.commands.{name}" for name in ("clean", "check", "list", "plan", "report", "rerun", "show")),
     "iosweep.commands.watch.command", "iosweep.commands.rules.measure",
     "iosweep.dag", "iosweep.results.merge", "iosweep.results.time_limit",
