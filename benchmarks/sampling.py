@@ -25,6 +25,7 @@ from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.programs.find import Program
 from iosweep.run.launching import Commands
+from iosweep.target import identify
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
 from measure import Row, Size, interval
@@ -91,7 +92,7 @@ def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
 def _commands(made: Plan, agent: Agent, work: Path) -> tuple[Commands, Commands]:
     """What starts commands without a look at masks, and with."""
     directory = made.target["directory"]
-    facts = collect_facts.facts(agent.call("identify", directory), agent.call("space", directory), {})
+    facts = collect_facts.facts(agent.call(identify.identify, directory), agent.call(identify.space, directory), {})
     fio = Program(shutil.which("fio") or "fio", "", "", ())
     started = Commands(agent, LAUNCHERS["direct"], work / "scratch", None, {"fio": fio})
 

@@ -15,7 +15,7 @@ from iosweep.files.documents import Damaged
 from iosweep.plan.model import plan_from_document
 from iosweep.results import merged_tables
 from iosweep.results.store import Store
-from iosweep.target import agent
+from iosweep.target import agent, identify
 from small import document, make
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
@@ -176,4 +176,4 @@ def test_the_highest_try(tmp_path: Path) -> None:
 @pytest.mark.local
 def test_a_deadline_of_a_century() -> None:
     with agent.Agent(36525 * 86400.0) as asked:
-        assert asked.call("identify", "/tmp")
+        assert asked.call(identify.identify, "/tmp")

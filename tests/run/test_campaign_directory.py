@@ -1,5 +1,6 @@
 """The campaign's directory on the target: what is kept, the pause after a deletion, the layout."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -133,14 +134,15 @@ class Asked:
         self.calls: list[tuple[Any, ...]] = []
         self.marker = marker
 
-    def call(self, operation: str, *arguments: Any) -> Any:
+    def call(self, function: Callable[..., object], *arguments: Any) -> Any:
+        operation = function.__name__
         self.calls.append((operation, *arguments[1:]))
         removed = {"files": 0, "directories": 0, "bytes": 0, "left": False, "wrong": []}
         space = {"used_bytes": 0, "free_bytes": 1 << 40, "used_inodes": 0, "free_inodes": 0}
         known = {
             "usage": {"bytes": 0, "files": 0},
             "space": space,
-            "quota": [],
+            "quotas": [],
             "claim": "some-uuid",
             "ours": self.marker,
             "identify": {"fstype": "ext4", "source": self.source, "fsid": "0", "device": 7},
@@ -156,8 +158,8 @@ class Space(Asked):
 
     free, used, removed = 1 << 40, 0, 0
 
-    def call(self, operation: str, *arguments: Any) -> Any:
-        answer = super().call(operation, *arguments)
+    def call(self, function: Callable[..., object], *arguments: Any) -> Any:
+        answer, operation = super().call(function, *arguments), function.__name__
         if operation == "space":
             return answer | {"free_bytes": self.free, "used_bytes": self.used}
         return answer | {"files": 1, "bytes": self.removed} if operation == "remove" else answer
@@ -192,10 +194,10 @@ def test_a_missing_target_json(tmp_path: Path) -> None:
     class There(Asked):
         there = True
 
-        def call(self, operation: str, *arguments: Any) -> Any:
-            if operation == "owner_of":
+        def call(self, function: Callable[..., object], *arguments: Any) -> Any:
+            if function.__name__ == "owner_of":
                 return {"uuid": "u"} if self.there else None
-            return super().call(operation, *arguments)
+            return super().call(function, *arguments)
 
     agent = There()
     claimed(tmp_path, "inherit", agent)  # nothing shows that it was claimed before
@@ -230,7 +232,7 @@ def test_probes_are_removed_if_files_are_kept(tmp_path: Path) -> None:
     directory = claimed(tmp_path, "inherit", agent)
     directory._target = {**directory._target, "keep": "failed"}
     call = agent.call
-    agent.call = lambda operation, *rest: ["kept"] if operation == "parts" else call(operation, *rest)  # type: ignore[method-assign]
+    agent.call = lambda function, *rest: ["kept"] if function.__name__ == "parts" else call(function, *rest)  # type: ignore[method-assign]
     directory.tidy_up()
     assert agent.asked("remove_probes", "remove_all") == [("remove_probes",)]
 
@@ -249,7 +251,7 @@ def test_the_stand_in_has_real_operations_only() -> None:
         "usage",
         "identify",
         "space",
-        "quota",
+        "quotas",
         "claim",
         "ours",
         "remove",

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from iosweep.node import load, process
 from iosweep.node.sampling import Wanted
 from iosweep.programs.find import hash_of
 from iosweep.run import remote as agents
-from iosweep.run import remote_agent as member
+from iosweep.run import remote_agent
 from iosweep.run.remote import RemoteAgents
 from iosweep.slurm import query as slurm_commands
 from slurm import Cluster
@@ -55,9 +54,9 @@ def talk(job: str) -> dict[str, Any]:
     with remote(job) as agents:
         step = agents.step
         return {
-            "step": step, "steps": slurm_commands._steps(job), "hello": agents.call("hello"),
-            "one": agents.call("free_port", each={"n2": ["10.77.0.12"]}),
-            "hash": agents.call("hash", sys.executable), "none": agents.call("hash", "/nonexistent"),
+            "step": step, "steps": slurm_commands._steps(job), "hello": agents.call(remote_agent.hello),
+            "one": agents.call(remote_agent.free_port, each={"n2": ["10.77.0.12"]}),
+            "hash": agents.call(hash_of, sys.executable), "none": agents.call(hash_of, "/nonexistent"),
             "clocks": agents.clocks(),
         }  # fmt: skip
 
@@ -81,15 +80,15 @@ def errors(job: str, target_: str) -> list[str]:
     said = []
     with remote(job) as agents:
         for call in (
-            lambda: agents.call("facts", target_, {}),
-            lambda: agents.call("free_port", each={"n1": ["10.77.0.11"], "n2": ["10.77.0.11"]}),
+            lambda: agents.call(remote_agent.facts, target_, {}),
+            lambda: agents.call(remote_agent.free_port, each={"n1": ["10.77.0.11"], "n2": ["10.77.0.11"]}),
             lambda: agents.run({"n1": ["/bin/true"], "n2": ["/nonexistent/tool"]}, 5),
         ):
             try:
                 call()
             except Exception as error:
                 said.append(f"{type(error).__name__}: {getattr(error, 'strerror', None) or error}")
-        assert agents.call("hello")  # none of that ends them
+        assert agents.call(remote_agent.hello)  # none of that ends them
     return said
 
 
@@ -147,7 +146,7 @@ def with_words(job: str) -> dict[str, Any]:
     words = "echo Welcome; echo '1 n1 0/1 x' | tr 1 7; printf 'to this site'; echo warning >&2"
     RemoteAgents.argv = ("sh", "-c", f'{words}; exec "$@"', "sh", *RemoteAgents.argv)
     with remote(job) as agents:
-        return agents.call("hello")
+        return agents.call(remote_agent.hello)
 
 
 def test_output_of_login_scripts_is_ignored(held: Held) -> None:
@@ -165,7 +164,7 @@ def end_of(job: str, place: Path, commands: dict[str, list[str]] | None, deadlin
             wait_for((place / "go").exists)
         began = time.monotonic()
         try:
-            agents.run(commands, PATIENCE_S) if commands else agents.call("clock")
+            agents.run(commands, PATIENCE_S) if commands else agents.call(remote_agent.clock)
         except (AllocationError, TargetHangs) as error:
             return f"{type(error).__name__}: {error}", time.monotonic() - began
     return "", 0.0
@@ -229,12 +228,12 @@ LONG_ENOUGH_S = "1.5"
 
 def watched(job: str, program: str, expected: int, words: list[str]) -> dict[str, Any]:
     with remote(job) as agents:
-        wanted = asdict(Wanted(program, expected, ranks=True, masks=False))
-        agents.call("watch", each=dict.fromkeys(Held.hosts, (wanted,)))
-        agents.call("watch", each=dict.fromkeys(Held.hosts, (wanted,)))  # one that came to nothing
+        wanted = Wanted(program, expected, ranks=True, masks=False)
+        agents.call(remote_agent.watch, each=dict.fromkeys(Held.hosts, (wanted,)))
+        agents.call(remote_agent.watch, each=dict.fromkeys(Held.hosts, (wanted,)))  # one that came to nothing
         ranks = ("--nodes=2", "--ntasks=4", "--ntasks-per-node=2")
         subprocess.run(["srun", "--overlap", "--overcommit", *ranks, "--cpu-bind=none", program, *words], check=True)
-        return agents.call("seen")
+        return agents.call(remote_agent.seen)
 
 
 def test_the_ranks_of_this_job_are_counted(held: Held, tmp_path: Path) -> None:
@@ -250,9 +249,9 @@ def test_the_ranks_of_this_job_are_counted(held: Held, tmp_path: Path) -> None:
         for each in (foreign, busy):
             each.signal_group(signal.SIGKILL)
             each.wait()
-    assert {host: told["ranks"] for host, told in seen.items()} == {"n1": 2, "n2": 2}
+    assert {host: one.ranks for host, one in seen.items()} == {"n1": 2, "n2": 2}
     # both are one machine here, and what is busy on one is other load on both; on several machines on each its own
-    loads = {host: told["load"] for host, told in seen.items()}
+    loads = {host: one.load for host, one in seen.items()}
     assert load._same_machine(loads["n1"]["machine"], loads["n2"]["machine"])
     assert all(one["busy"] - one["ours"] > 0.05 for one in loads.values())
 
@@ -261,7 +260,7 @@ def test_a_forking_rank_counts_once(held: Held, tmp_path: Path) -> None:
     program = tmp_path / "ranks"
     shutil.copy("/bin/dash", program)
     seen = held.inside(watched, held.job, str(program), 9, ["-c", f"(sleep {LONG_ENOUGH_S}; :) & wait"])
-    assert {host: told["ranks"] for host, told in seen.items()} == {"n1": 2, "n2": 2}
+    assert {host: one.ranks for host, one in seen.items()} == {"n1": 2, "n2": 2}
 
 
 # Servers
@@ -283,18 +282,18 @@ def serve(job: str, place: Path, fail: bool) -> tuple[dict[str, int], str]:
     said = ""
     with remote(job) as agents:
         addresses = slurm_commands.addresses(Held.hosts)
-        ports = agents.call("free_port", each={h: [a] for h, a in addresses.items()})
+        ports = agents.call(remote_agent.free_port, each={h: [a] for h, a in addresses.items()})
         commands = {h: [sys.executable, "-c", SERVER, a, str(ports[h])] for h, a in addresses.items()}
         if fail:
             commands["n2"] = ["sh", "-c", "echo no license >&2; exit 3"]
         try:
-            agents.call("serve", each={h: [commands[h], a, ports[h]] for h, a in addresses.items()})
+            agents.call(remote_agent.serve, each={h: [commands[h], a, ports[h]] for h, a in addresses.items()})
         except TargetError as error:
             said = str(error.strerror)
         (place / "ready").touch()
         wait_for((place / "go").exists)
         if not fail:
-            agents.call("end_servers")
+            agents.call(remote_agent.end_servers)
             (place / "ended").touch()
             wait_for((place / "go on").exists)
     return ports, said
@@ -325,18 +324,18 @@ def test_servers_are_ended(held: Held, tmp_path: Path, fail: bool) -> None:
 @pytest.mark.local
 @pytest.mark.parametrize("argv", [["sleep", "4321.6"], ["sh", "-c", "exit 0"]])
 def test_a_server_that_does_not_listen(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> None:
-    monkeypatch.setattr(member, "_SERVER_S", 0.1 if argv[0] == "sleep" else PATIENCE_S)
-    port = member._free_port("127.0.0.1")
+    monkeypatch.setattr(remote_agent, "_SERVER_S", 0.1 if argv[0] == "sleep" else PATIENCE_S)
+    port = remote_agent.free_port("127.0.0.1")
     try:
         why = "does not listen after 0.1 s" if argv[0] == "sleep" else "it ended"
         with pytest.raises(OSError, match=why) as caught:
-            member._serve(argv, "127.0.0.1", port)
+            remote_agent.serve(argv, "127.0.0.1", port)
         assert caught.value.filename == argv[0]
     finally:
-        (server,) = member._servers
+        (server,) = remote_agent._servers
         server.kill()
         server.wait()
-        member._servers.clear()
+        remote_agent._servers.clear()
 
 
 # An srun of our own: what a real one does only now and then
@@ -382,6 +381,11 @@ def test_the_command(srun: Callable[[str], None]) -> None:
     ]  # fmt: skip
 
 
+def clock() -> list[object]:
+    """An operation of the agents below, which answer with anything."""
+    return []
+
+
 @pytest.mark.local
 def test_answers_in_any_order(srun: Callable[[str], None]) -> None:
     srun(
@@ -397,7 +401,7 @@ def test_answers_in_any_order(srun: Callable[[str], None]) -> None:
     )
     with RemoteAgents("12", ("n1", "n2"), PATIENCE_S) as made:
         for seed in range(20):
-            assert made.call("clock") == {h: [h, seed, "x" * 100 * seed] for h in ("n1", "n2")}
+            assert made.call(clock) == {h: [h, seed, "x" * 100 * seed] for h in ("n1", "n2")}
 
 
 @pytest.mark.local
@@ -434,5 +438,5 @@ def test_an_srun_that_reads_nothing(srun: Callable[[str], None]) -> None:
     with RemoteAgents("12", ["n1"], 0.3) as made:
         began = time.monotonic()
         with pytest.raises(TargetHangs):
-            made.call("run", ["x" * 1_000_000], 1)
+            made.call(remote_agent.run, ["x" * 1_000_000], 1)
         assert time.monotonic() - began < PATIENCE_S / 2  # not until it reads

@@ -8,7 +8,8 @@ import pytest
 
 from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs
 from iosweep.run.remote import Silent
-from iosweep.run.target_check import Answer, before_tools, check, identify, unfit
+from iosweep.run.target_check import Answer, before_tools, check, file_system, unfit
+from iosweep.target import handle, probe
 from iosweep.target.handle import Place
 
 GONE = TargetError(errno.ENOTCONN, f"{os.strerror(errno.ENOTCONN)}: /mnt/t/iosweep-c")
@@ -75,8 +76,8 @@ class RemoteAgents:
         self.hosts, self._others = ("n1", *answers), answers
         self.asked: dict[str, Any] = {}
 
-    def answers(self, operation: str, each: dict[str, Any]) -> dict[str, Answer]:
-        assert operation in ("state", "check")
+    def answers(self, operation: object, each: dict[str, Any]) -> dict[str, Answer]:
+        assert operation in (probe.state, handle.check)
         self.asked = each
         return {host: self._others[host] for host in each}
 
@@ -127,12 +128,12 @@ class Nodes:
         self.hosts = list(seen)
         self._seen = seen
 
-    def call(self, operation: str, directory: str) -> Any:
+    def call(self, operation: object, directory: str) -> Any:
         if isinstance(found := self._seen[self.hosts[0]], Exception):
             raise found
         return found
 
-    def answers(self, operation: str, directory: str) -> dict[str, Any]:
+    def answers(self, operation: object, directory: str) -> dict[str, Any]:
         return self._seen
 
 
@@ -151,6 +152,6 @@ def test_a_first_node_without_the_target(n1: Any, n2: Any, nodes: tuple[str, ...
         for host, answer in (("n1", n1), ("n2", n2))
     }
     with pytest.raises(AllocationError) as found:
-        identify(Nodes(seen), Nodes(seen), "/mnt/t", "lustre")  # type: ignore[arg-type]
+        file_system(Nodes(seen), Nodes(seen), "/mnt/t", "lustre")  # type: ignore[arg-type]
     assert found.value.lasting is (nodes is None)
     assert found.value.nodes == (nodes or ())

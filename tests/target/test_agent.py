@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from iosweep.errors import Refused, TargetError, TargetHangs
-from iosweep.target import identify
+from iosweep.target import identify, pulse, trees
 from iosweep.target.agent import Agent
 from targets import marked
 
@@ -54,19 +54,28 @@ def waiting(agent: Agent, deadline_s: float) -> Iterator[None]:
     agent._deadline_s = before
 
 
-#: An agent with two operations more: one that hangs as on a sick file system, one that takes three seconds.
-STRANGE = """
-import time
-from iosweep.target import agent, pulse
+def hang(path: str) -> None:
+    """Hangs as on a sick file system."""
+    os.open(path, os.O_RDONLY)
 
-def slow(beats):
+
+def slow(beats: bool) -> str:
+    """Takes three seconds."""
     for _ in range(12):
         time.sleep(0.25)
         if beats:
             pulse.beat()
     return "done"
 
-agent.OPERATIONS |= {"hang": open, "slow": slow}
+
+#: An agent with these two operations more.
+STRANGE = f"""
+import sys
+sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
+import test_agent
+from iosweep.target import agent, protocol
+
+agent.OPERATIONS |= protocol.by_name([test_agent.hang, test_agent.slow])
 agent.main()
 """
 
@@ -91,16 +100,16 @@ def hanging(tmp_path: Path) -> str:
 
 def test_one_child_for_all_touches(agent: Agent, tmp_path: Path) -> None:
     assert pid_of(agent) is None
-    space = agent.call("space", str(tmp_path))
+    space = agent.call(identify.space, str(tmp_path))
     assert set(space) == set(identify.space(str(tmp_path)))
     pid = pid_of(agent)
-    assert agent.call("identify", str(tmp_path)) == identify.identify(str(tmp_path))
+    assert agent.call(identify.identify, str(tmp_path)) == identify.identify(str(tmp_path))
     assert pid_of(agent) == pid != os.getpid()
 
 
 def test_the_child_ends_with_us(tmp_path: Path) -> None:
     with Agent() as made:
-        made.call("space", str(tmp_path))
+        made.call(identify.space, str(tmp_path))
         pid = pid_of(made)
     assert pid is not None
     assert gone(pid)
@@ -109,46 +118,46 @@ def test_the_child_ends_with_us(tmp_path: Path) -> None:
 
 def test_a_hanging_target_is_left_and_the_next_call_works(strange: type[Agent], hanging: str, tmp_path: Path) -> None:
     with strange() as agent:
-        agent.call("space", str(tmp_path))
+        agent.call(identify.space, str(tmp_path))
         pid = pid_of(agent)
         assert pid is not None
         wanted = rf"does not answer: no progress for 1 s while hang \({hanging}\)"
         with waiting(agent, 1), pytest.raises(TargetHangs, match=wanted):
-            agent.call("hang", hanging)
+            agent.call(hang, hanging)
         assert gone(pid)
-        assert agent.call("space", str(tmp_path))["free_bytes"] > 0
+        assert agent.call(identify.space, str(tmp_path))["free_bytes"] > 0
         assert pid_of(agent) != pid
 
 
 def test_what_is_refused(agent: Agent, tmp_path: Path) -> None:
     with pytest.raises(Refused, match=f"the target {tmp_path}/none does not exist; is the file system mounted"):
-        agent.call("identify", f"{tmp_path}/none")
+        agent.call(identify.identify, f"{tmp_path}/none")
 
 
 def test_errors_of_the_file_system(agent: Agent, tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="No such file or directory") as caught:
-        agent.call("space", f"{tmp_path}/none")
+        agent.call(identify.space, f"{tmp_path}/none")
     assert caught.value.errno == 2
     pid = pid_of(agent)
     directory = tmp_path / "iosweep-c"
     directory.mkdir()
     (directory / "file").write_text("x")
     with pytest.raises(TargetError, match="is a symbolic link or no directory, and is not followed"):
-        agent.call("count", marked(directory), "file")
+        agent.call(trees.count, marked(directory), "file")
     assert pid_of(agent) == pid  # an error is an answer
 
 
 def test_an_agent_that_dies_is_an_error_and_the_next_one_works(agent: Agent, tmp_path: Path) -> None:
-    agent.call("space", str(tmp_path))
+    agent.call(identify.space, str(tmp_path))
     assert pid_of(agent) is not None
     with pytest.raises(TargetError, match=r"the agent ended by itself \(exit code 1\)"):
-        agent.call("no_such_operation")
-    assert agent.call("space", str(tmp_path))
+        agent.call(alive, None)
+    assert agent.call(identify.space, str(tmp_path))
     pid = pid_of(agent)
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     assert gone(pid)
-    assert agent.call("space", str(tmp_path))
+    assert agent.call(identify.space, str(tmp_path))
 
 
 def test_large_questions_and_answers(agent: Agent, tmp_path: Path) -> None:
@@ -156,11 +165,11 @@ def test_large_questions_and_answers(agent: Agent, tmp_path: Path) -> None:
     names = [f"{n:0200d}" for n in range(5000)]
     directory = tmp_path / "iosweep-c"
     directory.mkdir()
-    found = agent.call("examine", marked(directory), "", names, 1, False)
+    found = agent.call(trees.examine, marked(directory), "", names, 1, False)
     assert len(found["wrong"]) == 5
     deep = "x" * 200
     with pytest.raises(Refused) as caught:
-        agent.call("identify", "/".join(["", *[deep] * 15, "none"]) if len(deep) * 15 < 4096 else "")
+        agent.call(identify.identify, "/".join(["", *[deep] * 15, "none"]) if len(deep) * 15 < 4096 else "")
     assert deep in str(caught.value)
 
 
@@ -169,12 +178,12 @@ def test_names_cross_the_pipe_unharmed(agent: Agent, tmp_path: Path, name: str) 
     # \udcff is how Python names a byte that is no UTF-8
     directory = tmp_path / f"iosweep-{name}"
     directory.mkdir()
-    assert agent.call("ensure", marked(directory), f"{name}/below") == f"{directory}/{name}/below"
+    assert agent.call(trees.ensure, marked(directory), f"{name}/below") == f"{directory}/{name}/below"
     assert (directory / name / "below").is_dir()
 
 
 def test_ctrl_c_is_not_for_the_agent(agent: Agent, tmp_path: Path) -> None:
-    agent.call("space", str(tmp_path))
+    agent.call(identify.space, str(tmp_path))
     pid = pid_of(agent)
     assert pid is not None
     assert os.getsid(pid) != os.getsid(0)
@@ -183,8 +192,10 @@ def test_ctrl_c_is_not_for_the_agent(agent: Agent, tmp_path: Path) -> None:
 def test_the_child_does_not_outlive_a_parent_that_is_killed(strange: type[Agent], hanging: str) -> None:
     """Even while it hangs in the target, where it does not see that its connection has ended."""
     program = (
-        f"import sys; from iosweep.target.agent import Agent; Agent.argv = {strange.argv!r}; agent = Agent()\n"
-        f"agent.call('space', '/'); print(agent._process.pid, flush=True); agent.call('hang', {hanging!r})"
+        f"import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}\n"
+        "from test_agent import Agent, hang, identify\n"
+        f"Agent.argv = {strange.argv!r}; agent = Agent(); agent.call(identify.space, '/')\n"
+        f"print(agent._process.pid, flush=True); agent.call(hang, {hanging!r})"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert parent.stdout
@@ -200,7 +211,8 @@ def test_the_child_does_not_outlive_a_parent_that_is_killed(strange: type[Agent]
 def test_a_killed_parent_ends_a_child_that_does_not_listen(tmp_path: Path) -> None:
     """One that hangs in a network file system is ended by nothing but SIGKILL; a stopped one is like it."""
     program = (
-        "import time; from iosweep.target.agent import Agent; agent = Agent(); agent.call('space', '/')\n"
+        "import time; from iosweep.target import agent, identify; agent = agent.Agent()\n"
+        "agent.call(identify.space, '/')\n"
         "print(agent._process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
@@ -214,11 +226,11 @@ def test_a_killed_parent_ends_a_child_that_does_not_listen(tmp_path: Path) -> No
 def test_slow_is_not_hanging(strange: type[Agent]) -> None:
     """What takes longer than the deadline goes on as long as something is done."""
     with strange() as agent:
-        agent.call("space", "/")
+        agent.call(identify.space, "/")
         with waiting(agent, 2):
-            assert agent.call("slow", True) == "done"
+            assert agent.call(slow, True) == "done"
             with pytest.raises(TargetHangs, match="no progress for 2 s while slow"):
-                agent.call("slow", False)
+                agent.call(slow, False)
 
 
 # Tools
@@ -306,7 +318,7 @@ def test_a_tool_does_not_outlive_an_agent_that_is_killed(tmp_path: Path) -> None
 
 def test_the_end_of_its_connection_is_enough(agent: Agent, tmp_path: Path) -> None:
     """Whether or not it gets a signal."""
-    agent.call("space", str(tmp_path))
+    agent.call(identify.space, str(tmp_path))
     assert agent._process
     assert agent._socket
     agent._socket.close()

@@ -180,7 +180,7 @@ def test_a_root_that_is_not_a_mount_point(tmp_path: Path) -> None:
     program = (
         "from iosweep.target.filesystem import identity\n"
         "os.chroot(sys.argv[1]); os.chdir('/')\n"
-        "found = identity(ownership.identify('/scratch'))\n"
+        "found = identity(identify.identify('/scratch'))\n"
         "place = Place('/scratch/iosweep-c', ownership.claim('/scratch/iosweep-c', {owner}), found)\n"
         "handle.check(place)\n"
         "trees.ensure(place, 'sets/s')\n"

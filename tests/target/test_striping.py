@@ -139,7 +139,7 @@ def test_set(
     fstype: str, arguments: list[str], expected: list[str],
 ) -> None:  # fmt: skip
     stand_in(expected[0], out=b"ignored", err=b"warned")
-    assert striping.OPERATIONS["set_layout"](at(campaign), fstype, arguments) is None
+    assert striping.set_layout(at(campaign), fstype, arguments) is None
     assert calls() == [[*expected, campaign, campaign, ""]]
 
 
@@ -212,7 +212,7 @@ def test_read(
     fstype: str, command: list[str], shown: str, expected: str,
 ) -> None:  # fmt: skip
     stand_in(command[0], out=shown.replace("DIRECTORY", campaign).encode())
-    assert striping.OPERATIONS["read_layout"](at(campaign), fstype) == expected
+    assert striping.read_layout(at(campaign), fstype) == expected
     assert calls() == [[*command, campaign, campaign, ""]]
 
 

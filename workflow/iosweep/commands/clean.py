@@ -23,7 +23,7 @@ from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import undisturbed
 from iosweep.results import target_file
 from iosweep.results.store import Store
-from iosweep.target import foreign, identify, marker, target_lock
+from iosweep.target import foreign, identify, marker, ownership, removal, target_lock, trees
 from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
 from iosweep.text import human_count, printable
@@ -120,10 +120,10 @@ def _clean(results: Path, remove: bool, end: float | None, workers: int) -> int:
 
 
 def _show(place: _Place) -> None:
-    others = place.agent.call("foreign", place.handle)  # first, because it refuses what is not ours
+    others = place.agent.call(foreign.foreign, place.handle)  # first, because it refuses what is not ours
     prose(f"{printable(place.directory)} ({place.whose})")
-    for name in place.agent.call("parts", place.handle):
-        size = place.agent.call("usage", place.handle, name)
+    for name in place.agent.call(trees.parts, place.handle):
+        size = place.agent.call(trees.usage, place.handle, name)
         what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
         prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
     if others["count"]:
@@ -139,8 +139,11 @@ def _remove(place: _Place, end: float | None, workers: int) -> None:
     with Console(stderr=True).status("") as status:
         while more:
             rest_s = _SLICE_S if end is None else min(_SLICE_S, end - time.monotonic())
-            answer = place.agent.call("remove_all", place.handle, rest_s, workers)
-            gone = {what: number + answer[what] for what, number in gone.items()}
+            answer = place.agent.call(removal.remove_all, place.handle, rest_s, workers)
+            gone["files"] += answer["files"]
+            gone["directories"] += answer["directories"]
+            gone["bytes"] += answer["bytes"]
+            gone["linked"] += answer["linked"]
             removed = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"
             status.update(f"removing: {removed}")
             more = answer["left"] and (end is None or time.monotonic() < end)
@@ -151,7 +154,7 @@ def _remove(place: _Place, end: float | None, workers: int) -> None:
     if gone["linked"]:
         prose(f"{human_count(gone['linked'], 'file')} had another name (hard link) that stays")
     if answer["left"]:
-        left = ", ".join(place.agent.call("parts", place.handle))
+        left = ", ".join(place.agent.call(trees.parts, place.handle))
         raise _Done(OUT_OF_TIME, f"the time limit is reached; left in {place.directory}: {left}; run it again")
     if answer["wrong"]:
         lines = [f"not removed: {wrong}" for wrong in answer["wrong"]]
@@ -175,8 +178,8 @@ def _found(results: Path) -> Iterator[_Place]:
     directory, uuid = known["directory"], known["uuid"]
     try:
         with Agent(known["deadline"]) as agent:
-            facts = agent.call("identify", str(Path(directory).parent))
-            there = agent.call("owner_of", directory)
+            facts = agent.call(identify.identify, str(Path(directory).parent))
+            there = agent.call(ownership.owner_of, directory)
             if there is None:
                 was = known["file_system"]
                 if was != target_lock.identity(facts):
@@ -215,8 +218,8 @@ def _without_target_file(store: Store, shows: str) -> _Done:
     try:
         with Agent(_DEADLINE_S) as agent:
             for directory in places:
-                facts = agent.call("identify", str(Path(directory).parent))
-                if agent.call("owner_of", directory) is not None:
+                facts = agent.call(identify.identify, str(Path(directory).parent))
+                if agent.call(ownership.owner_of, directory) is not None:
                     return _Done(WRONG, target_file.gone(store, shows, directory))
                 absent.append(f"{directory} is not there (its place is on {facts['mount']})")
                 if mounts and facts["mount"].rpartition(" (")[0] not in mounts:

@@ -20,7 +20,7 @@ from iosweep.plan.model import Plan, Point
 from iosweep.programs.find import sha256
 from iosweep.programs.spack import built, request
 from iosweep.report import node_check
-from iosweep.target import free_space, marker, quota, striping
+from iosweep.target import free_space, identify, marker, ownership, quota, striping, trees
 from iosweep.target.accounts import user
 from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
@@ -183,7 +183,7 @@ def trusted(made: Plan) -> list[str]:
         return []
     try:
         with Agent(DEADLINE_S) as agent:
-            found = agent.call("look", made.target["directory"]).get("trusted")
+            found = agent.call(identify.look, made.target["directory"]).get("trusted")
     except (Refused, TargetError, TargetHangs):
         return []  # space() says so
     if not found:
@@ -199,21 +199,20 @@ def space(made: Plan, cost: forecast.Forecast) -> Space:
     target = made.target["directory"]
     try:
         with Agent(DEADLINE_S) as agent:
-            facts = agent.call("identify", target)
-            free = agent.call("space", target)
-            quotas = agent.call("quota", target)
+            facts = agent.call(identify.identify, target)
+            free = agent.call(identify.space, target)
+            quotas = agent.call(quota.quotas, target)
             directory = marker.directory_of(target, made.campaign)
-            found = agent.call("owner_of", directory)
-            present = agent.call("usage", Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
+            found = agent.call(ownership.owner_of, directory)
+            present = agent.call(trees.usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
     except (Refused, TargetError, TargetHangs) as error:
         return Space(None, str(error))
     if not facts["writable"]:
         return Space(False, f"{target} cannot be written to by {user(os.getuid())}")
     wrong = free_space.too_much(free, present, cost.peak_bytes, cost.inodes, made.limits)
-    wrong = wrong or quota.too_much(quotas, max(0, cost.peak_bytes - present), cost.inodes)
-    if made.target["layout"]:
-        wrong = striping.unsettable(facts["fstype"]) or wrong
+    wrong = wrong or free_space.over_quota(quotas, max(0, cost.peak_bytes - present), cost.inodes)
+    if made.target["layout"] and (unsettable := striping.unsettable(facts["fstype"])):
+        wrong = free_space.Shortage(unsettable)
     if wrong:
-        what, _, remedy = wrong.partition("; ")
-        return Space(False, f"does not fit {target}: {what}", remedy)
+        return Space(False, f"does not fit {target}: {wrong.why}", wrong.remedy)
     return Space(True, f"fits ({human_size(free['free_bytes'])} free)")

@@ -29,7 +29,7 @@ from iosweep.run.remote import RemoteAgents
 from iosweep.run.request import Request, Setup
 from iosweep.run.work import Work
 from iosweep.slurm import query
-from iosweep.target import filesystem, foreign, target_lock
+from iosweep.target import filesystem, foreign, identify, target_lock
 from iosweep.target.agent import Agent
 from iosweep.text import human_count
 from iosweep.units import human_size
@@ -137,7 +137,7 @@ def _tidy_up_later(setup: Setup, here: remaining.Here) -> None:
     directory = CampaignDirectory(setup.plan, setup.store, setup.agent)
     if not directory.left_over:
         return
-    identity = filesystem.identity(setup.agent.call("identify", setup.plan.target["directory"]))
+    identity = filesystem.identity(setup.agent.call(identify.identify, setup.plan.target["directory"]))
     directory.found_on(identity)
     with target_lock.hold(setup.plan.target["lock"], identity, _owner(setup)):
         _tidy_up(setup, here, directory)

@@ -18,7 +18,19 @@ from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
 from iosweep.results import target_file
 from iosweep.results.store import Store
-from iosweep.target import free_space, marker, quota, striping, target_lock
+from iosweep.target import (
+    free_space,
+    handle,
+    identify,
+    marker,
+    ownership,
+    probe,
+    quota,
+    removal,
+    striping,
+    target_lock,
+    trees,
+)
 from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
 from iosweep.target.removal import Removed
@@ -62,7 +74,7 @@ class CampaignDirectory:
         mine = self._known()
         if not mine and (shows := target_file.proof(self._store)):
             for place in sorted({self.path, *target_file.places(self._store)}):
-                if self._agent.call("owner_of", place) is not None:
+                if self._agent.call(ownership.owner_of, place) is not None:
                     raise Refused(target_file.gone(self._store, shows, place))
         self._file_system = file_system
         parent = self._target["directory"]
@@ -73,30 +85,29 @@ class CampaignDirectory:
             )
         if unsettable := self._target["layout"] and striping.unsettable(fstype):
             raise Refused(unsettable)
-        there = bool(mine) and self._agent.call("ours", self.path, mine["uuid"])
+        there = bool(mine) and self._agent.call(ownership.ours, self.path, mine["uuid"])
         if there:
             self.uuid = mine["uuid"]
-            self._present = self._agent.call("usage", self.place)["bytes"]
+            self._present = self._agent.call(trees.usage, self.place)["bytes"]
         if wrong := self._too_much(parent, peak.peak_bytes, peak.inodes):
             raise Refused(f"refused, nothing was written to {parent}: {wrong}")
         if there and mine["layout"] != self._target["layout"]:
             # existing files keep the striping that they were made with
-            if wrong := self._agent.call("remove_all", self.place)["wrong"]:
-                raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot be removed: {wrong[0]}")
+            if stays := self._agent.call(removal.remove_all, self.place)["wrong"]:
+                raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot be removed: {stays[0]}")
             self._present = 0
         # a marker found under another name proves that it is the same file system
         same = volume in (mine.get("seen_as") or [volume])
-        self.uuid = self._agent.call(
-            "claim", self.path, self._owner(mine.get("uuid") if same else None), self._target["trust_other_writers"]
-        )
+        owner = self._owner(mine.get("uuid") if same else None)
+        self.uuid = self._agent.call(ownership.claim, self.path, owner, self._target["trust_other_writers"])
         known = {name: self._target[name] for name in ("layout", "deadline", "lock")}
         known |= {"campaign": self._campaign, "uuid": self.uuid, "directory": self.path, "file_system": file_system}
         self._store.put("", "target", known | {"tidied": False, "seen_as": mine.get("seen_as", [])})
         if self._target["layout"]:
-            self._agent.call("set_layout", self.place, fstype, list(self._target["layout"]))
-        self.layout = self._agent.call("read_layout", self.place, fstype)
+            self._agent.call(striping.set_layout, self.place, fstype, list(self._target["layout"]))
+        self.layout = self._agent.call(striping.read_layout, self.place, fstype)
         if self._target["trust_other_writers"]:
-            self.trusted = self._agent.call("trusted", self.place)
+            self.trusted = self._agent.call(handle.trusted, self.place)
         self.remove(FRESH)  # files of an interrupted repetition
 
     def _owner(self, uuid: str | None) -> dict[str, Any]:
@@ -125,7 +136,8 @@ class CampaignDirectory:
     def is_there(self) -> bool:
         """Whether it is on the target, with the marker that the results name."""
         mine = self._known()
-        return bool(mine and mine["directory"] == self.path and self._agent.call("ours", self.path, mine["uuid"]))
+        there = bool(mine) and mine["directory"] == self.path
+        return there and self._agent.call(ownership.ours, self.path, mine["uuid"])
 
     def seen(self, names: Sequence[str]) -> None:
         """Keep the names that its file system has on the nodes, which have all found the marker."""
@@ -147,19 +159,18 @@ class CampaignDirectory:
         """Remove what target.keep does not keep."""
         mine = self._known()
         self.uuid = mine["uuid"]
-        gone: Removed
-        if self._target["keep"] == "none" or KEPT not in self._agent.call("parts", self.place):
-            gone = self._agent.call("remove_all", self.place)
+        if self._target["keep"] == "none" or KEPT not in self._agent.call(trees.parts, self.place):
+            gone = self._agent.call(removal.remove_all, self.place)
         else:
-            self._agent.call("remove", self.place, FRESH)
-            gone = self._agent.call("remove", self.place, SETS)
-            self._agent.call("remove_probes", self.place)
+            self._agent.call(removal.remove, self.place, FRESH)
+            gone = self._agent.call(removal.remove, self.place, SETS)
+            self._agent.call(probe.remove_probes, self.place)
         self._store.put("", "target", mine | {"tidied": True})
         return gone
 
     def check(self) -> None:
         """Check that tools may be started on paths in it, right before that."""
-        self._agent.call("check", self.place)
+        self._agent.call(handle.check, self.place)
 
     def may_write(self, size: int, inodes: int) -> None:
         """Raise Refused if there is no space for `size` more bytes, or for so many files."""
@@ -172,9 +183,9 @@ class CampaignDirectory:
 
     def _too_much(self, where: str, size: int, inodes: int) -> str | None:
         """Why `size` bytes, with ours that are there already, do not fit; None if they do."""
-        now = self._agent.call("space", where)
+        now = self._agent.call(identify.space, where)
         # each time: after an unmount the kernel reuses the device number for another file system
-        if target_lock.identity(self._agent.call("identify", where)) != self._file_system:
+        if target_lock.identity(self._agent.call(identify.identify, where)) != self._file_system:
             return f"{where} is on another file system than when it began; is the target still mounted?"
         if size > self._present and free_space.says_nothing(now):
             raise Refused(
@@ -186,23 +197,25 @@ class CampaignDirectory:
         while wrong := free_space.too_much(now, self._present, size, inodes, self._limits):
             expected = self._free_without_ours - self._present
             if not (kept := free_space.not_freed(self._deleted_bytes, expected, now["free_bytes"])):
-                return wrong
+                return str(wrong)
             if time.monotonic() > end:
                 return f"{wrong}. {kept}"
             time.sleep(1)
-            now = self._agent.call("space", where)
-        return quota.too_much(self._agent.call("quota", where), max(0, size - self._present), inodes)
+            now = self._agent.call(identify.space, where)
+        quotas = self._agent.call(quota.quotas, where)
+        wrong = free_space.over_quota(quotas, max(0, size - self._present), inodes)
+        return str(wrong) if wrong else None
 
     def state(self, data: bool = True) -> str | None:
         """Why it cannot be used any more, or None. `data`: write and read data, too (probe.state)."""
-        why: str | None = self._agent.call("state", self.place, "", data)
+        why: str | None = self._agent.call(probe.state, self.place, "", data)
         return why
 
     def ensure(self, below: str, empty: bool) -> str:
         """Make a directory below it (and empty it); returns its absolute path."""
         if empty and (wrong := self.remove(below)["wrong"]):
             raise TargetError(errno.ENOTEMPTY, f"{below} cannot be emptied: {wrong[0]}")
-        path: str = self._agent.call("ensure", self.place, below)
+        path: str = self._agent.call(trees.ensure, self.place, below)
         return path
 
     @property
@@ -212,11 +225,11 @@ class CampaignDirectory:
 
     def recount(self) -> None:
         """Measure how much stays there."""
-        self._present = sum(self._agent.call("usage", self.place, part)["bytes"] for part in (SETS, KEPT))
+        self._present = sum(self._agent.call(trees.usage, self.place, part)["bytes"] for part in (SETS, KEPT))
 
     def remove(self, below: str, seconds: float | None = None) -> Removed:
         """Remove a tree below it, as far as that is done in some seconds."""
-        removed: Removed = self._agent.call("remove", self.place, below, seconds)
+        removed: Removed = self._agent.call(removal.remove, self.place, below, seconds)
         if removed["files"]:
             self._deleted = time.monotonic()
             self._deleted_bytes += removed["bytes"]
@@ -226,8 +239,8 @@ class CampaignDirectory:
 
     def keep(self, below: str, name: str) -> None:
         """Move `below` aside, where no run removes it."""
-        self._present += self._agent.call("usage", self.place, FRESH)["bytes"]  # of this repetition only
-        self._agent.call("keep", self.place, below, name)
+        self._present += self._agent.call(trees.usage, self.place, FRESH)["bytes"]  # of this repetition only
+        self._agent.call(trees.keep, self.place, below, name)
 
     def settle(self) -> float | None:
         """Wait until target.settle has passed since the last deletion; returns the seconds since then, or None."""

@@ -16,6 +16,7 @@ from iosweep.results.record import Files
 from iosweep.results.store import Store
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
+from iosweep.target import trees
 from iosweep.target.agent import Agent
 from iosweep.target.trees import Examined
 from iosweep.text import human_count
@@ -141,7 +142,7 @@ class DataSets:
 
     def _examine(self, whole: FileSet, holes: bool) -> Examined:
         where, names = self._directory.place, list(whole.files)
-        seen: Examined = self._agent.call("examine", where, whole.directory, names, whole.file_size_bytes, holes)
+        seen: Examined = self._agent.call(trees.examine, where, whole.directory, names, whole.file_size_bytes, holes)
         return seen
 
     def _prepare(self, lacking: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, str | None]:

@@ -7,12 +7,11 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import orjson
-from msgspec import convert
 
 from iosweep.errors import AllocationError, ExitCode, Unanswered
 from iosweep.files import safe_paths
@@ -25,8 +24,8 @@ from iosweep.node.process import MOST_BYTES, Completed
 from iosweep.node.sampling import Wanted
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.find import Program
+from iosweep.run import remote_agent
 from iosweep.run.remote import RemoteAgents, lost
-from iosweep.run.remote_protocol import Watched
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Streams, Tool
@@ -139,7 +138,7 @@ class Commands:
 
     @staticmethod
     def _watch(remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None) -> None:
-        remote.call("watch", each=dict.fromkeys(hosts, (asdict(wanted) if wanted else None,)))
+        remote.call(remote_agent.watch, each=dict.fromkeys(hosts, (wanted,)))
 
     def _around(self) -> load.Around:
         """The processes on our node that load.py distinguishes."""
@@ -183,7 +182,7 @@ class Commands:
         remote: RemoteAgents, hosts: Sequence[str]
     ) -> tuple[dict[str, int], Load | None, dict[str, Looks] | None]:
         """The most ranks at once on each host since `_watch`, the load by others, and what sampling saw."""
-        seen = {h: convert(a, Watched) for h, a in remote.call("seen", each=dict.fromkeys(hosts, ())).items()}
+        seen = remote.call(remote_agent.seen, each=dict.fromkeys(hosts, ()))
         cpus = {host: one.cpus for host, one in seen.items() if one.cpus}
         used = load.of_nodes({host: one.load for host, one in seen.items()})
         return {host: one.ranks for host, one in seen.items()}, used, cpus or None
@@ -235,7 +234,7 @@ class Commands:
         assert tool.client_server and self.remote
         remote, program = self.remote, self.programs[tool.name].path
         addresses = query.addresses(hosts)
-        ports = remote.call("free_port", each={host: [addresses[host]] for host in hosts})
+        ports = remote.call(remote_agent.free_port, each={host: [addresses[host]] for host in hosts})
         exact = [
             [program if word == tool.program else word for word in tool.client_server.server_argv(directory, at, port)]
             for (directory, _), at, port in zip(places, addresses.values(), ports.values(), strict=True)
@@ -253,11 +252,12 @@ class Commands:
             for h in hosts
         ]
         try:
-            remote.call("serve", each={h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)})
+            listens = {h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)}
+            remote.call(remote_agent.serve, each=listens)
             self._watch(remote, hosts, self._wanted(tool, step.tasks, hosts, step))
             done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
         finally:
-            remote.call("end_servers", each=dict.fromkeys(hosts, ()))
+            remote.call(remote_agent.end_servers, each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(nodes)}
         _, used, seen = self._seen(remote, hosts)
         return replace(done, load=used, cpus=seen, argvs=(done.argv, *map(tuple, exact))), streams

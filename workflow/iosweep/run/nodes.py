@@ -6,19 +6,19 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
+from msgspec import structs
 
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.node import collect_facts, pinning, process
 from iosweep.node.cpu_probe import controller, node_name
 from iosweep.node.node_facts import NodeFacts
 from iosweep.programs.find import hash_of
-from iosweep.run import target_check
+from iosweep.run import remote_agent, target_check
 from iosweep.run.binaries import Binaries
 from iosweep.run.remote import RemoteAgents
-from iosweep.run.remote_protocol import NodeAnswer
 from iosweep.run.request import Setup
 from iosweep.slurm import query
+from iosweep.target import identify
 from iosweep.target.filesystem import may_be_one, volume
 from iosweep.target.identify import FileSystem
 from iosweep.tools import tools
@@ -42,15 +42,15 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
     if (remote := setup.remote) is None:
         # outside of a job Slurm's commands may wait for a name server
         slurm = controller([node_name()], query.ask) if "SLURM_JOB_ID" in os.environ else None
-        space = setup.agent.call("space", directory)
+        space = setup.agent.call(identify.space, directory)
         known = collect_facts.facts(target, space, programs, reserved_cpus=kept, controller=slurm)
         return Nodes({known.host: known})
     # the controller is asked once for all nodes: a thousand of them at once would overload it
-    answers = remote.answers("facts", directory, programs, kept, controller(remote.hosts, query.ask))
+    answers = remote.answers(remote_agent.facts, directory, programs, kept, controller(remote.hosts, query.ask))
     failed = {host: answer if isinstance(answer, Exception) else None for host, answer in answers.items()}
     if unfit := target_check.unfit(failed):
         raise unfit
-    seen = {host: msgspec.convert(answer, NodeAnswer) for host, answer in answers.items()}
+    seen = {host: answer for host, answer in answers.items() if not isinstance(answer, Exception)}
     hashes = binaries.hashes()
     for host, one in seen.items():
         if wrong := differs(target, one.target, hashes, one.builds):
@@ -59,7 +59,7 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
             # another job may be given other nodes
             raise AllocationError(ExitCode.REFUSED, f"{host} differs from {remote.hosts[0]}: {wrong}", nodes=[host])
     _check_results(setup, remote)
-    facts = {host: msgspec.structs.replace(one.node, host=host) for host, one in seen.items()}
+    facts = {host: structs.replace(one.node, host=host) for host, one in seen.items()}
     return Nodes(facts, tuple(sorted({volume(one.target) for one in seen.values()})))
 
 
@@ -67,7 +67,7 @@ def _check_results(setup: Setup, remote: RemoteAgents) -> None:
     """Raise AllocationError where a node does not see the results."""
     results = setup.store.path.absolute()
     ours = str(results / "plans" / f"{setup.plan.digest}.json")
-    if away := [host for host, theirs in remote.call("hash", ours).items() if theirs != hash_of(ours)]:
+    if away := [host for host, theirs in remote.call(hash_of, ours).items() if theirs != hash_of(ours)]:
         raise AllocationError(
             ExitCode.REFUSED,
             f"{', '.join(away)}: the results {results} do not exist there; every node must see the directory that"
@@ -110,9 +110,9 @@ def pin(setup: Setup, nodes: Nodes) -> pinning.Pinning:
     if decided.mode in pinning.BINDS:
         usable = {host: sorted(cpus) for host, cpus in decided.usable_of.items()}
         if remote:
-            remote.call("keep_to", each={host: [cpus] for host, cpus in usable.items()})
+            remote.call(process.keep_to, each={host: [cpus] for host, cpus in usable.items()})
         here = next(iter(usable.values()))
-        setup.agent.call("keep_to", here)
+        setup.agent.call(process.keep_to, here)
         process.keep_to(here)
     reasons: dict[str, None] = {}
     for point in setup.allocation.points:

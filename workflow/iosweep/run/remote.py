@@ -18,17 +18,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self, TypeVar
 
-from msgspec import convert, structs
+from msgspec import convert, to_builtins
 
 from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs, Unanswered
 from iosweep.node import process
-from iosweep.run.remote_protocol import Answer, Ran, Request
+from iosweep.run import remote_agent
+from iosweep.run.remote_agent import Request
 from iosweep.slurm import fan_out, query
+from iosweep.target.protocol import Answer
 from iosweep.text import some
+
+T = TypeVar("T")
 
 #: Time limit for all agents to start: a step on a thousand nodes, and Python from a cold disk, take seconds.
 _START_S = 120.0
@@ -88,7 +92,7 @@ class RemoteAgents:
         except OSError as error:
             raise lost(f"srun cannot be run: {error.strerror}") from None
         try:
-            steps = set(self.call("hello", deadline_s=_START_S).values())
+            steps = set(self.call(remote_agent.hello, deadline_s=_START_S).values())
         except BaseException:
             self._end()
             raise
@@ -100,18 +104,19 @@ class RemoteAgents:
 
     def call(
         self,
-        operation: str,
-        *arguments: Any,
-        each: Mapping[str, Sequence[Any]] | None = None,
+        operation: Callable[..., T],
+        *arguments: object,
+        each: Mapping[str, Sequence[object]] | None = None,
         deadline_s: float | None = None,
-    ) -> dict[str, Any]:
-        """Run one of OPERATIONS on all nodes, or (`each`: host -> arguments) on some; returns host -> answer.
+    ) -> dict[str, T]:
+        """Run one of remote_agent.OPERATIONS on all nodes, or (`each`: host -> arguments) on some; host -> answer.
 
         Raises AllocationError, TargetHangs where an answer does not come in time, TargetError for an error on a node.
         """
         answers = self.answers(operation, *arguments, each=each, deadline_s=deadline_s)
         if late := sorted(host for host, answer in answers.items() if isinstance(answer, TargetHangs)):
             raise TargetHangs(f"the agent on {some(late, 4)} does not answer: {answers[late[0]]}", late)
+        found = {}
         for host, answer in answers.items():
             if isinstance(answer, Refused):
                 raise Refused(f"on {host}: {answer}", answer.lasting)
@@ -119,35 +124,37 @@ class RemoteAgents:
                 error = TargetError(answer.errno, f"on {host}: {answer.strerror}")
                 error.node = host
                 raise error
-        return answers
+            assert not isinstance(answer, Silent)
+            found[host] = answer
+        return found
 
     def answers(
         self,
-        operation: str,
-        *arguments: Any,
-        each: Mapping[str, Sequence[Any]] | None = None,
+        operation: Callable[..., T],
+        *arguments: object,
+        each: Mapping[str, Sequence[object]] | None = None,
         deadline_s: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, T | Refused | TargetError | Silent]:
         """As `call`, but what it raises for a node is that node's answer. Raises AllocationError."""
         wanted = list(self.hosts if each is None else each)
         self._number += 1
         if each is not None and tuple(each) == self.hosts and all(own == each[wanted[0]] for own in each.values()):
             arguments, each = tuple(each[wanted[0]]), None  # sent once, not per node
         own = None if each is None else {host: list(values) for host, values in each.items()}
-        request = Request(self._number, operation, list(arguments), own)
+        request = Request(self._number, operation.__name__, list(arguments), own)
         limit_s = self._deadline_s if deadline_s is None else deadline_s
         end = time.monotonic() + limit_s
-        self._send(json.dumps(structs.asdict(request)).encode() + b"\n", end)
+        self._send(json.dumps(to_builtins(request)).encode() + b"\n", end)
         answers = self._answers(set(wanted), end)
-        late = Silent(f"nothing for {limit_s:g} s ({operation})")
-        return {host: answers[host].outcome if host in answers else late for host in wanted}
+        late = Silent(f"nothing for {limit_s:g} s ({operation.__name__})")
+        return {host: answers[host].outcome(operation) if host in answers else late for host in wanted}
 
     def clocks(self) -> dict[str, Clock]:
         """host -> its clock against ours; the best of some rounds."""
         best: dict[str, Clock] = {}
         for _ in range(_CLOCK_ROUNDS):
             before = time.time()
-            seen = self.call("clock")
+            seen = self.call(remote_agent.clock)
             after = time.time()
             for host, theirs in seen.items():
                 clock = Clock(theirs - (before + after) / 2, (after - before) / 2)
@@ -163,9 +170,14 @@ class RemoteAgents:
         Returns host -> what it did, and when it started and ended on its node's clock, in seconds.
         """
         places = None if cpus is None else sorted(cpus)
-        self.call("stage", each={host: [list(argv), places] for host, argv in commands.items()})
-        answers = self.call("run", each=dict.fromkeys(commands, (timeout_s,)), deadline_s=timeout_s + _SLACK_S)
-        return {host: _completed(commands[host], convert(answer, Ran)) for host, answer in answers.items()}
+        self.call(remote_agent.stage, each={host: [list(argv), places] for host, argv in commands.items()})
+        each = dict.fromkeys(commands, (timeout_s,))
+        answers = self.call(remote_agent.run, each=each, deadline_s=timeout_s + _SLACK_S)
+        found = {}
+        for host, ran in answers.items():
+            stdout, stderr = fan_out.unpacked(ran.stdout), fan_out.unpacked(ran.stderr)
+            found[host] = (replace(ran.done, stdout=stdout, stderr=stderr), ran.started, ran.ended)
+        return found
 
     def _send(self, data: bytes, end: float) -> None:
         """Send a request, unless srun does not read it before `end` (monotonic): then there will be no answer."""
@@ -226,21 +238,3 @@ class RemoteAgents:
             with contextlib.suppress(Unanswered):
                 query.ask([*self._start, "--kill-on-bad-exit=0", *self.argv, self.step.rpartition(".")[2]], _SWEEP_S)
         self._errors.close()
-
-
-def _completed(argv: Sequence[str], ran: Ran) -> tuple[process.Completed, float, float]:
-    return (
-        process.Completed(
-            tuple(argv),
-            ran.exit_code,
-            ran.timed_out,
-            ran.flooded,
-            ran.wall_s,
-            None,
-            ran.left_behind,
-            stdout=fan_out.unpacked(ran.stdout),
-            stderr=fan_out.unpacked(ran.stderr),
-        ),
-        ran.started,
-        ran.ended,
-    )

@@ -15,22 +15,57 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
 import msgspec
 import psutil
 
-from iosweep.errors import Refused
 from iosweep.node import collect_facts, load, process, procfs
+from iosweep.node.cpu_record import Looks
+from iosweep.node.node_facts import NodeFacts
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
-from iosweep.run.remote_protocol import Answer, NodeAnswer, Ran, Request, Watched
 from iosweep.slurm import fan_out
-from iosweep.target import handle, identify, ownership, probe
+from iosweep.target import handle, identify, ownership, probe, protocol
 
 #: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
+
+
+class Request(msgspec.Struct, frozen=True):
+    """`each`: host -> its own arguments, in place of `arguments`; other hosts ignore the request."""
+
+    number: int
+    operation: str
+    arguments: list[object] = []
+    each: dict[str, list[object]] | None = None
+
+
+class NodeAnswer(msgspec.Struct, frozen=True):
+    """What identifies the target on a node, tool -> hash of its binary, and the node's facts."""
+
+    target: identify.FileSystem
+    builds: dict[str, str | None]
+    node: NodeFacts
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """The most ranks at once, the load by others (load.Watch.end), and what Sampler.end saw."""
+
+    ranks: int
+    load: dict[str, Any] | None
+    cpus: Looks | None
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """What a command did, when it started and ended on the node's clock, and its output (fan_out.packed)."""
+
+    done: process.Completed
+    started: float
+    ended: float
+    stdout: str
+    stderr: str
 
 
 class _Watch:
@@ -59,15 +94,15 @@ _around = load.Around()
 _watch: _Watch | None = None
 
 
-def _start_watch(wanted: Mapping[str, Any] | None) -> None:
-    """`wanted`: the fields of a sampling.Wanted; None to watch only the load by others."""
+def watch(wanted: Wanted | None) -> None:
+    """Begin to watch. `wanted`: None to watch only the load by others."""
     global _watch
     if _watch:
         _watch.end()
-    _watch = _Watch(Wanted(**wanted) if wanted else None)
+    _watch = _Watch(wanted)
 
 
-def _seen() -> Watched:
+def seen() -> Watched:
     global _watch
     assert _watch
     ended, _watch = _watch, None
@@ -77,13 +112,13 @@ def _seen() -> Watched:
 _servers: list[subprocess.Popen[bytes]] = []
 
 
-def _free_port(address: str) -> int:
+def free_port(address: str) -> int:
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as free:
         free.bind((address, 0))
         return int(free.getsockname()[1])
 
 
-def _serve(argv: list[str], address: str, port: int) -> None:
+def serve(argv: list[str], address: str, port: int) -> None:
     """Start a server and wait until it listens. Raises OSError.
 
     The check is on its own sockets: another user may have taken the port, and would receive the client's jobs.
@@ -103,7 +138,7 @@ def _serve(argv: list[str], address: str, port: int) -> None:
     raise OSError(errno.ECHILD, server.stderr.read(500).decode("utf-8", "replace").strip() or "it ended", argv[0])
 
 
-def _end_servers() -> None:
+def end_servers() -> None:
     for server in _servers:
         server.kill()
         server.wait()
@@ -113,33 +148,32 @@ def _end_servers() -> None:
     process.end_descendants()  # their jobs
 
 
-def _facts(
+def facts(
     directory: str,
-    programs: Mapping[str, Sequence[str]],
+    programs: dict[str, tuple[str, str]],
     reserved_cpus: str | None = None,
-    controller: Mapping[str, Any] | None = None,
+    controller: dict[str, Any] | None = None,
 ) -> NodeAnswer:
-    """The facts of this node, and what identifies the target from here."""
-    seen = ownership.OPERATIONS["identify"](directory)
-    space = ownership.OPERATIONS["space"](directory)
-    tools = {name: (path, version) for name, (path, version) in programs.items()}
+    """The facts of this node, and what identifies the target from here. `programs`: name -> path and version."""
+    target, space = identify.identify(directory), identify.space(directory)
     builds = {name: hash_of(path) for name, (path, _) in programs.items()}
-    known = collect_facts.facts(seen, space, tools, reserved_cpus=reserved_cpus, controller=controller)
+    known = collect_facts.facts(target, space, programs, reserved_cpus=reserved_cpus, controller=controller)
     global _around
     _around = load.Around.of_node(known)
-    return NodeAnswer(seen, builds, known)
+    return NodeAnswer(target, builds, known)
 
 
 _staged: tuple[list[str], list[int] | None] = [], None
 
 
-def _stage(argv: list[str], cpus: list[int] | None) -> None:
+def stage(argv: list[str], cpus: list[int] | None) -> None:
     """Keep a command and its CPUs for `run`, whose request to all nodes at once can then be short."""
     global _staged
     _staged = argv, cpus
 
 
-def _run(timeout_s: float) -> Ran:
+def run(timeout_s: float) -> Ran:
+    """Run the command that `stage` kept."""
     argv, cpus = _staged
     with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
         started = time.time()
@@ -149,27 +183,24 @@ def _run(timeout_s: float) -> Ran:
         for stream in (stdout, stderr):
             stream.seek(0)
             printed.append(fan_out.packed(stream.read(process.MOST_BYTES)))
-    return Ran(done.exit_code, done.timed_out, done.flooded, done.wall_s, done.left_behind, started, ended, *printed)
+    return Ran(done, started, ended, *printed)
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "hello": lambda: os.environ.get("SLURM_STEP_ID", ""),
-    "clock": time.time,
-    "facts": _facts,
-    "hash": hash_of,
-    "identify": identify.identify,
-    "ours": ownership.ours,
-    "state": handle.on_place(probe.state),
-    "check": handle.on_place(handle.check),
-    "free_port": _free_port,
-    "serve": _serve,
-    "end_servers": _end_servers,
-    "stage": _stage,
-    "run": _run,
-    "watch": _start_watch,
-    "seen": _seen,
-    "keep_to": process.keep_to,
-}
+def hello() -> str:
+    """The step that this agent is part of."""
+    return os.environ.get("SLURM_STEP_ID", "")
+
+
+def clock() -> float:
+    return time.time()
+
+
+OPERATIONS = protocol.by_name(
+    [
+        *(hello, clock, facts, hash_of, free_port, serve, end_servers, stage, run, watch, seen, process.keep_to),
+        *(identify.identify, ownership.ours, probe.state, handle.check),
+    ]
+)
 
 
 def _sweep(step: str) -> None:
@@ -195,24 +226,15 @@ def main() -> None:
             request = msgspec.convert(json.loads(line), Request)
             if request.each is None or name in request.each:
                 arguments = request.arguments if request.each is None else request.each[name]
-                answer = _answer(request.operation, arguments)
+                try:
+                    answer = protocol.answer(OPERATIONS[request.operation], arguments)
+                except process.Abandoned:
+                    _leave()
                 fan_out.send(request.number, name, msgspec.to_builtins(answer))
     _leave()
 
 
-def _answer(operation: str, arguments: Sequence[Any]) -> Answer:
-    try:
-        return Answer(OPERATIONS[operation](*arguments))
-    except process.Abandoned:
-        _leave()
-    except Refused as error:
-        return Answer(refused=str(error), lasting=error.lasting)
-    except OSError as error:
-        return Answer(errno=error.errno or 0, error=f"{error.strerror or error}: {error.filename or operation}")
-    raise AssertionError
-
-
-def _leave(*_: object) -> None:
+def _leave(*_: object) -> NoReturn:
     process.end_descendants(tidy=True)
     os._exit(0)
 

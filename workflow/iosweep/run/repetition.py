@@ -39,6 +39,7 @@ from iosweep.run.budget import Spent
 from iosweep.run.campaign_directory import FRESH, CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launching import Commands
+from iosweep.target import trees
 from iosweep.target.agent import Agent
 from iosweep.tools import FileSet, Parsed, Step, Streams, tools
 
@@ -280,7 +281,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         c.directory.deleted()
     expected = tool.leftover(step)
     if expected is not None and not done.left_behind:
-        left = c.agent.call("count", c.directory.place, files.directory)
+        left = c.agent.call(trees.count, c.directory.place, files.directory)
         run = structs.replace(run, leftover_expected=expected, leftover=left)
     return run, streams
 

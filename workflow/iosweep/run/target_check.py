@@ -9,6 +9,7 @@ from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, Targ
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.outcome import target_error
 from iosweep.run.remote import RemoteAgents, Silent
+from iosweep.target import handle, identify, ownership, probe
 from iosweep.target.agent import Agent
 from iosweep.target.identify import FileSystem, is_type, other_type
 from iosweep.text import some
@@ -19,20 +20,20 @@ NAME_CACHE_S = 35.0
 Answer = str | Exception | None
 
 
-def identify(agent: Agent, remote: RemoteAgents | None, directory: str, wanted: str | None) -> FileSystem:
+def file_system(agent: Agent, remote: RemoteAgents | None, directory: str, wanted: str | None) -> FileSystem:
     """What identifies the target's file system on the first node (target.identify). `wanted`: target.type.
 
     Raises AllocationError, Refused if it is not there or of another type.
     """
     try:
-        facts: FileSystem = agent.call("identify", directory)
+        facts: FileSystem = agent.call(identify.identify, directory)
         if not (wrong := _other_type(facts, directory, wanted)):
             return facts
         refused = Refused(wrong)
     except Refused as error:
         refused = error
     if remote:  # another job may be given other nodes, unless no node of this one has the target
-        answers = remote.answers("identify", directory).items()
+        answers = remote.answers(identify.identify, directory).items()
         if found := unfit(
             {h: a if isinstance(a, Exception) else _other_type(a, directory, wanted) for h, a in answers}
         ):
@@ -63,7 +64,7 @@ def check(directory: CampaignDirectory, remote: RemoteAgents | None, data: bool 
         answers[first] = error
     if others:
         # each under a name of its own, because all nodes write at the same time
-        answers |= remote.answers("state", each={host: (directory.place, host, data) for host in others})
+        answers |= remote.answers(probe.state, each={host: (directory.place, host, data) for host in others})
     if found := unfit(answers):
         raise found
 
@@ -76,7 +77,7 @@ def before_tools(directory: CampaignDirectory, remote: RemoteAgents | None, host
     directory.check()
     if remote is None or not (others := [host for host in hosts if host != remote.hosts[0]]):
         return
-    if found := unfit(remote.answers("check", each=dict.fromkeys(others, (directory.place,)))):
+    if found := unfit(remote.answers(handle.check, each=dict.fromkeys(others, (directory.place,)))):
         raise found
 
 
@@ -87,7 +88,7 @@ def check_shared(directory: CampaignDirectory, remote: RemoteAgents) -> None:
     """
     end = time.monotonic() + NAME_CACHE_S
     while True:
-        answers = remote.answers("ours", directory.path, directory.uuid)
+        answers = remote.answers(ownership.ours, directory.path, directory.uuid)
         away = [host for host, there in answers.items() if there is False]
         hangs = any(isinstance(answer, TargetHangs) for answer in answers.values())
         found = unfit({h: None if a is True else a or f"{directory.path} is not there" for h, a in answers.items()})

@@ -13,6 +13,7 @@ from typing import Any
 
 from iosweep.config.sweeps import Config
 from iosweep.errors import Problem, Refused, TargetError, TargetHangs
+from iosweep.target import identify
 from iosweep.target.agent import Agent
 from iosweep.target.identify import is_type, other_type
 from iosweep.target.parents import privileged
@@ -27,7 +28,7 @@ def problem(configured: Config) -> Problem | None:
     key: tuple[str, ...] = ("target", "directory")
     try:
         with Agent(min(DEADLINE_S, target.deadline)) as agent:
-            seen = agent.call("look", target.directory)
+            seen = agent.call(identify.look, target.directory)
     except (Refused, TargetError, TargetHangs) as error:
         wrong = error.strerror if isinstance(error, TargetError) else str(error)
         return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {wrong}")

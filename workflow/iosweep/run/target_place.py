@@ -13,7 +13,7 @@ from iosweep.run import target_check
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.request import Setup
 from iosweep.run.work import Done
-from iosweep.target import filesystem
+from iosweep.target import filesystem, identify
 from iosweep.target.identify import FileSystem
 
 
@@ -41,7 +41,7 @@ def find(setup: Setup, done: Done) -> TargetPlace:
     Results on it are allowed on one machine only, which is noted.
     """
     directory = setup.plan.target["directory"]
-    facts = target_check.identify(setup.agent, setup.remote, directory, setup.plan.target.get("type"))
+    facts = target_check.file_system(setup.agent, setup.remote, directory, setup.plan.target.get("type"))
     kept = CampaignDirectory(setup.plan, setup.store, setup.agent)
     # not by the fsid, which may change with each mount (NFS, XFS on a device mapper)
     name = filesystem.known_as(facts, kept.seen_as, kept.is_there())
@@ -56,7 +56,7 @@ def find(setup: Setup, done: Done) -> TargetPlace:
     if with_results:
         setup.note("the results are on the file system under test")
     lock = setup.plan.target["lock"]
-    if lock and filesystem.identity(setup.agent.call("identify", lock, "target.lock")) == found.identity:
+    if lock and filesystem.identity(setup.agent.call(identify.identify, lock, "target.lock")) == found.identity:
         raise AllocationError(
             ExitCode.REFUSED,
             f"target.lock {lock} is on the file system under test; name a directory elsewhere",
@@ -82,7 +82,7 @@ def _check_tools(setup: Setup, facts: FileSystem) -> None:
     """Refuse tools on the file system under test: a login node may not have seen it."""
     assert setup.built
     directory = setup.built.file.absolute().parent.parent
-    there = setup.agent.call("identify", str(directory), "tools.directory")
+    there = setup.agent.call(identify.identify, str(directory), "tools.directory")
     if wrong := on_target(facts, there, directory, setup.job is not None, setup.plan.campaign):
         refused, sentence = wrong
         if refused:

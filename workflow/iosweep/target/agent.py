@@ -22,9 +22,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
@@ -32,30 +32,31 @@ from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.node import process, procfs
 from iosweep.node.load import Around, Watch
 from iosweep.node.sampling import Sampler, Wanted
-from iosweep.target import foreign, handle, ownership, probe, pulse, quota, removal, striping, trees
+from iosweep.target import (
+    foreign,
+    handle,
+    identify,
+    ownership,
+    probe,
+    protocol,
+    pulse,
+    quota,
+    removal,
+    striping,
+    trees,
+)
 from iosweep.target.handle import Place
+from iosweep.target.protocol import Answer
 
-#: Operations whose first argument is a Place, which arrives as a list.
-ON_PLACE: dict[str, Callable[..., Any]] = {
-    **probe.OPERATIONS,
-    **trees.OPERATIONS,
-    **removal.OPERATIONS,
-    **foreign.OPERATIONS,
-    **striping.OPERATIONS,
-}
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    **ownership.OPERATIONS,
-    **quota.OPERATIONS,
-    **{name: handle.on_place(operation) for name, operation in ON_PLACE.items()},
-    "keep_to": process.keep_to,
-}
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: What operations do, for a sentence.
 _WORDS = {
     "identify": "looking which file system it is",
     "look": "looking whether it is there",
     "space": "reading its free space",
-    "quota": "reading its quota",
+    "quotas": "reading its quota",
     "trusted": "looking at the way to the campaign's directory",
     "check": "looking at the campaign's directory",
     "state": "looking at the campaign's directory",
@@ -69,7 +70,7 @@ _WORDS = {
     "examine": "looking at data sets",
     "remove": "removing files",
     "remove_all": "removing files",
-    "run": "ending a tool",
+    "execute": "ending a tool",
 }
 #: A command is ended by the agent; this is for an agent that does not even manage that.
 _SLACK_S = 30.0
@@ -103,13 +104,13 @@ class Agent:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    def call(self, operation: str, *arguments: Any) -> Any:
-        """Run one of OPERATIONS in the child.
+    def call(self, operation: Callable[P, T], *arguments: P.args, **_: P.kwargs) -> T:
+        """Run one of OPERATIONS in the child; arguments by position only.
 
         Raises TargetHangs where nothing moves any more (the child is killed, the next call starts another),
         Refused where something is not ours, TargetError for an error of the file system.
         """
-        return self._ask([operation, *arguments], self._deadline_s)
+        return self._ask(operation, arguments, self._deadline_s)
 
     def hurry(self) -> None:
         """Wait no longer than a few seconds from now on, because we were asked to end."""
@@ -131,38 +132,39 @@ class Agent:
         of the command stays.
         """
         with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
-            request = ["run", list(argv), timeout_s, str(directory) if directory else None]
-            request += [None if cpus is None else sorted(cpus), asdict(wanted) if wanted else None, token]
-            request.append(asdict(around) if around else None)
-            done = self._ask(request, timeout_s + _SLACK_S, (stdout.fileno(), stderr.fileno()))
+            where, on = str(directory) if directory else None, None if cpus is None else sorted(cpus)
+            arguments = (argv, timeout_s, where, on, wanted, token, around)
+            done = self._ask(execute, arguments, timeout_s + _SLACK_S, (stdout.fileno(), stderr.fileno()))
             stdout.seek(0)
             stderr.seek(0)
-            return process.Completed(
-                **done | {"argv": tuple(argv)},
-                stdout=stdout.read(process.MOST_BYTES),
-                stderr=stderr.read(process.MOST_BYTES),
-            )
+            return replace(done, stdout=stdout.read(process.MOST_BYTES), stderr=stderr.read(process.MOST_BYTES))
 
-    def _ask(self, request: list[Any], deadline_s: float, descriptors: Sequence[int] = ()) -> Any:
+    def _ask(
+        self,
+        operation: Callable[..., T],
+        arguments: Sequence[object],
+        deadline_s: float,
+        descriptors: Sequence[int] = (),
+    ) -> T:
         connection = self._start()
+        request = json.dumps([operation.__name__, msgspec.to_builtins(arguments)]).encode() + b"\n"
         try:
-            answer = _exchange(connection, json.dumps(request).encode() + b"\n", descriptors, deadline_s)
+            line = _exchange(connection, request, descriptors, deadline_s)
         except EOFError:
             raise TargetError(0, f"the agent ended by itself ({_how(self._stop())})") from None
         except BaseException:
             self._stop(gently=bool(descriptors))
             raise
-        if answer is None:
+        if line is None:
             self._stop()
-            about = request[1][0] if isinstance(request[1], Place) else request[1]
+            about = arguments[0].directory if isinstance(arguments[0], Place) else arguments[0]
             where = f" ({about})" if isinstance(about, str) else ""
-            doing = _WORDS.get(request[0], request[0])
+            doing = _WORDS.get(operation.__name__, operation.__name__)
             raise TargetHangs(f"the target does not answer: no progress for {deadline_s:g} s while {doing}{where}")
-        if "refused" in answer:
-            raise Refused(answer["refused"])
-        if "error" in answer:
-            raise TargetError(answer["errno"], answer["error"])
-        return answer["value"]
+        outcome = msgspec.convert(json.loads(line), Answer).outcome(operation)
+        if isinstance(outcome, Refused | TargetError):
+            raise outcome
+        return outcome
 
     def _start(self) -> socket.socket:
         if self._process and self._process.poll() is not None:
@@ -204,9 +206,7 @@ def _how(code: int | None) -> str:
     return f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 
-def _exchange(
-    connection: socket.socket, line: bytes, descriptors: Sequence[int], deadline_s: float
-) -> dict[str, Any] | None:
+def _exchange(connection: socket.socket, line: bytes, descriptors: Sequence[int], deadline_s: float) -> bytes | None:
     """Send a request and wait for its answer; None if neither that nor a beat comes in time, EOFError at its end."""
     connection.settimeout(min(deadline_s, _LONGEST_S))
     try:
@@ -220,8 +220,7 @@ def _exchange(
             received += part
             *lines, received = received.split(b"\n")
             if answers := [line for line in lines if line]:  # an empty line is a beat
-                answer: dict[str, Any] = json.loads(answers[0])
-                return answer
+                return answers[0]
     except TimeoutError:
         return None
     except ConnectionError:
@@ -251,49 +250,58 @@ def _serve(connection: socket.socket, parent: int) -> None:
         return
     pulse.listen(_Beats(connection))
     while request := _receive(connection):
-        (operation, *arguments), descriptors = request
-        answer: dict[str, Any]
+        (name, arguments), descriptors = request
         try:
-            if operation == "run":
+            if name == execute.__name__:
                 when_orphaned(signal.SIGTERM)  # there is something to end
-                answer = {"value": _run(arguments, descriptors, connection.fileno())}
-            else:
-                answer = {"value": OPERATIONS[operation](*arguments)}
+                arguments = [*descriptors, connection.fileno(), *arguments]
+            answer = protocol.answer(OPERATIONS[name], arguments)
         except process.Abandoned:
             return
-        except Refused as error:
-            answer = {"refused": str(error)}
-        except OSError as error:
-            answer = {
-                "errno": error.errno or 0,
-                "error": f"{error.strerror or error}: {error.filename or operation}",
-            }
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
             when_orphaned(signal.SIGKILL)
         try:
-            connection.sendall(json.dumps(answer).encode() + b"\n")
+            connection.sendall(json.dumps(msgspec.to_builtins(answer)).encode() + b"\n")
         except ConnectionError:
             return
 
 
-def _run(arguments: list[Any], printed: Sequence[int], asker: int) -> dict[str, Any]:
-    """process.Completed, as far as the runner does not know it already."""
-    argv, timeout_s, directory, cpus, wanted, token, around = arguments
-    stdout, stderr = printed
-    sampler = Sampler(Wanted(**wanted), lambda: procfs.below(str(os.getpid()))) if wanted else None
-    watch = Watch(Around(**around)) if around else None
+def execute(
+    stdout: int,
+    stderr: int,
+    asker: int,
+    argv: list[str],
+    timeout_s: float,
+    directory: str | None,
+    cpus: list[int] | None,
+    wanted: Wanted | None,
+    token: bool,
+    around: Around | None,
+) -> process.Completed:
+    """Run a command for Agent.run. `stdout`, `stderr`: descriptors that came with the request; `asker`: the
+    connection."""
+    sampler = Sampler(wanted, lambda: procfs.below(str(os.getpid()))) if wanted else None
+    watch = Watch(around) if around else None
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
     finally:
         load = watch.end() if watch else None
-        seen = msgspec.to_builtins(sampler.end()) if sampler else None
-    return asdict(done, dict_factory=_told) | {"cpus": seen, "load": load}
+        seen = sampler.end() if sampler else None
+    return replace(done, cpus=seen, load=load)
 
 
-def _told(items: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value for name, value in items if name not in ("argv", "argvs", "ran_on", "cpus", "stdout", "stderr")}
+OPERATIONS = protocol.by_name(
+    [
+        *(identify.identify, identify.look, identify.space, quota.quotas),
+        *(ownership.claim, ownership.owner_of, ownership.ours),
+        *(handle.check, handle.trusted, probe.state, probe.remove_probes),
+        *(trees.ensure, trees.keep, trees.parts, trees.usage, trees.count, trees.examine),
+        *(removal.remove, removal.remove_all, foreign.foreign),
+        *(striping.set_layout, striping.read_layout, process.keep_to, execute),
+    ]
+)
 
 
 def _receive(connection: socket.socket) -> tuple[list[Any], list[int]] | None:

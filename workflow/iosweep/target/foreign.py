@@ -8,8 +8,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from collections.abc import Sequence
+from typing import TypedDict
 
 from iosweep.target.accounts import user
 from iosweep.target.handle import Opened, Place
@@ -84,6 +84,3 @@ def foreign(place: Place) -> ForeignEntries:
             except OSError:  # a mount point, or removed meanwhile
                 continue
     return {"count": count, "names": names}
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {"foreign": foreign}

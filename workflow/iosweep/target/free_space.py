@@ -1,46 +1,82 @@
-"""What may still be written to the target: the ceilings of the configuration against what df shows. Pure."""
+"""What may still be written to the target: limits of the configuration and quotas against what df shows. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from iosweep.target.quota import Quota
 from iosweep.text import human_count
 from iosweep.units import human_size
+
+_LESS = "measure less, or raise limits.share_of_free"
+
+
+class Shortage(NamedTuple):
+    """Why something does not fit, and what helps; empty where nothing is known to."""
+
+    why: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, self))
 
 
 def too_much(
     now: Mapping[str, int], ours_bytes: int, needed_bytes: int, needed_inodes: int, limits: Mapping[str, float]
-) -> str | None:
+) -> Shortage | None:
     """Why a campaign may not have `needed_bytes` there at once, or None.
 
-    `now`: target.space. `ours_bytes` of them are there already. Inodes are those that are still to come.
+    `now`: identify.space. `ours_bytes` of them are there already. Inodes are those that are still to come.
     """
     more = needed_bytes - ours_bytes
     free, total = now["free_bytes"], now["used_bytes"] + now["free_bytes"]
     if more > 0 and not total:
-        return "its file system does not say how much is free: it reports 0 bytes in all; are its data servers up?"
+        why = "its file system does not say how much is free: it reports 0 bytes in all"
+        return Shortage(why, "are its data servers up?")
     if more > free:
-        return f"{human_size(more)} more are needed, and {human_size(free)} are free; make room, or measure less"
+        return Shortage(
+            f"{human_size(more)} more are needed, and {human_size(free)} are free", "make room, or measure less"
+        )
     if more > 0 and needed_bytes > limits["share_of_free"] * (free + ours_bytes):
-        return (
+        why = (
             f"up to {human_size(needed_bytes)} are needed, more than {limits['share_of_free']:.0%} of the"
-            f" {human_size(free + ours_bytes)} that are free; measure less, or raise limits.share_of_free"
+            f" {human_size(free + ours_bytes)} that are free"
         )
+        return Shortage(why, _LESS)
     if more > 0 and now["used_bytes"] + more > limits["fill"] * total:
-        return (
+        why = (
             f"{human_size(more)} more would make it {(now['used_bytes'] + more) / total:.0%} full, above"
-            f" limits.fill {limits['fill']:.0%}; free space, or raise limits.fill"
+            f" limits.fill {limits['fill']:.0%}"
         )
+        return Shortage(why, "free space, or raise limits.fill")
     inodes = now["used_inodes"] + now["free_inodes"]  # 0 where the file system does not count them
-    files = human_count(needed_inodes, "file is", "files are")
     if inodes and needed_inodes > limits["share_of_free"] * now["free_inodes"]:
-        return (
-            f"up to {files} needed, more than {limits['share_of_free']:.0%} of the"
-            f" {now['free_inodes']:,} free inodes; measure less, or raise limits.share_of_free"
+        why = (
+            f"up to {human_count(needed_inodes, 'file is', 'files are')} needed, more than"
+            f" {limits['share_of_free']:.0%} of the {now['free_inodes']:,} free inodes"
         )
+        return Shortage(why, _LESS)
     if inodes and needed_inodes and now["used_inodes"] + needed_inodes > limits["fill"] * inodes:
         more_files = human_count(needed_inodes, "more file")
-        return f"{more_files} would use more than {limits['fill']:.0%} of its inodes (limits.fill)"
+        return Shortage(f"{more_files} would use more than {limits['fill']:.0%} of its inodes (limits.fill)")
+    return None
+
+
+def over_quota(quotas: Sequence[Quota], needed_bytes: int, needed_inodes: int) -> Shortage | None:
+    """Why a quota has no room for so many bytes and files more, or None."""
+    for quota in quotas:
+        rows = (
+            (quota["limit_bytes"], quota["used_bytes"], needed_bytes, human_size, "more"),
+            (quota["limit_files"], quota["used_files"], needed_inodes, "{:,}".format, "more files"),
+        )
+        for limit, used, needed, text, more in rows:
+            if limit and needed and used + needed > limit:
+                return Shortage(
+                    f"the quota of {quota['scope']} has no room for {text(needed)} {more}: {text(used)} of"
+                    f" {text(limit)} are used",
+                    "measure less, or have it raised",
+                )
     return None
 
 
@@ -50,7 +86,7 @@ def says_nothing(now: Mapping[str, int]) -> bool:
 
 
 def not_freed(deleted_bytes: int, expected_free_bytes: int, free_bytes: int) -> str | None:
-    """That what we deleted did not become free, in a sentence; None where at least half of it did.
+    """A sentence if what we deleted did not become free; None if at least half of it did.
 
     `expected_free_bytes`: what would be free if all of it had, and nothing else had been written meanwhile.
     """

@@ -10,9 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import select
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from iosweep.errors import Refused
 from iosweep.target import filesystem, parents
@@ -156,11 +156,6 @@ class Opened:
                 os.close(handle)
                 raise Refused(f"`{shown(part)}` in {self.directory} {wrong}; it is left alone")
         return handle
-
-
-def on_place(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation on a Place, as an agent calls it: JSON has the place as a list."""
-    return lambda place, *arguments: operation(Place(*place), *arguments)
 
 
 def check(place: Place) -> None:

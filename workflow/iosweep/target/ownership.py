@@ -14,13 +14,11 @@ import os
 import stat
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from iosweep.causes import SERVER_ERRORS
 from iosweep.errors import Refused
 from iosweep.target import parents
 from iosweep.target.accounts import user
-from iosweep.target.identify import identify, look, space
 from iosweep.target.marker import MARKER, check_place, is_of, place_of, read_marker, whose, write_marker
 from iosweep.target.mounts import mount_of
 
@@ -163,9 +161,6 @@ def ours(directory: str, uuid: str) -> bool:
         if error.errno in SERVER_ERRORS:
             raise
         return False
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (identify, look, space, claim, owner_of, ours)}
 
 
 DENIED = (errno.EACCES, errno.EPERM)

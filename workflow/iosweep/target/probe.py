@@ -8,11 +8,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable
-from typing import Any
 
 from iosweep.errors import Refused
-from iosweep.target import handle
 from iosweep.target.accounts import user
 from iosweep.target.handle import Opened, Place
 from iosweep.target.ownership import DENIED, PROBE, clear_probes
@@ -56,11 +53,6 @@ def remove_probes(place: Place) -> None:
     """Remove probes that a kill has left in the campaign's directory."""
     with Opened(place, use="remove") as ours:
         clear_probes(ours.handle)
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (state, remove_probes, handle.check, handle.trusted)
-}
 
 
 def _probe(handle: int, name: str, content: bytes) -> None:

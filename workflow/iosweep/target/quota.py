@@ -4,7 +4,7 @@ Of users and groups: from the kernel for file systems that leave quotas to it (e
 subvolumes: on btrfs. Not asked for: those of projects, whose directories df shows as full as they are (and so does
 target.space); of servers behind NFS; of qgroups above a subvolume's own. What does not show, EDQUOT will tell.
 
-`of` runs in the agent, before every step: it starts no process but on Lustre.
+`quotas` runs in the agent, before every step: it starts no process but on Lustre.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import stat
 import struct
 import subprocess
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from iosweep.target import identify
 
@@ -53,7 +53,7 @@ class Quota(TypedDict):
     limit_files: int | None
 
 
-def of(directory: str) -> list[Quota]:
+def quotas(directory: str) -> list[Quota]:
     """Quotas with a limit.
 
     A limit is the smaller of the soft and the hard one. Raises OSError and Refused where the directory cannot be
@@ -75,29 +75,6 @@ def of(directory: str) -> list[Quota]:
     finally:
         os.close(handle)
     return [quota for quota in found if quota and (quota["limit_bytes"] or quota["limit_files"])]
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {"quota": of}
-
-
-def too_much(quotas: Sequence[Quota], needed_bytes: int, needed_inodes: int) -> str | None:
-    """Why a quota of `of` has no room for so many bytes and files more, or None. Pure."""
-    from iosweep.units import human_size
-
-    for quota in quotas:
-        limit, used = quota["limit_bytes"], quota["used_bytes"]
-        if limit and needed_bytes and used + needed_bytes > limit:
-            return (
-                f"the quota of {quota['scope']} has no room for {human_size(needed_bytes)} more: {human_size(used)} of"
-                f" {human_size(limit)} are used; measure less, or have it raised"
-            )
-        limit, used = quota["limit_files"], quota["used_files"]
-        if limit and needed_inodes and used + needed_inodes > limit:
-            return (
-                f"the quota of {quota['scope']} has no room for {needed_inodes:,} more files: {used:,} of {limit:,}"
-                " are used; measure less, or have it raised"
-            )
-    return None
 
 
 def _quota(

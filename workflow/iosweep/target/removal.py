@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from iosweep.errors import Refused
-from iosweep.target.foreign import Foreign, by_name, by_owner
+from iosweep.target.foreign import Foreign, ForeignEntries, by_name, by_owner
 from iosweep.target.handle import Opened, Place
 from iosweep.target.marker import MARKER, shown
 from iosweep.target.pulse import beat
@@ -29,15 +29,9 @@ _HELD, _TAKEN = 10_000, 32
 _SLOW = 100e-6
 
 
-class ForeignEntries(TypedDict):
-    """Entries that belong to other users or are mounts; `names`: some of them."""
-
-    count: int
-    names: list[str]
-
-
 class Removed(TypedDict):
-    """What a removal did. `left`: it stopped at its time limit. `wrong`: sentences on entries that stay."""
+    """What a removal did. `linked`: files with other names, which stay; `left`: it stopped at its time limit; `wrong`:
+    up to 5 sentences on entries that stay; `foreign`: those of them that are not ours."""
 
     files: int
     directories: int
@@ -52,9 +46,6 @@ def remove(place: Place, below: str, seconds: float | None = None, workers: int 
     """Remove a tree below the campaign's directory.
 
     `workers`: threads at most; they wait for the file system side by side.
-    {files, directories, bytes: what went; linked: files that have other names, which stay; left: whether `seconds` were
-    over before all was tried; wrong: [up to 5 sentences] on what could not be removed, and stays; foreign: how much of
-    that is not ours (foreign.py), with up to 5 names}
     """
     above, _, name = below.rpartition("/")
     if name in ("", ".", ".."):
@@ -88,9 +79,6 @@ def remove_all(place: Place, seconds: float | None = None, workers: int = 8) -> 
         if os.path.samestat(os.fstat(ours.handle), os.stat(ours.name, dir_fd=ours.parent, follow_symlinks=False)):
             removal.last(os.rmdir, ours.name, ours.parent)
     return removal.result()
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (remove, remove_all)}
 
 
 class _Removal:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from iosweep.errors import Refused
 from iosweep.target.handle import Opened, Place
@@ -113,9 +112,6 @@ def read_layout(place: Place, fstype: str) -> str:
     details = shown.split(commands.heading)[-1] if commands.heading else shown
     lines = (line.strip("+ ") for line in details.splitlines() if directory not in line)  # which one it is, we know
     return _one_line("; ".join(filter(None, lines))) or f"{NOT_RECORDED}: {commands.show[0]} shows nothing"
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (set_layout, read_layout)}
 
 
 class _Failed(Exception):

@@ -13,9 +13,9 @@ import os
 import stat
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from iosweep.errors import Refused
 from iosweep.target.handle import Opened, Place
@@ -148,9 +148,6 @@ def _examined(handle: int, files: list[str], size: int, holes: bool) -> Examined
             wrong.append(f"{name} has unwritten extents")
             seen = "found"
     return {"wrong": wrong[:SENTENCES], "changed_ns": newest, "holes": seen}
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (ensure, keep, parts, usage, count, examine)}
 
 
 class Handle:

@@ -21,6 +21,7 @@ from iosweep.programs.spack import request
 from iosweep.programs.spack.built import on_target
 from iosweep.programs.spack.request import Request, seen
 from iosweep.results.store import Store
+from iosweep.target import identify
 from iosweep.target.agent import Agent
 from iosweep.text import printable
 
@@ -91,9 +92,9 @@ def _spare_target(configured: Config, asked: Request, slurm: bool) -> None:
     """Refuse to build on the file system under test, as far as that is seen from here. Raises BuildError."""
     with Agent(configured.target.deadline) as agent:
         try:
-            facts = agent.call("identify", configured.target.directory)
+            facts = agent.call(identify.identify, configured.target.directory)
             place = asked.place.root.absolute()
-            there = agent.call("identify", next(str(p) for p in (place, *place.parents) if seen(p.is_dir)))
+            there = agent.call(identify.identify, next(str(p) for p in (place, *place.parents) if seen(p.is_dir)))
         except (TargetHangs, TargetError, Refused):
             return  # usually not mounted on a login node; the nodes check again
         if wrong := on_target(facts, there, place, slurm, configured.campaign):

@@ -1,0 +1,62 @@
+"""Requests to the agents and their answers: a function of this package, called in another process.
+
+Both sides know a function by its name and convert values by its annotations, so an operation is written, called and
+type-checked as any other function.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import TypeVar
+
+import msgspec
+
+from iosweep.errors import Refused, TargetError
+
+T = TypeVar("T")
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The value of an operation, or the error that it raised."""
+
+    value: object = None
+    refused: str | None = None
+    lasting: bool = True
+    errno: int = 0
+    error: str | None = None
+
+    def outcome(self, operation: Callable[..., T]) -> T | Refused | TargetError:
+        """The value, or the exception."""
+        if self.refused is not None:
+            return Refused(self.refused, self.lasting)
+        if self.error is not None:
+            return TargetError(self.errno, self.error)
+        return msgspec.convert(self.value, _types(operation)[1])  # type: ignore[no-any-return]
+
+
+def answer(operation: Callable[..., object], arguments: Sequence[object]) -> Answer:
+    """Run an operation with arguments from JSON. What it refuses, and errors of the file system, are answers."""
+    wanted, _ = _types(operation)
+    try:
+        value = operation(*(msgspec.convert(one, kind) for one, kind in zip(arguments, wanted, strict=False)))
+        return Answer(msgspec.to_builtins(value))
+    except Refused as error:
+        return Answer(refused=str(error), lasting=error.lasting)
+    except OSError as error:
+        text = f"{error.strerror or error}: {error.filename or operation.__name__}"
+        return Answer(errno=error.errno or 0, error=text)
+
+
+def by_name(operations: Iterable[Callable[..., object]]) -> dict[str, Callable[..., object]]:
+    """Operations by the names that requests have."""
+    return {operation.__name__: operation for operation in operations}
+
+
+@cache
+def _types(operation: Callable[..., object]) -> tuple[list[object], object]:
+    """The types of an operation's arguments and of its value."""
+    hints = typing.get_type_hints(operation)
+    value = hints.pop("return")
+    return list(hints.values()), value
