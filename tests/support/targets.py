@@ -41,7 +41,7 @@ def as_user(program: str, *arguments: str, uid: int = OTHER) -> str:
     """What a Python program prints as another user; `{owner}` in it is OWNER. Its modules are loaded before."""
     start = (
         "import os, sys, json, uuid; from iosweep.errors import Refused\n"
-        "from iosweep.target import handle, ownership, probe, removal, trees\n"
+        "from iosweep.target import handle, identify, ownership, probe, removal, trees\n"
         "from iosweep.target.handle import Place\n"
         f"os.setgid({uid}); os.setuid({uid})\n"
     )
