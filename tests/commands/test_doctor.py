@@ -19,10 +19,11 @@ from iosweep import findings
 from iosweep.commands import cli
 from iosweep.commands.doctor import nodes, site
 from iosweep.config import sweep_file as config
+from iosweep.errors import Unusable
 from iosweep.files import documents
 from iosweep.findings import Line
 from iosweep.jobs import profile, submission
-from iosweep.jobs.profile import Profile, Unreadable, minutes, read
+from iosweep.jobs.profile import Profile, minutes, read
 from iosweep.node.cpus import Topology
 from iosweep.programs.spack import request
 from slurm import Cluster
@@ -95,7 +96,7 @@ def test_both_ways_to_write_resources(tmp_path: Path, resources: str) -> None:
 def test_a_file_that_is_not_a_profile(tmp_path: Path, text: str | None, wrong: str) -> None:
     if text is not None:
         write(tmp_path, text)
-    with pytest.raises(Unreadable, match=re.escape(wrong)):
+    with pytest.raises(Unusable, match=re.escape(wrong)):
         read(tmp_path)
 
 
@@ -507,8 +508,7 @@ def test_clocks() -> None:
 
 
 def test_exclusion_without_a_lock() -> None:
-    licence = findings.ok("license", "pfs: one campaign at a time holds it")
-    assert nodes.exclusion(None, licence, [facts("n1")]).outcome == "ok"
+    assert nodes.exclusion(None, "pfs", [facts("n1")]).outcome == "ok"
     assert nodes.exclusion(None, None, [facts("n1")]).outcome == "warning"
     assert nodes.exclusion("/home/locks", None, []).outcome == "not checked"
     absent = nodes.exclusion(

@@ -12,6 +12,7 @@ import pytest
 from iosweep.commands import cli
 from iosweep.commands.doctor import campaign as needs
 from iosweep.commands.doctor import probe
+from iosweep.errors import Obstacle
 from iosweep.findings import Line
 from iosweep.node import probed_cpus as steps
 from iosweep.programs.find import Program, UnusableTool
@@ -80,9 +81,9 @@ def test_a_tool_that_is_not_here(here: Path, capsys: Capture, monkeypatch: pytes
 def test_what_ranks_are_started_with() -> None:
     there = {"ior": Program("/x/ior", "ab", "IOR-4.0.0", ())}
     assert needs.judged(there, object()) == Line("tools", "ok", "/x/ior (IOR-4.0.0)")
-    found = needs.judged(there, "there is no mpiexec of MPICH; `make venv` installs one")
+    found = needs.judged(there, Obstacle("there is no mpiexec of MPICH", "`make venv` installs one"))
     assert (found.outcome, found.change) == ("wrong", "`make venv` installs one")
-    broken = needs.judged(there | {"fio": UnusableTool("/x/fio does not run: exit code 1", False)}, None)
+    broken = needs.judged(there | {"fio": UnusableTool("/x/fio does not run: exit code 1", "", False)}, None)
     assert (broken.outcome, broken.change) == ("wrong", "see what is wrong with it")
 
 

@@ -236,8 +236,8 @@ def test_a_job_that_would_not_be_found_again(options: str, environment: dict[str
     said = submission.other_cluster(["sbatch", "--parsable", *options.split(), "job.sh"], environment)
     assert (said is None) == (seen is None), said
     if said and seen:
-        assert said.startswith(seen)
-        assert "set SLURM_CLUSTERS to that cluster" in said
+        assert said.what.startswith(seen)
+        assert "set SLURM_CLUSTERS to that cluster" in said.remedy
 
 
 def test_nodes_that_are_down_are_waited_for() -> None:

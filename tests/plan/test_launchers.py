@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iosweep.config.sweeps import Repetitions
+from iosweep.errors import Obstacle
 from iosweep.plan import launchers as launch
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, launchers, subset
 from iosweep.plan.model import Point, seed_of
@@ -207,7 +208,7 @@ def test_ranks_of_all_nodes_have_one_command(tmp_path: Path) -> None:
 def find(monkeypatch: pytest.MonkeyPatch) -> Any:
     """`mpiexec()` without its memory, with only these directories on PATH."""
 
-    def search(*path: Path) -> Mpiexec | str:
+    def search(*path: Path) -> Mpiexec | Obstacle:
         monkeypatch.setenv("PATH", os.pathsep.join(map(str, path)))
         return launch.mpiexec.__wrapped__()
 

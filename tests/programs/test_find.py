@@ -89,4 +89,4 @@ def test_replaced_program_is_noticed(fake: Path) -> None:
 def test_missing_program(fake: Path, name: str) -> None:
     fake.unlink()
     tool = tools()[name]
-    assert found(name) == UnusableTool(f"{name} is not on PATH; get it with {tool.get_it}", lasting=True)
+    assert found(name) == UnusableTool(f"{name} is not on PATH", f"get it with {tool.get_it}", lasting=True)

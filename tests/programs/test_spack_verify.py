@@ -552,7 +552,7 @@ def test_a_program_that_is_gone(tmp_path: Path, prefix: Path, document: dict[str
     with pytest.raises(Unusable) as caught:
         read(tmp_path, document)
     assert str(caught.value) == (
-        f"{prefix}/{name} is gone, which {tmp_path}/{FILE} says was built: is its file system mounted here? If it"
+        f"{prefix}/{name} is gone, which {tmp_path}/{FILE} says was built; is its file system mounted here? If it"
         f" was removed, remove {tmp_path}/{FILE}, and the next run builds the tools again"
     )
 
@@ -574,7 +574,7 @@ def test_tools_whose_installation_is_gone(tmp_path: Path, prefix: Path, document
     assert read(tmp_path, document)
     shutil.rmtree(tmp_path / "tools/store", ignore_errors=True)
     shutil.rmtree(prefix)
-    with pytest.raises(Unusable, match=r"is gone, which .* says was built: is its file system mounted here"):
+    with pytest.raises(Unusable, match=r"is gone, which .* says was built; is its file system mounted here"):
         built.read(tmp_path / FILE)
 
 

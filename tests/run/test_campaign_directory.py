@@ -239,7 +239,7 @@ def test_probes_are_removed_if_files_are_kept(tmp_path: Path) -> None:
 
 def test_a_layout_that_cannot_be_set_here(tmp_path: Path) -> None:
     agent = Asked()
-    with pytest.raises(Refused, match=r"can be set on lustre and beegfs, and the target is ext4: leave it out"):
+    with pytest.raises(Refused, match=r"can be set on lustre and beegfs, and the target is ext4; leave it out"):
         claimed(tmp_path, ["-c", "4"], agent, "ext4")
     assert agent.asked("claim", "set_layout") == []
 

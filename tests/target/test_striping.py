@@ -118,8 +118,8 @@ def test_where_it_can_be_set() -> None:
     assert striping.unsettable("lustre") is None
     assert striping.unsettable("beegfs") is None
     for fstype in ("ext4", "gpfs", "nfs4", ""):
-        said = f"target.layout can be set on lustre and beegfs, and the target is {fstype}: leave it out"
-        assert striping.unsettable(fstype) == said
+        said = f"target.layout can be set on lustre and beegfs, and the target is {fstype}; leave it out"
+        assert str(striping.unsettable(fstype)) == said
 
 
 # Set
@@ -175,7 +175,7 @@ def test_nothing_is_called_for_what_is_refused(
 ) -> None:
     stand_in("lfs")
     with pytest.raises(
-        Refused, match=r"^target.layout can be set on lustre and beegfs, and the target is gpfs: leave it out$"
+        Refused, match=r"^target.layout can be set on lustre and beegfs, and the target is gpfs; leave it out$"
     ):
         striping.set_layout(at(campaign), "gpfs", ["-c", "4"])
     with pytest.raises(Refused, match=r"^target.layout: `\.\.` is no option"):

@@ -113,8 +113,8 @@ def load(
     `site`: the Slurm cluster that measures. `provider`: where tools come from if the configuration does not say so.
     `given`: values from the command line (sweep_file.GIVEN). `look`: refuse a target that does not exist.
     """
-    if wrong := submission.working_directory(str(Path.cwd()), bool(site)):
-        raise ConfigError([Problem(str(file), 1, "", wrong)])
+    if obstacle := submission.working_directory(str(Path.cwd()), bool(site)):
+        raise ConfigError([Problem(str(file), 1, "", str(obstacle))])
     configured = sweep_file.read(file, given)
     made = make_plan(configured)
     forecast.refuse(made, configured)

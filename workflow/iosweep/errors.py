@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from iosweep.text import printable, shortened
 
@@ -26,6 +27,16 @@ class Problem:
         where = f"{shortened(self.where, 120)}: " if self.where else ""
         place = f"{self.file}:{self.line}" if self.line else self.file
         return printable(f"{place}: {where}{self.message}")
+
+
+class Obstacle(NamedTuple):
+    """What is wrong, and what to do about it; `remedy` is empty if that is not known."""
+
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.remedy}" if self.remedy else self.what
 
 
 class ConfigError(Exception):
@@ -60,7 +71,11 @@ class Held(Busy):
 
 
 class Unusable(Exception):
-    """Something that the configuration names cannot be used: the directory of locks, the tools that were built."""
+    """A file or directory that the user named cannot be used: a profile, the directory of locks, the built tools."""
+
+    def __init__(self, what: str, remedy: str = ""):
+        self.obstacle = Obstacle(what, remedy)
+        super().__init__(str(self.obstacle))
 
 
 class BuildError(Exception):

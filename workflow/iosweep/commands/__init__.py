@@ -1,1 +1,19 @@
-"""The commands of `iosweep`, one file each."""
+"""The commands of `iosweep`: a module has `add_arguments(parser)` and `run(arguments)`, which returns the exit code.
+
+| module | contents |
+|---|---|
+| `cli` | the table of commands; runs one, and prints what ended it |
+| `campaigns` | finds a campaign by name or path; arguments that several commands have |
+| `terminal`, `safe_console` | printing for a person: wrapped text, tables, progress, JSON; no control characters |
+| `plan`, `plan_table` | `iosweep plan`: a configuration as JSON, CSV or commands; as a table |
+| `doctor/` | `iosweep doctor`: checks of this machine, or of a cluster |
+| `watch/` | `iosweep watch`: progress, as a snapshot and as a screen |
+| `outcome` | what became of a campaign, for the next three |
+| `check`, `list`, `show` | verdicts of a campaign; all campaigns; results of one |
+| `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
+| `rerun`, `clean` | open stored repetitions again; remove files from the target |
+| `parse` | outputs of tools as JSON |
+| `tools/` | `iosweep tools`: list, build (for a rule) and mirror the benchmark tools |
+| `generate` | the schema and the generated parts of the documentation |
+| `rules/` | commands that only the rules of the workflow call |
+"""

@@ -16,7 +16,7 @@ from iosweep.commands import campaigns, plan_table
 from iosweep.commands.plan_table import Where
 from iosweep.config import sweep_file
 from iosweep.config.scalars import unknown
-from iosweep.errors import CommandError, ConfigError, Problem
+from iosweep.errors import CommandError, ConfigError, Problem, Unusable
 from iosweep.files import safe_paths
 from iosweep.jobs import profile, submission
 from iosweep.node import pinning
@@ -65,15 +65,15 @@ def run(arguments: Namespace) -> int:
         raise ConfigError(problems)
     try:
         chosen = profile.read(arguments.profile) if arguments.profile else None
-    except profile.Unreadable as error:
+    except Unusable as error:
         print(error, file=sys.stderr)
         return 1
     where = _where(chosen, arguments.launcher)
     file = str(arguments.config)
     if wrong := submission.open_port(made.points, where.launcher, os.geteuid()):
         problems.append(Problem(file, 1, "allow_open_port", wrong))
-    if wrong := submission.working_directory(str(Path.cwd()), bool(where.site)):
-        raise ConfigError([Problem(file, 1, "", wrong), *problems])
+    if obstacle := submission.working_directory(str(Path.cwd()), bool(where.site)):
+        raise ConfigError([Problem(file, 1, "", str(obstacle)), *problems])
     fits = True
     if arguments.write:
         _write(made, arguments.write)

@@ -211,8 +211,8 @@ def space(made: Plan, cost: forecast.Forecast) -> Space:
         return Space(False, f"{target} cannot be written to by {user(os.getuid())}")
     wrong = free_space.too_much(free, present, cost.peak_bytes, cost.inodes, made.limits)
     wrong = wrong or free_space.over_quota(quotas, max(0, cost.peak_bytes - present), cost.inodes)
-    if made.target["layout"] and (unsettable := striping.unsettable(facts["fstype"])):
-        wrong = free_space.Shortage(unsettable)
+    if made.target["layout"]:
+        wrong = striping.unsettable(facts["fstype"]) or wrong
     if wrong:
-        return Space(False, f"does not fit {target}: {wrong.why}", wrong.remedy)
+        return Space(False, f"does not fit {target}: {wrong.what}", wrong.remedy)
     return Space(True, f"fits ({human_size(free['free_bytes'])} free)")

@@ -180,7 +180,10 @@ BUILD = keys(
 FOLDERS: Mapping[str, Check] = {
     "refusals": keys(
         {"reason": text},
-        {"lasting": flag, "after": maybe(text), "nodes": _texts, "short_of_time": flag, "stopped": flag},
+        {
+            **{"lasting": flag, "after": maybe(text), "nodes": _texts},
+            **{"short_of_time": flag, "stopped": flag, "not_built": flag},
+        },
     ),
     "sets": keys({}, {"hosts": each(maybe(text)), "wall_s": seconds, "files": count, "file_size_bytes": maybe(count)}),
     "builds": BUILD,

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from iosweep.errors import Problem
+from iosweep.errors import Problem, Unusable
 from iosweep.jobs import submission
 
 #: As Snakemake looks for them: the highest version wins.
@@ -63,14 +63,6 @@ _QUESTIONS = frozenset(
 )
 
 
-class Unreadable(Exception):
-    """There is no profile that can be used. `remedy`: what to do, empty if that is not known."""
-
-    def __init__(self, what: str, remedy: str = ""):
-        self.what, self.remedy = what, remedy
-        super().__init__(f"{what}; {remedy}" if remedy else what)
-
-
 @dataclass(frozen=True)
 class Profile:
     """The keys that a site fills in, None where they are not there or are wrong. `memory_mb`: 0 asks for none.
@@ -103,16 +95,16 @@ class Profile:
 
 
 def read(directory: Path) -> Profile:
-    """The profile in a directory. Raises Unreadable."""
+    """The profile in a directory. Raises Unusable."""
     if (file := _file(directory)) is None:
-        raise Unreadable(f"{directory} has no profile.v9+.yaml", "name a profile's directory, such as profiles/slurm")
+        raise Unusable(f"{directory} has no profile.v9+.yaml", "name a profile's directory, such as profiles/slurm")
     try:
         text = file.read_text(encoding="utf-8")
         found = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise Unreadable(f"{file} cannot be read: {' '.join(str(error).split())}") from None
+        raise Unusable(f"{file} cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
-        raise Unreadable(f"{file} has no keys", "write for example `executor: iosweep`")
+        raise Unusable(f"{file} has no keys", "write for example `executor: iosweep`")
     slurm, resources = found.get("executor") == "iosweep", _resources(found.get("default-resources"))
     wrong = submission.wrong(resources) if slurm else {}
     right = {name: value for name, value in resources.items() if name not in wrong}
@@ -150,7 +142,7 @@ def submits(arguments: Sequence[str]) -> bool:
         return bool(given.executor == "iosweep")
     try:
         return read(Path(given.profile)).slurm
-    except Unreadable:
+    except Unusable:
         return False
 
 

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from iosweep.errors import ConfigError, Problem
+from iosweep.errors import ConfigError, Obstacle, Problem
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Point
 from iosweep.slurm import job_comment, query
@@ -282,9 +282,9 @@ def usable(printed: str) -> tuple[int, str]:
     return able, ", ".join(not_able)
 
 
-def other_cluster(sbatch: Sequence[str], environment: Mapping[str, str]) -> str | None:
+def other_cluster(sbatch: Sequence[str], environment: Mapping[str, str]) -> Obstacle | None:
     """Why a job would not be found again after its submission, as it goes to another cluster than the one that squeue
-    asks, and what to change; None if it is found. `environment`: of this process."""
+    asks; None if it is found. `environment`: of this process."""
     asked = environment.get("SLURM_CLUSTERS", "")
     option = sbatch[sbatch.index("--clusters") + 1] if "--clusters" in sbatch[:-1] else None
     named = option or environment.get("SBATCH_CLUSTERS", asked)
@@ -294,7 +294,7 @@ def other_cluster(sbatch: Sequence[str], environment: Mapping[str, str]) -> str 
     seen = f"{where}={named} sends a job to another cluster than the one that is asked for its state"
     if named == asked:
         seen = f"SLURM_CLUSTERS={asked} names several clusters, and jobs are looked for on one"
-    return f"{seen}; name one cluster: {_ONE_CLUSTER}"
+    return Obstacle(seen, f"name one cluster: {_ONE_CLUSTER}")
 
 
 def beyond(nodes: int, asked_min: int, limits: Partition) -> str | None:
@@ -368,16 +368,17 @@ def open_port(points: Iterable[Point], launcher: Launcher, uid: int) -> str | No
     )
 
 
-def working_directory(path: str, submits: bool) -> str | None:
+def working_directory(path: str, submits: bool) -> Obstacle | None:
     """Why Snakemake cannot work in a directory, or None. `submits`: it sends jobs to Slurm. Pure.
 
     Slurm replaces patterns that begin with % in the paths of its log files, which are below the working directory.
     """
-    shown = printable(path)
     if submits and (strange := next((c for c in path if c in '$`"\\%'), None)):
-        return f"the working directory {shown} has the character {strange}, which jobs cannot take; run it in another"
-    if "{" in path or "}" in path:
-        return f"the working directory {shown} has braces, which Snakemake takes for a pattern; run it in another"
-    if not path.isprintable():
-        return f"the working directory {shown} has characters that cannot be printed; run it in another"
-    return None
+        why = f"the character {strange}, which jobs cannot take"
+    elif "{" in path or "}" in path:
+        why = "braces, which Snakemake takes for a pattern"
+    elif not path.isprintable():
+        why = "characters that cannot be printed"
+    else:
+        return None
+    return Obstacle(f"the working directory {printable(path)} has {why}", "run it in another")

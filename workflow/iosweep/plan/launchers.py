@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from iosweep.errors import Obstacle
 from iosweep.node.cpus import CpuSet, listed, mask
 from iosweep.node.placement import Binding
 from iosweep.plan.model import Point
@@ -159,7 +160,7 @@ def candidates(search: str | None = None) -> list[str]:
 
 
 @cache
-def mpiexec(search: str | None = None) -> Mpiexec | str:
+def mpiexec(search: str | None = None) -> Mpiexec | Obstacle:
     """The first hydra there is, or why there is none. `search`: as for `candidates`."""
     seen = []
     for path in candidates(search):
@@ -173,5 +174,6 @@ def mpiexec(search: str | None = None) -> Mpiexec | str:
         seen.append(path)
     found = f" ({', '.join(seen)} is another's)" if seen else ""
     if search is not None:
-        return f"there is no mpiexec of MPICH with the tools{found}"
-    return f"there is no mpiexec of MPICH{found}; `make venv` installs one, as do apt-get install mpich and Spack"
+        return Obstacle(f"there is no mpiexec of MPICH with the tools{found}")
+    remedy = "`make venv` installs one, as do apt-get install mpich and Spack"
+    return Obstacle(f"there is no mpiexec of MPICH{found}", remedy)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from iosweep.errors import Obstacle
 from iosweep.node.process import Completed
 from iosweep.text import printable
 from iosweep.tools import Tool, tools
@@ -61,14 +62,20 @@ def builds(names: Iterable[str]) -> dict[str, str | None]:
 
 @dataclass(frozen=True)
 class UnusableTool:
-    """Why a tool cannot be used. `lasting`: until the binary changes; else it may work at another time.
+    """Why a tool cannot be used. `remedy`: what to do, if that is known. `lasting`: until the binary changes; else it
+    may work at another time.
 
     signal: the signal that ended the program, 0 if none did.
     """
 
-    reason: str
+    what: str
+    remedy: str
     lasting: bool
     signal: int = 0
+
+    @property
+    def reason(self) -> str:
+        return str(Obstacle(self.what, self.remedy))
 
 
 def find(tool: Tool, run: Callable[[list[str], float], Completed], search: str | None = None) -> Program | UnusableTool:
@@ -80,21 +87,21 @@ def find(tool: Tool, run: Callable[[list[str], float], Completed], search: str |
     path = shutil.which(tool.program, path=search)
     if path is None and search is not None:
         return UnusableTool(
-            f"{tool.program} is not among the tools that Spack has built; add it to specs", lasting=True
+            f"{tool.program} is not among the tools that Spack has built", "add it to specs", lasting=True
         )
     if path is None:
-        return UnusableTool(f"{tool.program} is not on PATH; get it with {tool.get_it}", lasting=True)
+        return UnusableTool(f"{tool.program} is not on PATH", f"get it with {tool.get_it}", lasting=True)
     stamp = _stamp(path)
     try:
         done = run([path, *tool.version_argv[1:]], 30.0)
     except OSError as error:
-        return UnusableTool(f"{path} does not run: {error.strerror}", lasting=False)
+        return UnusableTool(f"{path} does not run: {error.strerror}", "", lasting=False)
     if done.exit_code or done.timed_out or done.flooded:
         how = f"exit code {done.exit_code}" if done.exit_code > 0 else f"killed by signal {-done.exit_code}"
         how = "not done within 30 s" if done.timed_out else how
         printed = printable(done.stderr.decode("utf-8", "replace").strip()[:200])
-        return UnusableTool(f"{path} does not run: {how} {printed}".rstrip(), False, max(0, -done.exit_code))
+        return UnusableTool(f"{path} does not run: {how} {printed}".rstrip(), "", False, max(0, -done.exit_code))
     version = printable(tool.version(done.stdout.decode("utf-8", "replace"))[:100])
     if wrong := tool.unfit(version):
-        return UnusableTool(f"{path} cannot be used: {wrong}; get another with {tool.get_it}", lasting=True)
+        return UnusableTool(f"{path} cannot be used: {wrong}", f"get another with {tool.get_it}", lasting=True)
     return Program(path, sha256(tool.name, search) or "", version, stamp)

@@ -190,17 +190,20 @@ class Store:
         nodes: Sequence[str] = (),
         short_of_time: bool = False,
         stopped: bool = False,
+        not_built: bool = False,
     ) -> None:
         """Record why an allocation could not go on, or (None) that it did.
 
         `lasting`: another job would not help. `after`: the Slurm job that must end first. `nodes`: those at fault.
-        `short_of_time`: its job was too short. `stopped`: its job was ended by a signal, or canceled.
+        `short_of_time`: its job was too short. `stopped`: its job was ended by a signal, or canceled. `not_built`: its
+        tools could not be built.
         """
         if reason is None:
             (self.path / "refusals" / f"{allocation}.json").unlink(missing_ok=True)
         else:
             said = {"reason": reason, "lasting": lasting, "after": after}
             said |= {"nodes": list(nodes), "short_of_time": short_of_time, "stopped": stopped}
+            said |= {"not_built": True} if not_built else {}
             self.put("refusals", allocation, said)
 
     def supersede(self, result: Result) -> Path:

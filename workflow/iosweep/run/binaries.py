@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from iosweep.errors import AllocationError, ExitCode
+from iosweep.errors import AllocationError, ExitCode, Obstacle
 from iosweep.files import safe_paths
 from iosweep.plan.launchers import Mpiexec, candidates
 from iosweep.plan.model import Point
@@ -51,7 +51,7 @@ def find_all(setup: Setup) -> Binaries:
             return {"tool": point.tool, "sha256": sha}, program.reason
         if not tools()[point.tool].mpi:
             return None
-        if isinstance(mpiexec, str):
+        if isinstance(mpiexec, Obstacle):
             return {"mpiexec": candidates(search)}, f"the launcher {launcher.name} cannot be used: {mpiexec}"
         return ({"launcher": launcher.name}, pmi) if pmi else None
 
@@ -76,7 +76,7 @@ def find_all(setup: Setup) -> Binaries:
             " verifies the tools anew",
             lasting=True,
         )
-    return Binaries(found, None if isinstance(mpiexec, str) else mpiexec)
+    return Binaries(found, None if isinstance(mpiexec, Obstacle) else mpiexec)
 
 
 def keep_build(setup: Setup, binaries: Binaries) -> str:

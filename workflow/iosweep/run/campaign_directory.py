@@ -84,7 +84,7 @@ class CampaignDirectory:
                 " removes it, or take another campaign name"
             )
         if unsettable := self._target["layout"] and striping.unsettable(fstype):
-            raise Refused(unsettable)
+            raise Refused(str(unsettable))
         there = bool(mine) and self._agent.call(ownership.ours, self.path, mine["uuid"])
         if there:
             self.uuid = mine["uuid"]

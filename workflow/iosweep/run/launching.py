@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import orjson
 
-from iosweep.errors import AllocationError, ExitCode, Unanswered
+from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
 from iosweep.node import load, process
 from iosweep.node.cpu_record import Load, Looks
@@ -309,7 +309,7 @@ def _wait_for(there: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None = None) -> Mpiexec | str | None:
+def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None = None) -> Mpiexec | Obstacle | None:
     """The mpiexec for these tools; None if none is needed, or the reason why there is none. `search`: directories in
     place of PATH."""
     if launcher.ranks is not None or launcher.pmi or not any(tool.mpi for tool in tools):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from iosweep.errors import Obstacle
 from iosweep.target.quota import Quota
 from iosweep.text import human_count
 from iosweep.units import human_size
@@ -12,19 +12,9 @@ from iosweep.units import human_size
 _LESS = "measure less, or raise limits.share_of_free"
 
 
-class Shortage(NamedTuple):
-    """Why something does not fit, and what helps; empty where nothing is known to."""
-
-    why: str
-    remedy: str = ""
-
-    def __str__(self) -> str:
-        return "; ".join(filter(None, self))
-
-
 def too_much(
     now: Mapping[str, int], ours_bytes: int, needed_bytes: int, needed_inodes: int, limits: Mapping[str, float]
-) -> Shortage | None:
+) -> Obstacle | None:
     """Why a campaign may not have `needed_bytes` there at once, or None.
 
     `now`: identify.space. `ours_bytes` of them are there already. Inodes are those that are still to come.
@@ -33,9 +23,9 @@ def too_much(
     free, total = now["free_bytes"], now["used_bytes"] + now["free_bytes"]
     if more > 0 and not total:
         why = "its file system does not say how much is free: it reports 0 bytes in all"
-        return Shortage(why, "are its data servers up?")
+        return Obstacle(why, "are its data servers up?")
     if more > free:
-        return Shortage(
+        return Obstacle(
             f"{human_size(more)} more are needed, and {human_size(free)} are free", "make room, or measure less"
         )
     if more > 0 and needed_bytes > limits["share_of_free"] * (free + ours_bytes):
@@ -43,27 +33,27 @@ def too_much(
             f"up to {human_size(needed_bytes)} are needed, more than {limits['share_of_free']:.0%} of the"
             f" {human_size(free + ours_bytes)} that are free"
         )
-        return Shortage(why, _LESS)
+        return Obstacle(why, _LESS)
     if more > 0 and now["used_bytes"] + more > limits["fill"] * total:
         why = (
             f"{human_size(more)} more would make it {(now['used_bytes'] + more) / total:.0%} full, above"
             f" limits.fill {limits['fill']:.0%}"
         )
-        return Shortage(why, "free space, or raise limits.fill")
+        return Obstacle(why, "free space, or raise limits.fill")
     inodes = now["used_inodes"] + now["free_inodes"]  # 0 where the file system does not count them
     if inodes and needed_inodes > limits["share_of_free"] * now["free_inodes"]:
         why = (
             f"up to {human_count(needed_inodes, 'file is', 'files are')} needed, more than"
             f" {limits['share_of_free']:.0%} of the {now['free_inodes']:,} free inodes"
         )
-        return Shortage(why, _LESS)
+        return Obstacle(why, _LESS)
     if inodes and needed_inodes and now["used_inodes"] + needed_inodes > limits["fill"] * inodes:
         more_files = human_count(needed_inodes, "more file")
-        return Shortage(f"{more_files} would use more than {limits['fill']:.0%} of its inodes (limits.fill)")
+        return Obstacle(f"{more_files} would use more than {limits['fill']:.0%} of its inodes (limits.fill)")
     return None
 
 
-def over_quota(quotas: Sequence[Quota], needed_bytes: int, needed_inodes: int) -> Shortage | None:
+def over_quota(quotas: Sequence[Quota], needed_bytes: int, needed_inodes: int) -> Obstacle | None:
     """Why a quota has no room for so many bytes and files more, or None."""
     for quota in quotas:
         rows = (
@@ -72,7 +62,7 @@ def over_quota(quotas: Sequence[Quota], needed_bytes: int, needed_inodes: int) -
         )
         for limit, used, needed, text, more in rows:
             if limit and needed and used + needed > limit:
-                return Shortage(
+                return Obstacle(
                     f"the quota of {quota['scope']} has no room for {text(needed)} {more}: {text(used)} of"
                     f" {text(limit)} are used",
                     "measure less, or have it raised",

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iosweep.errors import Refused
+from iosweep.errors import Obstacle, Refused
 from iosweep.target.handle import Opened, Place
 from iosweep.text import shortened
 
@@ -80,19 +80,19 @@ def refused(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def unsettable(fstype: str) -> str | None:
+def unsettable(fstype: str) -> Obstacle | None:
     """Why target.layout cannot be set on a file system of this type, or None. Pure."""
     able = [name for name, commands in _COMMANDS.items() if commands.set]
     if fstype in able:
         return None
-    return f"target.layout can be set on {' and '.join(able)}, and the target is {fstype}: leave it out"
+    return Obstacle(f"target.layout can be set on {' and '.join(able)}, and the target is {fstype}", "leave it out")
 
 
 def set_layout(place: Place, fstype: str, arguments: list[str]) -> None:
     """Set the layout of what is written to the campaign's directory from now on. Raises Refused."""
     commands = _COMMANDS.get(fstype)
     if commands is None or commands.set is None or (wrong := refused(arguments)):
-        raise Refused(unsettable(fstype) or f"target.layout: {wrong}")
+        raise Refused(str(unsettable(fstype) or f"target.layout: {wrong}"))
     try:
         _run([*commands.set, *arguments], place)
     except _Failed as error:

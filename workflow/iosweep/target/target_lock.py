@@ -82,7 +82,7 @@ def hold(
         return
     place = Path(directory).absolute()
     if not place.is_dir():
-        raise Unusable(f"target.lock {place} is not a directory; make it where all campaigns see it, or leave it out")
+        raise Unusable(f"target.lock {place} is not a directory", "make it where all campaigns see it, or leave it out")
     with _in_directory(place / f"{name}.lock", identity, mine, owner.get("job"), make) as found:
         yield found
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from iosweep.commands import plan_table
 from iosweep.commands.doctor import nodes, probe, spack_tools
 from iosweep.config.sweeps import Config
-from iosweep.errors import TargetError, TargetHangs
+from iosweep.errors import Obstacle, TargetError, TargetHangs
 from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.jobs import submission
 from iosweep.plan import forecast
-from iosweep.plan.launchers import mpiexec
+from iosweep.plan.launchers import Mpiexec, mpiexec
 from iosweep.plan.model import Plan
 from iosweep.programs import find
 from iosweep.programs.find import Program, UnusableTool
@@ -49,14 +49,8 @@ def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
 
 def working_directory(submits: bool) -> list[Line]:
     """A line if Snakemake cannot work in this directory. `submits`: it sends jobs to Slurm."""
-    wrong_here = submission.working_directory(str(Path.cwd()), submits)
-    return [problem("directory", wrong_here)] if wrong_here else []
-
-
-def problem(check: str, sentence: str) -> Line:
-    """A line from a sentence `what is wrong; what to do`."""
-    seen, _, change = sentence.partition("; ")
-    return wrong(check, seen, change)
+    obstacle = submission.working_directory(str(Path.cwd()), submits)
+    return [wrong("directory", *obstacle)] if obstacle else []
 
 
 def look(configured: Config, made: Plan) -> list[Line]:
@@ -82,14 +76,12 @@ def _tools(made: Plan, search: str | None) -> Line:
     return judged(found, mpiexec(search) if any(tool.mpi for tool in used) and search is None else None)
 
 
-def judged(found: Mapping[str, Program | UnusableTool], launcher: object | None) -> Line:
+def judged(found: Mapping[str, Program | UnusableTool], launcher: Mpiexec | Obstacle | None) -> Line:
     """`launcher`: of MPI ranks, or why there is none; None where none is needed, or Slurm's is. Pure."""
-    lacking = [one.reason for one in found.values() if isinstance(one, UnusableTool)]
-    lacking += [launcher] if isinstance(launcher, str) else []
+    lacking = [one for one in (*found.values(), launcher) if isinstance(one, UnusableTool | Obstacle)]
     if lacking:
-        parts = [reason.partition("; ") for reason in lacking]
-        change = "; ".join(dict.fromkeys(change for _, _, change in parts if change))
-        seen = "; ".join(seen for seen, _, _ in parts)
+        change = "; ".join(dict.fromkeys(one.remedy for one in lacking if one.remedy))
+        seen = "; ".join(one.what for one in lacking)
         return wrong("tools", f"{seen}: their points would be missing", change or "see what is wrong with it")
     usable = (one for one in found.values() if isinstance(one, Program))
     return ok("tools", ", ".join(f"{one.path} ({one.version})" for one in usable))
@@ -100,8 +92,5 @@ def space(made: Plan) -> Line:
     room = plan_table.space(made, forecast.of(made))
     if room.fits is None:
         return unchecked("space", room.seen)
-    return (
-        ok("space", f"the campaign {room.seen}")
-        if room.fits
-        else wrong("space", f"the campaign {room.seen}", room.remedy)
-    )
+    seen = f"the campaign {room.seen}"
+    return ok("space", seen) if room.fits else wrong("space", seen, room.remedy)

@@ -25,10 +25,10 @@ import iosweep
 from iosweep.commands.doctor import campaign, look, nodes, site, spack_tools
 from iosweep.commands.doctor.probe import Facts
 from iosweep.commands.doctor.spack_tools import SpackTools
-from iosweep.errors import Unanswered
+from iosweep.errors import Unanswered, Unusable
 from iosweep.findings import Line, ok, show, unchecked, wrong
 from iosweep.jobs import submission
-from iosweep.jobs.profile import KEYS, Profile, Unreadable, read
+from iosweep.jobs.profile import KEYS, Profile, read
 from iosweep.node import cpu_probe, pinning
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
@@ -146,7 +146,8 @@ def _slurm(wanted: _Wanted) -> list[Line]:
     no_job = any(line.outcome == "wrong" for line in lines if line.check in ("partition", "account", "reservation"))
     of_nodes, answered = _nodes(wanted, partition, runs=not (later or no_job))
     lock = made.target["lock"] if made else None
-    return [*lines, *of_nodes, nodes.exclusion(lock, licence, answered)]
+    alone = chosen.licence.partition(":")[0] if chosen.licence and licence and licence.outcome == "ok" else None
+    return [*lines, *of_nodes, nodes.exclusion(lock, alone, answered)]
 
 
 def _partition(lines: Sequence[str], name: str | None) -> _Partition | None:
@@ -173,13 +174,13 @@ def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
     """The profile, None if it is of no use, and the lines about it."""
     try:
         chosen = read(directory)
-    except Unreadable as error:
-        return None, [wrong("profile", error.what, error.remedy)]
+    except Unusable as error:
+        return None, [wrong("profile", *error.obstacle)]
     if not chosen.slurm:
         seen = f"{chosen.file} has no `executor: iosweep`"
         return None, [wrong("profile", seen, "name one for Slurm with --profile")]
     if chosen.problems:
-        return chosen, [campaign.problem("profile", str(problem)) for problem in chosen.problems]
+        return chosen, [wrong("profile", str(problem), "correct the profile") for problem in chosen.problems]
     named = {"partition": chosen.partition, "account": chosen.account, "reservation": chosen.reservation}
     given = ", ".join(f"{name} {value}" for name, value in {**named, "license": chosen.licence}.items() if value)
     return chosen, [ok("profile", f"{chosen.file}: {given}" if given else chosen.file)]
@@ -195,7 +196,7 @@ def _submission(chosen: Profile, count: int, limits: submission.Partition, state
         "--wrap=true",
     ]
     if other := submission.other_cluster(argv, os.environ):
-        return campaign.problem("submission", other)
+        return wrong("submission", *other)
     said, refused = None, ""
     try:
         said = query.ask(argv, ANSWER_S, both=True)

@@ -281,10 +281,11 @@ def _processes(by_node: Mapping[str, Facts]) -> Line:
     return ok("leftovers", "no process of a campaign of yours on them")
 
 
-def exclusion(configured: str | None, licence: Line | None, by_node: Sequence[Facts]) -> Line:
-    """Whether two campaigns at once can be kept apart. `configured`: target.lock."""
-    if licence is not None and licence.outcome == "ok":
-        return ok("exclusion", f"a license keeps campaigns apart ({licence.seen.partition(':')[0]})")
+def exclusion(configured: str | None, license: str | None, by_node: Sequence[Facts]) -> Line:
+    """Whether two campaigns at once can be kept apart. `configured`: target.lock. `license`: one that only one campaign
+    at a time can have."""
+    if license:
+        return ok("exclusion", f"a license keeps campaigns apart ({license})")
     change = "set target.lock to a directory that all nodes share, or a license in the profile"
     if not configured:
         return warning("exclusion", "two campaigns of two users can measure one file system at the same time", change)

@@ -32,8 +32,7 @@ def look(configured: Config, provider: str) -> SpackTools | None:
     except ConfigError as error:
         return SpackTools(wrong("Spack", str(error.problems[0]), "fix it"))
     except Unusable as error:
-        seen, _, change = str(error).partition(": ")
-        return SpackTools(wrong("Spack", seen, change))
+        return SpackTools(wrong("Spack", *error.obstacle))
     directory = str(place.root.absolute()) if place.root.is_dir() else None
     if there is None:
         why = f"{place.file} is not there: the first run builds the tools, which may take an hour"

@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from iosweep.commands import campaigns
@@ -27,12 +26,11 @@ from iosweep.text import printable
 
 #: Exit code after a signal.
 INTERRUPTED = 130
-_NOT_BUILT = "the tools are not built"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("configfile", type=Path)
-    parser.add_argument("--write", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--write", type=Path, required=True, metavar="FILE", help="the tools.json that is expected")
     parser.add_argument("--scheduler", choices=("slurm",))
     parser.add_argument("--works-for", type=int, metavar="PID", help="stop when this process ends")
     campaigns.add_overrides(parser)
@@ -40,43 +38,30 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
-    slurm, given = arguments.scheduler == "slurm", campaigns.overrides(arguments)
-    return build(arguments.configfile, arguments.write, campaigns.RESULTS, slurm, works_for, given)
-
-
-def build(
-    file: Path, wanted: Path, results: Path, slurm: bool, works_for: Sequence[int], given: Mapping[str, str]
-) -> int:
-    """Build the tools of a configuration; 0, or 1 with a sentence on standard error.
-
-    `wanted`: the tools.json that the workflow expects. `results`: where reasons are kept for its report.
-    `given`: values from the command line (sweep_file.GIVEN).
-    Raises ConfigError.
-    """
-    configured = sweep_file.read(file, given)
+    configured = sweep_file.read(arguments.configfile, campaigns.overrides(arguments))
     made = make_plan(configured)
     asked = request.read(configured, made, builds=True)
-    if asked.place.file != wanted:
+    if asked.place.file != arguments.write:
         print("the configuration or spack.yaml changed meanwhile; run snakemake again", file=sys.stderr)
         return 1
-    stored = Store(results / made.campaign)
+    stored = Store(campaigns.RESULTS / made.campaign)
     try:
         adopt_orphans()
-        with stoppable(works_for):
-            _spare_target(configured, asked, slurm)
+        with stoppable([os.getppid(), *([arguments.works_for] if arguments.works_for else [])]):
+            _spare_target(configured, asked, arguments.scheduler == "slurm")
             building.build(asked, say)
         for name, refusal in stored.documents("refusals").items():
-            if str(refusal.get("reason", "")).startswith(_NOT_BUILT):
+            if refusal.get("not_built"):
                 stored.set_refusal(name, None)
         return 0
     except BuildError as error:
-        why, code = f"{_NOT_BUILT}: {error}", 1
+        why, code = str(error), 1
     except Stopped as error:
-        why, code = f"{_NOT_BUILT}: stopped by {error}; the next run goes on from there", INTERRUPTED
+        why, code = f"stopped by {error}; the next run goes on from there", INTERRUPTED
+    why = f"the tools are not built: {why}"
     for allocation in made.allocations:  # the report shows why nothing was measured
         with contextlib.suppress(OSError):
-            stored.set_refusal(allocation.name, why)
+            stored.set_refusal(allocation.name, why, not_built=True)
     print(printable(f"iosweep: {why}"), file=sys.stderr)
     if seen(asked.place.log.exists):
         print(f"all that was run is in {asked.place.log}", file=sys.stderr)

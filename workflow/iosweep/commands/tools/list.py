@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from iosweep.commands import campaigns
 from iosweep.config import sweep_file
-from iosweep.errors import Unusable
+from iosweep.errors import Obstacle, Unusable
 from iosweep.plan import launchers
 from iosweep.plan.launchers import Mpiexec
 from iosweep.programs import builds
@@ -52,7 +51,7 @@ def show(file: Path, provider: str | None) -> int:
     if there is None:
         print(f"{place.file} is not there: the tools are not built yet; `snakemake tools` builds them", file=sys.stderr)
         return 1
-    _print(_built(there.document))
+    _print(_built(there))
     print(f"for a shell: . {place.script}")
     return 0
 
@@ -63,15 +62,15 @@ def _on_path() -> list[Row]:
         return [_row(name, one) for name, one in (found | {"mpiexec": launchers.mpiexec()}).items()]
 
 
-def _row(name: str, found: Program | Mpiexec | UnusableTool | str) -> Row:
+def _row(name: str, found: Program | Mpiexec | UnusableTool | Obstacle) -> Row:
     if isinstance(found, Program | Mpiexec):
         return name, found.version, found.path, builds.package_of(found.path) or "of no package"
-    return name, "", "", found if isinstance(found, str) else found.reason
+    return name, "", "", str(found) if isinstance(found, Obstacle) else found.reason
 
 
-def _built(document: Mapping[str, Any]) -> list[Row]:
-    rows = [(name, t["version"], t["path"], t["package"] or "") for name, t in document["tools"].items()]
-    if mpi := document["mpi"]:
+def _built(there: built.Built) -> list[Row]:
+    rows = [(name, t["version"], t["path"], t["package"] or "") for name, t in there.document["tools"].items()]
+    if mpi := there.document["mpi"]:
         rows.append(("mpi", mpi["version"] or "", mpi["path"] or "no mpiexec", mpi["package"] or ""))
     return rows
 

@@ -60,16 +60,17 @@ def read(file: Path, copied: bool = False) -> Built | None:
         return None
     except (Damaged, KeyError, TypeError, AttributeError) as error:
         wrong = error if isinstance(error, Damaged) else Damaged(file, "it does not say what was built")
-        raise Unusable(f"{wrong}; remove it, and the next run builds the tools again") from None
+        raise Unusable(str(wrong), "remove it, and the next run builds the tools again") from None
     if not (copied or _same(Path(store), file.parent.parent / "store")):
         raise Unusable(
-            f"the tools of {file} were built in {store}, and cannot be moved or copied: paths are"
-            f" in the binaries; remove {file.parent.parent}, and the next run builds them anew"
+            f"the tools of {file} were built in {store}, and cannot be moved or copied: paths are in the binaries",
+            f"remove {file.parent.parent}, and the next run builds them anew",
         )
     if gone:
         raise Unusable(
-            f"{gone[0]} is gone, which {original} says was built: is its file system mounted here? If it was removed,"
-            f" remove {original}, and the next run builds the tools again"
+            f"{gone[0]} is gone, which {original} says was built",
+            f"is its file system mounted here? If it was removed, remove {original}, and the next run builds the tools"
+            " again",
         )
     return found
 

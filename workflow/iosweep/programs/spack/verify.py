@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iosweep.errors import BuildError
+from iosweep.errors import BuildError, Obstacle
 from iosweep.node.process import Completed
 from iosweep.plan import launchers
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec
@@ -63,8 +63,8 @@ def verify(path: Sequence[Path], roots: Collection[str], engines: Collection[str
                 f" another ioengine (it has {', '.join(has)})"
             )
         mpiexec = launchers.mpiexec(search)
-        if isinstance(mpiexec, str) or "ior" not in found:
-            return Verified(found, has, None if isinstance(mpiexec, str) else mpiexec, None)
+        if isinstance(mpiexec, Obstacle) or "ior" not in found:
+            return Verified(found, has, None if isinstance(mpiexec, Obstacle) else mpiexec, None)
         _ranks(mpiexec, found["ior"], agent, scratch)
     return Verified(found, has, mpiexec, RANKS)
 
