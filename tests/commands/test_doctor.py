@@ -442,7 +442,7 @@ def of_cpus(source: str | None, reserved: str | None, kept: str = "") -> dict[st
     return {
         **Topology(cores, (frozenset(range(4)),), {0: frozenset(range(4))}).facts(), "reserved_cpus": reserved,
         "reserved_sources": sources, "nics": [], "nets": [], "isolate_cpusets": None, "cpus_allowed": "1",
-        "in_job": True, "slurm": slurm, "numa": [{"node": 0, "cpus": "0-3"}],
+        "in_job": True, "slurm": slurm, "host": "n2", "cgroups": [], "numa": [{"node": 0, "cpus": "0-3"}],
     }  # fmt: skip
 
 

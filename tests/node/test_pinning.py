@@ -28,14 +28,16 @@ def facts(
 ) -> NodeFacts:
     """As node.facts has them. allowed: None: all. weka: CPUs that it keeps; empty: it is not there; None: it keeps
     some, and not which. reserved: the configuration's."""
-    sources = [] if weka == "" else [Source(CLIENT, None if weka is None else parse(weka), "FRONTEND, dedicated", 1)]
+    keeps = None if weka is None else parse(weka)
+    sources = [] if weka == "" else [Source("weka", CLIENT, keeps, "FRONTEND, dedicated", 1)]
     if reserved is not None:
-        sources.append(Source(CONFIGURATION, parse(reserved), "cpus.reserved"))
+        sources.append(Source("configuration", CONFIGURATION, parse(reserved), "cpus.reserved"))
     numa = [{"node": n, "cpus": listed(c), "memory_bytes": 1 << 30} for n, c in made.topology.numa.items()]
     known = {
         "host": "n",
         **made.topology.facts(),
-        **resolve(made.topology, sources).facts(),
+        "reserved_cpus": (kept := resolve(made.topology, sources)).listed,
+        "reserved_sources": kept.stored(),
         "numa": numa,
         "cpus_allowed": listed(made.cpus) if allowed is None else allowed,
         "nics": [],

@@ -83,8 +83,13 @@ def node(root: Path, model: Machine = WEKA_56, mounts: str = "", **files: str) -
     return model.topology
 
 
+def of_reserved(found: Reserved) -> dict[str, Any]:
+    """As the facts of a node have it."""
+    return {"reserved_cpus": found.listed, "reserved_sources": msgspec.to_builtins(found.stored())}
+
+
 def said(found: Reserved) -> list[tuple[str, str | None]]:
-    return [(s["source"], s["cpus"]) for s in found.facts()["reserved_sources"]]
+    return [(source.source, source.cpus) for source in found.stored()]
 
 
 # --- parsers
@@ -156,7 +161,7 @@ def test_the_documentations_node_all_sources_agree(tmp_path: Path) -> None:
     options = "rw,core=24,core=25,core=26,core=27,net=ib0"
     topology = node(tmp_path, mounts=options, **{"sys__fs__cgroup__cpuset__weka-client__cpuset.cpus": "24-27\n"})
     found = find(topology, None, tmp_path, weka_with(client0=resources(24, 25, 26, 27)))
-    assert found.facts()["reserved_cpus"] == "24-27"
+    assert found.listed == "24-27"
     assert said(found) == [
         (CLIENT, "24-27"), ("/proc/mounts /mnt/weka", "24-27"), ("/sys/fs/cgroup/cpuset/weka-client", "24-27")
     ]  # fmt: skip
@@ -169,22 +174,22 @@ def test_the_documentations_node_all_sources_agree(tmp_path: Path) -> None:
 )
 def test_siblings_are_reserved_too(model: Machine, core: int, whole: str, tmp_path: Path) -> None:
     found = find(node(tmp_path, model), None, tmp_path, weka_with(client0=resources(core)))
-    assert found.facts()["reserved_cpus"] == whole
+    assert found.listed == whole
     assert said(found) == [(CLIENT, str(core))]  # what it says itself
     by_hand = find(node(tmp_path, model), str(core), tmp_path, no_weka)
-    assert by_hand.facts()["reserved_cpus"] == whole
+    assert by_hand.listed == whole
 
 
 def test_no_weka_nothing_is_assumed(tmp_path: Path) -> None:
     found = find(node(tmp_path), None, tmp_path, no_weka)
-    assert found.facts() == {"reserved_cpus": "", "reserved_sources": []}
+    assert (found.listed, found.stored()) == ("", ())
     assert overlap(range(56), found, None) is None
 
 
 def test_the_command_is_there_and_nothing_else_of_weka(tmp_path: Path) -> None:
     """Its agent does not run, or answers root only; a node that mounts another file system can still measure."""
     assert find(node(tmp_path), None, tmp_path, silent_weka).cpus == frozenset()
-    assert find(node(tmp_path), None, tmp_path, weka_with()).facts()["reserved_cpus"] == ""
+    assert find(node(tmp_path), None, tmp_path, weka_with()).listed == ""
     loaded = node(tmp_path, proc__modules="wekafsio 1 1 - Live 0x0\n")
     assert find(loaded, None, tmp_path, silent_weka).cpus is None
 
@@ -192,7 +197,7 @@ def test_the_command_is_there_and_nothing_else_of_weka(tmp_path: Path) -> None:
 def test_an_unprivileged_user_sees_the_mount(tmp_path: Path) -> None:
     named = find(node(tmp_path, mounts="rw,core=24,core=25"), None, tmp_path, silent_weka)
     assert (listed(named.cpus or ()), named.problems) == ("24-25", ())
-    assert "permission denied" in named.facts()["reserved_sources"][0]["says"]
+    assert "permission denied" in named.stored()[0].says
     silent = find(node(tmp_path, mounts="rw,relatime"), None, tmp_path, silent_weka)
     assert silent.cpus is None
     assert "permission denied" in silent.why
@@ -207,15 +212,15 @@ def test_an_unprivileged_user_sees_the_mount(tmp_path: Path) -> None:
     # WEKA's own word is enough
     assert find(node(tmp_path, mounts="rw"), None, tmp_path, weka_with(client0=resources(24))).cpus == {24}
     shared = weka_with(client0=resources(24, mode="NONE"))
-    assert find(node(tmp_path, mounts="rw"), None, tmp_path, shared).facts()["reserved_cpus"] == ""
+    assert find(node(tmp_path, mounts="rw"), None, tmp_path, shared).listed == ""
 
 
 @pytest.mark.parametrize("options", ["rw,core=24,net=udp", "rw,dedicated_mode=none,num_cores=2"])
 def test_what_reserves_nothing(options: str, tmp_path: Path) -> None:
     for ask in (no_weka, silent_weka, weka_with(client0=resources(24, mode="NONE"))):
         found = find(node(tmp_path, mounts=options), None, tmp_path, ask)
-        assert found.facts()["reserved_cpus"] == "", ask
-        assert "reserves none" in found.facts()["reserved_sources"][-1]["says"]
+        assert found.listed == "", ask
+        assert "reserves none" in found.stored()[-1].says
         assert found.problems == ()
 
 
@@ -226,7 +231,7 @@ def test_what_reserves_nothing(options: str, tmp_path: Path) -> None:
 def test_cgroups_of_both_versions(group: str, name: str, tmp_path: Path) -> None:
     place = f"sys__fs__cgroup__{group.replace('/', '__')}__{name}"
     found = find(node(tmp_path, **{place: "24-27\n"}), None, tmp_path, no_weka)
-    assert found.facts()["reserved_cpus"] == "24-27"
+    assert found.listed == "24-27"
     assert said(found) == [(f"/sys/fs/cgroup/{group}", "24-27")]
 
 
@@ -234,7 +239,7 @@ def test_cgroups_of_both_versions(group: str, name: str, tmp_path: Path) -> None
 def test_cgroups_that_confine_nothing(files: dict[str, str], tmp_path: Path) -> None:
     """All CPUs, or none of their own: then what is effective is the parent's."""
     there = {f"sys__fs__cgroup__weka.slice__{name}": text for name, text in files.items()}
-    assert find(node(tmp_path, **there), None, tmp_path, no_weka).facts()["reserved_sources"] == []
+    assert find(node(tmp_path, **there), None, tmp_path, no_weka).stored() == ()
 
 
 def test_several_containers_and_a_converged_node(tmp_path: Path) -> None:
@@ -244,7 +249,7 @@ def test_several_containers_and_a_converged_node(tmp_path: Path) -> None:
     )  # fmt: skip
     slice_ = {"sys__fs__cgroup__weka.slice__cpuset.cpus": "1-2,14-16,24-25"}
     found = find(node(tmp_path, mounts="rw,core=24", **slice_), None, tmp_path, ask)
-    assert found.facts()["reserved_cpus"] == "1-2,14-16,24-25"
+    assert found.listed == "1-2,14-16,24-25"
     assert found.problems == ()
     assert found.owners([15]).startswith("weka local resources -C compute0: 3 COMPUTE cores, dedicated; /sys/fs/")
 
@@ -261,13 +266,13 @@ def test_an_old_weka_without_json(tmp_path: Path) -> None:
             raise Unanswered("exit code 2, unknown option -J")
         return PS if "ps" in argv else TEXT
 
-    assert find(node(tmp_path), None, tmp_path, ask).facts()["reserved_cpus"] == "24-27"
+    assert find(node(tmp_path), None, tmp_path, ask).listed == "24-27"
 
 
 def test_cores_that_weka_chooses(tmp_path: Path) -> None:
     ask = weka_with(client0=resources(AUTOMATIC, AUTOMATIC))
     found = find(node(tmp_path, mounts="rw,num_cores=2"), None, tmp_path, ask)
-    assert found.facts()["reserved_cpus"] is None
+    assert found.listed is None
     assert "2 FRONTEND cores, dedicated, which WEKA chooses itself (automatic)" in found.why
     cgroup = {"sys__fs__cgroup__weka-client0__cpuset.cpus": "26-27"}
     assert find(node(tmp_path, **cgroup), None, tmp_path, ask).cpus == {26, 27}
@@ -282,13 +287,13 @@ def test_cores_that_weka_chooses(tmp_path: Path) -> None:
 def test_sources_that_disagree(tmp_path: Path) -> None:
     topology = node(tmp_path, mounts="rw,core=24,core=25")
     found = find(topology, None, tmp_path, weka_with(client0=resources(24, 25, 26, 27)))
-    assert found.facts()["reserved_cpus"] == "24-27"
+    assert found.listed == "24-27"
     assert found.problems == (
         f"/proc/mounts /mnt/weka says CPUs 24-25, and {CLIENT} says CPUs 24-27: CPUs 26-27 are named by the latter"
         " only",
     )
     elsewhere = find(topology, None, tmp_path, weka_with(client0=resources(26)))
-    assert elsewhere.facts()["reserved_cpus"] == "24-26"
+    assert elsewhere.listed == "24-26"
     assert elsewhere.problems[0].startswith(f"/proc/mounts /mnt/weka says CPUs 24-25, and {CLIENT} says CPUs none: ")
     cgroup = node(tmp_path, mounts="rw,core=24,core=25", **{"sys__fs__cgroup__weka-x__cpuset.cpus": "25-27"})
     assert find(cgroup, None, tmp_path, no_weka).problems == (
@@ -301,15 +306,15 @@ def test_the_configuration_takes_the_place_of_the_rest_and_is_compared(tmp_path:
     ask = weka_with(client0=resources(24, 25, 26, 27))
     topology = node(tmp_path)
     same = find(topology, "24-27", tmp_path, ask)
-    assert (same.facts()["reserved_cpus"], same.problems) == ("24-27", ())
+    assert (same.listed, same.problems) == ("24-27", ())
     other = find(topology, "25-28", tmp_path, ask)
-    assert other.facts()["reserved_cpus"] == "25-28"
+    assert other.listed == "25-28"
     assert other.problems == (
         f"{reserved.CONFIGURATION} says CPUs 25-28, and {CLIENT} says CPUs 24-27: CPU 28 is named by the former only,"
         " CPU 24 is named by the latter only",
     )
     none = find(topology, "", tmp_path, ask)
-    assert (none.facts()["reserved_cpus"], len(none.problems)) == ("", 1)
+    assert (none.listed, len(none.problems)) == ("", 1)
     udp = find(node(tmp_path, mounts="rw,net=udp"), "24", tmp_path, no_weka)
     assert (udp.cpus, len(udp.problems)) == ({24}, 1)
     # what WEKA chooses itself may well be the rest of it
@@ -324,7 +329,7 @@ def test_the_configuration_takes_the_place_of_the_rest_and_is_compared(tmp_path:
 def test_cpus_that_the_node_does_not_have(tmp_path: Path) -> None:
     topology = node(tmp_path, machine(1, 1, 2))
     found = find(topology, "1,24-27", tmp_path, weka_with(client0=resources(1, 300)))
-    assert found.facts()["reserved_cpus"] == "1"
+    assert found.listed == "1"
     assert found.problems == (
         f"{CLIENT} names CPU 300, which is not a CPU of this node; it has 0-1",
         f"{reserved.CONFIGURATION} names CPUs 24-27, which are no CPUs of this node; it has 0-1",
@@ -332,7 +337,7 @@ def test_cpus_that_the_node_does_not_have(tmp_path: Path) -> None:
 
 
 def test_a_node_that_shows_no_cpus(tmp_path: Path) -> None:
-    assert find(Topology.read(tmp_path), "24", tmp_path, no_weka).facts()["reserved_cpus"] == "24"
+    assert find(Topology.read(tmp_path), "24", tmp_path, no_weka).listed == "24"
 
 
 # --- what a job may use of them
@@ -425,7 +430,7 @@ def test_facts_say_as_much(configured: str | None, tmp_path: Path) -> None:
         topology = node(tmp_path, HYPER_96, mounts="rw,core=24")
         found = find(topology, configured, tmp_path, answers)
         numa = [{"node": n, "cpus": listed(cpus)} for n, cpus in topology.numa.items()]
-        facts = json.loads(json.dumps({"host": "n", **topology.facts(), "numa": numa, **found.facts()}))
+        facts = json.loads(json.dumps({"host": "n", **topology.facts(), "numa": numa, **of_reserved(found)}))
         facts = msgspec.convert(facts, NodeFacts)
         told = Reserved.of_node(facts)
         assert (told.cpus, told.problems, told.why) == (found.cpus, found.problems, found.why)
@@ -458,7 +463,7 @@ def standin(place: Path, sleep: float = 0) -> str:
 def test_the_command_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     topology = node(tmp_path, machine(1, 1, 2))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert find(topology, None, tmp_path).facts()["reserved_sources"] == []
+    assert find(topology, None, tmp_path).stored() == ()
     monkeypatch.setenv("PATH", standin(tmp_path))
     assert find(topology, None, tmp_path).cpus == {1}
     with pytest.raises(Unanswered, match="exit code 1, error: unexpected x"):
@@ -478,4 +483,4 @@ def test_a_command_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_offline_siblings(tmp_path: Path) -> None:
     topology = node(tmp_path, machine(1, 1, 4, threads=2).off(7))
-    assert find(topology, None, tmp_path, weka_with(client0=resources(3))).facts()["reserved_cpus"] == "3"
+    assert find(topology, None, tmp_path, weka_with(client0=resources(3))).listed == "3"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import test_pinning_cluster
 from test_preflight import TWO, Job
@@ -28,6 +29,7 @@ from iosweep.node import cpu_probe, reserved, slurm_numbering, weka_steps
 from iosweep.node import probed_cpus as steps
 from iosweep.node.cpu_probe import covers, isolate_cpusets, node_line
 from iosweep.node.cpus import Topology, listed, named, parse
+from iosweep.node.probe_record import Probe
 from iosweep.node.weka import find
 from iosweep.slurm import query as slurm
 from slurm import Cluster
@@ -84,8 +86,8 @@ class Node:
         name = cpu_probe.node_name()
         told = cpu_probe.controller([name], self.ask) if self.slurm else None
         facts = cpu_probe.gather(self.topology, found, allowed, self.root, told)
-        facts |= {"in_job": job is not None, "busy": busy}
-        return weka_steps.judge(json.loads(json.dumps(facts)))
+        facts = msgspec.structs.replace(facts, in_job=job is not None, busy=busy)
+        return weka_steps.judge(msgspec.json.decode(msgspec.json.encode(facts), type=Probe))
 
     def see(self, job: str | None = None, **more: Any) -> dict[str, list[Line]]:
         """check -> its lines."""
@@ -561,7 +563,8 @@ def test_slurm_that_does_not_answer(weka_56: Node) -> None:
 def test_it_is_quick_and_needs_no_rich(tmp_path: Path) -> None:
     """Each node of an allocation does this before it measures."""
     topology = AWS_192.topology
-    found = reserved.resolve(topology, [reserved.Source("weka local resources -C c", frozenset({95}), "1 core")])
+    source = reserved.Source("weka", "weka local resources -C c", frozenset({95}), "1 core")
+    found = reserved.resolve(topology, [source])
     began = time.process_time()
     lines = weka_steps.look(topology, found, topology.cpus, tmp_path)
     assert time.process_time() - began < 0.3

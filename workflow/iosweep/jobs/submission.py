@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from iosweep.errors import ConfigError, Obstacle, Problem
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Point
-from iosweep.slurm import job_comment, query
+from iosweep.slurm import job_comment, query, words
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration
 
@@ -317,7 +317,7 @@ def for_now(refusal: str, nodes: int, limits: Partition, sinfo: str) -> str | No
 
     refusal: what sbatch printed. sinfo: of the partition, `--format=%D|%T`.
     """
-    if "node configuration" not in refusal:
+    if not words.is_without_nodes(refusal):
         return None
     able, not_able = usable(sinfo)
     if able >= nodes or nodes > min(limits.nodes, limits.most_nodes or limits.nodes):
@@ -353,7 +353,7 @@ _MEANINGS = (
 def meaning(said: str, memory_mb: int = 0) -> str:
     """What to do when sbatch refuses a job. `memory_mb`: what the profile asks for on each node."""
     change = next((change for part, change in _MEANINGS if part in said.lower()), "ask the people who run the cluster")
-    if memory_mb and "node configuration" in said.lower():
+    if memory_mb and words.is_without_nodes(said):
         return f"mem_mb={memory_mb} in the profile may be more than a node has (`sinfo --format=%n,%m`); or {_FEWER}"
     return change
 

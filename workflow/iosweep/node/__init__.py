@@ -13,11 +13,12 @@ CPU pinning, in the order in which it is decided:
 Why a node needs a different slurm.conf or WEKA setting (`iosweep doctor`, and the notes of a run):
 
     cpu_probe        collects a node's CPUs, cgroups, network cards, and Slurm's configuration of it
+    probe_record     these facts, as a node sends them
     slurm_numbering  Slurm's numbers of CPUs against the kernel's
-    probed_cpus      the collected facts of one node, ready to be judged
+    probed_cpus      the facts of one node, ready to be judged
     weka_steps       judges them in the steps of WEKA's documentation; slurm_cores: those on Slurm
 
-Other facts: node_facts (what a result keeps of a node) and collect_facts (reads it), environment, fs_types (what is
-known of types of file systems), load (what other processes do meanwhile), process, procfs and stopping (starting and
-ending programs).
+Other facts: node_facts (what a result keeps of a node), collect_facts and hardware (read it), cpu_record (what a result
+keeps of CPUs and load), environment, fs_types (what is known of types of file systems), load (what other processes do
+meanwhile), process, procfs and stopping (starting and ending programs), kernel_files (reads small files).
 """

@@ -1,12 +1,10 @@
-"""What a node says of its CPUs, of WEKA's and of Slurm's part in them -> facts for weka_steps.py. It only reads.
+"""Reads what a node's kernel, WEKA and Slurm say of its CPUs, for weka_steps.py.
 
-As a program it prints these facts, for here.py: lines of less than 1,000 characters, for srun mixes longer ones of
-several nodes: `<task> <piece>` of a JSON document.
+As a program it prints that as JSON (fan_out.py) for `iosweep doctor` in an allocation.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -15,19 +13,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from iosweep.errors import Unanswered
-from iosweep.node import reserved, weka
+from iosweep.node import hardware, reserved, weka
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, parse
-from iosweep.slurm import fan_out, query
+from iosweep.node.kernel_files import field, text
+from iosweep.node.node_facts import NumaNode
+from iosweep.node.probe_record import Controller, Cpuset, Probe, SlurmFacts
+from iosweep.slurm import fan_out, query, words
 
-Facts = dict[str, Any]
 Ask = Callable[[Sequence[str], float], str]
 #: Time limit for Slurm's answer on each node.
 ANSWER_S = 5.0
 _SAMPLE_S = 0.5
-_ALLOWED = r"^Cpus_allowed_list:\s*(\S+)$"
 SERVICE = "/etc/wekaio/service.conf"
 _CONFIG = ("TaskPlugin", "ProctrackType", "SelectType", "ConstrainCores", "SchedulerParameters",
            "AllowSpecResourcesUsage", "SLURM_CONF")  # fmt: skip
@@ -39,50 +39,39 @@ def gather(
     found: reserved.Reserved,
     allowed: CpuSet,
     root: Path = Path("/"),
-    told: Facts | None = None,
+    controller: Controller | None = None,
     sample_s: float = 0.0,
-) -> Facts:
-    """`allowed`: the CPUs that this process may use, in a job the job's. `told`: what `controller` returned; None: it
-    was not asked. `sample_s`: how long to sample how busy the CPUs are; not at all if 0."""
-    mounted = _read(root / "proc/mounts") or ""
-    return {
-        "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+) -> Probe:
+    """`allowed`: the CPUs that this process may use. `controller`: what Slurm's says, None if it was not asked.
+
+    `sample_s`: how long to sample how busy the CPUs are; not at all if 0.
+    """
+    return Probe(
+        host=os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         **topology.facts(),
-        "numa": [{"node": number, "cpus": listed(cpus)} for number, cpus in sorted(topology.numa.items())],
-        **found.facts(),
-        "cpus_allowed": listed(allowed),
-        "in_job": "SLURM_JOB_ID" in os.environ,
-        "isolate_cpusets": isolate_cpusets(_read(root / SERVICE[1:])),
-        "nics": list(_nics(root)),
-        "nets": weka.net_of_mounts(mounted),
-        "cgroups": list(_cgroups(root)),
-        "slurm": _slurm(root, told) if told else None,
-        "busy": _busy(root, sample_s) if sample_s else None,
-    }
+        numa=tuple(NumaNode(number, listed(cpus)) for number, cpus in sorted(topology.numa.items())),
+        reserved_cpus=found.listed,
+        reserved_sources=found.stored(),
+        cpus_allowed=listed(allowed),
+        in_job="SLURM_JOB_ID" in os.environ,
+        isolate_cpusets=isolate_cpusets(text(root / SERVICE[1:])),
+        nics=tuple(hardware.interfaces(root)),
+        nets=tuple(weka.net_of_mounts(text(root / "proc/mounts") or "")),
+        cgroups=tuple(_cgroups(root)),
+        slurm=_slurm(root, controller) if controller else None,
+        busy=_busy(root, sample_s) if sample_s else None,
+    )
 
 
-def isolate_cpusets(text: str | None) -> str | None:
+def isolate_cpusets(service: str | None) -> str | None:
     """The value in WEKA's service.conf (spaces or not); "" without one, None without the file."""
-    if text is None:
+    if service is None:
         return None
-    values = re.findall(r"^\s*isolate_cpusets\s*[=:]\s*(\S*)", text, re.MULTILINE)
+    values = re.findall(r"^\s*isolate_cpusets\s*[=:]\s*(\S*)", service, re.MULTILINE)
     return values[-1].strip("\"'").lower() if values else ""
 
 
-def _nics(root: Path) -> Iterator[Facts]:
-    """Interfaces with a device behind them, and which CPUs are near it."""
-    for place in sorted((root / "sys/class/net").glob("*")):
-        if (near := _read(place / "device/local_cpulist")) is not None:
-            yield {
-                "name": place.name,
-                "up": (_read(place / "operstate") or "").strip() == "up",
-                "mbit_per_s": _int(_read(place / "speed")),
-                "numa_node": _int(_read(place / "device/numa_node")),
-                "cpus": near.strip(),
-            }
-
-
-def _cgroups(root: Path) -> Iterator[Facts]:
+def _cgroups(root: Path) -> Iterator[Cpuset]:
     """The cpusets of Slurm's jobs, and of slurmd (cgroup v1: slurm/system), of either version."""
     top = root / "sys/fs/cgroup"
     patterns = (
@@ -91,39 +80,30 @@ def _cgroups(root: Path) -> Iterator[Facts]:
         *("system.slice/slurmd.service", "system.slice/*slurmstepd.scope/system"),
     )
     for group in (group for pattern in patterns for group in sorted(top.glob(pattern))):
-        own = _read(group / "cpuset.cpus")
-        if own is not None and not own.strip():
-            continue  # it has no set of its own
-        for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"):
-            if text := (_read(group / name) or "").strip():
-                yield {"path": f"/{group.relative_to(root)}", "job": group.name.startswith("job_"), "cpus": text}
-                break
+        if cpus := weka.cpuset(group):
+            yield Cpuset(f"/{group.relative_to(root)}", cpus)
 
 
-def controller(names: Sequence[str], ask: Ask) -> Facts | None:
-    """What Slurm's controller says of itself and of some nodes, in two questions however many there are.
+def controller(names: Sequence[str], ask: Ask) -> Controller | None:
+    """What Slurm's controller says of some nodes, in two questions however many there are; None without a cluster.
 
-    {config, nodes: [[names, fields], ...]} with nodes that are alike together, and `error` where it does not answer;
-    None where Slurm's commands have no cluster. `ask` runs a command of Slurm's with a deadline in seconds.
+    `ask` runs a command of Slurm's with a deadline in seconds.
     """
     try:
         said = ask(["scontrol", "show", "config"], ANSWER_S)
     except Unanswered as error:
-        return None if re.search("resolve_ctls_from_dns|configuration source", error.said) else {"error": str(error)}
-    config = {m[1]: m[2].strip() for m in re.finditer(r"^(\S+)\s*= ?(.*)$", said, re.MULTILINE)}
-    told: Facts = {"config": {k: config[k] for k in (*_CONFIG, "SlurmdPidFile") if k in config}, "nodes": []}
+        return None if words.has_no_cluster(error.said) else Controller(error=str(error))
+    found = {m[1]: m[2].strip() for m in re.finditer(r"^(\S+)\s*= ?(.*)$", said, re.MULTILINE)}
+    config = {key: found[key] for key in (*_CONFIG, "SlurmdPidFile") if key in found}
     try:
         lines = ask(["scontrol", "--oneliner", "show", "node", ",".join(names)], ANSWER_S).splitlines()
     except Unanswered as error:
-        return told | {"error": str(error)}
+        return Controller(config, error=str(error), refused=bool(error.said))
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for node in map(query.fields, lines):
-        kept = {key: node[key] for key in _NODE if key in node}
-        alike = next((hosts for hosts, fields in told["nodes"] if fields == kept), None)
-        if "NodeName" in node and alike is not None:
-            alike.append(node["NodeName"])
-        elif "NodeName" in node:
-            told["nodes"].append([[node["NodeName"]], kept])
-    return told
+        if "NodeName" in node:
+            alike.setdefault(tuple((key, node[key]) for key in _NODE if key in node), []).append(node["NodeName"])
+    return Controller(config, tuple((tuple(hosts), dict(fields)) for fields, hosts in alike.items()))
 
 
 def node_name() -> str:
@@ -131,44 +111,46 @@ def node_name() -> str:
     return os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
 
 
-def _slurm(root: Path, told: Facts) -> Facts:
+def _slurm(root: Path, controller: Controller) -> SlurmFacts:
     """What the controller says of this node, with what the node itself knows of Slurm; or why it does not."""
-    if "config" not in told:
-        return told
-    name, config = node_name(), told["config"]
-    found: Facts = {"name": name, "config": {k: config[k] for k in _CONFIG if k in config}, "line": None}
-    found["slurmd"] = _slurmd(root, config.get("SlurmdPidFile", ""), name)
-    found["node"] = next((fields for hosts, fields in told["nodes"] if name in hosts), None)
-    if found["node"] is None:
-        found["error"] = told.get("error", f"scontrol show node says nothing of {name}")
+    if controller.config is None:
+        return SlurmFacts(error=controller.error)
+    name, config = node_name(), controller.config
+    node = next((fields for hosts, fields in controller.nodes if name in hosts), None)
     file = config.get("SLURM_CONF", "/etc/slurm/slurm.conf")
-    if text := _read(root / file.lstrip("/")):
-        found["line"] = node_line(text, name)
-    found["file"] = file
-    return found
+    conf = text(root / file.lstrip("/"))
+    return SlurmFacts(
+        name=name,
+        config={key: value for key, value in config.items() if key in _CONFIG},
+        node=node,
+        error="" if node else controller.error or f"scontrol show node says nothing of {name}",
+        unknown=node is None and controller.refused,
+        file=file,
+        line=node_line(conf, name) if conf else None,
+        slurmd=_slurmd(root, config.get("SlurmdPidFile", ""), name),
+    )
 
 
 def _slurmd(root: Path, pid_file: str, name: str) -> str | None:
     """The CPUs that slurmd itself may use: scontrol of 22.05 does not show SlurmdOffSpec, though it has effect."""
     file = pid_file.replace("%n", name).replace("%h", name).lstrip("/")
-    pid = (_read(root / file) or "").strip() if file else ""
-    allowed = re.search(_ALLOWED, (_read(root / "proc" / pid / "status") or "") if pid else "", re.MULTILINE)
-    return allowed[1] if allowed else None
+    pid = text(root / file) if file else None
+    return field(root / "proc" / pid / "status", "Cpus_allowed_list") if pid else None
 
 
-def node_line(text: str, name: str) -> Facts | None:
+def node_line(conf: str, name: str) -> dict[str, str] | None:
     """What slurm.conf says of a node: {NodeName: as written, CpuSpecList, CoreSpecCount}, without what it does not."""
-    defaults: Facts = {}
-    for line in re.sub(r"\\\n", " ", text).splitlines():
-        fields = dict(re.findall(r"(?i)\b(NodeName|CpuSpecList|CoreSpecCount)\s*=\s*(\S+)", line.partition("#")[0]))
-        said = {key: value for wanted in ("NodeName", "CpuSpecList", "CoreSpecCount")
-                for key, value in ((wanted, v) for k, v in fields.items() if k.lower() == wanted.lower())}  # fmt: skip
+    keys = {key.lower(): key for key in ("NodeName", "CpuSpecList", "CoreSpecCount")}
+    defaults: dict[str, str] = {}
+    for line in conf.replace("\\\n", " ").splitlines():
+        given = re.findall(rf"(?i)\b({'|'.join(keys)})\s*=\s*(\S+)", line.partition("#")[0])
+        found = {keys[key.lower()]: value for key, value in given}
         if not re.match(r"(?i)\s*NodeName\s*=", line):
             continue
-        if said["NodeName"].upper() == "DEFAULT":
-            defaults |= said
-        elif covers(said["NodeName"], name):
-            return defaults | said
+        if found["NodeName"].upper() == "DEFAULT":
+            defaults |= found
+        elif covers(found["NodeName"], name):
+            return defaults | found
     return None
 
 
@@ -211,43 +193,29 @@ def shares(before: Mapping[int, tuple[int, int]], after: Mapping[int, tuple[int,
 def _ticks(root: Path) -> dict[int, tuple[int, int]]:
     """CPU -> ticks that it was idle, and all."""
     found = {}
-    for m in re.finditer(r"^cpu(\d+) (.*)$", _read(root / "proc/stat") or "", re.MULTILINE):
+    for m in re.finditer(r"^cpu(\d+) (.*)$", text(root / "proc/stat") or "", re.MULTILINE):
         ticks = [int(value) for value in m[2].split()[:8]]
         found[int(m[1])] = (ticks[3] + ticks[4], sum(ticks))
     return found
 
 
-def _int(text: str | None) -> int | None:
-    try:
-        return int((text or "").strip())
-    except ValueError:
-        return None
-
-
-def _read(file: Path) -> str | None:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-
-
-def here(configured: str | None, told: Facts | None = None) -> Facts:
-    """The facts of the node that we are on; where CPUs are reserved it takes _SAMPLE_S. `told`: what `controller`
-    returned; without it the controller is asked."""
-    from iosweep.node.collect_facts import topology_of  # it imports weka_steps.py
-
-    topology = topology_of(Path("/"))
+def probe_here(configured: str | None, known: Controller | None = None) -> Probe:
+    """The node that we are on; where CPUs are reserved it takes _SAMPLE_S. `known`: what `controller` returned
+    elsewhere; without it the controller is asked."""
+    topology = hardware.topology()
     found = weka.find(topology, configured)
-    allowed = re.search(_ALLOWED, _read(Path("/proc/self/status")) or "", re.MULTILINE)
+    allowed = field(Path("/proc/self/status"), "Cpus_allowed_list")
     sample_s = 0.0 if found.cpus == NO_CPUS else _SAMPLE_S
-    if told is None and shutil.which("scontrol"):
-        told = controller([node_name()], query.ask)
-    return gather(topology, found, parse(allowed[1]) if allowed else topology.cpus, told=told, sample_s=sample_s)
+    if known is None and shutil.which("scontrol"):
+        known = controller([node_name()], query.ask)
+    of_process = parse(allowed) if allowed else topology.cpus
+    return gather(topology, found, of_process, controller=known, sample_s=sample_s)
 
 
 def main() -> None:
     """argv[1]: `cpus.reserved` and what `controller` returned, as JSON."""
-    fan_out.send(0, os.environ.get("SLURM_PROCID", "0"), here(*json.loads(sys.argv[1])))
+    configured, known = msgspec.json.decode(sys.argv[1], type=tuple[str | None, Controller | None])
+    fan_out.send(0, os.environ.get("SLURM_PROCID", "0"), msgspec.to_builtins(probe_here(configured, known)))
 
 
 if __name__ == "__main__":

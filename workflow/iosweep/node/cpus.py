@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iosweep.node.kernel_files import text
 from iosweep.text import shortened
 
 if TYPE_CHECKING:
@@ -147,11 +148,11 @@ class Topology:
     def read(root: Path = Path("/")) -> Topology:
         """From the kernel's files. What they do not say (containers): every CPU a core of its own, on one socket."""
         place = root / "sys/devices/system"
-        online = parsed(_text(place / "cpu/online")) or _of_stat(_text(root / "proc/stat"))
+        online = parsed(text(place / "cpu/online")) or _of_stat(text(root / "proc/stat") or "")
         numa = {
             int(node.name[4:]): cpus
             for node in (place / "node").glob("node[0-9]*")
-            if (cpus := parsed(_text(node / "cpulist")) & online)
+            if (cpus := parsed(text(node / "cpulist")) & online)
         }
 
         def together(*names: str) -> dict[int, CpuSet]:
@@ -159,7 +160,7 @@ class Topology:
             of: dict[int, CpuSet] = {}
             for cpu in sorted(online):
                 if cpu not in of:
-                    sets = (parsed(_text(place / f"cpu/cpu{cpu}" / name)) for name in names)
+                    sets = (parsed(text(place / f"cpu/cpu{cpu}" / name)) for name in names)
                     found = next(filter(None, sets), NO_CPUS) & online
                     of.update(dict.fromkeys(found, found))
             return of
@@ -220,13 +221,6 @@ def _of_bits(text: str) -> CpuSet:
     return frozenset(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
 
 
-def _of_stat(text: str) -> CpuSet:
+def _of_stat(stat: str) -> CpuSet:
     """The CPUs of which /proc/stat counts the time: those online."""
-    return frozenset(int(number) for number in re.findall(r"^cpu(\d+) ", text, re.MULTILINE))
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return ""
+    return frozenset(int(number) for number in re.findall(r"^cpu(\d+) ", stat, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""`Node`: the facts of cpu_probe.py as the eight steps of WEKA's documentation need them. Pure."""
+"""`Node`: what cpu_probe.py reads, as the eight steps of WEKA's documentation need it. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from iosweep.findings import Line, warning, wrong
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, parse
-from iosweep.node.reserved import CONFIGURATION, Reserved
-from iosweep.node.slurm_numbering import Counting, Facts, Spec, counting, specialised
+from iosweep.node.node_facts import Nic
+from iosweep.node.probe_record import Probe, SlurmFacts
+from iosweep.node.reserved import Reserved
+from iosweep.node.slurm_numbering import Counting, Spec, counting, specialised
 
 #: The documentation's steps, and one of ours.
 AGENT, CPUS, NIC, RESERVED, SLURM, CPUSETS, SIBLINGS, NUMBERING, POLLING = (
@@ -23,7 +25,7 @@ class Node:
     only a sibling. counting: how Slurm numbers CPUs here; spec: what it keeps from jobs. weka: whether anything of WEKA
     is here. nic: the interface that counts, near: the CPUs near it."""
 
-    facts: Facts
+    facts: Probe
     topology: Topology
     reserved: Reserved
     keeps: CpuSet
@@ -32,33 +34,37 @@ class Node:
     counting: Counting
     spec: Spec
     weka: bool
-    nic: Facts
+    nic: Nic
     near: CpuSet
 
     @staticmethod
-    def of(facts: Facts) -> Node:
-        topology, found = Topology.of_facts(facts), Reserved.of_facts(facts)
-        of_node = [source for source in found.sources if source.name != CONFIGURATION]
-        up = [nic for nic in facts["nics"] if nic["up"] and nic["cpus"]]
-        used = [nic for nic in up if nic["name"] in facts["nets"]]
-        nic: Facts = next(iter(used or sorted(up, key=lambda nic: -(nic["mbit_per_s"] or 0))), {})
+    def of(facts: Probe) -> Node:
+        topology, found = facts.topology, Reserved.of_node(facts)
+        up = [nic for nic in facts.nics if nic.state == "up" and nic.cpus]
+        used = [nic for nic in up if nic.name in facts.nets]
+        nic = next(iter(used or sorted(up, key=lambda nic: -(nic.speed_bits_per_s or 0))), Nic(""))
         return Node(
             facts=facts,
             topology=topology,
             reserved=found,
             keeps=(found.cpus or NO_CPUS) | found.found,
             named=NO_CPUS.union(*(source.cpus or NO_CPUS for source in found.sources)) & topology.cpus,
-            allowed=parse(facts["cpus_allowed"]),
+            allowed=parse(facts.cpus_allowed),
             counting=(count := counting(facts, topology)),
             spec=specialised(facts, topology, count),
-            weka=facts["isolate_cpusets"] is not None or bool(of_node),
+            weka=facts.isolate_cpusets is not None or bool(found.on_node),
             nic=nic,
-            near=parse(nic.get("cpus", "")),
+            near=parse(nic.cpus or ""),
         )
 
     @property
     def in_job(self) -> bool:
-        return bool(self.facts["in_job"])
+        return self.facts.in_job
+
+    @property
+    def slurm(self) -> SlurmFacts:
+        """What Slurm says of it; nothing without Slurm."""
+        return self.facts.slurm or SlurmFacts()
 
     @property
     def proven(self) -> bool:
@@ -73,7 +79,7 @@ class Node:
     @property
     def remedy(self) -> str:
         """What to do where jobs may use reserved CPUs, for other checks than `5 Slurm`, which says it at length."""
-        return f"see {SLURM}" if self.facts["slurm"] else "use other CPUs"
+        return f"see {SLURM}" if self.facts.slurm else "use other CPUs"
 
     def bad(self, check: str, cpus: CpuSet, seen: str, change: str) -> Line:
         """Jobs may use reserved CPUs: wrong, but where the configuration names them, and ranks are kept off so."""

@@ -5,26 +5,48 @@ Sources: WEKA itself (weka.py), and the configuration for any other file system.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.node_facts import NodeFacts, ReservedSource
+from iosweep.node.probe_record import Probe
 
 CONFIGURATION = "the configuration (cpus.reserved)"
-#: The first words of a source's name.
-WEKA, MOUNTS, CGROUPS = "weka local", "/proc/mounts", "/sys/fs/cgroup"
+Kind = Literal["configuration", "weka", "mount", "cgroup"]
+#: The first words of a source's name. A stored source has no other sign of its kind.
+BEGINS: dict[Kind, str] = {
+    "configuration": CONFIGURATION,
+    "weka": "weka local",
+    "mount": "/proc/mounts",
+    "cgroup": "/sys/fs/cgroup",
+}
+#: The first words of what is said of a source that could not be asked.
+FAILED = "cannot be asked: "
 
 
 @dataclass(frozen=True)
 class Source:
-    """One source of reserved CPUs. `cpus`: which; empty: none; None: not known which, but at least `least`."""
+    """One source of reserved CPUs.
 
+    cpus: which; empty: none; None: not known which, but at least `least`. failed: it could not be asked.
+    """
+
+    kind: Kind
     name: str
     cpus: CpuSet | None
     says: str
     least: int = 0
+    failed: bool = False
+
+    @staticmethod
+    def of_record(record: ReservedSource) -> Source:
+        """As it is stored: its name and what it says tell the rest."""
+        kinds: list[Kind] = [kind for kind, begin in BEGINS.items() if record.source.startswith(begin)]
+        cpus = None if record.cpus is None else parse(record.cpus)
+        failed = record.says.startswith(FAILED)
+        return Source(kinds[0] if kinds else "mount", record.source, cpus, record.says, failed=failed)
 
 
 @dataclass(frozen=True)
@@ -38,23 +60,23 @@ class Reserved:
     @property
     def configured(self) -> CpuSet | None:
         """The CPUs that the configuration names, with siblings; None if the key is not set."""
-        given = next((source.cpus for source in self.sources if source.name == CONFIGURATION), None)
+        given = next((source.cpus for source in self.sources if source.kind == "configuration"), None)
         return None if given is None else self._here(given)
 
     @property
     def found(self) -> CpuSet:
         """The CPUs that sources on the node name, with siblings."""
-        return self._here(_union(self._of_node))
+        return self._here(_union(self.on_node))
 
     @property
     def why(self) -> str:
         """Which sources keep CPUs without naming them; empty if all are known."""
-        return "; ".join(f"{s.name}: {s.says}" for s in self._of_node if s.cpus is None) if self.cpus is None else ""
+        return "; ".join(f"{s.name}: {s.says}" for s in self.on_node if s.cpus is None) if self.cpus is None else ""
 
     @property
     def unasked(self) -> str:
         """Which sources could not be asked, and why; empty if all answered."""
-        return "; ".join(f"{source.name}: {source.says}" for source in self.sources if _is_failure(source))
+        return "; ".join(f"{source.name}: {source.says}" for source in self.sources if source.failed)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -65,7 +87,7 @@ class Reserved:
         """Which sources name some of these CPUs, and what they say of them."""
         if self.configured is not None and not set(cpus) <= self.found:
             return CONFIGURATION
-        named_by = [s for s in self._of_node if s.cpus and self._here(s.cpus) & set(cpus)]
+        named_by = [s for s in self.on_node if s.cpus and self._here(s.cpus) & set(cpus)]
         return "; ".join(f"{s.name}: {s.says}" for s in named_by) or CONFIGURATION
 
     @property
@@ -73,41 +95,25 @@ class Reserved:
         """The sources that name CPUs in `cpus`, or do not say which they keep."""
         return tuple(s for s in self.sources if s.cpus is None or self._here(s.cpus) & (self.cpus or NO_CPUS))
 
-    def facts(self) -> dict[str, Any]:
-        """For the table of nodes: `reserved_cpus` and `reserved_sources`; of_facts reads them."""
-        return {
-            "reserved_cpus": None if self.cpus is None else listed(self.cpus),
-            "reserved_sources": [
-                {"source": s.name, "cpus": None if s.cpus is None else listed(s.cpus), "says": s.says}
-                for s in self.sources
-            ],
-        }
-
-    @staticmethod
-    def of_facts(facts: Mapping[str, Any]) -> Reserved:
-        """From the facts of a node; of a node without facts it is not known which CPUs are reserved."""
-        cpus = facts.get("reserved_cpus")
-        sources = tuple(
-            Source(s["source"], None if s["cpus"] is None else parse(s["cpus"]), s["says"])
-            for s in facts.get("reserved_sources") or ()
-        )
-        return Reserved(Topology.of_facts(facts), sources, None if cpus is None else parse(cpus))
+    @property
+    def listed(self) -> str | None:
+        """`cpus` as it is stored."""
+        return None if self.cpus is None else listed(self.cpus)
 
     def stored(self) -> tuple[ReservedSource, ...]:
         """The sources as the facts of a node have them; of_node reads them."""
         return tuple(ReservedSource(s.name, None if s.cpus is None else listed(s.cpus), s.says) for s in self.sources)
 
     @staticmethod
-    def of_node(facts: NodeFacts) -> Reserved:
+    def of_node(facts: NodeFacts | Probe) -> Reserved:
         """What the facts of a node say; of a node that was not examined it is not known which CPUs are kept."""
-        sources = tuple(
-            Source(s.source, None if s.cpus is None else parse(s.cpus), s.says) for s in facts.reserved_sources or ()
-        )
-        return Reserved(facts.topology, sources, None if facts.reserved_cpus is None else parse(facts.reserved_cpus))
+        cpus = None if facts.reserved_cpus is None else parse(facts.reserved_cpus)
+        return Reserved(facts.topology, tuple(map(Source.of_record, facts.reserved_sources or ())), cpus)
 
     @property
-    def _of_node(self) -> list[Source]:
-        return [source for source in self.sources if source.name != CONFIGURATION]
+    def on_node(self) -> list[Source]:
+        """The sources but the configuration."""
+        return [source for source in self.sources if source.kind != "configuration"]
 
     def _here(self, cpus: Collection[int]) -> CpuSet:
         """With siblings, and only CPUs that this node has."""
@@ -122,11 +128,11 @@ class Reserved:
                 yield f"{source.name} names {named(absent)}, which {are} of this node; it has {here}"
 
     def _disagreements(self) -> Iterator[str]:
-        asked = [s for s in self._of_node if s.name.startswith(WEKA)]
-        clear = bool(asked) and all(s.cpus is not None for s in asked) and not any(map(_is_failure, asked))
-        cgroups = [s for s in self._of_node if s.name.startswith(CGROUPS) and s.cpus]
-        for source in self._of_node:
-            if not source.cpus or source.name.startswith(WEKA):
+        asked = [s for s in self.on_node if s.kind == "weka"]
+        clear = bool(asked) and all(s.cpus is not None and not s.failed for s in asked)
+        cgroups = [s for s in self.on_node if s.kind == "cgroup" and s.cpus]
+        for source in self.on_node:
+            if not source.cpus or source.kind == "weka":
                 continue
             # a node may run several containers, and a mount is one container's: only what it shares CPUs with counts
             if clear:
@@ -134,8 +140,8 @@ class Reserved:
                 yield from self._differ(source.name, source.cpus, _names(same or asked), _union(same))
             elif cgroups and source not in cgroups and self._here(source.cpus) - self._here(_union(cgroups)):
                 yield from self._differ(source.name, source.cpus, _names(cgroups), _union(cgroups))
-        told = [s for s in self._of_node if s.cpus is not None and not _is_failure(s)]
-        unclear = any(s.cpus is None for s in self._of_node)  # then the configuration may well name more
+        told = [s for s in self.on_node if s.cpus is not None and not s.failed]
+        unclear = any(s.cpus is None for s in self.on_node)  # then the configuration may well name more
         if self.configured is not None and told and not (unclear and self.found <= self.configured):
             says = [s for s in told if s.cpus] or told
             yield from self._differ(CONFIGURATION, self.configured, _names(says), _union(says))
@@ -154,7 +160,7 @@ def resolve(topology: Topology, sources: Iterable[Source]) -> Reserved:
     if told.configured is not None:
         return Reserved(topology, told.sources, told.configured)
     for source in told.sources:
-        others = (s for s in told.sources if _kind(s) != _kind(source))
+        others = (s for s in told.sources if s.kind != source.kind)
         if source.cpus is None and len(_union(others)) < max(1, source.least):
             return Reserved(topology, told.sources, None)
     return Reserved(topology, told.sources, told.found)
@@ -230,23 +236,12 @@ def slurm_conf(topology: Topology, cpus: CpuSet) -> str:
     return f"slurm.conf lacks CpuSpecList={listed(topology.to_slurm(cpus))} on the node's line (Slurm's numbering{of})"
 
 
-FAILED = "cannot be asked: "
-
-
-def _is_failure(source: Source) -> bool:
-    return source.says.startswith(FAILED)
-
-
 def with_configured(sources: Iterable[Source], configured: str | None) -> list[Source]:
     """The sources, and the configuration as the last one, if the key is set."""
-    told = [source for source in sources if source.name != CONFIGURATION]
+    told = [source for source in sources if source.kind != "configuration"]
     if configured is not None:
-        told.append(Source(CONFIGURATION, parse(configured), f'"{configured}"'))
+        told.append(Source("configuration", CONFIGURATION, parse(configured), f'"{configured}"'))
     return told
-
-
-def _kind(source: Source) -> str:
-    return next((kind for kind in (WEKA, MOUNTS, CGROUPS) if source.name.startswith(kind)), source.name)
 
 
 def _union(sources: Iterable[Source]) -> CpuSet:

@@ -29,14 +29,14 @@ def kept(node: Node) -> list[Line]:
 
 def _silent(node: Node, check: str) -> Line | None:
     """Where Slurm says nothing of this node."""
-    told = node.facts["slurm"]
-    if told is None:
+    slurm = node.facts.slurm
+    if slurm is None:
         return inapplicable(check, "no Slurm here")
-    if told.get("node"):
+    if slurm.node:
         return None
-    if "config" in told and "exit code" in told["error"]:
-        return inapplicable(check, f"{told['name']} is no node of Slurm's")
-    return unchecked(check, told["error"] if check == SLURM else f"see {SLURM}")
+    if slurm.unknown:
+        return inapplicable(check, f"{slurm.name} is no node of Slurm's")
+    return unchecked(check, slurm.error if check == SLURM else f"see {SLURM}")
 
 
 def _foreign(node: Node) -> Line:
@@ -50,18 +50,16 @@ def _foreign(node: Node) -> Line:
 
 
 def _where(node: Node) -> str:
-    line = node.facts["slurm"].get("line") or {}
-    name = line.get("NodeName") or node.facts["slurm"]["name"]
     of = f"numbers of cores; the kernel's CPUs are {listed(node.keeps)}" if node.counting.cores else (
         f"numbers; the kernel's are {listed(node.keeps)}")  # fmt: skip
-    return f"on the line NodeName={name} of slurm.conf (Slurm's {of})"
+    return f"{node.slurm.on_the_line} (Slurm's {of})"
 
 
 def _by_hand(node: Node) -> list[Line]:
-    line = node.facts["slurm"].get("line") or {}
-    if {"CpuSpecList", "CoreSpecCount"} <= set(line):
-        seen = f"slurm.conf sets both CoreSpecCount={line['CoreSpecCount']} and CpuSpecList={line['CpuSpecList']}"
-        return [wrong(SLURM, seen, f"remove CoreSpecCount={line['CoreSpecCount']}; it takes other cores")]
+    given = node.slurm.given
+    if {"CpuSpecList", "CoreSpecCount"} <= set(given):
+        seen = f"slurm.conf sets both CoreSpecCount={given['CoreSpecCount']} and CpuSpecList={given['CpuSpecList']}"
+        return [wrong(SLURM, seen, f"remove CoreSpecCount={given['CoreSpecCount']}; it takes other cores")]
     return []
 
 
@@ -77,7 +75,7 @@ def _kept_from_jobs(node: Node) -> list[Line]:
         return [node.bad(SLURM, node.keeps & node.allowed, seen, f"{change}; {_CONFINED}")]
     if not node.keeps or node.proven:
         return []
-    given = (node.facts["slurm"].get("line") or {}).get("CpuSpecList", "")
+    given = node.slurm.given.get("CpuSpecList", "")
     if not spec.given:
         ignored = f" (it has ignored CpuSpecList={given} of slurm.conf, or not read it yet)" if given else ""
         seen = f"Slurm keeps no CPU from jobs{ignored}, and {named(node.keeps)} {are(node.keeps)} reserved"
@@ -99,7 +97,7 @@ def _kept_from_jobs(node: Node) -> list[Line]:
 
 def _settings(node: Node) -> list[Line]:
     """Whether what Slurm keeps from jobs is kept from them: by the job's mask in a job, else by its settings."""
-    config = node.facts["slurm"]["config"]
+    config = node.slurm.config
     task = config.get("TaskPlugin", "")
     confined = "task/cgroup" in task and config.get("ConstrainCores", "").lower() == "yes"
     lines = []
@@ -114,7 +112,7 @@ def _settings(node: Node) -> list[Line]:
         return lines
     if not config.get("ProctrackType", "proctrack/cgroup").endswith("cgroup") and confined:
         lines.append(warning(SLURM, f"ProctrackType={config['ProctrackType']}", "ProctrackType=proctrack/cgroup"))
-    if node.spec.given and (shared := node.keeps & parsed(node.facts["slurm"]["slurmd"])):
+    if node.spec.given and (shared := node.keeps & parsed(node.slurm.slurmd)):
         seen = f"slurmd itself, with what it starts, may use {named(shared)}, which {are(shared)} reserved"
         lines.append(warning(SLURM, seen, "TaskPluginParam=SlurmdOffSpec in slurm.conf"))
     if (select := config.get("SelectType", "select/cons_tres")) != "select/cons_tres":
@@ -127,7 +125,7 @@ def _settings(node: Node) -> list[Line]:
 
 def _shown(node: Node) -> str:
     if not node.in_job:
-        return f"jobs are confined by {node.facts['slurm']['config'].get('TaskPlugin', 'nothing')}"
+        return f"jobs are confined by {node.slurm.config.get('TaskPlugin', 'nothing')}"
     return f"this job may use {named(node.allowed)}, and none of it"
 
 

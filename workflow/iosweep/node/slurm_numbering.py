@@ -6,13 +6,12 @@ slurmd takes the whole core of any CPU in CpuSpecList (_validate_and_convert_cpu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, parse, parsed
-
-Facts = Mapping[str, Any]
+from iosweep.node.probe_record import Probe, SlurmFacts
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,10 @@ class Counting:
         return self.topology.with_siblings(self.topology.from_slurm(numbers, self.cores))
 
 
-def counting(facts: Facts, topology: Topology) -> Counting:
+def counting(facts: Probe, topology: Topology) -> Counting:
     """By what `scontrol show node` says of the node's shape. Held against slurmd 22.05 (docs/doctor.md)."""
-    node = (facts["slurm"] or {}).get("node") or {}
+    slurm = facts.slurm or SlurmFacts()
+    node = slurm.node or {}
     cpus = topology.logical
     if not topology.regular:
         gaps = frozenset(cpus) != frozenset(range(len(cpus)))
@@ -53,8 +53,7 @@ def counting(facts: Facts, topology: Topology) -> Counting:
         return Counting(topology)
     sockets, cores, threads = (int(node[key]) for key in _SHAPE)
     total = int(node.get("CPUTot") or sockets * cores * threads)
-    line = (facts["slurm"]["line"] or {}).get("NodeName", facts["slurm"]["name"])
-    line = f"on the line NodeName={line} of slurm.conf"
+    line = slurm.on_the_line
     first = f"write {line} what `slurmd -C` prints there"
     if threads == 1 and sockets * cores == len(topology.cores) < len(cpus):
         have = len(topology.cores[0])
@@ -92,31 +91,31 @@ class Spec:
     readings: tuple[CpuSet, ...] = (NO_CPUS, NO_CPUS)
 
 
-def specialised(facts: Facts, topology: Topology, counting: Counting) -> Spec:
+def specialised(facts: Probe, topology: Topology, counting: Counting) -> Spec:
     """Decides which numbers CPUSpecList is printed in: by the job's CPUs, by slurm.conf, by CoreSpecCount."""
-    told = facts["slurm"] or {}
-    node, line = told.get("node") or {}, told.get("line") or {}
-    printed, allowed = parsed(node.get("CPUSpecList")), parse(facts["cpus_allowed"])
+    slurm = facts.slurm or SlurmFacts()
+    node = slurm.node or {}
+    printed, allowed = parsed(node.get("CPUSpecList")), parse(facts.cpus_allowed)
     count = int(node["CoreSpecCount"]) if node.get("CoreSpecCount", "").isdecimal() else 0
     given = node.get("CPUSpecList", "") if printed else f"CoreSpecCount={count}" if count else ""
     if counting.foreign:
         return Spec(given, None if given else NO_CPUS)
     if not printed:
-        lowest_first = "spec_cores_first" in told.get("config", {}).get("SchedulerParameters", "")
+        lowest_first = "spec_cores_first" in slurm.config.get("SchedulerParameters", "")
         picked = core_spec(count, counting.topology, lowest_first)
         return Spec(given, picked, "", "", (picked, picked))
     slurms, kernels = counting.whole(printed), topology.with_siblings(printed) & topology.cpus
     readings = (slurms, kernels)
     fit: dict[Literal["Slurm's", "the kernel's"], CpuSet] = {"Slurm's": slurms, "the kernel's": kernels}
-    if facts["in_job"] and all(cpus & allowed for cpus in fit.values()):
+    if facts.in_job and all(cpus & allowed for cpus in fit.values()):
         return Spec(given, slurms if slurms == kernels else None, "neither", "", readings)
     if slurms == kernels:
         return Spec(given, slurms, "either", "", readings)
-    meant = counting.whole(parsed(line.get("CpuSpecList")))
+    meant = counting.whole(parsed(slurm.given.get("CpuSpecList")))
     evidence = (
         # slurm.conf is in Slurm's numbers by definition, so it tells what is meant
-        ("this job's CPUs", lambda cpus: not (facts["in_job"] and cpus & allowed)),
-        (told.get("file", ""), lambda cpus: not meant or cpus == meant),
+        ("this job's CPUs", lambda cpus: not (facts.in_job and cpus & allowed)),
+        (slurm.file, lambda cpus: not meant or cpus == meant),
         # scontrol prints both, whichever of them was set
         (
             f"only so are they CoreSpecCount={count} cores",

@@ -5,7 +5,6 @@ Pure functions parse what is read; only `find` reads the node.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shutil
 import subprocess
@@ -17,9 +16,10 @@ from pathlib import Path
 import orjson
 
 from iosweep.errors import Unanswered
-from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, parse
+from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, parsed
+from iosweep.node.kernel_files import text
 from iosweep.node.process import without_token
-from iosweep.node.reserved import CGROUPS, FAILED, MOUNTS, WEKA, Reserved, Source, resolve, with_configured
+from iosweep.node.reserved import FAILED, Reserved, Source, resolve, with_configured
 from iosweep.text import printable, some
 
 #: The core id of a core that WEKA chooses itself.
@@ -37,21 +37,21 @@ def find(topology: Topology, configured: str | None, root: Path = Path("/"), ask
 
     `ask` runs a command of WEKA's and returns its output; it raises Unanswered, or FileNotFoundError without WEKA.
     """
-    mounted = _read(root / "proc/mounts")
+    mounted = text(root / "proc/mounts") or ""
     told, silent = mounts(mounted), silent_mounts(mounted)
     sources = [*told, *cgroups(root, topology.cpus)]
-    loaded = re.search(r"^wekafs", _read(root / "proc/modules"), re.MULTILINE)
+    loaded = re.search(r"^wekafs", text(root / "proc/modules") or "", re.MULTILINE)
     try:
         sources = [*_ask_weka(ask or ask_weka), *sources]
     except FileNotFoundError:
         pass
     except Unanswered as error:
-        unclear = silent or (loaded and not told) or any(s.name.startswith(CGROUPS) for s in sources)
-        source = Source(f"{WEKA} ps", None if unclear else NO_CPUS, f"{FAILED}{error}", 1)
-        sources = [source, *sources]
+        uses_cores = silent or (loaded and not told) or any(s.kind == "cgroup" for s in sources)
+        sources = [_unasked("weka local ps", None if uses_cores else NO_CPUS, error), *sources]
     else:
         silent = []  # what a mount does not say, WEKA has said
-    sources += [Source(name, None, "does not say which cores, or that it owns none (net=udp)", 1) for name in silent]
+    unclear = "does not say which cores, or that it owns none (net=udp)"
+    sources += [Source("mount", name, None, unclear, 1) for name in silent]
     return resolve(topology, with_configured(sources, configured))
 
 
@@ -65,13 +65,13 @@ def _ask_weka(ask: Ask) -> list[Source]:
         return ask(["weka", "local", *words])
 
     found = containers(asked("ps"))
-    sources = [] if found else [Source(f"{WEKA} ps", NO_CPUS, "no container is here")]
+    sources = [] if found else [Source("weka", "weka local ps", NO_CPUS, "no container is here")]
     for container, state in found:
-        name, words = f"{WEKA} resources -C {container}", ("resources", "-C", container, "--stable")
+        name, words = f"weka local resources -C {container}", ("resources", "-C", container, "--stable")
         if _PROTOCOLS.match(container):
             continue
         if state.lower() == "stopped":
-            sources.append(Source(name, NO_CPUS, "the container is stopped: reserves none"))
+            sources.append(Source("weka", name, NO_CPUS, "the container is stopped: reserves none"))
             continue
         try:
             try:
@@ -79,8 +79,12 @@ def _ask_weka(ask: Ask) -> list[Source]:
             except (Unanswered, ValueError):  # an old one, without JSON
                 sources += resources_text(name, asked(*words))
         except (Unanswered, ValueError) as error:
-            sources.append(Source(name, None, f"{FAILED}{error}", 1))
+            sources.append(_unasked(name, None, error))
     return sources
+
+
+def _unasked(name: str, cpus: CpuSet | None, error: Exception) -> Source:
+    return Source("weka", name, cpus, f"{FAILED}{error}", 1, failed=True)
 
 
 def ask_weka(argv: Sequence[str]) -> str:
@@ -150,14 +154,14 @@ def _of_rows(name: str, rows: Sequence[tuple[str, int, bool]]) -> list[Source]:
     if not kept:
         others = Counter(roles for roles, _, _ in rows if roles != "MANAGEMENT")
         says = f"{_counted(others)}, not dedicated" if others else "no core of its own"
-        return [Source(name, NO_CPUS, f"{says}: reserves none")]
+        return [Source("weka", name, NO_CPUS, f"{says}: reserves none")]
     sources = []
     if fixed:
         says = f"{_counted(Counter(roles for roles, _ in fixed))}, dedicated"
-        sources.append(Source(name, frozenset(core for _, core in fixed), says))
+        sources.append(Source("weka", name, frozenset(core for _, core in fixed), says))
     if automatic:
         says = f"{_counted(Counter(roles for roles, _ in automatic))}, dedicated, which WEKA chooses itself (automatic)"
-        sources.append(Source(name, None, says, len(automatic)))
+        sources.append(Source("weka", name, None, says, len(automatic)))
     return sources
 
 
@@ -173,7 +177,7 @@ def mounts(text: str) -> list[Source]:
     for directory, options in _mounts(text):
         if said := _of_options(options):
             told.setdefault(said, []).append(directory)
-    return [Source(_of_mounts(where), cpus, says, least) for (cpus, says, least), where in told.items()]
+    return [Source("mount", _of_mounts(where), cpus, says, least) for (cpus, says, least), where in told.items()]
 
 
 def silent_mounts(text: str) -> list[str]:
@@ -195,7 +199,7 @@ def _mounts(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 
 def _of_mounts(directories: Sequence[str]) -> str:
-    return f"{MOUNTS} {some(directories, 1)}"
+    return f"/proc/mounts {some(directories, 1)}"
 
 
 def _of_options(options: Sequence[tuple[str, str]]) -> tuple[CpuSet | None, str, int] | None:
@@ -219,32 +223,19 @@ def _of_options(options: Sequence[tuple[str, str]]) -> tuple[CpuSet | None, str,
 
 def cgroups(root: Path, online: CpuSet) -> list[Source]:
     """The CPUs that cgroups (v1 or v2) confine WEKA to."""
-    top = root / CGROUPS[1:]
+    top = root / "sys/fs/cgroup"
     found: dict[Path, Source] = {}
     for place in (top / "cpuset", top, top / "unified", top / "system.slice", top / "unified/system.slice"):
         for group in (g for pattern in ("weka*", "weka*/*") for g in sorted(place.glob(pattern)) if g.is_dir()):
-            cpus = _confined(group, online)
-            if cpus and group not in found:
-                found[group] = Source(f"/{group.relative_to(root)}", cpus, f"its cpuset is {listed(cpus)}")
+            cpus = parsed(cpuset(group))
+            if cpus and group not in found and not (online and cpus >= online):  # else it confines nothing
+                found[group] = Source("cgroup", f"/{group.relative_to(root)}", cpus, f"its cpuset is {listed(cpus)}")
     return list(found.values())
 
 
-def _confined(group: Path, online: CpuSet) -> CpuSet:
-    """The CPUs of a cgroup; none where it has no set of its own, or all."""
-    own = _read(group / "cpuset.cpus", "-").strip()
-    if not own:  # what it has then is its parent's
-        return NO_CPUS
-    cpus = NO_CPUS
-    for text in (_read(group / name).strip() for name in ("cpuset.cpus.effective", "cpuset.effective_cpus")):
-        with contextlib.suppress(ValueError):
-            cpus = cpus or parse(text)
-    with contextlib.suppress(ValueError):
-        cpus = cpus or parse(own)
-    return NO_CPUS if online and cpus >= online else cpus
-
-
-def _read(file: Path, otherwise: str = "") -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return otherwise
+def cpuset(group: Path) -> str | None:
+    """The CPUs of a cgroup; None where it has no set of its own: what is effective then is its parent's."""
+    if text(group / "cpuset.cpus") == "":
+        return None
+    names = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
+    return next(filter(None, (text(group / name) for name in names)), None)

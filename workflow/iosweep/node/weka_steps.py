@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from iosweep.findings import Line, inapplicable, ok, unchecked, warning, wrong
 from iosweep.node import cpu_probe, slurm_cores
 from iosweep.node.cpu_probe import SERVICE
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.node_facts import CpuFinding
+from iosweep.node.probe_record import Controller, Probe
 from iosweep.node.probed_cpus import AGENT, CPUS, CPUSETS, NIC, POLLING, RESERVED, SIBLINGS, Node, are
 from iosweep.node.reserved import Reserved
-from iosweep.node.slurm_numbering import Facts
 from iosweep.text import human_count, some
 
 #: A core that WEKA polls is busier than this, and what is not busier than that is not one.
@@ -28,13 +27,10 @@ def look(
     reserved: Reserved,
     allowed: CpuSet,
     root: Path = Path("/"),
-    told: Mapping[str, Any] | None = None,
+    controller: Controller | None = None,
 ) -> list[CpuFinding]:
-    """What is to be said of the node that we are on, quickly.
-
-    `told`: what cpu_probe.controller returned; None where Slurm was not asked.
-    """
-    gathered = cpu_probe.gather(topology, reserved, allowed, root, dict(told) if told else None)
+    """What is to be said of the node that we are on, quickly. `controller`: what Slurm says, None if not asked."""
+    gathered = cpu_probe.gather(topology, reserved, allowed, root, controller)
     return [CpuFinding(line.check, line.outcome, line.seen, line.change) for line in judge(gathered)]
 
 
@@ -54,16 +50,16 @@ def of_nodes(lines: Mapping[str, Sequence[Line]]) -> list[Line]:
     return together
 
 
-def judge(facts: Facts) -> list[Line]:
+def judge(facts: Probe) -> list[Line]:
     """What cpu_probe says of a node -> lines, in the documentation's order."""
     node = Node.of(facts)
     lines = [_agent(node), _cpus(node), _nic(node), *_reserved(node), *slurm_cores.kept(node)]
     lines += [_cpusets(node), _siblings(node), slurm_cores.numbering(node)]
-    return [*lines, _polling(node)] if facts["busy"] is not None else lines
+    return lines if facts.busy is None else [*lines, _polling(node, facts.busy)]
 
 
 def _agent(node: Node) -> Line:
-    value = node.facts["isolate_cpusets"]
+    value = node.facts.isolate_cpusets
     if not node.weka:
         return inapplicable(AGENT, "no WEKA here")
     if node.nothing:
@@ -95,9 +91,8 @@ def _nic(node: Node) -> Line:
         return inapplicable(NIC, "one NUMA node: no interface is nearer to some CPUs than to others")
     if not node.near:
         return unchecked(NIC, "no interface that is up says which CPUs are near it")
-    number = node.nic["numa_node"]
-    of = f" (NUMA node {number})" if number is not None and number >= 0 else ""
-    return ok(NIC, f"{node.nic['name']} is near {named(node.near)}{of}")
+    of = "" if node.nic.numa_node is None else f" (NUMA node {node.nic.numa_node})"
+    return ok(NIC, f"{node.nic.name} is near {named(node.near)}{of}")
 
 
 def _reserved(node: Node) -> list[Line]:
@@ -116,10 +111,10 @@ def _reserved(node: Node) -> list[Line]:
     seen, far = f"{named(node.keeps)} ({sources})", node.named - node.near
     if node.weka and 0 in node.keeps:
         return [*problems, wrong(RESERVED, f"{seen}: core 0 is the operating system's", _mount(node))]
-    if node.facts["nets"] and node.near and len(node.topology.numa) > 1 and far:
+    if node.facts.nets and node.near and len(node.topology.numa) > 1 and far:
         return [
             *problems,
-            warning(RESERVED, f"{seen}: {named(far)} {are(far)} not near {node.nic['name']}", _mount(node)),
+            warning(RESERVED, f"{seen}: {named(far)} {are(far)} not near {node.nic.name}", _mount(node)),
         ]
     return [*problems, ok(RESERVED, seen)]
 
@@ -131,7 +126,7 @@ def _mount(node: Node) -> str:
     if not 0 < count <= len(firsts):
         return "mount it with other cores (never core 0)"
     cores = ",".join(f"core={cpu}" for cpu in sorted(firsts)[-count:])
-    net = f",net={node.nic['name']}" if node.facts["nets"] else ""
+    net = f",net={node.nic.name}" if node.facts.nets else ""
     return f"mount it with other cores, such as -o {cores}{net}"
 
 
@@ -140,7 +135,7 @@ def _cpusets(node: Node) -> Line:
         return inapplicable(CPUSETS, node.nothing)
     if node.reserved.cpus is None:
         return unchecked(CPUSETS, "it is not known which CPUs are reserved")
-    jobs = {group["path"]: parse(group["cpus"]) for group in node.facts["cgroups"]}
+    jobs = {group.path: parse(group.cpus) for group in node.facts.cgroups}
     if node.in_job:
         jobs = {"this job (Cpus_allowed_list)": node.allowed} | jobs
     bad = {where: cpus & node.keeps for where, cpus in jobs.items() if cpus & node.keeps}
@@ -148,7 +143,7 @@ def _cpusets(node: Node) -> Line:
         cpus = NO_CPUS.union(*bad.values())
         seen = "; ".join(f"{where} has {named(cpus)}" for where, cpus in list(bad.items())[:3])
         return node.bad(CPUSETS, cpus, f"{seen}, which {are(cpus)} reserved", node.remedy)
-    if not jobs and node.facts["slurm"] is None:
+    if not jobs and node.facts.slurm is None:
         return inapplicable(CPUSETS, "no Slurm here")
     if not jobs:
         return unchecked(CPUSETS, "no job of Slurm's is here")
@@ -173,8 +168,8 @@ def _siblings(node: Node) -> Line:
     return ok(SIBLINGS, seen)
 
 
-def _polling(node: Node) -> Line:
-    busy = {int(cpu): share for cpu, share in node.facts["busy"].items()}
+def _polling(node: Node, shares: Mapping[str, float]) -> Line:
+    busy = {int(cpu): share for cpu, share in shares.items()}
     polled = frozenset(cpu for cpu, share in busy.items() if share > _POLLS)
     if node.reserved.cpus is None:
         seen = f"{named(polled)} {are(polled)} near 100 % busy and may be the ones" if polled else "no CPU is busy"

@@ -24,6 +24,7 @@ import psutil
 from iosweep.node import collect_facts, load, process, procfs
 from iosweep.node.cpu_record import Looks
 from iosweep.node.node_facts import NodeFacts
+from iosweep.node.probe_record import Controller
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
 from iosweep.slurm import fan_out
@@ -152,7 +153,7 @@ def facts(
     directory: str,
     programs: dict[str, tuple[str, str]],
     reserved_cpus: str | None = None,
-    controller: dict[str, Any] | None = None,
+    controller: Controller | None = None,
 ) -> NodeAnswer:
     """The facts of this node, and what identifies the target from here. `programs`: name -> path and version."""
     target, space = identify.identify(directory), identify.space(directory)

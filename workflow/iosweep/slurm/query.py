@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iosweep.errors import Unanswered
+from iosweep.slurm import words
 
 #: A controller under load may take some seconds.
 DEADLINE_S = 30.0
@@ -96,7 +97,7 @@ def job(id: str) -> Job | None:
     try:
         said = ask(["scontrol", "--oneliner", "show", "job", id])
     except Unanswered as error:
-        if "Invalid job id" in error.said:
+        if words.is_unknown_job(error.said):
             return None
         raise
     found = fields(said)

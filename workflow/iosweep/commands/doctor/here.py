@@ -9,14 +9,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import orjson
+import msgspec
 
 from iosweep.commands.doctor import campaign
 from iosweep.errors import Unanswered
 from iosweep.findings import Line, ok, show, unchecked, wrong
 from iosweep.node import cpu_probe, weka_steps
+from iosweep.node.probe_record import Probe
 from iosweep.slurm import fan_out, query
 
 #: Time limit in seconds for answers of the nodes of an allocation.
@@ -28,24 +28,24 @@ def doctor(configuration: Path | None, as_json: bool) -> int:
     configured, made, line = campaign.plan(configuration)
     reserved = configured.cpus.reserved if configured else None
     lines, here = [line, *campaign.working_directory(submits=False)], True
-    found: list[dict[str, Any]] = []
+    found: list[Probe] = []
     try:
         if hosts := _hosts():
             here = False
             found, told = _ask(hosts, reserved)
             lines += told
         else:
-            found = [cpu_probe.here(reserved)]
+            found = [cpu_probe.probe_here(reserved)]
     except Unanswered as error:
         # on a node of the job, at least this one can be checked
         here = "SLURMD_NODENAME" in os.environ
-        found = [cpu_probe.here(reserved)] if here else []
-        seen = "".join([str(error), *(f"; only {facts['host']} was checked" for facts in found)])
+        found = [cpu_probe.probe_here(reserved)] if here else []
+        seen = "".join([str(error), *(f"; only {facts.host} was checked" for facts in found)])
         lines.append(wrong("nodes", seen, "run it on each of the nodes"))
     if configured and made:
         elsewhere = unchecked("tools, target", "the job's nodes use them, not this one", "run iosweep doctor --slurm")
         lines += campaign.look(configured, made) if here else [elsewhere]
-    return show([*lines, *weka_steps.of_nodes({facts["host"]: weka_steps.judge(facts) for facts in found})], as_json)
+    return show([*lines, *weka_steps.of_nodes({facts.host: weka_steps.judge(facts) for facts in found})], as_json)
 
 
 def _hosts() -> tuple[str, ...]:
@@ -56,7 +56,7 @@ def _hosts() -> tuple[str, ...]:
     return job.hosts if job and not set(job.hosts) <= ours else ()
 
 
-def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[dict[str, Any]], list[Line]]:
+def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[Probe], list[Line]]:
     """The facts of each node, and a line on who answered. Raises Unanswered if none did."""
     count = str(len(hosts))
     told = cpu_probe.controller(hosts, query.ask)  # once, not by each of them
@@ -64,7 +64,7 @@ def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[dict[str, A
     argv = [
         *("srun", "--overlap", "--overcommit", "--mpi=none", "--cpu-bind=none", "--kill-on-bad-exit=0"),
         *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--nodelist={','.join(hosts)}"),
-        *(sys.executable, "-m", "iosweep.node.cpu_probe", orjson.dumps([configured, told]).decode()),
+        *(sys.executable, "-m", "iosweep.node.cpu_probe", msgspec.json.encode([configured, told]).decode()),
     ]
     query.forget_options()
     try:
@@ -79,11 +79,12 @@ def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[dict[str, A
         said = os.fsdecode(error.stdout or b"")
         why = [f"srun did not end within {_ANSWER_S:g} s"]
     messages = fan_out.Messages()
-    found = [message.value for line in said.split("\n") if (message := messages.add(os.fsencode(line)))]
+    sent = [message.value for line in said.split("\n") if (message := messages.add(os.fsencode(line)))]
+    found = [msgspec.convert(value, Probe) for value in sent]
     if not found:
         raise Unanswered(f"no node answered: {why[0] if why else 'srun says nothing'}")
-    found.sort(key=lambda facts: hosts.index(facts["host"]) if facts["host"] in hosts else len(hosts))
-    names = ", ".join(facts["host"] for facts in found)
+    found.sort(key=lambda facts: hosts.index(facts.host) if facts.host in hosts else len(hosts))
+    names = ", ".join(facts.host for facts in found)
     if len(found) < len(hosts):
         seen = f"{len(found)} of {count} answered ({names}){': ' + why[0] if why else ''}"
         return found, [wrong("nodes", seen, "see what is wrong with the others")]

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
+import msgspec
+
 from iosweep.commands.doctor.nodes import Answers, Asked, Clock, clock
 from iosweep.commands.doctor.probe import Facts, Wanted
 from iosweep.errors import Unanswered
@@ -64,7 +66,7 @@ def look(a: Asked, options: Sequence[str], wait_s: float) -> Answers:
         wanted: Wanted = {
             "places": places, "token": token, "lock": lock, "target": a.target,
             "programs": list(a.programs) or ["fio", "ior", "mdtest"], "search": a.search or None,
-            "pinned": a.pinned, "reserved": a.reserved, "slurm": a.slurm,
+            "pinned": a.pinned, "reserved": a.reserved, "slurm": msgspec.to_builtins(a.slurm),
         }  # fmt: skip
         talk = _Talk(command(a, options, name, wait_s, json.dumps(wanted)), a.nodes)
         try:

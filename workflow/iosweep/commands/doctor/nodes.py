@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+import msgspec
 
 from iosweep.commands.doctor.probe import Facts, Target
 from iosweep.findings import Line, ok, unchecked, warning, wrong
 from iosweep.node.cpus import NO_CPUS, CpuSet
+from iosweep.node.probe_record import Controller, Probe
 from iosweep.node.probed_cpus import Node
 from iosweep.node.reserved import overlap
 from iosweep.text import some
@@ -47,7 +49,7 @@ class Asked:
     pinned: bool = False
     strict: bool = False
     reserved: str | None = None
-    slurm: dict[str, Any] | None = None  # what the controller says of the nodes; None: each asks it
+    slurm: Controller | None = None  # what the controller says of the nodes; None: each asks it
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ def _of_target(bad: Sequence[Target]) -> str:
 
 def _cpus(a: Asked, by_node: Mapping[str, Facts]) -> Line:
     """Whether a job can bind ranks to CPUs that are not reserved on the nodes."""
-    found = {n: Node.of(f["cpus"]) for n, f in by_node.items() if f["cpus"]}
+    found = {n: node for n, f in by_node.items() if (node := _probed(f))}
     if blind := [n for n in by_node if n not in found]:
         return unchecked("CPUs", f"{some(blind)}: reserved CPUs cannot be checked")
     overlaps = {
@@ -172,6 +174,14 @@ def _cpus(a: Asked, by_node: Mapping[str, Facts]) -> Line:
         return (wrong if first.fatal else warning)("CPUs", _each({n: o.seen for n, o in bad.items()}), first.change)
     have = {n: f"{len(_allowed(node) - node.keeps)} of {len(node.topology.cpus)} usable" for n, node in found.items()}
     return ok("CPUs", _each(have))
+
+
+def _probed(facts: Facts) -> Node | None:
+    """None without the package on the node, or with another version of it."""
+    try:
+        return Node.of(msgspec.convert(facts["cpus"], Probe))
+    except msgspec.ValidationError:
+        return None
 
 
 def _allowed(node: Node) -> CpuSet:

@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 #: Time limits in seconds: of a probe, and for an answer of the target.
 LIFE_S, TARGET_S = 55, 10
@@ -72,7 +72,7 @@ class Temporary(TypedDict):
 
 
 class Facts(TypedDict):
-    """What a node sees. Sizes are in bytes; a limit is None if there is none; `cpus`: cpu_probe.here."""
+    """What a node sees. Sizes are in bytes; a limit is None if there is none; `cpus`: probe_record.Probe."""
 
     node: str
     host: str
@@ -84,7 +84,7 @@ class Facts(TypedDict):
     target: "Target | None"
     lock_on: "Target | None"
     programs: dict[str, Found]
-    cpus: "dict[str, Any] | None"
+    cpus: object
     limits: "dict[str, int | None]"
     infiniband: bool
     memory: dict[str, int]
@@ -103,7 +103,7 @@ class Wanted(TypedDict):
     search: "str | None"
     pinned: bool
     reserved: "str | None"
-    slurm: "dict[str, Any] | None"
+    slurm: object
 
 
 def places(wanted: list[str], token: str, node: str) -> list[Shared]:
@@ -178,15 +178,19 @@ def programs(names: list[str], search: "str | None" = None) -> dict[str, Found]:
     return found
 
 
-def cpus(configured: "str | None", told: "dict[str, Any] | None" = None) -> "dict[str, Any] | None":
-    """This node's CPUs, and what is reserved of them; None without the package. `configured`: cpus.reserved.
+def cpus(configured: "str | None", controller: object = None) -> object:
+    """This node's CPUs (probe_record.Probe); None without the package. `configured`: cpus.reserved.
 
-    `told`: what cpu_probe.controller returned elsewhere; None: the controller is asked from here.
+    `controller`: what cpu_probe.controller returned elsewhere; None: the controller is asked from here.
     """
     try:
-        from iosweep.node.cpu_probe import here
+        import msgspec
 
-        return here(configured, told)
+        from iosweep.node.cpu_probe import probe_here
+        from iosweep.node.probe_record import Controller
+
+        known = None if controller is None else msgspec.convert(controller, Controller)
+        return msgspec.to_builtins(probe_here(configured, known))
     except Exception:
         return None
 
