@@ -12,7 +12,7 @@ from iosweep.plan.model import Point
 from iosweep.results import checks, reasons, verdict
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
-from iosweep.tools import Parsed, tools
+from iosweep.tools import Evidence, Parsed, tools
 from records import phase_run
 
 PHASES = tools()["fio"].phases
@@ -79,7 +79,8 @@ def seen(
     kind = PHASES[phase].kind
     point = Point("p", tool, (phase,), nodes, part(OPTIONS), seconds if kind == "data" else None, Repetitions(1, 1), ())
     evidence = part(EVIDENCE) | ({} if ran_on is None else {"nodes": ran_on})
-    parsed = Parsed("fio-3.33", part(FIGURES), evidence, problems)
+    evidence |= {"mpi": "tasks" in evidence, "shifts": "shift" in evidence}
+    parsed = Parsed("fio-3.33", part(FIGURES), Evidence(**evidence), problems)
     memory_bytes = memory if isinstance(memory, dict) else {"n1": memory}
     return Seen(point, PHASES[phase], phase_run(part(RUN)), parsed, TARGET | part(TARGET), memory_bytes, fstype, mount)
 
@@ -99,15 +100,16 @@ EIGHT: dict[str, Any] = {"nodes": 8, "memory": {f"n{k}": GIB for k in range(8)}}
 SET: dict[str, Any] = {"role": "read", "files": 8, "file_size_bytes": 2 * GIB, "set_bytes": 16 * GIB, "wrong": []}
 #: The same on two nodes that began 0.1 s apart, with a clock that is right to 50 ms.
 TWO_NODES: dict[str, Any] = {
-    "nodes": 2, "each_node": dict.fromkeys(("n1", "n2"), Parsed("fio-3.33", FIGURES, EVIDENCE)),
+    "nodes": 2, "each_node": dict.fromkeys(("n1", "n2"), Parsed("fio-3.33", FIGURES, Evidence(**EVIDENCE))),
     "windows": {"n1": (5.0, 15.0), "n2": (5.1, 15.1)}, "windows_error_s": 0.05, "start_skew_s": 0.1,
     "sum_of_rates_bytes_per_s": 4_096_000 * 1.01, "sum_of_rates_ops_per_s": 1010.0,
 }  # fmt: skip
 EARLY: dict[str, Any] = {"windows": {"n1": (5.0, 10.0), "n2": (5.1, 15.1)},
                          "sum_of_rates_bytes_per_s": 4_096_000 * 1.5}  # fmt: skip
 SHORT: dict[str, Any] = {"each_node": {
-    "n1": Parsed("fio-3.33", FIGURES, EVIDENCE),
-    **dict.fromkeys(("n2", "n3"), Parsed("fio-3.33", FIGURES | {"runtime_s": 9.0}, EVIDENCE | {"errors": ["x"]})),
+    "n1": Parsed("fio-3.33", FIGURES, Evidence(**EVIDENCE)),
+    **dict.fromkeys(("n2", "n3"), Parsed("fio-3.33", FIGURES | {"runtime_s": 9.0},
+                                         Evidence(**EVIDENCE | {"errors": ["x"]}))),
 }}  # fmt: skip
 CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # check, what is changed, outcome, what the evidence contains

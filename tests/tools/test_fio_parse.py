@@ -192,10 +192,10 @@ def test_a_mixed_phase_without_histograms_has_no_percentiles() -> None:
         (lambda text: b" \n", "fio printed nothing"),
         (lambda text: b"[]", "no JSON in fio's output"),
         (lambda text: b"{\n}", "expected one group of jobs in fio's JSON, found 0"),
-        (lambda text: b'{\n"jobs": {}}', "expected one group of jobs in fio's JSON, found 0"),
-        (lambda text: b'{\n"jobs": [5]}', "an entry of fio's JSON is 5; an object is expected"),
-        (lambda text: b'{\n"jobs": ' + b"[" * 100_000, "fio's JSON is cut or damaged"),
-        (lambda text: text.replace(b'"iops" :', b'"jops" :'), "`iops` is missing in the JSON"),
+        (lambda text: b'{\n"jobs": {}}', "jobs: expected `array | null`, got `object`"),
+        (lambda text: b'{\n"jobs": [5]}', "jobs[0]: expected `object`, got `int`"),
+        (lambda text: b'{\n"jobs": ' + b"[" * 100_000, "jobs[0]: expected `object`, got `array`"),
+        (lambda text: text.replace(b'"iops" :', b'"jops" :'), "jobs[0].read: object missing required field `iops`"),
         (lambda text: b"\xff\xfe\n" + text[:2000], "fio's JSON is cut or damaged"),
     ],
 )
@@ -211,7 +211,7 @@ def test_what_stands_around_and_instead_of_the_document(change: Any, problem: st
 
 
 def test_messages_before_the_document_are_kept() -> None:
-    assert sample("e3_enospc_nj4").parsed().evidence["messages"] == [
+    assert sample("e3_enospc_nj4").parsed().evidence.messages == [
         f"fio: pid={pid}, err=28/file:io_u.c:1876, func=io_u error, error=No space left on device"
         for pid in (32447, 32449)
     ]

@@ -59,12 +59,12 @@ def test_figures(
 ) -> None:
     found = parsed(sample, step)
     figures = found.figures
-    assert found.version == "4.0.0" and not found.problems and not found.evidence["errors"]
+    assert found.version == "4.0.0" and not found.problems and not found.evidence.errors
     assert figures["bandwidth_bytes_per_s"] == pytest.approx(bandwidth_mib * MIB)
     assert (figures["ops_per_s"], figures["runtime_s"], figures["io_s"]) == (iops, total, transfers)
     assert figures["bytes_written"] == moved and figures["ops"] == moved // 65536
     assert "latency_mean_s" not in figures  # IOR's is wrong with a deadline
-    assert (figures["tasks"], figures["label"]) == (2, "write")
+    assert (figures["tasks"], found.label) == (2, "write")
 
 
 def test_what_ior_prints_beside_its_figures_decides_the_verdict() -> None:
@@ -159,6 +159,6 @@ def test_random_data_of_large_files_is_not_called_honest() -> None:
     for size in (8 * MIB, 4 << 30, 8 << 30):
         wanted = step("seq_write", file_size=size)
         found = parsed("ior_seq_write_fpp", wanted)
-        findings[size] = found.evidence.get("repeats")
+        findings[size] = found.evidence.repeats or None
     assert findings[8 * MIB] is None and findings[4 << 30] is None
     assert "begins anew after 4 GiB" in findings[8 << 30]

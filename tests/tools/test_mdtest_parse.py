@@ -42,7 +42,7 @@ def judged(found: Parsed, phase: str, nodes: int = 1) -> tuple[str, list[str]]:
 )  # fmt: skip
 def test_every_phase_has_its_row(phase: str, rate: float) -> None:
     found = parsed(phase)
-    assert found.version == "4.0.0" and not found.problems and not found.evidence["errors"]
+    assert found.version == "4.0.0" and not found.problems and not found.evidence.errors
     assert found.figures["ops_per_s"] == rate and found.figures["ops"] == 2000
     assert found.figures["runtime_s"] == pytest.approx(2000 / rate)
     assert judged(found, phase) == ("valid", [])
@@ -56,7 +56,7 @@ def test_phases_that_were_not_run_have_no_figure() -> None:
 
 
 def test_the_shift_is_told() -> None:
-    assert parsed("stat").evidence["shift"] == 1
+    assert parsed("stat").evidence.shift == 1
 
 
 def shifted(phase: str, by: int, nodes: int = 2) -> tuple[str, list[str]]:
@@ -82,7 +82,7 @@ def test_over_two_nodes_a_run_that_does_not_tell_its_shift_is_suspect() -> None:
     output = b"".join(lines).replace(b"with 2 total task(s) on 1 node", b"with 4 total task(s) on 2 node")
     output = output.replace(b"2 tasks, 2000", b"4 tasks, 4000").replace(b"Nodemap: 11\n", b"Nodemap: 1100\n")
     found = parsed("stat", output, two)
-    assert found.evidence["shift"] is None
+    assert found.evidence.shift is None
     outcome, reasons = judged(found, "stat", 2)
     assert outcome == "suspect" and "does not say that other nodes read" in reasons[0]
     assert judged(parsed("create", output, two), "create", 2) == ("valid", [])

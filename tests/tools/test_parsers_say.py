@@ -81,6 +81,6 @@ def test_a_damaged_output_is_met_with_sentences(tool: str, sample: str, stream: 
         assert isinstance(parsed, Parsed)
         reading = offered.read({stream: damaged}, 0)
         assert isinstance(reading, Reading)
-        said = [*parsed.problems, *parsed.evidence.get("errors", ()), *(one.text for one in reading.problems)]
+        said = [*parsed.problems, *(parsed.evidence.errors or ()), *(one.text for one in reading.problems)]
         assert not [sentence for sentence in said if PYTHON.search(sentence)]
     assert count > 25

@@ -128,6 +128,7 @@ class Rows:
             outcomes = [f.outcome for _, f in findings]
             values = shared.copy()
             values.update(table_values.bounded(parsed.figures))
+            values["label"] = parsed.label
             values.update(_unused(point.tool, phase.name, tuple(point.options)))
             values |= {
                 "phase": phase.name,

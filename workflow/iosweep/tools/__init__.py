@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from iosweep.node.cpus import CpuSet
 from iosweep.units import MOST_BYTES, size_name
@@ -21,6 +21,8 @@ from iosweep.units import MOST_BYTES, size_name
 Kind = Literal["data", "metadata"]
 OptionKind = Literal["size", "count", "flag", "choice"]
 Value = int | bool | str | None
+#: A value of a row that a tool's reader makes.
+Cell = str | int | float | bool
 
 
 #: What an axis does in figures: `x`, the horizontal axis wherever it varies; `x_alone`, the same where no `x` varies;
@@ -185,39 +187,51 @@ class FileSet:
         return len(self.files) * self.file_size_bytes
 
 
+#: Resolution of a tool's clock in seconds, where the tool does not say.
+CLOCK_S = 0.001
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a tool's output says beside its figures, for the checks. None, or nothing: it does not say."""
+
+    errors: Sequence[str] | None = None  # that the tool itself reports, a sentence each
+    doubts: Sequence[str] | None = None  # what puts figures in doubt, a sentence each; None: lines are not judged
+    silent_directions: Sequence[str] | None = None  # `read`, `write`: asked for and not done
+    unasked_directions: Sequence[str] = ()
+    transferred_bytes: int | None = None
+    rate_times_runtime_bytes: float = 0.0  # the same, counted in another way
+    clock_s: float = CLOCK_S
+    worker_seconds: float = 0.0  # run times of all workers added up
+    depth_percent: Mapping[str, float] = field(default_factory=dict)  # fio's iodepth_level
+    mpi: bool = False  # the tool counts its ranks
+    tasks: int | None = None  # ranks and nodes that the tool says took part
+    nodes: int | None = None
+    shifts: bool = False  # ranks read what other ranks wrote
+    shift: int | None = None  # by how many ranks
+    repeats: str = ""  # why random data holds duplicates all the same
+    not_flushed: str = ""  # why writes were not flushed, though it was asked for
+    began_s: float | None = None  # first I/O, by the clock of the node
+    each_node: Mapping[str, Parsed] = field(default_factory=dict)  # of a tool that was started once on each node
+    windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # host -> first and last I/O, on one clock
+    windows_error_s: float = 0.0  # by how much their difference may be wrong
+    messages: Sequence[str] = ()  # lines beside the figures
+
+
 @dataclass(frozen=True)
 class Parsed:
     """What a tool's output says: figures by column name, evidence for the checks, and what is wrong with it.
 
-    Evidence that the checks know (each may be absent; without any there was no output):
-
-    | key | meaning |
-    |---|---|
-    | errors | what the tool itself reports as wrong, a sentence each |
-    | doubts | what it printed that puts its figures in doubt, a sentence each; absent where lines are not judged |
-    | silent_directions, unasked_directions | `read`, `write`: asked for and not done, or the other way round |
-    | transferred_bytes, rate_times_runtime_bytes | bytes that were moved, counted in two ways |
-    | clock_s | resolution of the tool's clock |
-    | worker_seconds | run times of all workers added up |
-    | tasks, nodes | ranks and nodes that the tool says took part |
-    | depth_percent | fio's iodepth_level |
-    | shift | by how many ranks reading ranks are away from those that wrote |
-    | repeats | why random data holds duplicates all the same |
-    | not_flushed | why writes were not flushed, though it was asked for |
-    | each_node | host -> Parsed of that node, of a tool that was started once on each |
-    | windows | host -> (first I/O, last I/O) in seconds on one clock, or None |
-    | windows_error_s | by how much their difference may be wrong |
-    | messages | lines beside the figures |
+    Without any output it is `Parsed()`. `label`: the tool's own name of the operation.
     """
 
     version: str | None = None
-    figures: Mapping[str, Any] = field(default_factory=dict)
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
+    evidence: Evidence = field(default_factory=Evidence)
     problems: Sequence[str] = ()
+    label: str | None = None
 
 
-#: Resolution of a tool's clock in seconds, where the tool does not say.
-CLOCK_S = 0.001
 #: Figures of runs with fewer ticks of the tool's clock are wrong.
 LEAST_TICKS = 20
 #: Figures of shorter runs are mostly barriers and ticks of the scheduler, which are 1 to 10 ms.
@@ -252,7 +266,7 @@ class Reading:
     """
 
     version: str | None
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[Mapping[str, Cell]]
     problems: Sequence[ReadingProblem]
 
     def verdict(self, row: int) -> Literal["valid", "suspect", "invalid"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iosweep.tools import FileSet, Option, Parsed, Phase, Reading, ReadingProblem, Step, Streams, Tool
+from iosweep.tools import Evidence, FileSet, Option, Parsed, Phase, Reading, ReadingProblem, Step, Streams, Tool
 
 #: $1: the directory on the target; $2: how many files.
 _SCRIPT = """
@@ -54,7 +54,7 @@ class Ranks(Tool):
             return Parsed(problems=["no summary"])
         ops = step.tasks * step.number("files_per_thread")
         figures = {"ops": ops, "ops_per_s": float(ops), "runtime_s": 1.0}
-        return Parsed("ranks-1", figures, {"errors": [], "tasks": int(streams["summary"])})
+        return Parsed("ranks-1", figures, Evidence(errors=[], mpi=True, tasks=int(streams["summary"])))
 
     def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
         return Reading(None, [], [ReadingProblem("invalid", "it writes nothing to be read")])

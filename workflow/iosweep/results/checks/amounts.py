@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iosweep.results.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, per_node, unchecked
-from iosweep.tools import CLOCK_S
+from iosweep.tools import Parsed
 from iosweep.units import human_size
 
 
@@ -11,14 +11,12 @@ from iosweep.units import human_size
 def direction(s: Seen) -> Finding:
     """I/O went in the directions that the phase asks for, and in no other."""
     seen = s.parsed.evidence
-    if s.phase.kind == "metadata" and seen and "silent_directions" not in seen:
-        return NOT_APPLICABLE
-    if "silent_directions" not in seen:
-        return NO_OUTPUT
-    if seen["silent_directions"]:
-        return failed(f"no {' and no '.join(seen['silent_directions'])} was done")
-    if seen["unasked_directions"]:
-        return failed(f"a {' and a '.join(seen['unasked_directions'])} was done that the phase does not ask for")
+    if seen.silent_directions is None:
+        return NOT_APPLICABLE if s.phase.kind == "metadata" and s.parsed != Parsed() else NO_OUTPUT
+    if seen.silent_directions:
+        return failed(f"no {' and no '.join(seen.silent_directions)} was done")
+    if seen.unasked_directions:
+        return failed(f"a {' and a '.join(seen.unasked_directions)} was done that the phase does not ask for")
     return passed(f"{s.parsed.figures['ops']:,} operations")
 
 
@@ -27,7 +25,7 @@ def arithmetic(s: Seen) -> Finding:
     """The tool's figures agree with each other: bytes = rate x time = operations x transfer size."""
     seen, figures = s.parsed.evidence, s.parsed.figures
     if s.phase.kind == "metadata" and figures:
-        if "transferred_bytes" not in seen:
+        if seen.transferred_bytes is None:
             return unchecked(f"{s.point.tool} prints rates, and no times")
         rate = figures["ops"] / figures["runtime_s"] if figures["runtime_s"] else 0.0
         if abs(rate - figures["ops_per_s"]) > 0.02 * rate:
@@ -35,12 +33,12 @@ def arithmetic(s: Seen) -> Finding:
                 f"{figures['ops']:,} operations in {figures['runtime_s']:.3f} s are not {figures['ops_per_s']:,.0f}/s"
             )
         return passed("operations = rate x time")
-    if "transferred_bytes" not in seen:
+    moved = seen.transferred_bytes
+    if moved is None:
         return NO_OUTPUT
-    moved = seen["transferred_bytes"]
-    by_rate, by_ops = seen["rate_times_runtime_bytes"], figures["ops"] * int(s.point.options["transfer_size"] or 0)
+    by_rate, by_ops = seen.rate_times_runtime_bytes, figures["ops"] * int(s.point.options["transfer_size"] or 0)
     # the times have the resolution of the tool's clock
-    slack = 0.01 + 2 * seen.get("clock_s", CLOCK_S) / max(figures["runtime_s"], 0.001)
+    slack = 0.01 + 2 * seen.clock_s / max(figures["runtime_s"], 0.001)
     if abs(by_rate - moved) > slack * moved or abs(by_ops - moved) > slack * moved:
         return failed(f"{moved:,} bytes moved, but rate x time is {by_rate:,.0f} and operations x size {by_ops:,}")
     return passed("bytes = rate x time = operations x transfer size")
@@ -51,7 +49,7 @@ def volume(s: Seen) -> Finding:
     """A phase with a fixed volume moved that volume exactly once."""
     if s.phase.kind == "metadata" or s.point.phase_time_s is not None:
         return NOT_APPLICABLE
-    moved = s.parsed.evidence.get("transferred_bytes")
+    moved = s.parsed.evidence.transferred_bytes
     if moved is None:
         return NO_OUTPUT
     o = s.point.options
@@ -66,7 +64,7 @@ def volume(s: Seen) -> Finding:
 def queue_depth(s: Seen) -> Finding:
     """The requested queue depth was reached."""
     depth = int(s.point.options.get("queue_depth") or 1)
-    levels = s.parsed.evidence.get("depth_percent")
+    levels = s.parsed.evidence.depth_percent
     if s.phase.kind == "metadata" or depth == 1:
         return NOT_APPLICABLE
     if not levels:

@@ -58,7 +58,7 @@ def server_cache(s: Seen) -> Finding:
 
 def other_reader(s: Seen) -> Finding:
     """The readers are other nodes than the writers."""
-    shifts = "shift" in s.parsed.evidence
+    shifts = s.parsed.evidence.shifts
     if not s.phase.reads or s.phase.writes or (s.phase.kind == "metadata" and not shifts):
         return NOT_APPLICABLE
     if s.point.nodes == 1:
@@ -72,7 +72,7 @@ def other_reader(s: Seen) -> Finding:
         return passed("each node reads what another one wrote") if not own else _OWN
     if own:
         return _OWN
-    shift = s.parsed.evidence["shift"]
+    shift = s.parsed.evidence.shift
     if shift is None:
         return failed("the tool does not say that other nodes read than wrote")
     per_node = int(s.point.options["threads_per_node"] or 1)

@@ -70,7 +70,7 @@ def incompressible(s: Seen) -> Finding:
     if s.phase.kind == "metadata" or not s.phase.writes:
         return NOT_APPLICABLE
     if s.point.options.get("data") == "random":
-        if repeats := s.parsed.evidence.get("repeats"):
+        if repeats := s.parsed.evidence.repeats:
             return unchecked(f"{repeats}; it matters where the file system deduplicates")
         return passed("fresh random buffers")
     return unchecked(f"{tools()[s.point.tool].own_data} (data: tool_default)")
@@ -82,7 +82,7 @@ def durable(s: Seen) -> Finding:
         return NOT_APPLICABLE
     if not s.point.options.get("fsync"):
         return failed("writes were not flushed inside the timing (fsync: false)")
-    if not_flushed := s.parsed.evidence.get("not_flushed"):
+    if not_flushed := s.parsed.evidence.not_flushed:
         return failed(f"writes were not flushed inside the timing: {not_flushed}")
     written, room = s.parsed.figures.get("bytes_written"), s.point.volume_bytes
     if written and written > room and not s.point.options.get("o_direct"):

@@ -96,7 +96,7 @@ def per_node(look: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
 
     @wraps(look)
     def each(s: Seen) -> Finding:
-        nodes: Mapping[str, Parsed] = s.parsed.evidence.get("each_node") or {}
+        nodes = s.parsed.evidence.each_node
         if not nodes:
             return look(s)
         alone = replace(s.point, nodes=1)

@@ -24,8 +24,8 @@ def workers(s: Seen) -> Finding:
     """As many ranks and nodes took part as were requested; every worker ran for the whole time."""
     seen = s.parsed.evidence
     threads = int(s.point.options["threads_per_node"] or 1)
-    if "tasks" in seen:
-        ranks, nodes, wanted = seen["tasks"], seen.get("nodes") or s.point.nodes, threads * s.point.nodes
+    if seen.mpi:
+        ranks, nodes, wanted = seen.tasks, seen.nodes or s.point.nodes, threads * s.point.nodes
         if ranks is None:
             return unchecked("the tool does not say")
         if ranks != wanted:
@@ -40,7 +40,7 @@ def workers(s: Seen) -> Finding:
         return passed(f"{human_count(ranks, 'rank')} on {human_count(nodes, 'node')}, as asked")
     if s.phase.kind == "metadata" or s.point.phase_time_s is None:
         return NOT_APPLICABLE
-    ran = seen.get("worker_seconds")
+    ran = seen.worker_seconds
     if not ran:
         return unchecked("the tool does not say")
     asked = threads * s.point.nodes * s.point.phase_time_s

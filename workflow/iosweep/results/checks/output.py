@@ -9,6 +9,7 @@ from iosweep.node.process import MOST_BYTES
 from iosweep.results.checks.finding import NO_OUTPUT, NOT_APPLICABLE, REASON_LENGTH, Finding, Seen, failed, passed
 from iosweep.results.reasons import REASONS
 from iosweep.text import printable
+from iosweep.tools import Parsed
 from iosweep.units import human_duration, human_size
 
 #: Signals that others send; those of a crash would come again.
@@ -31,7 +32,7 @@ def exit_status(s: Seen) -> Finding:
         killed = -run.exit_code
         return failed(f"the tool was killed by signal {killed}", curable=killed in FROM_OUTSIDE)
     if run.exit_code:
-        printed = [run.stderr, *s.parsed.evidence.get("errors", ()), *s.parsed.evidence.get("messages", ())]
+        printed = [run.stderr, *(s.parsed.evidence.errors or ()), *s.parsed.evidence.messages]
         why = cause("\n".join([*printed, *s.parsed.problems]))
         return failed(
             f"{_because(why)}the tool ended with exit code {run.exit_code}{_first(run.stderr)}",
@@ -46,14 +47,14 @@ def output(s: Seen) -> Finding:
         return NOT_APPLICABLE
     if s.parsed.problems:
         return failed("; ".join(s.parsed.problems))
-    if not s.parsed.evidence:
+    if s.parsed == Parsed():
         return failed("no output is stored")
     return passed(f"one document of {printable((s.parsed.version or s.point.tool)[:REASON_LENGTH])}")
 
 
 def tool_errors(s: Seen) -> Finding:
     """The tool reports no error: none of its own, no short or dropped I/O, no failed rank."""
-    errors = s.parsed.evidence.get("errors")
+    errors = s.parsed.evidence.errors
     if errors is None:
         return NO_OUTPUT
     if errors:
@@ -63,7 +64,7 @@ def tool_errors(s: Seen) -> Finding:
 
 def tool_doubts(s: Seen) -> Finding:
     """The tool printed no line that puts its figures in doubt (IOR and mdtest: partial reads, warnings)."""
-    doubts = s.parsed.evidence.get("doubts")
+    doubts = s.parsed.evidence.doubts
     if doubts is None:
         return NOT_APPLICABLE
     if doubts:

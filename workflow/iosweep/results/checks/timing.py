@@ -18,7 +18,7 @@ def duration(s: Seen) -> Finding:
     runtime = s.parsed.figures.get("runtime_s")
     if runtime is None:
         return NO_OUTPUT
-    clock_s = s.parsed.evidence.get("clock_s", CLOCK_S)
+    clock_s = s.parsed.evidence.clock_s
     clock = "ms" if clock_s == CLOCK_S else f"{clock_s * 1000:g} ms"
     too_short = f"over after {runtime * 1000:.3g} ms; the tool counts in {clock}"
     if s.point.phase_time_s is None:
@@ -68,17 +68,17 @@ def common_window(s: Seen) -> Finding:
     if s.point.nodes == 1 or tools()[s.point.tool].mpi:
         return NOT_APPLICABLE
     seen, figures = s.parsed.evidence, s.parsed.figures
-    if "each_node" not in seen:
+    if not seen.each_node:
         return NO_OUTPUT
-    if not seen["windows"]:
+    if not seen.windows:
         return unchecked(f"{s.parsed.version} does not say when each node began")
-    error_s = seen["windows_error_s"]
+    error_s = seen.windows_error_s
     skew_s = figures["start_skew_s"]
     within = f"all began within {skew_s:.3f} s, which may be {error_s:.3f} s off"
     if s.point.phase_time_s is None:
-        took_s = max(end for _, end in seen["windows"].values()) - min(begin for begin, _ in seen["windows"].values())
+        took_s = max(end for _, end in seen.windows.values()) - min(begin for begin, _ in seen.windows.values())
         if skew_s > WINDOW * took_s + error_s:
-            last = max(seen["windows"], key=lambda host: seen["windows"][host][0])
+            last = max(seen.windows, key=lambda host: seen.windows[host][0])
             return failed(f"the nodes did not work at the same time: {last} began {skew_s:.2f} s after the first")
         return passed(within)
     unit, metric = ("bytes", "bandwidth_bytes_per_s") if s.phase.kind == "data" else ("ops", "ops_per_s")
@@ -88,7 +88,7 @@ def common_window(s: Seen) -> Finding:
         error_s * figures["ops_per_s"] / figures["ops"] if rate else 0.0
     )  # error_s as a share of the common time
     if excess > WINDOW + uncertainty:
-        began, ended = ({host: window[i] for host, window in seen["windows"].items()} for i in (0, 1))
+        began, ended = ({host: window[i] for host, window in seen.windows.items()} for i in (0, 1))
         return failed(
             f"the nodes did not work at the same time: their rates would add up to {excess:.1%} more than what all did;"
             f" {max(began, key=began.__getitem__)} began last, {skew_s:.2f} s after the first, and"

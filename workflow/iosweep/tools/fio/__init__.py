@@ -9,7 +9,7 @@ from iosweep.node.cpus import CpuSet
 from iosweep.tools import ClientServer, FileSet, Parsed, Phase, Reading, Step, Streams, Tool, Value
 from iosweep.tools.fio import argv as _argv
 from iosweep.tools.fio import client_server as _client_server
-from iosweep.tools.fio import nodes as _nodes
+from iosweep.tools.fio import several_nodes
 from iosweep.tools.fio.options import OPTIONS, PHASES
 
 
@@ -48,12 +48,12 @@ class Fio(Tool):
         return _argv.bound(workers)
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
-        return _nodes.parse(streams, step, phase)
+        return several_nodes.parse(streams, step, phase)
 
     def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
-        from iosweep.tools.fio import read as _read  # late: campaigns do without
+        from iosweep.tools.fio import foreign  # late: campaigns do without
 
-        return _read.read(files, exit_code)
+        return foreign.read(files, exit_code)
 
     def leftover(self, step: Step) -> int | None:
         """Of all nodes together: each has a directory of its own, whose files add up to it."""

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from iosweep.node.cpus import CpuSet
 from iosweep.tools import Parsed, Phase, Step
-from iosweep.tools.fio import parse as _parse
+from iosweep.tools.fio import own_output
 from iosweep.tools.fio.argv import bound, command
-from iosweep.tools.fio.parse import Parts
+from iosweep.tools.fio.json_records import ALL_CLIENTS, Host
+from iosweep.tools.fio.own_output import Parts
 
-#: What a server prints beside notes on its jobs comes with the client's lines; these are worth a look.
-_TOLD = re.compile(r"fio: |\berror\b|err=|^client", re.IGNORECASE)
-#: fio's sum over everything that was reported.
-_ALL = "All clients"
+#: Lines of the client and of servers that may say what went wrong; the others are notes on jobs.
+_MAY_BE_ERROR = re.compile(r"fio: |\berror\b|err=|^client", re.IGNORECASE)
 #: Options of the client, not of a job; and where a server works, which is where it was started.
 _NOT_IN_JOBS = ("--eta=", "--output-format=", "--name=", "--directory=")
 
@@ -39,7 +37,7 @@ def server_argv(directory: str, address: str, port: int) -> list[str]:
     before the names of files, and not find those that were prepared. env changes the directory after the start: where
     the file system hangs, nothing but the server hangs.
     """
-    return ["env", f"--chdir={directory}", "fio", f"--server={_place(address, port)}"]
+    return ["env", f"--chdir={directory}", "fio", f"--server={_server(address, port)}"]
 
 
 def client_argv(
@@ -50,11 +48,11 @@ def client_argv(
     argv, files = ["fio", "--eta=never", "--output-format=json+"], {}
     for k, (address, port, seed) in enumerate(servers):
         files[f"job{k}.fio"] = _job(step, seed, workers)
-        argv += [f"--client={_place(address, port)}", f"job{k}.fio"]
+        argv += [f"--client={_server(address, port)}", f"job{k}.fio"]
     return argv, files
 
 
-def _place(address: str, port: int) -> str:
+def _server(address: str, port: int) -> str:
     return f"{'ip6' if ipaddress.ip_address(address).version == 6 else 'ip'}:{address},{port}"
 
 
@@ -66,31 +64,30 @@ def _job(step: Step, seed: int, workers: Sequence[CpuSet]) -> str:
 
 
 def reported(
-    stdout: bytes, hosts: Sequence[Mapping[str, Any]], phase: Phase
+    stdout: bytes, hosts: Sequence[Host], phase: Phase
 ) -> tuple[str | None, dict[str, tuple[Parsed, Parts]], list[str]]:
-    """(version, node -> its report, problems) of a client's output. `hosts` have an `address` and a `port`."""
-    before, found, problem = _parse.document(stdout)
-    told = [line.strip() for line in before.splitlines() if _TOLD.search(line)][:20]
+    """(version, node -> its report, problems) of a client's output."""
+    lines, found, problem = own_output.document(stdout)
+    errors = [line.strip() for line in lines if _MAY_BE_ERROR.search(line)][:3]
     if found is None:
-        return None, {}, [problem, *told[:3]]
-    version, entries = _parse.version_of(found), found.get("client_stats")
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        return None, {}, [problem, *errors]
+    version = found.version or None
+    if found.client_stats is None:
         return version, {}, ["fio's JSON has no client_stats"]
-    names = {(str(host.get("address")), str(host.get("port"))): host["host"] for host in hosts}
+    names = {(host.address, host.port): host.host for host in hosts}
     nodes: dict[str, tuple[Parsed, Parts]] = {}
     problems = []
-    for entry in entries:
-        place = str(entry.get("hostname")), str(entry.get("port"))
-        if entry.get("jobname") == _ALL:
+    for entry in found.client_stats:
+        if entry.jobname == ALL_CLIENTS:
             continue
-        name = names.get(place)
-        if name is None or name in nodes or entry.get("jobname") != phase.name:
-            problems.append(f"a report that was not asked for: {entry.get('jobname')} of {place[0]}, port {place[1]}")
+        name = names.get((entry.hostname, entry.port))
+        if name is None or name in nodes or entry.jobname != phase.name:
+            problems.append(f"a report that was not asked for: {entry.jobname} of {entry.hostname}, port {entry.port}")
             continue
-        nodes[name] = _parse.entry(entry, version, phase, [])
+        nodes[name] = own_output.of_entry(entry, found.version, phase, [])
         problems += [f"{name}: {wrong}" for wrong in nodes[name][0].problems]
     for (address, port), name in names.items():
         if name not in nodes:
             problems.append(f"{name} ({address}, port {port}) did not report")
     nodes = {name: nodes[name] for name in names.values() if name in nodes}  # they come as they end
-    return version, nodes, [*problems, *told[:3]] if problems else []
+    return version, nodes, [*problems, *errors] if problems else []

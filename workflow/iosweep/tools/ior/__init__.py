@@ -45,9 +45,9 @@ class Ior(Tool):
         return _argv.command(step, directory, seed)
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
-        from iosweep.tools.ior import parse as _parse
+        from iosweep.tools.ior import own_output
 
-        return _parse.parse(streams, step, phase)
+        return own_output.parse(streams, step, phase)
 
     def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
         from iosweep.tools.ior import read as _read  # late: campaigns do without

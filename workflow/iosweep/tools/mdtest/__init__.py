@@ -44,9 +44,9 @@ class Mdtest(Tool):
         return _argv.command(step, directory)
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
-        from iosweep.tools.mdtest import parse as _parse
+        from iosweep.tools.mdtest import own_output
 
-        return _parse.parse(streams["stdout"], step, phase)
+        return own_output.parse(streams["stdout"], step, phase)
 
     def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
         from iosweep.tools.mdtest import read as _read  # late: campaigns do without

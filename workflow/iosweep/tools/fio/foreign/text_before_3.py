@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from iosweep.tools.fio.malformed import Wrong
-from iosweep.tools.fio.rounded import Rounded
-from iosweep.tools.fio.text_lines import Report
+from iosweep.tools.fio.foreign.rounded import Rounded
+from iosweep.tools.fio.foreign.text_reports import Report
+from iosweep.tools.fio.json_records import Wrong
 
 #: less than this share of the time with an I/O in flight: the unit of the time may be another one
 _IDLE = 0.01

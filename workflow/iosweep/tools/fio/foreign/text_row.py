@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from iosweep.tools.fio import legacy_text
-from iosweep.tools.fio.malformed import Wrong
-from iosweep.tools.fio.rounded import Rounded
-from iosweep.tools.fio.rows import (
+from iosweep.tools.fio.foreign import text_before_3
+from iosweep.tools.fio.foreign.rounded import Rounded
+from iosweep.tools.fio.foreign.rows import (
     METADATA,
     Part,
     Row,
@@ -22,7 +19,8 @@ from iosweep.tools.fio.rows import (
     figures,
     phase_and_kind,
 )
-from iosweep.tools.fio.text_lines import Report
+from iosweep.tools.fio.foreign.text_reports import Report
+from iosweep.tools.fio.json_records import Latencies, Wrong
 
 _NS = {"nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
 
@@ -54,7 +52,8 @@ def row(report: Report, job: re.Match[str] | None, remainders: bool) -> tuple[Ro
         raise Wrong("trims have no columns here")
     if not active or (asked and not unified and set(active) != asked):
         raise Wrong(f"rw={rw} was asked for, {' and '.join(active) or 'nothing'} was done")
-    row = phase_and_kind(rw, engine, "write" in active) | {"tasks": int(head["jobs"])}
+    tasks = int(head["jobs"])
+    row = phase_and_kind(rw, engine, "write" in active) | {"tasks": tasks}
     metadata = engine in METADATA
     sizes = {name: _block(job, name) if job and name in ("read", "write") else None for name in active}
     parts = (
@@ -66,16 +65,16 @@ def row(report: Report, job: re.Match[str] | None, remainders: bool) -> tuple[Ro
     # file engines' I/Os have no latency as a whole: where the engine is not told, these may be files and no bytes
     timed = [report.one("latency clat", name) and not report.one("latency lat", name) for name in printed]
     files = metadata or (not engine and any(timed))
-    doubt = ""
+    depth, doubt = None, ""
     if not files:
         depth, doubt = _depth(report, job, engine)
-        row |= depth
+        row |= {} if depth is None else {"queue_depth": depth}
         if len(known := set(sizes.values())) == 1 and (size := known.pop()):
             row["transfer_size_bytes"] = size
-    if any(legacy_text.is_old(line) for name in printed if (line := report.one("direction", name))):
+    if any(text_before_3.is_old(line) for name in printed if (line := report.one("direction", name))):
         longest = max(part.runtime_s for part in parts.values())
-        workers = row["tasks"] * max(row.get("queue_depth", 1), 1)
-        legacy_text.check_unit(report, [(name, part.ops) for name, part in parts.items()], longest, workers)
+        workers = tasks * max(depth or 1, 1)
+        text_before_3.check_unit(report, [(name, part.ops) for name, part in parts.items()], longest, workers)
         row.setdefault("kind", "data")  # engines whose operations are files came with 3.2
     return checked(row | figures(parts, files)), doubt
 
@@ -85,15 +84,15 @@ def _per_direction(counts: str) -> dict[str, int]:
     return dict(zip(("read", "write", "trim"), map(int, re.findall(r"\d+", counts)), strict=False))
 
 
-def _depth(report: Report, job: re.Match[str] | None, engine: str | None) -> tuple[Row, str]:
+def _depth(report: Report, job: re.Match[str] | None, engine: str | None) -> tuple[int | None, str]:
     tail, depths = report.one("tail"), report.one("depths")
-    told = {int(match[2]) for match in (tail,) if match and match[1] == "0"} | ({int(job["depth"])} if job else set())
-    if len(told) > 1:
-        raise Wrong(f"the queue depth is given as {' and as '.join(map(str, sorted(told)))}")
+    given = {int(match[2]) for match in (tail,) if match and match[1] == "0"} | ({int(job["depth"])} if job else set())
+    if len(given) > 1:
+        raise Wrong(f"the queue depth is given as {' and as '.join(map(str, sorted(given)))}")
     levels = re.findall(r"(\S+)=([\d.]+)%", depths[0]) if depths else []
     percents = {level: float(percent) for level, percent in levels}
-    doubts = [depth_not_reached(depth, percents, engine) for depth in told]
-    return ({"queue_depth": told.pop()} if told else {}), "".join(doubts)
+    doubts = [depth_not_reached(depth, percents, engine) for depth in given]
+    return next(iter(given), None), "".join(doubts)
 
 
 def _part(report: Report, name: str, ops: int, size: int | None, remainders: bool) -> Part:
@@ -101,14 +100,14 @@ def _part(report: Report, name: str, ops: int, size: int | None, remainders: boo
     line = report.one("direction", name)
     if not line:
         raise Wrong(f"the line of the {name}s is missing")
-    old = legacy_text.is_old(line)
+    old = text_before_3.is_old(line)
     runtime_s = int(line[5 if old else 7]) / 1000
     check_time(runtime_s)
     iops = line[4 if old else 2]
     if not Rounded.of(iops, remainder=remainders).agrees(Rounded(ops / runtime_s, 0.0)):
         raise Wrong(f"{ops} operations in {runtime_s} s are not IOPS={iops.strip()}")
     if old:
-        rates = legacy_text.rates(line, ops, size, runtime_s)
+        rates = text_before_3.rates(line, ops, size, runtime_s)
     else:
         rates = [
             Rounded.of(line[3], bool(line[4]), remainders),
@@ -132,34 +131,30 @@ def _part(report: Report, name: str, ops: int, size: int | None, remainders: boo
     )  # fmt: skip
 
 
-def _clat(report: Report, name: str, ops: int, remainders: bool) -> Mapping[str, Any]:
-    """The clat lines as fio's JSON would have them (ns); empty where it was not timed."""
+def _clat(report: Report, name: str, ops: int, remainders: bool) -> Latencies | None:
+    """The clat lines as a record (ns); None where it was not timed."""
     line = report.one("latency clat", name)
     if not line:
-        return {}
+        return None
     unit = _NS[line[2]]
     low, high = (Rounded.of(line[index], remainder=remainders) for index in (3, 4))
-    mean, spread = (Rounded.of(line[index]) for index in (5, 6))
-    clat: dict[str, Any] = {"N": ops, "min": low.value, "max": high.value, "mean": mean.value, "stddev": spread.value}
-    clat = {key: value if key == "N" else value * unit for key, value in clat.items()}
+    mean_ns, stddev_ns = (Rounded.of(line[index]).value * unit for index in (5, 6))
     rounding = unit * max(low.ulp, high.ulp)
     whole, before = report.one("latency lat", name), report.one("latency slat", name)
     if whole:
         total = Rounded.of(whole[5]).value * _NS[whole[2]]
         submitted = Rounded.of(before[5]).value * _NS[before[2]] if before else None
         # fio 2 cut off all three to whole microseconds
-        check_means(total, submitted, clat["mean"], 0.02 * max(unit, _NS[whole[2]]) + (1e3 if remainders else 0.0))
-    head = report.one("percentiles clat", name)
-    if head:
-        printed = [
-            p
-            for line in report.lines.get((name, "percents clat"), [])
-            for p in re.findall(r"([\d.]+)th=\[\s*(\d+)\]", line[0])
-        ]
-        clat["percentile"] = {f"{float(percent):.6f}": int(value) * _NS[head[2]] for percent, value in printed}
-        if len(clat["percentile"]) != len(printed):
+        check_means(total, submitted, mean_ns, 0.02 * max(unit, _NS[whole[2]]) + (1e3 if remainders else 0.0))
+    percentiles: dict[str, float] = {}
+    if head := report.one("percentiles clat", name):
+        lines = report.lines.get((name, "percents clat"), [])
+        printed = [pair for one in lines for pair in re.findall(r"([\d.]+)th=\[\s*(\d+)\]", one[0])]
+        percentiles = {f"{float(percent):.6f}": int(value) * _NS[head[2]] for percent, value in printed}
+        if len(percentiles) != len(printed):
             raise Wrong("a percentile is repeated")
         rounding += _NS[head[2]]
+    clat = Latencies(low.value * unit, high.value * unit, mean_ns, stddev_ns, ops, percentiles)
     check_latency(clat, rounding)
     return clat
 
@@ -167,7 +162,7 @@ def _clat(report: Report, name: str, ops: int, remainders: bool) -> Mapping[str,
 def _block(job: re.Match[str], name: str) -> int | None:
     """Bytes of `64.0KiB-64.0KiB`, `4096B-4096B`; None for a range."""
     if job[f"{name}_2"]:
-        return legacy_text.block(job[f"{name}_2"])
+        return text_before_3.block(job[f"{name}_2"])
     low, _, high = job[name].partition("-")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(|[KMG]i)B", low)
     if not match or low != high:

@@ -10,9 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from iosweep.tools.fio.malformed import Wrong
-
-ALL = "All clients"  # fio's sum over all reports, also of unlike tests
+from iosweep.tools.fio.json_records import ALL_CLIENTS, Wrong
 
 _N = r"\s*(\d+(?:\.\d+)?[KkMGTP]?)"
 JOB = re.compile(
@@ -146,7 +144,7 @@ def reports(lines: Iterable[str]) -> Iterator[Report | str]:
                 report.wrong = "the report is cut or damaged"
                 yield report
             report, tail, broken = Report(head, at=at, text=[line]), None, False
-        elif report and report.head["label"] == ALL:
+        elif report and report.head["label"] == ALL_CLIENTS:
             if start == "is":
                 yield report
                 report = None

@@ -12,13 +12,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from iosweep.tools.fio import legacy_text, text_row
-from iosweep.tools.fio.malformed import DAMAGE, Wrong, sentence
-from iosweep.tools.fio.rows import (
-    Found,
-    Row,
-)
-from iosweep.tools.fio.text_lines import ALL, JOB, Report, plain, reports
+from iosweep.tools.fio.foreign import text_before_3, text_row
+from iosweep.tools.fio.foreign.rows import Found, Row
+from iosweep.tools.fio.foreign.text_reports import JOB, Report, plain, reports
+from iosweep.tools.fio.json_records import ALL_CLIENTS, UNREADABLE, Wrong, reason
 
 #: characters of a job's name that fio prints in a report; its line before the run has all of them
 _NAME = 127
@@ -46,7 +43,7 @@ def rows(text: str) -> Found:
         contradicts = [
             f"reports of {report.head['label']} with pid {report.head['pid']} differ: a damaged one"
             for report, one in zip(found, texts, strict=True)
-            if one not in seen and one[0] in heads and report.head["label"] != ALL
+            if one not in seen and one[0] in heads and report.head["label"] != ALL_CLIENTS
         ]
         seen.update(texts)
         heads.update(one[0] for one in texts)
@@ -102,8 +99,8 @@ def _run(segment: _Segment, everything: list[Report], doubts: list[str]) -> Foun
     if len(versions) > 1:
         doubts = [f"reports of {' and '.join(versions)}: give one run's files at a time", *doubts]
     jobs = segment.jobs
-    sums = [report for report in everything if report.head["label"] == ALL]
-    printed = [report for report in everything if report.head["label"] != ALL]
+    sums = [report for report in everything if report.head["label"] == ALL_CLIENTS]
+    printed = [report for report in everything if report.head["label"] != ALL_CLIENTS]
     servers = [match["host"] for match in segment.versions if match["host"]]
     named = [match["host"] for match in [*jobs, *segment.starting] if match["host"]]
     clients = dict.fromkeys([*servers, *named])
@@ -130,9 +127,9 @@ def _run(segment: _Segment, everything: list[Report], doubts: list[str]) -> Foun
         try:
             if report.wrong:
                 raise Wrong(report.wrong)
-            row, unsure = text_row.row(report, job, legacy_text.prints_remainders(report, found.version))
-        except DAMAGE as error:
-            found.add(identity, invalid=sentence(error))
+            row, unsure = text_row.row(report, job, text_before_3.prints_remainders(report, found.version))
+        except UNREADABLE as error:
+            found.add(identity, invalid=reason(error))
         else:
             labels = ", ".join(dict.fromkeys(job["label"][:_NAME] for job in added[:_NAMED]))
             labels += f" and {len(added) - _NAMED} more" if len(added) > _NAMED else ""

@@ -1,6 +1,6 @@
 """Reads the files of one run of fio that others made: the reader behind `iosweep parse fio`.
 
-JSON (json, json+, `normal,json`; read_json.py) or fio's classic text report (read_text.py). What stands around them
+JSON (json, json+, `normal,json`; json_report.py) or fio's classic text report (text_runs.py). What stands around them
 (stderr, notes, signals) is looked through for what spoils a run.
 """
 
@@ -10,12 +10,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from iosweep.tools import Reading, ReadingProblem
-from iosweep.tools.fio import read_json, read_text
-from iosweep.tools.fio.malformed import DAMAGE, sentence
-from iosweep.tools.fio.rows import Found
+from iosweep.tools.fio.foreign import json_report, text_runs
+from iosweep.tools.fio.foreign.rows import Found
+from iosweep.tools.fio.json_records import UNREADABLE, reason
 
 #: What fio prints when a run is spoiled, also where its exit code is 0. Repetitions are bounded: a line may be long.
 #: Each with words that are in every such line, which are looked for first.
@@ -95,7 +94,7 @@ def _utf8(text: str) -> str:
 
 
 def _read(files: Mapping[str, bytes], exit_code: int | None) -> Found:
-    documents: dict[str, dict[str, Any]] = {}  # by their text: stdout kept twice is one
+    documents: dict[str, object] = {}  # by their text: stdout kept twice is one
     outside: list[str] = []
     doubts: list[str] = []
     holders = 0
@@ -116,13 +115,13 @@ def _read(files: Mapping[str, bytes], exit_code: int | None) -> Found:
     found = Found()
     try:
         if documents:
-            found, runs = read_json.runs(list(documents.values()))
+            found, runs = json_report.runs(list(documents.values()))
             if holders > 1 and runs > 1:
                 doubts.append(f"{runs} runs are in {holders} files that were given as those of one")
         else:
-            found = read_text.rows("\n".join(outside))
-    except DAMAGE as error:
-        found.doubt([sentence(error)])
+            found = text_runs.rows("\n".join(outside))
+    except UNREADABLE as error:
+        found.doubt([reason(error)])
     if not found.rows and not found.problems and not doubts:
         doubts.append("no report of fio, neither JSON nor text")
     found.doubt(doubts)
@@ -151,9 +150,9 @@ def _messages(text: str) -> list[str]:
     return [*dict.fromkeys(found), *([f"and {more} more lines like these"] if more and found else [])]
 
 
-def _documents(text: str) -> tuple[dict[str, dict[str, Any]], str, str]:
+def _documents(text: str) -> tuple[dict[str, object], str, str]:
     """(fio's JSON documents in one file by their text, the text around them, what is wrong)"""
-    documents: dict[str, dict[str, Any]] = {}
+    documents: dict[str, object] = {}
     outside: list[str] = []
     at = 0
     decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_refuse)
@@ -213,17 +212,17 @@ class _TwiceError(ValueError):
     """A key with two values."""
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object whose keys may stand twice (fio does that) if they say the same."""
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
-    first: dict[str, Any] = {}
+    first: dict[str, object] = {}
     for key, value in pairs:
         if key not in _LAST_COUNTS and first.setdefault(key, value) != value:
             raise _TwiceError(f"the JSON contradicts itself: {key[:100]!r} is given twice with different values")
     return found
 
 
-def _refuse(constant: str) -> Any:
+def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no number")

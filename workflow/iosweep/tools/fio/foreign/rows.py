@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from iosweep.tools import ProblemSeverity, ReadingProblem
-from iosweep.tools.fio.malformed import LARGEST, Wrong
+from iosweep.tools import Cell, ProblemSeverity, ReadingProblem
+from iosweep.tools.fio import latency
+from iosweep.tools.fio.json_records import LARGEST, Latencies, Wrong
 from iosweep.tools.fio.options import ENGINE, PHASES, RW
-from iosweep.tools.fio.parse import added_up, latency
 
-Row = dict[str, Any]
+Row = dict[str, Cell]
 
 #: fio's `rw` -> the phase (None: no name for it here) and the directions that must have I/O
 ASKED: dict[str, tuple[str | None, frozenset[str]]] = {
@@ -86,7 +85,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Part:
-    """One direction of a report: operations, seconds, bytes; `clat` as fio's JSON has it (ns, with N)."""
+    """One direction of a report: operations, seconds, bytes; `clat` in ns, with its count."""
 
     ops: int
     ops_per_s: float
@@ -94,7 +93,7 @@ class Part:
     bytes_moved: int | None = None
     bandwidth: float | None = None
     sampled: float | None = None
-    clat: Mapping[str, Any] = field(default_factory=dict)
+    clat: Latencies | None = None
 
 
 def phase_and_kind(rw: str | None, engine: str | None, writes: bool) -> Row:
@@ -123,16 +122,16 @@ def asked_for(rw: str | None, engine: str | None, mix: str | None) -> frozenset[
 def figures(parts: Mapping[str, Part], metadata: bool) -> Row:
     """Figure columns of a row from its directions (`read`, `write`, or `mixed` where fio unified them)."""
     every = list(parts.values())
-    row: Row = {"ops": sum(part.ops for part in every), "runtime_s": max(part.runtime_s for part in every)}
-    if row["runtime_s"] - min(part.runtime_s for part in every) <= _SAME_WINDOW * row["runtime_s"]:
-        row["ops_per_s"] = sum(part.ops_per_s for part in every)
-        if (
-            not metadata
-            and (rates := [p.bandwidth for p in every if p.bandwidth is not None])
-            and len(rates) == len(every)
-        ):
+    runtimes_s = [part.runtime_s for part in every]
+    row: Row = {"ops": sum(part.ops for part in every), "runtime_s": max(runtimes_s)}
+    if max(runtimes_s) - min(runtimes_s) <= _SAME_WINDOW * max(runtimes_s):
+        row["ops_per_s"] = ops_per_s = sum(part.ops_per_s for part in every)
+        rates = [part.bandwidth for part in every if part.bandwidth is not None]
+        if not metadata and rates and len(rates) == len(every):
             row["bandwidth_bytes_per_s"] = sum(rates)
-        row |= _sampled(every, row["ops_per_s"])
+        sampled = [part.sampled for part in every if part.sampled]
+        if len(sampled) == len(every) and abs(sum(sampled) - ops_per_s) <= _SAMPLED_WITHIN * ops_per_s:
+            row["sampled_ops_per_s"] = sum(sampled)
     for name, part in parts.items():
         if metadata or name == "mixed":
             continue
@@ -141,10 +140,10 @@ def figures(parts: Mapping[str, Part], metadata: bool) -> Row:
             row[f"{name}_bandwidth_bytes_per_s"] = part.bandwidth
         if part.bytes_moved is not None:
             row["bytes_read" if name == "read" else "bytes_written"] = part.bytes_moved
-        alone = latency(dict(part.clat)) if part.clat else {}
-        row |= {f"{name}_{key}": alone[key] for key in ("latency_mean_s", "latency_p99_s") if key in alone}
-    timed = [dict(part.clat) for part in every if part.clat]
-    return row | (added_up(timed) if len(timed) == len(every) else {})
+        if part.clat:
+            row |= latency.of_direction(name, latency.columns([part.clat]))
+    timed = [part.clat for part in every if part.clat]
+    return row | (latency.columns(timed) if len(timed) == len(every) else {})
 
 
 def checked(row: Row) -> Row:
@@ -155,40 +154,32 @@ def checked(row: Row) -> Row:
     return row
 
 
-def _sampled(parts: Sequence[Part], ops_per_s: float) -> Row:
-    known = [part.sampled for part in parts if part.sampled]
-    if len(known) == len(parts) and abs(sum(known) - ops_per_s) <= _SAMPLED_WITHIN * ops_per_s:
-        return {"sampled_ops_per_s": sum(known)}
-    return {}
-
-
-def check_latency(clat: Mapping[str, Any], rounding: float = 0.0) -> None:
+def check_latency(clat: Latencies, rounding: float = 0.0) -> None:
     """Raises Wrong where a block of latencies (ns) cannot be one. `rounding`: ns that a printed value may be off."""
-    if not clat.get("N"):
+    if not clat.count:
         return
-    low, high = clat["min"] - rounding, clat["max"] + rounding
-    if not clat["min"] >= 0 or not low <= clat["mean"] <= high or not 0 <= clat["stddev"] <= high - low + rounding:
+    low, high = clat.min - rounding, clat.max + rounding
+    if not low <= clat.mean <= high or not clat.stddev <= high - low + rounding:
         raise Wrong("minimum, mean and maximum of the latency do not agree")
-    ordered = sorted((float(key), value) for key, value in clat.get("percentile", {}).items())
-    values = [value for _, value in ordered]
+    values = [value for _, value in sorted((float(key), value) for key, value in clat.percentile.items())]
     if values != sorted(values) or (values and not low * (1 - _BIN) <= values[0] <= values[-1] <= high * (1 + _BIN)):
         raise Wrong("the percentiles of the latency do not agree with each other or with minimum and maximum")
 
 
-def check_bins(clat: Mapping[str, Any]) -> None:
+def check_bins(clat: Latencies) -> None:
     """Raises Wrong where a histogram (fio 3, ns) is not that of its block of latencies."""
-    bins = {int(key): count for key, count in clat["bins"].items() if count}
-    if sum(bins.values()) != clat["N"] or min(bins.values(), default=0) < 0:
+    bins = {int(key): count for key, count in (clat.bins or {}).items() if count}
+    if sum(bins.values()) != clat.count:
         raise Wrong("the histogram does not hold every I/O")
     for value in bins:
         wide = value.bit_length() - 1 - _BIN_BITS
         if wide > 0 and value % (1 << wide) != 1 << (wide - 1):
             raise Wrong(f"the histogram has a bin at {value} ns, which fio's have not")
-    if clat["max"] >= _LAST_BIN:
+    if clat.max >= _LAST_BIN:
         return  # the last bin holds what is longer
-    mean = sum(value * count for value, count in bins.items()) / clat["N"]
-    for again, told in ((mean, clat["mean"]), (min(bins), clat["min"]), (max(bins), clat["max"])):
-        if abs(again - told) > 1 + told * _HALF_BIN:
+    mean = sum(value * count for value, count in bins.items()) / clat.count
+    for again, printed in ((mean, clat.mean), (min(bins), clat.min), (max(bins), clat.max)):
+        if abs(again - printed) > 1 + printed * _HALF_BIN:
             raise Wrong("minimum, mean and maximum of the latency are not those of the histogram")
 
 
@@ -198,7 +189,7 @@ def check_time(runtime_s: float) -> None:
         raise Wrong(f"ran for {runtime_s * 1000:.0f} ms, of which fio counts whole ones: too short for a rate")
 
 
-def depth_not_reached(depth: int, levels: Mapping[str, Any], engine: str | None) -> str:
+def depth_not_reached(depth: int, levels: Mapping[str, float], engine: str | None) -> str:
     """Why the queue depth is not the one asked for, or nothing. fio's levels are 1, 2, 4 ... >=64, in percent."""
     if depth > 1 and levels:
         level = min(1 << (depth.bit_length() - 1), 64)

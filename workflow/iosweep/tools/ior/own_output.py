@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
-from iosweep.tools import Parsed, Phase, Step, Streams
+from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
 from iosweep.tools.ior.read import summary
 from iosweep.tools.ior.run import Result, Run
 
@@ -24,53 +24,57 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     document, stdout = streams.get("summary"), streams.get("stdout", b"")
     messages = _messages(stdout)
     if not document:
-        return Parsed(evidence={"messages": messages}, problems=["IOR wrote no summary", *messages[:3]])
+        return Parsed(evidence=Evidence(messages=messages), problems=["IOR wrote no summary", *messages[:3]])
     run = summary(document, stdout)
-    evidence: dict[str, Any] = {
-        "errors": [*run.problems, *(remark.text for remark in run.remarks if remark.severity == "invalid")],
-        "doubts": [remark.text for remark in run.remarks if remark.severity == "suspect"],
-        "tasks": run.tasks,
-        "nodes": run.nodes,
-        "messages": messages,
-    }
-    if run.parameters.get("reorderTasks") == "1":  # -C: each rank reads what the rank of the next node wrote
-        evidence["shift"] = run.clients_per_node
     shared = not step.options["file_per_process"]
-    if step.number("file_size") * (step.tasks if shared else 1) > _DISTINCT_BYTES:
-        evidence["repeats"] = "IOR's random data begins anew after 4 GiB of a file"
-    if "fsync" in run.off:
-        evidence["not_flushed"] = run.off["fsync"]
+    repeats = step.number("file_size") * (step.tasks if shared else 1) > _DISTINCT_BYTES
+    evidence = Evidence(
+        errors=[*run.problems, *(remark.text for remark in run.remarks if remark.severity == "invalid")],
+        doubts=[remark.text for remark in run.remarks if remark.severity == "suspect"],
+        mpi=True,
+        tasks=run.tasks,
+        nodes=run.nodes,
+        shifts=run.parameters.get("reorderTasks") == "1",  # -C: each rank reads what the rank of the next node wrote
+        shift=run.clients_per_node,
+        repeats="IOR's random data begins anew after 4 GiB of a file" if repeats else "",
+        not_flushed=run.off.get("fsync", ""),
+        messages=messages,
+    )
     if not run.results:
         return Parsed(run.version, {}, evidence, ["IOR's summary holds no result"])
     wanted = "read" if phase.reads else "write"
-    evidence["silent_directions"] = [] if any(r.access == wanted for r in run.results) else [wanted]
-    evidence["unasked_directions"] = sorted({r.access for r in run.results} - {wanted})
+    found = {result.access for result in run.results}
+    evidence = replace(
+        evidence,
+        silent_directions=sorted({wanted} - found),
+        unasked_directions=sorted(found - {wanted}),
+    )
     if len(run.results) != 1:
         return Parsed(run.version, {}, evidence, [f"IOR's summary holds {len(run.results)} results, not one"])
     (result,) = run.results
     moved = _moved(run, result, step)
-    transfer = step.number("transfer_size")
-    evidence |= {
-        "transferred_bytes": moved,
-        "rate_times_runtime_bytes": result.bandwidth_bytes_per_s * result.total_s,
-        "clock_s": _CLOCK_S,
-    }
-    operations = float(result.ops_per_s) if result.ops_per_s is not None else None
+    bandwidth = float(result.bandwidth_bytes_per_s)
+    evidence = replace(
+        evidence,
+        transferred_bytes=moved,
+        rate_times_runtime_bytes=bandwidth * result.total_s,
+        clock_s=_CLOCK_S,
+    )
     figures = {
-        "bandwidth_bytes_per_s": float(result.bandwidth_bytes_per_s),
-        "ops_per_s": operations,
-        f"{wanted}_bandwidth_bytes_per_s": float(result.bandwidth_bytes_per_s),
-        f"{wanted}_ops_per_s": operations,
+        "bandwidth_bytes_per_s": bandwidth,
+        f"{wanted}_bandwidth_bytes_per_s": bandwidth,
         "bytes_read" if phase.reads else "bytes_written": moved,
-        "ops": moved // transfer,
+        "ops": moved // step.number("transfer_size"),
         "runtime_s": float(result.total_s),
         "open_s": float(result.open_s),
         "io_s": float(result.io_s),
         "close_s": float(result.close_s),
-        "tasks": run.tasks,
-        "label": result.access,
     }
-    return Parsed(run.version, figures, evidence, [])
+    if result.ops_per_s is not None:
+        figures |= dict.fromkeys(("ops_per_s", f"{wanted}_ops_per_s"), float(result.ops_per_s))
+    if run.tasks is not None:
+        figures["tasks"] = run.tasks
+    return Parsed(run.version, figures, evidence, [], result.access)
 
 
 def _moved(run: Run, result: Result, step: Step) -> int:

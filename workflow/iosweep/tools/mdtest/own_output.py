@@ -1,0 +1,55 @@
+"""mdtest's standard output to figures, evidence and problems of one phase. Never raises for what mdtest may print."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from iosweep.tools import Evidence, Parsed, Phase, Step
+from iosweep.tools.mdtest.options import ROWS
+from iosweep.tools.mdtest.read import CLOCK_S, Run, tables
+
+#: How many times the shift the ranks of a phase are after those that created (mdtest.c: names come from the rank).
+_SHIFTS = {"dir_stat": 1, "stat": 1, "read": 2}
+
+
+@lru_cache(1)
+def _runs(stdout: bytes) -> list[Run]:
+    """What one command printed: its phases are asked for one by one."""
+    return tables(stdout.decode("utf-8", "replace"))
+
+
+def parse(stdout: bytes, step: Step, phase: Phase) -> Parsed:
+    """Figures of one run of one iteration.
+
+    `runtime_s` is operations / rate: mdtest prints rates alone.
+    """
+    runs = _runs(stdout)
+    if len(runs) != 1:
+        many = f"{len(runs)} runs in mdtest's output: its ranks did not find each other" if runs else "no run of mdtest"
+        return Parsed(problems=[many if stdout.strip() else "mdtest printed nothing"])
+    (run,), row = runs, ROWS[phase.name]
+    evidence = Evidence(
+        errors=list(run.problems),
+        doubts=[text for severity, text in run.remarks if severity == "suspect"],
+        mpi=True,
+        tasks=run.tasks,
+        nodes=run.nodes,
+        shifts=True,
+        shift=None if run.shift is None else run.shift * _SHIFTS.get(phase.name, 0),
+        clock_s=CLOCK_S,
+    )
+    problem = run.doubts.get(row, "")
+    ops = step.tasks * step.number("files_per_thread")
+    if row not in run.rates:
+        problem = f"mdtest's table has no row `{row}`"
+    elif run.iterations not in (None, 1):
+        problem = f"mdtest ran {run.iterations} iterations, not one"
+    elif not problem and run.rates[row].mean <= 0:
+        problem = f"mdtest's rate of `{row}` is {run.rates[row].mean:g}"
+    if problem:
+        return Parsed(run.version, {}, evidence, [problem])
+    rate = run.rates[row].mean
+    figures = {"ops": ops, "ops_per_s": rate, "runtime_s": ops / rate}
+    if run.tasks is not None:
+        figures["tasks"] = run.tasks
+    return Parsed(run.version, figures, evidence, [], row)
