@@ -134,7 +134,7 @@ def test_every_figure_has_a_column(campaign: Campaign) -> None:
     names = {c.name for c in columns.result_columns()}
     for sample in ("own_rand_read", "own_rand_mixed"):
         phase = tools()["fio"].phases[sample.removeprefix("own_")]
-        figures = fio.parse.parse((SAMPLES / f"{sample}.out").read_bytes(), phase).figures
+        figures = fio.own_output.parse((SAMPLES / f"{sample}.out").read_bytes(), phase)[0].figures
         assert set(figures) <= names
 
 
