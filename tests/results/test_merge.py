@@ -649,7 +649,7 @@ def test_a_result_with_a_value_of_no_meaning_is_left_out(tmp_path: Path) -> None
 def test_a_figure_that_no_table_can_hold(tmp_path: Path, number: float, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Campaign(tmp_path)
     made.measured()
-    monkeypatch.setattr(tools()["fio"], "parse", lambda *_: Parsed("fio-3.33", {"ops_per_s": number}, {}, []))
+    monkeypatch.setattr(tools()["fio"], "parse", lambda *_: Parsed("fio-3.33", {"ops_per_s": number}))
     merge.merge(made.plan, made.results)
     reasons = pyarrow.parquet.read_table(made.results / "results.parquet")["reasons"].to_pylist()
     assert "ops_per_s is" in reasons[0]
