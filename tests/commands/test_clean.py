@@ -15,7 +15,7 @@ import pytest
 from iosweep.commands import cli
 from iosweep.files import documents
 from iosweep.results.store import Store
-from iosweep.target import identify, marker, ownership, target_lock, trees
+from iosweep.target import filesystem, identify, marker, ownership, target_lock, trees
 from locks import left as left_lock
 from targets import OWNER, as_root, at, listing, make_place, marker_in, mounted, names, needs_bindfs
 
@@ -31,7 +31,7 @@ class Left:
         self.results = place / "results" / name
         self.target = make_place(place / "t") if not (place / "t").exists() else place / "t"
         self.directory = marker.directory_of(str(self.target), name)
-        self.file_system = target_lock.identity(identify.identify(str(self.target)))
+        self.file_system = filesystem.identity(identify.identify(str(self.target)))
         (self.results / "plans").mkdir(parents=True)
         (self.results / "points").mkdir()
         (self.results / "points" / "r001-1.json").write_text("{}")
@@ -420,7 +420,7 @@ def test_not_where_its_end_cannot_be_seen(
 
 
 def test_not_while_another_campaign_measures_the_file_system(left: Left, tmp_path: Path, capsys: Capture) -> None:
-    identity = target_lock.identity(identify.identify(str(left.target)))
+    identity = filesystem.identity(identify.identify(str(left.target)))
     (tmp_path / "locks").mkdir()
     for lock in (None, str(tmp_path / "locks")):
         left.know(uuid=marker_in(left.directory)["uuid"], lock=lock)

@@ -12,6 +12,7 @@ from iosweep.config.sweep_file import read
 from iosweep.errors import Refused
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
+from iosweep.results.record import Target
 from iosweep.results.store import Store
 from iosweep.run import campaign_directory as directories
 from iosweep.run.campaign_directory import CampaignDirectory
@@ -183,9 +184,10 @@ def test_a_layout_is_set_and_read_back(tmp_path: Path) -> None:
         ("set_layout", "lustre", ["-c", "4"]),
         ("read_layout", "lustre"),
     ]
-    assert directory.recorded() == {
-        "directory": str(tmp_path / "t"), "layout": ["-c", "4"], "layout_is": "stripe_count: 4", "trusted_writers": [],
-    }  # fmt: skip
+    facts: Any = {"source": "mgs:/fs", "fstype": "lustre", "fsid": "0", "mount": "mgs:/fs on /t type lustre (rw)"}
+    assert directory.recorded(facts, "lustre /fs") == Target(
+        directory=str(tmp_path / "t"), layout=("-c", "4"), layout_is="stripe_count: 4", volume="lustre /fs", **facts
+    )
 
 
 def test_a_missing_target_json(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from iosweep.run.datasets import DataSets
 from iosweep.run.launching import Commands, lacking_pmi, together
 from iosweep.run.remote import Clock, RemoteAgents
 from iosweep.slurm import query
-from iosweep.target import identify, target_lock
+from iosweep.target import filesystem, identify
 from iosweep.target.agent import Agent
 from iosweep.tools import FileSet, Step, Streams, Tool, tools
 from records import phase_run
@@ -607,7 +607,7 @@ def sets(agent: Agent, tmp_path: Path) -> tuple[DataSets, Writer, Path]:
     made = make(tmp_path, document() | {"target": {"directory": f"{tmp_path}/target"}, "limits": {"fill": "100%"}})
     store, writer = Store(tmp_path / "results"), Writer()
     directory = CampaignDirectory(made, store, agent)
-    here = target_lock.identity(agent.call(identify.identify, f"{tmp_path}/target"))
+    here = filesystem.identity(agent.call(identify.identify, f"{tmp_path}/target"))
     directory.claim("tmpfs", here, "x", forecast.of(made, {}))
     budget = Budget(made, store, None, print)
     return DataSets(agent, directory, store, [], writer, budget), writer, Path(directory.path)

@@ -12,7 +12,7 @@ from iosweep.plan.expand import make_plan
 from iosweep.results.committed import Result
 from iosweep.results.record import Archive, Target
 from iosweep.run.progress_bar import Display, labels, wrapped
-from iosweep.run.repetition import Judged
+from iosweep.run.request import Judged
 from small import make
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs
 from iosweep.run.remote import Silent
-from iosweep.run.target_check import Answer, before_tools, check, file_system, unfit
+from iosweep.run.target_check import Answer, _file_system, before_tools, check, unfit
 from iosweep.target import handle, probe
 from iosweep.target.handle import Place
 
@@ -152,6 +152,6 @@ def test_a_first_node_without_the_target(n1: Any, n2: Any, nodes: tuple[str, ...
         for host, answer in (("n1", n1), ("n2", n2))
     }
     with pytest.raises(AllocationError) as found:
-        file_system(Nodes(seen), Nodes(seen), "/mnt/t", "lustre")  # type: ignore[arg-type]
+        _file_system(Nodes(seen), Nodes(seen), "/mnt/t", "lustre")  # type: ignore[arg-type]
     assert found.value.lasting is (nodes is None)
     assert found.value.nodes == (nodes or ())

@@ -10,7 +10,7 @@ from iosweep import dag
 from iosweep.commands import plan_table
 from iosweep.errors import ConfigError
 from iosweep.plan.expand import make_plan
-from iosweep.run import target_look
+from iosweep.run import target_check
 from iosweep.target import agent, identify
 from small import TEXT, problems, read
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.local
 def wrong(place: Path, directory: Path | str, more: str = "") -> str | None:
     """What is wrong with a target, as `line: key: message`."""
     text = TEXT.replace("{directory: /scratch/me}", f"{{directory: '{directory}', deadline: 30s{more}}}")
-    found = target_look.problem(read(place, text))
+    found = target_check.problem(read(place, text))
     return str(found).replace(f"{place}/x.yaml:", "") if found else None
 
 
@@ -61,7 +61,7 @@ def test_a_target_that_others_may_write_to(tmp_path: Path, monkeypatch: pytest.M
     said = f'2: target.directory: "{bench}" cannot be measured on: everybody can write to {bench.parent} (mode 0777,'
     assert str(wrong(tmp_path, bench)).startswith(said)
     for root, refused in ((True, True), (False, False)):
-        monkeypatch.setattr(target_look, "privileged", lambda root=root: root)
+        monkeypatch.setattr(target_check.parents, "privileged", lambda root=root: root)
         assert bool(wrong(tmp_path, bench, ", trust_other_writers: true")) == refused
     bench.parent.chmod(0o1777)
     assert wrong(tmp_path, bench) is None
@@ -89,7 +89,7 @@ def test_a_target_that_cannot_be_looked_at(tmp_path: Path) -> None:
 
 def test_a_target_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent.Agent, "argv", (sys.executable, "-c", "import time; time.sleep(600)"))
-    monkeypatch.setattr(target_look, "DEADLINE_S", 0.1)
+    monkeypatch.setattr(target_check, "DEADLINE_S", 0.1)
     found = wrong(tmp_path, tmp_path)
     assert found is not None
     assert "does not answer: no progress for 0.1 s while looking whether it is there" in found

@@ -21,7 +21,7 @@ import pytest
 
 from iosweep.errors import Busy, Unusable
 from iosweep.node import procfs
-from iosweep.target import identify, lock_owner, target_lock
+from iosweep.target import filesystem, identify, lock_owner
 from iosweep.target.target_lock import Exclusion, hold
 from iosweep.text import printable
 from slurm import Cluster
@@ -132,7 +132,7 @@ def write_owner(directory: Path, **change: Any) -> Path:
 )
 def test_identity(source: str, fstype: str, expected: str) -> None:
     facts = {"source": source, "fstype": fstype, "fsid": "0a", "device": 5, "mount": "x", "writable": True}
-    assert target_lock.identity(facts) == expected
+    assert filesystem.identity(facts) == expected
 
 
 def test_one_lock_for_each_file_system(tmp_path: Path) -> None:

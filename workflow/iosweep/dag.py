@@ -154,9 +154,9 @@ def see_target(file: Path, given: Mapping[str, str] | None = None) -> None:
 
 
 def _see_target(configured: Config) -> None:
-    from iosweep.run import target_look
+    from iosweep.run import target_check
 
-    if missed := target_look.problem(configured):
+    if missed := target_check.problem(configured):
         raise ConfigError([missed])
 
 

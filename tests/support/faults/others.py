@@ -11,7 +11,7 @@ import locks
 import without_flock
 from faults.case import ONE, Case
 from faults.registry import Happening, fault
-from iosweep.target import identify, target_lock
+from iosweep.target import filesystem, identify, target_lock
 
 
 @fault(sweep=ONE)
@@ -88,7 +88,7 @@ def _lock(case: Case) -> Path:
 
 
 def _identity(case: Case) -> str:
-    return target_lock.identity(identify.identify(str(case.target)))
+    return filesystem.identity(identify.identify(str(case.target)))
 
 
 @fault(sweep=ONE)

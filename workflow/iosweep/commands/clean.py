@@ -23,7 +23,7 @@ from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import undisturbed
 from iosweep.results import target_file
 from iosweep.results.store import Store
-from iosweep.target import foreign, identify, marker, ownership, removal, target_lock, trees
+from iosweep.target import filesystem, foreign, identify, marker, ownership, removal, target_lock, trees
 from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
 from iosweep.text import human_count, printable
@@ -182,7 +182,7 @@ def _found(results: Path) -> Iterator[_Place]:
             there = agent.call(ownership.owner_of, directory)
             if there is None:
                 was = known["file_system"]
-                if was != target_lock.identity(facts):
+                if was != filesystem.identity(facts):
                     raise Refused(
                         f"{directory} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})"
                     )
@@ -192,7 +192,7 @@ def _found(results: Path) -> Iterator[_Place]:
             whose = marker.whose(there)
             if there.get("uuid") != uuid:
                 raise Refused(f"{directory} belongs to another campaign ({whose}); it is left alone")
-            identity, lock, folders = target_lock.identity(facts), known["lock"], _folders(results, there, uuid)
+            identity, lock, folders = filesystem.identity(facts), known["lock"], _folders(results, there, uuid)
             yield _Place(agent, directory, uuid, whose, identity, lock, known["campaign"], folders)
     except TargetHangs as error:
         raise _Done(HANGS, str(error)) from None

@@ -25,7 +25,7 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan
 from iosweep.results import safe_csv
-from iosweep.run import target_look
+from iosweep.run import target_check
 from iosweep.run.repetition import tool_commands
 from iosweep.target import marker
 from iosweep.tools import tools
@@ -85,7 +85,7 @@ def run(arguments: Namespace) -> int:
     elif arguments.commands:
         _print_commands(made, where)
     else:
-        missed = None if where.site else target_look.problem(configured)
+        missed = None if where.site else target_check.problem(configured)
         if missed and not where.named:
             missed = replace(missed, message=f"{missed.message} (On a cluster: --profile profiles/slurm.)")
         problems += [missed] if missed else []

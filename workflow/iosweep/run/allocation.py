@@ -19,7 +19,7 @@ from iosweep.plan.launchers import candidates
 from iosweep.programs.spack import built
 from iosweep.results import manifest, remaining
 from iosweep.results.store import Store
-from iosweep.run import binaries, target_place
+from iosweep.run import binaries, target_check
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.loop import Loop
@@ -117,7 +117,7 @@ def _measure(setup: Setup) -> None:
         with contextlib.suppress(TargetHangs, TargetError, Refused, Busy, Unusable):
             _tidy_up_later(setup, here)  # results that are complete do not need the target
         return
-    place = target_place.find(setup, work.done)
+    place = target_check.find(setup, work.done)
     work.here = replace(here, target=place.recorded)
     with target_lock.hold(setup.plan.target["lock"], place.identity, _owner(setup)) as exclusion:
         exclusion = licenses.exclusion(setup.job.licences, exclusion) if setup.job else exclusion

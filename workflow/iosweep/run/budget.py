@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.files.documents import Damaged
@@ -40,7 +39,7 @@ class Budget:
         before = self._before(note)
         self._before_s, self._before_bytes = float(before.get("spent_s", 0.0)), int(before.get("bytes_written", 0))
 
-    def _before(self, note: Callable[[str], None]) -> Mapping[str, Any]:
+    def _before(self, note: Callable[[str], None]) -> Mapping[str, float]:
         """What earlier runs have spent. Raises AllocationError if that is unknown and limits depend on it."""
         try:
             return self._store.required("", "spent") or {}

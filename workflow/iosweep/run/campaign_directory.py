@@ -9,7 +9,7 @@ import errno
 import os
 import pwd
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from iosweep.errors import Refused, TargetError
@@ -17,8 +17,10 @@ from iosweep.node import node_facts
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
 from iosweep.results import target_file
+from iosweep.results.record import Target
 from iosweep.results.store import Store
 from iosweep.target import (
+    filesystem,
     free_space,
     handle,
     identify,
@@ -28,7 +30,6 @@ from iosweep.target import (
     quota,
     removal,
     striping,
-    target_lock,
     trees,
 )
 from iosweep.target.agent import Agent
@@ -110,7 +111,7 @@ class CampaignDirectory:
             self.trusted = self._agent.call(handle.trusted, self.place)
         self.remove(FRESH)  # files of an interrupted repetition
 
-    def _owner(self, uuid: str | None) -> dict[str, Any]:
+    def _owner(self, uuid: str | None) -> dict[str, object]:
         try:
             user = pwd.getpwuid(os.getuid()).pw_name
         except KeyError:
@@ -185,7 +186,7 @@ class CampaignDirectory:
         """Why `size` bytes, with ours that are there already, do not fit; None if they do."""
         now = self._agent.call(identify.space, where)
         # each time: after an unmount the kernel reuses the device number for another file system
-        if target_lock.identity(self._agent.call(identify.identify, where)) != self._file_system:
+        if filesystem.identity(self._agent.call(identify.identify, where)) != self._file_system:
             return f"{where} is on another file system than when it began; is the target still mounted?"
         if size > self._present and free_space.says_nothing(now):
             raise Refused(
@@ -251,11 +252,17 @@ class CampaignDirectory:
             time.sleep(rest)
         return round(time.monotonic() - self._deleted, 3)
 
-    def recorded(self) -> Mapping[str, Any]:
-        """The part of a result's record about it."""
-        return {
-            "directory": self._target["directory"],
-            "layout": self._target["layout"],
-            "layout_is": self.layout,
-            "trusted_writers": self.trusted,
-        }
+    def recorded(self, facts: identify.FileSystem, volume: str) -> Target:
+        """The target as results record it. `volume`: name of its file system (filesystem.known_as)."""
+        layout = self._target["layout"]
+        return Target(
+            directory=self._target["directory"],
+            source=facts["source"],
+            fstype=facts["fstype"],
+            layout=None if layout is None else tuple(layout),
+            layout_is=self.layout,
+            fsid=facts["fsid"],
+            volume=volume,
+            mount=facts["mount"],
+            trusted_writers=tuple(self.trusted),
+        )

@@ -12,7 +12,6 @@ from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launching import Commands
 from iosweep.run.repetition import Context
-from iosweep.run.target_place import TargetPlace
 from iosweep.run.work import Left, Work
 from iosweep.target import filesystem, identify, target_lock
 from iosweep.tools import tools
@@ -22,7 +21,7 @@ SCRATCH = "scratch"
 
 
 def prepare(
-    work: Work, found: Binaries, place: TargetPlace, exclusion: target_lock.Exclusion, budget: Budget
+    work: Work, found: Binaries, place: target_check.TargetPlace, exclusion: target_lock.Exclusion, budget: Budget
 ) -> Context:
     """Make the campaign's directory ours, and keep what the nodes are like; returns what repetitions share.
 
@@ -40,7 +39,7 @@ def prepare(
     if setup.remote:
         target_check.check_shared(directory, setup.remote)
     target_check.check(directory, setup.remote)
-    directory.seen([place.name, filesystem.volume(place.facts), *seen.volumes])
+    directory.seen([place.volume, filesystem.volume(place.facts), *seen.volumes])
     for known in seen.facts.values():
         setup.store.put("nodes", node_facts.key(known), known)
     commands = Commands(
@@ -71,7 +70,7 @@ def prepare(
         commands=commands,
         programs=found.programs,
         nodes=seen.facts,
-        target={**place.recorded, "mount": place.facts["mount"]},
+        target=directory.recorded(place.facts, place.volume),
         exclusive=exclusion.now,
         pinning=pinned,
         build=binaries.keep_build(setup, found),
@@ -79,7 +78,7 @@ def prepare(
     )
 
 
-def _claim(work: Work, place: TargetPlace, todo: Left) -> CampaignDirectory:
+def _claim(work: Work, place: target_check.TargetPlace, todo: Left) -> CampaignDirectory:
     """Make the campaign's directory on the target, or see that it is ours. Raises AllocationError, Refused."""
     setup = work.setup
     directory = CampaignDirectory(setup.plan, setup.store, setup.agent)
@@ -94,5 +93,5 @@ def _claim(work: Work, place: TargetPlace, todo: Left) -> CampaignDirectory:
         if wrong := tools()[tool].check_directory(directory.path):
             raise AllocationError(ExitCode.REFUSED, f"{tool} cannot work in {directory.path}: it {wrong}", lasting=True)
     peak = forecast.of(setup.plan, {setup.allocation.name: {point: len(n) for point, n in todo.items()}})
-    directory.claim(place.facts["fstype"], place.identity, place.name, peak)
+    directory.claim(place.facts["fstype"], place.identity, place.volume, peak)
     return directory

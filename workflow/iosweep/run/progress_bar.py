@@ -16,7 +16,7 @@ from rich.text import Text
 
 from iosweep.plan.model import Allocation, Point
 from iosweep.results.committed import Result
-from iosweep.run.repetition import Judged
+from iosweep.run.request import Judged
 from iosweep.text import printable
 from iosweep.tools import parameters, tools
 from iosweep.units import human_duration, human_size

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import msgspec
 import psutil
@@ -55,7 +55,7 @@ class Watched(msgspec.Struct, frozen=True):
     """The most ranks at once, the load by others (load.Watch.end), and what Sampler.end saw."""
 
     ranks: int
-    load: dict[str, Any] | None
+    load: dict[str, object] | None
     cpus: Looks | None
 
 

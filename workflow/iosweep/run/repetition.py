@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec import structs
 
 import iosweep
@@ -39,17 +37,16 @@ from iosweep.run.budget import Spent
 from iosweep.run.campaign_directory import FRESH, CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launching import Commands
+from iosweep.run.request import Judged
 from iosweep.target import trees
 from iosweep.target.agent import Agent
+from iosweep.target.target_lock import Enforced
 from iosweep.tools import FileSet, Parsed, Step, Streams, tools
 
 #: Phases slower than this share of the forecast's rate count as hung.
 SLOWEST = 1 / 200
 #: Bytes of a tool's stderr that a record keeps.
 _STDERR_BYTES = 2000
-
-#: Verdict and reasons.
-Judged = tuple[verdict.Verdict, list[str]]
 
 
 @dataclass
@@ -64,8 +61,8 @@ class Context:
     commands: Commands
     programs: Mapping[str, programs.Program]
     nodes: Mapping[str, node_facts.NodeFacts]  # host -> its facts, the first is ours
-    target: Mapping[str, Any]  # what identifies it, as it is stored
-    exclusive: Callable[[], Mapping[str, Any]]  # enforced, evidence: whether others are kept off now
+    target: Target
+    exclusive: Callable[[], Enforced]  # whether others are kept off now
     pinning: pinning.Pinning
     build: str  # key of the build document of the programs (builds.py)
     spent: Spent
@@ -194,7 +191,7 @@ def _record(
         bound=pinning.bound(c.plan.cpus, c.commands.launcher.allocated, tools()[point.tool].mpi),
         build=c.build,
         tool=ToolBuild(program.sha256, program.version, program.path),
-        target=msgspec.convert({**c.target, **c.directory.recorded()}, Target),
+        target=c.target,
         environment=node_facts.environment(),
         phases=tuple(found.runs),
         retry=found.retry,
@@ -210,7 +207,7 @@ def _judge(c: Context, point: Point, step: Step, run: PhaseRun, output: Streams,
     for phase in step.phases:
         try:
             parsed = tool.parse(output, step, phase) if output else Parsed()
-            seen = Seen(point, phase, run, parsed, c.plan.target, memory, c.target["fstype"], c.target["mount"])
+            seen = Seen(point, phase, run, parsed, c.plan.target, memory, c.target.fstype, c.target.mount)
             findings = verdict.judge(seen)
         except Exception as error:  # a fault of ours: the measurement is stored all the same, and merge judges it anew
             parsed, findings, found.fault = Parsed(), [], error
@@ -252,9 +249,11 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
     commands = tool_commands(c.plan, point, step, number, c.directory.path)
     binding = c.commands.binding(tool, step.tasks, hosts)
     # if the step does not run, the record has the command that would have been started
+    argvs = tuple(tuple(c.commands.argv(tool, command, step.tasks, hosts, binding)) for command in commands)
     run = PhaseRun(
         phase=step.name,
-        **_argvs([c.commands.argv(tool, command, step.tasks, hosts, binding) for command in commands]),
+        argv=argvs[0],
+        argvs=argvs if len(argvs) > 1 else (),
         started=datetime.now(UTC),
         wall_s=0.0,
         exclusive=Exclusive(**c.exclusive()),
@@ -276,7 +275,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
     except OSError as error:  # of the target, or a command could not be started
         return structs.replace(run, not_run=f"not run: {error.strerror or error}"), {}
     cpus = c.pinning.record(binding, done.cpus, tool.mpi)
-    run = structs.replace(run, **_done(done), exclusive=Exclusive(**c.exclusive()), cpus=cpus)
+    run = structs.replace(_ended(run, done), exclusive=Exclusive(**c.exclusive()), cpus=cpus)
     if any(phase.name.endswith("delete") for phase in step.phases):
         c.directory.deleted()
     expected = tool.leftover(step)
@@ -300,25 +299,21 @@ def _files(c: Context, point: Point, step: Step, files: FileSet, hosts: Sequence
     return Files(role="fresh")
 
 
-def _done(done: Completed) -> dict[str, Any]:
-    """What the record has of a command that ended."""
-    return {
-        **_argvs(done.argvs or [done.argv]),
-        "exit_code": done.exit_code,
-        "timed_out": done.timed_out,
-        "flooded": done.flooded,
-        "wall_s": round(done.wall_s, 4),
-        "load": done.load,
-        "stderr": done.stderr.decode("utf-8", "replace")[:_STDERR_BYTES],
-        "left_behind": done.left_behind,
-        "ran_on": dict(done.ran_on or {}),
-    }
-
-
-def _argvs(argvs: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """The commands of a step as they are recorded: the first, and all if there are several."""
-    every = tuple(tuple(argv) for argv in argvs)
-    return {"argv": every[0], "argvs": every if len(every) > 1 else ()}
+def _ended(run: PhaseRun, done: Completed) -> PhaseRun:
+    """The entry of a step whose command has ended."""
+    return structs.replace(
+        run,
+        argv=done.argvs[0] if done.argvs else done.argv,
+        argvs=done.argvs if len(done.argvs) > 1 else (),
+        exit_code=done.exit_code,
+        timed_out=done.timed_out,
+        flooded=done.flooded,
+        wall_s=round(done.wall_s, 4),
+        load=done.load,
+        stderr=done.stderr.decode("utf-8", "replace")[:_STDERR_BYTES],
+        left_behind=done.left_behind,
+        ran_on=dict(done.ran_on or {}),
+    )
 
 
 def _job(c: Context) -> SlurmJob | None:

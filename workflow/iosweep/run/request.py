@@ -12,10 +12,13 @@ from iosweep.plan.model import Allocation, Plan
 from iosweep.programs.spack.built import Built
 from iosweep.results.committed import Result
 from iosweep.results.store import Store
+from iosweep.results.verdict import Verdict
 from iosweep.run.remote import RemoteAgents
-from iosweep.run.repetition import Judged
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
+
+#: Verdict and reasons.
+Judged = tuple[Verdict, list[str]]
 
 
 class Reporter(Protocol):

@@ -1,32 +1,169 @@
-"""Whether every node of an allocation can work on the target: `unfit` decides, the others ask the nodes."""
+"""The target of a campaign: whether it is there, on which file system, and whether every node can work on it.
+
+Only agents touch it, with a deadline. `absent` and `unfit` decide; the other functions ask.
+"""
 
 from __future__ import annotations
 
+import difflib
+import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs
+from iosweep.config.sweeps import Config
+from iosweep.errors import AllocationError, ExitCode, Problem, Refused, TargetError, TargetHangs
+from iosweep.programs.spack.built import on_target
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.outcome import target_error
 from iosweep.run.remote import RemoteAgents, Silent
-from iosweep.target import handle, identify, ownership, probe
+from iosweep.run.request import Setup
+from iosweep.run.work import Done
+from iosweep.target import filesystem, handle, identify, ownership, parents, probe
 from iosweep.target.agent import Agent
-from iosweep.target.identify import FileSystem, is_type, other_type
 from iosweep.text import some
 
+#: Time limit for the target to answer here, or target.deadline if that is shorter.
+DEADLINE_S = 5.0
 #: Time until one node sees what another one has made: the longest time that NFS caches names (30 s), and a margin.
 NAME_CACHE_S = 35.0
 #: What a node answers: None if all is well, why it cannot work there, or what it raised.
 Answer = str | Exception | None
 
 
-def file_system(agent: Agent, remote: RemoteAgents | None, directory: str, wanted: str | None) -> FileSystem:
+# Before anything is planned
+
+
+def problem(configured: Config) -> Problem | None:
+    """What is wrong with the target as seen from here, or None."""
+    target, document = configured.target, configured.documents[0]
+    key: tuple[str, ...] = ("target", "directory")
+    try:
+        with Agent(min(DEADLINE_S, target.deadline)) as agent:
+            seen = agent.call(identify.look, target.directory)
+    except (Refused, TargetError, TargetHangs) as error:
+        wrong = error.strerror if isinstance(error, TargetError) else str(error)
+        return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {wrong}")
+    if wrong := absent(target.directory, seen):
+        return document.problem(key, wrong)
+    if seen.get("others") and (not target.trust_other_writers or parents.privileged()):
+        return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {seen['others']}")
+    if target.type is not None and not identify.is_type(seen["fstype"], target.type):
+        return document.problem(("target", "type"), identify.other_type(target.type, target.directory, seen))
+    return None
+
+
+def absent(directory: str, seen: identify.Looked) -> str | None:
+    """Why a name is not that of a directory, and what would be right; None if it is. Pure.
+
+    `seen`: the answer of identify.look.
+    """
+    name = json.dumps(directory, ensure_ascii=False)
+    if seen["kind"] == "directory":
+        return None
+    if seen["kind"] == "other":
+        return f"{name} is not a directory; name a directory on the file system under test"
+    parent, lacks = Path(seen["parent"]), seen["lacks"]
+    if lacks in seen["names"]:
+        return f"{name} does not exist: {parent / lacks} is a symbolic link that leads nowhere, or is not a directory"
+    text = f"{name} does not exist: {parent} is there, and has no `{lacks}`"
+    if near := difflib.get_close_matches(lacks, seen["names"], 1, 0.6):
+        rest = Path(directory).absolute().relative_to(parent / lacks)
+        return f"{text}; did you mean {parent / near[0] / rest}?"
+    return f"{text}; is the file system mounted? If it is, make the directory"
+
+
+# Before anything is prepared
+
+
+@dataclass(frozen=True)
+class TargetPlace:
+    """`facts`: what identifies the target on the first node. `volume`: the file system as results name it."""
+
+    facts: identify.FileSystem
+    volume: str
+
+    @property
+    def identity(self) -> str:
+        """The file system as locks name it."""
+        return filesystem.identity(self.facts)
+
+    @property
+    def recorded(self) -> Mapping[str, object]:
+        """What results are compared by (filesystem.volume)."""
+        return {**self.facts, "volume": self.volume}
+
+
+def find(setup: Setup, done: Done) -> TargetPlace:
+    """Find the target, and see that neither the tools nor the lock are on it. Raises AllocationError, Refused.
+
+    Results on it are allowed on one machine only, which is noted.
+    """
+    directory = setup.plan.target["directory"]
+    facts = _file_system(setup.agent, setup.remote, directory, setup.plan.target.get("type"))
+    kept = CampaignDirectory(setup.plan, setup.store, setup.agent)
+    # not by the fsid, which may change with each mount (NFS, XFS on a device mapper)
+    found = TargetPlace(facts, filesystem.known_as(facts, kept.seen_as, kept.is_there()))
+    with_results = facts["device"] == results_device(setup.store.path)
+    if facts["device"] == Path("/").stat().st_dev:
+        _check_mounted(directory, done, found.volume)
+        if not with_results:
+            setup.note("the target is on the root file system")
+    if setup.built:
+        _check_tools(setup, facts)
+    if with_results:
+        setup.note("the results are on the file system under test")
+    lock = setup.plan.target["lock"]
+    if lock and filesystem.identity(setup.agent.call(identify.identify, lock, "target.lock")) == found.identity:
+        raise AllocationError(
+            ExitCode.REFUSED,
+            f"target.lock {lock} is on the file system under test; name a directory elsewhere",
+            lasting=True,
+        )
+    return found
+
+
+def _check_mounted(directory: str, done: Done, volume: str) -> None:
+    """Refuse a target on the root file system that was on another one: its mount point, without the mount."""
+    found = [result.target for repetitions in done.values() for result in repetitions.values()]
+    before = {filesystem.volume(t.facts): (t.source, t.fstype) for t in found if t.directory == directory}
+    if before and volume not in before:
+        source, fstype = min(before.values())
+        raise AllocationError(
+            ExitCode.REFUSED,
+            f"the target {directory} is on the root file system now, and was on {source} ({fstype}) when it was"
+            " measured; is that mounted? (If this is meant, take another campaign name.)",
+        )
+
+
+def _check_tools(setup: Setup, facts: identify.FileSystem) -> None:
+    """Refuse tools on the file system under test: a login node may not have seen it."""
+    assert setup.built
+    directory = setup.built.file.absolute().parent.parent
+    there = setup.agent.call(identify.identify, str(directory), "tools.directory")
+    if wrong := on_target(facts, there, directory, setup.job is not None, setup.plan.campaign):
+        refused, sentence = wrong
+        if refused:
+            raise AllocationError(ExitCode.REFUSED, sentence, lasting=True)
+        setup.note(sentence)
+
+
+def results_device(results: Path) -> int:
+    """Device that the results are on, or will be."""
+    return next(p for p in (results.absolute(), *results.absolute().parents) if p.exists()).stat().st_dev
+
+
+# On every node
+
+
+def _file_system(agent: Agent, remote: RemoteAgents | None, directory: str, wanted: str | None) -> identify.FileSystem:
     """What identifies the target's file system on the first node (target.identify). `wanted`: target.type.
 
     Raises AllocationError, Refused if it is not there or of another type.
     """
     try:
-        facts: FileSystem = agent.call(identify.identify, directory)
+        facts: identify.FileSystem = agent.call(identify.identify, directory)
         if not (wrong := _other_type(facts, directory, wanted)):
             return facts
         refused = Refused(wrong)
@@ -41,10 +178,10 @@ def file_system(agent: Agent, remote: RemoteAgents | None, directory: str, wante
     raise refused
 
 
-def _other_type(facts: FileSystem, directory: str, wanted: str | None) -> str | None:
-    if not wanted or is_type(facts["fstype"], wanted):
+def _other_type(facts: identify.FileSystem, directory: str, wanted: str | None) -> str | None:
+    if not wanted or identify.is_type(facts["fstype"], wanted):
         return None
-    return f"target.type: {other_type(wanted, directory, facts)}"
+    return f"target.type: {identify.other_type(wanted, directory, facts)}"
 
 
 def check(directory: CampaignDirectory, remote: RemoteAgents | None, data: bool = True) -> None:

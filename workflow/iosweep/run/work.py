@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from iosweep.plan.forecast import Cost, repetition_cost
 from iosweep.plan.model import Point
@@ -85,6 +84,6 @@ class Work:
         return ", ".join(f"{human_count(count, 'result')} of {name}" for name, count in sorted(found.items()))
 
 
-def _place(directory: str, facts: Mapping[str, Any]) -> str:
+def _place(directory: str, facts: Mapping[str, object]) -> str:
     """A target's directory, and the file system that it is on."""
     return f"{directory} on {facts.get('source')} ({facts.get('fstype')})"

@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
@@ -304,7 +304,7 @@ OPERATIONS = protocol.by_name(
 )
 
 
-def _receive(connection: socket.socket) -> tuple[list[Any], list[int]] | None:
+def _receive(connection: socket.socket) -> tuple[tuple[str, list[object]], list[int]] | None:
     """The next request with the descriptors that came with it, or None at the end."""
     line, descriptors = b"", []
     while not line.endswith(b"\n"):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from iosweep.node import fs_types
 
@@ -76,7 +75,7 @@ def identity(facts: Mapping[str, object]) -> str:
     return f"{named} {fsid}"
 
 
-def may_be_one(here: Mapping[str, object], there: Mapping[str, Any]) -> bool:
+def may_be_one(here: Mapping[str, object], there: Mapping[str, object]) -> bool:
     """Whether two nodes may see one file system; the marker in the campaign's directory then proves it or not.
 
     Of NFS the server is not compared: one server has several addresses.

@@ -16,7 +16,6 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from iosweep.node import procfs
 from iosweep.slurm import job_comment, query
@@ -173,5 +172,5 @@ def namespace(kind: str) -> str:
         return ""
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return "".join(c if c.isprintable() else "?" for c in str(value)[:200])

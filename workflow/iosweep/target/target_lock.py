@@ -24,7 +24,7 @@ from typing import TypedDict
 from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
 from iosweep.slurm import query
-from iosweep.target import filesystem, host_lock, identify, lock_file, lock_owner, mounts
+from iosweep.target import host_lock, identify, lock_file, lock_owner, mounts
 from iosweep.text import printable
 
 #: How names of locks begin.
@@ -54,14 +54,6 @@ class Exclusion:
         if self.enforced and (why := self.doubt()):
             return {"enforced": False, "evidence": why}
         return {"enforced": self.enforced, "evidence": self.evidence}
-
-
-def identity(facts: Mapping[str, object]) -> str:
-    """Which file system it is, of identify.identify's facts (filesystem.identity).
-
-    Not always the fsid: each mount of NFS may have another one, and each subvolume of btrfs has. Pure.
-    """
-    return filesystem.identity(facts)
 
 
 @contextmanager

@@ -149,14 +149,14 @@ def target(directory: str) -> Target:
     """Which file system it is on. A child looks, which can be abandoned if it hangs."""
     try:
         from iosweep.errors import Refused, TargetError, TargetHangs
-        from iosweep.target import identify, target_lock
+        from iosweep.target import filesystem, identify
         from iosweep.target.agent import Agent
     except Exception:
         return {"blind": True}
     try:
         with Agent(TARGET_S) as agent:
             facts = agent.call(identify.identify, directory)
-        return {"identity": target_lock.identity(facts), "writable": facts["writable"]}
+        return {"identity": filesystem.identity(facts), "writable": facts["writable"]}
     except TargetHangs as error:
         return {"error": str(error), "kind": "hangs"}
     except Refused as error:

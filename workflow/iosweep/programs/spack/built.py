@@ -11,7 +11,7 @@ from typing import Any
 from iosweep.errors import Unusable
 from iosweep.files import documents, forms
 from iosweep.files.documents import Damaged
-from iosweep.target import identify, target_lock
+from iosweep.target import filesystem, identify
 from iosweep.target.identify import FileSystem
 
 
@@ -94,7 +94,7 @@ def on_target(
     """
     if identify.holds(facts, f"iosweep-{campaign}", directory):
         return True, f"tools.directory {directory} is inside the campaign's directory; name another one"
-    if facts["device"] != there["device"] and target_lock.identity(facts) != target_lock.identity(there):
+    if facts["device"] != there["device"] and filesystem.identity(facts) != filesystem.identity(there):
         return None
     sentence = f"the tools ({directory}) are on the file system under test"
     return (True, f"{sentence}; name a tools.directory elsewhere that all nodes see") if slurm else (False, sentence)
