@@ -17,7 +17,8 @@ import pytest
 import iosweep
 from iosweep import findings
 from iosweep.commands import cli
-from iosweep.commands.doctor import nodes, site
+from iosweep.commands.doctor import judge_nodes, judge_slurm
+from iosweep.commands.doctor.judge_nodes import Answers, Asked, Clock
 from iosweep.config import sweep_file as config
 from iosweep.errors import Unusable
 from iosweep.files import documents
@@ -31,7 +32,7 @@ from slurm import Cluster
 SAMPLES = Path(__file__).parents[1] / "samples/doctor"
 PROFILE = Profile("profile.yaml", limit_min=60, launcher="srun")
 PARTITIONS = (SAMPLES / "partitions.txt").read_text().splitlines()
-CONFIG = site.config((SAMPLES / "config.txt").read_text())
+CONFIG = judge_slurm.config((SAMPLES / "config.txt").read_text())
 SMALL = PARTITIONS[0]
 
 
@@ -44,7 +45,7 @@ def altered(line: str, **fields: str) -> str:
 
 
 def partition(p: Profile = PROFILE, line: str = SMALL, groups: tuple[str, ...] = ("staff",)) -> list[Line]:
-    return site.partition(p, [line, *PARTITIONS[1:]], groups, False, "login1")
+    return judge_slurm.partition(p, [line, *PARTITIONS[1:]], groups, False, "login1")
 
 
 # --- the profile
@@ -136,18 +137,18 @@ def test_times_as_snakemake_takes_them() -> None:
 
 
 def test_commands() -> None:
-    found: dict[str, str | None] = dict.fromkeys((*site.COMMANDS, "sacct"), "/usr/bin/x")
-    assert site.commands(found, "slurm 23.11.4\n").seen.startswith("slurm 23.11.4: sbatch")
-    lacking = site.commands(found | {"srun": None}, "")
+    found: dict[str, str | None] = dict.fromkeys((*judge_slurm.COMMANDS, "sacct"), "/usr/bin/x")
+    assert judge_slurm.commands(found, "slurm 23.11.4\n").seen.startswith("slurm 23.11.4: sbatch")
+    lacking = judge_slurm.commands(found | {"srun": None}, "")
     assert (lacking.outcome, lacking.seen.split(" not")[0]) == ("wrong", "srun")
 
 
 def test_controller() -> None:
     # 22.05; with a backup controller there are two lines
-    assert site.controller("Slurmctld(primary) at head is UP", 0.01).outcome == "ok"
-    assert site.controller("Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP", 0.01).outcome == "ok"
-    assert site.controller("Slurmctld(primary) at head is DOWN", 0.01).outcome == "wrong"
-    assert site.controller("Slurmctld(primary) at head is UP", 8).outcome == "warning"
+    assert judge_slurm.controller("Slurmctld(primary) at head is UP", 0.01).outcome == "ok"
+    assert judge_slurm.controller("Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP", 0.01).outcome == "ok"
+    assert judge_slurm.controller("Slurmctld(primary) at head is DOWN", 0.01).outcome == "wrong"
+    assert judge_slurm.controller("Slurmctld(primary) at head is UP", 8).outcome == "warning"
 
 
 def test_a_partition_that_is_fine() -> None:
@@ -186,13 +187,13 @@ def test_partitions_that_are_not_there() -> None:
 def test_wall_time() -> None:
     limits = submission.partition(SMALL)
     short = submission.partition(altered(SMALL, MaxTime="00:30:00"))
-    assert site.wall_time(PROFILE, limits).outcome == "ok"
-    assert site.wall_time(PROFILE, short).change.startswith("set runtime=30m or less in the profile")
-    assert site.wall_time(replace(PROFILE, limit_min=1440), short).seen.startswith("runtime 24 h in the profile")
-    assert site.wall_time(replace(PROFILE, limit_min=None), short).outcome == "warning"
-    assert [site.wall_time(PROFILE, short, asked_min).outcome for asked_min in (30, 31)] == ["warning", "wrong"]
+    assert judge_slurm.wall_time(PROFILE, limits).outcome == "ok"
+    assert judge_slurm.wall_time(PROFILE, short).change.startswith("set runtime=30m or less in the profile")
+    assert judge_slurm.wall_time(replace(PROFILE, limit_min=1440), short).seen.startswith("runtime 24 h in the profile")
+    assert judge_slurm.wall_time(replace(PROFILE, limit_min=None), short).outcome == "warning"
+    assert [judge_slurm.wall_time(PROFILE, short, asked_min).outcome for asked_min in (30, 31)] == ["warning", "wrong"]
     unlimited = submission.partition(altered(SMALL, MaxTime="UNLIMITED"))
-    assert site.wall_time(replace(PROFILE, limit_min=10**6), unlimited).outcome == "ok"
+    assert judge_slurm.wall_time(replace(PROFILE, limit_min=10**6), unlimited).outcome == "ok"
 
 
 @pytest.mark.parametrize(
@@ -207,21 +208,21 @@ def test_wall_time() -> None:
     ],
 )
 def test_node_counts(needed: int | None, fields: dict[str, str], states: str, outcome: str) -> None:
-    assert site.nodes(needed, submission.partition(altered(SMALL, **fields)), states).outcome == outcome
+    assert judge_slurm.nodes(needed, submission.partition(altered(SMALL, **fields)), states).outcome == outcome
 
 
 def test_accounts() -> None:
     mine = replace(PROFILE, account="bench")
-    assert "no accounting database" in site.account(PROFILE, CONFIG, None).seen
+    assert "no accounting database" in judge_slurm.account(PROFILE, CONFIG, None).seen
     kept = CONFIG | {"AccountingStorageType": "accounting_storage/slurmdbd"}
     enforced = kept | {"AccountingStorageEnforce": "associations,limits,qos"}
-    assert site.account(mine, enforced, None).outcome == "not checked"
-    assert site.account(mine, enforced, "bench||\nroot||\n").seen == "bench; yours: bench, root"
-    assert site.account(PROFILE, enforced, "bench||bench\n").seen == "the default one (bench); yours: bench"
-    assert site.account(mine, enforced, "root||\n").outcome == "wrong"
-    assert site.account(mine, kept, "root||\n").outcome == "warning"
-    assert site.account(replace(mine, partition="big"), enforced, "bench|small|\n").outcome == "wrong"
-    assert site.account(PROFILE, enforced, "").outcome == "wrong"
+    assert judge_slurm.account(mine, enforced, None).outcome == "not checked"
+    assert judge_slurm.account(mine, enforced, "bench||\nroot||\n").seen == "bench; yours: bench, root"
+    assert judge_slurm.account(PROFILE, enforced, "bench||bench\n").seen == "the default one (bench); yours: bench"
+    assert judge_slurm.account(mine, enforced, "root||\n").outcome == "wrong"
+    assert judge_slurm.account(mine, kept, "root||\n").outcome == "warning"
+    assert judge_slurm.account(replace(mine, partition="big"), enforced, "bench|small|\n").outcome == "wrong"
+    assert judge_slurm.account(PROFILE, enforced, "").outcome == "wrong"
 
 
 def test_reservations() -> None:
@@ -230,11 +231,11 @@ def test_reservations() -> None:
     p = replace(PROFILE, reservation="night")
 
     def judged(text: str | None, user: str = "root", account: str | None = None) -> Line:
-        found = site.reservation(replace(p, account=account), text, user, begins - 3600)
+        found = judge_slurm.reservation(replace(p, account=account), text, user, begins - 3600)
         assert found
         return found
 
-    assert site.reservation(PROFILE, None, "root", begins) is None
+    assert judge_slurm.reservation(PROFILE, None, "root", begins) is None
     assert judged(None).seen == "there is no reservation night"
     assert judged(said).outcome == "warning"
     assert f"it begins {time.strftime('%H:%M', time.localtime(begins))}" in judged(said).seen
@@ -249,7 +250,7 @@ def test_licences() -> None:
     said = (SAMPLES / "licenses.txt").read_text()
 
     def judged(asked: str | None, text: str = said) -> Line | None:
-        return site.licence(replace(PROFILE, licence=asked), text)
+        return judge_slurm.licence(replace(PROFILE, licence=asked), text)
 
     outcomes = [found and found.outcome for found in map(judged, (None, "pfs", "gpfs", "pfs:2"))]
     assert outcomes == [None, "ok", "wrong", "wrong"]
@@ -264,18 +265,18 @@ def test_what_sbatch_says() -> None:
     limits = submission.partition(SMALL)
     healthy = f"{limits.nodes}|idle"
     of_site = limits, healthy
-    assert site.accepted(2, said, "", 0, 1795320264, *of_site).seen.endswith("it would start at once on n[1-2]")
-    assert "at the latest" in site.accepted(2, said, "", 0, 1795320264 - 7200, *of_site).seen
+    assert judge_slurm.accepted(2, said, "", 0, 1795320264, *of_site).seen.endswith("it would start at once on n[1-2]")
+    assert "at the latest" in judge_slurm.accepted(2, said, "", 0, 1795320264 - 7200, *of_site).seen
     for memory_mb, change in ((0, "ask for fewer nodes"), (64000, "mem_mb=64000 in the profile may be more")):
         why = "allocation failure: Requested node configuration is not available"
-        refused = site.accepted(9, None, why, memory_mb, 0, *of_site)
+        refused = judge_slurm.accepted(9, None, why, memory_mb, 0, *of_site)
         assert (refused.outcome, refused.change.startswith(change)) == ("wrong", True)
     drained = f"1|drained\n{limits.nodes - 1}|idle"
-    assert site.nodes(limits.nodes, limits, drained).outcome == "warning"
-    waits = site.accepted(limits.nodes, None, why, 0, 0, limits, drained)
+    assert judge_slurm.nodes(limits.nodes, limits, drained).outcome == "warning"
+    waits = judge_slurm.accepted(limits.nodes, None, why, 0, 0, limits, drained)
     assert (waits.outcome, waits.change) == ("not checked", ""), "the campaign does run, once it is back"
     assert waits.seen.endswith("now, as nodes are out of service (1 drained)")
-    assert site.accepted(limits.nodes, None, "Invalid account", 0, 0, limits, drained).outcome == "wrong"
+    assert judge_slurm.accepted(limits.nodes, None, "Invalid account", 0, 0, limits, drained).outcome == "wrong"
 
 
 #: As older and newer versions print the list; not recorded but taken from their sources.
@@ -287,16 +288,16 @@ OTHER_LISTS = {
 
 
 def test_mpi() -> None:
-    here = site.mpi_types((SAMPLES / "mpi.txt").read_text())
+    here = judge_slurm.mpi_types((SAMPLES / "mpi.txt").read_text())
     assert sorted(here) == ["cray_shasta", "none", "pmi2", "pmix"]
-    assert sorted(site.mpi_types(OTHER_LISTS["18.08"])) == ["none", "openmpi", "pmi2"]
-    assert sorted(site.mpi_types(OTHER_LISTS["23.11"])) == ["cray_shasta", "none", "pmi2", "pmix"]
-    assert site.mpi(PROFILE, here, True).outcome == "ok"
-    assert site.mpi(PROFILE, ["none", "pmix"], True).change == 'set launcher="srun-pmix" in the profile'
-    assert site.mpi(PROFILE, ["none"], True).change == 'set launcher="mpiexec" in the profile'
-    assert site.mpi(PROFILE, ["none"], False).outcome == "warning"
-    assert site.mpi(replace(PROFILE, launcher="srun-pmix"), ["pmi2"], True).outcome == "wrong"
-    assert site.mpi(replace(PROFILE, launcher="mpiexec"), [], True).outcome == "ok"
+    assert sorted(judge_slurm.mpi_types(OTHER_LISTS["18.08"])) == ["none", "openmpi", "pmi2"]
+    assert sorted(judge_slurm.mpi_types(OTHER_LISTS["23.11"])) == ["cray_shasta", "none", "pmi2", "pmix"]
+    assert judge_slurm.mpi(PROFILE, here, True).outcome == "ok"
+    assert judge_slurm.mpi(PROFILE, ["none", "pmix"], True).change == 'set launcher="srun-pmix" in the profile'
+    assert judge_slurm.mpi(PROFILE, ["none"], True).change == 'set launcher="mpiexec" in the profile'
+    assert judge_slurm.mpi(PROFILE, ["none"], False).outcome == "warning"
+    assert judge_slurm.mpi(replace(PROFILE, launcher="srun-pmix"), ["pmi2"], True).outcome == "wrong"
+    assert judge_slurm.mpi(replace(PROFILE, launcher="mpiexec"), [], True).outcome == "ok"
 
 
 @pytest.mark.parametrize(
@@ -315,20 +316,22 @@ def test_mpi() -> None:
 )
 def test_memory(config: dict[str, str], fields: dict[str, str], asked_mb: int, outcome: str) -> None:
     node_list = "n1|idle|2|4000\nn2|idle|2|4000\n"  # as on the cluster, but for the size of this machine's memory
-    found = site.memory(replace(PROFILE, memory_mb=asked_mb), CONFIG | config, altered(SMALL, **fields), node_list)
+    found = judge_slurm.memory(
+        replace(PROFILE, memory_mb=asked_mb), CONFIG | config, altered(SMALL, **fields), node_list
+    )
     assert found.outcome == outcome
     if outcome == "warning":
         assert "set mem_mb=4000" in found.change
-        assert ("page cache" in site.memory(replace(PROFILE, memory_mb=asked_mb),
+        assert ("page cache" in judge_slurm.memory(replace(PROFILE, memory_mb=asked_mb),
                 CONFIG | config | {"ConstrainRAMSpace": "yes"}, altered(SMALL, **fields), node_list).seen)  # fmt: skip
 
 
 def test_settings() -> None:
     usual = CONFIG | {"KillWait": "30 sec"}
-    [fine] = site.settings(usual)
+    [fine] = judge_slurm.settings(usual)
     assert fine.seen == "task/affinity, proctrack/linuxproc, select/cons_tres, KillWait 30 s, MinJobAge 300 s"
     bad = {"TaskPlugin": "task/none", "ProctrackType": "proctrack/pgid", "KillWait": "2 sec", "MinJobAge": "10 sec"}
-    found = site.settings(usual | bad)
+    found = judge_slurm.settings(usual | bad)
     assert [line.check for line in found] == ["pinning", "processes", "status", "job's end"]
     assert {line.outcome for line in found} == {"warning"}
 
@@ -351,15 +354,15 @@ def facts(node: str, **more: Any) -> dict[str, Any]:
     } | more  # fmt: skip
 
 
-ASKED = nodes.Asked(2, ["/home/me"], "/mnt/fs", "/home/locks", {"fio": "apt-get install fio"}, uid=1000, version="1.0")
+ASKED = Asked(2, ["/home/me"], "/mnt/fs", "/home/locks", {"fio": "apt-get install fio"}, uid=1000, version="1.0")
 
 
-def judged(*found: dict[str, Any], clocks: dict[str, nodes.Clock] | None = None, seen: bool = True) -> dict[str, Line]:
+def judged(*found: dict[str, Any], clocks: dict[str, Clock] | None = None, seen: bool = True) -> dict[str, Line]:
     where = frozenset(("/home/me", f["node"]) for f in found) if seen else frozenset()
-    steady = {f["node"]: nodes.Clock(0.0001, 0.0002) for f in found}
-    answers = nodes.Answers(found, steady if clocks is None else clocks, where, 0.4)
-    judged = nodes.judge(ASKED, answers)
-    return {line.check: line for line in [*judged, nodes.exclusion("/home/locks", None, found)]}
+    steady = {f["node"]: Clock(0.0001, 0.0002) for f in found}
+    answers = Answers(found, steady if clocks is None else clocks, where, 0.4)
+    judged = judge_nodes.judge(ASKED, answers)
+    return {line.check: line for line in [*judged, judge_nodes.exclusion("/home/locks", None, found)]}
 
 
 def test_healthy_nodes() -> None:
@@ -409,7 +412,7 @@ def test_one_unhealthy_node(check: str, outcome: str, more: dict[str, Any], said
     ],
 )
 def test_what_to_do_about_a_target(kind: str, change: str, never: str) -> None:
-    found = nodes.target({"n1": {"identity": "x", "writable": True}, "n2": {"error": "so it is", "kind": kind}})
+    found = judge_nodes.target({"n1": {"identity": "x", "writable": True}, "n2": {"error": "so it is", "kind": kind}})
     assert (found.outcome, found.seen) == ("wrong", "n2: so it is")
     assert found.change.startswith(change)
     assert never not in found.change
@@ -418,8 +421,8 @@ def test_what_to_do_about_a_target(kind: str, change: str, never: str) -> None:
 def test_tools_that_spack_builds() -> None:
     def tools_of(search: str, *found: dict[str, Any]) -> Line:
         wanted = replace(ASKED, search=search)
-        steady = {f["node"]: nodes.Clock(0.0001, 0.0002) for f in found}
-        found_out = nodes.judge(wanted, nodes.Answers(found, steady, frozenset(), 0.4))
+        steady = {f["node"]: Clock(0.0001, 0.0002) for f in found}
+        found_out = judge_nodes.judge(wanted, Answers(found, steady, frozenset(), 0.4))
         return next(line for line in found_out if line.check == "tools")
 
     lacks = facts("n2", programs={"fio": {"path": None, "sha256": None}})
@@ -462,16 +465,16 @@ def test_what_is_reserved(own: dict[str, Any], configured: str | None, seen: str
         own = own | {"reserved_cpus": configured}
     asked = replace(ASKED, pinned=True, reserved=configured)
     found = (facts("n1", cpus=of_cpus(None, "")), facts("n2", cpus=own))
-    [line] = [line for line in nodes.judge(asked, nodes.Answers(found, {}, frozenset(), 0.4)) if line.check == "CPUs"]
+    [line] = [line for line in judge_nodes.judge(asked, Answers(found, {}, frozenset(), 0.4)) if line.check == "CPUs"]
     masks = "kept off it by their masks" in line.seen  # a campaign runs; others' jobs may be given it
     assert line.outcome == (("warning" if masks else "wrong") if change else "ok"), line
     assert masks == change.startswith("slurm.conf")
     assert seen in line.seen
     assert line.change.startswith(change)
     if masks:
-        strict = nodes.judge(replace(asked, strict=True), nodes.Answers(found, {}, frozenset(), 0.4))
+        strict = judge_nodes.judge(replace(asked, strict=True), Answers(found, {}, frozenset(), 0.4))
         assert ("CPUs", "wrong") in [(line.check, line.outcome) for line in strict]
-    blind = nodes.judge(asked, nodes.Answers([facts("n1"), found[1]], {}, frozenset(), 0.4))
+    blind = judge_nodes.judge(asked, Answers([facts("n1"), found[1]], {}, frozenset(), 0.4))
     assert ("CPUs", "not checked") in [(line.check, line.outcome) for line in blind]
 
 
@@ -485,20 +488,20 @@ def test_nodes_that_do_not_answer() -> None:
     found = judged(facts("n1"))
     assert found["nodes"].outcome == "wrong"
     assert found["nodes"].seen.startswith("1 of 2 answered (n1)")
-    [none] = nodes.judge(ASKED, nodes.Answers([], {}, frozenset(), 1.0, ["execve(): python: No such file"]))
+    [none] = judge_nodes.judge(ASKED, Answers([], {}, frozenset(), 1.0, ["execve(): python: No such file"]))
     assert none.seen == "execve(): python: No such file"
 
 
 def test_the_shortest_exchange_tells_the_clock() -> None:
     # sent, there, received: the node is 2 s ahead, and a slow answer would say 2.4
-    found = nodes.clock([(100.0, 102.9, 101.0), (200.0, 202.01, 200.02)])
+    found = judge_nodes.clock([(100.0, 102.9, 101.0), (200.0, 202.01, 200.02)])
     assert found.offset_s == pytest.approx(2.0)
     assert found.error_s == pytest.approx(0.01)
 
 
 def test_clocks() -> None:
     def said(**offsets: float) -> Line:
-        return judged(facts("n1"), facts("n2"), clocks={n: nodes.Clock(s, 0.001) for n, s in offsets.items()})["clocks"]
+        return judged(facts("n1"), facts("n2"), clocks={n: Clock(s, 0.001) for n, s in offsets.items()})["clocks"]
 
     assert said(n1=0.004, n2=-0.01).seen == "all within 11.0 ms of the one here"
     assert said(n1=3.0, n2=3.05).outcome == "ok"  # a login node's clock does not matter yet
@@ -508,10 +511,10 @@ def test_clocks() -> None:
 
 
 def test_exclusion_without_a_lock() -> None:
-    assert nodes.exclusion(None, "pfs", [facts("n1")]).outcome == "ok"
-    assert nodes.exclusion(None, None, [facts("n1")]).outcome == "warning"
-    assert nodes.exclusion("/home/locks", None, []).outcome == "not checked"
-    absent = nodes.exclusion(
+    assert judge_nodes.exclusion(None, "pfs", [facts("n1")]).outcome == "ok"
+    assert judge_nodes.exclusion(None, None, [facts("n1")]).outcome == "warning"
+    assert judge_nodes.exclusion("/home/locks", None, []).outcome == "not checked"
+    absent = judge_nodes.exclusion(
         "/home/locks", None, [facts("n1", lock=None, lock_on=None)]
     )  # the login node lacks it, too
     assert (absent.outcome, absent.seen) == ("wrong", "n1: target.lock is not there")

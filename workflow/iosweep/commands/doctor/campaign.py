@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iosweep.commands import plan_table
-from iosweep.commands.doctor import nodes, probe, spack_tools
+from iosweep.commands.doctor import judge_nodes, node_probe, spack_tools
 from iosweep.config.sweeps import Config
 from iosweep.errors import Obstacle, TargetError, TargetHangs
 from iosweep.findings import Line, ok, unchecked, wrong
@@ -60,7 +60,7 @@ def look(configured: Config, made: Plan) -> list[Line]:
     lines = [built.line] if built else []
     if built is None or built.search:
         lines.append(_tools(made, built.search if built else None))
-    seen = nodes.target({socket.gethostname(): probe.target(made.target["directory"])})
+    seen = judge_nodes.target({socket.gethostname(): node_probe.target(made.target["directory"])})
     return [*lines, seen, space(made) if seen.outcome == "ok" else unchecked("space", "see target")]
 
 

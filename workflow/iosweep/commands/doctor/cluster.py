@@ -1,6 +1,6 @@
 """`iosweep doctor --slurm`: what is wrong with a profile, a cluster or its nodes, before the first submission.
 
-This module asks Slurm. site.py and nodes.py judge the answers; look.py runs probe.py on the nodes.
+This module asks Slurm. judge_slurm.py and nodes.py judge the answers; look.py runs probe.py on the nodes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pathlib import Path
 from rich.console import Console
 
 import iosweep
-from iosweep.commands.doctor import campaign, look, nodes, site, spack_tools
-from iosweep.commands.doctor.probe import Facts
+from iosweep.commands.doctor import ask_nodes, campaign, judge_nodes, judge_slurm, spack_tools
+from iosweep.commands.doctor.node_probe import Facts
 from iosweep.commands.doctor.spack_tools import SpackTools
 from iosweep.errors import Unanswered, Unusable
 from iosweep.findings import Line, ok, show, unchecked, wrong
@@ -47,9 +47,9 @@ _WAIT = "try --wait 10min"
 
 def doctor(profile: Path, configuration: Path | None, wait_s: float | None, as_json: bool) -> int:
     """Print what was found; 0 if nothing is wrong, else 1. `wait_s`: for free nodes, None for a short while."""
-    found = {name: shutil.which(name) for name in (*site.COMMANDS, "sacct")}
+    found = {name: shutil.which(name) for name in (*judge_slurm.COMMANDS, "sacct")}
     if not any(found.values()):
-        seen = f"there is no Slurm here: none of {', '.join(site.COMMANDS)} is on PATH"
+        seen = f"there is no Slurm here: none of {', '.join(judge_slurm.COMMANDS)} is on PATH"
         line = wrong("commands", seen, "work on a login node of the cluster; profiles/local measures this machine")
         if as_json:
             return show([line], as_json)
@@ -99,11 +99,11 @@ def _examine(
     found: dict[str, str | None], profile: Path, configuration: Path | None, wait_s: float | None
 ) -> list[Line]:
     version = _ask(["sbatch", "--version"]) if found["sbatch"] else None
-    lines = [site.commands(found, version or "")]
+    lines = [judge_slurm.commands(found, version or "")]
     if any(line.outcome == "wrong" for line in lines):
         return lines
     began = time.monotonic()
-    controller = site.controller(_ping(), time.monotonic() - began)
+    controller = judge_slurm.controller(_ping(), time.monotonic() - began)
     chosen, of_profile = _profile(profile)
     configured, made, of_configuration = campaign.plan(configuration)
     lines += [controller, *of_profile, of_configuration, *campaign.working_directory(submits=True)]
@@ -111,7 +111,7 @@ def _examine(
         return [*lines, unchecked("the rest", "the controller does not answer")]
     if chosen is None:
         return [*lines, unchecked("the rest", "without a profile it is not known what a job asks for")]
-    if unknown := site.keys(chosen, _options() if chosen.keys - KEYS else KEYS):
+    if unknown := judge_slurm.keys(chosen, _options() if chosen.keys - KEYS else KEYS):
         lines = [*(line for line in lines if (line.check, line.outcome) != ("profile", "ok")), *unknown]
     built = spack_tools.look(configured, chosen.tools) if configured else None
     return lines + _slurm(_Wanted(chosen, made, built, wait_s))
@@ -120,20 +120,20 @@ def _examine(
 def _slurm(wanted: _Wanted) -> list[Line]:
     """What Slurm says, then what is seen from its nodes."""
     chosen, made = wanted.profile, wanted.made
-    settings = site.config(_ask(["scontrol", "show", "config"]) or "")
+    settings = judge_slurm.config(_ask(["scontrol", "show", "config"]) or "")
     partitions = (_ask(["scontrol", "--oneliner", "show", "partition"]) or "").splitlines()
-    lines = site.partition(chosen, partitions, _groups(), os.getuid() == 0, socket.gethostname())
+    lines = judge_slurm.partition(chosen, partitions, _groups(), os.getuid() == 0, socket.gethostname())
     if partition := _partition(partitions, chosen.partition):
-        lines.append(site.wall_time(chosen, partition.limits, _longest_min(chosen, made)))
-        lines.append(site.nodes(wanted.nodes, partition.limits, partition.states))
-    lines.append(site.account(chosen, settings, _associations(settings)))
+        lines.append(judge_slurm.wall_time(chosen, partition.limits, _longest_min(chosen, made)))
+        lines.append(judge_slurm.nodes(wanted.nodes, partition.limits, partition.states))
+    lines.append(judge_slurm.account(chosen, settings, _associations(settings)))
     later = False
     if chosen.reservation:
         shown = _ask(["scontrol", "--oneliner", "show", "reservation", chosen.reservation])
-        if reservation := site.reservation(chosen, shown, _user(), time.time()):
+        if reservation := judge_slurm.reservation(chosen, shown, _user(), time.time()):
             lines.append(reservation)
             later = reservation.outcome == "warning"
-    licence = site.licence(chosen, _ask(["scontrol", "--oneliner", "show", "licenses"]) or "")
+    licence = judge_slurm.licence(chosen, _ask(["scontrol", "--oneliner", "show", "licenses"]) or "")
     lines += [licence] if licence else []
     if partition and not later:
         lines.append(_submission(chosen, wanted.nodes or 1, partition.limits, partition.states))
@@ -141,17 +141,17 @@ def _slurm(wanted: _Wanted) -> list[Line]:
     lines += [wanted.built.line] if wanted.built else []
     lines += [campaign.space(made)] if made else []
     if partition:
-        lines.append(site.memory(chosen, settings, partition.line, partition.node_list))
-    lines += site.settings(settings)
+        lines.append(judge_slurm.memory(chosen, settings, partition.line, partition.node_list))
+    lines += judge_slurm.settings(settings)
     no_job = any(line.outcome == "wrong" for line in lines if line.check in ("partition", "account", "reservation"))
     of_nodes, answered = _nodes(wanted, partition, runs=not (later or no_job))
     lock = made.target["lock"] if made else None
     alone = chosen.licence.partition(":")[0] if chosen.licence and licence and licence.outcome == "ok" else None
-    return [*lines, *of_nodes, nodes.exclusion(lock, alone, answered)]
+    return [*lines, *of_nodes, judge_nodes.exclusion(lock, alone, answered)]
 
 
 def _partition(lines: Sequence[str], name: str | None) -> _Partition | None:
-    if (line := site.partition_line(lines, name)) is None:
+    if (line := judge_slurm.partition_line(lines, name)) is None:
         return None
     limits = submission.partition(line)
     sinfo = ["sinfo", "--noheader", f"--partition={limits.name}"]
@@ -202,7 +202,7 @@ def _submission(chosen: Profile, count: int, limits: submission.Partition, state
         said = query.ask(argv, ANSWER_S, both=True)
     except Unanswered as error:
         refused = error.said or str(error)
-    return site.accepted(count, said, refused, chosen.memory_mb, time.time(), limits, states)
+    return judge_slurm.accepted(count, said, refused, chosen.memory_mb, time.time(), limits, states)
 
 
 def _longest_min(chosen: Profile, made: Plan | None) -> int | None:
@@ -226,10 +226,10 @@ def _options() -> frozenset[str]:
 
 def _mpi(wanted: _Wanted) -> Line:
     try:
-        types = site.mpi_types(query.ask(["srun", "--mpi=list"], ANSWER_S, both=True))
+        types = judge_slurm.mpi_types(query.ask(["srun", "--mpi=list"], ANSWER_S, both=True))
     except Unanswered as error:
         return unchecked("MPI", str(error))
-    return site.mpi(wanted.profile, types, wanted.made is None or wanted.mpi)
+    return judge_slurm.mpi(wanted.profile, types, wanted.made is None or wanted.mpi)
 
 
 def _mpi_on_node(chosen: Profile, wait_s: float) -> Line | None:
@@ -237,11 +237,11 @@ def _mpi_on_node(chosen: Profile, wait_s: float) -> Line | None:
     launcher = SLURM_LAUNCHERS.get(chosen.launcher)
     if launcher is None or launcher.pmi is None:
         return None
-    job = [f"--immediate={max(1, round(wait_s))}", "--nodes=1", "--ntasks=1", *look.LITTLE, *chosen.options]
+    job = [f"--immediate={max(1, round(wait_s))}", "--nodes=1", "--ntasks=1", *ask_nodes.LITTLE, *chosen.options]
     try:
         query.ask(["srun", *job, f"--mpi={launcher.pmi}", "true"], wait_s + ANSWER_S)
     except Unanswered as error:
-        return site.no_mpi(chosen, launcher.pmi, error.said)
+        return judge_slurm.no_mpi(chosen, launcher.pmi, error.said)
     return None
 
 
@@ -265,14 +265,14 @@ def _nodes(wanted: _Wanted, partition: _Partition | None, runs: bool) -> tuple[l
         asked = replace(asked, slurm=cpu_probe.controller(partition.names, query.ask))
     wait_s = FREE_S if wanted.wait_s is None else wanted.wait_s
     try:
-        answers = look.look(asked, wanted.profile.options, wait_s)
-    except look.NoNodes as error:
+        answers = ask_nodes.look(asked, wanted.profile.options, wait_s)
+    except ask_nodes.NoNodes as error:
         why = f"no free node within {wait_s:.0f} s" if error.busy else str(error)
         return [unchecked("nodes", why, _WAIT if error.busy else "")], ()
     except OSError as error:
         seen = f"{error.filename or Path.cwd()} cannot be written to: {error.strerror}"
         return [wrong("directory", seen, "work in a directory of yours that all nodes share")], ()
-    lines = nodes.judge(asked, answers)
+    lines = judge_nodes.judge(asked, answers)
     if wanted.mpi and lines[0].outcome == "ok" and (mpi := _mpi_on_node(wanted.profile, wait_s)):
         lines.append(mpi)
     if looked < count:
@@ -282,9 +282,9 @@ def _nodes(wanted: _Wanted, partition: _Partition | None, runs: bool) -> tuple[l
     return lines, answers.facts
 
 
-def _asked(wanted: _Wanted, count: int) -> nodes.Asked:
+def _asked(wanted: _Wanted, count: int) -> judge_nodes.Asked:
     made, built = wanted.made, wanted.built
-    asked = nodes.Asked(count, _shared_places(built), uid=os.getuid(), version=iosweep.__version__)
+    asked = judge_nodes.Asked(count, _shared_places(built), uid=os.getuid(), version=iosweep.__version__)
     if made is None:
         return asked
     lock = made.target["lock"]

@@ -34,8 +34,8 @@ def run(arguments: Namespace) -> int:
         for name in ("profile", "wait"):
             if getattr(arguments, name) is not None:
                 arguments.refuse(f"--{name} needs --slurm")
-        from iosweep.commands.doctor import here
+        from iosweep.commands.doctor import this_machine
 
-        return here.doctor(configuration, arguments.json)
+        return this_machine.doctor(configuration, arguments.json)
     except KeyboardInterrupt:
         return 130

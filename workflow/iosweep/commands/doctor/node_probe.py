@@ -93,7 +93,7 @@ class Facts(TypedDict):
 
 
 class Wanted(TypedDict):
-    """What look.py asks. `token`: the text of the login node's files."""
+    """What ask_nodes.py asks. `token`: the text of the login node's files."""
 
     places: list[str]
     token: str

@@ -1,4 +1,4 @@
-"""Judges what the nodes answer (probe.py). Pure."""
+"""Judges what the nodes answer (node_probe.py). Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from iosweep.commands.doctor.probe import Facts, Target
+from iosweep.commands.doctor.node_probe import Facts, Target
 from iosweep.findings import Line, ok, unchecked, warning, wrong
 from iosweep.node.cpus import NO_CPUS, CpuSet
 from iosweep.node.probe_record import Controller, Probe
@@ -133,7 +133,7 @@ def _package(a: Asked, by_node: Mapping[str, Facts]) -> Line:
 
 
 def target(found: Mapping[str, Target]) -> Line:
-    """`found`: node -> what probe.target saw there."""
+    """`found`: node -> what node_probe.target saw there."""
     if blind := [n for n, t in found.items() if t.get("blind")]:
         return unchecked("target", f"{some(blind)}: without the package it cannot be checked")
     if bad := {n: t["error"] for n, t in found.items() if "error" in t}:

@@ -11,7 +11,7 @@ import pytest
 
 from iosweep.commands import cli
 from iosweep.commands.doctor import campaign as needs
-from iosweep.commands.doctor import probe
+from iosweep.commands.doctor import node_probe
 from iosweep.errors import Obstacle
 from iosweep.findings import Line
 from iosweep.node import probed_cpus as steps
@@ -105,7 +105,7 @@ def test_a_target_with_too_little_room(here: Path, capsys: Capture) -> None:
 @needs_bindfs
 def test_a_target_that_does_not_answer(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is named, with what to do; the rest is checked."""
-    monkeypatch.setattr(probe, "TARGET_S", 0.5)
+    monkeypatch.setattr(node_probe, "TARGET_S", 0.5)
     mounted = here / "target"
     with subprocess.Popen(["bindfs", "-f", here / "config", mounted], env={"PATH": os.defpath}) as server:
         try:

@@ -15,16 +15,15 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
 import msgspec
 
-from iosweep.commands.doctor.nodes import Answers, Asked, Clock, clock
-from iosweep.commands.doctor.probe import Facts, Wanted
+from iosweep.commands.doctor.judge_nodes import Answers, Asked, Clock, clock
+from iosweep.commands.doctor.node_probe import Facts, Wanted
 from iosweep.errors import Unanswered
 from iosweep.slurm import fan_out, query
 
@@ -47,7 +46,7 @@ class NoNodes(Exception):
 
 def command(a: Asked, options: Sequence[str], name: str, wait_s: float, wanted: str) -> list[str]:
     """The srun that starts the probe once on each node."""
-    sources = (("iosweep.slurm", "fan_out.py"), ("iosweep.commands.doctor", "probe.py"))
+    sources = (("iosweep.slurm", "fan_out.py"), ("iosweep.commands.doctor", "node_probe.py"))
     texts = [files(package).joinpath(name).read_text(encoding="utf-8") for package, name in sources]
     probe = "\n".join([*texts, "main(send)"])
     return [
@@ -68,18 +67,18 @@ def look(a: Asked, options: Sequence[str], wait_s: float) -> Answers:
             "programs": list(a.programs) or ["fio", "ior", "mdtest"], "search": a.search or None,
             "pinned": a.pinned, "reserved": a.reserved, "slurm": msgspec.to_builtins(a.slurm),
         }  # fmt: skip
-        talk = _Talk(command(a, options, name, wait_s, json.dumps(wanted)), a.nodes)
+        srun = _Srun(command(a, options, name, wait_s, json.dumps(wanted)), a.nodes)
         try:
-            talk.listen(wait_s + ANSWER_S)
-            facts = talk.facts()
-            if not facts and talk.refused:
-                raise NoNodes(talk.refused, "busy" in talk.refused or "not available now" in talk.refused)
-            took_s = time.monotonic() - (talk.allocated or began)
-            exchanges = talk.exchange() if facts else {}
+            srun.listen(wait_s + ANSWER_S)
+            facts = [answer for _, answer in sorted(srun.facts.items())]
+            if not facts and srun.refused:
+                raise NoNodes(srun.refused, "busy" in srun.refused or "not available now" in srun.refused)
+            took_s = time.monotonic() - (srun.allocated or began)
+            exchanges = srun.exchange() if facts else {}
             found = _appear(a.places, places, facts, token)
         finally:
-            talk.end(name)
-    return Answers(facts, exchanges, found, took_s, talk.said())
+            srun.end(name)
+    return Answers(facts, exchanges, found, took_s, list(srun.messages))
 
 
 @contextmanager
@@ -137,87 +136,66 @@ def _appear(
     return frozenset(found)
 
 
-@dataclass
-class _Talk:
-    """A conversation with the probes."""
+class _Srun:
+    """The srun that starts the probes. `facts`: task -> its answer. `allocated`: when Slurm gave the nodes. `refused`:
+    why it did not. `messages`: of srun and Slurm."""
 
-    argv: Sequence[str]
-    nodes: int
-    allocated: float | None = None
-    refused: str = ""
-    _messages: fan_out.Messages = field(default_factory=fan_out.Messages)
-    _facts: dict[str, Facts] = field(default_factory=dict)
-    _echoes: list[tuple[str, int, float, float]] = field(default_factory=list)  # task, number, its time, ours
-    _said: dict[str, None] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self, argv: Sequence[str], nodes: int):
+        self.nodes = nodes
+        self.facts: dict[int, Facts] = {}
+        self.allocated: float | None = None
+        self.refused = ""
+        self.messages: dict[str, None] = {}
+        self._exchange = 0  # the number of the exchange of clocks
+        self._echoes: list[tuple[int, float, float]] = []  # of this exchange: task, its time, ours
+        self._parts = fan_out.Messages()
+        self._selector = selectors.DefaultSelector()
+        self._rest = {"out": b"", "err": b""}
         # inside an allocation srun would take that one
-        environment = {
-            k: v for k, v in os.environ.items() if not k.startswith("SLURM_") or k in (*query.ACCESS, "SLURM_CLUSTERS")
-        }
+        kept = (*query.ACCESS, "SLURM_CLUSTERS")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_") or k in kept}
+        pipe = subprocess.PIPE
         try:
             self._process = subprocess.Popen(
-                self.argv,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,
-                bufsize=0,
+                argv, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True, bufsize=0
             )
         except OSError as error:
             raise NoNodes(f"srun cannot be run: {error.strerror}") from None
-        self._selector = selectors.DefaultSelector()
-        self._rest = {"out": b"", "err": b""}
-        for stream, name in ((self._process.stdout, "out"), (self._process.stderr, "err")):
-            assert stream
-            self._selector.register(stream, selectors.EVENT_READ, name)
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        self._input = self._process.stdin
+        self._selector.register(self._process.stdout, selectors.EVENT_READ, "out")
+        self._selector.register(self._process.stderr, selectors.EVENT_READ, "err")
 
     def listen(self, seconds: float) -> None:
         """Read until all have answered, srun has ended, or the time is up."""
-        end = time.monotonic() + seconds
-        while len(self._facts) < self.nodes and self._selector.get_map() and time.monotonic() < end:
-            self._read(0.2)
-
-    def facts(self) -> list[Facts]:
-        """The answers, in the order of the tasks."""
-        return [self._facts[task] for task in sorted(self._facts, key=lambda task: (len(task), task))]
-
-    def said(self) -> list[str]:
-        """Messages of srun and Slurm."""
-        return list(self._said)
+        self._read_until(time.monotonic() + seconds, lambda: len(self.facts) == self.nodes)
 
     def exchange(self) -> dict[str, Clock]:
         """node -> how far its clock is ahead of ours."""
         found: dict[str, list[tuple[float, float, float]]] = {}
-        for number in range(1, EXCHANGES + 1):
-            sent, end = time.time(), time.monotonic() + EXCHANGE_S
+        for self._exchange in range(1, EXCHANGES + 1):
+            self._echoes.clear()
+            sent = time.time()
             try:
-                assert self._process.stdin
-                self._process.stdin.write(b"%d\n" % number)
+                self._input.write(b"%d\n" % self._exchange)
             except OSError:
                 break
-            here: list[tuple[str, int, float, float]] = []
-            while len(here) < len(self._facts) and self._selector.get_map() and time.monotonic() < end:
-                self._read(0.2)
-                here = [echo for echo in self._echoes if echo[1] == number]
-            for task, _, there, received in here:
-                found.setdefault(self._facts[task]["node"], []).append((sent, there, received))
+            self._read_until(time.monotonic() + EXCHANGE_S, lambda: len(self._echoes) == len(self.facts))
+            for task, there, received in self._echoes:
+                found.setdefault(self.facts[task]["node"], []).append((sent, there, received))
         return {node: clock(exchanges) for node, exchanges in found.items()}
 
     def end(self, name: str) -> None:
         """End the probes by the end of their input, and srun with them."""
         with contextlib.suppress(OSError):
-            assert self._process.stdin
-            self._process.stdin.close()
+            self._input.close()
         # while srun waits for nodes it does not read its input
-        for number in (*((None,) if self._facts else ()), signal.SIGTERM, signal.SIGKILL):
+        for number in (*((None,) if self.facts else ()), signal.SIGTERM, signal.SIGKILL):
             if number is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(self._process.pid, number)
             end = time.monotonic() + 5
-            while self._selector.get_map() and time.monotonic() < end:
-                self._read(0.2)
+            self._read_until(end, lambda: False)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.1, end - time.monotonic()))
                 break
@@ -226,25 +204,27 @@ class _Talk:
                 query.ask(["scancel", "--quiet", f"--name={name}", f"--user={os.getuid()}"])
         self._selector.close()
 
-    def _read(self, seconds: float) -> None:
-        for key, _ in self._selector.select(seconds):
-            now = time.time()
-            data = os.read(key.fd, 1 << 16)
-            if not data:
-                self._selector.unregister(key.fileobj)
-                continue
-            *lines, self._rest[key.data] = (self._rest[key.data] + data).split(b"\n")
-            for line in lines:
-                if key.data == "err":
-                    self._note(line.decode("utf-8", "replace"))
-                elif message := self._messages.add(line):
-                    self._hear(message, now)
+    def _read_until(self, end: float, enough: Callable[[], bool]) -> None:
+        """Read until a time, the end of srun's output, or until there is enough."""
+        while not enough() and self._selector.get_map() and time.monotonic() < end:
+            for key, _ in self._selector.select(0.2):
+                now = time.time()
+                data = os.read(key.fd, 1 << 16)
+                if not data:
+                    self._selector.unregister(key.fileobj)
+                    continue
+                *lines, self._rest[key.data] = (self._rest[key.data] + data).split(b"\n")
+                for line in lines:
+                    if key.data == "err":
+                        self._note(line.decode("utf-8", "replace"))
+                    elif message := self._parts.add(line):
+                        self._hear(message, now)
 
     def _hear(self, message: fan_out.Message, now: float) -> None:
         if message.number == 0:
-            self._facts[message.who] = message.value
-        else:
-            self._echoes.append((message.who, message.number, message.value, now))
+            self.facts[int(message.who)] = message.value
+        elif message.number == self._exchange:
+            self._echoes.append((int(message.who), message.value, now))
 
     def _note(self, line: str) -> None:
         if "has been allocated" in line:
@@ -254,4 +234,4 @@ class _Talk:
         text = re.sub(r"^(srun|slurmstepd-\S+): (error: )?", "", line).strip()
         if "Unable to allocate" in line or "allocation failure" in line.lower():
             self.refused = text.partition(": ")[2] or text
-        self._said[text] = None
+        self.messages[text] = None
