@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from iosweep.node import load
-from iosweep.node.cpu_record import Load
+from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
 from iosweep.node.load import Around, Cpus, Look, Ticks, of_nodes, shares
 from iosweep.node.node_facts import NodeFacts
 from iosweep.results.checks.nodes import OTHER_LOAD
@@ -29,8 +30,9 @@ btime 1700000000
 
 
 def test_cpus_that_are_not_reserved() -> None:
-    assert load.cpus(STAT) == Cpus(Ticks(312, 151), 1000 + 1000 + 4, 10, 1_700_000_000, 4500)
-    assert load.cpus(STAT, frozenset({1, 10})) == Cpus(Ticks(110, 50), 1000, 10, 1_700_000_000, 4500)
+    booted = MachineCounters(1_700_000_000, 4500, 0)
+    assert load.cpus(STAT) == Cpus(Ticks(312, 151), 1000 + 1000 + 4, 10, booted)
+    assert load.cpus(STAT, frozenset({1, 10})) == Cpus(Ticks(110, 50), 1000, 10, booted)
 
 
 RANK, HELPER, STEP, DAEMON, KTHREAD = ("10", b"5"), ("11", b"6"), ("9", b"4"), ("7", b"2"), ("2", b"1")
@@ -118,13 +120,22 @@ def test_too_short_to_tell(looks: list[Look]) -> None:
 ONE: dict[str, Any] = {"busy": 0.5, "ours": 0.2, "client": 0.2, "steal": 0.0, "user_only": False, "window_s": 9.0}
 
 
+def node_load(**changes: Any) -> NodeLoad:
+    return msgspec.convert(ONE | changes, NodeLoad)
+
+
+def counters(*values: int) -> dict[str, int]:
+    return dict(zip(MachineCounters.__struct_fields__, values, strict=True))
+
+
 def test_the_worst_of_several_nodes() -> None:
-    two = ONE | {"busy": 0.6, "client": 0.0, "window_s": 8.0, "machine": [[2, 5, 5], [2, 9, 9]]}
-    three = ONE | {"steal": 0.3, "machine": [[3, 5, 5], [3, 9, 9]]}
-    assert of_nodes({"n1": ONE | {"machine": [[1, 5, 5], [1, 9, 9]]}, "n2": two, "n3": three}) == Load(
+    one, two, three = ([counters(n, 5, 5), counters(n, 9, 9)] for n in (1, 2, 3))
+    busier = {"busy": 0.6, "client": 0.0, "window_s": 8.0, "machine": two}
+    slower = node_load(steal=0.3, machine=three)
+    assert of_nodes({"n1": node_load(machine=one), "n2": node_load(**busier), "n3": slower}) == Load(
         other=0.4, steal=0.3, client=0.2, user_only=False, window_s=8.0, host="n2", unread=()
     )
-    found = of_nodes({"n1": three, "n2": None, "n3": two | {"client": None}})
+    found = of_nodes({"n1": slower, "n2": None, "n3": node_load(**busier | {"client": None})})
     assert found and (found.client, found.unread) == (None, ("n2",))
     assert of_nodes({"n1": None, "n2": None}) is None
 
@@ -141,8 +152,9 @@ def test_the_worst_of_several_nodes() -> None:
 )
 def test_nodes_that_are_one_machine(machine: list[list[int]], other: float) -> None:
     """Each sees the whole machine as busy, and of the ranks only its own: those of the other are ours as well."""
-    one, two = (ONE | {"busy": 0.9, "ours": ours, "machine": [[1, 50, 5], [1, 80, 8]]} for ours in (0.4, 0.2))
-    assert getattr(of_nodes({"n1": one, "n2": two | {"machine": machine}}), "other", None) == other
+    first, second = ([counters(*values) for values in looks] for looks in ([[1, 50, 5], [1, 80, 8]], machine))
+    one, two = (node_load(busy=0.9, ours=ours, machine=at) for ours, at in ((0.4, first), (0.2, second)))
+    assert getattr(of_nodes({"n1": one, "n2": two}), "other", None) == other
 
 
 MOUNT = "master on 9421 on /mnt/a b type fuse.mfs (rw,relatime)"

@@ -19,7 +19,7 @@ from msgspec import structs
 from campaign import wait_for
 from held_job import Held
 from iosweep.errors import AllocationError, ExitCode, Unanswered
-from iosweep.node.cpu_record import Load
+from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
 from iosweep.node.process import Completed
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
@@ -35,6 +35,7 @@ from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launching import Commands, lacking_pmi, together
 from iosweep.run.remote import Clock, RemoteAgents
+from iosweep.run.remote_agent import Watched
 from iosweep.slurm import query
 from iosweep.target import filesystem, identify
 from iosweep.target.agent import Agent
@@ -232,7 +233,7 @@ with Agent() as agent:
 
 def completed(**more: Any) -> Completed:
     made: dict[str, Any] = {
-        "argv": ("a",), "exit_code": 0, "timed_out": False, "flooded": False, "wall_s": 1.0, "load": None,
+        "argv": ("a",), "exit_code": 0, "timed_out": False, "flooded": False, "wall_s": 1.0,
         "left_behind": 0,
     }  # fmt: skip
     return Completed(**made | more)
@@ -263,10 +264,9 @@ class Agents:
 
     def call(self, operation: str, *, each: dict[str, Any]) -> dict[str, Any]:
         self.watched = each
-        told = {"ranks": 0, "cpus": None}
-        load = {"busy": 0.5, "ours": 0.25, "steal": 0.0, "client": 0.0, "user_only": False, "window_s": 1.5}
-        load["machine"] = [[1, 2, 3], [1, 4, 5]]
-        return {host: told | {"load": one} for host, one in zip(each, (load, None), strict=True)}
+        machine = (MachineCounters(1, 2, 3), MachineCounters(1, 4, 5))
+        load = NodeLoad(busy=0.5, ours=0.25, steal=0.0, client=0.0, user_only=False, window_s=1.5, machine=machine)
+        return {host: Watched(0, one, None) for host, one in zip(each, (load, None), strict=True)}
 
 
 def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -> None:

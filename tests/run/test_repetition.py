@@ -22,7 +22,7 @@ from small import document, read
 
 def executed(*argvs: str) -> Completed:
     every = tuple((argv, "-v") for argv in argvs)
-    return Completed(every[-1], 0, False, False, 1.0, None, 0, argvs=every if len(every) > 1 else ())
+    return Completed(every[-1], 0, False, False, 1.0, 0, argvs=every if len(every) > 1 else ())
 
 
 def fails(*_: Any) -> Any:

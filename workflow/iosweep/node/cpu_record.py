@@ -72,3 +72,27 @@ class Load(Part, frozen=True, kw_only=True):
     window_s: Seconds = 0.0
     host: str = ""
     unread: tuple[str, ...] = ()
+
+
+class MachineCounters(Part, frozen=True):
+    """Identifies a machine: when it was booted (in seconds since the epoch), and counts since then."""
+
+    booted_s: int
+    switches: int
+    forks: int
+
+
+class NodeLoad(Part, frozen=True, kw_only=True):
+    """One node's shares of the CPU time of its CPUs that are not reserved, of which `Load` keeps the largest.
+
+    busy: less the kernel's threads, where they can be seen. ours: of the tool, the runner and the agents. machine: its
+    counters at the first and the last look.
+    """
+
+    busy: float
+    ours: float
+    client: float | None
+    steal: float
+    user_only: bool
+    window_s: float
+    machine: tuple[MachineCounters, MachineCounters]

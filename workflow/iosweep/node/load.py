@@ -12,14 +12,14 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from iosweep.node import fs_types, procfs
-from iosweep.node.cpu_record import Load
+from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
 from iosweep.node.cpus import NO_CPUS, CpuSet, parsed
 from iosweep.node.node_facts import NodeFacts
 
@@ -65,18 +65,12 @@ class Ticks(NamedTuple):
 
 
 class Cpus(NamedTuple):
-    """Of the CPUs that are not reserved: busy, all their time, and what the hypervisor withheld.
-
-    Of the machine: when it was booted (in seconds since the epoch), and since then its context switches and the
-    processes that it has started.
-    """
+    """Of the CPUs that are not reserved: busy, all their time, and what the hypervisor withheld."""
 
     busy: Ticks
     total: int
     steal: int
-    booted_s: int = 0
-    switches: int = 0
-    forks: int = 0
+    machine: MachineCounters = MachineCounters(0, 0, 0)
 
 
 Key = tuple[str, bytes]  # process id, and start: ids are used again
@@ -123,11 +117,11 @@ def _used_by_ours(a: Look, b: Look) -> Ticks:
     return total
 
 
-def shares(looks: list[Look], client_is_process: bool) -> dict[str, Any] | None:
-    """A node's shares of the CPU time of its CPUs by all looks at a command, in order; None where they tell nothing.
+def shares(looks: list[Look], client_is_process: bool) -> NodeLoad | None:
+    """A node's shares by all looks at a command, in order; None where they tell nothing. Pure.
 
-    `busy`: less the kernel's threads, where they can be seen; else (`user_only`) all are shares of time in user mode,
-    in which the kernel's threads spend none. `machine`: see _same_machine. Pure.
+    Where the kernel's threads cannot be seen (`user_only`), all are shares of time in user mode, in which these spend
+    none.
     """
     busy, ours, kernel, client = (Ticks() for _ in range(4))
     total = steal = 0
@@ -148,32 +142,29 @@ def shares(looks: list[Look], client_is_process: bool) -> dict[str, Any] | None:
     def share(ticks: Ticks) -> float:
         return round((ticks.user if user_only else sum(ticks)) / total, 4)
 
-    return {
-        "busy": share(busy.plus(kernel, -1)),
-        "ours": share(ours),
-        "client": share(client) if found or not client_is_process else None,
-        "steal": round(max(0, steal) / total, 4),
-        "user_only": user_only,
-        "window_s": round(window_s, 2),
-        "machine": [_counters(looks[0]), _counters(looks[-1])],
-    }
+    return NodeLoad(
+        busy=share(busy.plus(kernel, -1)),
+        ours=share(ours),
+        client=share(client) if found or not client_is_process else None,
+        steal=round(max(0, steal) / total, 4),
+        user_only=user_only,
+        window_s=round(window_s, 2),
+        machine=(looks[0].cpus.machine, looks[-1].cpus.machine),
+    )
 
 
-def _counters(look: Look) -> list[int]:
-    """Identifies a machine: when it was booted, and counters since then."""
-    return [look.cpus.booted_s, look.cpus.switches, look.cpus.forks]
-
-
-def _same_machine(one: Sequence[Sequence[int]], other: Sequence[Sequence[int]]) -> bool:
-    """Whether two nodes that looked at the same time were one machine. Of each: _counters at the first and last look.
+def _is_same_machine(one: NodeLoad, other: NodeLoad) -> bool:
+    """Whether two nodes that looked at the same time were one machine.
 
     Nodes that were booted together for a job share the second of their boot, and no range of both counts. The boot_id
     does not tell: test clusters give each node on a machine one of its own.
     """
-    return one[0][0] == other[0][0] and all(a <= d and c <= b for a, b, c, d in zip(*one, *other, strict=True))
+    (a, b), (c, d) = one.machine, other.machine
+    overlap = a.switches <= d.switches and c.switches <= b.switches and a.forks <= d.forks and c.forks <= b.forks
+    return a.booted_s == c.booted_s and overlap
 
 
-def of_nodes(loads: Mapping[str, Mapping[str, Any] | None]) -> Load | None:
+def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
     """The record's load: the largest of each share that any node has; None where no load is known.
 
     Nodes that are one machine (containers, several slurmd) share its CPUs: what any of them used is ours. Pure.
@@ -183,16 +174,16 @@ def of_nodes(loads: Mapping[str, Mapping[str, Any] | None]) -> Load | None:
         return None
     other = {}
     for host, load in known.items():
-        here = [one for one in known.values() if _same_machine(one["machine"], load["machine"])]
-        client = max(one["client"] or 0.0 for one in here)
-        other[host] = max(0.0, load["busy"] - sum(one["ours"] for one in here) - client)
-    clients = [load["client"] for load in known.values()]
+        same = [one for one in known.values() if _is_same_machine(one, load)]
+        client = max(one.client or 0.0 for one in same)
+        other[host] = max(0.0, load.busy - sum(one.ours for one in same) - client)
+    clients = [load.client for load in known.values() if load.client is not None]
     return Load(
         other=round(min(1.0, max(other.values())), 3),
-        steal=round(max(load["steal"] for load in known.values()), 3),
-        client=None if None in clients else round(max(clients), 3),
-        user_only=any(load["user_only"] for load in known.values()),
-        window_s=min(load["window_s"] for load in known.values()),
+        steal=round(max(load.steal for load in known.values()), 3),
+        client=round(max(clients), 3) if len(clients) == len(known) else None,
+        user_only=any(load.user_only for load in known.values()),
+        window_s=min(load.window_s for load in known.values()),
         host=max(other, key=other.__getitem__),
         unread=tuple(sorted(set(loads) - set(known))),
     )
@@ -212,7 +203,7 @@ class Watch:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def end(self) -> dict[str, Any] | None:
+    def end(self) -> NodeLoad | None:
         """Stop looking; the node's shares."""
         self._stop.set()
         self._thread.join()
@@ -248,7 +239,7 @@ class Reader:
 
     def look(self) -> Look:
         """What there is now."""
-        look = Look(time.monotonic(), cpus(_text("/proc/stat"), self._reserved))
+        look = Look(time.monotonic(), cpus(procfs.read("", "stat"), self._reserved))
         there: dict[str, tuple[Key, list[bytes], bytes]] = {}
         for pid in procfs.pids():
             text = procfs.read(pid, "stat")
@@ -357,13 +348,6 @@ def _has_open(pid: str, path: str) -> bool | None:
     return False
 
 
-def _text(file: str) -> bytes:
-    try:
-        return Path(file).read_bytes()
-    except OSError:
-        return b""
-
-
 def cpus(stat: bytes, reserved: CpuSet = NO_CPUS) -> Cpus:
     """By the text of /proc/stat."""
     user = system = total = steal = 0
@@ -377,4 +361,4 @@ def cpus(stat: bytes, reserved: CpuSet = NO_CPUS) -> Cpus:
         values = [*map(int, match[2].split()[:8]), *[0] * 8][:8]  # user nice system idle iowait irq softirq steal
         user, system = user + values[0] + values[1], system + values[2]
         total, steal = total + sum(values), steal + values[7]
-    return Cpus(Ticks(user, system), total, steal, *machine.values())
+    return Cpus(Ticks(user, system), total, steal, MachineCounters(*machine.values()))

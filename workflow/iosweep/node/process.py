@@ -17,9 +17,10 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from iosweep.node import procfs
+from iosweep.node.cpu_record import Load, Looks, NodeLoad
 
 #: What Slurm's commands authenticate with where a site uses auth/jwt: needed by those that we run, withheld from tools.
 TOKEN = "SLURM_JWT"  # noqa: S105 - its name
@@ -32,8 +33,8 @@ class Completed:
     """What a command did. `exit_code` is negative for a signal, as in subprocess.
 
     argv: what was executed; argvs: the commands of all nodes, or of a client and its servers, where there were several.
-    load: use of the CPUs, None where it was not read: of a node what load.Watch.end returns, of all a cpu_record.Load.
-    cpus: of a node sampling.Sampler.end, of all host -> cpu_record.Looks.
+    node_load, node_looks: use of the CPUs on the node that ran it, None where it was not read; load, cpus (by host):
+    on all nodes.
     """
 
     argv: tuple[str, ...]
@@ -41,10 +42,12 @@ class Completed:
     timed_out: bool
     flooded: bool  # it was ended because it printed more than MOST_BYTES
     wall_s: float
-    load: Any
     left_behind: int  # processes of it that could not be killed
     ran_on: Mapping[str, int] | None = None  # node of a Slurm job -> ranks that were seen there at once
-    cpus: Any = None
+    node_load: NodeLoad | None = None
+    node_looks: Looks | None = None
+    load: Load | None = None
+    cpus: Mapping[str, Looks] | None = None
     stdout: bytes = b""
     stderr: bytes = b""
     argvs: tuple[tuple[str, ...], ...] = ()
@@ -117,7 +120,6 @@ def run(
         why == "timed out",
         why == "flooded",
         wall_s,
-        None,
         left_behind,
     )
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
 import orjson
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
@@ -114,10 +113,8 @@ class Commands:
             looked_for = wanted if wanted and wanted.masks else None
             around = self._around() if step else None
             done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
-            used = load.of_nodes(dict.fromkeys(hosts[:1], done.load))
-            done = replace(
-                done, load=used, cpus={hosts[0]: msgspec.convert(done.cpus, Looks)} if done.cpus and hosts else None
-            )
+            seen = {hosts[0]: done.node_looks} if done.node_looks and hosts else None
+            done = replace(done, load=load.of_nodes(dict.fromkeys(hosts[:1], done.node_load)), cpus=seen)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         for stream, name in tool.outputs.items():
             file = self.scratch / name
@@ -294,7 +291,6 @@ def together(done: Mapping[str, Completed]) -> Completed:
         timed_out=any(one.timed_out for one in every),
         flooded=any(one.flooded for one in every),
         wall_s=max(one.wall_s for one in every),
-        load=None,  # the caller sets that of the nodes
         left_behind=sum(one.left_behind for one in every),
         argvs=tuple(one.argv for one in every) if len(every) > 1 else (),
         stderr=b"".join(

@@ -22,7 +22,7 @@ import msgspec
 import psutil
 
 from iosweep.node import collect_facts, load, process, procfs
-from iosweep.node.cpu_record import Looks
+from iosweep.node.cpu_record import Looks, NodeLoad
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.probe_record import Controller
 from iosweep.node.sampling import Sampler, Wanted
@@ -55,7 +55,7 @@ class Watched(msgspec.Struct, frozen=True):
     """The most ranks at once, the load by others (load.Watch.end), and what Sampler.end saw."""
 
     ranks: int
-    load: dict[str, object] | None
+    load: NodeLoad | None
     cpus: Looks | None
 
 

@@ -289,7 +289,7 @@ def execute(
     finally:
         load = watch.end() if watch else None
         seen = sampler.end() if sampler else None
-    return replace(done, cpus=seen, load=load)
+    return replace(done, node_looks=seen, node_load=load)
 
 
 OPERATIONS = protocol.by_name(
