@@ -21,7 +21,6 @@ from iosweep.report import caveats, formats, headline, page, remarks, table, tit
 from iosweep.report.data import load
 from iosweep.report.summary import (
     OUTCOMES,
-    PHASES,
     VERDICTS,
     Result,
     count_repetitions,
@@ -132,7 +131,7 @@ class TestSummary:
 
     @pytest.mark.parametrize("tool", [fio_options, ior_options, mdtest_options])
     def test_every_phase_has_a_place_and_a_title(self, tool: Any) -> None:
-        assert set(tool.PHASES) <= set(PHASES) & set(titles.PHASE_TITLES)
+        assert all(titles.phase(phase) != phase for phase in tool.PHASES)
         found = summarise([row(phase=phase) for phase in reversed(tool.PHASES)])
         assert [result.phase for result in found] == list(tool.PHASES)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from iosweep.tools import FileSet, Option, Parsed, Phase, Step, Streams
+from iosweep.tools import Evidence, FileSet, Option, Parsed, Phase, Step, Streams
 
 from ..noop import Noop
 
@@ -46,8 +46,8 @@ class Nap(Noop):
         return Parsed(
             "nap",
             {"ops": ops, "ops_per_s": ops / ran_s, "runtime_s": ran_s, "bandwidth_bytes_per_s": moved / ran_s},
-            {"errors": [], "silent_directions": [], "unasked_directions": [], "tasks": step.tasks, "nodes": step.nodes,
-             "transferred_bytes": moved, "rate_times_runtime_bytes": moved},
+            Evidence(errors=[], silent_directions=[], mpi=True, tasks=step.tasks, nodes=step.nodes,
+                     transferred_bytes=moved, rate_times_runtime_bytes=moved),
         )  # fmt: skip
 
     def work(self, step: Step) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iosweep.node.cpus import CpuSet
-from iosweep.tools import FileSet, Option, Parsed, Phase, Reading, Step, Streams, Value
+from iosweep.tools import Evidence, FileSet, Option, Parsed, Phase, Reading, Step, Streams, Tool, Value
 
 _FIGURES = {
     "ops": 1000,
@@ -17,18 +17,17 @@ _FIGURES = {
     "bandwidth_bytes_per_s": 4096.0 * 1000,
     "latency_mean_s": 0.001,
 }
-_EVIDENCE = {
-    "errors": [],
-    "silent_directions": [],
-    "unasked_directions": [],
-    "worker_seconds": 1.0,
-    "depth_percent": {"1": 100.0},
-    "rate_times_runtime_bytes": 4096 * 1000,
-    "transferred_bytes": 4096 * 1000,
-}
+_EVIDENCE = Evidence(
+    errors=[],
+    silent_directions=[],
+    worker_seconds=1.0,
+    depth_percent={"1": 100.0},
+    rate_times_runtime_bytes=4096 * 1000,
+    transferred_bytes=4096 * 1000,
+)
 
 
-class Noop:
+class Noop(Tool):
     """`true`, once per point."""
 
     name = "noop"

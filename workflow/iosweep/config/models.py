@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -34,7 +34,7 @@ from iosweep.config.scalars import (
     unknown,
 )
 from iosweep.config.sections import Cpus, Limits, Target, Tools
-from iosweep.tools import Option, Tool, tools
+from iosweep.tools import Option, Tool, parameters, tools
 from iosweep.tools.axes import NODES
 
 #: Suites that come with the project.
@@ -67,27 +67,27 @@ RepetitionsField = Annotated[
 ]
 
 
-class Scale(Strict):
+class _Scale(Strict):
     """Upper bounds that make a suite fit a smaller machine. A scaled suite does not compare with published figures."""
 
     phase_time: TimeOfAPhase | None = Field(None, description="Longest phase time.")
     repetitions: Count | None = Field(None, description="Most repetitions.")
-    threads_per_node: Count | None = Field(None, description="Most workers per node.")
-    transfer_size: Size | None = Field(None, description="Largest transfer.")
-    queue_depth: Count | None = Field(None, description="Greatest queue depth.")
-    file_size: Size | None = Field(None, description="Largest file.")
-    files_per_thread: Count | None = Field(None, description="Most files per worker.")
 
 
-LAPTOP = Scale(
-    phase_time="1s",  # type: ignore[arg-type]
-    repetitions=1,
-    threads_per_node=2,
-    transfer_size=16 << 20,
-    queue_depth=8,
-    file_size=64 << 20,
-    files_per_thread=10_000,
-)
+_BOUNDS = [option for option in parameters().values() if option.bound]
+if TYPE_CHECKING:
+
+    class Scale(_Scale): ...
+
+else:  # with the bounds that tools declare
+    Scale = create_model(
+        "Scale",
+        __base__=_Scale,
+        __doc__=_Scale.__doc__,
+        **{o.name: ((Size if o.kind == "size" else Count) | None, Field(None, description=o.bound)) for o in _BOUNDS},
+    )
+
+LAPTOP = Scale.model_validate({"phase_time": "1s", "repetitions": 1} | {o.name: o.laptop for o in _BOUNDS})
 
 
 def _scale(value: object) -> object:

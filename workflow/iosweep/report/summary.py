@@ -15,19 +15,13 @@ from statistics import fmean, median, stdev
 from typing import Any
 
 from iosweep.report.data import Row
-from iosweep.tools import parameters
+from iosweep.tools import parameters, phases
 
 #: From best to worst.
 VERDICTS = ("valid", "suspect", "invalid", "missing")
 #: What becomes of a planned repetition: a verdict, or it is left to measure.
 OUTCOMES = (*VERDICTS, "left")
 COUNTED = frozenset({"valid", "suspect"})
-
-PHASES = (
-    *("seq_write", "seq_read", "rand_write", "rand_read", "rand_mixed"),
-    *("dir_create", "dir_stat", "dir_rename", "dir_delete"),
-    *("create", "stat", "read", "delete"),
-)
 
 #: Columns that are summarised over the repetitions.
 FIGURES = (
@@ -184,7 +178,7 @@ def count_repetitions(found: Iterable[Repetitions]) -> dict[str, int]:
 
 
 def summarise(rows: Iterable[Row]) -> list[Result]:
-    """One result per (point, phase), in the order of the rows' points and of PHASES."""
+    """One result per (point, phase), in the order of the rows' points and of their tools' phases."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["point"], row["phase"]), []).append(row)
@@ -276,7 +270,8 @@ def count_results(results: Iterable[Result]) -> dict[str, int]:
 
 def phase_order(phase: str) -> tuple[int, str]:
     """Sorting key: known phases in the order in which they run, others after them by name."""
-    return (PHASES.index(phase), "") if phase in PHASES else (len(PHASES), phase)
+    known = list(phases())
+    return (known.index(phase), "") if phase in known else (len(known), phase)
 
 
 def is_percentile(column: str) -> bool:

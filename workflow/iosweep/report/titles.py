@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from iosweep.report.formats import size
 from iosweep.report.summary import Result
 from iosweep.text import human_count
-from iosweep.tools import parameters, tools
-
-if TYPE_CHECKING:
-    pass
-
-PHASE_TITLES = {
-    "seq_write": "Sequential write",
-    "seq_read": "Sequential read",
-    "rand_write": "Random write",
-    "rand_read": "Random read",
-    "rand_mixed": "Random mixed",
-    "dir_create": "Create directories",
-    "dir_stat": "Stat directories",
-    "dir_rename": "Rename directories",
-    "dir_delete": "Delete directories",
-    "create": "Create files",
-    "stat": "Stat files",
-    "read": "Read files",
-    "delete": "Delete files",
-}
-
-#: How a tool is called, where that is not the name that a configuration gives it.
-_TOOL_TITLES = {"ior": "IOR"}
+from iosweep.tools import parameters, phases, tools
 
 
 def parameter(column: str, value: Any) -> str:
@@ -94,12 +72,13 @@ def is_mpi(tool: str) -> bool:
 
 def phase(name: str) -> str:
     """Title of a phase."""
-    return PHASE_TITLES.get(name, name)
+    known = phases().get(name)
+    return known.title or name if known else name
 
 
 def tool(name: str) -> str:
     """Title of a tool."""
-    return _TOOL_TITLES.get(name, name)
+    return tools()[name].title or name if name in tools() else name
 
 
 def program(name: str, told: str) -> str:
@@ -134,8 +113,8 @@ def conditions(results: Sequence[Result]) -> dict[str, Conditions]:
 def describe(condition: Conditions, kind: str) -> str:
     """Conditions as text: `fio, O_DIRECT, overwrite, random data`."""
     name, mode, data, direct = condition
-    if (name, kind) == ("fio", "metadata"):
-        return "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
+    if kind == "metadata" and name in tools() and tools()[name].own_metadata:
+        return tools()[name].own_metadata
     parts = [
         tool(name),
         {True: "O_DIRECT", False: "through the page cache", None: ""}[direct],

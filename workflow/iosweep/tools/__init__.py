@@ -63,6 +63,8 @@ class Option:
     color_order: int = 5  # of several axes that vary, the lowest is the color, the next makes panels
     quantities: tuple[str, ...] = ()  # figures of data phases where it varies (`x`: where it is horizontal): plots.py
     captions: frozenset[Kind] = frozenset({"data", "metadata"})  # kinds of phase whose figures name its value
+    bound: str = ""  # what it is as an upper bound of a suite's `scale`; "": it is none
+    laptop: int | None = None  # its bound with `scale: laptop`
     brief: str | None = None  # how a few words say it: `QD {}`; "": not at all; None: as captions do
 
     @property
@@ -112,6 +114,7 @@ class Phase:
     writes: bool
     metric: str
     help: str
+    title: str = ""  # in reports; "": the name
 
 
 @dataclass(frozen=True)
@@ -322,6 +325,8 @@ class Tool(Protocol):
     outputs: Mapping[str, str] = MappingProxyType(
         {}
     )  # stream -> name of the file that the command writes where it is started
+    title: str = ""  # in reports; "": the name
+    own_metadata: str = ""  # what its metadata rates are, where they do not compare with those of other tools
     own_data: str = ""  # what `data: tool_default` writes; empty where there is no such option
     client_server: ClientServer | None = None
     options: Mapping[str, Option]
@@ -383,6 +388,22 @@ def tools() -> dict[str, Tool]:
         tool: Tool = importlib.import_module(f"{__name__}.{module.name}").TOOL
         found[tool.name] = tool
     return dict(sorted(found.items()))
+
+
+@cache
+def phases() -> dict[str, Phase]:
+    """All phases by name, in the order of each tool."""
+    found: dict[str, Phase] = {}
+    for tool in tools().values():
+        names = list(found)
+        at = len(names)
+        for name in reversed(list(tool.phases)):
+            if name in found:
+                at = names.index(name)
+            else:
+                names.insert(at, name)
+        found = {name: found.get(name) or tool.phases[name] for name in names}
+    return found
 
 
 @cache

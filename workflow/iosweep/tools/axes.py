@@ -1,8 +1,8 @@
-"""Axes and options that several tools share. A tool takes one with `replace(axes.QUEUE_DEPTH, help=...)`."""
+"""Axes, options and phases that several tools share. A tool takes one with `replace(axes.QUEUE_DEPTH, help=...)`."""
 
 from __future__ import annotations
 
-from iosweep.tools import Kind, Option
+from iosweep.tools import Kind, Option, Phase
 from iosweep.units import MOST_COUNT
 
 DATA: frozenset[Kind] = frozenset({"data"})
@@ -32,6 +32,8 @@ THREADS_PER_NODE = Option(
     singular="thread per node",
     role="x",
     color_order=2,
+    bound="Most workers per node.",
+    laptop=2,
 )
 TRANSFER_SIZE = Option(
     "transfer_size",
@@ -45,6 +47,8 @@ TRANSFER_SIZE = Option(
     role="x_alone",
     color_order=0,
     quantities=("throughput", "iops"),
+    bound="Largest transfer.",
+    laptop=16 << 20,
 )
 QUEUE_DEPTH = Option(
     "queue_depth",
@@ -59,6 +63,8 @@ QUEUE_DEPTH = Option(
     color_order=1,
     quantities=("rate", "latency"),
     brief="QD {}",
+    bound="Greatest queue depth.",
+    laptop=8,
 )
 FILE_SIZE = Option(
     "file_size",
@@ -72,6 +78,8 @@ FILE_SIZE = Option(
     role="x_alone",
     color_order=6,
     brief="",
+    bound="Largest file.",
+    laptop=64 << 20,
 )
 FILES_PER_THREAD = Option(
     "files_per_thread",
@@ -84,6 +92,8 @@ FILES_PER_THREAD = Option(
     color_order=6,
     captions=METADATA,
     brief="",
+    bound="Most files per worker.",
+    laptop=10_000,
 )
 
 #: In the order of the tables' columns.
@@ -139,3 +149,11 @@ WRITTEN_DATA = Option(
 
 #: A setting of sweeps that no tool has as an option, and a parameter of their points all the same.
 PHASE_TIME = Option("phase_time", "count", None, "Time of each phase.", "s", color_order=9, captions=_NEVER, brief="")
+
+SEQ_WRITE = Phase("seq_write", "data", False, True, "bandwidth_bytes_per_s", "sequential writes", "Sequential write")
+SEQ_READ = Phase("seq_read", "data", True, False, "bandwidth_bytes_per_s", "sequential reads", "Sequential read")
+RAND_WRITE = Phase("rand_write", "data", False, True, "ops_per_s", "random writes", "Random write")
+RAND_READ = Phase("rand_read", "data", True, False, "ops_per_s", "random reads", "Random read")
+CREATE = Phase("create", "metadata", False, True, "ops_per_s", "create files", "Create files")
+STAT = Phase("stat", "metadata", True, False, "ops_per_s", "stat files", "Stat files")
+DELETE = Phase("delete", "metadata", False, True, "ops_per_s", "delete them", "Delete files")

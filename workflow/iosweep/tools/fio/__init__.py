@@ -21,6 +21,7 @@ class Fio(Tool):
     program = "fio"
     get_it = "apt-get install fio, dnf install fio, or spack install fio"
     version_argv = ("fio", "--version")
+    own_metadata = "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
     own_data = "fio's own buffers compress 1.09 times within 1 MiB, 8 to 13 times over long windows"
     client_server: ClientServer | None = _client_server
     options = OPTIONS

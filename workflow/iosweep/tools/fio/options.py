@@ -76,14 +76,20 @@ OPTIONS: dict[str, Option] = {
 PHASES: dict[str, Phase] = {
     p.name: p
     for p in (
-        Phase("seq_write", "data", False, True, "bandwidth_bytes_per_s", "sequential writes"),
-        Phase("seq_read", "data", True, False, "bandwidth_bytes_per_s", "sequential reads"),
-        Phase("rand_write", "data", False, True, "ops_per_s", "random writes"),
-        Phase("rand_read", "data", True, False, "ops_per_s", "random reads"),
-        Phase("rand_mixed", "data", True, True, "ops_per_s", "random reads and writes on the same files"),
-        Phase("create", "metadata", False, True, "ops_per_s", "create empty files (fio's filecreate)"),
-        Phase("stat", "metadata", True, False, "ops_per_s", "stat the files that create made (fio's filestat)"),
-        Phase("delete", "metadata", False, True, "ops_per_s", "delete them (fio's filedelete)"),
+        axes.SEQ_WRITE,
+        axes.SEQ_READ,
+        axes.RAND_WRITE,
+        axes.RAND_READ,
+        replace(
+            axes.RAND_WRITE,
+            name="rand_mixed",
+            reads=True,
+            help="random reads and writes on the same files",
+            title="Random mixed",
+        ),
+        replace(axes.CREATE, help="create empty files (fio's filecreate)"),
+        replace(axes.STAT, help="stat the files that create made (fio's filestat)"),
+        replace(axes.DELETE, help="delete them (fio's filedelete)"),
     )
 }
 

@@ -14,6 +14,7 @@ class Ior(Tool):
     """IOR 4.0 or newer, `threads_per_node` ranks on each node."""
 
     name = "ior"
+    title = "IOR"
     help = "throughput and IOPS of MPI ranks; file per process, shared file, MPI-IO"
     program = "ior"
     get_it = "spack install ior, or build it from github.com/hpc/ior"

@@ -68,10 +68,10 @@ OPTIONS: dict[str, Option] = {
 PHASES: dict[str, Phase] = {
     p.name: p
     for p in (
-        Phase("seq_write", "data", False, True, "bandwidth_bytes_per_s", "sequential writes"),
-        Phase("seq_read", "data", True, False, "bandwidth_bytes_per_s", "sequential reads"),
-        Phase("rand_write", "data", False, True, "ops_per_s", "random writes (-z)"),
-        Phase("rand_read", "data", True, False, "ops_per_s", "random reads (-z)"),
+        axes.SEQ_WRITE,
+        axes.SEQ_READ,
+        replace(axes.RAND_WRITE, help="random writes (-z)"),
+        replace(axes.RAND_READ, help="random reads (-z)"),
     )
 }
 

@@ -41,14 +41,19 @@ OPTIONS: dict[str, Option] = {
 PHASES: dict[str, Phase] = {
     p.name: p
     for p in (
-        Phase("dir_create", "metadata", False, True, "ops_per_s", "create directories"),
-        Phase("dir_stat", "metadata", True, False, "ops_per_s", "stat the directories of another rank"),
-        Phase("dir_rename", "metadata", False, True, "ops_per_s", "rename them; only together with all other phases"),
-        Phase("dir_delete", "metadata", False, True, "ops_per_s", "delete them"),
-        Phase("create", "metadata", False, True, "ops_per_s", "create files"),
-        Phase("stat", "metadata", True, False, "ops_per_s", "stat the files of another rank"),
-        Phase("read", "metadata", True, False, "ops_per_s", "open, read and close the files of another rank"),
-        Phase("delete", "metadata", False, True, "ops_per_s", "delete them"),
+        replace(axes.CREATE, name="dir_create", help="create directories", title="Create directories"),
+        replace(axes.STAT, name="dir_stat", help="stat the directories of another rank", title="Stat directories"),
+        replace(
+            axes.CREATE,
+            name="dir_rename",
+            help="rename them; only together with all other phases",
+            title="Rename directories",
+        ),
+        replace(axes.DELETE, name="dir_delete", title="Delete directories"),
+        axes.CREATE,
+        replace(axes.STAT, help="stat the files of another rank"),
+        replace(axes.STAT, name="read", help="open, read and close the files of another rank", title="Read files"),
+        axes.DELETE,
     )
 }
 
