@@ -18,6 +18,7 @@ import cluster
 import standins  # cluster.py says where
 from iosweep.plan.model import Plan
 from iosweep.results import time_to_go
+from iosweep.results.campaign_documents import DataSet
 from iosweep.results.store import Store
 from measure import IOSWEEP, Row, Size
 
@@ -125,7 +126,7 @@ def _log(results: Path) -> str:
 def _runs(made: Plan, results: Path) -> list[time_to_go.Ran]:
     """What was measured, in order."""
     store, points = Store(results), {point.id: point for point in made.points}
-    sets = store.documents("sets")
+    sets = store.documents(DataSet)
     found = [time_to_go.ran(points[p], record, sets) for p in store.results() for _, record in store.records_of(p)]
     return sorted(found, key=lambda run: run.ended)
 
@@ -135,7 +136,7 @@ def _others(made: Plan, results: Path) -> Iterator[float]:
 
     Without the time that data sets took: they are there.
     """
-    runs, sets = _runs(made, results), Store(results).documents("sets")
+    runs, sets = _runs(made, results), Store(results).documents(DataSet)
     took_s = [b.ended - a.ended - b.prepared_s for a, b in pairwise([runs[0], *runs])]  # with what was tidied up before
     took_s[0] = runs[0].ended - runs[0].began - runs[0].prepared_s
     told, draw = time_to_go.Pace(made), random.Random(1)

@@ -121,16 +121,16 @@ def test_no_campaign_and_nothing_measured(left: Left, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        ({"uuid": None}, "uuid is not a text"),
-        ({"uuid": 5}, "uuid is not a text"),
-        ({"directory": None}, "directory is not a path"),
+        ({"uuid": None}, "uuid: expected `str`, got `null`"),
+        ({"uuid": 5}, "uuid: expected `str`, got `int`"),
+        ({"directory": None}, "directory: expected `str`, got `null`"),
         ({"directory": "iosweep-c"}, "iosweep-c is not the directory of the campaign `c`"),
         ({"directory": "/home/me"}, "/home/me is not the directory of the campaign `c`"),
         ({"campaign": "d"}, "is not the directory of the campaign `d`"),
-        ({"deadline": 0}, "deadline is not a time above 0 s, of 100 years at most"),
-        ({"deadline": True}, "deadline is not a time above 0 s, of 100 years at most"),
-        ({"lock": 5}, "lock is not a path"),
-        ({"seen_as": None}, "seen_as is not a list"),
+        ({"deadline": 0}, "deadline: expected `float` > 0"),
+        ({"deadline": True}, "deadline: expected `float`, got `bool`"),
+        ({"lock": 5}, "lock: expected `str | null`, got `int`"),
+        ({"seen_as": None}, "seen_as: expected `array`, got `null`"),
     ],
 )
 @pytest.mark.parametrize("yes", [["--yes"], []])

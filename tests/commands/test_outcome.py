@@ -17,6 +17,7 @@ from iosweep.files import documents
 from iosweep.plan.model import Plan, plan_from_document, read_plan
 from iosweep.report import headline
 from iosweep.results import merge, merged_tables
+from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.store import Store
 from small import TEXT, make
 
@@ -110,7 +111,7 @@ def test_check_fails_for_what_is_left(place: Path, capsys: Capture) -> None:
     assert ", 1 left\n" in capsys.readouterr().out
     assert outcome.left(made, store) == 1
     # what lacks a tool is missing, and not left
-    store.set_missing(made.points[0].id, {"tool": "fio"}, "fio is not on PATH")
+    store.set_missing(made.points[0].id, Missing(Needs(tool="fio"), "fio is not on PATH"))
     assert outcome.left(made, store) == 0
 
 
@@ -133,9 +134,9 @@ def test_check_counts_what_is_left_as_the_headline_does(place: Path, capsys: Cap
     (results / "plans").mkdir(parents=True)
     (results / "plans" / f"{made.digest}.json").write_bytes(made.document())
     store = Store(results)
-    store.set_refusal(made.allocations[0].name, "its job was stopped by SIGTERM", stopped=True)
+    store.set_refusal(made.allocations[0].name, Refusal("its job was stopped by SIGTERM", stopped=True))
     lacks = made.points[-1]
-    store.set_missing(lacks.id, {"tool": "fio"}, "fio is not on PATH")
+    store.set_missing(lacks.id, Missing(Needs(tool="fio"), "fio is not on PATH"))
     merge.merge(made, results)
     assert run("check", "quick") == 1
     first, *others = capsys.readouterr().out.splitlines()

@@ -13,6 +13,7 @@ import results_factory
 from iosweep.commands import cli, rerun
 from iosweep.errors import CommandError
 from iosweep.results import columns
+from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.store import Store
 
 Capture = pytest.CaptureFixture[str]
@@ -106,7 +107,7 @@ def test_what_is_missing_is_opened_by_another_option(store: Store, capsys: Captu
     [point] = [point for point in store.results() if re.search(r"[-.](t1|1t)\b", point)]
     for result in store.results_of(point).values():
         store.supersede(result)
-    store.set_missing(point, {"tool": "fio"}, "fio is not on PATH")
+    store.set_missing(point, Missing(Needs(tool="fio"), "fio is not on PATH"))
     table = parquet.read_table(store.path / "results.parquet")
     rows = [row | ({"verdict": "missing"} if row["point"] == point else {}) for row in table.to_pylist()]
     parquet.write_table(pa.Table.from_pylist(rows, table.schema), store.path / "results.parquet")

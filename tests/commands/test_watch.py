@@ -29,6 +29,7 @@ from iosweep.commands.watch.snapshot import Campaign, Seen, Snapshot
 from iosweep.files import documents
 from iosweep.jobs import at_work
 from iosweep.plan.model import Plan, Point
+from iosweep.results.campaign_documents import DataSet, Missing, Needs, Refusal
 from iosweep.results.record import Record
 from iosweep.results.store import Store
 from iosweep.results.time_to_go import Pace, Ran, ran
@@ -114,7 +115,7 @@ def steady(plan: Plan, seconds: dict[str, float]) -> float:
         runs.append(Ran(point.id, at, at + seconds[point.id]))
         at += seconds[point.id] + 0.02  # what is between two of them
     pace.learn(runs)
-    return pace.to_go_s({p.id: 1 for p in rest}, {"made": {}}) / sum(seconds[p.id] + 0.02 for p in rest)
+    return pace.to_go_s({p.id: 1 for p in rest}, {"made": DataSet()}) / sum(seconds[p.id] + 0.02 for p in rest)
 
 
 @pytest.mark.parametrize("more_s", [0.2, 0.9, 3.0])
@@ -144,7 +145,7 @@ def test_long_phases_are_not_blamed_for_the_start_of_short_ones(tmp_path: Path) 
 
 def test_data_sets_are_prepared_once(made: Made) -> None:
     point = made.plan.points[0]
-    sets = {"sets.fio-read-16m-1": {"wall_s": 20.0, "files": 1, "file_size_bytes": 16 << 20}}
+    sets = {"sets.fio-read-16m-1": DataSet(wall_s=20.0, files=1, file_size_bytes=16 << 20)}
     first = ran(point, made.record(point, 1.4, before_s=20.5), sets)
     assert (first.ended - first.began, first.prepared_s) == (pytest.approx(21.9), 20.0)
     assert ran(point, made.record(point, 1.4, before_s=0.5), sets).prepared_s == 0
@@ -188,7 +189,7 @@ def test_half_of_it(made: Made) -> None:
     ran = {"phase": "rand_read", "started": iso(made.clock), "wall_s": 1.4, "headline": 5.0e6, "argv": ["fio"]}
     made.measure(points[6], phases=[ran | busy])
     made.measure(points[7], phases=[ran | {"headline": None, "verdict": "invalid", "reasons": ["x"]}])
-    made.store.set_missing(points[8].id, {"tool": "fio"}, "fio is not on PATH")
+    made.store.set_missing(points[8].id, Missing(Needs(tool="fio"), "fio is not on PATH"))
     made.store.put("", "spent", {"spent_s": 75.0})
     found = made.look()
     [a] = found.allocations
@@ -265,8 +266,8 @@ def test_only_what_is_new_is_read(made: Made, monkeypatch: pytest.MonkeyPatch) -
     campaign, opened = Campaign(made.results), []
     for _ in range(2):
         campaign.look()
-    read = documents.read
-    monkeypatch.setattr(documents, "read", lambda file: opened.append(Path(file)) or read(file))
+    read = documents.read_as
+    monkeypatch.setattr(documents, "read_as", lambda file, kind: opened.append(Path(file)) or read(file, kind))
 
     def results() -> set[str]:
         found = {file.parent.name for file in opened if file.parent.parent.name == "points"}
@@ -333,14 +334,14 @@ def test_why_it_ended(made: Made) -> None:
     log = made.results / "logs" / f"1-node-{made.plan.allocations[0].digest}-0.log"
     log.write_text("2027-01-15 09:00:00+0100    1/12 a r1\nstopped by Ctrl-C; what was measured is stored\n")
     assert "stopped: stopped by Ctrl-C; what was" in shown(made.look())
-    made.store.set_refusal("1-node", "the target /mnt does not exist\x1b[2J")
+    made.store.set_refusal("1-node", Refusal("the target /mnt does not exist\x1b[2J"))
     assert "refused: the target /mnt does not exist\\x1b[2J" in shown(made.look())
 
 
 @pytest.mark.parametrize("how", ["stopped", "short_of_time"])
 def test_a_job_that_was_stopped_was_not_refused(made: Made, how: str) -> None:
     made.measure(made.plan.points[0])
-    made.store.set_refusal("1-node", "its job was stopped by SIGTERM", **{how: True})
+    made.store.set_refusal("1-node", Refusal("its job was stopped by SIGTERM", **{how: True}))
     assert made.look().allocations[0].state == "stopped"
     text = shown(made.look())
     assert "stopped: its job was stopped by SIGTERM" in text

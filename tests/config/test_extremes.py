@@ -10,10 +10,11 @@ import pytest
 import records
 import results_factory
 from iosweep.errors import ConfigError
-from iosweep.files import documents, forms
+from iosweep.files import documents
 from iosweep.files.documents import Damaged
 from iosweep.plan.model import plan_from_document
 from iosweep.results import merged_tables
+from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.store import Store
 from iosweep.target import agent, identify
 from small import document, make
@@ -134,9 +135,10 @@ def test_a_result_names_its_own_archive(tmp_path: Path) -> None:
 def test_the_target(place: tuple[str | int, ...], value: Any) -> None:
     made = {"campaign": "c", "directory": "/t/iosweep-c", "uuid": "u", "layout": None, "deadline": 30.0}
     made |= {"lock": None, "file_system": "x", "seen_as": [], "tidied": False}
-    assert forms.ROOT["target"](made) is None
+    assert documents.fits(made, ClaimedTarget, "target.json").uuid == "u"
     put(made, place, value)
-    assert forms.ROOT["target"](made)
+    with pytest.raises(Damaged):
+        documents.fits(made, ClaimedTarget, "target.json")
 
 
 @pytest.mark.parametrize("repair", ["../../zz", "0123456789ab\n", "x", "0123456789ABC"])

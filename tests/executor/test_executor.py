@@ -17,6 +17,7 @@ from snakemake_interface_executor_plugins.settings import SharedFSUsage
 from campaign import wait_for
 from iosweep.errors import Unanswered
 from iosweep.jobs import attempts, pending, submission
+from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 from iosweep.slurm import query
 from snakemake_executor_plugin_iosweep import ExecutorSettings, common_settings, executor
@@ -304,8 +305,8 @@ def test_a_job_that_can_never_start_is_canceled_and_not_tried_again(run: Run, sa
     why = "2 node would wait forever (PartitionNodeLimit): ask for fewer nodes"
     assert said().count(f"job 8 was cancelled: {why}") == 1
     assert run.slurm.of("scancel") == [["scancel", "8"]]
-    refusal = run.store.documents("refusals")["2-node"]
-    assert (refusal["lasting"], why in refusal["reason"]) == (True, True)
+    refusal = run.store.documents(Refusal)["2-node"]
+    assert (refusal.lasting, why in refusal.reason) == (True, True)
     assert large.attempt > large.restart_times + 1
     assert large.errors == []
 
@@ -313,7 +314,7 @@ def test_a_job_that_can_never_start_is_canceled_and_not_tried_again(run: Run, sa
 def test_the_reason_of_a_job_that_failed_is_told_and_snakemakes_page_is_not(run: Run, said: Said) -> None:
     run.start()
     small = run.jobs[1]
-    run.store.set_refusal("1-node", "on n1: the target hangs", nodes=["n1"])
+    run.store.set_refusal("1-node", Refusal("on n1: the target hangs", nodes=("n1",)))
     run.slurm.jobs["7"][0] = "FAILED"
     run.over(small)
     assert "iosweep: 1 node: on n1: the target hangs\n" in said()

@@ -7,6 +7,7 @@ import pytest
 
 from iosweep.errors import ConfigError
 from iosweep.jobs.attempts import Attempts, Next
+from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 
 NAME = "2-nodes"
@@ -34,7 +35,7 @@ class Case:
 
     def fails(self, state: str | None = "FAILED", more: bool = True, reason: str = "", **refusal: object) -> Next:
         if reason:
-            self.store.set_refusal(NAME, reason, **refusal)  # type: ignore[arg-type]
+            self.store.set_refusal(NAME, Refusal(reason, **refusal))  # type: ignore[arg-type]
         return self.jobs.failed(NAME, state, more)
 
 
@@ -45,13 +46,13 @@ def case(tmp_path: Path) -> Case:
 
 def test_a_job_is_tried_again_and_its_reason_is_removed(case: Case) -> None:
     assert case.fails(reason="a tool is not there") is Next.RETRY
-    assert case.jobs.refusal(NAME) == {}
+    assert case.jobs.refusal(NAME) is None
     assert case.jobs.minutes(NAME) == 10
 
 
 def test_the_last_reason_stays_for_the_report(case: Case) -> None:
     assert case.fails(more=False, reason="a tool is not there") is Next.NONE
-    assert case.jobs.refusal(NAME)["reason"] == "a tool is not there"
+    assert case.jobs.refusal(NAME) == Refusal("a tool is not there")
 
 
 def test_a_lasting_reason_is_not_tried_again(case: Case) -> None:
@@ -105,13 +106,13 @@ def test_the_reasons_at_the_end_of_a_run(case: Case, tmp_path: Path) -> None:
     failed = [("measure", NAME, log), ("merge", None, log)]
     assert case.jobs.reasons(failed) == [f"2 nodes: see {log}", f"merge: see {log}"]
     log.write_text("Traceback\n  more\nOSError: disk full\n\n")
-    case.store.set_refusal(NAME, "it is not ours", lasting=True)
+    case.store.set_refusal(NAME, Refusal("it is not ours", lasting=True))
     assert case.jobs.reasons(failed) == ["2 nodes: it is not ours", "merge: OSError: disk full"]
     assert case.jobs.reasons([("tools", None, log)]) == ["it is not ours"]
     assert case.jobs.reasons([]) == []
 
 
 def test_reasons_of_an_earlier_run_are_removed(case: Case) -> None:
-    case.store.set_refusal(NAME, "of yesterday")
+    case.store.set_refusal(NAME, Refusal("of yesterday"))
     case.jobs.begin([NAME])
-    assert case.jobs.refusal(NAME) == {}
+    assert case.jobs.refusal(NAME) is None

@@ -10,6 +10,7 @@ from iosweep import dag
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
 from iosweep.jobs.submission import Partition, Site
+from iosweep.results.campaign_documents import Refusal
 from iosweep.slurm import job_comment, query
 from iosweep.slurm.job_comment import Measured
 from small import document, read
@@ -92,41 +93,41 @@ def test_wall_time_counted_by_hand() -> None:
     ("state", "refusal", "too_short"),
     [
         ("TIMEOUT", {}, True),
-        ("TIMEOUT", {"reason": "its job was stopped by SIGTERM"}, True),
-        ("FAILED", {"reason": "job 7 ends in 3 s", "short_of_time": True}, True),
-        (None, {}, True),  # Slurm has forgotten it, and its runner stored nothing
-        ("FAILED", {"reason": "on n2: the target is not there", "short_of_time": False}, False),
-        (None, {"reason": "on n2: the target is not there"}, False),
-        ("FAILED", {}, False),  # killed
-        ("NODE_FAIL", {}, False),
-        ("CANCELLED", {}, False),
+        ("TIMEOUT", Refusal("its job was stopped by SIGTERM"), True),
+        ("FAILED", Refusal("job 7 ends in 3 s", short_of_time=True), True),
+        (None, None, True),  # Slurm has forgotten it, and its runner stored nothing
+        ("FAILED", Refusal("on n2: the target is not there", short_of_time=False), False),
+        (None, Refusal("on n2: the target is not there"), False),
+        ("FAILED", None, False),  # killed
+        ("NODE_FAIL", None, False),
+        ("CANCELLED", None, False),
     ],
 )
 def test_only_a_job_that_was_too_short_makes_the_next_one_longer(
-    state: str | None, refusal: dict[str, object], too_short: bool
+    state: str | None, refusal: Refusal | None, too_short: bool
 ) -> None:
     assert submission.too_short(state, refusal) == too_short
 
 
 def test_nodes_that_sbatch_may_be_given() -> None:
     """They go into a shell as they are."""
-    assert submission.avoidable(["n2", "rack1-n07.site", "n2"]) == ["n2", "rack1-n07.site"]
-    assert submission.avoidable(["n1;reboot", "-w", "", "a b", "n[1-2]", "n1,n2", "n1\n", 7, None]) == []
-    assert submission.avoidable(None) == submission.avoidable("n1") == []
+    assert submission.avoidable(Refusal("r", nodes=("n2", "rack1-n07.site", "n2"))) == ["n2", "rack1-n07.site"]
+    assert submission.avoidable(Refusal("r", nodes=("n1;reboot", "-w", "", "a b", "n[1-2]", "n1,n2", "n1\n"))) == []
+    assert submission.avoidable(None) == []
 
 
 @pytest.mark.parametrize(
     ("before", "now", "nodes", "repeated"),
     [
-        ({"reason": "on n1: no such directory", "nodes": ["n1"]}, "on n2: no such directory", 1, True),
-        ({"reason": "on n1: no such directory", "nodes": ["n1"]}, "on n2: it hangs", 1, False),
-        ({"reason": "on n1: no such directory", "nodes": ["n1"]}, "on n2: no such directory", 2, False),  # n1 can
-        ({"reason": "no such directory", "nodes": []}, "on n2: no such directory", 1, False),
-        ({}, "on n2: no such directory", 1, False),
+        (Refusal("on n1: no such directory", nodes=("n1",)), "on n2: no such directory", 1, True),
+        (Refusal("on n1: no such directory", nodes=("n1",)), "on n2: it hangs", 1, False),
+        (Refusal("on n1: no such directory", nodes=("n1",)), "on n2: no such directory", 2, False),  # n1 can
+        (Refusal("no such directory"), "on n2: no such directory", 1, False),
+        (None, "on n2: no such directory", 1, False),
     ],
 )
-def test_a_reason_that_every_node_has(before: dict[str, object], now: str, nodes: int, repeated: bool) -> None:
-    assert submission.repeated({"reason": now, "nodes": ["n2"]}, before, nodes) is repeated
+def test_a_reason_that_every_node_has(before: Refusal | None, now: str, nodes: int, repeated: bool) -> None:
+    assert submission.repeated(Refusal(now, nodes=("n2",)), before, nodes) is repeated
 
 
 def test_retries_let_a_campaign_end_that_is_longer_than_a_job() -> None:

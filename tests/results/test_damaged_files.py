@@ -13,6 +13,7 @@ from campaign import Campaign
 from iosweep.files import documents
 from iosweep.plan.model import read_plan
 from iosweep.results import manifest
+from iosweep.results.campaign_documents import FOLDERS, Missing, Needs, Refusal, TotalSpent
 from iosweep.results.store import Store
 from records import record
 from tables import damaged
@@ -36,8 +37,8 @@ def store(tmp_path: Path) -> Store:
     for point in POINTS:
         for repetition in (1, 2):
             made.commit(point, repetition, record(point), {"rand_read.stdout": b"{}" * 500, "rand_read.stderr": b""})
-    made.set_missing(POINTS[1], {"tool": "fio"}, "fio is not there")
-    made.set_refusal("1-node", "no room")
+    made.set_missing(POINTS[1], Missing(Needs(tool="fio"), "fio is not there"))
+    made.set_refusal("1-node", Refusal("no room"))
     for folder, all_of_it in DOCUMENTS.items():
         for name, document in all_of_it.items():
             made.put(folder, name, document)
@@ -59,9 +60,14 @@ def everything(store: Store) -> dict[str, Any]:
                 found[f"{name}.zip"] = raw
         if reason := store.missing_of(point):
             found[f"points/{point}/missing.json"] = reason
-    for folder in ("", "nodes", "sets", "builds", "refusals"):
-        for name, document in store.documents(folder).items():
-            found[f"{folder}/{name}.json".removeprefix("/")] = document
+    for kind, folder in FOLDERS.items():
+        for name, document in store.documents(kind).items():
+            found[f"{folder}/{name}.json"] = document
+    for name, build in store.builds().items():
+        found[f"builds/{name}.json"] = build
+    with store.noting():
+        if spent := store.document(TotalSpent):
+            found["spent.json"] = spent
     for file in (store.path / "plans").iterdir():
         try:
             found[f"plans/{file.name}"] = read_plan(file)

@@ -18,6 +18,7 @@ import pytest
 import foreign
 from allocation import SWEEP, Allocation
 from forked import Commands, commands
+from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from targets import as_root
 
 pytestmark = pytest.mark.local
@@ -174,8 +175,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory, fio: Path) -> Path:
     made = Allocation(place, SWEEP | {"phases": ["rand_read"]}, keep="all")
     made.measure()
     point = made.plan.points[0].id
-    made.store.set_missing(point, {"tool": "fio"}, "fio is not there")
-    made.store.set_refusal("1-node", "no room")
+    made.store.set_missing(point, Missing(Needs(tool="fio"), "fio is not there"))
+    made.store.set_refusal("1-node", Refusal("no room"))
     with commands(place) as run:
         for command in ("merge", "page", "figures"):
             done = run.run(_arguments(command, place), place)

@@ -22,6 +22,7 @@ from iosweep.files import documents
 from iosweep.plan.model import Plan
 from iosweep.programs import builds
 from iosweep.results import columns, merge, rows, table_writer
+from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.reasons import REASONS
 from iosweep.results.record import Record
 from iosweep.results.store import Store
@@ -207,12 +208,12 @@ def test_a_relative_target_is_named_in_full(tmp_path: Path, monkeypatch: pytest.
 def test_why_an_allocation_could_not_go_on(campaign: Campaign) -> None:
     first, second = campaign.plan.points
     campaign.measured(0)
-    campaign.store.set_refusal("1-node", "the target is full")
-    campaign.store.set_refusal("2-nodes", "another one")
+    campaign.store.set_refusal("1-node", Refusal("the target is full"))
+    campaign.store.set_refusal("2-nodes", Refusal("another one"))
     # the second repetition of the one that was measured, and the other point
     assert [r["reasons"] for r in campaign.table()] == ["", "the target is full", "the target is full"]
     assert [r["left"] for r in campaign.table()] == [False, True, True]
-    campaign.store.set_missing(second.id, {"tool": "fio"}, "fio is not on PATH")  # more exactly
+    campaign.store.set_missing(second.id, Missing(Needs(tool="fio"), "fio is not on PATH"))  # more exactly
     assert [r["reasons"] for r in campaign.table()] == ["", "the target is full", "fio is not on PATH"]
     assert [r["left"] for r in campaign.table()] == [False, True, False]
     campaign.store.set_missing(second.id, None)
@@ -264,7 +265,7 @@ def test_a_target_on_the_root_file_system_is_known_by_the_results(campaign: Camp
 
 def test_what_is_missing_has_a_row_with_its_reason(campaign: Campaign) -> None:
     first, second = campaign.plan.points
-    campaign.store.set_missing(second.id, {"tool": "fio"}, "fio is not on PATH")
+    campaign.store.set_missing(second.id, Missing(Needs(tool="fio"), "fio is not on PATH"))
     rows = campaign.table()
     assert [(r["point"], r["verdict"], r["reasons"], r["repetition"]) for r in rows] == [
         (first.id, "missing", "not measured yet", None),

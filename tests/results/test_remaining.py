@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from scipy import stats
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan
 from iosweep.results import remaining
+from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.committed import Result
 from iosweep.results.record import Archive, Target
 from iosweep.results.remaining import Here, left, narrow_enough
@@ -227,7 +229,7 @@ def test_what_is_missing_is_not_left_while_it_is_absent(
     plan: Plan, needs: dict[str, Any], here: Here, wanted: bool
 ) -> None:
     first, second = (p.id for p in plan.points)
-    found = left(plan, {}, {first: {"needs": needs, "reason": "r"}}, here)["1-node"]
+    found = left(plan, {}, {first: Missing(msgspec.convert(needs, Needs), "r")}, here)["1-node"]
     assert set(found) == ({first, second} if wanted else {second})
 
 
@@ -369,7 +371,7 @@ def test_what_limits_time_left_out_is_left_when_it_is_raised(tmp_path: Path) -> 
     def of(limits: dict[str, Any]) -> dict[str, dict[str, list[int]]]:
         made = make(tmp_path, document(axes=None) | {"limits": limits})
         [point] = made.points
-        return left(made, {}, {point.id: {"needs": {"time_s": 3600.0}, "reason": "limits.time"}}, Here())
+        return left(made, {}, {point.id: Missing(Needs(time_s=3600.0), "limits.time")}, Here())
 
     trim = {"over_time": "trim"}
     assert of({"time": "1h", **trim}) == of({"time": "30min", **trim}) == {}

@@ -20,8 +20,10 @@ import records
 from iosweep.files import documents
 from iosweep.files.documents import Damaged
 from iosweep.node import process
+from iosweep.node.node_facts import NodeFacts
 from iosweep.results import raw_output
 from iosweep.results import store as store_module
+from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.committed import Result
 from iosweep.results.raw_output import unpack
 from iosweep.results.record import Record
@@ -65,7 +67,7 @@ def files(store: Store) -> list[str]:
 def test_nothing_is_stored_yet(store: Store) -> None:
     assert store.results() == {}
     assert store.missing() == {}
-    assert store.documents("nodes") == {}
+    assert store.documents(NodeFacts) == {}
 
 
 def test_what_is_committed_is_found(store: Store) -> None:
@@ -305,8 +307,8 @@ def test_what_stands_beside_the_points(store: Store, tmp_path: Path) -> None:
 
 def test_missing_and_here_again(store: Store) -> None:
     store.set_missing(POINT, None)  # never was
-    store.set_missing(POINT, {"tool": "fio"}, "fio is not on PATH")
-    assert store.missing() == {POINT: {"needs": {"tool": "fio"}, "reason": "fio is not on PATH"}}
+    store.set_missing(POINT, Missing(Needs(tool="fio"), "fio is not on PATH"))
+    assert store.missing() == {POINT: Missing(Needs(tool="fio"), "fio is not on PATH")}
     assert store.results() == {}
     store.set_missing(POINT, None)
     assert store.missing() == {}
@@ -314,20 +316,19 @@ def test_missing_and_here_again(store: Store) -> None:
 
 def test_refusals(store: Store) -> None:
     store.set_refusal("1-node", None)  # never was
-    store.set_refusal("1-node", "no space")
-    store.set_refusal("2-nodes", "no nodes")
-    store.set_refusal("1-node", "still no space", lasting=True, after="12")
-    store.set_refusal("4-nodes", "no target", nodes=["n1"], short_of_time=True)
-    store.set_refusal("8-nodes", "its job was stopped", stopped=True)
-    rest = {"lasting": False, "after": None, "nodes": [], "short_of_time": False, "stopped": False}
-    assert store.documents("refusals") == {
-        "1-node": rest | {"reason": "still no space", "lasting": True, "after": "12"},
-        "2-nodes": rest | {"reason": "no nodes"},
-        "4-nodes": rest | {"reason": "no target", "nodes": ["n1"], "short_of_time": True},
-        "8-nodes": rest | {"reason": "its job was stopped", "stopped": True},
+    store.set_refusal("1-node", Refusal("no space"))
+    store.set_refusal("2-nodes", Refusal("no nodes"))
+    store.set_refusal("1-node", Refusal("still no space", lasting=True, after="12"))
+    store.set_refusal("4-nodes", Refusal("no target", nodes=("n1",), short_of_time=True))
+    store.set_refusal("8-nodes", Refusal("its job was stopped", stopped=True))
+    assert store.documents(Refusal) == {
+        "1-node": Refusal("still no space", lasting=True, after="12"),
+        "2-nodes": Refusal("no nodes"),
+        "4-nodes": Refusal("no target", nodes=("n1",), short_of_time=True),
+        "8-nodes": Refusal("its job was stopped", stopped=True),
     }
     store.set_refusal("1-node", None)
-    assert list(store.documents("refusals")) == ["2-nodes", "4-nodes", "8-nodes"]
+    assert list(store.documents(Refusal)) == ["2-nodes", "4-nodes", "8-nodes"]
 
 
 def test_documents_are_written_only_when_they_change(store: Store) -> None:
@@ -339,7 +340,7 @@ def test_documents_are_written_only_when_they_change(store: Store) -> None:
     store.put("nodes", "a", {"cpus": 3, "host": "x"})
     assert file.stat().st_ino != before.st_ino
     (store.path / "nodes" / "b.json").write_bytes(b"not json")
-    assert store.documents("nodes") == {"a": {"cpus": 3, "host": "x"}}
+    assert store.documents(NodeFacts) == {"a": NodeFacts("x", cpus=3)}
 
 
 @pytest.mark.parametrize(
@@ -371,7 +372,7 @@ def test_the_name_of_a_new_directory_is_synced(store: Store, monkeypatch: pytest
     synced.clear()
     store.commit(POINT, 2, record(), RAW)
     assert str(points) not in synced  # it has nothing new
-    store.set_missing("another", {"tool": "fio"}, "not there")
+    store.set_missing("another", Missing(Needs(tool="fio"), "not there"))
     assert str(points) in synced
     store.put("builds", "b", {"tools": {}})
     assert str(store.path) in synced

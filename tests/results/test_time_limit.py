@@ -8,6 +8,7 @@ import pytest
 import records
 from iosweep.commands import cli
 from iosweep.results import time_limit
+from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.store import Store
 from small import document, make
 
@@ -30,7 +31,7 @@ def test_no_time(
 ) -> None:
     plan = make(tmp_path, document(axes=None) | {"limits": limits})
     [point] = plan.points
-    missing = {point.id: {"needs": {"time_s": missing_s}}} if missing_s else {}
+    missing = {point.id: Missing(Needs(time_s=missing_s), "r")} if missing_s else {}
     why = time_limit.no_time(plan, missing, spent_s, {point.id: 1})
     assert bool(why) == refused
     assert not why or "1 chosen repetition would take" in why
@@ -47,7 +48,7 @@ def test_nothing_is_superseded_where_no_time_is_left(
     (store.path / "plans").mkdir(parents=True)
     (store.path / "plans" / f"{plan.digest}.json").write_bytes(plan.document())
     store.commit(point.id, 1, records.record(point.id), {"x": b"y"})
-    store.set_missing(point.id, {"time_s": 3600.0}, "limits.time 1 h is spent")
+    store.set_missing(point.id, Missing(Needs(time_s=3600.0), "limits.time 1 h is spent"))
     before = {f: f.read_bytes() for f in store.path.rglob("*") if f.is_file()}
     assert cli.main(["rerun", point.id, *options]) == 1
     assert "limits.time 1 h is spent" in capsys.readouterr().err

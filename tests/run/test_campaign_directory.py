@@ -12,6 +12,7 @@ from iosweep.config.sweep_file import read
 from iosweep.errors import Refused
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
+from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.record import Target
 from iosweep.results.store import Store
 from iosweep.run import campaign_directory as directories
@@ -212,7 +213,7 @@ def test_a_missing_target_json(tmp_path: Path) -> None:
     assert agent.asked("claim") == []
     agent.there = False
     claimed(tmp_path, "inherit", agent)
-    assert Store(tmp_path / "results").required("", "target")
+    assert Store(tmp_path / "results").document(ClaimedTarget)
 
 
 def test_an_inherited_layout_is_read_only(tmp_path: Path) -> None:

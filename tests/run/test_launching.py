@@ -26,6 +26,7 @@ from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec
 from iosweep.plan.model import Point
 from iosweep.programs.find import Program
 from iosweep.results import verdict
+from iosweep.results.campaign_documents import DataSet
 from iosweep.results.checks.finding import Seen
 from iosweep.results.store import Store
 from iosweep.run import datasets
@@ -628,8 +629,8 @@ def test_each_node_has_its_files_and_another_writes_them(sets: tuple[DataSets, W
     assert writer.calls == [(("n2", "n3", "n1"), ["s", "s.node1", "s.node2"])]
     assert (evidence.wrong, evidence.files, evidence.set_bytes) == ((), 6, 6 * 4096)
     assert (evidence.holes != "found", evidence.own) == (True, ())
-    stored = [found._store.document("sets", name) or {} for name in ("sets.s", "sets.s.node1", "sets.s.node2")]
-    assert [one["argv"][:2] for one in stored] == [["started", "write"]] * 3  # what was executed
+    stored = found._store.documents(DataSet)
+    assert [stored[name].argv[:2] for name in ("sets.s", "sets.s.node1", "sets.s.node2")] == [("started", "write")] * 3
     assert found.ready(files, "fio", HOSTS) == evidence
     assert len(writer.calls) == 1
     # other nodes of the same allocation find some that they have written themselves

@@ -20,6 +20,8 @@ from campaign import wait_for
 from held_job import Child, Held
 from iosweep.commands import cli
 from iosweep.errors import ExitCode
+from iosweep.node.node_facts import NodeFacts
+from iosweep.results.campaign_documents import Refusal
 from iosweep.run import budget, target_check
 from iosweep.run.nodes import differs
 from locks import left
@@ -111,9 +113,8 @@ class Job:
         found, said = self.measure(**more)
         assert found == code, said
         (name,) = (allocation.name for allocation in self.made.plan.allocations)
-        told = {"reason": said, "lasting": lasting, "after": after}
-        told |= {"nodes": list(nodes), "short_of_time": code == ExitCode.JOB_OVER, "stopped": False}
-        assert self.made.store.documents("refusals") == {name: told}
+        told = Refusal(said, lasting, after, tuple(nodes), short_of_time=code == ExitCode.JOB_OVER)
+        assert self.made.store.documents(Refusal) == {name: told}
         assert not (self.made.results / "scratch").exists()
         if code == ExitCode.REFUSED:
             assert self.made.files() == before
@@ -177,8 +178,8 @@ def test_two_nodes_that_are_alike(job: Job) -> None:
             assert [argv[0] for argv in argvs] == [f"{job.place}/bin/fio"] * point.nodes
     # a smaller point runs on each of the nodes in turn
     assert hosts == {(1, 1): ["n1"], (1, 2): ["n2"], (2, 1): ["n1", "n2"], (2, 2): ["n1", "n2"]}
-    assert sorted(known["host"] for known in job.made.store.documents("nodes").values()) == ["n1", "n2"]
-    assert job.made.store.documents("refusals") == {}
+    assert sorted(known.host for known in job.made.store.documents(NodeFacts).values()) == ["n1", "n2"]
+    assert job.made.store.documents(Refusal) == {}
     assert not job.made.ours.exists()  # all is measured
     assert job.made.store.holder() == ""
 

@@ -12,6 +12,7 @@ from iosweep.node.process import Completed
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.results import remaining
+from iosweep.results.campaign_documents import TotalSpent
 from iosweep.results.record import Files
 from iosweep.run import loop, repetition
 from iosweep.run.budget import Budget, Spent
@@ -89,7 +90,7 @@ def test_bytes_of_a_repetition_that_did_not_end_are_kept(
     kept: dict[str, Any] = {}
     store: Any = SimpleNamespace(
         put=lambda _folder, name, found: kept.update({name: found}),
-        required=lambda *_: {"bytes_written": 3},
+        document=lambda _: TotalSpent(0.0, 3),
     )
     agent: Any = SimpleNamespace(hurry=lambda: None)
     reporter: Any = SimpleNamespace(say=print)
@@ -106,4 +107,4 @@ def test_bytes_of_a_repetition_that_did_not_end_are_kept(
     monkeypatch.setattr(loop, "measure_repetition", measure)
     with pytest.raises(type(error)):
         loop.Loop(work, context, budget)._repetition(plan.points[0].id, 1)
-    assert kept["spent"]["bytes_written"] == 3 + 100 + 20 + 4096
+    assert kept["spent"].bytes_written == 3 + 100 + 20 + 4096

@@ -22,9 +22,11 @@ from allocation import METADATA, SWEEP, Allocation, said
 from campaign import over, wait_for
 from iosweep.errors import ExitCode
 from iosweep.node import node_facts
+from iosweep.node.node_facts import NodeFacts
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec, mpiexec
 from iosweep.plan.model import seed_of
 from iosweep.results import remaining
+from iosweep.results.campaign_documents import ClaimedTarget, DataSet, Missing, Needs, Refusal
 from iosweep.results.raw_output import unpack
 from iosweep.target.accounts import user
 from records import plain_records_of
@@ -86,7 +88,7 @@ def test_the_record_of_a_result(done: Allocation, fio: Path) -> None:
         assert run["headline"] > 0
         assert run["left_behind"] == 0
         assert run["files"]["wrong"] == []
-    assert record["node"] in done.store.documents("nodes")
+    assert record["node"] in done.store.documents(NodeFacts)
 
 
 def test_rows_are_valid_on_evidence(done: Allocation) -> None:
@@ -103,7 +105,7 @@ def test_reads_and_writes_have_sets_of_their_own(done: Allocation) -> None:
     assert {f: size for f, (size, _) in states(done.ours).items() if f != "iosweep.json"} == {
         f"sets/fio-{role}-256k-1/{job}.0": 256 << 10 for role in ("read", "write") for job in (0, 1)
     }
-    assert set(done.store.documents("sets")) == {"sets.fio-read-256k-1", "sets.fio-write-256k-1"}
+    assert set(done.store.documents(DataSet)) == {"sets.fio-read-256k-1", "sets.fio-write-256k-1"}
     assert [f.name for f in done.target.iterdir()] == ["iosweep-c"]
 
 
@@ -341,6 +343,12 @@ def elsewhere(tmp_path: Path) -> Allocation:
     return made
 
 
+def seen_as(allocation: Allocation) -> tuple[str, ...]:
+    known = allocation.store.document(ClaimedTarget)
+    assert known
+    return known.seen_as
+
+
 def measured(allocation: Allocation, source: Path, kind: str = "glusterfs") -> tuple[int, str]:
     """How many results there are then, and what was printed, with the target on a FUSE file system by this name."""
     source.mkdir(parents=True, exist_ok=True)
@@ -392,7 +400,7 @@ def test_the_marker_proves_that_it_is_the_same_file_system(elsewhere: Allocation
     first.rename(second)
     elsewhere.configure(SWEEP | {"phases": ["seq_write"], "repetitions": 2})
     assert measured(elsewhere, second, "x")[0] == 4
-    assert elsewhere.store.documents("")["target"]["seen_as"] == [f"fuse.x {first}", f"fuse.x {second}"]
+    assert seen_as(elsewhere) == (f"fuse.x {first}", f"fuse.x {second}")
     shutil.rmtree(second / "iosweep-c")
     elsewhere.configure(SWEEP | {"phases": ["seq_write"], "repetitions": 3})
     assert measured(elsewhere, second, "x")[0] == 6  # it was proven before
@@ -404,7 +412,7 @@ def test_the_marker_proves_that_it_is_the_same_file_system(elsewhere: Allocation
         f"2 results of {elsewhere.target} on {first} (fuse.x), 4 results of {elsewhere.target} on {second} (fuse.x)"
     )
     assert f"measured again, because the target has changed: {before}; the target is " in " ".join(said.split())
-    assert elsewhere.store.documents("")["target"]["seen_as"] == [f"fuse.x {third}"]
+    assert seen_as(elsewhere) == (f"fuse.x {third}",)
 
 
 def test_more_nodes_than_there_are(allocation: Allocation) -> None:
@@ -434,15 +442,15 @@ def test_refused_before_anything_is_written(allocation: Allocation, obstacle: An
     assert states(allocation.target) == before
     assert allocation.files() == []
     assert not allocation.manifest.exists()
-    assert allocation.store.documents("refusals")["1-node"]["reason"] == line.removeprefix("iosweep: ")
+    assert allocation.store.documents(Refusal)["1-node"].reason == line.removeprefix("iosweep: ")
     assert {r["reasons"] for r in allocation.rows()} == {line.removeprefix("iosweep: ")}
 
 
 def test_a_refusal_is_removed_after_a_successful_run(allocation: Allocation) -> None:
-    allocation.store.set_refusal("1-node", "the target was away")
-    allocation.store.set_refusal("2-nodes", "another one")
+    allocation.store.set_refusal("1-node", Refusal("the target was away"))
+    allocation.store.set_refusal("2-nodes", Refusal("another one"))
     allocation.measure()
-    assert set(allocation.store.documents("refusals")) == {"2-nodes"}
+    assert set(allocation.store.documents(Refusal)) == {"2-nodes"}
 
 
 def test_a_target_that_fills_up_ends_the_allocation(allocation: Allocation) -> None:
@@ -527,7 +535,7 @@ def test_one_runner_at_a_time_and_no_process_of_a_killed_one(allocation: Allocat
     allocation.configure(SWEEP | {"axes": {}, "phases": ["rand_read"]})
     allocation.measure()
     assert [said(r) for r in allocation.rows()] == [""]
-    assert allocation.store.documents("refusals") == {}
+    assert allocation.store.documents(Refusal) == {}
 
 
 # One pass
@@ -654,7 +662,7 @@ def test_more_ranks_than_the_launcher_starts(allocation: Allocation) -> None:
     assert (rows["ior"]["verdict"], rows["ior"]["reasons"], rows["ior"]["phase"]) == ("missing", TOO_MANY, "seq_write")
     assert said(rows["fio"]) == ""  # what the launcher can start was measured
     [point] = [p for p in allocation.plan.points if p.tool == "ior"]
-    assert allocation.store.missing() == {point.id: {"needs": {"ranks": 4}, "reason": TOO_MANY}}
+    assert allocation.store.missing() == {point.id: Missing(Needs(ranks=4), TOO_MANY)}
     # it is not left with this launcher, and it is with one that starts so many
     for name, left in (("direct", {}), ("mpiexec", {"1-node": {point.id: [1]}})):
         here = remaining.Here(launcher=LAUNCHERS[name])
@@ -717,8 +725,8 @@ def test_no_mpiexec(allocation: Allocation, fio: Path, foreign: bool) -> None:
     assert {r["reasons"] for r in allocation.rows() if r["tool"] == "ior"} == {why}
     # it is left once there is something new that could be it
     ior, missing = allocation.plan.points[-1], allocation.store.missing()
-    assert ior.tool == "ior" and "mpiexec" in missing[ior.id]["needs"]
-    seen = missing[ior.id]["needs"]["mpiexec"]
+    assert ior.tool == "ior" and missing[ior.id].needs.mpiexec is not None
+    seen = missing[ior.id].needs.mpiexec
     for found, left in ((seen, {}), ([*seen, "/new/mpiexec"], {"1-node": {ior.id: [1]}})):
         here = remaining.Here(launcher=LAUNCHERS["mpiexec"], mpiexec=found)
         assert remaining.left(allocation.plan, allocation.store.results(), missing, here) == left

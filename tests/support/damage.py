@@ -21,6 +21,7 @@ from iosweep.commands import cli
 from iosweep.commands.watch.snapshot import Campaign as Watched
 from iosweep.programs import builds
 from iosweep.results import manifest, merge, remaining
+from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.store import Store
 from small import document
 
@@ -49,8 +50,8 @@ class Stored:
             for number in (1, 2):
                 made.measured(index, number)
         store = made.store
-        store.set_missing(made.plan.points[2].id, {"tool": "fio"}, "fio is not on PATH")
-        store.set_refusal("9-nodes", "no nodes")
+        store.set_missing(made.plan.points[2].id, Missing(Needs(tool="fio"), "fio is not on PATH"))
+        store.set_refusal("9-nodes", Refusal("no nodes"))
         store.put("sets", "sets.a", {"wall_s": 1.0, "files": 2, "file_size_bytes": 4096, "hosts": ["h"]})
         build = {"provider": "path", "tools": {}, "mpi": None}
         store.put("builds", builds.key(build), build)

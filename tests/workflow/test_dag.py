@@ -22,6 +22,7 @@ from iosweep.programs.spack import request
 from iosweep.programs.spack.request import SHIPPED
 from iosweep.programs.spack.spack_yaml import Place
 from iosweep.programs.spack.spack_yaml import read as read_environment
+from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.store import Store
 from small import document, read
 from spack import spack_yaml
@@ -82,7 +83,7 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
     cluster: dict[str, Any] = {"launcher": "srun", "site": Slurm()}
     point = load(tmp_path, **cluster).plan.points[0].id
     store = Store(tmp_path / "results" / "quick")
-    store.set_missing(point, {"tool": "fio", "sha256": None}, "fio is not on PATH")
+    store.set_missing(point, Missing(Needs(tool="fio", sha256=None), "fio is not on PATH"))
     for here in (None, "0f3a"):  # what the login node has does not say what nodes have
         monkeypatch.setattr(dag, "builds", lambda _, here=here: {"fio": here})
         assert load(tmp_path, **cluster).text("1-node").startswith("1 node: 1 point, ")
@@ -221,7 +222,7 @@ def test_results_on_nodes_are_held_to_the_build(site: Site) -> None:
     site.build(fio="77b1")
     assert site.left(**cluster) == 2
     # a point that waits for an mpiexec: what the nodes have is not seen from here
-    Store(Path("results/quick")).set_missing(point, {"mpiexec": ["/other/mpiexec"]}, "there is none")
+    Store(Path("results/quick")).set_missing(point, Missing(Needs(mpiexec=("/other/mpiexec",)), "there is none"))
     assert site.left(**cluster) == 1
 
 
@@ -229,11 +230,13 @@ def test_a_tool_that_is_not_among_the_specs(site: Site) -> None:
     site.build(ior="0f3a")
     point = site.load().plan.points[0].id
     assert site.left() == 2  # the runner finds out, and says it
-    Store(Path("results/quick")).set_missing(point, {"tool": "fio", "sha256": None}, "fio is not among the tools")
+    Store(Path("results/quick")).set_missing(
+        point, Missing(Needs(tool="fio", sha256=None), "fio is not among the tools")
+    )
     assert site.left() == 1
     site.build(fio="77b1")
     assert site.left() == 2  # now it is
-    Store(Path("results/quick")).set_missing(point, {"tool": "fio", "sha256": "77b1"}, "it does not run")
+    Store(Path("results/quick")).set_missing(point, Missing(Needs(tool="fio", sha256="77b1"), "it does not run"))
     assert site.left() == 1
     site.build(fio="77b2")
     assert site.left() == 2
@@ -242,7 +245,9 @@ def test_a_tool_that_is_not_among_the_specs(site: Site) -> None:
 def test_an_mpiexec_that_is_not_among_the_tools(site: Site, tmp_path: Path) -> None:
     file = site.build(fio="0f3a")
     point = site.load().plan.points[0].id
-    Store(Path("results/quick")).set_missing(point, {"mpiexec": []}, "there is no mpiexec of MPICH with the tools")
+    Store(Path("results/quick")).set_missing(
+        point, Missing(Needs(mpiexec=()), "there is no mpiexec of MPICH with the tools")
+    )
     assert site.left() == 1
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/mpiexec").symlink_to("/bin/true")

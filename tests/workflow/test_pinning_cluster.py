@@ -146,7 +146,7 @@ def test_more_ranks_than_cpus_must_be_asked_for(job: Job) -> None:
     why = "4 ranks on a node with 2 usable CPUs (0-1): fewer threads_per_node, or `cpus: {oversubscribe: true}`"
     assert f"missing: {why}" in said
     assert set(records(job)) == {"fio/rand_read"}
-    assert [record["reason"].startswith(why) for record in job.made.store.missing().values()] == [True]
+    assert [record.reason.startswith(why) for record in job.made.store.missing().values()] == [True]
 
 
 # What is not as planned

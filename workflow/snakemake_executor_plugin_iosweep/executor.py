@@ -269,7 +269,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
     def _tell(self, info: SubmittedJobInfo, state: str | None) -> None:
         """Why a job failed, in a sentence, where that is known."""
         number, allocation = str(info.external_jobid), allocation_of(info.job)
-        why = self._attempts.refusal(allocation).get("reason", "")
+        refusal = self._attempts.refusal(allocation)
+        why = refusal.reason if refusal else ""
         how = "" if state == "FAILED" else f"job {number}: {state or 'unknown to Slurm'}"  # which has its own reason
         if (why or how) and number not in self._explained:
             pending.say(f"{submission.spoken(allocation)}: " + (f"{why} ({how})" if why and how else why or how))

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
 from rich.console import Console
 
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import prose
 from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import undisturbed
+from iosweep.node.node_facts import NodeFacts
 from iosweep.results import target_file
 from iosweep.results.store import Store
 from iosweep.target import filesystem, foreign, identify, marker, ownership, removal, target_lock, trees
@@ -115,7 +117,7 @@ def _clean(results: Path, remove: bool, end: float | None, workers: int) -> int:
             return done.code
     store = Store(results)
     if known := target_file.read(store):
-        store.put("", "target", known | {"tidied": True})  # the next run may use another target
+        target_file.write(store, structs.replace(known, tidied=True))  # the next run may use another target
     return 0
 
 
@@ -175,13 +177,13 @@ def _found(results: Path) -> Iterator[_Place]:
         if shows := target_file.proof(store):
             raise _without_target_file(store, shows)
         raise _Done(0, f"{results} has nothing on a target: nothing was measured")
-    directory, uuid = known["directory"], known["uuid"]
+    directory, uuid = known.directory, known.uuid
     try:
-        with Agent(known["deadline"]) as agent:
+        with Agent(known.deadline) as agent:
             facts = agent.call(identify.identify, str(Path(directory).parent))
             there = agent.call(ownership.owner_of, directory)
             if there is None:
-                was = known["file_system"]
+                was = known.file_system
                 if was != filesystem.identity(facts):
                     raise Refused(
                         f"{directory} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})"
@@ -192,8 +194,8 @@ def _found(results: Path) -> Iterator[_Place]:
             whose = marker.whose(there)
             if there.get("uuid") != uuid:
                 raise Refused(f"{directory} belongs to another campaign ({whose}); it is left alone")
-            identity, lock, folders = filesystem.identity(facts), known["lock"], _folders(results, there, uuid)
-            yield _Place(agent, directory, uuid, whose, identity, lock, known["campaign"], folders)
+            identity, lock, folders = filesystem.identity(facts), known.lock, _folders(results, there, uuid)
+            yield _Place(agent, directory, uuid, whose, identity, lock, known.campaign, folders)
     except TargetHangs as error:
         raise _Done(HANGS, str(error)) from None
     except (Refused, TargetError) as error:
@@ -213,7 +215,7 @@ def _without_target_file(store: Store, shows: str) -> _Done:
             f" {marker.MARKER} says whose it is",
         )
     # from the nodes: "SOURCE on POINT type TYPE"
-    mounts = {node.mount.rpartition(" (")[0] for node in store.nodes().values() if node.mount}
+    mounts = {node.mount.rpartition(" (")[0] for node in store.documents(NodeFacts).values() if node.mount}
     absent = []
     try:
         with Agent(_DEADLINE_S) as agent:
@@ -259,8 +261,8 @@ def _folders(results: Path, there: Mapping[str, Any], uuid: str) -> list[Path]:
     named = Path(str(there.get("results")))
     try:
         if named.is_absolute() and not named.samefile(results):
-            known = target_file.read(Store(named)) or {}
-            return [results, named] if known.get("uuid") == uuid else [results]
+            known = target_file.read(Store(named))
+            return [results, named] if known and known.uuid == uuid else [results]
     except Refused:  # it may be the same campaign
         return [results, named]
     except OSError:  # on another machine, or gone

@@ -59,7 +59,7 @@ class Document(Part, frozen=True, kw_only=True):
 Kind = TypeVar("Kind")
 
 
-def dump(document: Document | Mapping[str, Any], indent: bool = False) -> bytes:
+def dump(document: Document | Mapping[str, object], indent: bool = False) -> bytes:
     """A document as it is stored. `indent`: with sorted keys, one a line."""
     text = msgspec.json.encode(document, order="sorted" if indent else None)
     return seal(msgspec.json.format(text, indent=2) if indent else text)
@@ -117,11 +117,11 @@ def _opened(data: bytes, path: str | os.PathLike[str]) -> bytes:
     return body + b"}"
 
 
-def load(data: bytes, path: str | os.PathLike[str] = "") -> dict[str, Any]:
+def load(data: bytes, path: str | os.PathLike[str] = "") -> dict[str, object]:
     """The document that `seal` made, without its format and digest. `path`: for the error. Raises Damaged."""
     body = _opened(data, path)
     try:
-        document: dict[str, Any] = orjson.loads(body)
+        document: dict[str, object] = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise Damaged(path, f"it is not JSON: {error}") from None
     if not isinstance(document, dict):
@@ -132,17 +132,20 @@ def load(data: bytes, path: str | os.PathLike[str] = "") -> dict[str, Any]:
     return document
 
 
-def fits(document: Mapping[str, Any], kind: type[Document], path: str | os.PathLike[str]) -> None:
-    """Raises Damaged where a document is not of a type."""
+def fits(document: Mapping[str, object], kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
+    """A document as a type. Raises Damaged."""
     try:
-        msgspec.convert(document, kind)
+        return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
         raise Damaged(path, misfit(error)) from None
 
 
-def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """A stored document. Raises FileNotFoundError, Damaged."""
-    return load(content(path, MOST_BYTES), path)
+def read(path: str | os.PathLike[str], kind: type[Part] | None = None) -> dict[str, object]:
+    """A stored document with all its keys; those of a type are checked. Raises FileNotFoundError, Damaged."""
+    document = load(content(path, MOST_BYTES), path)
+    if kind:
+        fits(document, kind, path)
+    return document
 
 
 def read_as(path: str | os.PathLike[str], kind: type[Kind]) -> Kind:

@@ -6,6 +6,7 @@ or a sum of all results can hold.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated
 
@@ -34,7 +35,8 @@ Deadline = Annotated[float, Meta(gt=0, le=float(MOST_SECONDS))]
 Some = Annotated[int, Meta(ge=1, le=MOST_COUNT)]
 TryNumber = Annotated[int, Meta(ge=1, le=MOST_TRIES)]
 #: A name that becomes part of a path: of a point, an allocation, a sweep or a campaign.
-Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._+-]{0,199}\Z")]
+NAME = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._+-]{0,199}\Z")
+Name = Annotated[str, Meta(pattern=NAME.pattern)]
 #: The kernel takes paths of 4,096 bytes; longer ones are refused when they are used.
 PathText = Annotated[str, Meta(min_length=1, max_length=1 << 16)]
 Moment = Annotated[datetime, Meta(tz=True)]

@@ -153,58 +153,6 @@ def keys(needed: Mapping[str, Check], known: Mapping[str, Check] | None = None) 
 
 _texts = each(text)
 
-MISSING = keys(
-    {
-        "needs": keys(
-            {},
-            {
-                "time_s": number,
-                "cpus": values(anything),
-                "tool": text,
-                "sha256": maybe(text),
-                "mpiexec": _texts,
-                "launcher": text,
-            },
-        ),
-        "reason": text,
-    }
-)
-
-_BINARY = {"path": maybe(text), "version": maybe(text), "package": maybe(text)}
-BUILD = keys(
-    {"tools": values(keys({"path": text, "sha256": text}, {"version": maybe(text), "package": maybe(text)}))},
-    {"provider": text, "mpi": maybe(keys({}, _BINARY)), "packages": each(values(anything)), "path": _texts},
-)
-
-#: Folder below the results -> what its documents hold; of those in no folder by their name.
-FOLDERS: Mapping[str, Check] = {
-    "refusals": keys(
-        {"reason": text},
-        {
-            **{"lasting": flag, "after": maybe(text), "nodes": _texts},
-            **{"short_of_time": flag, "stopped": flag, "not_built": flag},
-        },
-    ),
-    "sets": keys({}, {"hosts": each(maybe(text)), "wall_s": seconds, "files": count, "file_size_bytes": maybe(count)}),
-    "builds": BUILD,
-}
-ROOT: Mapping[str, Check] = {
-    "spent": keys({"spent_s": seconds}, {"bytes_written": count}),
-    "target": keys(
-        {
-            "campaign": component,
-            "directory": path,
-            "uuid": text,
-            "layout": maybe(_texts),
-            "deadline": deadline,
-            "lock": maybe(path),
-            "file_system": text,
-            "seen_as": _texts,
-            "tidied": flag,
-        }
-    ),
-}
-
 _NUMBER = maybe(amount)
 #: What the document of a plan has to hold.
 PLAN = keys(

@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
+from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 from iosweep.text import printable
 
@@ -59,7 +60,7 @@ class _Tried:
     after: str | None = None
     waited: set[str] = field(default_factory=set)
     bad: set[str] = field(default_factory=set)
-    refusal: Mapping[str, Any] = field(default_factory=dict)
+    refusal: Refusal | None = None
 
 
 class Attempts(Generic[C]):
@@ -95,28 +96,27 @@ class Attempts(Generic[C]):
         for allocation in allocations:
             self._store.set_refusal(allocation, None)
 
-    def refusal(self, allocation: str) -> Mapping[str, Any]:
-        """Why the last job could not go on, as its runner stored it; empty if it stored nothing."""
-        found: Mapping[str, Any] = self._store.documents("refusals").get(allocation, {})
-        return found
+    def refusal(self, allocation: str) -> Refusal | None:
+        """Why the last job could not go on, if its runner stored that."""
+        return self._store.documents(Refusal).get(allocation)
 
     def reasons(self, failed: Iterable[tuple[str, str | None, Path]]) -> list[str]:
         """Why jobs of Snakemake failed, sorted sentences. `failed`: rule, allocation if it has one, and log of each."""
-        stored = self._store.documents("refusals")
+        stored = self._store.documents(Refusal)
         found = set()
         for rule, allocation, log in failed:
             if allocation is not None:
-                why = stored.get(allocation, {}).get("reason") or f"see {log}"
+                why = stored[allocation].reason if allocation in stored else f"see {log}"
                 found.add(f"{submission.spoken(allocation)}: {why}")
             elif rule == "tools" and stored:  # what could not be built is stored for each allocation
-                found |= {str(refusal.get("reason")) for refusal in stored.values()}
+                found |= {refusal.reason for refusal in stored.values()}
             else:
                 found.add(f"{rule}: {_last_line(log)}")
         return [printable(sentence) for sentence in sorted(found)]
 
     def give_up(self, allocation: str, why: str) -> None:
         """Store that a job was canceled, and that another one would not help. Raises OSError."""
-        self._store.set_refusal(allocation, why, lasting=True, stopped=True)
+        self._store.set_refusal(allocation, Refusal(why, lasting=True, stopped=True))
 
     def look_again(self) -> None:
         """Ask the store what is left, unless the configuration is another one by now."""
@@ -132,10 +132,10 @@ class Attempts(Generic[C]):
         tried, refusal = self._tried[allocation], self.refusal(allocation)
         again = submission.repeated(refusal, tried.refusal, self.campaign.nodes(allocation))
         tried.refusal = refusal
-        if refusal.get("lasting") or again or not more:
+        if (refusal and refusal.lasting) or again or not more:
             return Next.NONE
         self._store.set_refusal(allocation, None)  # the next job has reasons of its own
-        after = tried.after = refusal.get("after")
+        after = tried.after = refusal.after if refusal else None
         before_s = self.campaign.left_s.get(allocation, 0.0)
         self.look_again()
         # To wait for another job, or to have measured something, is not a failure. Once for each job that is waited
@@ -144,7 +144,7 @@ class Attempts(Generic[C]):
         progress = self.campaign.left_s.get(allocation, 0.0) < before_s
         if not (waits or progress) and submission.too_short(state, refusal):
             tried.attempt += 1
-        tried.bad.update(submission.avoidable(refusal.get("nodes")))
+        tried.bad.update(submission.avoidable(refusal))
         if after is not None:
             tried.waited.add(after)
         return Next.FREE if waits or progress else Next.RETRY

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from iosweep.errors import ConfigError, Obstacle, Problem
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Point
+from iosweep.results.campaign_documents import Refusal
 from iosweep.slurm import job_comment, query, words
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration
@@ -131,33 +132,34 @@ def minutes(time_s: float, attempt: int, limit_min: int | None) -> int:
     return asked if limit_min is None else min(asked, limit_min)
 
 
-def too_short(state: str | None, refusal: Mapping[str, object]) -> bool:
+def too_short(state: str | None, refusal: Refusal | None) -> bool:
     """Whether a job that failed would have needed more time. `state`: Slurm's, None if Slurm has forgotten the job.
 
     `refusal`: what its runner stored. A node that is at fault, or a target that is, is not cured by more time.
     """
-    return state in ("TIMEOUT", "DEADLINE") or bool(refusal.get("short_of_time")) or (state is None and not refusal)
+    return state in ("TIMEOUT", "DEADLINE") or (refusal.short_of_time if refusal else state is None)
 
 
-def avoidable(nodes: object) -> list[str]:
-    """Names of nodes, as a refusal has them, that can be handed to sbatch: it goes into a shell as it is."""
-    names = nodes if isinstance(nodes, list | tuple) else ()
-    return sorted({name for name in names if isinstance(name, str) and _NODE.fullmatch(name)})
+def avoidable(refusal: Refusal | None) -> list[str]:
+    """Names of nodes at fault that can be handed to sbatch, which go into a shell as they are."""
+    return sorted({name for name in refusal.nodes if _NODE.fullmatch(name)}) if refusal else []
 
 
-def repeated(refusal: Mapping[str, object], before: Mapping[str, object], nodes: int) -> bool:
+def repeated(refusal: Refusal | None, before: Refusal | None, nodes: int) -> bool:
     """Whether two jobs in a row failed for one reason on all of their nodes: a third one would fail, too.
 
     `nodes`: how many a job has.
     """
-    bad, bad_before = avoidable(refusal.get("nodes")), avoidable(before.get("nodes"))
-    return len(bad) == len(bad_before) == nodes and _without(refusal, bad) == _without(before, bad_before)
+    if not (refusal and before):
+        return False
+    bad, bad_before = avoidable(refusal), avoidable(before)
+    return len(bad) == len(bad_before) == nodes and _without(refusal.reason, bad) == _without(before.reason, bad_before)
 
 
-def _without(refusal: Mapping[str, object], nodes: Iterable[str]) -> str:
-    """The reason without the names of nodes."""
+def _without(reason: str, nodes: Iterable[str]) -> str:
+    """A reason without the names of nodes."""
     named = "|".join(map(re.escape, nodes))
-    return re.sub(rf"(?<![\w.-])({named})(?![\w.-])", "*", str(refusal.get("reason")))
+    return re.sub(rf"(?<![\w.-])({named})(?![\w.-])", "*", reason)
 
 
 def retries(time_s: float, limit_min: int | None) -> int:

@@ -11,13 +11,13 @@ import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.plan.model import Allocation
+from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
 from iosweep.results.store import Store
 
@@ -25,13 +25,13 @@ from iosweep.results.store import Store
 def text(
     allocation: Allocation,
     results: Mapping[str, Mapping[int, Result]],
-    missing: Mapping[str, Mapping[str, Any]],
+    missing: Mapping[str, Missing],
 ) -> bytes:
     """The manifest's lines."""
-    lines = []
+    lines: list[Mapping[str, object]] = []
     for point in allocation.points:
         if point.id in missing:
-            lines.append({"point": point.id, "missing": missing[point.id]["reason"]})
+            lines.append({"point": point.id, "missing": missing[point.id].reason})
         for number, result in sorted(results.get(point.id, {}).items()):
             raw = result.raw.sha256 if result.intact else None
             lines.append({"point": point.id, "repetition": number, "attempt": result.attempt, "raw_sha256": raw})

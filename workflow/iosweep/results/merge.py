@@ -13,11 +13,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import iosweep
 from iosweep.files import documents, safe_paths
+from iosweep.node.node_facts import NodeFacts
 from iosweep.plan.model import Plan
 from iosweep.programs import builds
-from iosweep.results import campaign_form, merged_tables, temporary_files
+from iosweep.results import merged_tables, temporary_files
+from iosweep.results.campaign_form import Build
 from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, result_columns
 from iosweep.results.origins import Origins
 from iosweep.results.rows import Rows
@@ -38,7 +42,7 @@ def merge(plan: Plan, results: Path, repair: str | None = None) -> None:
 def _write(plan: Plan, results: Path, repair: str) -> None:
     store = Store(results)
     temporary_files.remove(results)
-    nodes = store.nodes()
+    nodes = store.documents(NodeFacts)
     memory = {key: facts.memory_bytes for key, facts in nodes.items()}
     origins = Origins()
     built: Counter[str | None] = Counter()  # key of a build document -> rows
@@ -97,29 +101,20 @@ def _builds(store: Store, rows: Mapping[str | None, int]) -> dict[str, Any]:
     A document whose name is not the hash of its content does not describe what measured, and is left out.
     """
     found = {}
-    for name, document in store.documents("builds").items():
+    for name, document in store.builds().items():
         if builds.key(document) != name:
-            wrong: str | None = "its name is not the hash of its content"
-        else:
-            wrong = campaign_form.check_build(document)
-        if wrong:
-            store.damaged[str(store.path / "builds" / f"{name}.json")] = wrong
+            store.damaged[str(store.path / "builds" / f"{name}.json")] = "its name is not the hash of its content"
         elif name in rows:
-            packages = [_package(one) for one in document.get("packages", ())]
+            packages = msgspec.convert(document, Build).packages
             found[name] = document | {"packages": packages, "results": rows[name]}
     return found
 
 
 def _damage(store: Store) -> dict[str, Any]:
     """Damaged files that were ignored, with the reasons, and those set aside because they were measured again."""
-    for folder in ("", "sets", "tools"):  # the other folders have been read
-        store.documents(folder)
+    store.look("", "sets", "tools")  # the other folders have been read
     # names of files may hold any bytes, and a document only UTF-8
     damaged = {printable(os.path.relpath(path, store.path)): why for path, why in sorted(store.damaged.items())}
     damaged.pop("campaign.json", None)  # it is being rewritten
     aside = [printable(os.path.relpath(path, store.path)) for path in store.set_aside()]
     return {"damaged": damaged, "set_aside": aside}
-
-
-def _package(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: one.get(name) for name in ("name", "version", "hash", "external")}

@@ -9,6 +9,7 @@ from typing import Any
 from iosweep.node.pinning import bound
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
 from iosweep.results.record import Target
 from iosweep.target.filesystem import volume
@@ -36,7 +37,7 @@ class Here:
 def left(
     plan: Plan,
     results: Mapping[str, Mapping[int, Result]],
-    missing: Mapping[str, Mapping[str, Any]],
+    missing: Mapping[str, Missing],
     here: Here,
     only: str | None = None,
 ) -> dict[str, dict[str, list[int]]]:
@@ -81,24 +82,27 @@ def counts(found: Mapping[str, Mapping[str, list[int]]]) -> dict[str, dict[str, 
     return {allocation: {point: len(n) for point, n in points.items()} for allocation, points in found.items()}
 
 
-def lacking(record: Mapping[str, Any] | None, here: Here, plan: Plan) -> bool:
-    """Whether a missing point's requirements are still absent."""
-    needs = (record or {}).get("needs", {})
-    if "time_s" in needs:
-        limit = plan.limits["time"]
-        return plan.limits.get("over_time") == "trim" and limit is not None and bool(limit <= needs["time_s"])
-    if (
-        "cpus" in needs
-    ):  # the nodes cannot be seen from here: the requirement counts as absent until the configuration changes
-        return bool(needs["cpus"] == plan.cpus)
-    if "tool" in needs:
-        # absent, or the same binary that did not run
-        return here.tools.get(needs["tool"]) in (None, needs.get("sha256"))
-    if "mpiexec" in needs and here.mpiexec is not None:
-        return list(needs["mpiexec"]) == list(here.mpiexec)  # no new candidate
-    if "launcher" in needs:
-        return bool(here.launcher and here.launcher.name == needs["launcher"])  # the configured launcher is unchanged
-    return here.mpiexec is None and "mpiexec" in needs  # the launcher itself says what it lacks
+def lacking(missing: Missing | None, here: Here, plan: Plan) -> bool:
+    """Whether what a missing point needs is still not there."""
+    if missing is None:
+        return False
+    needs = missing.needs
+    if needs.time_s is not None:
+        return out_of_time(missing, plan)
+    if needs.cpus is not None:  # the nodes cannot be seen from here: other settings may cure it
+        return needs.cpus == plan.cpus
+    if needs.tool is not None:
+        return here.tools.get(needs.tool) in (None, needs.sha256)  # it is not there, or is the one that did not run
+    if needs.mpiexec is not None:
+        # where it cannot be seen from here, the launcher itself says what it lacks
+        return here.mpiexec is None or needs.mpiexec == tuple(here.mpiexec)
+    return needs.launcher is not None and here.launcher is not None and here.launcher.name == needs.launcher
+
+
+def out_of_time(missing: Missing, plan: Plan) -> bool:
+    """Whether limits.time, which a point was left out for (limits.over_time: trim), has not been raised since."""
+    limit, spent_s = plan.limits["time"], missing.needs.time_s
+    return spent_s is not None and plan.limits.get("over_time") == "trim" and limit is not None and limit <= spent_s
 
 
 def _have(plan: Plan, point: Point, results: Mapping[int, Result], here: Here) -> tuple[dict[int, Result], list[int]]:

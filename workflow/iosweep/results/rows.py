@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from iosweep.node.cpu_record import CpuRecord
 from iosweep.plan.model import Plan, Point
 from iosweep.results import table_values, verdict
+from iosweep.results.campaign_documents import Refusal
 from iosweep.results.checks.finding import Check, Finding, Seen
 from iosweep.results.columns import NOT_YET
 from iosweep.results.committed import Result
@@ -56,13 +57,13 @@ class Rows:
     origins: Origins
 
     def __iter__(self) -> Iterator[Row]:
-        refusals = self.store.documents("refusals")
+        refusals = self.store.documents(Refusal)
         for allocation in self.plan.allocations:
-            reason = refusals.get(allocation.name) or {"reason": NOT_YET}
+            refusal = refusals.get(allocation.name)
             for point in allocation.points:
-                yield from self._point(point, reason)
+                yield from self._point(point, refusal.reason if refusal else NOT_YET)
 
-    def _point(self, point: Point, refusal: Mapping[str, Any]) -> Iterator[Row]:
+    def _point(self, point: Point, refusal: str) -> Iterator[Row]:
         """The rows of a point. One point is in memory at a time."""
         base = _base(self.plan, point)
         found = [f for f in self.store.records_of(point.id) if f[0].repetition <= point.repetitions.max]
@@ -79,7 +80,7 @@ class Rows:
         if absent := sorted(set(wanted) - {result.repetition for result, _ in found}):
             damaged = _damaged(self.store, point.id)
             for number in absent if found or damaged else [None]:
-                why = damaged.get(number or 0) or (lacks or refusal)["reason"]
+                why = damaged.get(number or 0) or (lacks.reason if lacks else refusal)
                 yield from _missing(point, base, number, why, not lacks)
 
     def _counted(self, found: Sequence[tuple[Result, Record]]) -> dict[int, Result]:

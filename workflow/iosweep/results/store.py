@@ -29,15 +29,17 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from msgspec import structs
 
-from iosweep.files import documents, fields, forms, safe_paths
-from iosweep.files.documents import Damaged
-from iosweep.node.node_facts import NodeFacts
+from iosweep.files import documents, fields, safe_paths
+from iosweep.files.documents import Damaged, Document
 from iosweep.results import campaign_lock
+from iosweep.results.campaign_documents import FILES, FOLDERS, Missing, Refusal
+from iosweep.results.campaign_form import Build
 from iosweep.results.committed import RESULT_FILE, Noting, Result, figures_of, file_name, result_of, tries_of
 from iosweep.results.raw_output import pack, unpack
 from iosweep.results.record import Archive, Record
@@ -49,6 +51,12 @@ _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.jso
 _NAMED = 3
 #: What is read of an archive at most. Its members are bounded when they are written (process.MOST_BYTES each).
 _ARCHIVE_BYTES = 256 << 20
+
+
+#: Folders with documents. "": those of the campaign itself.
+LOOKED_AT = ("", "tools", "builds", *FOLDERS.values())
+Kind = TypeVar("Kind", bound=Document)
+T = TypeVar("T")
 
 
 class Store:
@@ -82,12 +90,12 @@ class Store:
         if self._there("points", point):
             yield from self._records(point)
 
-    def missing(self) -> dict[str, dict[str, Any]]:
-        """point -> why it could not be measured when it was last tried: {needs, reason}."""
+    def missing(self) -> dict[str, Missing]:
+        """point -> why it could not be measured when it was last tried."""
         found = ((point, self._missing(point)) for point in self._points())
         return {point: record for point, record in found if record}
 
-    def missing_of(self, point: str) -> dict[str, Any] | None:
+    def missing_of(self, point: str) -> Missing | None:
         """The same of one point."""
         return self._missing(point) if self._there("points", point) else None
 
@@ -155,14 +163,12 @@ class Store:
         """Files of results that could not be read, and were measured again; of the points that were read so far."""
         return sorted(self._aside)
 
-    def set_missing(self, point: str, needs: Mapping[str, Any] | None, reason: str = "") -> None:
+    def set_missing(self, point: str, missing: Missing | None) -> None:
         """Record why a point cannot be measured here, or (None) that it can."""
-        if needs is None:
-            if self._there("points", point):
-                (self.point(point) / "missing.json").unlink(missing_ok=True)
-            return
-        record = {"needs": needs, "reason": reason}
-        safe_paths.write(self.path, f"points/{point}/missing.json", documents.dump(record))
+        if missing:
+            safe_paths.write(self.path, f"points/{point}/missing.json", documents.dump(missing))
+        elif self._there("points", point):
+            (self.point(point) / "missing.json").unlink(missing_ok=True)
 
     def holder(self) -> str:
         """Who holds the campaign, or held it when it was killed; empty where nothing does."""
@@ -181,30 +187,12 @@ class Store:
             finally:
                 self._lock = None
 
-    def set_refusal(
-        self,
-        allocation: str,
-        reason: str | None,
-        lasting: bool = False,
-        after: str | None = None,
-        nodes: Sequence[str] = (),
-        short_of_time: bool = False,
-        stopped: bool = False,
-        not_built: bool = False,
-    ) -> None:
-        """Record why an allocation could not go on, or (None) that it did.
-
-        `lasting`: another job would not help. `after`: the Slurm job that must end first. `nodes`: those at fault.
-        `short_of_time`: its job was too short. `stopped`: its job was ended by a signal, or canceled. `not_built`: its
-        tools could not be built.
-        """
-        if reason is None:
-            (self.path / "refusals" / f"{allocation}.json").unlink(missing_ok=True)
+    def set_refusal(self, allocation: str, refusal: Refusal | None) -> None:
+        """Record why an allocation could not go on, or (None) that it did."""
+        if refusal:
+            self.put("refusals", allocation, refusal)
         else:
-            said = {"reason": reason, "lasting": lasting, "after": after}
-            said |= {"nodes": list(nodes), "short_of_time": short_of_time, "stopped": stopped}
-            said |= {"not_built": True} if not_built else {}
-            self.put("refusals", allocation, said)
+            (self.path / "refusals" / f"{allocation}.json").unlink(missing_ok=True)
 
     def supersede(self, result: Result) -> Path:
         """Open a repetition again; its result stays under another name."""
@@ -216,7 +204,7 @@ class Store:
                 old.rename(old.with_suffix(".superseded.json"))
         return directory / file_name(result.repetition, result.attempt, "superseded.json")
 
-    def put(self, folder: str, name: str, document: Any) -> None:
+    def put(self, folder: str, name: str, document: Document | Mapping[str, object]) -> None:
         """Write a JSON document below the campaign, unless it is there already word for word."""
         data = documents.dump(document, indent=True)
         file = Path(folder) / f"{name}.json"
@@ -225,36 +213,38 @@ class Store:
                 return
         safe_paths.write(self.path, file, data)
 
-    def nodes(self) -> dict[str, NodeFacts]:
-        """Facts of the nodes by their key; damaged ones are left out."""
-        found = {}
-        for key in self.documents("nodes"):
-            with self.noting():
-                found[key] = documents.read_as(self.path / "nodes" / f"{key}.json", NodeFacts)
-        return found
-
-    def document(self, folder: str, name: str) -> dict[str, Any] | None:
-        """A JSON document below the campaign; None where there is none that can be read."""
-        with self.noting():
-            return self.required(folder, name)
-        return None
-
-    def required(self, folder: str, name: str) -> dict[str, Any] | None:
-        """The same, for documents that must not be skipped: None if it does not exist. Raises Damaged."""
+    def document(self, kind: type[Kind]) -> Kind | None:
+        """The one document of this type, None where there is none. Raises Damaged."""
         try:
-            return self._document(folder, name)
+            return documents.read_as(self.path / f"{FILES[kind]}.json", kind)
         except FileNotFoundError:
             return None
 
-    def documents(self, folder: str) -> dict[str, Any]:
-        """All JSON documents of a folder by name; unreadable ones are left out."""
+    def documents(self, kind: type[Kind]) -> dict[str, Kind]:
+        """All documents of this type by name; unreadable ones are left out."""
+        return dict(self._all(FOLDERS[kind], partial(documents.read_as, kind=kind)))
+
+    def builds(self) -> dict[str, dict[str, object]]:
+        """The build documents by their key; unreadable ones are left out."""
+        return dict(self._all("builds", partial(documents.read, kind=Build)))
+
+    def look(self, *folders: str) -> None:
+        """Read all documents of some folders, or of all, so that damaged ones are known."""
+        kinds = {name: kind for kind, name in (*FOLDERS.items(), *FILES.items())} | {"builds": Build}
+
+        def read(file: Path) -> object:
+            return documents.read(file, kinds.get(file.stem if file.parent == self.path else file.parent.name))
+
+        for folder in folders or LOOKED_AT:
+            for _ in self._all(folder, read):
+                pass
+
+    def _all(self, folder: str, read: Callable[[Path], T]) -> Iterator[tuple[str, T]]:
         self._forget(f"{self.path}/{folder}/" if folder else f"{self.path}/", deep=False)
-        found = {}
         if self._there(*filter(None, [folder])):
             for file in sorted((self.path / folder).glob("[!.]*.json")):
                 with self.noting():
-                    found[file.stem] = self._document(folder, file.stem)
-        return found
+                    yield file.stem, read(file)
 
     def whole(self, file: Path, data: bytes | None = None) -> bool:
         """Whether a document is not there, or is whole. `data`: what it has to be, where that is known."""
@@ -278,11 +268,6 @@ class Store:
         self.look()
         return self.named()
 
-    def look(self) -> None:
-        """Read all documents, so that those that are damaged are known, also where nothing is left to measure."""
-        for folder in ("", "tools", "nodes", *forms.FOLDERS):
-            self.documents(folder)
-
     def named(self) -> list[str]:
         """The same of what was read so far."""
         return [documents.sentence(path, why) + documents.cure(path) for path, why in sorted(self.damaged.items())]
@@ -301,26 +286,11 @@ class Store:
         named = f"measured again and kept, because it was damaged: {some(aside, _NAMED)}; it may be deleted"
         return [named] if aside else []
 
-    def _document(self, folder: str, name: str) -> dict[str, Any]:
-        file = str(self.path / folder / f"{name}.json")
-        if folder:
-            documents.see(str(self.path / folder))
-        document = documents.read(file)
-        if folder == "nodes":
-            documents.fits(document, NodeFacts, file)
-        check = forms.FOLDERS.get(folder) if folder else forms.ROOT.get(name)
-        if check and (wrong := check(document)):
-            raise Damaged(file, wrong)
-        return document
-
-    def _missing(self, point: str) -> dict[str, Any] | None:
+    def _missing(self, point: str) -> Missing | None:
         file = self._file(point, "missing.json")
         self.damaged.pop(file, None)
         with self.noting():
-            document = documents.read(file)
-            if wrong := forms.MISSING(document):
-                raise Damaged(file, wrong)
-            return document
+            return documents.read_as(file, Missing)
         return None
 
     def _points(self) -> list[str]:

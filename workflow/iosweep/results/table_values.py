@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from iosweep.files import forms
+from iosweep.files.fields import NAME
 from iosweep.node.cpus import parse
 from iosweep.results.columns import Column
 from iosweep.text import printable, shortened
@@ -75,7 +75,7 @@ def _checks() -> Mapping[str, Check]:
     metrics = {phase.metric for tool in tools().values() for phase in tool.phases.values()}
     kinds = {phase.kind for tool in tools().values() for phase in tool.phases.values()}
     known: dict[str, Any] = {
-        "point": forms.component,
+        "point": lambda text: None if NAME.fullmatch(text) else "is not a name",
         "tool": _one_of([*tools()], "a tool"),
         "phase": _one_of([*phases], "a phase"),
         "kind": _one_of([*kinds], "a kind of phase"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from iosweep.errors import Refused
-from iosweep.files import forms
-from iosweep.files.documents import Damaged
+from iosweep.files import documents
+from iosweep.files.documents import Damaged, Document
+from iosweep.files.fields import Name, Part, PathText
+from iosweep.plan.model import plan_files
+from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.store import Store
 from iosweep.target import marker
 from iosweep.target.marker import MARKER, directory_of
@@ -23,23 +24,17 @@ _FOLDERS = ("sets", "nodes")
 _RESULT = re.compile(r"r\d{3,}-\d+\..+")
 
 
-def read(store: Store) -> dict[str, Any] | None:
+def read(store: Store) -> ClaimedTarget | None:
     """The content of the file, None if it does not exist. Raises Refused if it is damaged."""
     try:
-        known = store.required("", "target")
+        return store.document(ClaimedTarget)
     except Damaged as error:
         raise Refused(f"{error}. {_way_out(store)}") from None
-    if known is not None and (why := wrong(known)):
-        raise Refused(f"{store.path}/target.json is damaged ({why}). {_way_out(store)}")
-    return known
 
 
-def wrong(known: Mapping[str, Any]) -> str | None:
-    """Why a well-formed document cannot be ours, None if it can. Pure."""
-    directory, campaign = Path(known["directory"]), known["campaign"]
-    if not directory.is_absolute() or directory.name != marker.name_of(campaign):
-        return f"{printable(str(directory))} is not the directory of the campaign `{printable(campaign)}`"
-    return None
+def write(store: Store, known: ClaimedTarget) -> None:
+    """Write the file."""
+    store.put("", "target", known)
 
 
 def proof(store: Store) -> str | None:
@@ -65,11 +60,24 @@ def _whole(name: str) -> bool:
 
 def places(store: Store) -> list[str]:
     """Possible directories of the campaign according to plans and results, sorted by name."""
-    plans = [made for made in store.documents("plans").values() if forms.PLAN(made) is None]
-    named = {(made["target"]["directory"], made["campaign"]) for made in plans}
-    for repetitions in store.results().values():
-        named |= {(result.target.directory, store.path.name) for result in repetitions.values()}
-    return sorted({directory_of(target, campaign) for target, campaign in named if "/" not in campaign})
+    results = (result for repetitions in store.results().values() for result in repetitions.values())
+    named = {(result.target.directory, store.path.name) for result in results}
+    for file in plan_files(store.path):
+        with store.noting():
+            made = documents.read_as(file, _Planned)
+            named.add((made.target.directory, made.campaign))
+    return sorted({directory_of(target, campaign) for target, campaign in named})
+
+
+class _Directory(Part, frozen=True):
+    directory: PathText
+
+
+class _Planned(Document, frozen=True):
+    """The part of a plan that says what it measured."""
+
+    campaign: Name
+    target: _Directory
 
 
 def gone(store: Store, shows: str, directory: str) -> str:

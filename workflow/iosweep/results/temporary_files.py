@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from iosweep.files import forms, safe_paths
+from iosweep.files import safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.files.safe_paths import Folder
 from iosweep.results import merged_tables
+from iosweep.results.campaign_documents import FILES
 
 #: Minimum age in seconds: a live writer writes more often.
 _OLD_S = 3600.0
@@ -23,7 +24,7 @@ _ROOT = {
     merged_tables.ABOUT,
     merged_tables.REPORT,
     f"{merged_tables.FIGURES}.done",
-    *(f"{name}.json" for name in forms.ROOT),
+    *(f"{name}.json" for name in FILES.values()),
 }
 _HASHED = re.compile(r"[0-9a-f]{12}\.json")
 #: Folder -> names of our files in it. The runner cleans up its points itself.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from iosweep.files.documents import Damaged
 from iosweep.plan.forecast import repetition_cost
 from iosweep.plan.model import Plan, plan_files, read_plan
 from iosweep.results import remaining
+from iosweep.results.campaign_documents import Missing, TotalSpent
 from iosweep.results.store import Store
 from iosweep.text import human_count
 from iosweep.units import human_duration
@@ -27,16 +27,13 @@ def out_of_time(store: Store, chosen: Mapping[str, int]) -> str | None:
     except (IndexError, OSError, Damaged):
         return None
     try:
-        spent = store.required("", "spent") or {}
+        spent = store.document(TotalSpent)
     except Damaged as error:
         return f"{error}: {UNKNOWN}" if plan.limits["time"] is not None else None
-    spent_s = float(spent.get("spent_s", 0.0))
-    return no_time(plan, store.missing(), spent_s, chosen)
+    return no_time(plan, store.missing(), spent.spent_s if spent else 0.0, chosen)
 
 
-def no_time(
-    plan: Plan, missing: Mapping[str, Mapping[str, Any]], spent_s: float, chosen: Mapping[str, int]
-) -> str | None:
+def no_time(plan: Plan, missing: Mapping[str, Missing], spent_s: float, chosen: Mapping[str, int]) -> str | None:
     """Why the next run would not measure everything that is chosen, as a sentence; None if it would. Pure.
 
     chosen: point -> number of its repetitions. missing: point -> its record. spent_s: seconds counted so far.
@@ -44,12 +41,7 @@ def no_time(
     limit = plan.limits["time"]
     if limit is None:
         return None
-    trimmed = [
-        point
-        for point in chosen
-        if "time_s" in missing.get(point, {}).get("needs", {})
-        and remaining.lacking(missing[point], remaining.Here(), plan)
-    ]
+    trimmed = any(point in missing and remaining.out_of_time(missing[point], plan) for point in chosen)
     bandwidth = plan.target["node_bandwidth"]
     cost_s = sum(repetition_cost(p, bandwidth).time_s * chosen[p.id] for p in plan.points if p.id in chosen)
     if not trimmed and spent_s + cost_s <= limit:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, START_UP_S, data_sets, repetition_cost
 from iosweep.plan.model import Plan, Point
+from iosweep.results.campaign_documents import DataSet
 from iosweep.results.record import Record
 
 #: Number of newest repetitions of a kind, and of one point, that count: a system may change within hours.
@@ -30,16 +30,15 @@ class Ran:
     by: str = ""
 
 
-def ran(point: Point, record: Record, sets: Mapping[str, Mapping[str, Any]]) -> Ran:
-    """The times of a stored repetition. `sets`: the store's documents of data sets."""
+def ran(point: Point, record: Record, sets: Mapping[str, DataSet]) -> Ran:
+    """The times of a stored repetition. `sets`: the data sets of the store."""
     began, ended = record.started.timestamp(), record.ended.timestamp()
     runs = {run.phase: run for run in record.phases}
     prepared_s, at = 0.0, began
     for step, files in zip(point.steps(), point.file_sets(), strict=True):
         if (run := runs.get(step.name)) is None:
             break
-        name = files.directory.replace("/", ".")
-        took_s = float(sets.get(name, {}).get("wall_s", 0.0))
+        took_s = sets.get(set_name(files.directory), _NONE).wall_s
         start = run.started.timestamp()
         if start - at >= took_s:  # long enough: the set was prepared here
             prepared_s += took_s
@@ -98,25 +97,34 @@ class Pace:
         times = next((self._times[kind] for kind in kinds if kind in self._times), 1.0)
         return max(fixed_s / 2, fixed_s + more_s) + times * self._work_s[point]
 
-    def to_go_s(self, left: Mapping[str, int], sets: Mapping[str, Mapping[str, Any]]) -> float:
+    def to_go_s(self, left: Mapping[str, int], sets: Mapping[str, DataSet]) -> float:
         """Seconds that repetitions (point -> number) of one allocation will take, including missing data sets."""
         wanted = data_sets([self._points[point] for point in left])
-        lacking = {
-            directory: files.size_bytes
+        lacking = (
+            files.size_bytes
             for directory, files in wanted.items()
-            if sets.get(directory.replace("/", "."), {}).get("files", 0) < len(files.files)
-        }
-        prepare_s = sum(lacking.values()) / set_rate(sets, self._bandwidth)
+            if sets.get(set_name(directory), _NONE).files < len(files.files)
+        )
+        prepare_s = sum(lacking) / set_rate(sets, self._bandwidth)
         return prepare_s + sum(self.repetition_s(p) * n for p, n in left.items())
 
 
-def set_rate(sets: Mapping[str, Mapping[str, Any]], node_bandwidth: int | None) -> float:
+def set_rate(sets: Mapping[str, DataSet], node_bandwidth: int | None) -> float:
     """Write rate of data sets in bytes/s: that of the sets in the store, else the forecast's."""
-    made_bytes: float = sum(s.get("files", 0) * s.get("file_size_bytes", 0) for s in sets.values())
-    made_s: float = sum(s.get("wall_s", 0.0) for s in sets.values())
+    made_bytes = sum(s.files * (s.file_size_bytes or 0) for s in sets.values())
+    made_s = sum(s.wall_s for s in sets.values())
     if made_bytes and made_s > 1:
         return made_bytes / made_s
     return min(node_bandwidth or PREPARE_BANDWIDTH, PREPARE_BANDWIDTH)
+
+
+def set_name(directory: str) -> str:
+    """Name of a data set's document. `directory`: where the set is, below the campaign's directory."""
+    return directory.replace("/", ".")
+
+
+#: Of a data set that was not prepared.
+_NONE = DataSet()
 
 
 def _timed(point: Point) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from iosweep.errors import AllocationError, ExitCode, Obstacle
 from iosweep.files import safe_paths
 from iosweep.plan.launchers import Mpiexec, candidates
@@ -12,6 +14,7 @@ from iosweep.plan.model import Point
 from iosweep.programs import builds
 from iosweep.programs.find import Program, UnusableTool, find, sha256
 from iosweep.results import remaining
+from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.run.launching import lacking_pmi, needs_mpiexec
 from iosweep.run.request import Setup
 from iosweep.tools import tools
@@ -42,31 +45,28 @@ def find_all(setup: Setup) -> Binaries:
     mpi_tools = [tools()[name] for name in found]
     mpiexec, pmi = needs_mpiexec(launcher, mpi_tools, search), lacking_pmi(launcher, mpi_tools)
 
-    def lacks(point: Point) -> tuple[Mapping[str, object], str] | None:
-        """What a point needs that is not here, as it is stored, and the reason."""
+    def lacks(point: Point) -> Missing | None:
+        """What a point needs that is not here."""
         if lacking := launcher.lacks(point):
-            return lacking
+            return Missing(msgspec.convert(lacking[0], Needs), lacking[1])
         if isinstance(program := asked[point.tool], UnusableTool):
             sha = sha256(point.tool, search) if program.lasting else None
-            return {"tool": point.tool, "sha256": sha}, program.reason
+            return Missing(Needs(tool=point.tool, sha256=sha), program.reason)
         if not tools()[point.tool].mpi:
             return None
         if isinstance(mpiexec, Obstacle):
-            return {"mpiexec": candidates(search)}, f"the launcher {launcher.name} cannot be used: {mpiexec}"
-        return ({"launcher": launcher.name}, pmi) if pmi else None
+            reason = f"the launcher {launcher.name} cannot be used: {mpiexec}"
+            return Missing(Needs(mpiexec=tuple(candidates(search))), reason)
+        return Missing(Needs(launcher=launcher.name), pmi) if pmi else None
 
-    out_of_time = {
-        point: record
-        for point, record in setup.store.missing().items()
-        if "time_s" in record["needs"] and remaining.lacking(record, remaining.Here(), setup.plan)
-    }
+    stored = setup.store.missing()
+    out_of_time = {point: known for point, known in stored.items() if remaining.out_of_time(known, setup.plan)}
     reasons: dict[str, None] = {}
     for point in setup.allocation.points:
-        if lacking := lacks(point):
-            setup.store.set_missing(point.id, *lacking)
-            reasons[lacking[1]] = None
-        else:
-            setup.store.set_missing(point.id, **out_of_time.get(point.id, {"needs": None}))
+        lacking = lacks(point)
+        setup.store.set_missing(point.id, lacking or out_of_time.get(point.id))
+        if lacking:
+            reasons[lacking.reason] = None
     for reason in reasons:
         setup.missing(reason)
     if setup.built and (other := [p.path for t, p in found.items() if p.sha256 != setup.built.hashes().get(t)]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from iosweep.errors import AllocationError, ExitCode
@@ -12,6 +12,7 @@ from iosweep.jobs.submission import JOB_RESERVE_S
 from iosweep.plan.forecast import Cost
 from iosweep.plan.model import Plan
 from iosweep.results import time_limit
+from iosweep.results.campaign_documents import DataSet, TotalSpent
 from iosweep.results.store import Store
 from iosweep.results.time_to_go import set_rate
 from iosweep.slurm import query
@@ -37,21 +38,21 @@ class Budget:
         self._began = time.monotonic()
         self._expected_s = self._took_s = 0.0  # forecast and real time of the repetitions that ended
         before = self._before(note)
-        self._before_s, self._before_bytes = float(before.get("spent_s", 0.0)), int(before.get("bytes_written", 0))
+        self._before_s, self._before_bytes = before.spent_s, before.bytes_written
 
-    def _before(self, note: Callable[[str], None]) -> Mapping[str, float]:
+    def _before(self, note: Callable[[str], None]) -> TotalSpent:
         """What earlier runs have spent. Raises AllocationError if that is unknown and limits depend on it."""
         try:
-            return self._store.required("", "spent") or {}
+            return self._store.document(TotalSpent) or TotalSpent(0.0)
         except Damaged as error:
             if self._limits["time"] is not None or self._limits["bytes_written"] is not None:
                 raise AllocationError(ExitCode.REFUSED, f"{error}: {time_limit.UNKNOWN}", lasting=True) from None
             note(f"{error}; it counts from 0 again")
-            return {}
+            return TotalSpent(0.0)
 
     def keep(self) -> None:
         """Store what is spent: results may be superseded, and a run may end without any."""
-        self._store.put("", "spent", {"spent_s": round(self._spent_s(), 3), "bytes_written": self._written()})
+        self._store.put("", "spent", TotalSpent(round(self._spent_s(), 3), self._written()))
 
     def clock_s(self) -> float:
         """Seconds of a clock that does not run while data sets are prepared, which would distort the pace."""
@@ -95,7 +96,7 @@ class Budget:
         """
         self._fits_bytes("data set", size)
         if self._took_s or self.spent.prepared_s:
-            rate = set_rate(self._store.documents("sets"), self._plan.target["node_bandwidth"])
+            rate = set_rate(self._store.documents(DataSet), self._plan.target["node_bandwidth"])
             self._fits_job("next data set", size / rate)
 
     def _written(self) -> int:

@@ -10,13 +10,15 @@ import os
 import pwd
 import time
 from collections.abc import Sequence
-from typing import Any
+
+from msgspec.structs import replace
 
 from iosweep.errors import Refused, TargetError
 from iosweep.node import node_facts
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
 from iosweep.results import target_file
+from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.record import Target
 from iosweep.results.store import Store
 from iosweep.target import (
@@ -79,31 +81,43 @@ class CampaignDirectory:
                     raise Refused(target_file.gone(self._store, shows, place))
         self._file_system = file_system
         parent = self._target["directory"]
-        if mine and mine["directory"] != self.path and not mine["tidied"]:
+        if mine and mine.directory != self.path and not mine.tidied:
             raise Refused(
-                f"this campaign has left {mine['directory']} on another target; `iosweep clean {self._campaign} --yes`"
+                f"this campaign has left {mine.directory} on another target; `iosweep clean {self._campaign} --yes`"
                 " removes it, or take another campaign name"
             )
         if unsettable := self._target["layout"] and striping.unsettable(fstype):
             raise Refused(str(unsettable))
-        there = bool(mine) and self._agent.call(ownership.ours, self.path, mine["uuid"])
+        there = mine if mine and self._agent.call(ownership.ours, self.path, mine.uuid) else None
         if there:
-            self.uuid = mine["uuid"]
+            self.uuid = there.uuid
             self._present = self._agent.call(trees.usage, self.place)["bytes"]
         if wrong := self._too_much(parent, peak.peak_bytes, peak.inodes):
             raise Refused(f"refused, nothing was written to {parent}: {wrong}")
-        if there and mine["layout"] != self._target["layout"]:
+        layout = None if self._target["layout"] is None else tuple(self._target["layout"])
+        if there and there.layout != layout:
             # existing files keep the striping that they were made with
             if stays := self._agent.call(removal.remove_all, self.place)["wrong"]:
                 raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot be removed: {stays[0]}")
             self._present = 0
         # a marker found under another name proves that it is the same file system
-        same = volume in (mine.get("seen_as") or [volume])
-        owner = self._owner(mine.get("uuid") if same else None)
+        seen_as = mine.seen_as if mine else ()
+        owner = self._owner(mine.uuid if mine and volume in (seen_as or [volume]) else None)
         self.uuid = self._agent.call(ownership.claim, self.path, owner, self._target["trust_other_writers"])
-        known = {name: self._target[name] for name in ("layout", "deadline", "lock")}
-        known |= {"campaign": self._campaign, "uuid": self.uuid, "directory": self.path, "file_system": file_system}
-        self._store.put("", "target", known | {"tidied": False, "seen_as": mine.get("seen_as", [])})
+        target_file.write(
+            self._store,
+            ClaimedTarget(
+                campaign=self._campaign,
+                directory=self.path,
+                uuid=self.uuid,
+                layout=layout,
+                deadline=self._target["deadline"],
+                lock=self._target["lock"],
+                file_system=file_system,
+                seen_as=seen_as,
+                tidied=False,
+            ),
+        )
         if self._target["layout"]:
             self._agent.call(striping.set_layout, self.place, fstype, list(self._target["layout"]))
         self.layout = self._agent.call(striping.read_layout, self.place, fstype)
@@ -125,32 +139,35 @@ class CampaignDirectory:
             "campaign": self._campaign,
         }
 
-    def _known(self) -> dict[str, Any]:
-        """target.json; empty before the directory was claimed."""
-        return target_file.read(self._store) or {}
+    def _known(self) -> ClaimedTarget | None:
+        """target.json; None before the directory was claimed."""
+        return target_file.read(self._store)
 
     @property
     def seen_as(self) -> list[str]:
         """Names (filesystem.volume) of its file system on the nodes, in the order in which they were seen."""
-        return list(self._known().get("seen_as", ()))
+        mine = self._known()
+        return list(mine.seen_as) if mine else []
 
     def is_there(self) -> bool:
         """Whether it is on the target, with the marker that the results name."""
         mine = self._known()
-        there = bool(mine) and mine["directory"] == self.path
-        return there and self._agent.call(ownership.ours, self.path, mine["uuid"])
+        if mine is None or mine.directory != self.path:
+            return False
+        return self._agent.call(ownership.ours, self.path, mine.uuid)
 
     def seen(self, names: Sequence[str]) -> None:
         """Keep the names that its file system has on the nodes, which have all found the marker."""
         mine = self._known()
-        known = mine["seen_as"] if names[0] in mine["seen_as"] else []
-        self._store.put("", "target", mine | {"seen_as": list(dict.fromkeys([*known, *names]))})
+        assert mine
+        known = mine.seen_as if names[0] in mine.seen_as else ()
+        target_file.write(self._store, replace(mine, seen_as=tuple(dict.fromkeys([*known, *names]))))
 
     @property
     def left_over(self) -> bool:
         """Whether it was claimed, and not tidied up since."""
         mine = self._known()
-        return bool(mine and mine["directory"] == self.path and not mine["tidied"])
+        return bool(mine and mine.directory == self.path and not mine.tidied)
 
     def found_on(self, file_system: str) -> None:
         """Set the identity of its file system, if this run has not claimed it."""
@@ -159,14 +176,15 @@ class CampaignDirectory:
     def tidy_up(self) -> Removed:
         """Remove what target.keep does not keep."""
         mine = self._known()
-        self.uuid = mine["uuid"]
+        assert mine
+        self.uuid = mine.uuid
         if self._target["keep"] == "none" or KEPT not in self._agent.call(trees.parts, self.place):
             gone = self._agent.call(removal.remove_all, self.place)
         else:
             self._agent.call(removal.remove, self.place, FRESH)
             gone = self._agent.call(removal.remove, self.place, SETS)
             self._agent.call(probe.remove_probes, self.place)
-        self._store.put("", "target", mine | {"tidied": True})
+        target_file.write(self._store, replace(mine, tidied=True))
         return gone
 
     def check(self) -> None:

@@ -12,8 +12,10 @@ import orjson
 from iosweep.node import process
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point
+from iosweep.results.campaign_documents import DataSet
 from iosweep.results.record import Files
 from iosweep.results.store import Store
+from iosweep.results.time_to_go import set_name
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.target import trees
@@ -105,10 +107,10 @@ class DataSets:
         """
         if len(hosts) == 1:
             return None
-        found = []
+        found, stored = [], self._store.documents(DataSet)
         for k, host in enumerate(hosts):
-            share = shares[k if len(shares) > 1 else 0]
-            writers = (self._store.document("sets", _name(share)) or {}).get("hosts")
+            known = stored.get(set_name(shares[k if len(shares) > 1 else 0].directory))
+            writers = known.hosts if known else ()
             if not writers or not all(writers):
                 return None
             # in a set for all nodes, a rank reads the files of the next node's ranks
@@ -182,24 +184,19 @@ class DataSets:
             trouble[files.directory] = _trouble(files, tool, mine, own, limit_s)
             self._store.put(
                 "sets",
-                _name(files),
-                {
-                    "argv": list((done.argvs or [done.argv])[k]),
-                    "hosts": list(hosts) if len(sets) == 1 else [hosts[k]],
-                    "exit_code": mine.exit_code,
-                    "timed_out": done.timed_out,
-                    "wall_s": round(done.wall_s, 3),
-                    "files": len(files.files),
-                    "file_size_bytes": files.file_size_bytes,
-                    "stderr": own["stderr"].decode("utf-8", "replace")[-2000:],
-                },
+                set_name(files.directory),
+                DataSet(
+                    argv=tuple((done.argvs or [done.argv])[k]),
+                    hosts=tuple(hosts) if len(sets) == 1 else (hosts[k],),
+                    exit_code=mine.exit_code,
+                    timed_out=done.timed_out,
+                    wall_s=round(done.wall_s, 3),
+                    files=len(files.files),
+                    file_size_bytes=files.file_size_bytes,
+                    stderr=own["stderr"].decode("utf-8", "replace")[-2000:],
+                ),
             )
         return trouble
-
-
-def _name(files: FileSet) -> str:
-    """Name of a set's document in the store."""
-    return files.directory.replace("/", ".")
 
 
 def _trouble(files: FileSet, tool: str, done: process.Completed, streams: Streams, limit_s: float) -> str | None:

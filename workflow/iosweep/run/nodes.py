@@ -13,6 +13,7 @@ from iosweep.node import collect_facts, pinning, process
 from iosweep.node.cpu_probe import controller, node_name
 from iosweep.node.node_facts import NodeFacts
 from iosweep.programs.find import hash_of
+from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.run import remote_agent, target_check
 from iosweep.run.binaries import Binaries
 from iosweep.run.remote import RemoteAgents
@@ -117,7 +118,7 @@ def pin(setup: Setup, nodes: Nodes) -> pinning.Pinning:
     reasons: dict[str, None] = {}
     for point in setup.allocation.points:
         if tools()[point.tool].mpi and (reason := decided.lacks(point.tasks // point.nodes)):
-            setup.store.set_missing(point.id, {"cpus": settings}, reason)
+            setup.store.set_missing(point.id, Missing(Needs(cpus=dict(settings)), reason))
             reasons[reason] = None
     for reason in reasons:
         setup.missing(reason)

@@ -16,6 +16,7 @@ from iosweep.files.logged import opened
 from iosweep.node.stopping import Stopped
 from iosweep.plan.launchers import launchers
 from iosweep.plan.model import read_plan
+from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 from iosweep.run import allocation, outcome
 from iosweep.run.progress_bar import DetachedStream, Display
@@ -62,9 +63,9 @@ def run(arguments: Namespace) -> int:
     except AllocationError as error:
         said, code = str(error), error.code
         with contextlib.suppress(OSError):  # the results' disk may be what is full
-            Store(results).set_refusal(
-                arguments.allocation, said, error.lasting, error.after, error.nodes, error.code == ExitCode.JOB_OVER
-            )
+            over = error.code == ExitCode.JOB_OVER
+            refusal = Refusal(said, error.lasting, error.after, tuple(error.nodes), short_of_time=over)
+            Store(results).set_refusal(arguments.allocation, refusal)
     except Stopped as error:
         said, code = (
             f"stopped by {error}; what was measured is stored, the next run goes on from there",
@@ -72,7 +73,7 @@ def run(arguments: Namespace) -> int:
         )
         if arguments.scheduler:  # the report shows why the job ended
             with contextlib.suppress(OSError):
-                Store(results).set_refusal(arguments.allocation, f"its job was {said}", stopped=True)
+                Store(results).set_refusal(arguments.allocation, Refusal(f"its job was {said}", stopped=True))
     except OSError as error:  # of the log, which is with the results
         said, code = outcome.cannot_be_written(error), ExitCode.STORE_FAILED
     else:

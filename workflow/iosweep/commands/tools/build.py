@@ -19,6 +19,7 @@ from iosweep.programs.spack import build as building
 from iosweep.programs.spack import request
 from iosweep.programs.spack.built import on_target
 from iosweep.programs.spack.request import Request, seen
+from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 from iosweep.target import identify
 from iosweep.target.agent import Agent
@@ -50,8 +51,8 @@ def run(arguments: Namespace) -> int:
         with stoppable([os.getppid(), *([arguments.works_for] if arguments.works_for else [])]):
             _spare_target(configured, asked, arguments.scheduler == "slurm")
             building.build(asked, say)
-        for name, refusal in stored.documents("refusals").items():
-            if refusal.get("not_built"):
+        for name, refusal in stored.documents(Refusal).items():
+            if refusal.not_built:
                 stored.set_refusal(name, None)
         return 0
     except BuildError as error:
@@ -61,7 +62,7 @@ def run(arguments: Namespace) -> int:
     why = f"the tools are not built: {why}"
     for allocation in made.allocations:  # the report shows why nothing was measured
         with contextlib.suppress(OSError):
-            stored.set_refusal(allocation.name, why, not_built=True)
+            stored.set_refusal(allocation.name, Refusal(why, not_built=True))
     print(printable(f"iosweep: {why}"), file=sys.stderr)
     if seen(asked.place.log.exists):
         print(f"all that was run is in {asked.place.log}", file=sys.stderr)

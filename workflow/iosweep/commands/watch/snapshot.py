@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, cure, sentence
 from iosweep.jobs.at_work import Holder, Queue, holds, why
 from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
 from iosweep.results import remaining
+from iosweep.results.campaign_documents import DataSet, Refusal, TotalSpent
 from iosweep.results.committed import Result
 from iosweep.results.reasons import ranked
 from iosweep.results.record import Archive, PhaseRun, Target
@@ -163,8 +164,10 @@ class Campaign:
                 return replace(snapshot, unread=unread)
             if self._news:
                 self._learn(made)
-            root, refusals = self._store.documents(""), self._store.documents("refusals")
-            sets = self._store.documents("sets")
+            self._store.look("")
+            with self._store.noting():
+                spent = self._store.document(TotalSpent)
+            refusals, sets = self._store.documents(Refusal), self._store.documents(DataSet)
         except OSError as error:
             why = f"{error.filename or self._store.path} cannot be read: {error.strerror or error}"
             return replace(snapshot, wrong=(why,))
@@ -187,7 +190,7 @@ class Campaign:
             reasons=self._reasons,
             damaged=sum(bool(_OF_RESULT.search(path)) for path in self._store.damaged),
             limit_s=made.limits["time"],
-            spent_s=float(root.get("spent", {}).get("spent_s", 0.0)),
+            spent_s=spent.spent_s if spent else 0.0,
             wrong=((self._queue.wrong,) if self._queue.wrong and guessed else ()) + self._damage(),
         )
 
@@ -220,7 +223,7 @@ class Campaign:
 
     def _read(self, made: Plan, end: float | None) -> int:
         """Read what has changed in the store; returns how many points were never read yet."""
-        sets: dict[str, Any] | None = None
+        sets: dict[str, DataSet] | None = None
         changes = [(_changed(self._store.point(point.id)), point) for point in made.points]
         # a file system's clock may be coarse: what has just changed is read once more
         lately = max((changed or 0 for changed, _ in changes), default=0) - 5 * 10**9
@@ -231,14 +234,14 @@ class Campaign:
                 continue
             if end is not None and time.monotonic() > end:
                 break
-            sets = self._store.documents("sets") if sets is None else sets
+            sets = self._store.documents(DataSet) if sets is None else sets
             settled = again or changed is None or changed < lately
             found = self._point(point, _Known(changed, settled), sets)
             self._news = self._news or not known or (known.results, known.missing) != (found.results, found.missing)
             self._known[point.id] = found
         return len(made.points) - len(self._known)
 
-    def _point(self, point: Point, known: _Known, sets: Mapping[str, Any]) -> _Known:
+    def _point(self, point: Point, known: _Known, sets: Mapping[str, DataSet]) -> _Known:
         if known.changed is None:
             return known
         for result, record in self._store.records_of(point.id):
@@ -250,7 +253,7 @@ class Campaign:
             known.verdicts[result.repetition] = tuple(map(_verdict, record.phases))
             known.results[result.repetition] = replace(result, raw=_NO_ARCHIVE, target=where)
         if lacks := self._store.missing_of(point.id):
-            known.missing = printable(str(lacks.get("reason") or "no reason is given"))
+            known.missing = printable(lacks.reason or "no reason is given")
         return known
 
     def _learn(self, made: Plan) -> None:
@@ -293,8 +296,8 @@ class Campaign:
         self,
         campaign: str,
         allocation: Allocation,
-        sets: Mapping[str, Any],
-        refusals: Mapping[str, Any],
+        sets: Mapping[str, DataSet],
+        refusals: Mapping[str, Refusal],
         holder: Holder | None,
     ) -> Seen:
         ids = [p.id for p in allocation.points]
@@ -312,8 +315,7 @@ class Campaign:
         )
         last = max((self._ended[p] for p in ids if p in self._ended), default=None)
         jobs = self._queue.jobs_of(campaign, allocation, self._store.path)
-        ended = refusals.get(allocation.name, {})
-        refusal = ended.get("reason")
+        refusal = refusals.get(allocation.name)
         if jobs:
             seen = _with_job(seen, jobs[-1])
         elif holder and holder.alive and holder.allocation in (None, allocation.name):
@@ -322,8 +324,8 @@ class Campaign:
             seen = replace(seen, state="done")
         elif refusal:
             # a job that began, and whose time or signal ended it, was not refused
-            stopped = ended.get("stopped") or ended.get("short_of_time")
-            seen = replace(seen, state="stopped" if stopped else "refused", why=printable(str(refusal)))
+            stopped = refusal.stopped or refusal.short_of_time
+            seen = replace(seen, state="stopped" if stopped else "refused", why=printable(refusal.reason))
         elif holder and holder.alive is None and not self._told(holder):
             seen = replace(seen, state="unseen", why=holder.text)
         elif (said := _last_words(self._store, allocation)) is not None or last is not None:

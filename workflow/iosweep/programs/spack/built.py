@@ -6,37 +6,62 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from iosweep.errors import Unusable
-from iosweep.files import documents, forms
-from iosweep.files.documents import Damaged
+from iosweep.files import documents
+from iosweep.files.documents import Damaged, Document
+from iosweep.files.fields import Part
 from iosweep.target import filesystem, identify
 from iosweep.target.identify import FileSystem
 
 
+class _Tool(Part, frozen=True):
+    path: str
+    sha256: str
+
+
+class _Mpi(Part, frozen=True):
+    path: str | None
+
+
+class _Environment(Part, frozen=True):
+    digest: str
+
+
+class _Tools(Document, frozen=True, kw_only=True):
+    """The keys of tools.json (docs/tools.md) that jobs need."""
+
+    tools: Annotated[dict[str, _Tool], Meta(min_length=1)]
+    path: Annotated[tuple[str, ...], Meta(min_length=1)]
+    store: str
+    environment: _Environment | None = None
+    mpi: _Mpi | None = None
+
+
 @dataclass(frozen=True)
 class Built:
-    """The tools of one spack.yaml. `file`: the tools.json below tools.directory. `document`: what it says, with the
-    keys of docs/tools.md."""
+    """The tools of one spack.yaml. `file`: the tools.json below tools.directory. `document`: all that it says."""
 
     file: Path
     document: Mapping[str, Any]
+    _tools: _Tools
 
     @property
     def search(self) -> str:
         """The directories where the tools are, as PATH has them."""
-        return os.pathsep.join(self.document["path"])
+        return os.pathsep.join(self._tools.path)
 
     def hashes(self) -> dict[str, str]:
         """tool -> sha256 of its binary when it was built."""
-        return {name: tool["sha256"] for name, tool in self.document["tools"].items()}
+        return {name: tool.sha256 for name, tool in self._tools.tools.items()}
 
     def gone(self) -> list[str]:
         """Binaries that are not where they were built."""
-        named = [tool["path"] for tool in self.document["tools"].values()]
-        if (mpi := self.document.get("mpi")) and mpi["path"]:
-            named.append(mpi["path"])
+        mpi = self._tools.mpi
+        named = [*(tool.path for tool in self._tools.tools.values()), *([mpi.path] if mpi and mpi.path else [])]
         return [path for path in named if not os.access(path, os.X_OK)]
 
 
@@ -45,28 +70,26 @@ def read(file: Path, copied: bool = False) -> Built | None:
 
     Raises Unusable.
     """
-    original = file
     try:
         document = documents.read(file)
-        if lacks := forms.BUILD(document):
-            raise Damaged(file, lacks)
+        tools = documents.fits(document, _Tools, file)
+        original = file
         if copied:
-            original = Path(document["store"]).parent / document["environment"]["digest"] / "tools.json"
-        found = Built(original, document)
-        gone, hashes, search = found.gone(), found.hashes(), found.search
-        if not (search and hashes and isinstance(store := found.document["store"], str)):
-            raise TypeError
+            if not tools.environment:
+                raise Damaged(file, "it does not say which environment was built")
+            original = Path(tools.store).parent / tools.environment.digest / "tools.json"
     except FileNotFoundError:
         return None
-    except (Damaged, KeyError, TypeError, AttributeError) as error:
-        wrong = error if isinstance(error, Damaged) else Damaged(file, "it does not say what was built")
-        raise Unusable(str(wrong), "remove it, and the next run builds the tools again") from None
-    if not (copied or _same(Path(store), file.parent.parent / "store")):
+    except Damaged as error:
+        raise Unusable(str(error), "remove it, and the next run builds the tools again") from None
+    store = Path(tools.store)
+    found = Built(original, document, tools)
+    if not (copied or _same(store, file.parent.parent / "store")):
         raise Unusable(
             f"the tools of {file} were built in {store}, and cannot be moved or copied: paths are in the binaries",
             f"remove {file.parent.parent}, and the next run builds them anew",
         )
-    if gone:
+    if gone := found.gone():
         raise Unusable(
             f"{gone[0]} is gone, which {original} says was built",
             f"is its file system mounted here? If it was removed, remove {original}, and the next run builds the tools"

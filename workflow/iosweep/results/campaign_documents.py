@@ -1,0 +1,104 @@
+"""The small documents of a campaign (docs/store.md): refusals, missing points, data sets, target.json, spent.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from iosweep.files.documents import Document
+from iosweep.files.fields import Count, Deadline, Integer, Name, Number, Part, PathText, Seconds
+from iosweep.node.node_facts import NodeFacts
+from iosweep.target import marker
+from iosweep.text import printable
+
+
+class Needs(Part, frozen=True, kw_only=True, omit_defaults=True):
+    """What a point needs that was not there: time in limits.time, CPUs (the settings of pinning), a tool (and the hash
+    of one that did not run), mpiexec (the candidates), another launcher, or nodes and ranks that the launcher starts.
+    """
+
+    time_s: Number | None = None
+    cpus: dict[str, object] | None = None
+    tool: str | None = None
+    sha256: str | None = None
+    mpiexec: tuple[str, ...] | None = None
+    launcher: str | None = None
+    nodes: Count | None = None
+    ranks: Count | None = None
+
+
+class Missing(Document, frozen=True):
+    """points/<point>/missing.json: why the point cannot be measured."""
+
+    needs: Needs
+    reason: str
+
+
+class Refusal(Document, frozen=True):
+    """refusals/<allocation>.json: why an allocation could not go on.
+
+    lasting: another job would not help; after: the Slurm job that must end first; nodes: those at fault;
+    short_of_time: its job was too short; stopped: its job was ended by a signal, or canceled;
+    not_built: its tools could not be built.
+    """
+
+    reason: str
+    lasting: bool = False
+    after: str | None = None
+    nodes: tuple[str, ...] = ()
+    short_of_time: bool = False
+    stopped: bool = False
+    not_built: bool = False
+
+
+class DataSet(Document, frozen=True, kw_only=True):
+    """sets/<name>.json: how a data set was prepared."""
+
+    argv: tuple[str, ...] = ()
+    hosts: tuple[str | None, ...] = ()
+    exit_code: Integer = 0
+    timed_out: bool = False
+    wall_s: Seconds = 0.0
+    files: Count = 0
+    file_size_bytes: Count | None = None
+    stderr: str = ""
+
+
+class TotalSpent(Document, frozen=True):
+    """spent.json: what limits.time and limits.bytes_written count."""
+
+    spent_s: Seconds
+    bytes_written: Count = 0
+
+
+class ClaimedTarget(Document, frozen=True, kw_only=True):
+    """target.json: the campaign's directory on the target, and the UUID of its marker.
+
+    lock: the directory of the lock; file_system: its identity, seen_as: its names on the nodes; tidied: nothing that
+    target.keep does not keep is left there.
+    """
+
+    campaign: Name
+    directory: PathText
+    uuid: str
+    layout: tuple[str, ...] | None
+    deadline: Deadline
+    lock: PathText | None
+    file_system: str
+    seen_as: tuple[str, ...]
+    tidied: bool
+
+    def __post_init__(self) -> None:
+        for name, path in (("directory", self.directory), ("lock", self.lock or "")):
+            if not path.isprintable():
+                raise ValueError(f"{name} is not a path")
+        directory = Path(self.directory)
+        if not directory.is_absolute() or directory.name != marker.name_of(self.campaign):
+            raise ValueError(
+                f"{printable(self.directory)} is not the directory of the campaign `{printable(self.campaign)}`"
+            )
+
+
+#: Type -> its folder, or the name of the one file of a campaign.
+FOLDERS: Mapping[type[Document], str] = {Refusal: "refusals", DataSet: "sets", NodeFacts: "nodes"}
+FILES: Mapping[type[Document], str] = {TotalSpent: "spent", ClaimedTarget: "target"}
