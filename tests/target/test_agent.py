@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from iosweep.errors import Refused, TargetError, TargetHangs
-from iosweep.target import identify, pulse, trees
+from iosweep.target import identify, protocol, trees
 from iosweep.target.agent import Agent
 from targets import marked
 
@@ -64,7 +64,7 @@ def slow(beats: bool) -> str:
     for _ in range(12):
         time.sleep(0.25)
         if beats:
-            pulse.beat()
+            protocol.beat()
     return "done"
 
 

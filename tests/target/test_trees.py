@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Refused
-from iosweep.target import marker, ownership, pulse, removal, trees
+from iosweep.target import marker, ownership, protocol, removal, trees
 from iosweep.target.handle import Place
 from targets import OWNER, as_root, as_user, at, everybodys, listing, make_place, marker_in, mounted, names
 
@@ -384,7 +384,7 @@ def test_no_more_sentences_than_one_reads(ours: str, monkeypatch: pytest.MonkeyP
 def test_it_tells_of_its_progress(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     files = tree(Path(ours) / "sets", 3, 20)
     beats: list[int] = []
-    monkeypatch.setattr(pulse, "_listeners", [lambda: beats.append(1)])
+    monkeypatch.setattr(protocol, "_listeners", [lambda: beats.append(1)])
     for touch in (
         lambda: trees.count(at(ours), "sets"), lambda: trees.usage(at(ours)), lambda: removal.remove(at(ours), "sets"),
         lambda: trees.examine(at(ours), "", [str(n) for n in range(files)], 1, False),

@@ -160,6 +160,6 @@ def _tidy_up(setup: Setup, here: remaining.Here, directory: CampaignDirectory) -
 
 
 def _owner(setup: Setup) -> dict[str, str]:
-    """Who measures, for the text of the lock."""
+    """The owner that the text of the lock names."""
     found = {"campaign": setup.plan.campaign, "results": str(setup.store.path.absolute())}
     return found | {"job": setup.job.id} if setup.job else found

@@ -46,7 +46,7 @@ def find_all(setup: Setup) -> Binaries:
     mpiexec, pmi = needs_mpiexec(launcher, mpi_tools, search), lacking_pmi(launcher, mpi_tools)
 
     def lacks(point: Point) -> Missing | None:
-        """What a point needs that is not here."""
+        """The needs of a point that this machine does not meet."""
         if lacking := launcher.lacks(point):
             return Missing(msgspec.convert(lacking[0], Needs), lacking[1])
         if isinstance(program := asked[point.tool], UnusableTool):
@@ -61,14 +61,11 @@ def find_all(setup: Setup) -> Binaries:
 
     stored = setup.store.missing()
     out_of_time = {point: known for point, known in stored.items() if remaining.out_of_time(known, setup.plan)}
-    reasons: dict[str, None] = {}
+    lacking = {point.id: missing for point in setup.allocation.points if (missing := lacks(point))}
+    setup.set_missing(lacking)
     for point in setup.allocation.points:
-        lacking = lacks(point)
-        setup.store.set_missing(point.id, lacking or out_of_time.get(point.id))
-        if lacking:
-            reasons[lacking.reason] = None
-    for reason in reasons:
-        setup.missing(reason)
+        if point.id not in lacking:
+            setup.store.set_missing(point.id, out_of_time.get(point.id))
     if setup.built and (other := [p.path for t, p in found.items() if p.sha256 != setup.built.hashes().get(t)]):
         raise AllocationError(
             ExitCode.REFUSED,

@@ -21,7 +21,7 @@ from iosweep.units import human_duration, human_size
 
 @dataclass
 class Spent:
-    """What the current run has spent on the target so far."""
+    """Bytes and seconds that the current run has spent on the target so far."""
 
     written_bytes: int = 0  # by steps that ended
     in_flight_bytes: int = 0  # forecast of the step that runs; it stays if the step does not end
@@ -30,7 +30,7 @@ class Spent:
 
 
 class Budget:
-    """What the campaign has spent in all its runs, and what its limits and the job leave."""
+    """Time and bytes of all runs of a campaign, against its limits and the end of the job."""
 
     def __init__(self, plan: Plan, store: Store, job: query.Job | None, note: Callable[[str], None]):
         self.spent = Spent()
@@ -41,7 +41,7 @@ class Budget:
         self._before_s, self._before_bytes = before.spent_s, before.bytes_written
 
     def _before(self, note: Callable[[str], None]) -> TotalSpent:
-        """What earlier runs have spent. Raises AllocationError if that is unknown and limits depend on it."""
+        """Time and bytes of earlier runs. Raises AllocationError if that is unknown and limits depend on it."""
         try:
             return self._store.document(TotalSpent) or TotalSpent(0.0)
         except Damaged as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import orjson
 
@@ -26,12 +26,6 @@ from iosweep.tools import FileSet, Streams, Tool, tools
 
 #: Starts commands of a tool: tool, one command for all hosts or one for each, ranks, time limit in seconds, hosts.
 Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]
-
-
-@dataclass
-class _Known:
-    holes: str
-    changed_ns: int
 
 
 class DataSets:
@@ -60,7 +54,7 @@ class DataSets:
             by_tool.setdefault(point.tool, []).append(point)
         for tool, members in by_tool.items():  # tools share no sets
             self._wanted |= {directory: (files, tool) for directory, files in data_sets(members).items()}
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, Examined] = {}  # as they were when they were complete
 
     def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> Files:
         """Check that a set, or that of each host, is complete; prepare it if not.
@@ -125,12 +119,11 @@ class DataSets:
             self._wanted[files.directory] = (files, tool)
         known = self._known.get(files.directory)
         seen = self._examine(whole, holes=known is None)
-        if seen["wrong"] or (known is not None and files.role == "read" and seen["changed_ns"] != known.changed_ns):
+        if seen["wrong"] or (known is not None and files.role == "read" and seen["changed_ns"] != known["changed_ns"]):
             return None
         if known is None:
-            known = self._known[files.directory] = _Known(seen["holes"], seen["changed_ns"])
-        seen["holes"] = known.holes
-        return seen
+            known = self._known[files.directory] = seen
+        return {**seen, "holes": known["holes"]}
 
     def _prepared(self, files: FileSet, trouble: str | None) -> Examined:
         """The state of a set that was just prepared. `trouble`: what went wrong."""
@@ -139,13 +132,12 @@ class DataSets:
         if trouble:
             seen["wrong"] = [trouble, *seen["wrong"]]
         if not seen["wrong"]:
-            self._known[files.directory] = _Known(seen["holes"], seen["changed_ns"])
+            self._known[files.directory] = seen
         return seen
 
     def _examine(self, whole: FileSet, holes: bool) -> Examined:
         where, names = self._directory.place, list(whole.files)
-        seen: Examined = self._agent.call(trees.examine, where, whole.directory, names, whole.file_size_bytes, holes)
-        return seen
+        return self._agent.call(trees.examine, where, whole.directory, names, whole.file_size_bytes or 0, holes)
 
     def _prepare(self, lacking: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, str | None]:
         """Write sets as the most demanding point needs them, or, if that fails, as `lacking` asks for them.
@@ -200,14 +192,14 @@ class DataSets:
 
 
 def _trouble(files: FileSet, tool: str, done: process.Completed, streams: Streams, limit_s: float) -> str | None:
-    """What went wrong while a set was written, or None."""
+    """Why a set could not be written, or None."""
     if done.timed_out:
         ranks = f" with {files.prepare_tasks} ranks" if tools()[tool].mpi else ""
         return f"preparing {human_count(len(files.files), 'file')}{ranks} was not done within {limit_s:.0f} s"
     trouble = files.prepared(streams)
     if done.exit_code:
-        said = _cause(streams["stderr"]) or trouble or _line(streams["stdout"])
-        return f"preparing them failed (exit code {done.exit_code}): {said}"
+        cause = _cause(streams["stderr"]) or trouble or _line(streams["stdout"])
+        return f"preparing them failed (exit code {done.exit_code}): {cause}"
     return f"preparing them: {trouble}" if trouble else None
 
 

@@ -125,7 +125,7 @@ class Commands:
         return done, streams
 
     def _wanted(self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None) -> Wanted | None:
-        """What sampling looks for on each node; None if there is nothing to look for."""
+        """The processes that sampling looks for on each node; None if there is nothing to look for."""
         masks = step is not None and self.pinning is not None and self.pinning.mode != "off"
         if not masks and not (tool.mpi and self.launcher.allocated):
             return None
@@ -167,9 +167,9 @@ class Commands:
         if done.exit_code:
             done = replace(done, left_behind=done.left_behind + left)
         seen, used, cpus = self._seen(self.remote, hosts)
-        said = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
-        if said and not any(seen.values()):
-            return said[0]
+        refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
+        if refusal and not any(seen.values()):
+            return refusal[0]
         # sampling may miss the ranks of a short run on one node
         counted = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
         return replace(done, ran_on=seen if counted else None, load=used, cpus=cpus)

@@ -34,7 +34,7 @@ class Nodes:
 
 
 def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
-    """What the nodes are like. `target`: what identifies it on the first node.
+    """The facts of the nodes. `target`: as the first node sees it.
 
     Raises AllocationError where a node does not see the target, the tools or the results of the first one.
     """
@@ -115,11 +115,11 @@ def pin(setup: Setup, nodes: Nodes) -> pinning.Pinning:
         here = next(iter(usable.values()))
         setup.agent.call(process.keep_to, here)
         process.keep_to(here)
-    reasons: dict[str, None] = {}
-    for point in setup.allocation.points:
-        if tools()[point.tool].mpi and (reason := decided.lacks(point.tasks // point.nodes)):
-            setup.store.set_missing(point.id, Missing(Needs(cpus=dict(settings)), reason))
-            reasons[reason] = None
-    for reason in reasons:
-        setup.missing(reason)
+    setup.set_missing(
+        {
+            point.id: Missing(Needs(cpus=dict(settings)), reason)
+            for point in setup.allocation.points
+            if tools()[point.tool].mpi and (reason := decided.lacks(point.tasks // point.nodes))
+        }
+    )
     return decided

@@ -1,4 +1,4 @@
-"""How an allocation ends when it cannot continue: the exceptions of other rooms as an AllocationError."""
+"""Exceptions of other rooms as an AllocationError, which ends an allocation."""
 
 from __future__ import annotations
 

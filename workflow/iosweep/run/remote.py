@@ -219,8 +219,8 @@ class RemoteAgents:
             self._srun.wait(2)
         self._errors.seek(0)
         lines = [line.strip() for line in self._errors.read(1 << 16).decode("utf-8", "replace").splitlines()]
-        said = "; ".join(line for line in lines if line)[:300] or "srun says nothing"
-        return lost(f"the agents on {some(self.hosts, 4)} ended: {said}")
+        message = "; ".join(line for line in lines if line)[:300] or "srun says nothing"
+        return lost(f"the agents on {some(self.hosts, 4)} ended: {message}")
 
     def _end(self) -> None:
         for stream in (self._srun.stdin, self._srun.stdout):

@@ -51,7 +51,7 @@ _STDERR_BYTES = 2000
 
 @dataclass
 class Context:
-    """What the repetitions of one allocation share."""
+    """Shared by the repetitions of one allocation."""
 
     plan: Plan
     store: Store

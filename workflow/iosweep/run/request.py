@@ -10,6 +10,7 @@ from typing import Protocol
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan
 from iosweep.programs.spack.built import Built
+from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
 from iosweep.results.store import Store
 from iosweep.results.verdict import Verdict
@@ -87,6 +88,13 @@ class Setup:
         for text in texts:
             if text:
                 self.request.reporter.say(f"note: {text}")
+
+    def set_missing(self, points: Mapping[str, Missing]) -> None:
+        """Record points as missing, and report each reason once."""
+        for point, missing in points.items():
+            self.store.set_missing(point, missing)
+        for reason in dict.fromkeys(missing.reason for missing in points.values()):
+            self.missing(reason)
 
     def missing(self, reason: str) -> None:
         """Report why points or repetitions are missing."""

@@ -36,7 +36,7 @@ Answer = str | Exception | None
 
 
 def problem(configured: Config) -> Problem | None:
-    """What is wrong with the target as seen from here, or None."""
+    """Why the target cannot be measured on, as far as this machine can see; None if it can."""
     target, document = configured.target, configured.documents[0]
     key: tuple[str, ...] = ("target", "directory")
     try:
@@ -91,7 +91,7 @@ class TargetPlace:
 
     @property
     def recorded(self) -> Mapping[str, object]:
-        """What results are compared by (filesystem.volume)."""
+        """Facts that tell it from other file systems (filesystem.volume)."""
         return {**self.facts, "volume": self.volume}
 
 
@@ -158,7 +158,7 @@ def results_device(results: Path) -> int:
 
 
 def _file_system(agent: Agent, remote: RemoteAgents | None, directory: str, wanted: str | None) -> identify.FileSystem:
-    """What identifies the target's file system on the first node (target.identify). `wanted`: target.type.
+    """The target's file system, as the first node sees it. `wanted`: target.type.
 
     Raises AllocationError, Refused if it is not there or of another type.
     """

@@ -1,4 +1,4 @@
-"""What is left of an allocation, and which results are measured again because their tool or target has changed."""
+"""Repetitions of an allocation that are left, and results that are measured again: of another tool or target."""
 
 from __future__ import annotations
 

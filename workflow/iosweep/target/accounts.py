@@ -1,6 +1,6 @@
 """Users and groups in sentences: their name beside the number, where this machine knows one.
 
-Only the standard library is imported: this runs inside the agent.
+This runs inside the agent.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The agent: one small process per node and allocation that touches the target and runs the tools for the runner.
 
 A touch of a sick file system may never come back, and a process in it cannot even be killed. So the runner never
-touches the target itself: it asks this child over a socket, one JSON line each way, and waits no longer than a deadline
-for its answer or a beat (pulse.py). An agent that misses it is killed and replaced. A child per touch would cost 10 ms
-each; this costs 0.2 ms.
+touches the target itself: it asks this child over a socket, one JSON line each way, and waits no longer than a
+deadline for its answer or a beat (protocol.beat). An agent that misses it is killed and replaced. A child per touch
+would cost 10 ms each; this costs 0.2 ms.
 
 The tools are the agent's children, so that they end with the runner however it ends: when it dies the kernel tells
 the agent, which kills whatever is below it (process.py). When the agent dies, what was below it becomes the runner's,
@@ -39,7 +39,6 @@ from iosweep.target import (
     ownership,
     probe,
     protocol,
-    pulse,
     quota,
     removal,
     striping,
@@ -248,7 +247,7 @@ def _serve(connection: socket.socket, parent: int) -> None:
     when_orphaned(signal.SIGKILL)  # the only one that ends what hangs in a network file system
     if os.getppid() != parent:
         return
-    pulse.listen(_Beats(connection))
+    protocol.on_beat(_beats(connection))
     while request := _receive(connection):
         (name, arguments), descriptors = request
         try:
@@ -319,19 +318,19 @@ def _receive(connection: socket.socket) -> tuple[tuple[str, list[object]], list[
     return json.loads(line), descriptors
 
 
-class _Beats:
-    """Tells the runner of progress: an empty line, now and then."""
+def _beats(connection: socket.socket) -> Callable[[], None]:
+    """A function that reports progress to the runner: an empty line, at most every _BEAT_S."""
+    last = 0.0
 
-    def __init__(self, connection: socket.socket):
-        self._connection = connection
-        self._last = 0.0
-
-    def __call__(self) -> None:
+    def beat() -> None:
+        nonlocal last
         now = time.monotonic()
-        if now - self._last >= _BEAT_S:
-            self._last = now
+        if now - last >= _BEAT_S:
+            last = now
             with contextlib.suppress(OSError):
-                self._connection.sendall(b"\n")
+                connection.sendall(b"\n")
+
+    return beat
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which file system a mount is of. Pure.
+"""Identity of a file system that is mounted under several names. Pure.
 
 One file system may be mounted by the name of any of its servers: GlusterFS as `s1:/dfs` on one node and `s2:/dfs` on
 another, WEKA by any backend, CephFS by any monitor, Lustre by any NID of its MGS. And two clusters may have volumes of
@@ -57,7 +57,7 @@ def _name(kind: str, source: str, fsid: str) -> str:
 
 
 def identity(facts: Mapping[str, object]) -> str:
-    """What the lock goes by: type and name without servers and without the directory below the volume's root that is
+    """The name of the lock: type and name without servers and without the directory below the volume's root that is
     mounted, and the fsid of what has no name of its own: tmpfs, overlay, BeeGFS.
 
     Two clusters may have a volume of the same name: one lock too many is better than two campaigns at once.

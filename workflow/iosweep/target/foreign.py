@@ -1,6 +1,6 @@
-"""What is in the campaign's directory, and was not made by iosweep: it is named, and left alone.
+"""Entries of the campaign's directory that iosweep did not make: they are reported, and left alone.
 
-Only the standard library is imported: `OPERATIONS` run inside the agent.
+`foreign` runs inside the agent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from iosweep.target.accounts import user
 from iosweep.target.handle import Opened, Place
 from iosweep.target.marker import MARKER, shown
 from iosweep.target.ownership import is_probe
-from iosweep.target.pulse import beat
+from iosweep.target.protocol import beat
 from iosweep.target.trees import SENTENCES, Directory, Tree
 
 #: Directories that we make in the campaign's, and in which we make directories only.
@@ -49,7 +49,7 @@ def by_owner(uid: int) -> str:
 
 
 def sentence(count: int, names: Sequence[str]) -> str:
-    """That foreign entries were found, for the end of a removal. Pure."""
+    """A sentence on foreign entries, for the end of a removal. Pure."""
     many = f"{count} entries that iosweep did not make were" if count > 1 else "1 entry that iosweep did not make was"
     more = ", ..." if count > len(names) else ""
     return f"{many} found, and left alone: {', '.join(names)}{more}"
@@ -62,9 +62,15 @@ class ForeignEntries(TypedDict):
     names: list[str]
 
 
+def add(entries: ForeignEntries, path: str) -> None:
+    """Count one more."""
+    entries["count"] += 1
+    entries["names"] += [path] if len(entries["names"]) < SENTENCES else []
+
+
 def foreign(place: Place) -> ForeignEntries:
     """Entries of the campaign's directory that are not ours. A directory counts as one."""
-    count, names = 0, list[str]()
+    found: ForeignEntries = {"count": 0, "names": []}
     with Opened(place, use="read") as ours:
         tree, todo = Tree(ours.handle), [Directory()]
         while todo:
@@ -77,10 +83,9 @@ def foreign(place: Place) -> ForeignEntries:
                         beat()
                         status = entry.stat(follow_symlinks=False)
                         if by_name(way, entry.name, status.st_mode) or status.st_uid not in (ours.owner, os.getuid()):
-                            count += 1
-                            names += [shown(directory.path(entry.name))] if len(names) < SENTENCES else []
+                            add(found, shown(directory.path(entry.name)))
                         elif stat.S_ISDIR(status.st_mode):
                             todo.append(Directory(directory, entry.name))
             except OSError:  # a mount point, or removed meanwhile
                 continue
-    return {"count": count, "names": names}
+    return found

@@ -1,4 +1,4 @@
-"""What may still be written to the target: limits of the configuration and quotas against what df shows. Pure."""
+"""Space on the target: whether a campaign fits the free space, the configured limits and the quotas. Pure."""
 
 from __future__ import annotations
 

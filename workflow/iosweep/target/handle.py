@@ -1,8 +1,7 @@
 """The one way into the campaign's directory on the target: opened once per step, checked, and all else from there.
 
 A directory of this name may be another one by now: renamed, swapped by another user, or covered by a mount. So every
-operation that reads, writes or deletes below it takes a `Place` and goes through `Opened`. Only the standard library is
-imported: this runs inside the agent.
+operation that reads, writes or deletes below it takes a `Place` and goes through `Opened`. This runs inside the agent.
 """
 
 from __future__ import annotations
@@ -120,7 +119,7 @@ class Opened:
         return uid == _our_uid(self.handle, os.fstat(self.handle).st_dev)
 
     def _others(self, suspects: Sequence[parents.Suspect], status: os.stat_result) -> Iterator[parents.Suspect]:
-        """What other users control. Our own id on the file system may be another one than here (NFS)."""
+        """Directories that other users control. Our own id on the file system may be another one than here (NFS)."""
         for suspect in suspects:
             if suspect.device != status.st_dev or suspect.uid != _our_uid(self.handle, status.st_dev):
                 yield suspect
@@ -170,7 +169,7 @@ def trusted(place: Place) -> list[str]:
 
 
 def _writable(directory: str, handle: int) -> list[parents.Suspect]:
-    """That others may write to the campaign's directory itself: where it is root's, we cannot shut it."""
+    """The campaign's directory itself, if others may write to it: where it is root's, we cannot shut it."""
     status = os.fstat(handle)
     shut = not status.st_mode & 0o022 or parents.only_ours(status, handle)
     return [] if shut else [parents.written(directory, status)]
@@ -187,7 +186,7 @@ def _our_uid(handle: int, device: int) -> int:
 
 
 class _Table:
-    """What is mounted, by the number of the mount; read again when the kernel says that it has changed."""
+    """The mounts by their numbers; read again when the kernel reports a change."""
 
     def __init__(self) -> None:
         self._file = os.open("/proc/self/mountinfo", os.O_RDONLY)

@@ -3,7 +3,7 @@
 Why not a file: /tmp is private to a job (Slurm's job_container/tmpfs), to a service (systemd's PrivateTmp) and in a
 container, /run/lock is root's alone on some distributions, and other users may plant anything there. The name of an
 abstract socket belongs to the network namespace, which all of these share except a container with a network of its own.
-The kernel frees it with the process that holds it, tells that process and its user (SO_PEERCRED), and it has no mode,
+The kernel frees it with the process that holds it, names that process and its user (SO_PEERCRED), and it has no mode,
 owner or type to be tampered with. Another user may take the name first; that is seen, with process and user.
 
 A process that connects is sent the text of the holder; nothing is read from the connection.
@@ -32,7 +32,7 @@ LONGEST = 1 << 14
 
 
 class Taken(Exception):
-    """Another process has the name. `pid`, `uid`: from the kernel, None where it does not tell; `text`: from it."""
+    """Another process has the name. `pid`, `uid`: from the kernel, None if it does not know; `text`: from it."""
 
     def __init__(self, pid: int | None, uid: int | None, text: bytes):
         self.pid, self.uid, self.text = pid, uid, text

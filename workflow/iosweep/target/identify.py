@@ -1,4 +1,4 @@
-"""Which file system a directory is on, how full it is, and what the name of a target leads to."""
+"""Which file system a directory is on, how full it is, and whether the target's directory exists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_NAMES = 10_000
 
 
 class FileSystem(TypedDict):
-    """What identifies the file system of a directory. `real`: path of the directory. `mount`: line of its mount."""
+    """The file system of a directory. `real`: path of the directory without links. `mount`: line of its mount."""
 
     real: str
     source: str
@@ -54,7 +54,7 @@ def identify(target: str, name: str = "the target") -> FileSystem:
 
 
 class Looked(TypedDict, total=False):
-    """What the name of a target leads to.
+    """The directory that a target names, or why there is none.
 
     Of a directory: its `fstype` and `mount`; `others`: why it is refused because other users could replace the
     campaign's directory, None if they cannot; `trusted`: which users control what, if they are to be trusted.
@@ -73,7 +73,7 @@ class Looked(TypedDict, total=False):
 
 
 def look(target: str) -> Looked:
-    """What the name of a target leads to."""
+    """Follow the name of a target."""
     path = Path(target).absolute()
     try:
         if stat.S_ISDIR(path.stat().st_mode):
@@ -119,9 +119,9 @@ def is_type(fstype: str, wanted: str) -> bool:
 
 
 def other_type(wanted: str, directory: str, seen: Mapping[str, object]) -> str:
-    """That a target is on a file system of another type than target.type. Pure.
+    """A sentence on a target whose file system has another type than target.type. Pure.
 
-    seen: what identify.look or identify.identify returned.
+    seen: value of `look` or `identify`.
     """
     return (
         f"`{wanted}` is expected, and {directory} is on `{seen['fstype']}` ({seen['mount']});"

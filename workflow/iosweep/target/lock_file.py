@@ -36,7 +36,7 @@ _MOST_BYTES = 1 << 16
 
 
 class Taken(Exception):
-    """Another process has the lock. `pids`: from the kernel, none where it does not tell; `content`: of the file."""
+    """Another process has the lock. `pids`: from the kernel, none if it does not know; `content`: of the file."""
 
     def __init__(self, content: bytes, pids: list[str]):
         self.content, self.pids = content, pids

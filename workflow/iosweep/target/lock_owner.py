@@ -1,4 +1,4 @@
-"""What the holder of a lock writes about itself, as JSON: in the lock of the target, and in that of the results.
+"""The text in a lock: its holder, as JSON. Both the lock of the target and that of the results have one.
 
 Any process may have written it: it explains a lock. Whether the process that it names has ended is decided by the
 kernel's facts (`ended`), never by the text alone.

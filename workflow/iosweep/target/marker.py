@@ -1,8 +1,7 @@
 """The marker in the campaign's directory: whose the directory is, and that the marker was written for this directory.
 
 The marker holds the path and the inode of its directory. Either may change: the path with another mount point, the
-inode on some FUSE file systems. If both differ, the directory is a copy or was moved. Only the standard library is
-imported: this runs inside the agent.
+inode on some FUSE file systems. If both differ, the directory is a copy or was moved. This runs inside the agent.
 """
 
 from __future__ import annotations
@@ -18,10 +17,13 @@ from iosweep.errors import Refused
 from iosweep.text import printable
 
 MARKER = "iosweep.json"
-
-
 #: A marker is far smaller; what is larger was not written by us.
 _MARKER_BYTES = 1 << 16
+
+
+def name_of(campaign: str) -> str:
+    """Name of the directory of a campaign."""
+    return f"iosweep-{campaign}"
 
 
 def directory_of(target: str, campaign: str) -> str:
@@ -30,13 +32,13 @@ def directory_of(target: str, campaign: str) -> str:
 
 
 def whose(marker: dict[str, object]) -> str:
-    """What a marker says, for a sentence."""
+    """The owner that a marker names, for a sentence."""
     user = f"{marker['user']}, " if marker.get("user") else ""
     return shown(f"results in {marker.get('results')} on {marker.get('host')}, user {user}id {marker.get('uid')}")
 
 
 def shown(text: str) -> str:
-    """A name as a sentence may carry it: nothing in it steers a terminal, and it is not too long."""
+    """A name, printable and not too long."""
     escaped = printable(text)
     return escaped if len(escaped) <= 300 else f"{escaped[:140]}...{escaped[-140:]}"
 
@@ -79,8 +81,11 @@ def check_marker(handle: int, directory: str, uuid: str) -> None:
 
 def check_place(handle: int, directory: str, found: Mapping[str, object]) -> None:
     """Raise Refused if the marker in an open directory was written for another one."""
-    if wrong := misplaced(found, directory, handle):
-        raise Refused(f"{directory} is not ours: {wrong}; it is left alone")
+    # without asking the file system where the path is enough
+    place = found.get("place")
+    known = isinstance(place, dict) and place.get("path") == _path(handle)
+    if why := wrong(found, Path(directory).name, place if known and isinstance(place, dict) else place_of(handle)):
+        raise Refused(f"{directory} is not ours: {why}; it is left alone")
 
 
 def is_of(found: dict[str, object], owner: dict[str, object]) -> bool:
@@ -103,13 +108,8 @@ def write_marker(handle: int, content: dict[str, object]) -> None:
     os.fsync(handle)
 
 
-def name_of(campaign: str) -> str:
-    """What the directory of a campaign is called. Pure."""
-    return f"iosweep-{campaign}"
-
-
 def place_of(handle: int) -> dict[str, object]:
-    """What a marker holds of the directory that it is in, open as `handle`."""
+    """The place that a marker in this directory has, open as `handle`."""
     return {"path": _path(handle), "inode": os.fstat(handle).st_ino, "fsid": f"{os.fstatvfs(handle).f_fsid:016x}"}
 
 
@@ -128,14 +128,6 @@ def wrong(marker: Mapping[str, object], name: str, seen: Mapping[str, object]) -
     if place["path"] == seen["path"] or (place["inode"], place["fsid"]) == (seen["inode"], seen["fsid"]):
         return None
     return f"its marker was written for {printable(str(place['path']))[:300]}, so this is a copy of that, or was moved"
-
-
-def misplaced(marker: Mapping[str, object], directory: str, handle: int) -> str | None:
-    """The same as `wrong` of an open directory, without asking the file system where its path is enough."""
-    place, path = marker.get("place"), _path(handle)
-    known = isinstance(place, dict) and place.get("path") == path
-    seen = place if known and isinstance(place, dict) else place_of(handle)
-    return wrong(marker, Path(directory).name, seen)
 
 
 def _path(handle: int) -> str:

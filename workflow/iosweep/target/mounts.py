@@ -1,4 +1,4 @@
-"""What is mounted where, from /proc/<pid>/mountinfo; and whether the rest of this machine sees the same."""
+"""The table of mounts, from /proc/<pid>/mountinfo; and whether the rest of this machine sees the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Mount(NamedTuple):
     options: str
 
 
-#: A mount that the table does not have: that of `/` in a chroot which is no mount point.
+#: A mount that the table does not have: that of `/` in a chroot which is not a mount point.
 UNLISTED = Mount(0, 0, "", "", "", "unknown", "unknown", "")
 
 

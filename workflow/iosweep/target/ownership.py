@@ -1,9 +1,8 @@
 """The campaign's directory on the target, `<target>/iosweep-<campaign>/`: whether it is ours, and claiming it.
 
-The functions listed in `OPERATIONS` touch the target, and nothing of it but that directory. They run inside the agent
-(agent.py), because any of them may hang forever on a sick file system, and take and return plain JSON values. Paths
-below the campaign's directory are opened component by component: no symbolic link is followed, no mount point crossed.
-Only the standard library is imported: an agent starts on every node. What is in the directory is trees.py's matter.
+The operations touch the target, and nothing of it but that directory. They run inside the agent (agent.py), because any
+of them may hang forever on a sick file system. Paths below the campaign's directory are opened component by component:
+no symbolic link is followed, no mount point crossed.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ TARGET = os.O_PATH | os.O_DIRECTORY
 def claim(directory: str, owner: dict[str, object], trusting: bool = False) -> str:
     """Make the campaign's directory, or see that it is ours; returns the UUID of its marker.
 
-    `owner`: {uuid or None, uid, host, results, campaign, and what else is to be told to others}. Ours means: it belongs
-    to our user or to root, and the marker's UUID is the one that the results know, or the marker names the same user,
-    host and results. `trusting`: other users may control the way to it (never where we are root). Raises Refused
+    `owner`: {uuid or None, uid, host, results, campaign, and more for people who read the marker}. Ours means: it
+    belongs to our user or to root, and the marker's UUID is the one that the results know, or the marker names the same
+    user, host and results. `trusting`: other users may control the way to it (never where we are root). Raises Refused
     otherwise.
     """
     parent, name = os.path.split(directory)

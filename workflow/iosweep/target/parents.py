@@ -4,7 +4,7 @@ fio, IOR and mdtest open their files by path and follow symbolic links. So a use
 directory can put one of theirs there, whose `sets/.../0.0` leads to any file of ours, and the tool overwrites that.
 
 The way is walked from `/`, one component after the other, each opened from the one before; the directories of symbolic
-links on the way count, too. Only the standard library is imported: this runs inside the agent.
+links on the way count, too. This runs inside the agent.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _owned(what: str, status: os.stat_result, could: str) -> Suspect:
 
 
 def written(where: str, status: os.stat_result) -> Suspect:
-    """That others may write to a directory, and make, rename and replace what is in it."""
+    """A directory that others may write to, so that they can rename and replace its entries."""
     if status.st_mode & stat.S_IWOTH:
         who, less = "everybody", "o-w" if not status.st_mode & stat.S_IWGRP else "go-w"
     else:
@@ -167,7 +167,7 @@ def written(where: str, status: os.stat_result) -> Suspect:
 
 
 def refusal(suspect: Suspect) -> str:
-    """What is wrong, and what can be done."""
+    """A sentence on what is wrong, with the remedies."""
     trust = "" if privileged() else ", or set target.trust_other_writers where all who could are trusted"
     return f"{suspect.fact}, {suspect.danger}{trust}"
 

@@ -1,6 +1,6 @@
 """Whether the campaign's directory on the target can be worked in: a file is written there, read back, and removed.
 
-As in trees.py: the functions listed in `OPERATIONS` run inside the agent.
+This runs inside the agent.
 """
 
 from __future__ import annotations

@@ -18,6 +18,21 @@ from iosweep.errors import Refused, TargetError
 T = TypeVar("T")
 
 
+_listeners: list[Callable[[], None]] = []
+
+
+def beat() -> None:
+    """Report progress: an operation that takes long calls it at least every few entries of a directory, from any
+    thread. The runner waits for the next beat no longer than the deadline."""
+    for listener in _listeners:
+        listener()
+
+
+def on_beat(listener: Callable[[], None]) -> None:
+    """Have a function called at each beat."""
+    _listeners.append(listener)
+
+
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The value of an operation, or the error that it raised."""
 

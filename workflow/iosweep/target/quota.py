@@ -2,7 +2,7 @@
 
 Of users and groups: from the kernel for file systems that leave quotas to it (ext4, XFS), from `lfs` on Lustre. Of
 subvolumes: on btrfs. Not asked for: those of projects, whose directories df shows as full as they are (and so does
-target.space); of servers behind NFS; of qgroups above a subvolume's own. What does not show, EDQUOT will tell.
+target.space); of servers behind NFS; of qgroups above a subvolume's own. Other quotas show as EDQUOT only.
 
 `quotas` runs in the agent, before every step: it starts no process but on Lustre.
 """
@@ -94,7 +94,7 @@ def _scope(kind: int, owner: int) -> str:
 
 
 def _kernel(handle: int, source: str, kind: int, owner: int) -> Quota | None:
-    """A quota that the kernel keeps; None where it does not, or does not tell."""
+    """A quota that the kernel keeps; None if there is none, or it cannot be read."""
     answer = ctypes.create_string_buffer(_DQBLK.size)
     command = ctypes.c_int(_GETQUOTA << 8 | kind)
     failed = _LIBC.syscall(ctypes.c_long(_QUOTACTL_FD), handle, command, owner, answer)
@@ -141,8 +141,8 @@ def _lustre(directory: str, owners: Sequence[tuple[int, int]]) -> list[Quota]:
         except (OSError, subprocess.CalledProcessError):  # no lfs; no quotas
             continue
         # the name of the file system comes first, and may have any characters
-        if told := _LFS.search(os.fsdecode(done.stdout).replace(directory, "", 1) + "\n"):
-            used, soft, hard, _, files, soft_files, hard_files, _ = told.groups()
+        if match := _LFS.search(os.fsdecode(done.stdout).replace(directory, "", 1) + "\n"):
+            used, soft, hard, _, files, soft_files, hard_files, _ = match.groups()
             limits = [int(soft) * _UNIT, int(hard) * _UNIT]
             found.append(
                 _quota(_scope(kind, owner), int(used) * _UNIT, limits, int(files), [int(soft_files), int(hard_files)])

@@ -1,6 +1,6 @@
 """Removing what is on the target: trees as deep and as wide as they like, in parallel where the file system is slow.
 
-As in trees.py: the functions listed in `OPERATIONS` run inside the agent.
+`remove` and `remove_all` run inside the agent.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TypedDict
 
 from iosweep.errors import Refused
-from iosweep.target.foreign import Foreign, ForeignEntries, by_name, by_owner
+from iosweep.target.foreign import Foreign, ForeignEntries, add, by_name, by_owner
 from iosweep.target.handle import Opened, Place
 from iosweep.target.marker import MARKER, shown
-from iosweep.target.pulse import beat
+from iosweep.target.protocol import beat
 from iosweep.target.trees import SENTENCES, Directory, Tree
 
 #: Names of a directory that are held at a time, and how many of them a thread takes at once.
@@ -63,7 +63,7 @@ def remove(place: Place, below: str, seconds: float | None = None, workers: int 
             removal.last(os.rmdir, name, outer)
         finally:
             os.close(outer)
-    return removal.result()
+    return removal.removed
 
 
 def remove_all(place: Place, seconds: float | None = None, workers: int = 8) -> Removed:
@@ -78,7 +78,7 @@ def remove_all(place: Place, seconds: float | None = None, workers: int = 8) -> 
         removal.last(os.unlink, MARKER, ours.handle)
         if os.path.samestat(os.fstat(ours.handle), os.stat(ours.name, dir_fd=ours.parent, follow_symlinks=False)):
             removal.last(os.rmdir, ours.name, ours.parent)
-    return removal.result()
+    return removal.removed
 
 
 class _Removal:
@@ -92,9 +92,15 @@ class _Removal:
         """`where`: what it is called in sentences."""
         self._where = where
         self._end = float("inf") if seconds is None else time.monotonic() + seconds
-        self._files = self._directories = self._bytes = 0
-        self._left = False
-        self._wrong: list[str] = []
+        self.removed: Removed = {
+            "files": 0,
+            "directories": 0,
+            "bytes": 0,
+            "linked": 0,
+            "left": False,
+            "wrong": [],
+            "foreign": {"count": 0, "names": []},
+        }
         self._todo: list[tuple[Directory, Sequence[str]]] = []
         self._busy = 0
         self._waited = self._steps = 0.0
@@ -102,23 +108,10 @@ class _Removal:
         self._turn = threading.Condition()
         self._mounts: Collection[str] = ()
         self._is_mine: Callable[[int], bool] = lambda _: True
-        self._linked = self._foreign = 0
-        self._names: list[str] = []
 
     def spare(self, ours: Opened) -> None:
         """Leave alone what is mounted in the campaign's directory, and what belongs to other users."""
         self._mounts, self._is_mine = frozenset(ours.mounts), ours.is_mine
-
-    def result(self) -> Removed:
-        return {
-            "files": self._files,
-            "directories": self._directories,
-            "bytes": self._bytes,
-            "linked": self._linked,
-            "left": self._left,
-            "wrong": self._wrong,
-            "foreign": {"count": self._foreign, "names": self._names},
-        }
 
     def empty(self, top: int, workers: int, spared: Collection[str] = ()) -> None:
         """Remove all that is in an open directory but what is spared."""
@@ -132,16 +125,15 @@ class _Removal:
 
     def last(self, how: Callable[..., None], name: str, handle: int) -> None:
         """Remove what could only be removed after all the rest, if that is gone."""
-        if self._left or self._wrong:
+        if self.removed["left"] or self.removed["wrong"]:
             return
         try:
             how(name, dir_fd=handle)
-            self._files += how is os.unlink
-            self._directories += how is os.rmdir
+            self.removed["files" if how is os.unlink else "directories"] += 1
         except FileNotFoundError:
             pass
         except OSError as error:
-            self._wrong.append(f"{shown(str(Path(self._where, name)))}: {error.strerror}")
+            self.removed["wrong"].append(f"{shown(str(Path(self._where, name)))}: {error.strerror}")
 
     def _join(self) -> None:
         with contextlib.suppress(RuntimeError):  # no more threads are to be had
@@ -168,10 +160,10 @@ class _Removal:
         with self._turn:
             while not self._todo and self._busy:
                 self._turn.wait()
-            if not self._todo or self._left:
+            if not self._todo or self.removed["left"]:
                 return None
             if time.monotonic() > self._end:
-                self._left = True
+                self.removed["left"] = True
                 return None
             self._busy += 1
             return self._todo.pop()
@@ -216,7 +208,7 @@ class _Removal:
             names = ()
         for name in names:
             if time.monotonic() > self._end:
-                self._left = True
+                self.removed["left"] = True
                 break
             beat()
             try:
@@ -234,11 +226,11 @@ class _Removal:
                 size += status.st_blocks * 512
             linked += status.st_nlink > 1
         with self._turn:
-            self._files += files
-            self._bytes += size
-            self._linked += linked
+            self.removed["files"] += files
+            self.removed["bytes"] += size
+            self.removed["linked"] += linked
             directory.tasks -= 1
-            last = not directory.tasks and not self._left
+            last = not directory.tasks and not self.removed["left"]
         if last:
             self._close(directory)
         return len(names)
@@ -259,7 +251,7 @@ class _Removal:
                 try:
                     os.rmdir(directory.name, dir_fd=self._tree.handle(parent).number)
                     with self._turn:
-                        self._directories += 1
+                        self.removed["directories"] += 1
                 except OSError as error:
                     if error.errno == errno.ENOTEMPTY and not empty:  # not all was listed, or entries are added
                         self._push([(directory, ())])
@@ -284,11 +276,10 @@ class _Removal:
         directory.failed.add(name)
         path = shown(self._path(directory, name))
         with self._turn:
-            if len(self._wrong) < SENTENCES:
-                self._wrong.append(f"{path}: {error.strerror}")
+            if len(self.removed["wrong"]) < SENTENCES:
+                self.removed["wrong"].append(f"{path}: {error.strerror}")
             if isinstance(error, Foreign):
-                self._foreign += 1
-                self._names += [path] if len(self._names) < SENTENCES else []
+                add(self.removed["foreign"], path)
 
     def _path(self, directory: Directory, name: str = "") -> str:
         return str(Path(self._where, directory.path(name)))

@@ -1,6 +1,6 @@
 """The striping of what a campaign writes: set on its directory, and read back, by the file system's own command.
 
-The functions listed in `OPERATIONS` run in the agent, so only the standard library is imported.
+`set_layout` and `read_layout` run inside the agent.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class _Failed(Exception):
 
 
 def _run(argv: Sequence[str], place: Place) -> str:
-    """What a command says of the campaign's directory. Raises _Failed, and OSError where that is not there."""
+    """Output of a command on the campaign's directory. Raises _Failed, and OSError where that is not there."""
     path = os.pathsep.join([*os.get_exec_path(), _MORE_PATH])
     program = shutil.which(argv[0], path=path)
     if program is None:
@@ -132,11 +132,11 @@ def _run(argv: Sequence[str], place: Place) -> str:
             capture_output=True,
             check=False,
         )
-    said, errors = os.fsdecode(done.stdout), os.fsdecode(done.stderr)
+    output, errors = os.fsdecode(done.stdout), os.fsdecode(done.stderr)
     if done.returncode:
-        first = next(iter((errors + said).strip().splitlines()), "it says nothing")
+        first = next(iter((errors + output).strip().splitlines()), "it says nothing")
         raise _Failed(f"`{_one_line(' '.join(argv))}` ended with exit code {done.returncode}: {_one_line(first)}")
-    return said
+    return output
 
 
 def _one_line(text: str) -> str:

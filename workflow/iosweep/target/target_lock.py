@@ -6,7 +6,7 @@ be forged, so it is never a reason to refuse for longer than the job that it nam
 
 A pass needs evidence that another campaign would have been seen; else the check says "not checked". What another user
 puts in the lock's place does not stop a campaign: it is named, and the exclusion is "not checked". A lock that another
-user holds does stop it, since it cannot be told from a campaign; target.lock is the way round.
+user holds does stop it, since it looks like a campaign; target.lock is the way round.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ELSEWHERE = "set target.lock to a directory that only trusted users may write t
 
 
 class Enforced(TypedDict):
-    """What a record says of the exclusion of other campaigns."""
+    """The exclusion of other campaigns, as a result records it."""
 
     enforced: bool
     evidence: str
@@ -41,8 +41,10 @@ class Enforced(TypedDict):
 
 @dataclass(frozen=True)
 class Exclusion:
-    """What keeps others off. `note`: from whom the lock was taken over, or None. `doubt`: why it may not keep them off
-    any more, None where it does; a lock that is a file can be removed by its owner."""
+    """Whether other campaigns are kept off, with the evidence. `note`: from whom the lock was taken over, or None.
+
+    `doubt`: why it may not keep them off any more, or None: the owner of a file can remove it.
+    """
 
     enforced: bool
     evidence: str
@@ -88,7 +90,7 @@ def _on_this_machine(name: str, identity: str, mine: bytes) -> Iterator[Exclusio
         try:
             stack.enter_context(host_lock.held(name, mine))
         except host_lock.Taken as taken:
-            raise _taken(taken, name, identity) from None
+            raise _name_taken(taken, name, identity) from None
         except OSError as error:
             why = f"the lock @{name} (an abstract Unix socket) cannot be taken: {error.strerror or error}"
             found = Exclusion(False, f"{why}; {_ELSEWHERE}")
@@ -107,8 +109,8 @@ def _machine_wide(name: str, fstype: str) -> Exclusion:
     return Exclusion(True, f"no other campaign on this machine, or in a container on its network (lock @{name})")
 
 
-def _taken(taken: host_lock.Taken, name: str, identity: str) -> Busy:
-    """By whom: process and user as the kernel has them, the rest as that process says."""
+def _name_taken(taken: host_lock.Taken, name: str, identity: str) -> Busy:
+    """The error for a name that is taken: process and user from the kernel, the rest from that process."""
     user = None if taken.uid is None else procfs.user_name(taken.uid)
     owner = lock_owner.read(taken.text)
     if owner and user is not None:
@@ -134,7 +136,7 @@ def _in_directory(file: Path, identity: str, mine: bytes, job: str | None, make:
     try:
         taken = lock_file.take(file, make, shared=True)
     except lock_file.Taken as error:
-        raise _held(error, file, identity) from None
+        raise _file_taken(error, file, identity) from None
     except OSError as error:
         if not make and error.errno == errno.ENOENT:
             why = f"target.lock {file.parent} has no lock of {identity} ({file.name}), and none is made"
@@ -145,7 +147,7 @@ def _in_directory(file: Path, identity: str, mine: bytes, job: str | None, make:
         if taken.without:
             yield _untaken(file, OSError(errno.ENOLCK, taken.without))
             return
-        found = _left(taken.content(), file, identity, job)
+        found = _worth(taken.content(), file, identity, job)
         _write(taken, mine)
 
         def doubt() -> str | None:
@@ -171,8 +173,8 @@ def _write(taken: lock_file.LockFile, text: bytes) -> None:
         taken.write(text)
 
 
-def _held(held: lock_file.Taken, file: Path, identity: str) -> Busy:
-    """By whom: the process as the kernel has it. The text counts where the kernel names none, or the same one."""
+def _file_taken(held: lock_file.Taken, file: Path, identity: str) -> Busy:
+    """The error for a file that is locked. Its text counts if the kernel names no process, or the same one."""
     owner = lock_owner.read(held.content)
     who = str(owner) if owner else "another process"
     if owner and owner.here and owner.pid in held.pids:
@@ -203,8 +205,8 @@ def _busy(identity: str, who: str, lock: str, job: str | None) -> Busy:
     )
 
 
-def _left(left: bytes, file: Path, identity: str, own: str | None) -> Exclusion:
-    """What a lock that was taken is worth, after what its last owner left in it. `own`: our job. Raises Busy."""
+def _worth(left: bytes, file: Path, identity: str, own: str | None) -> Exclusion:
+    """How far a lock reaches that we took, given the text of its last owner. `own`: our job. Raises Busy."""
     there = identify.identify(str(file.parent))
     fstype = identity.partition(" ")[0]
     place = printable(str(file.parent))

@@ -1,9 +1,8 @@
-"""What the campaign has on the target, below its directory (handle.py): made, counted, looked at, kept and removed.
+"""Directories and files below the campaign's directory (handle.py): making, counting, examining and keeping them.
 
-As there: the functions listed in `OPERATIONS` run inside the agent, take and return plain JSON values, and import the
-standard library only. Directories are opened one from the other, no symbolic link is followed, no mount point crossed.
-A tree may be as deep and as wide as it likes: few directories are open at a time, few names are held. Whatever goes
-through one tells of its progress (pulse.py), for it may take hours.
+They run inside the agent. Directories are opened one from the other, no symbolic link is followed, no mount point
+crossed. A tree may be as deep and as wide as it likes: few directories are open at a time, few names are held. Long
+operations report their progress (protocol.beat).
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from iosweep.target.handle import Opened, Place
 from iosweep.target.marker import MARKER
 from iosweep.target.mounts import mount_of
 from iosweep.target.ownership import DIRECTORY
-from iosweep.target.pulse import beat
+from iosweep.target.protocol import beat
 
 #: Where `keep` puts things.
 KEPT = "kept"
 #: Directories of a tree that are kept open to go on from.
 _OPEN = 64
-#: Sentences that are returned; more would not tell more.
+#: Sentences that are returned; more would not help.
 SENTENCES = 5
 _NOT_LOOKED = "not looked at"
 
