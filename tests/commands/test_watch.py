@@ -176,7 +176,7 @@ def test_before_anything_was_measured(made: Made, tmp_path: Path, capsys: pytest
     assert (allocation.state, allocation.repetitions_done, allocation.repetitions_left) == ("not begun", 0, 12)
     assert "0 of 12 repetitions measured, 12 left, about 17 s to go" in shown(made.look())
     shutil.rmtree(made.results / "plans")
-    assert screen.watch(made.results, once=True) == 0
+    assert cli.main(["watch", str(made.results), "--once"]) == 0
     assert "there is no plan in" in capsys.readouterr().out
     assert cli.main(["watch", str(tmp_path / "none")]) == 1
 
@@ -462,7 +462,7 @@ def test_any_width(made: Made, width: int) -> None:
 
 def test_json_has_the_keys_that_are_documented(made: Made, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made.measure(made.plan.points[0])
-    assert screen.watch(made.results, as_json=True) == 0
+    assert cli.main(["watch", str(made.results), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     text = (root / "docs/watching.md").read_text()
     for key in {*found, *found["allocations"][0], *found["newest"][0]}:
@@ -547,7 +547,7 @@ def test_a_real_campaign(tmp_path: Path, fio: Path, capsys: pytest.CaptureFixtur
     allocation = Allocation(tmp_path, SWEEP | {"axes": {}})
     allocation.measure()
     before = {f: f.stat().st_mtime_ns for f in allocation.results.rglob("*")}
-    assert screen.watch(allocation.results, as_json=True) == 0
+    assert cli.main(["watch", str(allocation.results), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     [a] = found["allocations"]
     assert (a["state"], a["repetitions_done"], a["repetitions_left"]) == ("done", 1, 0)

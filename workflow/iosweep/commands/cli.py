@@ -21,25 +21,25 @@ from iosweep.commands import campaigns
 COMMANDS = {
     "plan": ("plan", "show what a configuration will measure, and the time and space that takes"),
     "doctor": ("doctor.command", "check this machine, or with --slurm a cluster, before a campaign"),
-    "watch": ("watch.command", "follow the progress of a campaign"),
+    "watch": ("watch.screen", "follow the progress of a campaign"),
     "list": ("list", f"list the campaigns in {campaigns.RESULTS}/"),
     "show": ("show", "show the results of a campaign"),
     "check": ("check", "check that a campaign is complete and valid; exit with 1 if it is not"),
-    "report": ("report", "make the tables, the report and the figures of a campaign again"),
+    "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
     "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),
     "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
     "parse": ("parse", "convert output files of fio, IOR or mdtest to JSON"),
-    "tools": ("tools.command", "list the benchmark tools, or fetch all that building them needs"),
+    "tools": ("tools.command", "list the benchmark tools, or download what building them needs"),
     "generate": ("generate", "update the schema and the generated parts of the documentation"),
 }
 #: Commands that the rules of the workflow call. `iosweep --help` does not list them.
 RULES = {
     "measure": ("rules.measure", "measure what is left of an allocation"),
-    "collect": ("rules.collect", "write the manifest of an allocation that a job has measured"),
+    "collect": ("rules.measure", "write the manifest of an allocation that a job has measured"),
     "repair": ("rules.repair", "record that damaged tables are made again"),
     "merge": ("rules.merge", "make the tables from the store"),
     "page": ("rules.page", "make the report from the tables"),
-    "figures": ("rules.figures", "make the figures as SVG and PNG from the tables"),
+    "figures": ("rules.page", "make the figures as SVG and PNG from the tables"),
 }
 #: Commands that read the results of the campaigns that they name.
 _READ_RESULTS = frozenset({"watch", "list", "show", "check", "report", "rerun", "clean"})

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
-
-from rich.table import Table
 
 from iosweep.commands import campaigns, outcome
-from iosweep.commands.terminal import Printer, prose, to_json
+from iosweep.commands.terminal import Printer, prose, table, to_json
 from iosweep.report.summary import VERDICTS
 from iosweep.text import printable
 
@@ -24,20 +21,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    return show(campaigns.known(), arguments.json)
-
-
-def show(found: Iterable[Path], as_json: bool) -> int:
-    """Print the campaigns of some results directories, the newest last; 1 if one cannot be read."""
+    """Print the campaigns, the newest last; 1 if one cannot be read."""
     known: list[outcome.Outcome] = []
     wrong: list[str] = []
-    for results in found:
+    for results in campaigns.known():
         try:
             known.append(outcome.of(results))
         except outcome.Unreadable as error:
             wrong += error.lines
     known.sort(key=lambda one: (one.measured or 0, one.campaign))
-    if as_json:
+    if arguments.json:
         sys.stdout.write(to_json([_document(one) for one in known]))
     elif known:
         _print([_cells(one) for one in known])
@@ -74,14 +67,12 @@ def _cells(one: outcome.Outcome) -> list[str]:
 
 def _print(rows: Sequence[Sequence[str]]) -> None:
     """Print campaigns as a table; on a terminal that is narrower than it, each as a block."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("campaign", "measured", *_COUNTS, "target", "results"):
-        table.add_column(name, justify="right" if name in _COUNTS else "left", no_wrap=True)
+    whole = table("campaign", "measured", *_COUNTS, "target", "results", right=_COUNTS)
     for row in rows:
-        table.add_row(*row)
+        whole.add_row(*row)
     printer = Printer()
-    if printer.excess(table) <= 0:
-        printer.print(table)
+    if printer.excess(whole) <= 0:
+        printer.print(whole)
         return
     for campaign, when, *counts, target, results in rows:
         prose(f"{campaign}  {when}")

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from rich.markup import escape
 from rich.table import Table
 
-from iosweep.commands.terminal import Printer, prose
+from iosweep.commands.terminal import Printer, prose, table
 from iosweep.config.sweeps import Config
-from iosweep.errors import ConfigError, Refused, TargetError, TargetHangs, Unusable
+from iosweep.errors import ConfigError, Obstacle, Refused, TargetError, TargetHangs, Unusable
+from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.jobs import submission
 from iosweep.plan import forecast
 from iosweep.plan.launchers import Launcher
@@ -50,15 +51,6 @@ class Where:
         return f"{what}: with --profile profiles/slurm only"
 
 
-@dataclass(frozen=True)
-class Space:
-    """Whether a plan fits the target. `fits`: None where it cannot be seen from here; `remedy`: "" if it fits."""
-
-    fits: bool | None
-    seen: str
-    remedy: str = ""
-
-
 def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: bool = True) -> bool:
     """Print the plan and what it takes; False if it cannot fit the target, as far as that can be seen from here.
 
@@ -82,22 +74,22 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
     for note in trusted(made):
         prose(note)
     room = space(made, cost)
-    if room.fits is False:
-        prose(f"{room.seen}; {room.remedy}" if room.remedy else room.seen, sys.stderr)
+    if room.outcome == "wrong":
+        prose(str(Obstacle(room.seen, room.change)), sys.stderr)
     else:
-        prose(f"space on the target: {room.seen if room.fits else f'not checked ({room.seen})'}")
-    return room.fits is not False
+        prose(f"space on the target: {room.seen if room.outcome == 'ok' else f'not checked ({room.seen})'}")
+    return room.outcome != "wrong"
 
 
 def _sweeps(made: Plan) -> Table:
-    table = Table("sweep", "tool", "points", "repetitions", "phases", box=None, pad_edge=False, header_style="bold")
+    sweeps = table("sweep", "tool", "points", "repetitions", "phases", wrapped=["sweep", "tool", "phases"])
     points = {point.id: point for point in made.points}
     for sweep in made.sweeps:
         counts = sorted({points[point].repetitions.min for point in sweep["points"]})
         name = f"{sweep['name']} (scaled)" if sweep["scaled"] else sweep["name"]
         repetitions = ", ".join(map(str, counts))
-        table.add_row(name, sweep["tool"], str(len(sweep["points"])), repetitions, " ".join(sweep["phases"]))
-    return table
+        sweeps.add_row(name, sweep["tool"], str(len(sweep["points"])), repetitions, " ".join(sweep["phases"]))
+    return sweeps
 
 
 def _allocations(made: Plan, where: Where) -> Iterator[str]:
@@ -194,8 +186,9 @@ def trusted(made: Plan) -> list[str]:
     ]
 
 
-def space(made: Plan, cost: forecast.Forecast) -> Space:
+def space(made: Plan, cost: forecast.Forecast) -> Line:
     """Whether a plan fits the target's space, quota and layout, asked through an agent."""
+    check = "space"
     target = made.target["directory"]
     try:
         with Agent(DEADLINE_S) as agent:
@@ -206,13 +199,13 @@ def space(made: Plan, cost: forecast.Forecast) -> Space:
             found = agent.call(ownership.owner_of, directory)
             present = agent.call(trees.usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
     except (Refused, TargetError, TargetHangs) as error:
-        return Space(None, str(error))
+        return unchecked(check, str(error))
     if not facts["writable"]:
-        return Space(False, f"{target} cannot be written to by {user(os.getuid())}")
-    wrong = free_space.too_much(free, present, cost.peak_bytes, cost.inodes, made.limits)
-    wrong = wrong or free_space.over_quota(quotas, max(0, cost.peak_bytes - present), cost.inodes)
+        return wrong(check, f"{target} cannot be written to by {user(os.getuid())}", "")
+    obstacle = free_space.too_much(free, present, cost.peak_bytes, cost.inodes, made.limits)
+    obstacle = obstacle or free_space.over_quota(quotas, max(0, cost.peak_bytes - present), cost.inodes)
     if made.target["layout"]:
-        wrong = striping.unsettable(facts["fstype"]) or wrong
-    if wrong:
-        return Space(False, f"does not fit {target}: {wrong.what}", wrong.remedy)
-    return Space(True, f"fits ({human_size(free['free_bytes'])} free)")
+        obstacle = striping.unsettable(facts["fstype"]) or obstacle
+    if obstacle:
+        return wrong(check, f"does not fit {target}: {obstacle.what}", obstacle.remedy)
+    return ok(check, f"fits ({human_size(free['free_bytes'])} free)")

@@ -7,10 +7,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rich.table import Table
-
 from iosweep.commands import campaigns, outcome
-from iosweep.commands.terminal import Printer, prose, say, to_json, working
+from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.report import caveats, formats, headline
@@ -30,10 +28,10 @@ _REASON_WIDTH = 40
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("campaign", help=campaigns.NAMED)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--all", action="store_true", help="print every point and phase, with the reasons of its verdict")
-    form.add_argument("--json", action="store_true", help="print the same as JSON, with all statistics")
+    form.add_argument("--all", action="store_true", help="print every point and phase, with reasons for verdicts")
+    form.add_argument("--json", action="store_true", help="print the same as --all as JSON, with all statistics")
     form.add_argument("--csv", action="store_true", help="print one line per point and phase")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 where `iosweep check` does")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if `iosweep check` would")
 
 
 def run(arguments: Namespace) -> int:
@@ -62,9 +60,9 @@ def run(arguments: Namespace) -> int:
 
 def _show_headline(results: Path, name: str) -> None:
     with working(f"reading {results} ..."):
-        table = headline.table(results)
+        best = headline.table(results)
     printer = Printer()
-    printer.print(table)
+    printer.print(best)
     if outcome.stale(results):
         prose(f"the campaign has changed since these tables were made; `iosweep report {name}` makes them again")
     if (results / "report.html").exists():
@@ -89,10 +87,7 @@ def _show_results(results: Path, form: str) -> None:
 
 def _table(found: Sequence[Result]) -> None:
     """Print results as a table; on a terminal that leaves too little for its reasons, each as a block."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("point", "phase", "figure", "spread", "verdict"):
-        table.add_column(name, justify="right" if name == "figure" else "left", no_wrap=True)
-    table.add_column("reason")
+    whole = table("point", "phase", "figure", "spread", "verdict", "reason", right=["figure"], wrapped=["reason"])
     rows = []
     for result in found:
         headline, units = result.headline, formats.units_of(result.metric, result.kind)
@@ -101,10 +96,10 @@ def _table(found: Sequence[Result]) -> None:
         reasons = printable("; ".join(result.reasons))
         spread = formats.spread(headline, units) if headline else ""
         rows.append((result.point, result.phase, figure, spread, verdict, reasons))
-        table.add_row(*rows[-1])
+        whole.add_row(*rows[-1])
     printer = Printer()
-    if printer.excess(table) <= max(0, max((len(row[-1]) for row in rows), default=0) - _REASON_WIDTH):
-        printer.print(table)
+    if printer.excess(whole) <= max(0, max((len(row[-1]) for row in rows), default=0) - _REASON_WIDTH):
+        printer.print(whole)
         return
     for point, phase, figure, spread, verdict, reasons in rows:
         prose(f"{point}  {phase}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
@@ -52,6 +52,26 @@ def to_json(document: object) -> str:
     if text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def table(*columns: str, right: Collection[str] = (), wrapped: Collection[str] = ()) -> Table:
+    """A table with bold headings and without lines. `right`: columns that are aligned so; `wrapped`: may be wrapped."""
+    from rich.table import Table
+
+    found = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        found.add_column(name, justify="right" if name in right else "left", no_wrap=name not in wrapped)
+    return found
+
+
+def facts() -> Table:
+    """A table without headings: names of facts, which are dim, and what is known."""
+    from rich.table import Table
+
+    found = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    found.add_column(no_wrap=True, style="dim")
+    found.add_column(overflow="fold")
+    return found
 
 
 class Printer:

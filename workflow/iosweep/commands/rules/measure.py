@@ -1,4 +1,6 @@
-"""`iosweep measure`: measure what is left of an allocation. Called by the rule `measure`, in the allocation's job."""
+"""`iosweep measure`: measure what is left of an allocation, in its job. `iosweep collect`: write its manifest, where
+Snakemake runs: a job of Slurm has measured by then; on one machine, this measures what is left.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from iosweep.errors import AllocationError, ExitCode
 from iosweep.files.logged import opened
 from iosweep.node.stopping import Stopped
 from iosweep.plan.launchers import launchers
-from iosweep.plan.model import read_plan
+from iosweep.plan.model import Plan, read_plan
+from iosweep.results import manifest
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 from iosweep.run import allocation, outcome
@@ -37,9 +40,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    made, results = read_plan(arguments.plan), arguments.plan.parent.parent
+    if arguments.command == "measure" or not arguments.scheduler:
+        return _measure(made, results, arguments)
+    store = Store(results)
+    store.set_refusal(arguments.allocation, None)
+    manifest.write(arguments.manifest, next(a for a in made.allocations if a.name == arguments.allocation), store)
+    return 0
+
+
+def _measure(made: Plan, results: Path, arguments: Namespace) -> int:
     sys.stderr = DetachedStream(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
-    made = read_plan(arguments.plan)
-    results = arguments.plan.parent.parent
     works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
     try:
         with (
@@ -60,25 +71,22 @@ def run(arguments: Namespace) -> int:
                     arguments.tools,
                 )
             )
+        return 0
     except AllocationError as error:
-        said, code = str(error), error.code
+        why, code = str(error), error.code
         with contextlib.suppress(OSError):  # the results' disk may be what is full
             over = error.code == ExitCode.JOB_OVER
-            refusal = Refusal(said, error.lasting, error.after, tuple(error.nodes), short_of_time=over)
+            refusal = Refusal(why, error.lasting, error.after, tuple(error.nodes), short_of_time=over)
             Store(results).set_refusal(arguments.allocation, refusal)
     except Stopped as error:
-        said, code = (
-            f"stopped by {error}; what was measured is stored, the next run goes on from there",
-            ExitCode.INTERRUPTED,
-        )
+        why = f"stopped by {error}; what was measured is stored, the next run goes on from there"
+        code = ExitCode.INTERRUPTED
         if arguments.scheduler:  # the report shows why the job ended
             with contextlib.suppress(OSError):
-                Store(results).set_refusal(arguments.allocation, Refusal(f"its job was {said}", stopped=True))
+                Store(results).set_refusal(arguments.allocation, Refusal(f"its job was {why}", stopped=True))
     except OSError as error:  # of the log, which is with the results
-        said, code = outcome.cannot_be_written(error), ExitCode.STORE_FAILED
-    else:
-        return 0
-    print(printable(f"iosweep: {said}"), file=sys.stderr)
+        why, code = outcome.cannot_be_written(error), ExitCode.STORE_FAILED
+    print(printable(f"iosweep: {why}"), file=sys.stderr)
     with contextlib.suppress(OSError), opened(arguments.own_log, results) as log:
-        print(printable(said), file=log)
+        print(printable(why), file=log)
     return code

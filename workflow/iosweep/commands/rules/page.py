@@ -1,4 +1,4 @@
-"""`iosweep page`: make the report of a campaign from its tables."""
+"""`iosweep page` and `iosweep figures`: make the report, or its figures as files, from the tables of a campaign."""
 
 from __future__ import annotations
 
@@ -14,5 +14,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    report.make_page(arguments.results)
+    make = report.make_page if arguments.command == "page" else report.make_figures
+    make(arguments.results)
     return 0

@@ -9,9 +9,9 @@ from iosweep.commands.tools import build, list, mirror
 
 def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    list.add_arguments(actions.add_parser("list", help="list the tools that are built, or on PATH"))
+    list.add_arguments(actions.add_parser("list", help="list the tools that were built or are on PATH"))
     mirror.add_arguments(
-        actions.add_parser("mirror", help="fetch all that building the tools needs, for a cluster without a network")
+        actions.add_parser("mirror", help="download what building the tools needs, for a cluster without a network")
     )
     build.add_arguments(actions.add_parser("build"))  # for the rule `tools`
 

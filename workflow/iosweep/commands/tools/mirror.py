@@ -54,7 +54,7 @@ _FULL = re.compile(r"No space left on device|\[Errno 28\]|Disk quota exceeded|\[
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("directory", type=Path, metavar="DIR", help="where it is kept; name it as tools.mirror")
+    parser.add_argument("directory", type=Path, metavar="DIR", help="directory of the mirror; set tools.mirror to it")
     campaigns.add_configfile(parser)
     parser.set_defaults(action=run)
 

@@ -1,23 +1,23 @@
-"""Draws the progress of a campaign from snapshots (snapshot.py)."""
+"""`iosweep watch`: draw the progress of a campaign from snapshots (snapshot.py)."""
 
 from __future__ import annotations
 
 import sys
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
+from iosweep.commands import campaigns
 from iosweep.commands.safe_console import SafeConsole
-from iosweep.commands.terminal import to_json
+from iosweep.commands.terminal import facts, to_json
 from iosweep.commands.watch.snapshot import Campaign, Figure, Seen, Snapshot
 from iosweep.text import human_count, shortened, some
 from iosweep.units import human_duration, human_size
@@ -33,14 +33,23 @@ _STYLES = {"valid": "green", "suspect": "yellow", "invalid": "red", "missing": "
 _STATES = {"measuring": "bold green", "waiting": "cyan", "refused": "bold red", "stopped": "yellow", "unseen": "yellow"}
 
 
-def watch(results: Path, once: bool = False, as_json: bool = False) -> int:
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("campaign", help=campaigns.NAMED)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--once", action="store_true", help="print the progress once, also on a terminal")
+    form.add_argument("--json", action="store_true", help="print the progress once, as JSON")
+
+
+def run(arguments: Namespace) -> int:
     """Show progress until the campaign ends, or Ctrl-C. Without a terminal, print it once."""
+    if (results := campaigns.find_begun(arguments.campaign)) is None:
+        return 1
     campaign, console = Campaign(results), SafeConsole()
-    if as_json:
+    if arguments.json:
         snapshot = campaign.look()
         document = asdict(snapshot) | {"to_go_s": snapshot.to_go_s, "over": snapshot.over}
         sys.stdout.write(to_json(document))
-    elif once or not console.is_terminal:
+    elif arguments.once or not console.is_terminal:
         with console.capture() as captured:
             console.print(Group(*draw(campaign.look(), bars=False)))
         print("\n".join(line.rstrip() for line in captured.get().splitlines()))
@@ -128,9 +137,7 @@ def clock(moment: float, now: float) -> str:
 
 
 def _facts(s: Snapshot) -> RenderableType:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
+    table = facts()
     if len(s.allocations) > 1 and s.to_go_s:
         table.add_row("in all", f"about {human_duration(s.to_go_s)} to go, plus the time that jobs wait")
     verdicts = Text(", ").join(
@@ -155,9 +162,7 @@ def _facts(s: Snapshot) -> RenderableType:
 
 
 def _newest(s: Snapshot) -> RenderableType:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
+    table = facts()
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, justify="right")
     table.add_column(no_wrap=True)
