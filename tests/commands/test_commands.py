@@ -13,6 +13,7 @@ import pytest
 
 import iosweep
 import records
+from campaign import METADATA, TEXT, document, make
 from iosweep.commands import cli
 from iosweep.files import documents
 from iosweep.plan import forecast
@@ -20,7 +21,6 @@ from iosweep.plan.launchers import LAUNCHERS
 from iosweep.programs import find
 from iosweep.results.store import Store
 from iosweep.target.accounts import user
-from small import METADATA, TEXT, document, make
 
 Capture = pytest.CaptureFixture[str]
 

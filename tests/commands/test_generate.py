@@ -8,11 +8,11 @@ import jsonschema
 import pytest
 import yaml
 
+from campaign import METADATA, TEXT, document
 from iosweep.commands import cli, generate
 from iosweep.config import models, sections
 from iosweep.results import checks, columns
 from iosweep.tools import Option, tools
-from small import METADATA, TEXT, document
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import mounts
-from campaign import Campaign, wait_for
+from campaign import Campaign, keep_plan
 from iosweep.files import hanging
+from waiting import wait_for
 
 pytestmark = pytest.mark.local
 
@@ -47,7 +48,7 @@ def test_it_is_said_while_the_snakefile_is_read(arguments: list[str], tmp_path: 
     place = tmp_path / "results"
     place.mkdir()
     with mounts.fuse(place):
-        campaign.plan()
+        keep_plan(campaign.plan, campaign.results)
         # -P: Snakemake looks for its plugins in each directory of sys.path
         interrupted([sys.executable, "-P", "-c", SNAKEMAKE, *campaign.command(*arguments)[1:]], place)
 

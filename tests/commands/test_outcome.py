@@ -11,6 +11,7 @@ import pytest
 
 import records
 import results_factory
+from campaign import TEXT, make
 from iosweep.commands import cli, outcome
 from iosweep.commands.watch import snapshot
 from iosweep.files import documents
@@ -19,7 +20,6 @@ from iosweep.report import headline
 from iosweep.results import merge, merged_tables
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.store import Store
-from small import TEXT, make
 
 Capture = pytest.CaptureFixture[str]
 

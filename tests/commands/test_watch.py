@@ -12,17 +12,15 @@ import subprocess
 import sys
 import termios
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from struct import pack
 from typing import Any
 
-import msgspec
 import orjson
 import pytest
 from rich.console import Console, Group
 
-from allocation import SWEEP, Allocation
+from campaign import BEGAN, METADATA, SWEEP, Allocation, Made, document, iso, keep_plan, make
 from iosweep.commands import cli
 from iosweep.commands.watch import screen
 from iosweep.commands.watch.snapshot import Campaign, Seen, Snapshot
@@ -35,50 +33,17 @@ from iosweep.results.store import Store
 from iosweep.results.time_to_go import Pace, Ran, ran
 from locks import left
 from slurm import Cluster
-from small import METADATA, document, make
-
-#: When the made campaigns began, in seconds since the epoch.
-BEGAN = 1_800_000_000.0
 
 
-class Made:
-    """A campaign whose results are written by the tests, one after the other, on a clock of its own."""
+class Watched(Made):
+    """A made campaign that is watched."""
 
     def __init__(self, place: Path, plan: Plan):
-        self.plan, self.results = plan, place / "results" / plan.campaign
-        self.store, self.clock = Store(self.results), BEGAN
-        file = self.results / "plans" / f"{plan.digest}.json"
-        file.parent.mkdir(parents=True)
-        file.write_bytes(plan.document())
-
-    def known(self, point: Point, took_s: float, before_s: float = 0.0, **more: Any) -> dict[str, Any]:
-        """The keys of a record as the runner makes it; each phase takes its share of `took_s`."""
-        began, each = self.clock, took_s / len(point.phases)
-        self.clock += before_s + took_s
-        return {
-            "point": point.id, "repetition": 1, "started": iso(began), "ended": iso(self.clock),
-            "host": "h", "node": "n", "tool": {"sha256": "a", "version": "1"}, "retry": None, "retried": False,
-            "target": {"directory": self.plan.target["directory"], "layout": None, "source": "s", "fstype": "nfs",
-                       "layout_is": "none"},
-            "phases": [
-                {"phase": phase, "started": iso(began + before_s + n * each), "wall_s": each, "headline": 5.0e6,
-                 "verdict": "valid", "reasons": [], "argv": ["fio"]}
-                for n, phase in enumerate(point.phases)
-            ],
-        } | more  # fmt: skip
-
-    def record(self, *arguments: Any, **more: Any) -> Record:
-        return msgspec.convert(self.known(*arguments, **more), Record)
-
-    def measure(self, point: Point, number: int = 1, took_s: float = 1.4, before_s: float = 0.0, **more: Any) -> None:
-        self.store.commit(point.id, number, self.record(point, took_s, before_s, **more), {"x.stdout": b"y"})
+        super().__init__(place, plan)
+        keep_plan(plan, self.results)
 
     def look(self) -> Snapshot:
         return Campaign(self.results).look()
-
-
-def iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 @pytest.fixture(autouse=True)
@@ -89,8 +54,8 @@ def no_slurm(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
-    return Made(tmp_path, make(tmp_path))
+def made(tmp_path: Path) -> Watched:
+    return Watched(tmp_path, make(tmp_path))
 
 
 def shown(snapshot: Snapshot, width: int = 80, bars: bool = False) -> str:
@@ -143,7 +108,7 @@ def test_long_phases_are_not_blamed_for_the_start_of_short_ones(tmp_path: Path) 
         assert pace.repetition_s(point.id) == pytest.approx(62, abs=0.5)
 
 
-def test_data_sets_are_prepared_once(made: Made) -> None:
+def test_data_sets_are_prepared_once(made: Watched) -> None:
     point = made.plan.points[0]
     sets = {"sets.fio-read-16m-1": DataSet(wall_s=20.0, files=1, file_size_bytes=16 << 20)}
     first = ran(point, made.record(point, 1.4, before_s=20.5), sets)
@@ -157,7 +122,7 @@ def test_data_sets_are_prepared_once(made: Made) -> None:
     assert pace.to_go_s({two.id: 1}, sets) == pytest.approx(1.9 + 40, rel=0.1)
 
 
-def test_a_pause_between_two_runs_is_not_pace(made: Made) -> None:
+def test_a_pause_between_two_runs_is_not_pace(made: Watched) -> None:
     a, b = made.plan.points[:2]
     pace = Pace(made.plan)
     pace.learn([Ran(a.id, BEGAN, BEGAN + 2), Ran(b.id, BEGAN + 7200, BEGAN + 7202)])
@@ -171,7 +136,7 @@ def test_a_pause_between_two_runs_is_not_pace(made: Made) -> None:
 # --- what the store says
 
 
-def test_before_anything_was_measured(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_before_anything_was_measured(made: Watched, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [allocation] = made.look().allocations
     assert (allocation.state, allocation.repetitions_done, allocation.repetitions_left) == ("not begun", 0, 12)
     assert "0 of 12 repetitions measured, 12 left, about 17 s to go" in shown(made.look())
@@ -181,7 +146,7 @@ def test_before_anything_was_measured(made: Made, tmp_path: Path, capsys: pytest
     assert cli.main(["watch", str(tmp_path / "none")]) == 1
 
 
-def test_half_of_it(made: Made) -> None:
+def test_half_of_it(made: Watched) -> None:
     points = made.plan.points
     for point in points[:6]:
         made.measure(point)
@@ -206,7 +171,7 @@ def test_half_of_it(made: Made) -> None:
         assert said in text
 
 
-def test_causes_come_before_what_follows_from_them(made: Made) -> None:
+def test_causes_come_before_what_follows_from_them(made: Watched) -> None:
     ran = {"phase": "rand_read", "started": iso(made.clock), "wall_s": 1.4, "headline": None, "verdict": "invalid",
            "argv": ["fio"]}  # fmt: skip
     cause = "the target reports an I/O error: the tool ended with exit code 1 → fio printed nothing"
@@ -215,27 +180,26 @@ def test_causes_come_before_what_follows_from_them(made: Made) -> None:
     assert list(made.look().reasons.items()) == [(cause, 1), ("fio printed nothing", 4)]
 
 
-def test_a_result_from_before_verdicts_were_stored(made: Made) -> None:
-    record = made.known(made.plan.points[0], 1.4)
-    old = {k: v for k, v in record["phases"][0].items() if k not in ("verdict", "reasons")}
+def test_a_result_from_before_verdicts_were_stored(made: Watched) -> None:
+    old = {"phase": "rand_read", "started": iso(made.clock), "wall_s": 1.4, "headline": 5.0e6, "argv": ["fio"]}
     made.measure(made.plan.points[0], phases=[old])
     made.measure(made.plan.points[1], phases=[old | {"headline": None}])
     assert made.look().verdicts == {"valid": 0, "suspect": 0, "invalid": 1, "missing": 0, "": 1}
 
 
-def test_what_is_tried_again_is_not_done(made: Made) -> None:
+def test_what_is_tried_again_is_not_done(made: Watched) -> None:
     made.measure(made.plan.points[0], retry="other processes used 40% of the CPU time")
     [a] = made.look().allocations
     assert (a.repetitions_done, a.repetitions_left) == (0, 12)
 
 
-def test_results_of_another_build_do_not_count(made: Made) -> None:
+def test_results_of_another_build_do_not_count(made: Watched) -> None:
     made.measure(made.plan.points[0], tool={"sha256": "old", "version": "1"})
     made.measure(made.plan.points[1])
     assert made.look().allocations[0].repetitions_done == 1
 
 
-def test_a_damaged_store(made: Made) -> None:
+def test_a_damaged_store(made: Watched) -> None:
     for point in made.plan.points[:5]:
         made.measure(point)
     folders = [made.store.point(p.id) for p in made.plan.points]
@@ -258,7 +222,7 @@ def test_a_damaged_store(made: Made) -> None:
     assert f"{made.plan.digest}.json is damaged" in words(made.look())
 
 
-def test_only_what_is_new_is_read(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_is_new_is_read(made: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     for point in made.plan.points[:10]:
         made.measure(point)
     for n, folder in enumerate((made.results / "points").iterdir()):
@@ -287,7 +251,7 @@ def test_only_what_is_new_is_read(made: Made, monkeypatch: pytest.MonkeyPatch) -
     assert campaign.look().allocations[0].repetitions_done == 10
 
 
-def test_a_large_store_is_shown_while_it_is_read(made: Made) -> None:
+def test_a_large_store_is_shown_while_it_is_read(made: Watched) -> None:
     for point in made.plan.points:
         made.measure(point)
     campaign = Campaign(made.results)
@@ -301,7 +265,7 @@ def test_a_large_store_is_shown_while_it_is_read(made: Made) -> None:
     assert found.over
 
 
-def test_while_it_is_written_and_taken_away(made: Made) -> None:
+def test_while_it_is_written_and_taken_away(made: Watched) -> None:
     for point in made.plan.points:
         made.measure(point)
     campaign = Campaign(made.results)
@@ -312,7 +276,7 @@ def test_while_it_is_written_and_taken_away(made: Made) -> None:
     assert campaign.look().plan is None
 
 
-def test_the_plan_that_is_measured(tmp_path: Path, made: Made) -> None:
+def test_the_plan_that_is_measured(tmp_path: Path, made: Watched) -> None:
     other = make(tmp_path, document(axes={"threads_per_node": [3]}))
     file = made.results / "plans" / f"{other.digest}.json"
     file.write_bytes(other.document())
@@ -327,7 +291,7 @@ def test_the_plan_that_is_measured(tmp_path: Path, made: Made) -> None:
     assert campaign.look().plan == made.plan.digest  # an older one that was taken up again
 
 
-def test_why_it_ended(made: Made) -> None:
+def test_why_it_ended(made: Watched) -> None:
     made.measure(made.plan.points[0])
     assert made.look().allocations[0].state == "stopped"
     (made.results / "logs").mkdir()
@@ -339,7 +303,7 @@ def test_why_it_ended(made: Made) -> None:
 
 
 @pytest.mark.parametrize("how", ["stopped", "short_of_time"])
-def test_a_job_that_was_stopped_was_not_refused(made: Made, how: str) -> None:
+def test_a_job_that_was_stopped_was_not_refused(made: Watched, how: str) -> None:
     made.measure(made.plan.points[0])
     made.store.set_refusal("1-node", Refusal("its job was stopped by SIGTERM", **{how: True}))
     assert made.look().allocations[0].state == "stopped"
@@ -352,7 +316,7 @@ def test_a_job_that_was_stopped_was_not_refused(made: Made, how: str) -> None:
 
 
 @pytest.mark.local
-def test_who_holds_the_lock_is_seen_without_trying_it(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_holds_the_lock_is_seen_without_trying_it(made: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     holding = "import sys; from pathlib import Path; from iosweep.results.store import Store\n"
     holding += "with Store(Path(sys.argv[1])).locked(): print('held', flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", holding, str(made.results), "--allocation", "1-node"]
@@ -367,7 +331,7 @@ def test_who_holds_the_lock_is_seen_without_trying_it(made: Made, monkeypatch: p
     assert made.look().allocations[0].state == "not begun"
 
 
-def test_a_lock_that_cannot_be_seen_from_here(made: Made) -> None:
+def test_a_lock_that_cannot_be_seen_from_here(made: Watched) -> None:
     (made.results / "lock").write_text(left(12, "node17"))
     assert made.look().allocations[0].state == "unseen"
     assert "unseen: process 12 on node17" in shown(made.look())
@@ -375,7 +339,7 @@ def test_a_lock_that_cannot_be_seen_from_here(made: Made) -> None:
     assert made.look().allocations[0].state == "not begun"
 
 
-def job(cluster: Cluster, made: Made, place: Path, *options: str) -> str:
+def job(cluster: Cluster, made: Watched, place: Path, *options: str) -> str:
     """A job like that of the rule; returns its number."""
     allocation = made.plan.allocations[0]
     comment = f"rule_measure_wildcards_quick_{allocation.name}_{allocation.digest}_0"
@@ -383,7 +347,7 @@ def job(cluster: Cluster, made: Made, place: Path, *options: str) -> str:
     return cluster.run([*command, *options, "--wrap", "sleep 600"]).stdout.strip()
 
 
-def test_jobs(slurm: Cluster, made: Made, tmp_path: Path) -> None:
+def test_jobs(slurm: Cluster, made: Watched, tmp_path: Path) -> None:
     def seen() -> dict[str, Any]:
         command = [sys.executable, "-m", "iosweep", "watch", "--json", str(made.results)]
         found: dict[str, Any] = json.loads(slurm.run(command).stdout)["allocations"][0]
@@ -408,7 +372,7 @@ def test_jobs(slurm: Cluster, made: Made, tmp_path: Path) -> None:
 
 
 @pytest.mark.local
-def test_squeue_that_does_not_answer(made: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_squeue_that_does_not_answer(made: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.undo()
     squeue = tmp_path / "bin" / "squeue"
     squeue.parent.mkdir()
@@ -454,13 +418,13 @@ def test_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_any_width(made: Made, width: int) -> None:
+def test_any_width(made: Watched, width: int) -> None:
     for point in made.plan.points[:3]:
         made.measure(point)
     assert max(len(line.rstrip()) for line in shown(made.look(), width, bars=True).splitlines()) <= width
 
 
-def test_json_has_the_keys_that_are_documented(made: Made, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_keys_that_are_documented(made: Watched, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made.measure(made.plan.points[0])
     assert cli.main(["watch", str(made.results), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -470,7 +434,7 @@ def test_json_has_the_keys_that_are_documented(made: Made, root: Path, capsys: p
 
 
 @pytest.mark.local
-def test_on_a_terminal(made: Made) -> None:
+def test_on_a_terminal(made: Watched) -> None:
     """Redrawn in place, a quiet end with Ctrl-C, an end of its own when all is done."""
     for point in made.plan.points[:-1]:
         made.measure(point)
@@ -561,7 +525,7 @@ def test_a_real_campaign(tmp_path: Path, fio: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "device"])
-def test_no_log_and_no_plan_is_followed_out_of_the_results(made: Made, tmp_path: Path, kind: str) -> None:
+def test_no_log_and_no_plan_is_followed_out_of_the_results(made: Watched, tmp_path: Path, kind: str) -> None:
     foreign = tmp_path / "foreign"
     foreign.write_text("a line of another user\n")
     plans, logs = made.results / "plans", made.results / "logs"

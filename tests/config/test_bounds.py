@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from campaign import METADATA, document, make, problems
 from iosweep.files import documents
 from iosweep.plan.model import plan_from_document
-from small import METADATA, document, make, problems
 
 MOST = "a campaign may have 100,000, excluded ones included; shorten an axis"
 

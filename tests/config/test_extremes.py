@@ -9,6 +9,7 @@ import pytest
 
 import records
 import results_factory
+from campaign import document, make
 from iosweep.errors import ConfigError
 from iosweep.files import documents
 from iosweep.files.documents import Damaged
@@ -17,7 +18,6 @@ from iosweep.results import merged_tables
 from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.store import Store
 from iosweep.target import agent, identify
-from small import document, make
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
 RAW = {"rand_read.stdout": b"{}"}

@@ -15,9 +15,8 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-import small
-from allocation import SWEEP, Allocation, said
-from campaign import Campaign
+from campaign import SWEEP, Allocation, Campaign, said
+from campaign import TEXT as QUICK
 from iosweep import dag
 from iosweep.commands import cli
 from iosweep.commands.doctor import campaign
@@ -410,7 +409,7 @@ def test_a_path_is_only_a_path(tmp_path: Path, fio: Path, place: str) -> None:
     before = listing(allocation.target)
     allocation.measure()
     assert listing(allocation.target) == before  # ours is gone, theirs is as it was
-    assert listing(where).keys() == {b"c.yaml", b"log", b"results", b"target"}
+    assert listing(where).keys() == {b"sweep.yaml", b"log", b"results", b"target"}
     [row] = allocation.rows()
     assert said(row) == ""
     assert row["target_directory"] == str(allocation.target)
@@ -446,7 +445,7 @@ def test_a_path_that_cannot_be(tmp_path: Path, fio: Path, directory: str) -> Non
     assert re.fullmatch(r"iosweep: .+\n", output)
     assert output[:-1].isprintable()
     assert allocation.files() == []
-    assert listing(tmp_path).keys() == {b"c.yaml", b"log", b"results", b"target"}
+    assert listing(tmp_path).keys() == {b"sweep.yaml", b"log", b"results", b"target"}
 
 
 # What tools print
@@ -668,7 +667,7 @@ def test_a_working_directory_that_jobs_cannot_take(
     place = tmp_path / f"100{character}j"
     place.mkdir()
     monkeypatch.chdir(place)
-    Path("x.yaml").write_text(small.TEXT)
+    Path("x.yaml").write_text(QUICK)
     wrong = f"the working directory {place} has the character {character}, which jobs cannot take"
     with pytest.raises(ConfigError) as caught:
         dag.load(Path("x.yaml"), Path("results"), "srun", site=submission.Site())

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from campaign import document, make, problems, read
 from iosweep import dag
 from iosweep.commands import plan
 from iosweep.config import models, sweeps
@@ -31,7 +32,6 @@ from seed_commands import (
     job_file,
     parse,
 )
-from small import document, make, problems, read
 
 
 def suite(tmp_path: Path, entry: dict[str, Any]) -> sweeps.Config:

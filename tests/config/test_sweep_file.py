@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from campaign import TEXT, document, problems, read
 from iosweep.config import models, sweep_file
 from iosweep.config.sweeps import Repetitions
 from iosweep.errors import ConfigError
 from iosweep.plan.expand import make_plan
-from small import TEXT, document, problems, read
 
 OPTIONS = (
     "nodes, threads_per_node, transfer_size, queue_depth, file_size, files_per_thread, read_percent, o_direct,"

@@ -14,7 +14,6 @@ from setuptools import find_packages
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from snakemake_interface_executor_plugins.settings import SharedFSUsage
 
-from campaign import wait_for
 from iosweep.errors import Unanswered
 from iosweep.jobs import attempts, pending, submission
 from iosweep.results.campaign_documents import Refusal
@@ -22,6 +21,7 @@ from iosweep.results.store import Store
 from iosweep.slurm import query
 from snakemake_executor_plugin_iosweep import ExecutorSettings, common_settings, executor
 from snakemake_executor_plugin_iosweep.executor import Executor
+from waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 

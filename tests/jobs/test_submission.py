@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from campaign import document, read
 from iosweep import dag
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
@@ -13,7 +14,6 @@ from iosweep.jobs.submission import Partition, Site
 from iosweep.results.campaign_documents import Refusal
 from iosweep.slurm import job_comment, query
 from iosweep.slurm.job_comment import Measured
-from small import document, read
 
 JOB = query.Job(
     id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/home/me/dir",

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from campaign import document, make, problems
 from iosweep.node import environment, node_facts
-from small import document, make, problems
 
 #: What a rank, its launcher or a client of a file system does not work without, somewhere.
 NEEDED = {

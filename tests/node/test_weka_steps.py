@@ -20,7 +20,6 @@ import test_pinning_cluster
 from test_preflight import TWO, Job
 from test_reserved import no_weka, silent_weka
 
-from campaign import over, wait_for
 from held_job import Held
 from iosweep.commands import cli
 from iosweep.errors import Unanswered
@@ -34,6 +33,7 @@ from iosweep.node.weka import find
 from iosweep.slurm import query as slurm
 from slurm import Cluster
 from topologies import AWS_192, FAST_AND_SLOW, HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine, nic
+from waiting import over, wait_for
 
 CONFIG = {
     "TaskPlugin": "task/affinity,task/cgroup", "ConstrainCores": "yes",

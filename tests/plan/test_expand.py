@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from campaign import METADATA, TEXT, document, make, problems
 from iosweep.commands import plan
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan, Point, plan_from_document
-from small import METADATA, TEXT, document, make, problems
 
 
 def ids(made: Plan) -> list[str]:

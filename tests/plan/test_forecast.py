@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from campaign import METADATA, document, make, problems, read
 from iosweep.errors import ConfigError
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
-from small import METADATA, document, make, problems, read
 
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 

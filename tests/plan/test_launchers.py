@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from campaign import document, make
 from iosweep.config.sweeps import Repetitions
 from iosweep.errors import Obstacle
 from iosweep.plan import launchers as launch
@@ -22,7 +23,6 @@ from iosweep.plan.model import Point, seed_of
 from iosweep.run.launching import needs_mpiexec
 from iosweep.run.repetition import places, tool_commands
 from iosweep.tools import FileSet, tools
-from small import document, make
 
 DIRECT, MPIEXEC = LAUNCHERS["direct"], LAUNCHERS["mpiexec"]
 FIO = ["fio", "--name=rand_read", "--directory=/t/a b"]

@@ -11,15 +11,15 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 
 import mounts
 import spack as standin
-from campaign import PATIENCE_S, ROOT, SMALL, Campaign, over, wait_for
+from campaign import ROOT, SMALL, Allocation, Campaign
 from iosweep.errors import ConfigError
 from iosweep.programs.spack import spack_yaml
 from iosweep.programs.spack.checkouts import SPACK
 from slurm_campaign import Marked
+from waiting import PATIENCE_S, over, wait_for
 
 pytestmark = pytest.mark.local
 
@@ -45,13 +45,9 @@ class Site(Campaign, Marked):
         self.own.write_text(standin.spack_yaml(packages))
         super().__init__(place)
 
-    def configure(self, *sweeps):
+    def configure(self, *sweeps, **_):
         """`sweeps`: in place of FIO."""
-        super().configure()
-        document = yaml.safe_load(self.file.read_text())
-        document["tools"] = {"provider": "spack", **self.tools}
-        document["sweeps"] = sweeps or [FIO]
-        self.file.write_text(yaml.safe_dump(document))
+        Allocation.configure(self, tools={"provider": "spack", **self.tools}, sweeps=sweeps or [FIO])
 
     @property
     def environment(self):
@@ -498,8 +494,7 @@ def test_names_with_characters_of_a_shell(site):
 def test_what_is_damaged_is_never_measured_with(site, monkeypatch):
     monkeypatch.chdir(site.place)
     site.build()
-    plan, allocation = site.plan()
-    measure = [*site.measure_command(plan, allocation)[3:], "--tools", str(site.built)]
+    measure = [*Allocation.command(site)[3:], "--tools", str(site.built)]
     good, fio = site.built.read_bytes(), Path(site.document["tools"]["fio"]["path"])
     says = "tools.json is damaged .*; remove it, and the next run builds the tools again"
     for damaged in (b"", b"{}", b"[]", good[:-100], good.replace(b'"tools"', b'"spools"'), b"\xff"):

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-import small
-from campaign import Campaign
+from campaign import Campaign, make
 from iosweep.files import documents
 from iosweep.plan.model import read_plan
 from iosweep.results import manifest
@@ -42,7 +41,7 @@ def store(tmp_path: Path) -> Store:
     for folder, all_of_it in DOCUMENTS.items():
         for name, document in all_of_it.items():
             made.put(folder, name, document)
-    planned = small.make(tmp_path)
+    planned = make(tmp_path)
     (made.path / "plans").mkdir()
     (made.path / "plans" / f"{planned.digest}.json").write_bytes(planned.document())
     manifest.write(made.path / "manifests" / "m.jsonl", planned.allocations[0], made)

@@ -16,7 +16,7 @@ import orjson
 import pytest
 
 import foreign
-from allocation import SWEEP, Allocation
+from campaign import SWEEP, Allocation
 from forked import Commands, commands
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from targets import as_root
@@ -152,7 +152,7 @@ COMMANDS: dict[str, list[str]] = {
     "page": ["page", "results/c"],
     "figures": ["figures", "results/c"],
     "report": ["report", "c"],
-    "plan": ["plan", "c.yaml"],
+    "plan": ["plan", "sweep.yaml"],
 }
 #: Seconds each.
 SLOW = {"page", "figures", "report"}

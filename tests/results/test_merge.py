@@ -17,70 +17,25 @@ import pyarrow.parquet
 import pytest
 
 import mounts
+from campaign import FOUR_AND_EIGHT, SAMPLES, Made, document, make
 from iosweep.commands import cli
 from iosweep.files import documents
-from iosweep.plan.model import Plan
 from iosweep.programs import builds
 from iosweep.results import columns, merge, rows, table_writer
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.reasons import REASONS
 from iosweep.results.record import Record
-from iosweep.results.store import Store
 from iosweep.tools import Parsed, fio, tools
-from small import document, make
 
-SAMPLES = Path(__file__).resolve().parents[1] / "samples/fio"
-#: The options of the sample that every result here holds.
-SWEEP: dict[str, Any] = {
-    "axes": {"queue_depth": [4, 8]},
-    "options": {"threads_per_node": 2, "transfer_size": "4k", "file_size": "1m"},
-    "repetitions": 2,
-}
 NODE = {"host": "h", "kernel": "6.1", "os": "Debian", "cpu_model": "x", "cpus": 2, "cpus_allowed": "0-1",
         "memory_bytes": 1 << 30, "mount": "/dev/x on /t type ext4 (rw)"}  # fmt: skip
 
 
-class Campaign:
-    def __init__(self, place: Path, **sweep: Any):
-        self.plan: Plan = make(place, document(**(SWEEP | sweep)))
-        self.results = place / "results"
-        self.store = Store(self.results)
-        self.store.put("nodes", "n1", NODE)
-
-    def measured(
-        self, index: int = 0, number: int = 1, sample: str = "own_rand_read", record: Any = None, **run: Any
-    ) -> None:
-        """Store a repetition of a point, with the output of a real run."""
-        point = self.plan.points[index]
-        phases = []
-        for step in point.steps():
-            argv = tools()["fio"].argv(step, "/scratch/me/a b", 7)
-            files = {"role": "read", "files": 2, "file_size_bytes": 1 << 20, "set_bytes": 2 << 20, "wrong": [],
-                     "holes": "none"}  # fmt: skip
-            phases.append(
-                {"phase": step.name, "argv": argv, "seed": 7, "started": "2030-01-02T03:04:05.678901+00:00",
-                 "exit_code": 0, "timed_out": False, "wall_s": 1.4, "stderr": "", "files": files,
-                 "load": {"other": 0.0, "steal": 0.0}, "headline": 1.0,
-                 "exclusive": {"enforced": True, "evidence": "a lock"}} | run
-            )  # fmt: skip
-        made = {
-            "started": "2030-01-02T03:04:05+00:00", "ended": "2030-01-02T03:04:07+00:00",
-            "point": point.id, "repetition": number, "host": "h", "node": "n1", "phases": phases,
-            "retry": None, "retried": False,
-            "tool": {"path": "/usr/bin/fio", "sha256": "build", "version": "fio-3.33"},
-            "target": {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1", "layout": None,
-                       "layout_is": "not recorded"},
-        }  # fmt: skip
-        output = (SAMPLES / f"{sample}.out").read_bytes()
-        raw = {
-            f"{s.name}.{stream}": data for s in point.steps() for stream, data in (("stdout", output), ("stderr", b""))
-        }
-        self.store.commit(point.id, number, msgspec.convert(made | (record or {}), Record), raw)
-
-    def table(self, name: str = "results") -> list[dict[str, Any]]:
-        merge.merge(self.plan, self.results)
-        rows: list[dict[str, Any]] = pyarrow.parquet.read_table(self.results / f"{name}.parquet").to_pylist()
-        return rows
+def measurable(place: Path, **sweep: Any) -> Made:
+    """A campaign of which nothing is measured; keys of FOUR_AND_EIGHT replaced."""
+    made = Made(place, make(place, document(**(FOUR_AND_EIGHT | sweep))))
+    made.store.put("nodes", "n1", NODE)
+    return made
 
 
 def changed(record: Record, **changes: Any) -> Record:
@@ -88,11 +43,11 @@ def changed(record: Record, **changes: Any) -> Record:
 
 
 @pytest.fixture
-def campaign(tmp_path: Path) -> Campaign:
-    return Campaign(tmp_path)
+def campaign(tmp_path: Path) -> Made:
+    return measurable(tmp_path)
 
 
-def test_a_row_of_figures_in_si_units(campaign: Campaign) -> None:
+def test_a_row_of_figures_in_si_units(campaign: Made) -> None:
     campaign.measured()
     row = campaign.table()[0]
     point = campaign.plan.points[0]
@@ -117,7 +72,7 @@ def test_a_row_of_figures_in_si_units(campaign: Campaign) -> None:
     assert shlex.split(row["command"])[2] == "--directory=/scratch/me/a b"
 
 
-def test_the_columns_are_those_of_the_table_of_columns(campaign: Campaign) -> None:
+def test_the_columns_are_those_of_the_table_of_columns(campaign: Made) -> None:
     campaign.measured()
     campaign.table()
     for name, expected in (
@@ -131,7 +86,7 @@ def test_the_columns_are_those_of_the_table_of_columns(campaign: Campaign) -> No
         assert next(csv.reader(file)) == [c.name for c in columns.result_columns()]
 
 
-def test_every_figure_has_a_column(campaign: Campaign) -> None:
+def test_every_figure_has_a_column(campaign: Made) -> None:
     names = {c.name for c in columns.result_columns()}
     for sample in ("own_rand_read", "own_rand_mixed"):
         phase = tools()["fio"].phases[sample.removeprefix("own_")]
@@ -139,7 +94,7 @@ def test_every_figure_has_a_column(campaign: Campaign) -> None:
         assert set(figures) <= names
 
 
-def test_csv_says_what_parquet_says(campaign: Campaign) -> None:
+def test_csv_says_what_parquet_says(campaign: Made) -> None:
     campaign.measured(0, 1)
     campaign.measured(0, 2, exit_code=1, stderr='a "quoted", word')
     rows = campaign.table()
@@ -159,7 +114,7 @@ def test_csv_says_what_parquet_says(campaign: Campaign) -> None:
                 assert line[name] == value
 
 
-def test_every_row_has_all_its_checks(campaign: Campaign) -> None:
+def test_every_row_has_all_its_checks(campaign: Made) -> None:
     campaign.measured()
     row = campaign.table()[0]
     found = pyarrow.parquet.read_table(campaign.results / "checks.parquet").to_pylist()
@@ -179,9 +134,7 @@ def test_every_row_has_all_its_checks(campaign: Campaign) -> None:
         ({"not_run": "not run: no space"}, "invalid", "not run: no space"),
     ],
 )
-def test_a_point_made_invalid_shows_as_such(
-    campaign: Campaign, change: dict[str, Any], verdict: str, reason: str
-) -> None:
+def test_a_point_made_invalid_shows_as_such(campaign: Made, change: dict[str, Any], verdict: str, reason: str) -> None:
     campaign.measured(0, 1)
     campaign.measured(0, 2, **change)
     good, bad = campaign.table()[:2]
@@ -190,7 +143,7 @@ def test_a_point_made_invalid_shows_as_such(
     assert bad["reasons"].startswith(reason)
 
 
-def test_all_reasons_are_told_apart(campaign: Campaign) -> None:
+def test_all_reasons_are_told_apart(campaign: Made) -> None:
     campaign.measured(exit_code=1, stderr="one; two", load={"other": 0.9, "steal": 0.0})
     [first, second] = campaign.table()[0]["reasons"].split(REASONS)
     assert first == "the tool ended with exit code 1: one; two"
@@ -199,13 +152,13 @@ def test_all_reasons_are_told_apart(campaign: Campaign) -> None:
 
 def test_a_relative_target_is_named_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    campaign = Campaign(tmp_path)
-    campaign.plan = make(tmp_path, document(**SWEEP) | {"target": {"directory": "a/b"}})
+    campaign = measurable(tmp_path)
+    campaign.plan = make(tmp_path, document(**FOUR_AND_EIGHT) | {"target": {"directory": "a/b"}})
     campaign.measured()
     assert {row["target_directory"] for row in campaign.table()} == {f"{tmp_path}/a/b"}
 
 
-def test_why_an_allocation_could_not_go_on(campaign: Campaign) -> None:
+def test_why_an_allocation_could_not_go_on(campaign: Made) -> None:
     first, second = campaign.plan.points
     campaign.measured(0)
     campaign.store.set_refusal("1-node", Refusal("the target is full"))
@@ -227,7 +180,7 @@ def test_why_an_allocation_could_not_go_on(campaign: Campaign) -> None:
 
 def test_a_point_that_is_not_narrow_enough_has_something_left(tmp_path: Path) -> None:
     """Measured at least as often as it must be, it still lacks the repetition that comes next."""
-    campaign = Campaign(tmp_path, repetitions={"min": 2, "max": 4, "until_ci95_half_width": "1%"})
+    campaign = measurable(tmp_path, repetitions={"min": 2, "max": 4, "until_ci95_half_width": "1%"})
     point = campaign.plan.points[0].id
     for number, value in ((1, 100.0), (2, 200.0)):
         campaign.measured(0, number, headline=value)
@@ -242,7 +195,7 @@ def test_a_point_that_is_not_narrow_enough_has_something_left(tmp_path: Path) ->
     assert len(rows) == 4
 
 
-def test_results_on_the_target_are_recorded(campaign: Campaign) -> None:
+def test_results_on_the_target_are_recorded(campaign: Made) -> None:
     campaign.measured()
     merge.merge(campaign.plan, campaign.results)
     assert documents.read(campaign.results / "campaign.json")["results_on_target"] is False
@@ -255,7 +208,7 @@ def test_results_on_the_target_are_recorded(campaign: Campaign) -> None:
 
 
 @pytest.mark.parametrize(("mount", "found"), [("/dev/x on / type ext4 (rw)", True), ("/dev/x on /m type ext4", False)])
-def test_a_target_on_the_root_file_system_is_known_by_the_results(campaign: Campaign, mount: str, found: bool) -> None:
+def test_a_target_on_the_root_file_system_is_known_by_the_results(campaign: Made, mount: str, found: bool) -> None:
     """No file of the node is there."""
     target = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "layout": None, "layout_is": "-"}
     campaign.measured(0, 1, record={"target": target | {"mount": mount}})
@@ -263,7 +216,7 @@ def test_a_target_on_the_root_file_system_is_known_by_the_results(campaign: Camp
     assert documents.read(campaign.results / "campaign.json")["target_on_root"] is found
 
 
-def test_what_is_missing_has_a_row_with_its_reason(campaign: Campaign) -> None:
+def test_what_is_missing_has_a_row_with_its_reason(campaign: Made) -> None:
     first, second = campaign.plan.points
     campaign.store.set_missing(second.id, Missing(Needs(tool="fio"), "fio is not on PATH"))
     rows = campaign.table()
@@ -278,7 +231,7 @@ def test_what_is_missing_has_a_row_with_its_reason(campaign: Campaign) -> None:
 @pytest.mark.parametrize(
     "harm", [Path.unlink, lambda f: f.write_bytes(b"x"), lambda f: f.write_bytes(bytes(f.stat().st_size))]
 )
-def test_damaged_output_gives_no_figures(campaign: Campaign, harm: Any) -> None:
+def test_damaged_output_gives_no_figures(campaign: Made, harm: Any) -> None:
     for number in (1, 2):
         campaign.measured(0, number)
     point = campaign.plan.points[0].id
@@ -293,7 +246,7 @@ def test_damaged_output_gives_no_figures(campaign: Campaign, harm: Any) -> None:
     assert list(about["damaged"]) == [file]
 
 
-def test_superseded_results_are_not_in_the_table(campaign: Campaign) -> None:
+def test_superseded_results_are_not_in_the_table(campaign: Made) -> None:
     campaign.measured(0, 1)
     campaign.store.supersede(campaign.store.results()[campaign.plan.points[0].id][1])
     assert campaign.table()[0]["reasons"] == "not measured yet"
@@ -301,7 +254,7 @@ def test_superseded_results_are_not_in_the_table(campaign: Campaign) -> None:
     assert campaign.table()[0]["raw"].endswith("r001-2.zip")
 
 
-def test_a_mended_parser_needs_no_cluster(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mended_parser_needs_no_cluster(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign.measured()
     assert campaign.table()[0]["ops"] == 65471
     real = tools()["fio"].parse
@@ -316,7 +269,7 @@ def test_a_mended_parser_needs_no_cluster(campaign: Campaign, monkeypatch: pytes
 
 
 def test_options_of_other_phases_are_null(tmp_path: Path) -> None:
-    campaign = Campaign(tmp_path, phases=["rand_read", "rand_write"])
+    campaign = measurable(tmp_path, phases=["rand_read", "rand_write"])
     campaign.measured(sample="own_rand_mixed")
     read, write = campaign.table()[:2]
     assert (read["phase"], read["fsync"], read["write_mode"], read["data"]) == ("rand_read", None, None, None)
@@ -328,7 +281,7 @@ def test_options_of_other_phases_are_null(tmp_path: Path) -> None:
 @pytest.mark.parametrize("batch", [1, 2, 3, 100])
 def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     monkeypatch.setattr(table_writer, "_BATCH", batch)
-    campaign = Campaign(tmp_path, axes={"queue_depth": [4, 8, 16]}, repetitions=1)
+    campaign = measurable(tmp_path, axes={"queue_depth": [4, 8, 16]}, repetitions=1)
     campaign.measured(1)
     rows = campaign.table()
     assert [(r["queue_depth"], r["verdict"] == "missing") for r in rows] == [
@@ -339,11 +292,11 @@ def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ba
 
 
 def test_one_row(tmp_path: Path) -> None:
-    [row] = Campaign(tmp_path, axes=None).table()
+    [row] = measurable(tmp_path, axes=None).table()
     assert row["verdict"] == "missing"
 
 
-def test_facts_of_the_campaign(campaign: Campaign) -> None:
+def test_facts_of_the_campaign(campaign: Made) -> None:
     campaign.table()
     found = documents.read(campaign.results / "campaign.json")
     assert found["campaign"] == "quick"
@@ -354,7 +307,7 @@ def test_facts_of_the_campaign(campaign: Campaign) -> None:
     assert node == dict.fromkeys(c.name for c in columns.NODE_COLUMNS) | NODE | {"node": "n1"}
 
 
-def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merge_that_fails_leaves_the_old_tables(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign.measured()
     campaign.table()
     before = {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()}
@@ -369,7 +322,7 @@ def test_a_merge_that_fails_leaves_the_old_tables(campaign: Campaign, monkeypatc
     assert {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()} == before
 
 
-def test_what_describes_the_tables_is_there_after_them(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_describes_the_tables_is_there_after_them(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed between two tables, a merge leaves no campaign.json that describes others than are there."""
     names: list[str] = []
     real = os.replace
@@ -394,7 +347,7 @@ def test_a_full_disk_is_a_sentence(
     ignored: list[Any] = []  # what a writer that nobody closed says when it is forgotten
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
     with mounts.tmpfs(tmp_path / "disk", "1m"):
-        campaign = Campaign(tmp_path / "disk")
+        campaign = measurable(tmp_path / "disk")
         campaign.measured()
         results, plan = campaign.results, campaign.results / "plans/p.json"
         plan.parent.mkdir()
@@ -429,7 +382,7 @@ def test_a_full_disk_is_a_sentence(
     assert ignored == []
 
 
-def several_nodes(campaign: Campaign, number: int, job: str, hosts: list[str], **record: Any) -> None:
+def several_nodes(campaign: Made, number: int, job: str, hosts: list[str], **record: Any) -> None:
     """Store a repetition that ran on several nodes of a Slurm job. On n3 no process was seen in time."""
     record |= {"host": hosts[0], "hosts": hosts, "node": f"key-{hosts[0]}"}
     record |= {"nodes": {host: f"key-{host}" for host in hosts}}
@@ -439,7 +392,7 @@ def several_nodes(campaign: Campaign, number: int, job: str, hosts: list[str], *
 
 
 def test_several_nodes_of_a_slurm_job(tmp_path: Path) -> None:
-    campaign = Campaign(tmp_path, options=SWEEP["options"] | {"o_direct": False})
+    campaign = measurable(tmp_path, options=FOUR_AND_EIGHT["options"] | {"o_direct": False})
     for host, memory in (("n1", 4 << 30), ("n2", 1 << 20), ("n3", None)):
         campaign.store.put("nodes", f"key-{host}", NODE | {"host": host, "memory_bytes": memory})
     several_nodes(campaign, 1, "7", ["n2", "n1"])
@@ -463,7 +416,7 @@ def test_several_nodes_of_a_slurm_job(tmp_path: Path) -> None:
     ]
 
 
-def test_one_job_did_several_repetitions(campaign: Campaign) -> None:
+def test_one_job_did_several_repetitions(campaign: Made) -> None:
     for number in (1, 2):
         several_nodes(campaign, number, "7", ["n1", "n2"])
     campaign.table()
@@ -472,7 +425,7 @@ def test_one_job_did_several_repetitions(campaign: Campaign) -> None:
     assert (job["started"][-8:-6], job["ended"][-8:-6]) == ("05", "07")
 
 
-def test_one_machine_names_its_node_and_no_job(campaign: Campaign) -> None:
+def test_one_machine_names_its_node_and_no_job(campaign: Made) -> None:
     campaign.measured()
     row = campaign.table()[0]
     assert [row[name] for name in ("host", "hosts", "slurm_job", "ran_on")] == ["h", "h", None, None]
@@ -492,7 +445,7 @@ TARGET = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsi
         {"target": TARGET | {"layout": ["-c", "4"]}},
     ],
 )
-def test_two_builds_or_targets_share_no_mean(campaign: Campaign, other: dict[str, Any]) -> None:
+def test_two_builds_or_targets_share_no_mean(campaign: Made, other: dict[str, Any]) -> None:
     campaign.measured(0, 1)
     campaign.measured(0, 2)
     first, record = next(campaign.store.records_of(campaign.plan.points[0].id))
@@ -503,7 +456,7 @@ def test_two_builds_or_targets_share_no_mean(campaign: Campaign, other: dict[str
     assert "another build of fio, on another target, or with another layout or placement" in rows[0]["reasons"]
 
 
-def test_repetitions_that_are_no_longer_asked_for_are_left_out(campaign: Campaign) -> None:
+def test_repetitions_that_are_no_longer_asked_for_are_left_out(campaign: Made) -> None:
     for number in (1, 2, 3):
         campaign.measured(0, number)
     assert [r["repetition"] for r in campaign.table() if r["repetition"]] == [1, 2]
@@ -527,7 +480,7 @@ CPU_COLUMNS = ("pinning", "placement", "cpus", "reserved_cpus", "cpu_looks")
 
 
 def test_cpus_that_were_seen(tmp_path: Path) -> None:
-    campaign = Campaign(tmp_path)
+    campaign = measurable(tmp_path)
     hosts = {"n1": "key-n1", "n2": "key-n2", "n3": "key-n3"}
     for host, key in hosts.items():
         campaign.store.put("nodes", key, NODE | {"host": host})
@@ -544,7 +497,7 @@ def test_cpus_that_were_seen(tmp_path: Path) -> None:
     assert used == {"h": None, "n1": "0-5", "n2": "1-3", "n3": None}
 
 
-def test_threads_beside_their_process_are_seen_and_nobody_at_all(campaign: Campaign) -> None:
+def test_threads_beside_their_process_are_seen_and_nobody_at_all(campaign: Made) -> None:
     strayed = seen(["h"], [["0"]])
     strayed["processes"][0]["thread_masks"] = ["0", "7"]
     campaign.measured(0, 1, cpus=pinned(strayed))
@@ -555,13 +508,13 @@ def test_threads_beside_their_process_are_seen_and_nobody_at_all(campaign: Campa
 
 
 @pytest.mark.parametrize("run", [{}, {"cpus": None}])
-def test_nobody_looked_at_cpus(campaign: Campaign, run: dict[str, Any]) -> None:
+def test_nobody_looked_at_cpus(campaign: Made, run: dict[str, Any]) -> None:
     campaign.measured(0, 1, **run)
     assert {campaign.table()[0][name] for name in CPU_COLUMNS} == {None}
     assert campaign.table("nodes")[0]["used_cpus"] is None
 
 
-def test_facts_of_a_nodes_cpus(campaign: Campaign) -> None:
+def test_facts_of_a_nodes_cpus(campaign: Made) -> None:
     facts = {"cores": "0 1", "socket_cpus": "0-1", "reserved_cpus": None,
              "reserved_sources": [{"source": "/proc/mounts", "cpus": None, "says": "num_cores=1"}],
              "cpu_findings": [{"check": "siblings", "outcome": "ok", "seen": "none", "change": None}]}  # fmt: skip
@@ -582,7 +535,7 @@ BUILD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_rows_say_which_build_they_are_of(campaign: Campaign) -> None:
+def test_rows_say_which_build_they_are_of(campaign: Made) -> None:
     key = builds.key(BUILD)
     campaign.store.put("builds", key, BUILD)
     campaign.store.put("builds", builds.key({"tools": {}}), {"tools": {}})  # of nothing that was measured
@@ -596,7 +549,7 @@ def test_rows_say_which_build_they_are_of(campaign: Campaign) -> None:
     assert about["builds"] == {key: BUILD | {"packages": [package], "results": 2}}
 
 
-def test_a_build_document_that_is_not_what_measured(campaign: Campaign) -> None:
+def test_a_build_document_that_is_not_what_measured(campaign: Made) -> None:
     """Its name is the hash of its content: one that was changed, cut short or removed tells nothing."""
     document = {name: part for name, part in BUILD.items() if name != "packages"}
     key = builds.key(document)
@@ -610,7 +563,7 @@ def test_a_build_document_that_is_not_what_measured(campaign: Campaign) -> None:
         assert list(documents.read(campaign.results / "campaign.json")["builds"]) == known
 
 
-def test_records_without_a_build(campaign: Campaign) -> None:
+def test_records_without_a_build(campaign: Made) -> None:
     campaign.measured()
     assert campaign.table()[0]["build"] is None
     assert documents.read(campaign.results / "campaign.json")["builds"] == {}
@@ -620,7 +573,7 @@ def test_records_without_a_build(campaign: Campaign) -> None:
     "field", [{"reserved_cpus": "zz"}, {"cores": "0-"}, {"numa": [{"node": 0, "cpus": "0-99999999999"}]}]
 )
 def test_facts_of_a_node_that_are_no_lists_of_cpus(tmp_path: Path, field: dict[str, Any]) -> None:
-    made = Campaign(tmp_path)
+    made = measurable(tmp_path)
     made.measured()
     made.store.put("nodes", "bad", NODE | field)
     merge.merge(made.plan, made.results)
@@ -631,7 +584,7 @@ def test_facts_of_a_node_that_are_no_lists_of_cpus(tmp_path: Path, field: dict[s
 
 
 def test_a_result_with_a_value_of_no_meaning_is_left_out(tmp_path: Path) -> None:
-    made = Campaign(tmp_path)
+    made = measurable(tmp_path)
     made.measured(0)
     for index, change in ((0, {"trusted_writers": [None, 1, "a", {}]}), (1, {"trusted_writers": "x"})):
         made.measured(index, 2)
@@ -648,7 +601,7 @@ def test_a_result_with_a_value_of_no_meaning_is_left_out(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("number", [1e308, float("inf"), float("nan"), 1 << 64])
 def test_a_figure_that_no_table_can_hold(tmp_path: Path, number: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Campaign(tmp_path)
+    made = measurable(tmp_path)
     made.measured()
     monkeypatch.setattr(tools()["fio"], "parse", lambda *_: Parsed("fio-3.33", {"ops_per_s": number}))
     merge.merge(made.plan, made.results)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from campaign import TEXT, document, make
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan
 from iosweep.results import remaining
@@ -18,7 +19,6 @@ from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.committed import Result
 from iosweep.results.record import Archive, Target
 from iosweep.results.remaining import Here, left, narrow_enough
-from small import TEXT, document, make
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4"}
 HERE = Here(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)

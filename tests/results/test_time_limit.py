@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import records
+from campaign import document, make
 from iosweep.commands import cli
 from iosweep.results import time_limit
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.store import Store
-from small import document, make
 
 TRIM = {"over_time": "trim"}
 

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from allocation import SWEEP, Allocation
+from campaign import SWEEP, Allocation
 from iosweep.config.sweep_file import read
 from iosweep.errors import Refused
 from iosweep.plan import forecast

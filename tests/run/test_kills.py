@@ -20,13 +20,13 @@ import pyarrow.parquet
 import pytest
 
 import foreign
-from allocation import SWEEP, Allocation, said
-from campaign import Campaign, over, wait_for
+from campaign import SWEEP, Allocation, Campaign, said
 from iosweep.report import page
 from iosweep.results.store import Store
 from iosweep.target import ownership
 from stopped import all_stopped
 from tables import damaged
+from waiting import over, wait_for
 
 pytestmark = [pytest.mark.local, pytest.mark.usefixtures("fio")]
 

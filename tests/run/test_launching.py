@@ -16,7 +16,7 @@ import orjson
 import pytest
 from msgspec import structs
 
-from campaign import wait_for
+from campaign import document, make
 from held_job import Held
 from iosweep.errors import AllocationError, ExitCode, Unanswered
 from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
@@ -43,7 +43,7 @@ from iosweep.target.agent import Agent
 from iosweep.tools import FileSet, Step, Streams, Tool, tools
 from records import phase_run
 from slurm import Cluster
-from small import document, make
+from waiting import wait_for
 
 pytestmark = pytest.mark.local
 

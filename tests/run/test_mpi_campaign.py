@@ -12,8 +12,7 @@ import psutil
 import pytest
 import yaml
 
-from allocation import Allocation, said
-from campaign import Campaign
+from campaign import Allocation, Campaign, said
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec, mpiexec
 from iosweep.report import page
 from iosweep.target.agent import Agent

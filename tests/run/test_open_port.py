@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from campaign import document, make, problems, read
 from iosweep import dag
 from iosweep.commands import cli
 from iosweep.errors import AllocationError, ConfigError, ExitCode
@@ -15,7 +16,6 @@ from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.run import allocation, remote_agent
 from iosweep.run.request import Request
 from iosweep.slurm import query
-from small import document, make, problems, read
 
 pytestmark = pytest.mark.local
 

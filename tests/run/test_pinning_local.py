@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from allocation import SWEEP, Allocation
+from campaign import SWEEP, Allocation
 from records import plain_records_of
 
 FIO: dict[str, Any] = SWEEP | {"axes": {"threads_per_node": [2]}, "phases": ["rand_read"], "phase_time": "1s"}

@@ -21,8 +21,7 @@ import pytest
 from test_kills import COMMITS, SIX
 
 import mounts
-from allocation import Allocation
-from campaign import Campaign
+from campaign import Allocation, Campaign
 from iosweep.results.store import Store
 from stopped import all_killed, all_stopped
 from tables import damaged

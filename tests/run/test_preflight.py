@@ -15,8 +15,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from allocation import SWEEP, Allocation
-from campaign import wait_for
+from campaign import SWEEP, Allocation
 from held_job import Child, Held
 from iosweep.commands import cli
 from iosweep.errors import ExitCode
@@ -27,6 +26,7 @@ from iosweep.run.nodes import differs
 from locks import left
 from records import plain_records_of
 from slurm import Cluster
+from waiting import wait_for
 
 TWO = SWEEP | {"axes": {"nodes": [2]}, "phases": ["rand_read"]}
 HERE = {"fstype": "lustre", "source": "10.0.0.1@tcp:/scratch", "writable": True, "fsid": "1"}

@@ -7,13 +7,13 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from campaign import make
 from iosweep.config import sweep_file
 from iosweep.plan.expand import make_plan
 from iosweep.results.committed import Result
 from iosweep.results.record import Archive, Target
 from iosweep.run.progress_bar import Display, labels, wrapped
 from iosweep.run.request import Judged
-from small import make
 
 
 def lines(tmp_path: Path, *finished: tuple[Result, dict[str, Judged]]) -> list[str]:

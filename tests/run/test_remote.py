@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from campaign import PATIENCE_S, wait_for
 from held_job import Child, Held
 from iosweep.errors import AllocationError, TargetError, TargetHangs
 from iosweep.node import load, process
@@ -23,6 +22,7 @@ from iosweep.run import remote_agent
 from iosweep.run.remote import RemoteAgents
 from iosweep.slurm import query as slurm_commands
 from slurm import Cluster
+from waiting import PATIENCE_S, wait_for
 
 
 @pytest.fixture(scope="module")

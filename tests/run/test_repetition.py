@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from campaign import document, read
 from iosweep.errors import AllocationError, ExitCode, LeftBehind, TargetHangs
 from iosweep.node.process import Completed
 from iosweep.plan.expand import make_plan
@@ -18,7 +19,6 @@ from iosweep.run import loop, repetition
 from iosweep.run.budget import Budget, Spent
 from iosweep.run.request import Request, Setup
 from iosweep.run.work import Work
-from small import document, read
 
 
 def executed(*argvs: str) -> Completed:

@@ -18,8 +18,7 @@ import pytest
 
 import mounts
 import tool_folders
-from allocation import METADATA, SWEEP, Allocation, said
-from campaign import over, wait_for
+from campaign import MANY_FILES, SWEEP, Allocation, said
 from iosweep.errors import ExitCode
 from iosweep.node import node_facts
 from iosweep.node.node_facts import NodeFacts
@@ -30,6 +29,7 @@ from iosweep.results.campaign_documents import ClaimedTarget, DataSet, Missing, 
 from iosweep.results.raw_output import unpack
 from iosweep.target.accounts import user
 from records import plain_records_of
+from waiting import over, wait_for
 
 pytestmark = [pytest.mark.local, pytest.mark.usefixtures("fio")]
 
@@ -185,7 +185,7 @@ def test_new_files_are_removed_with_their_repetition(allocation: Allocation) -> 
 
 
 def test_metadata_phases(allocation: Allocation) -> None:
-    allocation.configure(METADATA)
+    allocation.configure(MANY_FILES)
     allocation.measure()
     rows = allocation.rows()
     assert [(r["phase"], r["ops"]) for r in rows] == [("create", 50_000), ("stat", 50_000), ("delete", 50_000)]
@@ -194,7 +194,7 @@ def test_metadata_phases(allocation: Allocation) -> None:
 
 
 def test_a_file_that_is_lost_after_create_is_seen(allocation: Allocation) -> None:
-    allocation.configure(METADATA)
+    allocation.configure(MANY_FILES)
     allocation.fake("""
 for argument; do case "$argument" in --directory=*) directory=${argument#--directory=};; esac; done
 "$fio" "$@"; code=$?
@@ -486,7 +486,7 @@ def test_a_target_that_fills_up_ends_the_allocation(allocation: Allocation) -> N
 def test_a_target_that_cannot_be_written(allocation: Allocation) -> None:
     # sysfs lets nobody make a directory, not even root; empty files need no space, so that is all that is in the way
     allocation.target = Path("/sys/kernel")
-    allocation.configure(METADATA)
+    allocation.configure(MANY_FILES)
     output = allocation.measure(code=3)
     assert output.splitlines()[-1] == (
         f"iosweep: the target /sys/kernel cannot be written to by {user(os.getuid())};"
@@ -594,7 +594,7 @@ def test_a_relative_target(allocation: Allocation) -> None:
     assert [said(r) for r in rows] == [""] * 4
     assert {r["command"].split(" --directory=")[1].split("/sets/")[0] for r in rows} == {str(allocation.ours)}
     assert {f.split("/")[0] for f in states(allocation.ours)} == {"iosweep.json", "sets"}
-    assert sorted(f.name for f in allocation.place.iterdir()) == ["c.yaml", "log", "results", "target"]
+    assert sorted(f.name for f in allocation.place.iterdir()) == ["log", "results", "sweep.yaml", "target"]
     assert not (allocation.results / "scratch").exists()
 
 
@@ -620,7 +620,7 @@ def test_files_that_a_tool_leaves_in_its_working_directory(allocation: Allocatio
     assert [run["stderr"] for run in record["phases"]] == ["", ""]  # each found it empty
 
 
-@pytest.mark.parametrize("sweep", [SWEEP, METADATA], ids=["while its files are prepared", "in its phase"])
+@pytest.mark.parametrize("sweep", [SWEEP, MANY_FILES], ids=["while its files are prepared", "in its phase"])
 def test_results_where_no_scratch_directory_can_be_made(allocation: Allocation, sweep: dict[str, Any]) -> None:
     allocation.configure(sweep)
     allocation.results.mkdir(parents=True)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from allocation import SWEEP, Allocation
-from campaign import Campaign
+from campaign import SWEEP, Allocation, Campaign
 from iosweep.report import page
 
 pytestmark = pytest.mark.local

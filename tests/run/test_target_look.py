@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from campaign import TEXT, problems, read
 from iosweep import dag
 from iosweep.commands import plan_table
 from iosweep.errors import ConfigError
 from iosweep.plan.expand import make_plan
 from iosweep.run import target_check
 from iosweep.target import agent, identify
-from small import TEXT, problems, read
 
 pytestmark = pytest.mark.local
 

@@ -1,124 +1,339 @@
-"""A campaign in a directory of its own, run through the real Snakefile as a user runs it."""
+"""Campaigns for tests, in three depths: a plan (`make`), a store with records as the runner writes them (`Made`), and a
+real run: of one allocation (`Allocation`), or of everything through the Snakefile (`Campaign`)."""
 
-import json
+import copy
 import os
 import re
 import subprocess
 import sys
-import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import orjson
+import pyarrow.parquet
 import yaml
 
 import locks
+import records
 from iosweep import dag
-from iosweep.files import documents
-from iosweep.plan.model import plan_from_document
+from iosweep.config import sweep_file, sweeps
+from iosweep.errors import ConfigError
+from iosweep.plan.expand import make_plan
+from iosweep.plan.model import Plan, Point
+from iosweep.results import merge
+from iosweep.results.reasons import REASONS
+from iosweep.results.record import Record
+from iosweep.results.store import Store
+from iosweep.tools import tools
+from waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Nothing of ours takes longer, on a machine that is busy with other tests. What is waited for and comes costs nothing.
-PATIENCE_S = 600
 
-#: Two points of two phases, two repetitions each: about 0.4 s a phase, nearly all of it fio's start-up.
-SMALL = {
-    "name": "small",
+# --- a plan
+
+#: The smallest configuration of the design: 2 x 2 x 3 points of one phase.
+TEXT = """\
+campaign: quick
+target: {directory: /scratch/me}
+sweeps:
+  - name: tiny
+    tool: fio
+    phases: [rand_read]
+    axes: {threads_per_node: [1, 2], transfer_size: [4k, 64k], queue_depth: [1, 2, 4]}
+    options: {file_size: 16m}
+    phase_time: 1s
+    repetitions: 1
+"""
+
+#: A sweep of metadata phases, to replace the keys of TEXT's.
+METADATA: dict[str, Any] = {
+    "phases": ["create", "stat", "delete"],
+    "axes": {"threads_per_node": [1, 2]},
+    "options": {"files_per_thread": 1000},
+    "phase_time": None,
+}
+
+
+def document(**sweep: Any) -> dict[str, Any]:
+    """TEXT as data; keys of the sweep replaced, or removed where they are None."""
+    made = yaml.safe_load(TEXT)
+    made["sweeps"][0] = {k: v for k, v in (made["sweeps"][0] | sweep).items() if v is not None}
+    return copy.deepcopy(made)
+
+
+def read(directory: Path, text: str | dict[str, Any]) -> sweeps.Config:
+    """Read a configuration, given as text or as data."""
+    file = directory / "x.yaml"
+    file.write_text(text if isinstance(text, str) else yaml.safe_dump(text, sort_keys=False))
+    return sweep_file.read(file)
+
+
+def make(directory: Path, text: str | dict[str, Any] = TEXT) -> Plan:
+    """The plan of a configuration."""
+    return make_plan(read(directory, text))
+
+
+def problems(directory: Path, text: str | dict[str, Any], stage: Any = read) -> list[str]:
+    """The errors of a configuration, one `line: key: message` each."""
+    try:
+        stage(directory, text)
+    except ConfigError as error:
+        return [str(p).replace(f"{directory}/x.yaml:", "") for p in error.problems]
+    return []
+
+
+def keep_plan(plan: Plan, results: Path) -> Path:
+    """Write the plan where the rule writes it."""
+    file = results / "plans" / f"{plan.digest}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(plan.document())
+    return file
+
+
+# --- a store
+
+SAMPLES = ROOT / "tests/samples/fio"
+#: Two points with the options of fio's sample `own_rand_read`, for `Made.measured`.
+FOUR_AND_EIGHT: dict[str, Any] = {
+    "axes": {"queue_depth": [4, 8]},
+    "options": {"threads_per_node": 2, "transfer_size": "4k", "file_size": "1m"},
+    "repetitions": 2,
+}
+#: When the records begin, in seconds since the epoch.
+BEGAN = 1_800_000_000.0
+
+
+def iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+class Made:
+    """The store of a plan, filled by the tests one repetition after the other, on a clock of its own."""
+
+    def __init__(self, place: Path, plan: Plan):
+        self.plan, self.results = plan, place / "results" / plan.campaign
+        self.store, self.clock = Store(self.results), BEGAN
+
+    def record(self, point: Point, took_s: float = 1.4, before_s: float = 0.0, **more: Any) -> Record:
+        """The next record; each phase takes its share of `took_s`."""
+        began, each = self.clock, took_s / len(point.phases)
+        self.clock += before_s + took_s
+        phases = [
+            {"phase": phase, "started": iso(began + before_s + n * each), "wall_s": each, "headline": 5.0e6,
+             "verdict": "valid", "reasons": [], "argv": ["fio"]}
+            for n, phase in enumerate(point.phases)
+        ]  # fmt: skip
+        known = {"target": {"directory": self.plan.target["directory"]}, "phases": phases, "repetition": 1}
+        return records.record(point.id, **known | {"started": iso(began), "ended": iso(self.clock)} | more)
+
+    def measure(self, point: Point, number: int = 1, *times: float, **more: Any) -> None:
+        """Store a repetition whose output no parser reads."""
+        self.store.commit(point.id, number, self.record(point, *times, **more), {"x.stdout": b"y"})
+
+    def measured(
+        self, index: int = 0, number: int = 1, sample: str = "own_rand_read", record: Any = None, **run: Any
+    ) -> None:
+        """Store a repetition of a point, with the output of a real run of fio."""
+        point = self.plan.points[index]
+        files = {"role": "read", "files": 2, "file_size_bytes": 1 << 20, "set_bytes": 2 << 20, "wrong": [],
+                 "holes": "none"}  # fmt: skip
+        phases = [
+            {"phase": step.name, "argv": tools()["fio"].argv(step, "/scratch/me/a b", 7), "seed": 7,
+             "started": "2030-01-02T03:04:05.678901+00:00", "exit_code": 0, "timed_out": False, "wall_s": 1.4,
+             "stderr": "", "files": files, "load": {"other": 0.0, "steal": 0.0}, "headline": 1.0,
+             "exclusive": {"enforced": True, "evidence": "a lock"}} | run
+            for step in point.steps()
+        ]  # fmt: skip
+        target = {"directory": self.plan.target["directory"], "fsid": "1", "layout_is": "not recorded"}
+        times = {"started": "2030-01-02T03:04:05+00:00", "ended": "2030-01-02T03:04:07+00:00"}
+        known = {"repetition": number, "node": "n1", "phases": phases, "target": target, "tool": {"sha256": "build"}}
+        output = (SAMPLES / f"{sample}.out").read_bytes()
+        raw = {
+            f"{s.name}.{stream}": data for s in point.steps() for stream, data in (("stdout", output), ("stderr", b""))
+        }
+        self.store.commit(point.id, number, records.record(point.id, **known | times | (record or {})), raw)
+
+    def table(self, name: str = "results") -> list[dict[str, Any]]:
+        """A table, merged again."""
+        return merged(self.plan, self.results, name)
+
+
+def merged(plan: Plan, results: Path, name: str = "results") -> list[dict[str, Any]]:
+    merge.merge(plan, results)
+    rows: list[dict[str, Any]] = pyarrow.parquet.read_table(results / f"{name}.parquet").to_pylist()
+    return rows
+
+
+# --- a run
+
+#: Two points of two phases: tiny files and phases of 0.1 s, so nearly all of the time is fio's start-up.
+SWEEP: dict[str, Any] = {
+    "name": "s",
     "tool": "fio",
     "phases": ["seq_write", "rand_read"],
+    "axes": {"threads_per_node": [1, 2]},
+    "options": {"file_size": "256k", "transfer_size": "4k"},
+    "phase_time": "100ms",
+    "repetitions": 1,
+}
+#: Options of fio's file engines; so many files take longer than fio's clock needs.
+MANY_FILES: dict[str, Any] = {
+    "name": "s",
+    "tool": "fio",
+    "phases": ["create", "stat", "delete"],
+    "options": {"files_per_thread": 50_000},
+    "repetitions": 1,
+}
+#: As SWEEP, for a run through the Snakefile: two repetitions each.
+SMALL: dict[str, Any] = SWEEP | {
+    "name": "small",
     "axes": {"transfer_size": ["4k", "16k"]},
     "options": {"file_size": "1m"},
-    "phase_time": "100ms",
     "repetitions": 2,
 }
 
 
-class Campaign:
-    """`place` is the working directory: configuration, results and target are all below it."""
+class Allocation:
+    """A campaign below `place`: configuration, target and results. The real runner measures its first allocation in a
+    process of its own, as the rule starts it. `keep`: target.keep."""
 
-    def __init__(self, place: Path, **sweep):
+    name = "c"
+
+    def __init__(self, place: Path, sweep: dict[str, Any] = SWEEP, keep: str = "none", **document: Any):
         self.place = place
-        self.name = "tiny"
-        self.results = place / "results" / self.name
+        self.keep, self.lock = keep, locks.own()
         self.target = place / "target"
         self.target.mkdir(parents=True, exist_ok=True)
+        self.ours = self.target / f"iosweep-{self.name}"
+        self.results = place / "results" / self.name
+        self.store = Store(self.results)
+        self.path = os.environ["PATH"]
         self.file = place / "sweep.yaml"
-        self.lock = locks.own()
-        self.configure(**sweep)
+        self.configure(sweep, **document)
 
-    def configure(self, **sweep):
-        """Write the configuration: SMALL, with these keys changed."""
-        document = {
-            "campaign": self.name,
-            "target": {"directory": str(self.target), "lock": self.lock},
-            # a busy machine must not add to what the tests count, nor a full disk take away
-            "limits": {"retried": "0%", "fill": "100%"},
-            "tools": {"provider": "path"},
-            "sweeps": [SMALL | sweep],
-        }
-        self.file.write_text(yaml.safe_dump(document))
+    def configure(self, sweep: dict[str, Any] = SWEEP, **document: Any) -> None:
+        """Write the configuration: this sweep; keys of the document replaced, those of its target one by one."""
+        target = {"directory": str(self.target), "keep": self.keep, "lock": self.lock} | document.pop("target", {})
+        # a busy machine must not add tries to those that are counted, nor a full disk take points away
+        limits = {"retried": "0%", "fill": "100%"}
+        known = {"campaign": self.name, "target": target, "limits": limits, "sweeps": [sweep]}
+        self.file.write_bytes(orjson.dumps(known | document, option=orjson.OPT_INDENT_2))
+        self._plan: Plan | None = None
 
     @property
-    def environment(self):
+    def plan(self) -> Plan:
+        """The plan of the configuration."""
+        self._plan = self._plan or make_plan(sweep_file.read(self.file))
+        return self._plan
+
+    def command(self, *arguments: str) -> list[str]:
+        file = keep_plan(self.plan, self.results)
+        return [
+            sys.executable, "-m", "iosweep", "measure", str(file), "--allocation", self.plan.allocations[0].name,
+            "--manifest", str(self.manifest), "--log", str(self.place / "log"), *arguments,
+        ]  # fmt: skip
+
+    @property
+    def manifest(self) -> Path:
+        return self.results / "manifests" / "m.jsonl"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"PATH": self.path, "COLUMNS": "300"}
+
+    def measure(self, *arguments: str, code: int = 0) -> str:
+        """Run to the end; returns its messages."""
+        done = subprocess.run(
+            self.command(*arguments), env=self.environment, cwd=self.place, text=True, stderr=subprocess.PIPE,
+            timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        return done.stderr
+
+    def fake(self, script: str) -> None:
+        """Put a shell script before fio on PATH; in it, `$fio` is the real one."""
+        folder = self.place / "bin"
+        path = [directory for directory in self.path.split(os.pathsep) if directory != str(folder)]
+        real = next(p for d in path if (p := Path(d) / "fio").exists())
+        folder.mkdir(exist_ok=True)
+        (folder / "fio").write_text(f"#!/bin/sh\nfio='{real}'\n{script}\n")
+        (folder / "fio").chmod(0o755)
+        self.path = os.pathsep.join([str(folder), *path])
+
+    def files(self) -> list[str]:
+        """Results and archives, by repetition and try."""
+        return sorted(f"{f.parent.name}/{f.name}" for f in self.results.glob("points/*/*"))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table of results."""
+        return merged(self.plan, self.results)
+
+
+def said(row: dict[str, Any]) -> str:
+    """Why a row is not valid, without the reasons that a busy machine may add."""
+    busy = re.compile(r"of the CPU time|^ran for .* s where .* were asked for$")
+    return REASONS.join(r for r in row["reasons"].split(REASONS) if not busy.search(r))
+
+
+class Campaign(Allocation):
+    """The same through the real Snakefile, as a user runs it. `place` is the working directory."""
+
+    name = "tiny"
+
+    def __init__(self, place: Path, **sweep: Any):
+        super().__init__(place, sweep)
+
+    def configure(self, sweep: dict[str, Any] | None = None, **more: Any) -> None:
+        """Write the configuration: SMALL, with these keys changed."""
+        super().configure(SMALL | (sweep or {}) | more, tools={"provider": "path"})
+
+    @property
+    def environment(self) -> dict[str, str]:
         return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
-    def command(self, *arguments):
+    def command(self, *arguments: str) -> list[str]:
         snakemake = Path(sys.executable).with_name("snakemake")
         return [
             str(snakemake), "-s", str(ROOT / "Snakefile"), "-d", str(self.place),
             "--profile", str(ROOT / "profiles/local"), "--configfile", str(self.file), *arguments,
         ]  # fmt: skip
 
-    def snakemake(self, *arguments, env=None, code=0):
-        """Run to its end; returns what it printed."""
+    def _output(self, command: list[str], code: int | None, env: dict[str, str] | None = None) -> str:
         done = subprocess.run(
-            self.command(*arguments), env=env or self.environment, cwd=self.place, text=True, errors="replace",
+            command, env=env or self.environment, cwd=self.place, text=True, errors="replace",
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
         assert code is None or done.returncode == code, done.stdout
         return done.stdout
 
-    def dry(self, *arguments):
+    def snakemake(self, *arguments: str, env: dict[str, str] | None = None, code: int | None = 0) -> str:
+        """Run to its end; returns what it printed."""
+        return self._output(self.command(*arguments), code, env)
+
+    def iosweep(self, *arguments: str, code: int | None = 0) -> str:
+        return self._output([sys.executable, "-m", "iosweep", *arguments], code)
+
+    def dry(self, *arguments: str) -> str:
         return self.snakemake("-n", *arguments)
 
-    def left(self):
+    def left(self) -> Any:
         """Allocation -> what is left of it, as the Snakefile learns it, without the two seconds of a dry run."""
         return dag.load(self.file, self.results.parent, "mpiexec").left
 
-    def settled(self):
+    def settled(self) -> bool:
         """Whether nothing would be run up to the tables. (`--until` never says "Nothing to be done".)"""
-        output = self.dry("--until", "merge")
-        return not re.search(r"^(Job \d+|rule|localrule)\b", output, re.MULTILINE)
+        return not re.search(r"^(Job \d+|rule|localrule)\b", self.dry("--until", "merge"), re.MULTILINE)
 
-    def run(self, *arguments, **options):
+    def run(self, *arguments: str, **options: Any) -> str:
         """Everything but SVG and PNG, which take longer than the rest."""
         return self.snakemake(*arguments, "--until", "report", **options)
 
-    def tables(self, *arguments, **options):
+    def tables(self, *arguments: str, **options: Any) -> str:
         """No page either: with its library of figures it takes as long as all that a small campaign measures."""
         return self.snakemake(*arguments, "--until", "merge", **options)
 
-    def iosweep(self, *arguments, code=0):
-        done = subprocess.run(
-            [sys.executable, "-m", "iosweep", *arguments], cwd=self.place, env=self.environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
-        assert code is None or done.returncode == code, done.stdout
-        return done.stdout
-
-    def plan(self):
-        """Write the plan as the rule does; returns its file and the name of its only allocation."""
-        document = json.loads(self.iosweep("plan", "--json", str(self.file)))["plan"]
-        made = plan_from_document(documents.dump(document))
-        file = self.results / "plans" / f"{made.digest}.json"
-        self.iosweep("plan", "--write", str(file), str(self.file))
-        return file, made.allocations[0].name
-
-    def measure_command(self, plan_file, allocation):
-        return [
-            sys.executable, "-m", "iosweep", "measure", str(plan_file), "--allocation", allocation,
-            "--manifest", str(self.results / "manifests" / "test.jsonl"), "--log", str(self.results / "test.log"),
-        ]  # fmt: skip
-
-    def stored(self):
+    def stored(self) -> dict[tuple[str, str], bytes]:
         """(point, file name) -> bytes of everything below points/."""
         return {
             (file.parent.name, file.name): file.read_bytes()
@@ -126,31 +341,6 @@ class Campaign:
             if not file.name.startswith(".")
         }
 
-    def repetitions(self):
+    def repetitions(self) -> set[tuple[str, str]]:
         """(point, file) of the committed results."""
         return {(p, n) for p, n in self.stored() if re.fullmatch(r"r\d+-\d+\.json", n)}
-
-
-def wait_for(condition, seconds=PATIENCE_S, over=lambda: None, pause_s=0.02):
-    """Wait until something is so, and return it; fails after a long while. `over`: what has ended says, or None while
-    it lives: then there is nothing more to wait for."""
-    end = time.monotonic() + seconds
-    while True:
-        last = over()  # first: it may do what is waited for, and end
-        if value := condition():
-            return value
-        assert last is None, f"what was waited for has ended: {last}"
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(pause_s)
-
-
-def over(process):
-    """For `wait_for`: what a process says (if we read it), once it has ended."""
-
-    def last():
-        if process.poll() is None:
-            return None
-        said = [part for part in (process.communicate() if process.stdout or process.stderr else ()) if part]
-        return f"exit code {process.returncode} {said}"
-
-    return last

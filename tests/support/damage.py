@@ -8,14 +8,14 @@ import io
 import os
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
-from test_merge import SWEEP, Campaign
 
+from campaign import FOUR_AND_EIGHT, Made, document, keep_plan, make
 from iosweep import dag
 from iosweep.commands import cli
 from iosweep.commands.watch.snapshot import Campaign as Watched
@@ -23,7 +23,6 @@ from iosweep.programs import builds
 from iosweep.results import manifest, merge, remaining
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.store import Store
-from small import document
 
 #: What is stored, below the results.
 KINDS = (
@@ -38,12 +37,12 @@ class Stored:
     """A campaign with a file of every kind: two points of two repetitions each, and one that is missing."""
 
     def __init__(self, place: Path):
-        made = Campaign(place, **SWEEP | {"axes": {"queue_depth": [4, 8, 16]}})
+        text = document(**FOUR_AND_EIGHT | {"axes": {"queue_depth": [4, 8, 16]}})
+        made = Made(place, make(place, text))
         with contextlib.chdir(place):  # names of files in a plan are relative to where it is made
             self.plan = dag.load(Path("x.yaml"), Path("results")).plan
         self.place = place
-        self.results = place / "results" / self.plan.campaign
-        made.results, made.store = self.results, Store(self.results)
+        self.results = made.results
         key = "h"
         made.store.put("nodes", key, {"host": "h", "memory_bytes": 1 << 30})
         for index in (0, 1):
@@ -65,9 +64,7 @@ class Stored:
         where |= {"deadline": 30.0, "lock": None, "file_system": "ext4 /dev/x", "seen_as": []}
         store.put("", "target", where)
         store.put("", "spent", {"spent_s": 5.0, "bytes_written": 7})
-        file = self.results / "plans" / f"{self.plan.digest}.json"
-        file.parent.mkdir()
-        file.write_bytes(self.plan.document())
+        keep_plan(self.plan, self.results)
         merge.merge(self.plan, self.results)
         allocation = self.plan.allocations[0]
         lines = manifest.text(allocation, store.results(), store.missing())
@@ -168,7 +165,3 @@ def cut(data: bytes, draw: random.Random) -> bytes:
     """Emptied, cut short, or its end lost to zeros as after a power cut."""
     keep = draw.randrange(len(data))
     return draw.choice([b"", data[:keep], data[:keep] + bytes(len(data) - keep)])
-
-
-Damage = Callable[[bytes, random.Random], bytes]
-__all__ = ["KINDS", "Damage", "Stored", "cut", "document", "flipped"]

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from campaign import PATIENCE_S
 from iosweep.node import process
 from iosweep.plan import launchers
 from iosweep.programs import find
 from slurm import Cluster, Inside
+from waiting import PATIENCE_S
 
 
 class Child:

@@ -14,8 +14,14 @@ BEGAN = "2026-11-01T00:00:00+00:00"
 TARGET = {"directory": "/t", "source": "/dev/x", "fstype": "ext4", "layout": None, "layout_is": "none"}
 
 
-def record(point: str, phases: Sequence[str] = ("rand_read",), headline: float | None = 5.0, **more: Any) -> Record:
-    """One of a point; `more` takes the place of its keys, and `target` and `tool` of theirs."""
+def record(
+    point: str,
+    phases: Sequence[str | dict[str, Any]] = ("rand_read",),
+    headline: float | None = 5.0,
+    **more: Any,
+) -> Record:
+    """A record of a point. `phases`: their names, or all that is recorded of each; `more` replaces keys of the record,
+    and `target` and `tool` keys of theirs."""
     made: dict[str, Any] = {
         "point": point,
         "started": BEGAN,
@@ -25,7 +31,10 @@ def record(point: str, phases: Sequence[str] = ("rand_read",), headline: float |
         "retry": None,
         "retried": False,
         "phases": [
-            {"phase": name, "headline": headline, "started": BEGAN, "wall_s": 1.5, "argv": ["fio"]} for name in phases
+            {"phase": each, "headline": headline, "started": BEGAN, "wall_s": 1.5, "argv": ["fio"]}
+            if isinstance(each, str)
+            else each
+            for each in phases
         ],
     }
     given = {"target": TARGET, "tool": {"path": "/usr/bin/fio", "sha256": "t", "version": "fio-3.33"}}

@@ -29,9 +29,9 @@ import yaml
 from conftest import tidy
 
 import slurm as clusters
-from allocation import Allocation
-from campaign import ROOT, Campaign, wait_for
+from campaign import ROOT, Allocation, Campaign
 from slurm import Cluster, Inside
+from waiting import wait_for
 
 #: A point on two nodes that writes new files with fio: nothing has to be prepared.
 WRITES: dict[str, Any] = {
@@ -353,20 +353,17 @@ class SlurmCampaign(Campaign, Marked, Stored):
     def __init__(self, stage: Stage, sweeps: Sequence[dict[str, Any]], **resources: str):
         Marked.__init__(self)
         self.cluster, self._sweeps, self._resources = stage.cluster, list(sweeps), RESOURCES | resources
-        self.path, self._runs = stage.path, stage.runs
+        self._runs = stage.runs
         self._run: Run | None = None
         (stage.place / "locks").mkdir()
         super().__init__(stage.place)
+        self.path = stage.path
 
-    def configure(self, **_: Any) -> None:
-        document = {
-            "campaign": self.name,
-            "target": {"directory": str(self.target), "lock": str(self.place / "locks")},
-            "limits": LIMITS | {"grace": "5min"},
-            "tools": dict(self.tools),
-            "sweeps": self._sweeps,
-        }
-        self.file.write_text(yaml.safe_dump(document))
+    def configure(self, *_: Any, **__: Any) -> None:
+        Allocation.configure(
+            self, sweeps=self._sweeps, target={"lock": str(self.place / "locks")}, limits=LIMITS | {"grace": "5min"},
+            tools=dict(self.tools),
+        )  # fmt: skip
 
     def slow(self) -> None:
         """Let fio do next to nothing while it measures: the machine is for others, too. `allow` says how often."""

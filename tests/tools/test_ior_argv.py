@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from campaign import document, make, problems
 from iosweep.plan.model import file_set
 from iosweep.tools import Step, tools
-from small import document, make, problems
 
 IOR = tools()["ior"]
 OPTIONS: dict[str, Any] = {

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from campaign import document, make, problems
 from iosweep.tools import Step, tools
-from small import document, make, problems
 
 MDTEST = tools()["mdtest"]
 OPTIONS: dict[str, Any] = {"threads_per_node": 2, "files_per_thread": 1000, "unique_directory": True, "file_size": 0}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tool_folders
-from allocation import Allocation
+from campaign import Allocation
 from iosweep.commands import generate, rerun
 from iosweep.config import models
 from iosweep.report import page, plots, spec, table

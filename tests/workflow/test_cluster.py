@@ -17,8 +17,9 @@ import pytest
 from conftest import tidy
 
 import slurm as clusters
-from campaign import PATIENCE_S, ROOT
+from campaign import ROOT
 from slurm import NODES, Cluster, ClusterError
+from waiting import PATIENCE_S
 
 PROGRAM = [sys.executable, str(ROOT / "tests/support/slurm.py")]
 

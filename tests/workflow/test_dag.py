@@ -13,6 +13,7 @@ import yaml
 
 import mounts
 import records
+from campaign import document, read
 from iosweep import dag
 from iosweep.config import sweep_file
 from iosweep.errors import ConfigError
@@ -24,7 +25,6 @@ from iosweep.programs.spack.spack_yaml import Place
 from iosweep.programs.spack.spack_yaml import read as read_environment
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.store import Store
-from small import document, read
 from spack import spack_yaml
 
 

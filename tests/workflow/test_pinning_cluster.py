@@ -19,11 +19,11 @@ import pyarrow.parquet
 import pytest
 from test_preflight import Job
 
-from campaign import wait_for
 from held_job import Held
 from iosweep.errors import ExitCode
 from records import plain_records_of
 from slurm import Cluster
+from waiting import wait_for
 
 #: Looks at every thread of every ior, mdtest and fio that it can see, until its stdin ends: `name mask processor`.
 WITNESS = """

@@ -18,14 +18,13 @@ import pytest
 import yaml
 
 import slurm as clusters
-from campaign import ROOT, Campaign
+from campaign import ROOT, Campaign, document
 from iosweep.config import sweep_file
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.units import human_duration
-from small import document
 
 pytestmark = pytest.mark.local
 

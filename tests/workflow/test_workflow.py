@@ -11,8 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from campaign import ROOT, Campaign, over, wait_for
+from campaign import ROOT, Campaign
 from iosweep import dag
+from waiting import over, wait_for
 
 pytestmark = pytest.mark.local
 
@@ -239,7 +240,7 @@ def test_a_target_that_is_not_there_is_refused_before_anything_runs(again):
         assert "Nothing to be done" in again.dry()
         again.configure(axes={"transfer_size": ["4k", "8k", "16k"]})
         lines = again.file.read_text().splitlines()
-        line = 1 + next(n for n, text in enumerate(lines) if text.startswith("  directory:"))
+        line = 1 + next(n for n, text in enumerate(lines) if '"directory":' in text)
         wrong = f'sweep.yaml:{line}: target.directory: "{again.target}" does not exist: {away.parent} is there, and has'
         for options in (["-n"], []):
             output = again.snakemake(*options, code=1)

@@ -19,8 +19,8 @@ import psutil
 
 import foreign
 import mounts
-from allocation import Allocation
-from campaign import wait_for
+from campaign import Allocation
+from waiting import wait_for
 
 #: Two points of one phase that writes new files: nothing has to be prepared.
 SWEEP: dict[str, Any] = {

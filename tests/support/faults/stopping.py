@@ -8,10 +8,10 @@ import time
 import psutil
 
 import mounts
-from campaign import wait_for
 from faults.case import ONE, PREPARING, READS, Case, Run
 from faults.registry import Happening, Meanwhile, fault
 from iosweep.files.documents import dump
+from waiting import wait_for
 
 #: Starts a runner through a shell, as Snakemake does, and ends with its exit code. SIGUSR2 kills the shell.
 PARENT = """
