@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, settings
 
 import slurm as clusters
 import standins
+from held_job import Held
 from iosweep.plan import launchers
 from iosweep.programs import find
 
@@ -297,6 +298,14 @@ def slurm(slurm_session: clusters.Cluster) -> Iterator[clusters.Cluster]:
     """The same cluster for one test: idle and with all nodes when it starts. A job that is left fails the test."""
     yield slurm_session
     tidy(slurm_session)
+
+
+@pytest.fixture(scope="module")
+def held(slurm_session: clusters.Cluster) -> Iterator[Held]:
+    """A job that holds two nodes and the only license."""
+    made = Held(slurm_session, "--licenses=pfs:1", "--time=50")
+    yield made
+    made.end()
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from iosweep.node.cpus import Topology, listed, parse
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.reserved import Overlap, Reserved, overlap
 from iosweep.node.weka import find
-from topologies import AWS_192, HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine
+from topologies import AWS_192, HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine, no_weka, silent_weka
 
 AUTOMATIC = 4294967295
 CLIENT = "weka local resources -C client0"
@@ -62,14 +62,6 @@ def weka_with(**containers: str) -> Callable[[Sequence[str]], str]:
         return containers[argv[4]]
 
     return ask
-
-
-def no_weka(argv: Sequence[str]) -> str:
-    raise FileNotFoundError(argv[0])
-
-
-def silent_weka(_: Sequence[str]) -> str:
-    raise Unanswered("exit code 1, error: permission denied")
 
 
 def node(root: Path, model: Machine = WEKA_56, mounts: str = "", **files: str) -> Topology:

@@ -16,10 +16,8 @@ from typing import Any
 
 import msgspec
 import pytest
-import test_pinning_cluster
-from test_preflight import TWO, Job
-from test_reserved import no_weka, silent_weka
 
+import two_nodes
 from held_job import Held
 from iosweep.commands import cli
 from iosweep.errors import Unanswered
@@ -32,7 +30,19 @@ from iosweep.node.probe_record import Probe
 from iosweep.node.weka import find
 from iosweep.slurm import query as slurm
 from slurm import Cluster
-from topologies import AWS_192, FAST_AND_SLOW, HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine, nic
+from topologies import (
+    AWS_192,
+    FAST_AND_SLOW,
+    HYPER_96,
+    INTERLEAVED_64,
+    WEKA_56,
+    Machine,
+    machine,
+    nic,
+    no_weka,
+    silent_weka,
+)
+from two_nodes import TWO, Job
 from waiting import over, wait_for
 
 CONFIG = {
@@ -791,7 +801,7 @@ def test_the_line_that_is_said_does_what_it_must(core: str, doctor: Doctor, tmp_
             ended, text = job.start("--launcher", "srun", WEKA_CORE=core).result()
             assert ended == 0, text
             for check in ("pinned", "reserved_cpus"):
-                assert test_pinning_cluster.outcomes(job, check) == {"fio/rand_read": "pass"}
+                assert two_nodes.outcomes(job, check) == {"fio/rand_read": "pass"}
             [row] = job.made.rows()
             assert (row["pinning"], row["reserved_cpus"]) == ("strict", listed(kept))
             assert parse(row["cpus"]) <= others

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_report_cpus import HUGE, ONE, node, nodes
 
 import results_factory as factory
 from iosweep.report import figures, plots, spec
 from iosweep.report import page as report
 from iosweep.report.data import load
 from iosweep.report.summary import summarise
+from report_nodes import HUGE, ONE, node, nodes
 from results_factory import DATA_PHASES, K, M, sweep
 
 pytestmark = pytest.mark.local

@@ -1,60 +1,29 @@
 """CPUs in the report: what each is coloured as, which nodes share a picture, what is wrong, and what was proven."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import results_factory as factory
-from iosweep.node.cpus import Topology, listed
+from iosweep.node.cpus import Topology
 from iosweep.node.reserved import CONFIGURATION
 from iosweep.report import cpus, page
 from iosweep.report.cpus import Cpus, Picture
 from iosweep.report.data import Campaign
+from report_nodes import HUGE, ONE, node, nodes
+from topologies import AWS_192, INTERLEAVED_64, WEKA_56, Machine, machine
 
-
-def topology(
-    cores: Iterable[Collection[int]], sockets: Iterable[Collection[int]], numa: Iterable[Collection[int]]
-) -> Topology:
-    own = {number: frozenset(one) for number, one in enumerate(numa)}
-    return Topology(tuple(map(frozenset, cores)), tuple(map(frozenset, sockets)), own)
-
-
-def singly(numbers: Iterable[int]) -> list[list[int]]:
-    return [[number] for number in numbers]
-
-
-TWO = topology(singly(range(2)), [range(2)], [range(2)])
-#: The machines of WEKA's documentation.
-WEKA_56 = topology(singly(range(56)), [range(28), range(28, 56)], [range(14 * k, 14 * k + 14) for k in range(4)])
-EVEN, ODD = range(0, 64, 2), range(1, 64, 2)
-INTERLEAVED = topology(singly([*EVEN, *ODD]), [EVEN, ODD], [EVEN, ODD])
-FIRST, SECOND = [*range(48), *range(96, 144)], [*range(48, 96), *range(144, 192)]
-HYPER = topology([[c, c + 96] for c in range(96)], [FIRST, SECOND], [FIRST, SECOND])
-HUGE = topology(
-    [[c, c + 128] for c in range(128)],
-    [[*range(64), *range(128, 192)], [*range(64, 128), *range(192, 256)]],
-    [[*range(16 * k, 16 * k + 16), *range(128 + 16 * k, 144 + 16 * k)] for k in range(8)],
-)
+TWO = machine(1, 1, 2).topology
 WEKA = {"source": "weka local resources -C client0", "cpus": "24-27", "says": "4 FRONTEND cores, dedicated"}
 UDP = {"source": "weka local resources -C client1", "cpus": "", "says": "UDP: reserves none"}
 
 
-def node(of: Topology, **more: Any) -> dict[str, Any]:
-    numa = [{"node": n, "cpus": listed(own), "memory_bytes": None} for n, own in of.numa.items()]
-    facts: dict[str, Any] = {"cpus_allowed": listed(of.cpus), "reserved_cpus": "", "reserved_sources": [], "numa": numa}
-    return factory.NODE | {"nics": [], "used_cpus": None} | of.facts() | facts | more
-
-
 def weka_56(**more: Any) -> dict[str, Any]:
     kept = {"reserved_cpus": "24-27", "reserved_sources": [WEKA], "cpus_allowed": "0-23,28-55"}
-    return node(WEKA_56, **kept | {"used_cpus": "0-11"} | more)
-
-
-def nodes(*rows: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{**row, "host": f"n{k}", "node": f"key{k}"} for k, row in enumerate(rows, 1)]
+    return node(WEKA_56.topology, **kept | {"used_cpus": "0-11"} | more)
 
 
 def shown(*rows: Mapping[str, Any]) -> Cpus:
@@ -100,7 +69,13 @@ class TestPicture:
         given = "0-48,50,52,54,56,58,60,62"
         sources = [{**WEKA, "cpus": "56-63"}]
         found = picture(
-            node(INTERLEAVED, reserved_cpus="56-63", reserved_sources=sources, cpus_allowed=given, used_cpus=given)
+            node(
+                INTERLEAVED_64.topology,
+                reserved_cpus="56-63",
+                reserved_sources=sources,
+                cpus_allowed=given,
+                used_cpus=given,
+            )
         )
         assert found.wrong
         assert states(found) == {
@@ -109,12 +84,12 @@ class TestPicture:
             "reserved": "57,59,61,63",
             "outside": "49,51,53,55",
         }
-        assert [core[0].number for core in found.sockets[0].numas[0].cores] == list(EVEN)
+        assert [core[0].number for core in found.sockets[0].numas[0].cores] == [*range(0, 64, 2)]
         assert found.sockets[0].numas[0].cores[28][0].title.startswith("P#56, L#28: reserved, and used all the same")
 
     def test_siblings_stand_together(self) -> None:
         sources = [{"source": "/proc/mounts", "cpus": "95", "says": "core=95"}]
-        found = picture(node(HYPER, reserved_cpus="95,191", reserved_sources=sources))
+        found = picture(node(AWS_192.topology, reserved_cpus="95,191", reserved_sources=sources))
         assert [[cpu.number for cpu in core] for core in found.sockets[1].numas[0].cores][-1] == [95, 191]
         assert states(found) == {"free": "0-94,96-190", "reserved": "95,191"}
         titles = [cpu.title for cpu in found.sockets[1].numas[0].cores[-1]]
@@ -147,13 +122,21 @@ class TestPicture:
         assert states(found) == {"free": "0-1"}
 
     def test_a_numa_node_over_two_sockets_and_cpus_of_none(self) -> None:
-        found = picture(node(topology(singly(range(5)), [[0, 1], [2, 3], [4]], [range(4)])))
+        found = picture(
+            node(
+                Topology(
+                    tuple(frozenset({k}) for k in range(5)),
+                    (frozenset({0, 1}), frozenset({2, 3}), frozenset({4})),
+                    {0: frozenset(range(4))},
+                )
+            )
+        )
         assert [[(n.title, len(n.cores)) for n in socket.numas] for socket in found.sockets] == [
             [("NUMA node 0", 2)],
             [("NUMA node 0", 2)],
             [("no NUMA node", 1)],
         ]
-        bare = picture(node(topology(singly(range(2)), [range(2)], [])))
+        bare = picture(node(Machine([{0}, {1}], [{0, 1}], {}).topology))
         assert (bare.sockets[0].numas[0].title, bare.about) == ("", "2 CPUs: 1 socket, 2 cores")
 
     def test_nodes_that_look_the_same_share_one(self) -> None:
@@ -162,7 +145,7 @@ class TestPicture:
         assert states(found.pictures[0])["conflict"] == "24"
 
     def test_many_that_differ_are_told_in_words(self) -> None:
-        found = shown(*(node(WEKA_56, used_cpus=str(k)) for k in range(20)))
+        found = shown(*(node(WEKA_56.topology, used_cpus=str(k)) for k in range(20)))
         assert len(found.pictures) + len(found.others) == 20
         assert len(found.pictures) == cpus.MOST
 
@@ -306,9 +289,6 @@ def section(html: str) -> str:
 
 
 #: Without a figure, which is what takes the time.
-ONE = [factory.sweep("one", ["rand_read"], {"threads_per_node": [1]})]
-
-
 class TestPage:
     def test_every_cpu_is_there_once_with_both_its_numbers(self, tmp_path: Path) -> None:
         own = nodes(node(HUGE, used_cpus="0-63"))

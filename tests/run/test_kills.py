@@ -20,7 +20,7 @@ import pyarrow.parquet
 import pytest
 
 import foreign
-from campaign import SWEEP, Allocation, Campaign, said
+from campaign import COMMITS, SIX, SIXTY, SWEEP, Allocation, Campaign, said
 from iosweep.report import page
 from iosweep.results.store import Store
 from iosweep.target import ownership
@@ -30,17 +30,6 @@ from waiting import over, wait_for
 
 pytestmark = [pytest.mark.local, pytest.mark.usefixtures("fio")]
 
-#: 60 points of one tiny phase: nearly all of the time is fio's start-up.
-SIXTY: dict[str, Any] = SWEEP | {
-    "phases": ["rand_write"],
-    "axes": {
-        "threads_per_node": [1, 2, 3],
-        "transfer_size": ["4k", "8k", "16k", "32k", "64k"],
-        "queue_depth": [1, 2, 3, 4],
-    },
-    "options": {"file_size": "256k"},
-    "phase_time": "50ms",
-}
 SIXTEEN: dict[str, Any] = SIXTY | {
     "axes": {"threads_per_node": [1, 2], "transfer_size": ["4k", "16k"], "queue_depth": [1, 2, 3, 4]}
 }
@@ -190,9 +179,6 @@ def test_many_points_and_a_runner_that_is_killed(
     assert page.write(killed.results).stat().st_size > 0
 
 
-SIX: dict[str, Any] = SIXTY | {"axes": {"transfer_size": ["4k", "8k", "16k"], "threads_per_node": [1, 2]}}
-
-
 def test_all_processes_are_killed(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
     """As when a node runs out of memory, or is rebooted."""
     killed.wants(SIX, rounds(2, 20))
@@ -279,10 +265,6 @@ def test_killed_while_it_tidies_up(killed: Killed, rounds: Rounds, draw: random.
         killed.everything_ended()
     kept = killed.stored()
     killed.ends_well(kept)
-
-
-#: Commits results until it is killed: for `python COMMITS STORE REPETITION`.
-COMMITS = str(Path(__file__).parents[1] / "support/commits.py")
 
 
 def test_killed_while_it_stores(tmp_path: Path, rounds: Rounds, draw: random.Random) -> None:

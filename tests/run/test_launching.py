@@ -42,7 +42,6 @@ from iosweep.target import filesystem, identify
 from iosweep.target.agent import Agent
 from iosweep.tools import FileSet, Step, Streams, Tool, tools
 from records import phase_run
-from slurm import Cluster
 from waiting import wait_for
 
 pytestmark = pytest.mark.local
@@ -315,13 +314,6 @@ def test_srun_without_a_way_to_start_mpi(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 # On the nodes of a job
-
-
-@pytest.fixture(scope="module")
-def held(slurm_session: Cluster) -> Iterator[Held]:
-    made = Held(slurm_session)
-    yield made
-    made.end()
 
 
 def on_nodes(

@@ -18,10 +18,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from test_kills import COMMITS, SIX
 
 import mounts
-from campaign import Allocation, Campaign
+from campaign import COMMITS, SIX, Allocation, Campaign
 from iosweep.results.store import Store
 from stopped import all_killed, all_stopped
 from tables import damaged

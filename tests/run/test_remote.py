@@ -21,15 +21,7 @@ from iosweep.run import remote as agents
 from iosweep.run import remote_agent
 from iosweep.run.remote import RemoteAgents
 from iosweep.slurm import query as slurm_commands
-from slurm import Cluster
 from waiting import PATIENCE_S, wait_for
-
-
-@pytest.fixture(scope="module")
-def held(slurm_session: Cluster) -> Iterator[Held]:
-    made = Held(slurm_session)
-    yield made
-    made.end()
 
 
 @pytest.fixture(autouse=True)

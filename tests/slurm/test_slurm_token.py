@@ -9,17 +9,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_pinning_cluster import FIO, IOR
-from test_preflight import Job
 
 from held_job import Held
 from iosweep.node import environment, process
 from iosweep.target.agent import Agent
-from slurm import Cluster
+from two_nodes import FIO, IOR, Job
 
 TOKEN = "eyJ0b2tlbg.planted"  # noqa: S105 - of nobody
 STAND_IN = """\
@@ -44,13 +41,6 @@ while not select.select([sys.stdin], [], [], 0.02)[0]:
             pass
 print(json.dumps(seen))
 """
-
-
-@pytest.fixture(scope="module")
-def held(slurm_session: Cluster) -> Iterator[Held]:
-    made = Held(slurm_session, "--licenses=pfs:1", "--time=50")
-    yield made
-    made.end()
 
 
 @pytest.mark.parametrize("launcher", ["srun", "mpiexec"])

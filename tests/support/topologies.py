@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from iosweep.errors import Unanswered
 from iosweep.node.cpus import CpuSet, Topology, listed
 
 
@@ -237,3 +238,11 @@ def nic(root: Path, name: str, cpus: Collection[int], numa: int, speed: int = 10
     _file(place / "flags", "0x1003" if up else "0x1002")
     _file(place / "operstate", "up" if up else "down")
     _file(place / "speed", str(speed))
+
+
+def no_weka(argv: Sequence[str]) -> str:
+    raise FileNotFoundError(argv[0])
+
+
+def silent_weka(_: Sequence[str]) -> str:
+    raise Unanswered("exit code 1, error: permission denied")

@@ -15,14 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet
 import pytest
-from test_preflight import Job
 
 from held_job import Held
 from iosweep.errors import ExitCode
 from records import plain_records_of
 from slurm import Cluster
+from two_nodes import FIO, IOR, Job, outcomes
 from waiting import wait_for
 
 #: Looks at every thread of every ior, mdtest and fio that it can see, until its stdin ends: `name mask processor`.
@@ -46,25 +45,10 @@ import json
 print(json.dumps(sorted(seen)))
 """
 
-FIO: dict[str, Any] = {
-    "name": "f", "tool": "fio", "phases": ["rand_read"], "phase_time": "1s", "repetitions": 1,
-    "options": {"file_size": "256k", "transfer_size": "4k", "threads_per_node": 2},
-}  # fmt: skip
-IOR: dict[str, Any] = {
-    "name": "i", "tool": "ior", "phases": ["seq_write"], "phase_time": "1s", "repetitions": 1,
-    "options": {"file_size": "1m", "transfer_size": "64k", "threads_per_node": 2, "write_mode": "overwrite"},
-}  # fmt: skip
 MDTEST: dict[str, Any] = {
     "name": "m", "tool": "mdtest", "phases": ["create", "stat", "read", "delete"], "repetitions": 1,
     "options": {"files_per_thread": 3000, "threads_per_node": 2},
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def held(slurm_session: Cluster) -> Iterator[Held]:
-    made = Held(slurm_session, "--licenses=pfs:1", "--time=50")
-    yield made
-    made.end()
 
 
 @pytest.fixture
@@ -96,14 +80,6 @@ def records(job: Job) -> dict[str, dict[str, Any]]:
         for _, record in plain_records_of(job.made.store, point.id):
             found |= {f"{point.tool}/{run['phase']}": run for run in record["phases"]}
     return found
-
-
-def outcomes(job: Job, check: str) -> dict[str, str]:
-    """tool/phase -> what the check says, as merge judges it."""
-    job.made.rows()
-    rows = pyarrow.parquet.read_table(job.made.results / "checks.parquet").to_pylist()
-    tools = {point.id: point.tool for point in job.made.plan.points}
-    return {f"{tools[row['point']]}/{row['phase']}": row["outcome"] for row in rows if row["check"] == check}
 
 
 @pytest.mark.parametrize("launcher", ["srun", "mpiexec"])
