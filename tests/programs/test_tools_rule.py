@@ -47,7 +47,8 @@ class Site(Campaign, Marked):
 
     def configure(self, *sweeps, **_):
         """`sweeps`: in place of FIO."""
-        Allocation.configure(self, tools={"provider": "spack", **self.tools}, sweeps=sweeps or [FIO])
+        given = [sweep for sweep in sweeps if sweep]  # empty when the campaign is made
+        Allocation.configure(self, tools={"provider": "spack", **self.tools}, sweeps=given or [FIO])
 
     @property
     def environment(self):
