@@ -26,10 +26,8 @@ from iosweep.commands.watch import screen
 from iosweep.commands.watch.snapshot import Campaign, Seen, Snapshot
 from iosweep.files import documents
 from iosweep.jobs import at_work
-from iosweep.plan.model import Plan, Point
+from iosweep.plan.model import Plan
 from iosweep.results.campaign_documents import DataSet, Missing, Needs, Refusal
-from iosweep.results.record import Record
-from iosweep.results.store import Store
 from iosweep.results.time_to_go import Pace, Ran, ran
 from locks import left
 from slurm import Cluster
