@@ -10,11 +10,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from statistics import fmean, median, stdev
 from typing import Any
 
 from iosweep.report.data import Row
+from iosweep.results.statistics import half_width
 from iosweep.tools import parameters, phases
 
 #: From best to worst.
@@ -237,24 +237,15 @@ def statistics(values: Sequence[float], alike: bool = True) -> Statistics:
     which is what an interval is for.
     """
     n = len(values)
-    sd = stdev(values) if n > 1 else None
     return Statistics(
         n=n,
         mean=fmean(values),
         median=median(values),
         low=min(values),
         high=max(values),
-        sd=sd,
-        ci95=None if sd is None or not alike else student_t(n - 1) * sd / math.sqrt(n),
+        sd=stdev(values) if n > 1 else None,
+        ci95=half_width(values) if n > 1 and alike else None,
     )
-
-
-@cache
-def student_t(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t distribution (dimensionless)."""
-    from scipy.special import stdtrit  # late: a third of a second
-
-    return float(stdtrit(freedom, 0.975))
 
 
 def worst(verdicts: Iterable[str]) -> str:

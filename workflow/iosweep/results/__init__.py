@@ -1,1 +1,21 @@
-"""What is on disk: the store, what remains to be measured, checks and verdicts, and the merged tables."""
+"""What is on disk: the store, what remains to be measured, checks and verdicts, and the merged tables.
+
+| module | what it does |
+|---|---|
+| store.py | results/<campaign>/ -> results and documents; commits a repetition |
+| record.py, committed.py | the record of a repetition; the part of it that decides whether it counts |
+| campaign_documents.py | the types of refusals, missing points, data sets, target.json and spent.json |
+| raw_output.py | the archive of a repetition's raw output |
+| campaign_lock.py | one process at a time measures a campaign |
+| target_file.py | target.json: where the campaign is on the target |
+| manifest.py | what an allocation hands to Snakemake (pure, but for writing it) |
+| remaining.py | plan and store -> repetitions that are left (pure) |
+| statistics.py, outliers.py | confidence intervals; nodes that differ from the others (pure) |
+| time_to_go.py, time_limit.py | how long the rest takes; whether limits.time leaves time for it (pure) |
+| checks/, verdict.py, reasons.py | raw output and record -> findings -> verdict and its reasons (pure) |
+| columns.py | the columns of the tables |
+| rows.py, origins.py | store -> rows of the result table, and which nodes and jobs they come from |
+| merge.py, table_writer.py, safe_csv.py | store -> tables and campaign.json |
+| merged_tables.py, table_values.py, campaign_form.py | tables and campaign.json -> rows; damage in them |
+| temporary_files.py | removes what killed writers left |
+"""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from iosweep.node.pinning import bound
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.results import statistics
 from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
 from iosweep.results.record import Target
@@ -148,25 +150,17 @@ def still_wanted(point: Point, have: Mapping[int, Result]) -> list[int]:
     return [next(n for n in range(1, wanted.max + 1) if n not in have)]
 
 
-def narrow_enough(results: list[Result], half_width: float) -> bool:
-    """Whether the 95 % confidence interval (Student's t) of every phase's headline is within this share of its mean.
+def narrow_enough(results: list[Result], share: float) -> bool:
+    """Whether the 95 % confidence interval of every phase's headline is within this share of its mean.
 
     Phases without a figure do not count: a failing phase is not repeated more often.
     """
-    from scipy import stats  # late: 0.7 s
-
     by_phase: dict[str, list[float]] = {}
     for result in results:
         for phase, value in result.headlines:
             if value:
                 by_phase.setdefault(phase, []).append(value)
-    for values in by_phase.values():
-        if len(values) < 2:
-            if len(values) < len(results):
-                continue
-            return False
-        mean = sum(values) / len(values)
-        variance = sum((v - mean) ** 2 for v in values) / (len(values) - 1)
-        if stats.t.ppf(0.975, len(values) - 1) * (variance / len(values)) ** 0.5 > half_width * mean:
-            return False
-    return True
+    return all(
+        statistics.half_width(values) <= share * fmean(values) if len(values) > 1 else len(results) > 1
+        for values in by_phase.values()
+    )
