@@ -1,4 +1,4 @@
-"""A deployed copy: a Snakefile elsewhere that takes the rules as a module, as snakedeploy writes it."""
+"""A deployed copy: a Snakefile elsewhere that takes the rules as a module, with the handlers of docs/workflow.md."""
 
 from pathlib import Path
 
@@ -20,6 +20,18 @@ module iosweep:
 
 
 use rule * from iosweep
+
+
+onstart:
+    iosweep.onstart()
+
+
+onerror:
+    iosweep.onerror(log=log)
+
+
+onsuccess:
+    iosweep.onsuccess()
 """
 
 
@@ -43,6 +55,7 @@ def test_it_measures_and_settles(tmp_path: Path, fio: Path) -> None:
     deployed = Deployed(tmp_path, "local")
     output = deployed.run("--until", "report")
     assert "measure 1 node: 2 points, 4 repetitions left" in output
+    assert "4 of 4 repetitions measured" in output, "onsuccess"
     assert (deployed.results / "report.html").stat().st_size > 0
     assert "measure" not in deployed.snakemake("-n", "--until", "report")
 
@@ -52,3 +65,20 @@ def test_a_dry_run(tmp_path: Path, profile: str) -> None:
     output = Deployed(tmp_path, profile).snakemake("-n")
     assert "measure 1 node: 2 points, 4 repetitions left" in output
     assert not (tmp_path / "results").exists()
+
+
+def test_a_target_that_is_gone(tmp_path: Path) -> None:
+    """onstart looks for it before any rule runs."""
+    deployed = Deployed(tmp_path, "local")
+    deployed.target.rename(tmp_path / "elsewhere")
+    assert "does not exist" in deployed.run(code=1)
+    assert not (deployed.results / "plans").exists()
+
+
+def test_a_run_that_fails(tmp_path: Path) -> None:
+    """onerror ends it with the reason and what to do."""
+    deployed = Deployed(tmp_path, "local")
+    deployed.lock = str(tmp_path / "gone")
+    deployed.configure()
+    output = deployed.run(code=1)
+    assert "iosweep: what was measured is stored; the same command goes on from there" in output
