@@ -43,7 +43,7 @@ work, directories, files = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.
 made = campaigns.planned(work, "removal", [campaigns.fio_sweep({"queue_depth": [1]})])
 with Agent(300) as agent:
     ours = CampaignDirectory(made, Store(work / "results" / "removal"), agent)
-    there = agent.call(identify.identify, made.target["directory"])
+    there = agent.call(identify.identify, made.target.directory)
     ours.claim(there["fstype"], filesystem.identity(there), filesystem.volume(there), forecast.of(made, {}))
     top = pathlib.Path(ours.ensure("fresh", True))
     for d in range(directories):

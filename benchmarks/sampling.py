@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 import campaigns
 from fidelity import BAND, SWEEP
 from iosweep.commands import plan
@@ -91,13 +93,13 @@ def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
 
 def _commands(made: Plan, agent: Agent, work: Path) -> tuple[Commands, Commands]:
     """What starts commands without a look at masks, and with."""
-    directory = made.target["directory"]
+    directory = made.target.directory
     facts = collect_facts.facts(agent.call(identify.identify, directory), agent.call(identify.space, directory), {})
     fio = Program(shutil.which("fio") or "fio", "", "", ())
     started = Commands(agent, LAUNCHERS["direct"], work / "scratch", None, {"fio": fio})
 
     def pinned(mode: str) -> Commands:
-        settings = {**made.cpus, "pinning": mode}
+        settings = structs.replace(made.cpus, pinning=mode)
         return replace(started, pinning=pinning.decide(settings, {facts.host: facts}, slurm=False))
 
     return pinned("off"), pinned("verify")

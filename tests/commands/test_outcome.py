@@ -58,7 +58,7 @@ def campaign(place: Path, verdicts: dict[tuple[str, int], tuple[str, str]], name
 def measure(results: Path, made: Plan) -> None:
     """Store what the plan asks for."""
     for point in made.points:
-        record = records.record(point.id, target={"directory": made.target["directory"]})
+        record = records.record(point.id, target={"directory": made.target.directory})
         for number in range(1, point.repetitions.min + 1):
             Store(results).commit(point.id, number, record, {"x": b"y"})
 

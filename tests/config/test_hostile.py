@@ -252,12 +252,12 @@ def test_a_text_in_every_key(tmp_path: Path, text: str) -> None:
         assert set(wrong) == wheres(TEXT)
     else:
         assert made
-        assert made.description == made.sweeps[0]["description"] == text
+        assert made.description == made.sweeps[0].description == text
         assert plan_from_document(made.document()).description == text
     made, wrong = read(tmp_path, with_value(PATH, f"/t/{text}"))
     if text in READABLE.values():
         assert made
-        assert made.target["directory"] == made.target["lock"] == f"/t/{text}"
+        assert made.target.directory == made.target.lock == f"/t/{text}"
     else:
         assert "target.directory" in wrong
 
@@ -269,7 +269,7 @@ def test_a_name_that_others_would_take_for_more(tmp_path: Path, name: str) -> No
     made, wrong = read(tmp_path, with_value(NAMES, name))
     assert wrong == {}
     assert made
-    assert (made.campaign, made.sweeps[0]["name"]) == (name, name)
+    assert (made.campaign, made.sweeps[0].name) == (name, name)
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
@@ -369,7 +369,7 @@ def test_a_file_name_that_is_not_text(tmp_path: Path) -> None:
     file = tmp_path / os.fsdecode(b"\xff\x1b[31m{x}.yaml")
     file.write_text(json.dumps(WHOLE))
     made = make_plan(sweep_file.read(file))
-    assert plan_from_document(made.document()).configuration[0]["file"] == f"{tmp_path}/\\udcff\\x1b[31m{{x}}.yaml"
+    assert plan_from_document(made.document()).configuration[0].file == f"{tmp_path}/\\udcff\\x1b[31m{{x}}.yaml"
     file.write_text("campaign: 7\n")
     with pytest.raises(ConfigError) as caught:
         sweep_file.read(file)

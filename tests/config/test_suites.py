@@ -2,12 +2,12 @@
 
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec import structs
 
 from campaign import document, make, problems, read
 from iosweep import dag
@@ -211,7 +211,7 @@ def steps(directory: Path, name: str, **keys: Any) -> list[tuple[str, Point, Ste
     made = make(directory, entry(directory, name, **keys))
     found = []
     for point in made.points:
-        once = replace(made, allocations=(Allocation("", point.nodes, (point,), ""),))
+        once = structs.replace(made, allocations=(Allocation("", point.nodes, (point,), ""),))
         argvs = [a for _, repetition, a in plan.commands(once, LAUNCHERS["mpiexec"]) if repetition == 1]
         for step, argv in zip(point.steps(), argvs, strict=True):
             for sweep in point.sweeps:
@@ -390,15 +390,15 @@ def test_everything_is_weka(tmp_path: Path) -> None:
     """Its description says so. Sweeps are in the order of FIOmaster, which is that of the page."""
     weka, everything = (make(tmp_path, entry(tmp_path, name)) for name in ("weka", "everything"))
     assert [p.id for p in weka.points] == [p.id for p in everything.points]
-    names = [s["name"].partition(".")[2] for s in everything.sweeps]
+    names = [s.name.partition(".")[2] for s in everything.sweeps]
     assert names == [name.replace("_", "-") for name in WEKA_SECTIONS] + ["metadata"]
-    assert [s["name"].partition(".")[2] for s in weka.sweeps] == names
+    assert [s.name.partition(".")[2] for s in weka.sweeps] == names
 
 
 def test_a_node_check_is_the_same_short_test_on_one_node_alone(tmp_path: Path) -> None:
     """It compares nodes, so the page cache has no part, and no storage can compress more for one than for another."""
     made = make(tmp_path, entry(tmp_path, "node-check"))
-    assert [s["suite"] for s in made.sweeps] == ["node-check"] * 2
+    assert [s.suite for s in made.sweeps] == ["node-check"] * 2
     for point in made.points:
         assert (point.nodes, point.phase_time_s, point.repetitions) == (1, 15, Repetitions(3, 3))
         assert (point.options["o_direct"], point.options["data"]) == (True, "random")

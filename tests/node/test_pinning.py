@@ -10,14 +10,11 @@ from iosweep.errors import Conflict
 from iosweep.node.cpu_record import Looks
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed, parse
 from iosweep.node.node_facts import NodeFacts
-from iosweep.node.pinning import Pinning, bound, decide, mode
+from iosweep.node.pinning import CpuSettings, Pinning, bound, decide, mode
 from iosweep.node.probed_cpus import AGENT, CPUSETS, SIBLINGS, SLURM
 from iosweep.node.reserved import CONFIGURATION, Source, resolve
 from topologies import HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine
 
-SETTINGS: dict[str, Any] = {
-    "pinning": None, "reserved": None, "placement": "spread", "nic": None, "width": "cpu", "oversubscribe": False,
-}  # fmt: skip
 CLIENT = "weka local resources -C client0"
 FOUR = machine(1, 1, 4)
 EIGHT = machine(2, 1, 2, threads=2)  # cores 0,4 1,5 | 2,6 3,7
@@ -55,7 +52,7 @@ def nic(name: str, cpus: str | None, gbit: float | None = 100, state: str = "up"
 
 def decided(*nodes: NodeFacts, slurm: bool = True, **settings: Any) -> Pinning:
     """For n1, n2 ... ."""
-    return decide(SETTINGS | settings, {f"n{k}": one for k, one in enumerate(nodes, start=1)}, slurm)
+    return decide(CpuSettings(**settings), {f"n{k}": one for k, one in enumerate(nodes, start=1)}, slurm)
 
 
 def shown(cpus: tuple[CpuSet, ...]) -> str:
@@ -79,24 +76,24 @@ def ranks(made: Pinning, count: int, mpi: bool = True) -> str:
     ],
 )  # fmt: skip
 def test_mode(asked: str | None, allocated: bool, expected: str) -> None:
-    assert mode(SETTINGS | {"pinning": asked}, allocated) == expected
+    assert mode(CpuSettings(pinning=asked), allocated) == expected
     assert decided(facts(), slurm=allocated, pinning=asked).mode == expected
 
 
 def test_how_ranks_are_bound_tells_results_apart() -> None:
     near = {"pinning": "enforce", "placement": "near_nic", "width": "core", "nic": "ib0"}
-    every = [bound(SETTINGS | changed, True) for changed in ({}, {"placement": "pack"}, {"width": "core"}, near)]
+    every = [bound(CpuSettings(**changed), True) for changed in ({}, {"placement": "pack"}, {"width": "core"}, near)]
     assert len({*every}) == 4
-    assert bound(SETTINGS | near, True) == "near_nic/core/ib0"
-    assert bound(SETTINGS | near | {"pinning": "strict"}, True) == "near_nic/core/ib0", "bound in the same way"
+    assert bound(CpuSettings(**near), True) == "near_nic/core/ib0"
+    assert bound(CpuSettings(**near | {"pinning": "strict"}), True) == "near_nic/core/ib0", "bound in the same way"
     for unbound in ("off", "verify"):
-        assert bound(SETTINGS | {"pinning": unbound}, True) is None
-    assert bound(SETTINGS, False) is None, "on one machine nothing is bound unless it is asked for"
+        assert bound(CpuSettings(pinning=unbound), True) is None
+    assert bound(CpuSettings(), False) is None, "on one machine nothing is bound unless it is asked for"
     more = {"oversubscribe": True}
-    assert bound(SETTINGS | more, True) == bound(SETTINGS, True), "it lets more points run"
-    said = [bound(SETTINGS | {"pinning": "verify", "reserved": kept}, True) for kept in (None, "", "3", "3-4")]
+    assert bound(CpuSettings(**more), True) == bound(CpuSettings(), True), "it lets more points run"
+    said = [bound(CpuSettings(pinning="verify", reserved=kept), True) for kept in (None, "", "3", "3-4")]
     assert said == [None, "reserved none", "reserved 3", "reserved 3-4"]
-    assert bound(SETTINGS | {"reserved": "3"}, True) == "spread/cpu/reserved 3"
+    assert bound(CpuSettings(reserved="3"), True) == "spread/cpu/reserved 3"
 
 
 # What is decided

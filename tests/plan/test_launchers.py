@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from campaign import document, make
 from iosweep.config.sweeps import Repetitions
@@ -121,11 +122,11 @@ def test_under_slurm_nothing_is_lacking() -> None:
 
 def test_client_server_mode_needs_nodes_of_a_job() -> None:
     asked = point("fio")
-    asked = replace(asked, options=asked.options | {"client_server": True})
+    asked = structs.replace(asked, options=asked.options | {"client_server": True})
     said = "client/server mode needs the nodes of a Slurm job; the launcher direct has none"
     assert DIRECT.lacks(asked) == ({"nodes": 0}, said)
     assert SLURM_LAUNCHERS["srun"].lacks(asked) is None
-    assert MPIEXEC.lacks(replace(asked, options=asked.options | {"client_server": None})) is None
+    assert MPIEXEC.lacks(structs.replace(asked, options=asked.options | {"client_server": None})) is None
 
 
 def test_launchers_of_a_scheduler() -> None:
@@ -263,11 +264,11 @@ def test_anothers_is_not_taken(find: Any, tmp_path: Path, script: str) -> None:
 def test_where_there_is_none(find: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "no"))
     how = "`make venv` installs one, as do apt-get install mpich and Spack"
-    assert find(tmp_path) == f"there is no mpiexec of MPICH; {how}"
+    assert str(find(tmp_path)) == f"there is no mpiexec of MPICH; {how}"
     file = program(tmp_path, "mpiexec", FOREIGN[0])
-    assert find(tmp_path) == f"there is no mpiexec of MPICH ({file} is another's); {how}"
+    assert str(find(tmp_path)) == f"there is no mpiexec of MPICH ({file} is another's); {how}"
     file.write_text("#!/nonexistent\n")  # nor does one that cannot be started
-    assert find(tmp_path) == f"there is no mpiexec of MPICH ({file} is another's); {how}"
+    assert str(find(tmp_path)) == f"there is no mpiexec of MPICH ({file} is another's); {how}"
 
 
 def test_who_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from iosweep.results import checks, reasons, verdict
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
 from iosweep.tools import Evidence, Parsed, tools
-from records import phase_run
+from records import ON_TARGET, phase_run
 
 PHASES = tools()["fio"].phases
 GIB = 1 << 30
@@ -82,7 +82,16 @@ def seen(
     evidence |= {"mpi": "tasks" in evidence, "shifts": "shift" in evidence}
     parsed = Parsed("fio-3.33", part(FIGURES), Evidence(**evidence), problems)
     memory_bytes = memory if isinstance(memory, dict) else {"n1": memory}
-    return Seen(point, PHASES[phase], phase_run(part(RUN)), parsed, TARGET | part(TARGET), memory_bytes, fstype, mount)
+    return Seen(
+        point,
+        PHASES[phase],
+        phase_run(part(RUN)),
+        parsed,
+        structs.replace(ON_TARGET, **part(TARGET)),
+        memory_bytes,
+        fstype,
+        mount,
+    )
 
 
 def files(**changes: Any) -> dict[str, Any]:
@@ -494,7 +503,7 @@ def test_what_was_not_run_passes_nothing() -> None:
         PHASES["rand_write"],
         phase_run(RUN | {"not_run": "not run: no space"}),
         Parsed(),
-        TARGET,
+        ON_TARGET,
         {"n1": GIB},
     )
     found = verdict.judge(run)
@@ -503,7 +512,7 @@ def test_what_was_not_run_passes_nothing() -> None:
 
 
 def test_no_output_at_all_is_invalid() -> None:
-    run = Seen(seen().point, PHASES["rand_write"], phase_run(RUN), Parsed(), TARGET, {"n1": GIB})
+    run = Seen(seen().point, PHASES["rand_write"], phase_run(RUN), Parsed(), ON_TARGET, {"n1": GIB})
     assert verdict.verdict(verdict.judge(run)) == ("invalid", ["no output is stored"])
 
 

@@ -13,7 +13,7 @@ from iosweep.results.checks.cpus import LOOKS, pinned, reserved_agree, reserved_
 from iosweep.results.checks.finding import Finding, Seen
 from iosweep.results.verdict import judge, verdict
 from iosweep.tools import Parsed, tools
-from records import phase_run
+from records import ON_TARGET, phase_run
 
 PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
 WEKA = "weka local resources -C client0"
@@ -56,7 +56,7 @@ def seen(cpus: Record | None, tool: str = "fio", runtime_s: float | None = 1.0) 
     point = Point("p", tool, (phase.name,), 1, {"threads_per_node": 4}, 1.0, Repetitions(1, 1), ())
     run = {"exit_code": 0, "timed_out": False, "wall_s": 1.1, "stderr": "", "cpus": cpus}  # fmt: skip
     return Seen(
-        point, phase, phase_run(run), Parsed("x", {} if runtime_s is None else {"runtime_s": runtime_s}), {}, {}
+        point, phase, phase_run(run), Parsed("x", {} if runtime_s is None else {"runtime_s": runtime_s}), ON_TARGET, {}
     )
 
 

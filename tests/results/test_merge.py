@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import orjson
 import pyarrow.parquet
 import pytest
 
@@ -302,7 +301,7 @@ def test_facts_of_the_campaign(campaign: Made) -> None:
     assert found["campaign"] == "quick"
     assert found["plan_digest"] == campaign.plan.digest
     assert found["configuration"][0]["text"].startswith("campaign: quick")
-    assert found["sweeps"] == orjson.loads(orjson.dumps(campaign.plan.sweeps))
+    assert found["sweeps"] == msgspec.json.decode(msgspec.json.encode(campaign.plan.sweeps))
     [node] = pyarrow.parquet.read_table(campaign.results / "nodes.parquet").to_pylist()
     assert node == dict.fromkeys(c.name for c in columns.NODE_COLUMNS) | NODE | {"node": "n1"}
 

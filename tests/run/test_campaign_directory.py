@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec import structs
 
 from campaign import SWEEP, Allocation
 from iosweep.config.sweep_file import read
@@ -233,7 +234,7 @@ def test_a_changed_layout_needs_new_files(tmp_path: Path) -> None:
 def test_probes_are_removed_if_files_are_kept(tmp_path: Path) -> None:
     agent = Asked()
     directory = claimed(tmp_path, "inherit", agent)
-    directory._target = {**directory._target, "keep": "failed"}
+    directory._target = structs.replace(directory._target, keep="failed")
     call = agent.call
     agent.call = lambda function, *rest: ["kept"] if function.__name__ == "parts" else call(function, *rest)  # type: ignore[method-assign]
     directory.tidy_up()

@@ -41,7 +41,7 @@ from iosweep.slurm import query
 from iosweep.target import filesystem, identify
 from iosweep.target.agent import Agent
 from iosweep.tools import FileSet, Step, Streams, Tool, tools
-from records import phase_run
+from records import ON_TARGET, phase_run
 from waiting import wait_for
 
 pytestmark = pytest.mark.local
@@ -463,7 +463,7 @@ def judged(job: str, scratch: Path, program: str, prefix: list[str], words: list
             "wall_s": 1.0,
             "ran_on": done.ran_on or {},
         }
-        return verdict.verdict(verdict.judge(Seen(of, step.phase, phase_run(run), parsed, {}, {})))
+        return verdict.verdict(verdict.judge(Seen(of, step.phase, phase_run(run), parsed, ON_TARGET, {})))
 
     return on_nodes(job, scratch, ior, program, act, Wrong("srun", None, None, allocated=True))
 

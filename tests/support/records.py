@@ -6,12 +6,15 @@ from typing import Any
 
 import msgspec
 
+from iosweep.plan.settings import TargetSettings
 from iosweep.results.committed import Result
 from iosweep.results.record import PhaseRun, Record
 from iosweep.results.store import Store
 
 BEGAN = "2026-11-01T00:00:00+00:00"
 TARGET = {"directory": "/t", "source": "/dev/x", "fstype": "ext4", "layout": None, "layout_is": "none"}
+#: The target of a plan, for the checks.
+ON_TARGET = TargetSettings(directory="/t", node_bandwidth=None, keep="none", settle=0.0, deadline=30.0, lock=None)
 
 
 def record(

@@ -22,7 +22,7 @@ from iosweep.results import verdict
 from iosweep.results.checks.finding import Seen
 from iosweep.tools import Parsed, Step, tools
 from iosweep.tools.fio import client_server
-from records import phase_run
+from records import ON_TARGET, phase_run
 
 FIO = tools()["fio"]
 SAMPLES = Path(__file__).resolve().parents[1] / "samples/fio"
@@ -69,7 +69,9 @@ def judged(parsed: Parsed, of: Step, exit_code: int = 0) -> tuple[str, list[str]
     files = {"role": "read", "wrong": [], "holes": "none", "files": 4, "file_size_bytes": MIB, "set_bytes": 1 << 40}
     run = {"exit_code": exit_code, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files}
     return verdict.verdict(
-        verdict.judge(Seen(point, of.phase, phase_run(run), parsed, {}, dict.fromkeys(("n1", "n2"), 1 << 30), "ext4"))
+        verdict.judge(
+            Seen(point, of.phase, phase_run(run), parsed, ON_TARGET, dict.fromkeys(("n1", "n2"), 1 << 30), "ext4")
+        )
     )
 
 
@@ -179,7 +181,7 @@ def test_where_it_is_not_known_when_nodes_began_rates_are_added_up_and_the_check
 def seen_of(parsed: Parsed, of: Step) -> Seen:
     point = Point("p", "fio", (of.name,), of.nodes, of.options, of.time_s, Repetitions(1, 1), ())
     run = {"exit_code": 0, "timed_out": False, "wall_s": 1.5, "stderr": ""}
-    return Seen(point, of.phase, phase_run(run), parsed, {}, dict.fromkeys(("n1", "n2"), 1 << 30), "ext4")
+    return Seen(point, of.phase, phase_run(run), parsed, ON_TARGET, dict.fromkeys(("n1", "n2"), 1 << 30), "ext4")
 
 
 def test_metadata() -> None:

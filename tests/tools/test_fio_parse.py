@@ -18,7 +18,7 @@ from iosweep.plan.model import Point
 from iosweep.results import verdict
 from iosweep.results.checks.finding import Seen
 from iosweep.tools import Parsed, Step, tools
-from records import phase_run
+from records import ON_TARGET, phase_run
 
 FIO = tools()["fio"]
 SAMPLES = Path(__file__).resolve().parents[1] / "samples/fio"
@@ -68,7 +68,9 @@ class Sample(NamedTuple):
         }
         run = {"exit_code": exit_code, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files}
         return verdict.verdict(
-            verdict.judge(Seen(point, FIO.phases[self.phase], phase_run(run), parsed, {}, {"n1": 1 << 30}, "ext4"))
+            verdict.judge(
+                Seen(point, FIO.phases[self.phase], phase_run(run), parsed, ON_TARGET, {"n1": 1 << 30}, "ext4")
+            )
         )
 
 

@@ -12,7 +12,7 @@ from iosweep.plan.model import Point
 from iosweep.results import verdict
 from iosweep.results.checks.finding import Seen
 from iosweep.tools import Parsed, Step, tools
-from records import phase_run
+from records import ON_TARGET, phase_run
 
 IOR = tools()["ior"]
 SAMPLES = Path(__file__).resolve().parents[1] / "samples/ior/own"
@@ -45,7 +45,9 @@ def judged(step: Step, parsed: Parsed, exit_code: int = 0, nodes: int = 1) -> tu
     files = {"role": "read", "wrong": [], "holes": "none", "files": 2, "file_size_bytes": 8 * MIB,
              "set_bytes": 16 * MIB}  # fmt: skip
     run = {"exit_code": exit_code, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files}
-    return verdict.verdict(verdict.judge(Seen(point, step.phase, phase_run(run), parsed, {}, {"n1": MIB}, "ext4")))
+    return verdict.verdict(
+        verdict.judge(Seen(point, step.phase, phase_run(run), parsed, ON_TARGET, {"n1": MIB}, "ext4"))
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from iosweep.plan.model import Point
 from iosweep.results import verdict
 from iosweep.results.checks.finding import Seen
 from iosweep.tools import Parsed, Step, tools
-from records import phase_run
+from records import ON_TARGET, phase_run
 
 MDTEST = tools()["mdtest"]
 SAMPLES = Path(__file__).resolve().parents[1] / "samples/mdtest/own"
@@ -28,7 +28,7 @@ def judged(found: Parsed, phase: str, nodes: int = 1) -> tuple[str, list[str]]:
     point = Point("p", "mdtest", tuple(MDTEST.phases), nodes, OPTIONS, None, Repetitions(1, 1), ())
     run = {"exit_code": 0, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": {"role": "fresh"},
            "leftover_expected": 0, "leftover": 0}  # fmt: skip
-    findings = verdict.judge(Seen(point, MDTEST.phases[phase], phase_run(run), found, {}, {"n1": 1 << 30}))
+    findings = verdict.judge(Seen(point, MDTEST.phases[phase], phase_run(run), found, ON_TARGET, {"n1": 1 << 30}))
     # these few files are made to be read quickly, not to last
     return verdict.verdict([(check, finding) for check, finding in findings if check.name != "long_enough"])
 

@@ -66,7 +66,7 @@ def test_campaign_and_target_from_the_command_line(tmp_path: Path) -> None:
     plain = load(tmp_path)
     found = load(tmp_path, given={"campaign": "nightly", "target": "/mnt/x"})
     assert found.results == tmp_path / "results/nightly"
-    assert (found.plan.campaign, found.plan.target["directory"]) == ("nightly", "/mnt/x")
+    assert (found.plan.campaign, found.plan.target.directory) == ("nightly", "/mnt/x")
     assert [p.id for p in found.plan.points] == [p.id for p in plain.plan.points]
     assert found.plan_file.stem not in (
         plain.plan_file.stem,
@@ -165,7 +165,7 @@ class Site:
         """Have a result of every point, of this build."""
         made = self.load().plan
         for point in made.points:
-            where = {key: made.target[key] for key in ("directory", "layout")}
+            where = {"directory": made.target.directory, "layout": made.target.layout}
             record = records.record(point.id, tool={"sha256": sha256}, target=where)
             Store(Path("results/quick")).commit(point.id, 1, record, {})
 

@@ -251,7 +251,7 @@ def _here(
 def _too_long(made: Plan, left: Mapping[str, Mapping[str, object]], limit_min: int) -> str | None:
     """Why a repetition that is left fits in no job, or None."""
     wanted = {id for points in left.values() for id in points}
-    costs = ((forecast.repetition_cost(p, made.target["node_bandwidth"]).time_s, p.id) for p in made.points)
+    costs = ((forecast.repetition_cost(p, made.target.node_bandwidth).time_s, p.id) for p in made.points)
     time_s, id = max((cost for cost in costs if cost[1] in wanted), default=(0.0, ""))
     if time_s + JOB_RESERVE_S <= limit_min * 60:
         return None

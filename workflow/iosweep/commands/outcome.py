@@ -97,7 +97,7 @@ def _of(results: Path) -> Outcome:
     manifests = filter(None, (manifest.damage(results, a) for a in plan.allocations))
     known = Outcome(
         plan.campaign,
-        plan.target["directory"],
+        plan.target.directory,
         results,
         None,
         left=left(plan, store),

@@ -121,7 +121,7 @@ def _csv_rows(made: Plan) -> Iterator[dict[str, object]]:
     """One row per point, with the cost of all its repetitions."""
     for allocation in made.allocations:
         for point in allocation.points:
-            cost = forecast.repetition_cost(point, made.target["node_bandwidth"]).times(point.repetitions.min)
+            cost = forecast.repetition_cost(point, made.target.node_bandwidth).times(point.repetitions.min)
             yield {
                 "point": point.id,
                 "allocation": allocation.name,
@@ -156,7 +156,7 @@ def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[st
     Where the launcher cannot start the point, the tool's own command. Of a tool that is started once on every node, the
     first node's.
     """
-    directory = marker.directory_of(made.target["directory"], made.campaign)
+    directory = marker.directory_of(made.target.directory, made.campaign)
     hosts = [f"NODE{k}" for k in range(1, 1 + max(point.nodes for point in made.points))]  # Slurm says which
     for point in made.points:
         tool, lacks = tools()[point.tool], launcher.lacks(point)

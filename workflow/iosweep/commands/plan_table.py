@@ -7,6 +7,7 @@ import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from msgspec.structs import asdict
 from rich.markup import escape
 from rich.table import Table
 
@@ -58,9 +59,9 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
     """
     cost = forecast.of(made)
     printer = Printer(markup=True)
-    printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target['directory'])}", _sweeps(made), "")
+    printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target.directory)}", _sweeps(made), "")
     printer.print(*_allocations(made, where), "", _cost(made, cost))
-    given = made.target["node_bandwidth"]
+    given = made.target.node_bandwidth
     printer.print(
         f"[dim]bytes of timed phases: at most {human_size(given or forecast.NODE_BANDWIDTH)}/s per node"
         f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
@@ -85,10 +86,10 @@ def _sweeps(made: Plan) -> Table:
     sweeps = table("sweep", "tool", "points", "repetitions", "phases", wrapped=["sweep", "tool", "phases"])
     points = {point.id: point for point in made.points}
     for sweep in made.sweeps:
-        counts = sorted({points[point].repetitions.min for point in sweep["points"]})
-        name = f"{sweep['name']} (scaled)" if sweep["scaled"] else sweep["name"]
+        counts = sorted({points[point].repetitions.min for point in sweep.points})
+        name = f"{sweep.name} (scaled)" if sweep.scaled else sweep.name
         repetitions = ", ".join(map(str, counts))
-        sweeps.add_row(name, sweep["tool"], str(len(sweep["points"])), repetitions, " ".join(sweep["phases"]))
+        sweeps.add_row(name, sweep.tool, str(len(sweep.points)), repetitions, " ".join(sweep.phases))
     return sweeps
 
 
@@ -120,8 +121,8 @@ def _cost(made: Plan, cost: forecast.Forecast) -> Table:
 
 def _trimmed(made: Plan, cost: forecast.Forecast) -> Iterator[str]:
     """That limits.time leaves repetitions out, where it may."""
-    limit = made.limits["time"]
-    if limit is not None and cost.time_s > limit and made.limits["over_time"] == "trim":
+    limit = made.limits.time
+    if limit is not None and cost.time_s > limit and made.limits.over_time == "trim":
         yield (
             f"limits.time {human_duration(limit)}: about {human_duration(cost.time_s)} are needed; repetitions that do"
             " not fit will be missing (limits.over_time: trim)"
@@ -152,7 +153,7 @@ def _missing(made: Plan, where: Where, spack: Collection[str] | None) -> Iterato
 
 def _node_check(made: Plan) -> Iterator[str]:
     """How many nodes the node check compares: each of its repetitions measures another node."""
-    points = {id for sweep in made.sweeps if sweep["suite"] == node_check.SUITE for id in sweep["points"]}
+    points = {id for sweep in made.sweeps if sweep.suite == node_check.SUITE for id in sweep.points}
     nodes = [min(a.nodes, p.repetitions.min) for a in made.allocations for p in a.points if p.id in points]
     if nodes and min(nodes) > 1:
         yield f"node check: compares {min(nodes)} nodes"
@@ -171,11 +172,11 @@ def spack_tools(configured: Config) -> Collection[str]:
 
 def trusted(made: Plan) -> list[str]:
     """Whom target.trust_other_writers trusts, as far as it can be seen from here."""
-    if not made.target["trust_other_writers"]:
+    if not made.target.trust_other_writers:
         return []
     try:
         with Agent(DEADLINE_S) as agent:
-            found = agent.call(identify.look, made.target["directory"]).get("trusted")
+            found = agent.call(identify.look, made.target.directory).get("trusted")
     except (Refused, TargetError, TargetHangs):
         return []  # space() says so
     if not found:
@@ -189,7 +190,7 @@ def trusted(made: Plan) -> list[str]:
 def space(made: Plan, cost: forecast.Forecast) -> Line:
     """Whether a plan fits the target's space, quota and layout, asked through an agent."""
     check = "space"
-    target = made.target["directory"]
+    target = made.target.directory
     try:
         with Agent(DEADLINE_S) as agent:
             facts = agent.call(identify.identify, target)
@@ -202,9 +203,9 @@ def space(made: Plan, cost: forecast.Forecast) -> Line:
         return unchecked(check, str(error))
     if not facts["writable"]:
         return wrong(check, f"{target} cannot be written to by {user(os.getuid())}", "")
-    obstacle = free_space.too_much(free, present, cost.peak_bytes, cost.inodes, made.limits)
+    obstacle = free_space.too_much(free, present, cost.peak_bytes, cost.inodes, asdict(made.limits))
     obstacle = obstacle or free_space.over_quota(quotas, max(0, cost.peak_bytes - present), cost.inodes)
-    if made.target["layout"]:
+    if made.target.layout:
         obstacle = striping.unsettable(facts["fstype"]) or obstacle
     if obstacle:
         return wrong(check, f"does not fit {target}: {obstacle.what}", obstacle.remedy)

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
 from pydantic import BaseModel, ValidationError
 
 from iosweep.config import models, scalars
@@ -144,7 +145,7 @@ def _scaled(sweep: Sweep, scale: models.Scale) -> Sweep:
             and _has_effect(o, sweep)
         },
         phase_time_s=None if sweep.phase_time_s is None else min(sweep.phase_time_s, scale.phase_time or math.inf),
-        repetitions=replace(
+        repetitions=structs.replace(
             sweep.repetitions, min=min(sweep.repetitions.min, most), max=min(sweep.repetitions.max, most)
         ),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from iosweep.errors import Problem
+from iosweep.files.fields import Part, Share, Some
 from iosweep.tools import Value
 
 if TYPE_CHECKING:  # jobs and merge work from the plan alone, and start sooner without the models
@@ -61,10 +62,9 @@ class Config:
     documents: tuple[Document, ...]
 
 
-@dataclass(frozen=True)
-class Repetitions:
+class Repetitions(Part, frozen=True, forbid_unknown_fields=True):
     """How often a point is measured. `half_width` is a fraction of the mean; None: always `min` times."""
 
-    min: int
-    max: int
-    half_width: float | None = None
+    min: Some
+    max: Some
+    half_width: Share | None = None

@@ -15,10 +15,11 @@ from typing import Any, Literal
 from msgspec import structs
 
 from iosweep.errors import Conflict
+from iosweep.files.fields import Part
 from iosweep.node.cpu_record import CpuRecord, Looks, NodesCpus
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.node_facts import NodeFacts
-from iosweep.node.placement import Binding, Width, common, place, usable
+from iosweep.node.placement import Binding, Policy, Width, common, place, usable
 from iosweep.node.probed_cpus import CPUSETS, SIBLINGS, SLURM
 from iosweep.node.reserved import Overlap, Reserved, overlap
 from iosweep.text import human_count, some
@@ -30,20 +31,33 @@ BINDS: tuple[Mode, ...] = ("enforce", "strict")
 _EXPOSES = (SLURM, CPUSETS, SIBLINGS)
 
 
-def mode(settings: Mapping[str, Any], allocated: bool) -> Mode:
+class CpuSettings(Part, frozen=True, kw_only=True):
+    """`pinning` and `cpus` of the configuration. reserved, nic: None where the node says which.
+
+    The digest of a plan depends on the order of the fields.
+    """
+
+    nic: str | None = None
+    oversubscribe: bool = False
+    pinning: Mode | None = None
+    placement: Policy = "spread"
+    reserved: str | None = None
+    width: Width = "cpu"
+
+
+def mode(settings: CpuSettings, allocated: bool) -> Mode:
     """What a campaign asks for; under a scheduler (`allocated`) the nodes are ours, and ranks are bound."""
-    chosen: Mode | None = settings["pinning"]
-    return chosen or ("enforce" if allocated else "verify")
+    return settings.pinning or ("enforce" if allocated else "verify")
 
 
-def bound(settings: Mapping[str, Any], allocated: bool, mpi: bool = True) -> str | None:
+def bound(settings: CpuSettings, allocated: bool, mpi: bool = True) -> str | None:
     """How ranks (`mpi`) or workers are bound, and what the configuration says of reserved CPUs, as results keep it.
 
     Those that were measured in another way are stale. None where neither is said.
     """
-    chosen, kept = mode(settings, allocated), settings["reserved"]
-    width = settings["width"] if mpi else "cpu"
-    how = (settings["placement"], width, settings["nic"]) if chosen in BINDS else ()
+    chosen, kept = mode(settings, allocated), settings.reserved
+    width = settings.width if mpi else "cpu"
+    how = (settings.placement, width, settings.nic) if chosen in BINDS else ()
     said = None if kept is None or chosen == "off" else f"reserved {kept or 'none'}"
     return "/".join(filter(None, (*how, said))) or None
 
@@ -56,7 +70,7 @@ class Pinning:
     """
 
     mode: Mode
-    settings: Mapping[str, Any]
+    settings: CpuSettings
     topology: Topology
     usable: CpuSet
     usable_of: Mapping[str, CpuSet]
@@ -70,12 +84,12 @@ class Pinning:
             return None
         if not mpi and ranks > len(self.usable):
             return Binding((self.usable,) * ranks, self.usable)
-        width: Width = self.settings["width"] if mpi else "cpu"  # fio has no list for each of its workers
-        return place(ranks, self.usable, self.topology, self.settings["placement"], width, self.near)
+        width: Width = self.settings.width if mpi else "cpu"  # fio has no list for each of its workers
+        return place(ranks, self.usable, self.topology, self.settings.placement, width, self.near)
 
     def lacks(self, ranks: int) -> str | None:
         """Why a node cannot run so many MPI ranks, or None."""
-        if self.mode not in BINDS or ranks <= len(self.usable) or self.settings["oversubscribe"]:
+        if self.mode not in BINDS or ranks <= len(self.usable) or self.settings.oversubscribe:
             return None
         have = f"{human_count(len(self.usable), 'usable CPU')} ({listed(self.usable)})"
         return (
@@ -89,8 +103,8 @@ class Pinning:
             return None
         return CpuRecord(
             pinning=self.mode,
-            placement=self.settings["placement"] if binding else None,
-            width=(self.settings["width"] if mpi else "cpu") if binding else None,
+            placement=self.settings.placement if binding else None,
+            width=(self.settings.width if mpi else "cpu") if binding else None,
             planned=dict(Counter(map(listed, binding.ranks))) if binding else None,
             nodes=_together([self._node(host, looks) for host, looks in seen.items()]),
         )
@@ -140,7 +154,7 @@ def _both(one: NodesCpus, other: NodesCpus) -> NodesCpus:
     )
 
 
-def decide(settings: Mapping[str, Any], nodes: Mapping[str, NodeFacts], slurm: bool) -> Pinning:
+def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -> Pinning:
     """`nodes`: host -> its facts; the first is the runner's. `slurm`: they are the nodes of a job.
 
     Raises Conflict where ranks are to be bound and cannot be.
@@ -169,16 +183,14 @@ def decide(settings: Mapping[str, Any], nodes: Mapping[str, NodeFacts], slurm: b
             notes.append(f"note: {some(others, 4)}: other cores or NUMA nodes than here, where ranks are placed")
         if near and not near & shared:
             which += ", of which none is usable; ranks are packed"
-        if settings["placement"] == "near_nic" and which:
+        if settings.placement == "near_nic" and which:
             notes.append(f"note: {which}")
     return Pinning(chosen, settings, topology, shared, usable_of, near, nodes, tuple(notes))
 
 
-def _overlaps(
-    settings: Mapping[str, Any], nodes: Mapping[str, NodeFacts], slurm: bool, strict: bool
-) -> dict[str, Overlap]:
+def _overlaps(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool, strict: bool) -> dict[str, Overlap]:
     """host -> what is wrong with the CPUs that the job may use there."""
-    of = {host: overlap(_allowed(facts), facts, settings["reserved"], slurm, strict) for host, facts in nodes.items()}
+    of = {host: overlap(_allowed(facts), facts, settings.reserved, slurm, strict) for host, facts in nodes.items()}
     return {host: one for host, one in of.items() if one}
 
 
@@ -231,15 +243,15 @@ def _usable(facts: NodeFacts) -> CpuSet:
     return usable(_allowed(facts), parse(facts.reserved_cpus or ""))
 
 
-def _near(settings: Mapping[str, Any], facts: NodeFacts) -> tuple[CpuSet, str]:
+def _near(settings: CpuSettings, facts: NodeFacts) -> tuple[CpuSet, str]:
     """The CPUs near the chosen interface, and a sentence on them."""
-    if settings["placement"] != "near_nic":
+    if settings.placement != "near_nic":
         return NO_CPUS, ""
     nics = facts.nics or ()
     of_mount = re.search(r" type wekafs \(.*\bnet=([^,/)]+)", facts.mount or "")
-    name = settings["nic"] or (of_mount[1] if of_mount else None)
+    name = settings.nic or (of_mount[1] if of_mount else None)
     chosen = [nic for nic in nics if name in (nic.name, nic.name.partition("/")[0])]
-    if not (chosen or settings["nic"]):
+    if not (chosen or settings.nic):
         up = [nic for nic in nics if nic.state == "up"]
         chosen = sorted(up, key=lambda nic: -(nic.speed_bits_per_s or 0))[:1]
         name = chosen[0].name if chosen else None

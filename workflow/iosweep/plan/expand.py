@@ -6,16 +6,18 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import orjson
+from msgspec import structs, to_builtins
 
 from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.errors import ConfigError, Problem
+from iosweep.node.pinning import CpuSettings
 from iosweep.plan import bounds
 from iosweep.plan.model import Allocation, Plan, Point, too_many
+from iosweep.plan.settings import LimitSettings, TargetSettings
+from iosweep.plan.sweep_facts import ConfigurationFile, RepetitionFacts, SweepFacts
 from iosweep.tools import Value, parameters, tools
 
 
@@ -23,7 +25,7 @@ def make_plan(config: Config) -> Plan:
     """The plan of a configuration. Raises ConfigError where points cannot be measured."""
     problems: list[Problem] = []
     points: dict[str, Point] = {}
-    sweeps: list[dict[str, Any]] = []
+    sweeps: list[SweepFacts] = []
     total = bounds.Total()
     for sweep in config.sweeps:
         members = []
@@ -32,7 +34,7 @@ def make_plan(config: Config) -> Plan:
             if known is None and (wrong := total.add(point.tool, point.nodes, point.options)):
                 raise ConfigError([*problems, sweep.problem(wrong, *_place(sweep, wrong))])
             if known:  # two sweeps share it: measured once, as often as the more demanding one asks
-                point = replace(
+                point = structs.replace(
                     known,
                     sweeps=tuple(sorted({*known.sweeps, *point.sweeps})),
                     repetitions=_more(known.repetitions, point.repetitions),
@@ -48,22 +50,23 @@ def make_plan(config: Config) -> Plan:
         problems.append(config.sweeps[0].problem(f"{wrong}; give fewer", "repetitions"))
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
+    layout = config.target.layout
     return Plan(
         campaign=config.campaign,
         description=config.description,
-        target=config.target.model_dump(),
-        limits=config.limits.model_dump(),
+        target=TargetSettings(**config.target.model_dump() | {"layout": layout and tuple(layout)}),
+        limits=LimitSettings(**config.limits.model_dump()),
         cpus=_cpus(config),
         seed=config.seed,
         sweeps=tuple(sweeps),
         allocations=_allocations(tuple(points.values()), config),
-        configuration=tuple({"file": d.file, "text": d.text} for d in config.documents),
+        configuration=tuple(ConfigurationFile(d.file, d.text) for d in config.documents),
         variables=tuple(config.tools.variables),
     )
 
 
-def _cpus(config: Config) -> dict[str, Any]:
-    return {"pinning": config.pinning, **config.cpus.model_dump()}
+def _cpus(config: Config) -> CpuSettings:
+    return CpuSettings(pinning=config.pinning, **config.cpus.model_dump())
 
 
 def _directory(tool: str, directory: str) -> str | None:
@@ -191,25 +194,22 @@ def _timed(sweep: Sweep) -> bool:
     return any(tools()[sweep.tool].phases[name].kind == "data" for name in sweep.phases)
 
 
-def _sweep_facts(sweep: Sweep, members: list[str]) -> dict[str, Any]:
-    return {
-        "name": sweep.name,
-        "tool": sweep.tool,
-        "phases": sweep.phases,
-        "axes": dict(sweep.axes),
-        "points": members,
-        "description": sweep.description,
-        "suite": sweep.suite,
-        "scaled": sweep.scaled,
-        "source": sweep.source,
-        "repetitions": {
-            "min": sweep.repetitions.min,
-            "max": sweep.repetitions.max,
-            "until_ci95_half_width": sweep.repetitions.half_width,
-        },
-        "phase_time_s": sweep.phase_time_s if _timed(sweep) else None,
-        "one_pass": _timed(sweep) and sweep.phase_time_s is None,
-    }
+def _sweep_facts(sweep: Sweep, members: list[str]) -> SweepFacts:
+    known, timed = sweep.repetitions, _timed(sweep)
+    return SweepFacts(
+        name=sweep.name,
+        tool=sweep.tool,
+        phases=sweep.phases,
+        axes={name: tuple(v for v in values if v is not None) for name, values in sweep.axes.items()},
+        points=tuple(members),
+        description=sweep.description,
+        suite=sweep.suite,
+        scaled=sweep.scaled,
+        source=sweep.source,
+        repetitions=RepetitionFacts(min=known.min, max=known.max, until_ci95_half_width=known.half_width),
+        phase_time_s=sweep.phase_time_s if timed else None,
+        one_pass=timed and sweep.phase_time_s is None,
+    )
 
 
 def _allocations(points: Sequence[Point], config: Config) -> tuple[Allocation, ...]:
@@ -227,7 +227,8 @@ def _allocations(points: Sequence[Point], config: Config) -> tuple[Allocation, .
             nodes,
             [[p.id, p.repetitions] for p in members],
         ]
-        digest = hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]
+        stored = orjson.dumps(to_builtins(content, order="deterministic"))
+        digest = hashlib.sha256(stored).hexdigest()[:12]
         name = f"{nodes}-node" + ("s" if nodes > 1 else "")
         made.append(Allocation(name, nodes, tuple(members), digest))
     return tuple(made)

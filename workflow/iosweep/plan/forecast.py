@@ -103,9 +103,9 @@ class Forecast:
 
 def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forecast:
     """The forecast of a plan, or of what is left of it: allocation -> point -> repetitions."""
-    node_bandwidth = plan.target.get("node_bandwidth")
+    node_bandwidth = plan.target.node_bandwidth
     # new files of a repetition go with it, unless all are kept
-    together = sum if plan.target["keep"] == "all" else lambda sizes: max(sizes, default=0)
+    together = sum if plan.target.keep == "all" else lambda sizes: max(sizes, default=0)
     total, node_seconds, repetitions, chosen = Cost(), 0.0, 0, []
     fresh: list[tuple[int, int]] = []
     allocations = 0
@@ -117,7 +117,7 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
         cost = sum((repetition_cost(p, node_bandwidth).times(todo[p.id]) for p in members), Cost())
         size = sum(s.size_bytes for s in data_sets(members).values())
         settled = sum(todo[p.id] for p in members if any(files.role == "fresh" for files in p.file_sets()))
-        cost += Cost(plan.target["settle"] * settled)
+        cost += Cost(plan.target.settle * settled)
         cost += Cost(size / allocation.nodes / min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH), size)
         total += cost
         node_seconds += cost.time_s * allocation.nodes

@@ -6,42 +6,46 @@ import contextlib
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import msgspec
 import orjson
+from msgspec import Meta
 
 from iosweep.config.sweeps import Repetitions
-from iosweep.files import documents, fields, forms
-from iosweep.plan import bounds, sweep_facts
+from iosweep.files import documents
+from iosweep.files.fields import MOST_REPETITIONS, Integer, Name, Seconds, Some
+from iosweep.node.pinning import CpuSettings
+from iosweep.plan import bounds
+from iosweep.plan.settings import LimitSettings, TargetSettings
+from iosweep.plan.sweep_facts import ConfigurationFile, SweepFacts
 from iosweep.tools import FileSet, Phase, Step, Value, tools
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """One combination of a sweep's axes.
 
     `options` are the resolved options that have an effect, sizes in bytes. `id` is a readable name and a hash of
     everything that determines the measurement; `sweeps` and `repetitions` are not part of it.
     """
 
-    id: str
+    id: Name
     tool: str
-    phases: tuple[str, ...]
-    nodes: int
+    phases: Annotated[tuple[str, ...], Meta(min_length=1)]
+    nodes: Some
     options: Mapping[str, Value]
-    phase_time_s: float | None
+    phase_time_s: Seconds | None
     repetitions: Repetitions
-    sweeps: tuple[str, ...]
+    sweeps: Annotated[tuple[Name, ...], Meta(min_length=1)]
 
     def steps(self) -> list[Step]:
         """The commands of a repetition, in order: one for each phase, or one for all where the tool measures so."""
         return self._steps
 
     @cached_property
-    def _steps(self) -> list[Step]:  # an attribute with this name is not part of the plan's document
+    def _steps(self) -> list[Step]:
         tool = tools()[self.tool]
         phases = [tool.phases[name] for name in self.phases]
         groups = [tuple(phases)] if tool.together else [(phase,) for phase in phases]
@@ -72,29 +76,27 @@ class Point:
         return [phase for step in self.steps() for phase in step.phases]
 
 
-@dataclass(frozen=True)
-class Allocation:
+class Allocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One batch job and the points that run inside it. Its size depends on the node count only."""
 
-    name: str
-    nodes: int
+    name: Name
+    nodes: Some
     points: tuple[Point, ...]
-    digest: str  # of everything that its manifest depends on
+    digest: Name  # of everything that its manifest depends on
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything that a campaign will do."""
 
-    campaign: str
+    campaign: Name
     description: str | None
-    target: Mapping[str, Any]
-    limits: Mapping[str, Any]
-    cpus: Mapping[str, Any]  # `pinning`, which may be None, and the keys below `cpus`
-    seed: int
-    sweeps: tuple[Mapping[str, Any], ...]  # for the report: name, axes, suite, scaled, points ...
+    target: TargetSettings
+    limits: LimitSettings
+    cpus: CpuSettings
+    seed: Integer
+    sweeps: tuple[SweepFacts, ...]  # for the report
     allocations: tuple[Allocation, ...]
-    configuration: tuple[Mapping[str, str], ...]  # file and text
+    configuration: tuple[ConfigurationFile, ...]
     variables: tuple[str, ...] = ()  # of the environment that tools get beside those of environment.py
 
     @property
@@ -104,7 +106,7 @@ class Plan:
 
     def content(self) -> bytes:
         """The plan as JSON."""
-        return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+        return orjson.dumps(msgspec.to_builtins(self, order="deterministic"), option=orjson.OPT_INDENT_2)
 
     def document(self) -> bytes:
         """The file that allocations and merge work from: the content with its digest (documents.py)."""
@@ -133,17 +135,32 @@ def read_plan(file: Path) -> Plan:
 
 def plan_from_document(document: bytes, file: Path = Path("plan")) -> Plan:
     """The plan that `Plan.document` wrote. `file`: for the error. Raises Damaged."""
-    data = documents.load(document, file)
     try:
-        made = _plan(data)
-        for point in made.points:
-            if wrong := _impossible(point):
-                raise ValueError(f"{point.id}: {wrong}")
-        if wrong := too_many(made.points):
-            raise ValueError(wrong)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise documents.Damaged(file, f"it is not a plan of this version of iosweep: {error!r}") from None
+        made = msgspec.convert(documents.load(document, file), Plan)
+        wrong = _unusable(made)
+    except msgspec.ValidationError as error:
+        wrong = documents.misfit(error)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:  # of a tool, on options that do not fit together
+        wrong = repr(error)
+    if wrong:
+        raise documents.Damaged(file, f"it is not a plan of this version of iosweep: {wrong}")
     return made
+
+
+def _unusable(made: Plan) -> str | None:
+    """Why no configuration makes such a plan, or None."""
+    for name, path in (("directory", made.target.directory), ("lock", made.target.lock or "")):
+        if path and not path.isprintable():
+            return f"target.{name} is not a path"
+    total = bounds.Total()
+    for point in made.points:
+        if wrong := (
+            bounds.of_point(point.nodes, point.options)
+            or _impossible(point)
+            or total.add(point.tool, point.nodes, point.options)
+        ):
+            return f"{point.id}: {wrong}"
+    return too_many(made.points)
 
 
 def _impossible(point: Point) -> str | None:
@@ -159,33 +176,8 @@ def _impossible(point: Point) -> str | None:
 
 def too_many(points: Iterable[Point]) -> str | None:
     """That there are more repetitions than what is left can be counted from, or None."""
-    number, most = sum(point.repetitions.min for point in points), fields.MOST_REPETITIONS
+    number, most = sum(point.repetitions.min for point in points), MOST_REPETITIONS
     return f"{number:,} repetitions are planned, and a campaign may have {most:,}" if number > most else None
-
-
-def _plan(data: dict[str, Any]) -> Plan:
-    if wrong := forms.PLAN(data) or sweep_facts.check(data):
-        raise ValueError(wrong)
-
-    total = bounds.Total()
-
-    def point(raw: dict[str, Any]) -> Point:
-        if wrong := bounds.of_point(raw["nodes"], raw["options"]) or (
-            raw["tool"] in tools() and total.add(raw["tool"], raw["nodes"], raw["options"])
-        ):
-            raise ValueError(wrong)
-        raw["repetitions"] = Repetitions(**raw["repetitions"])
-        return Point(**raw | {"phases": tuple(raw["phases"]), "sweeps": tuple(raw["sweeps"])})
-
-    allocations = tuple(
-        Allocation(a["name"], a["nodes"], tuple(point(p) for p in a["points"]), a["digest"])
-        for a in data["allocations"]
-    )
-    return Plan(
-        **data
-        | {"allocations": allocations}
-        | {name: tuple(data[name]) for name in ("sweeps", "configuration", "variables") if name in data}
-    )
 
 
 def file_set(point: Point, step: Step, repetition: int = 1) -> FileSet:

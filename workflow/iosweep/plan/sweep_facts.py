@@ -1,13 +1,11 @@
-"""What a plan and campaign.json say of sweeps and limits, for the report: types, which check what is stored."""
+"""Sweeps, limits and the configuration as plans and campaign.json store them for the report.
+
+The digest of a plan depends on the order of the fields.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
-from iosweep.files.documents import misfit
-from iosweep.files.fields import Name, Number, Part, Seconds, Share, Some
+from iosweep.files.fields import Integer, Name, Number, Part, Seconds, Share, Some
 from iosweep.text import shortened
 from iosweep.tools import parameters, tools
 
@@ -15,26 +13,26 @@ from iosweep.tools import parameters, tools
 class RepetitionFacts(Part, frozen=True, kw_only=True):
     """How often each point is measured. `until_ci95_half_width`: a fraction of the mean, None where min is max."""
 
-    min: Some
     max: Some
+    min: Some
     until_ci95_half_width: Share | None
 
 
 class SweepFacts(Part, frozen=True, kw_only=True):
     """A sweep. `axes`: axis -> its values; `phase_time_s`: None where a count bounds the phases."""
 
-    name: str
-    tool: str
+    axes: dict[str, tuple[bool | Integer | str, ...]]
+    description: str | None = None
+    name: Name
+    one_pass: bool = False
+    phase_time_s: Seconds | None = None
     phases: tuple[str, ...]
     points: tuple[Name, ...]
-    axes: dict[str, tuple[bool | Number | str, ...]]
     repetitions: RepetitionFacts
-    description: str | None = None
-    suite: str | None = None
     scaled: bool = False
     source: str | None = None
-    phase_time_s: Seconds | None = None
-    one_pass: bool = False
+    suite: str | None = None
+    tool: str
 
     def __post_init__(self) -> None:
         if self.tool not in tools():
@@ -46,9 +44,16 @@ class SweepFacts(Part, frozen=True, kw_only=True):
         for axis, values in self.axes.items():
             if axis not in options:
                 raise ValueError(f"`{shortened(axis)}` is not an axis")
-            wanted = {"flag": bool, "choice": str}.get(options[axis].kind, float)
-            if not all(isinstance(value, wanted) for value in values):
+            wanted = {"flag": bool, "choice": str}.get(options[axis].kind, int)
+            if not all(type(value) is wanted for value in values):
                 raise ValueError(f"a value of the axis {axis} has another type")
+
+
+class ConfigurationFile(Part, frozen=True):
+    """A file of the configuration, with its text."""
+
+    file: str
+    text: str
 
 
 class CpuFacts(Part, frozen=True):
@@ -64,12 +69,3 @@ class PlanFacts(Part, frozen=True, kw_only=True):
     limits: dict[str, bool | Number | str | None]
     cpus: CpuFacts = CpuFacts()
     sweeps: tuple[SweepFacts, ...]
-
-
-def check(plan: Any) -> str | None:
-    """What is wrong with the stored document of a plan, or None."""
-    try:
-        msgspec.convert(plan, PlanFacts)
-    except msgspec.ValidationError as error:
-        return misfit(error)
-    return None

@@ -8,6 +8,7 @@ from pathlib import Path
 from iosweep.files.documents import Document
 from iosweep.files.fields import Count, Deadline, Integer, Name, Number, Part, PathText, Seconds
 from iosweep.node.node_facts import NodeFacts
+from iosweep.node.pinning import CpuSettings
 from iosweep.target import marker
 from iosweep.text import printable
 
@@ -18,7 +19,7 @@ class Needs(Part, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     time_s: Number | None = None
-    cpus: dict[str, object] | None = None
+    cpus: CpuSettings | None = None
     tool: str | None = None
     sha256: str | None = None
     mpiexec: tuple[str, ...] | None = None

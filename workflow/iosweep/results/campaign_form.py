@@ -10,7 +10,7 @@ from msgspec import Meta, field
 
 from iosweep.files.documents import misfit
 from iosweep.files.fields import Count, Integer, Moment, Part, check_moments
-from iosweep.plan.sweep_facts import PlanFacts
+from iosweep.plan.sweep_facts import ConfigurationFile, PlanFacts
 
 
 class Program(Part, frozen=True, kw_only=True):
@@ -97,13 +97,6 @@ class Target(Part, frozen=True):
     """The directory that was measured."""
 
     directory: str
-
-
-class ConfigurationFile(Part, frozen=True):
-    """A file of the configuration, with its text."""
-
-    file: str
-    text: str
 
 
 class CampaignForm(PlanFacts, frozen=True, kw_only=True):

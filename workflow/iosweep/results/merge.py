@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 import iosweep
 from iosweep.files import documents, safe_paths
@@ -82,7 +83,7 @@ def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, Any]:
         "iosweep_version": iosweep.__version__,
         "plan_digest": plan.digest,
         "seed": plan.seed,
-        "target": {**plan.target, "directory": str(Path(plan.target["directory"]).absolute())},
+        "target": asdict(plan.target) | {"directory": str(Path(plan.target.directory).absolute())},
         "limits": plan.limits,
         "cpus": plan.cpus,
         "sweeps": plan.sweeps,

@@ -68,7 +68,7 @@ def left(
 
 def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[int, Result]]) -> int:
     """Number of repetitions of an allocation that may still be tried again."""
-    share = plan.limits["retried"]
+    share = plan.limits.retried
     planned = sum(p.repetitions.min for p in allocation.points)
     spent = sum(r.retried for p in allocation.points for r in results.get(p.id, {}).values())
     return max(RETRIED_LEAST, int(share * planned)) - spent if share else 0
@@ -103,8 +103,8 @@ def lacking(missing: Missing | None, here: Here, plan: Plan) -> bool:
 
 def out_of_time(missing: Missing, plan: Plan) -> bool:
     """Whether limits.time, which a point was left out for (limits.over_time: trim), has not been raised since."""
-    limit, spent_s = plan.limits["time"], missing.needs.time_s
-    return spent_s is not None and plan.limits.get("over_time") == "trim" and limit is not None and limit <= spent_s
+    limits, spent_s = plan.limits, missing.needs.time_s
+    return spent_s is not None and limits.over_time == "trim" and limits.time is not None and limits.time <= spent_s
 
 
 def _have(plan: Plan, point: Point, results: Mapping[int, Result], here: Here) -> tuple[dict[int, Result], list[int]]:
@@ -127,13 +127,12 @@ def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
 
 def measures(target: Target, plan: Plan) -> bool:
     """Whether a result's target is the directory of the plan, with the layout of the plan."""
-    asked = plan.target["layout"]
-    return target.directory == plan.target["directory"] and target.layout == (asked if asked is None else tuple(asked))
+    return (target.directory, target.layout) == (plan.target.directory, plan.target.layout)
 
 
 def elsewhere(result: Result, plan: Plan, here: Here) -> bool:
     """Whether a result comes from another target than the one to be measured now."""
-    if result.target.directory != plan.target["directory"]:
+    if result.target.directory != plan.target.directory:
         return True
     return here.target is not None and volume(result.target.facts) != volume(here.target)
 

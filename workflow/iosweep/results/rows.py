@@ -194,7 +194,7 @@ def _base(plan: Plan, point: Point) -> Values:
         "tool": point.tool,
         "nodes": point.nodes,
         "phase_time_s": point.phase_time_s,
-        "target_directory": _absolute(plan.target["directory"]),
+        "target_directory": _absolute(plan.target.directory),
         "left": False,
         **{options[name].column: value for name, value in point.options.items() if name in options},
     }

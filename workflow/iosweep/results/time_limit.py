@@ -29,7 +29,7 @@ def out_of_time(store: Store, chosen: Mapping[str, int]) -> str | None:
     try:
         spent = store.document(TotalSpent)
     except Damaged as error:
-        return f"{error}: {UNKNOWN}" if plan.limits["time"] is not None else None
+        return f"{error}: {UNKNOWN}" if plan.limits.time is not None else None
     return no_time(plan, store.missing(), spent.spent_s if spent else 0.0, chosen)
 
 
@@ -38,11 +38,11 @@ def no_time(plan: Plan, missing: Mapping[str, Missing], spent_s: float, chosen: 
 
     chosen: point -> number of its repetitions. missing: point -> its record. spent_s: seconds counted so far.
     """
-    limit = plan.limits["time"]
+    limit = plan.limits.time
     if limit is None:
         return None
     trimmed = any(point in missing and remaining.out_of_time(missing[point], plan) for point in chosen)
-    bandwidth = plan.target["node_bandwidth"]
+    bandwidth = plan.target.node_bandwidth
     cost_s = sum(repetition_cost(p, bandwidth).time_s * chosen[p.id] for p in plan.points if p.id in chosen)
     if not trimmed and spent_s + cost_s <= limit:
         return None

@@ -54,7 +54,7 @@ class Pace:
     """
 
     def __init__(self, plan: Plan):
-        bandwidth, settle = plan.target["node_bandwidth"], plan.target["settle"]
+        bandwidth, settle = plan.target.node_bandwidth, plan.target.settle
         self._points = {p.id: p for p in plan.points}
         self._fixed_s: dict[str, float] = {}
         self._work_s: dict[str, float] = {}

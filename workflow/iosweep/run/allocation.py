@@ -50,7 +50,7 @@ def measure(request: Request) -> None:
     node_facts.keep_hwloc_still()
     # tools are started in another directory, where relative directories on PATH would be other ones
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
-    with ending(plan.campaign, job), stoppable(request.works_for), Agent(plan.target["deadline"]) as agent:
+    with ending(plan.campaign, job), stoppable(request.works_for), Agent(plan.target.deadline) as agent:
         with store.locked(job.id if job else None, query.lives) as taken_over, _remote_agents(request) as remote:
             setup = Setup(request, store, agent, remote, tools)
             setup.note(taken_over, *lacking)
@@ -103,7 +103,7 @@ def _remote_agents(request: Request) -> Iterator[RemoteAgents | None]:
     if len(job.hosts) < wanted:
         have = human_count(len(job.hosts), "node")
         raise AllocationError(ExitCode.REFUSED, f"job {job.id} has {have}, and {wanted} are needed", lasting=True)
-    with RemoteAgents(job.id, job.hosts, request.plan.target["deadline"]) as remote:
+    with RemoteAgents(job.id, job.hosts, request.plan.target.deadline) as remote:
         yield remote
 
 
@@ -119,7 +119,7 @@ def _measure(setup: Setup) -> None:
         return
     place = target_check.find(setup, work.done)
     work.here = replace(here, target=place.recorded)
-    with target_lock.hold(setup.plan.target["lock"], place.identity, _owner(setup)) as exclusion:
+    with target_lock.hold(setup.plan.target.lock, place.identity, _owner(setup)) as exclusion:
         exclusion = licenses.exclusion(setup.job.licences, exclusion) if setup.job else exclusion
         setup.note(exclusion.note, None if exclusion.now()["enforced"] else exclusion.now()["evidence"])
         budget = Budget(setup.plan, store, setup.job, setup.note)
@@ -137,15 +137,15 @@ def _tidy_up_later(setup: Setup, here: remaining.Here) -> None:
     directory = CampaignDirectory(setup.plan, setup.store, setup.agent)
     if not directory.left_over:
         return
-    identity = filesystem.identity(setup.agent.call(identify.identify, setup.plan.target["directory"]))
+    identity = filesystem.identity(setup.agent.call(identify.identify, setup.plan.target.directory))
     directory.found_on(identity)
-    with target_lock.hold(setup.plan.target["lock"], identity, _owner(setup)):
+    with target_lock.hold(setup.plan.target.lock, identity, _owner(setup)):
         _tidy_up(setup, here, directory)
 
 
 def _tidy_up(setup: Setup, here: remaining.Here, directory: CampaignDirectory) -> None:
     """Remove what target.keep does not keep, if nothing of the whole campaign is left to measure."""
-    keep, store = setup.plan.target["keep"], setup.store
+    keep, store = setup.plan.target.keep, setup.store
     if keep == "all" or not directory.left_over:
         return
     if remaining.left(setup.plan, store.results(), store.missing(), here):

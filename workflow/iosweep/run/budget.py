@@ -45,7 +45,7 @@ class Budget:
         try:
             return self._store.document(TotalSpent) or TotalSpent(0.0)
         except Damaged as error:
-            if self._limits["time"] is not None or self._limits["bytes_written"] is not None:
+            if self._limits.time is not None or self._limits.bytes_written is not None:
                 raise AllocationError(ExitCode.REFUSED, f"{error}: {time_limit.UNKNOWN}", lasting=True) from None
             note(f"{error}; it counts from 0 again")
             return TotalSpent(0.0)
@@ -70,9 +70,9 @@ class Budget:
         """
         pace = max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0
         self._fits_job("next repetition", cost.time_s * pace)
-        limit, spent_s = self._limits["time"], self._spent_s()
+        limit, spent_s = self._limits.time, self._spent_s()
         if limit is not None and spent_s + cost.time_s > limit:
-            if self._limits.get("over_time") == "trim":
+            if self._limits.over_time == "trim":
                 return f"limits.time {human_duration(limit)} is spent (limits.over_time: trim)"
             raise AllocationError(
                 ExitCode.OUT_OF_TIME,
@@ -96,7 +96,7 @@ class Budget:
         """
         self._fits_bytes("data set", size)
         if self._took_s or self.spent.prepared_s:
-            rate = set_rate(self._store.documents(DataSet), self._plan.target["node_bandwidth"])
+            rate = set_rate(self._store.documents(DataSet), self._plan.target.node_bandwidth)
             self._fits_job("next data set", size / rate)
 
     def _written(self) -> int:
@@ -119,7 +119,7 @@ class Budget:
 
     def _fits_bytes(self, what: str, size: int) -> None:
         """A tool may exceed its forecast, which assumes a bandwidth; then the next repetition is refused."""
-        limit, written = self._limits["bytes_written"], self._written()
+        limit, written = self._limits.bytes_written, self._written()
         if size and limit is not None and written + size > limit:
             raise AllocationError(
                 ExitCode.OUT_OF_TIME,

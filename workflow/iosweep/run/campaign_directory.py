@@ -11,7 +11,7 @@ import pwd
 import time
 from collections.abc import Sequence
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from iosweep.errors import Refused, TargetError
 from iosweep.node import node_facts
@@ -50,7 +50,7 @@ class CampaignDirectory:
 
     def __init__(self, plan: Plan, store: Store, agent: Agent):
         self._target = plan.target
-        self._limits = plan.limits
+        self._limits = asdict(plan.limits)
         self._store = store
         self._agent = agent
         self._campaign = plan.campaign
@@ -60,14 +60,14 @@ class CampaignDirectory:
         self._file_system = ""
         self._deleted_bytes = 0
         self._free_without_ours: int | None = None  # free space at the start, plus our bytes
-        self.path = marker.directory_of(plan.target["directory"], plan.campaign)
+        self.path = marker.directory_of(plan.target.directory, plan.campaign)
         self.layout = ""
         self.trusted: list[str] = []  # other users who could redirect tools
 
     @property
     def place(self) -> Place:
         """As the agent's operations take it."""
-        return Place(self.path, self.uuid, self._file_system, self._target["trust_other_writers"])
+        return Place(self.path, self.uuid, self._file_system, self._target.trust_other_writers)
 
     def claim(self, fstype: str, file_system: str, volume: str, peak: Forecast) -> None:
         """Make it, or check that it is ours. Raises Refused before the first byte if `peak` does not fit.
@@ -80,13 +80,13 @@ class CampaignDirectory:
                 if self._agent.call(ownership.owner_of, place) is not None:
                     raise Refused(target_file.gone(self._store, shows, place))
         self._file_system = file_system
-        parent = self._target["directory"]
+        parent = self._target.directory
         if mine and mine.directory != self.path and not mine.tidied:
             raise Refused(
                 f"this campaign has left {mine.directory} on another target; `iosweep clean {self._campaign} --yes`"
                 " removes it, or take another campaign name"
             )
-        if unsettable := self._target["layout"] and striping.unsettable(fstype):
+        if unsettable := self._target.layout and striping.unsettable(fstype):
             raise Refused(str(unsettable))
         there = mine if mine and self._agent.call(ownership.ours, self.path, mine.uuid) else None
         if there:
@@ -94,8 +94,7 @@ class CampaignDirectory:
             self._present = self._agent.call(trees.usage, self.place)["bytes"]
         if wrong := self._too_much(parent, peak.peak_bytes, peak.inodes):
             raise Refused(f"refused, nothing was written to {parent}: {wrong}")
-        layout = None if self._target["layout"] is None else tuple(self._target["layout"])
-        if there and there.layout != layout:
+        if there and there.layout != self._target.layout:
             # existing files keep the striping that they were made with
             if stays := self._agent.call(removal.remove_all, self.place)["wrong"]:
                 raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot be removed: {stays[0]}")
@@ -103,25 +102,25 @@ class CampaignDirectory:
         # a marker found under another name proves that it is the same file system
         seen_as = mine.seen_as if mine else ()
         owner = self._owner(mine.uuid if mine and volume in (seen_as or [volume]) else None)
-        self.uuid = self._agent.call(ownership.claim, self.path, owner, self._target["trust_other_writers"])
+        self.uuid = self._agent.call(ownership.claim, self.path, owner, self._target.trust_other_writers)
         target_file.write(
             self._store,
             ClaimedTarget(
                 campaign=self._campaign,
                 directory=self.path,
                 uuid=self.uuid,
-                layout=layout,
-                deadline=self._target["deadline"],
-                lock=self._target["lock"],
+                layout=self._target.layout,
+                deadline=self._target.deadline,
+                lock=self._target.lock,
                 file_system=file_system,
                 seen_as=seen_as,
                 tidied=False,
             ),
         )
-        if self._target["layout"]:
-            self._agent.call(striping.set_layout, self.place, fstype, list(self._target["layout"]))
+        if self._target.layout:
+            self._agent.call(striping.set_layout, self.place, fstype, list(self._target.layout))
         self.layout = self._agent.call(striping.read_layout, self.place, fstype)
-        if self._target["trust_other_writers"]:
+        if self._target.trust_other_writers:
             self.trusted = self._agent.call(handle.trusted, self.place)
         self.remove(FRESH)  # files of an interrupted repetition
 
@@ -178,7 +177,7 @@ class CampaignDirectory:
         mine = self._known()
         assert mine
         self.uuid = mine.uuid
-        if self._target["keep"] == "none" or KEPT not in self._agent.call(trees.parts, self.place):
+        if self._target.keep == "none" or KEPT not in self._agent.call(trees.parts, self.place):
             gone = self._agent.call(removal.remove_all, self.place)
         else:
             self._agent.call(removal.remove, self.place, FRESH)
@@ -265,19 +264,18 @@ class CampaignDirectory:
         """Wait until target.settle has passed since the last deletion; returns the seconds since then, or None."""
         if self._deleted is None:
             return None
-        rest = self._target["settle"] - (time.monotonic() - self._deleted)
+        rest = self._target.settle - (time.monotonic() - self._deleted)
         if rest > 0:
             time.sleep(rest)
         return round(time.monotonic() - self._deleted, 3)
 
     def recorded(self, facts: identify.FileSystem, volume: str) -> Target:
         """The target as results record it. `volume`: name of its file system (filesystem.known_as)."""
-        layout = self._target["layout"]
         return Target(
-            directory=self._target["directory"],
+            directory=self._target.directory,
             source=facts["source"],
             fstype=facts["fstype"],
-            layout=None if layout is None else tuple(layout),
+            layout=self._target.layout,
             layout_is=self.layout,
             fsid=facts["fsid"],
             volume=volume,

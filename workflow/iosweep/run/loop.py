@@ -47,7 +47,7 @@ class Loop:
         """Record what is left as missing, because limits.time is spent (limits.over_time: trim)."""
         todo = self._work.left()
         for point in todo:
-            self._setup.store.set_missing(point, Missing(Needs(time_s=self._setup.plan.limits["time"]), reason))
+            self._setup.store.set_missing(point, Missing(Needs(time_s=self._setup.plan.limits.time), reason))
         self._setup.missing(f"{human_count(sum(map(len, todo.values())), 'repetition')}: {reason}")
 
     def _repetition(self, point: str, number: int) -> None:

@@ -38,7 +38,7 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
 
     Raises AllocationError where a node does not see the target, the tools or the results of the first one.
     """
-    directory, kept = setup.plan.target["directory"], setup.plan.cpus["reserved"]
+    directory, kept = setup.plan.target.directory, setup.plan.cpus.reserved
     programs = binaries.versions()
     if (remote := setup.remote) is None:
         # outside of a job Slurm's commands may wait for a name server
@@ -117,7 +117,7 @@ def pin(setup: Setup, nodes: Nodes) -> pinning.Pinning:
         process.keep_to(here)
     setup.set_missing(
         {
-            point.id: Missing(Needs(cpus=dict(settings)), reason)
+            point.id: Missing(Needs(cpus=settings), reason)
             for point in setup.allocation.points
             if tools()[point.tool].mpi and (reason := decided.lacks(point.tasks // point.nodes))
         }

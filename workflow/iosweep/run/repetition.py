@@ -229,12 +229,12 @@ def _written(c: Context, point: Point, step: Step, run: PhaseRun, figures: Seque
     reported = [figure for figure in figures if figure is not None]
     if reported and len(reported) == len(figures):
         return int(sum(reported))
-    return step_cost(point, step, c.plan.target["node_bandwidth"]).bytes_written
+    return step_cost(point, step, c.plan.target.node_bandwidth).bytes_written
 
 
 def _tidy(c: Context, point: Point, result: Result, failed: bool) -> None:
     """Remove or keep the new files of a repetition (target.keep)."""
-    below, keep = f"{FRESH}/{point.id}-r{result.repetition}", c.plan.target["keep"]
+    below, keep = f"{FRESH}/{point.id}-r{result.repetition}", c.plan.target.keep
     # the forecast of space counts each repetition once, so that nothing of a second try is kept
     if (keep == "all" or (keep == "failed" and failed)) and not result.retried:
         c.directory.keep(below, f"{point.id}-r{result.repetition:03d}-{result.attempt}")
@@ -265,8 +265,8 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         settled_s = c.directory.settle()
         target_check.before_tools(c.directory, c.commands.remote, hosts)
         run = structs.replace(run, started=datetime.now(UTC), settled_s=settled_s)
-        c.spent.in_flight_bytes = step_cost(point, step, c.plan.target["node_bandwidth"]).bytes_written
-        timeout_s = _timeout(step, tool.work(step), point, c.plan.limits["grace"])
+        c.spent.in_flight_bytes = step_cost(point, step, c.plan.target.node_bandwidth).bytes_written
+        timeout_s = _timeout(step, tool.work(step), point, c.plan.limits.grace)
         if tool.client_server and tool.client_server.asked_for(step):
             where = places(c.plan, point, step, number, c.directory.path)
             done, streams = c.commands.serve(tool, step, where, timeout_s, hosts)

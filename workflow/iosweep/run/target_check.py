@@ -100,8 +100,8 @@ def find(setup: Setup, done: Done) -> TargetPlace:
 
     Results on it are allowed on one machine only, which is noted.
     """
-    directory = setup.plan.target["directory"]
-    facts = _file_system(setup.agent, setup.remote, directory, setup.plan.target.get("type"))
+    directory = setup.plan.target.directory
+    facts = _file_system(setup.agent, setup.remote, directory, setup.plan.target.type)
     kept = CampaignDirectory(setup.plan, setup.store, setup.agent)
     # not by the fsid, which may change with each mount (NFS, XFS on a device mapper)
     found = TargetPlace(facts, filesystem.known_as(facts, kept.seen_as, kept.is_there()))
@@ -114,7 +114,7 @@ def find(setup: Setup, done: Done) -> TargetPlace:
         _check_tools(setup, facts)
     if with_results:
         setup.note("the results are on the file system under test")
-    lock = setup.plan.target["lock"]
+    lock = setup.plan.target.lock
     if lock and filesystem.identity(setup.agent.call(identify.identify, lock, "target.lock")) == found.identity:
         raise AllocationError(
             ExitCode.REFUSED,

@@ -35,7 +35,7 @@ class Work:
     @cached_property
     def costs(self) -> dict[str, Cost]:
         """Forecast of one repetition of each point."""
-        bandwidth = self.setup.plan.target["node_bandwidth"]
+        bandwidth = self.setup.plan.target.node_bandwidth
         return {id: repetition_cost(point, bandwidth) for id, point in self.points.items()}
 
     def left(self) -> Left:
@@ -69,7 +69,7 @@ class Work:
         if many := self._counted(todo, build):
             found.append(f"measured again, because their tool is another build now: {many}")
         if self.here.target and (many := self._counted(todo, target)):
-            now = _place(self.setup.plan.target["directory"], self.here.target)
+            now = _place(self.setup.plan.target.directory, self.here.target)
             found.append(f"measured again, because the target has changed: {many}; the target is {now} now")
         return found
 

@@ -61,7 +61,7 @@ def look(configured: Config, made: Plan) -> list[Line]:
     lines = [built.line] if built else []
     if built is None or built.search:
         lines.append(_tools(made, built.search if built else None))
-    seen = judge_nodes.target({socket.gethostname(): node_probe.target(made.target["directory"])})
+    seen = judge_nodes.target({socket.gethostname(): node_probe.target(made.target.directory)})
     return [*lines, seen, space(made) if seen.outcome == "ok" else unchecked("space", "see target")]
 
 

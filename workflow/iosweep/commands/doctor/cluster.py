@@ -145,7 +145,7 @@ def _slurm(wanted: _Wanted) -> list[Line]:
     lines += judge_slurm.settings(settings)
     no_job = any(line.outcome == "wrong" for line in lines if line.check in ("partition", "account", "reservation"))
     of_nodes, answered = _nodes(wanted, partition, runs=not (later or no_job))
-    lock = made.target["lock"] if made else None
+    lock = made.target.lock if made else None
     alone = chosen.licence.partition(":")[0] if chosen.licence and licence and licence.outcome == "ok" else None
     return [*lines, *of_nodes, judge_nodes.exclusion(lock, alone, answered)]
 
@@ -287,16 +287,16 @@ def _asked(wanted: _Wanted, count: int) -> judge_nodes.Asked:
     asked = judge_nodes.Asked(count, _shared_places(built), uid=os.getuid(), version=iosweep.__version__)
     if made is None:
         return asked
-    lock = made.target["lock"]
+    lock = made.target.lock
     return replace(
         asked,
-        target=str(Path(made.target["directory"]).absolute()),
+        target=str(Path(made.target.directory).absolute()),
         lock=str(Path(lock).absolute()) if lock and Path(lock).is_dir() else None,
         programs={tool.program: tool.get_it for tool in (tools()[point.tool] for point in made.points)},
         search=built.search or "" if built else None,
         pinned=pinning.mode(made.cpus, allocated=True) in pinning.BINDS,
-        strict=made.cpus["pinning"] == "strict",
-        reserved=made.cpus["reserved"],
+        strict=made.cpus.pinning == "strict",
+        reserved=made.cpus.reserved,
     )
 
 

@@ -159,7 +159,7 @@ class Campaign:
         try:
             if (made := self._planned()) is None:
                 return snapshot
-            snapshot = replace(snapshot, campaign=made.campaign, target=made.target["directory"], plan=made.digest)
+            snapshot = replace(snapshot, campaign=made.campaign, target=made.target.directory, plan=made.digest)
             if unread := self._read(made, end):
                 return replace(snapshot, unread=unread)
             if self._news:
@@ -189,7 +189,7 @@ class Campaign:
             missing=dict(reasons.most_common()),
             reasons=self._reasons,
             damaged=sum(bool(_OF_RESULT.search(path)) for path in self._store.damaged),
-            limit_s=made.limits["time"],
+            limit_s=made.limits.time,
             spent_s=spent.spent_s if spent else 0.0,
             wrong=((self._queue.wrong,) if self._queue.wrong and guessed else ()) + self._damage(),
         )

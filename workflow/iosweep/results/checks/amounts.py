@@ -83,7 +83,7 @@ def plausible(s: Seen) -> Finding:
     """Throughput does not exceed the bandwidth of the nodes' links (target.node_bandwidth)."""
     if s.phase.kind == "metadata":
         return NOT_APPLICABLE
-    links = s.target.get("node_bandwidth")
+    links = s.target.node_bandwidth
     rate = s.parsed.figures.get("bandwidth_bytes_per_s")
     if not links or rate is None:
         return unchecked("target.node_bandwidth is not given" if not links else "no output to look at")

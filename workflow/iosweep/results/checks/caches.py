@@ -47,7 +47,7 @@ def server_cache(s: Seen) -> Finding:
     """Reads are not served from the servers' memory: the files are at least twice target.server_cache."""
     if s.phase.kind == "metadata" or not s.phase.reads:
         return NOT_APPLICABLE
-    cache = s.target.get("server_cache")
+    cache = s.target.server_cache
     if cache is None:
         return unchecked("target.server_cache is not given")
     size = s.run.files.set_bytes

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from msgspec import structs
 
 from iosweep.plan.model import Point
+from iosweep.plan.settings import TargetSettings
 from iosweep.results.record import PhaseRun
 from iosweep.text import printable, shortened
 from iosweep.tools import Parsed, Phase
@@ -33,7 +36,7 @@ class Seen:
     phase: Phase
     run: PhaseRun
     parsed: Parsed
-    target: Mapping[str, Any]
+    target: TargetSettings
     memory_bytes: Mapping[str, int | None]
     fstype: str | None = None
     mount: str | None = None
@@ -99,7 +102,7 @@ def per_node(look: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
         nodes = s.parsed.evidence.each_node
         if not nodes:
             return look(s)
-        alone = replace(s.point, nodes=1)
+        alone = structs.replace(s.point, nodes=1)
         found = {host: look(replace(s, point=alone, parsed=parsed)) for host, parsed in nodes.items()}
         worst: Outcome = min((f.outcome for f in found.values()), key=_WORST_FIRST.index)
         if worst == "not applicable":
