@@ -15,12 +15,9 @@ from iosweep.errors import Refused
 from iosweep.target import handle, identify, marker, mounts, ownership, parents, probe, removal, trees
 from iosweep.target.filesystem import identity
 from iosweep.target.handle import Opened, Place
-from targets import OTHER, OWNER, as_root, as_user, at, everybodys, listing, make_place, mounted, names, needs_bindfs
+from targets import OTHER, OWNER, as_root, as_user, at, everybodys, listing, mounted, names, needs_bindfs
 
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return make_place(tmp_path / "t")
+pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 
 
 @pytest.fixture
@@ -32,13 +29,6 @@ def ours(place: Path) -> Place:
     for name in ("0.0", "1.0"):
         (Path(trees.ensure(found, "sets/s")) / name).write_text("ours")
     return found
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_theirs_changes(place: Path) -> Iterator[None]:
-    before = listing(place)
-    yield
-    assert listing(place) == before
 
 
 @pytest.fixture(autouse=True)

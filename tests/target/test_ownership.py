@@ -8,7 +8,6 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,32 +23,13 @@ from targets import (
     as_user,
     at,
     everybodys,
-    listing,
-    make_place,
     marker_in,
     mounted,
     names,
     needs_bindfs,
 )
 
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return make_place(tmp_path / "t")
-
-
-@pytest.fixture
-def ours(place: Path) -> str:
-    directory = marker.directory_of(str(place), "c")
-    ownership.claim(directory, OWNER)
-    return directory
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_theirs_changes(place: Path) -> Iterator[None]:
-    before = listing(place)
-    yield
-    assert listing(place) == before
+pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 
 
 # Ours or not

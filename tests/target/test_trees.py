@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Refused
-from iosweep.target import marker, ownership, protocol, removal, trees
+from iosweep.target import ownership, protocol, removal, trees
 from iosweep.target.handle import Place
-from targets import OWNER, as_root, as_user, at, everybodys, listing, make_place, marker_in, mounted, names
+from targets import as_root, as_user, at, everybodys, marker_in, mounted, names
+
+pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
+
 
 SIZE = 8192
 #: What a removal says that found nothing.
@@ -23,25 +26,6 @@ NOTHING: dict[str, Any] = {
     "files": 0, "directories": 0, "bytes": 0, "linked": 0, "left": False, "wrong": [],
     "foreign": {"count": 0, "names": []},
 }  # fmt: skip
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return make_place(tmp_path / "t")
-
-
-@pytest.fixture
-def ours(place: Path) -> str:
-    directory = marker.directory_of(str(place), "c")
-    ownership.claim(directory, OWNER)
-    return directory
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_theirs_changes(place: Path) -> Iterator[None]:
-    before = listing(place)
-    yield
-    assert listing(place) == before
 
 
 #: What the system says of a link where a directory must be.
