@@ -15,7 +15,7 @@ import pytest
 
 from iosweep.commands import parse
 from iosweep.results.columns import result_columns
-from iosweep.tools import Reading, ReadingProblem
+from iosweep.tools.reading import Reading, ReadingProblem
 
 pytestmark = pytest.mark.local
 

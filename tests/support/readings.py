@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from iosweep.tools import Reading
+from iosweep.tools.reading import Reading
 
 
 def texts(reading: Reading) -> list[str]:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from fio_samples import ALL, BAD, GOOD, SUSPECT, Sample
 from iosweep.results.columns import result_columns
-from iosweep.tools import Reading
 from iosweep.tools.fio.foreign import read
+from iosweep.tools.reading import Reading
 from readings import measured, texts
 
 TYPES: dict[str, tuple[type, ...]] = {"string": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}

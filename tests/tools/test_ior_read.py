@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from ior_samples import EXPECTED, Bad, Doubtful, Good
 from iosweep.results.columns import result_columns
-from iosweep.tools import Reading
+from iosweep.tools.reading import Reading
 from readings import measured, refuses, texts
 
-_module = import_module("iosweep.tools.ior.read")
-read, summary = _module.read, _module.summary
+_module = import_module("iosweep.tools.ior.foreign")
+read, summary = _module.read, import_module("iosweep.tools.ior.own_output").summary
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples/ior"
 MIB = 1 << 20

@@ -7,11 +7,11 @@ from importlib import import_module
 
 import pytest
 
-from iosweep.tools import Reading
-from iosweep.tools.ior.legacy import options
+from iosweep.tools.ior.text_before_3_2 import options
+from iosweep.tools.reading import Reading
 from readings import measured, texts
 
-read = import_module("iosweep.tools.ior.read").read
+read = import_module("iosweep.tools.ior.foreign").read
 MIB = 1 << 20
 
 

@@ -46,8 +46,8 @@ def test_a_kind_of_message_is_judged_once_and_counted() -> None:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_flood_is_judged_once_by_the_tools(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = import_module(f"iosweep.tools.{tool}.read")
-    where = import_module(f"iosweep.tools.{tool}.{'text' if tool == 'ior' else 'scan'}")
+    read = import_module(f"iosweep.tools.{tool}.foreign")
+    where = import_module(f"iosweep.tools.{tool}.{'text_output' if tool == 'ior' else 'launches'}")
     judged = import_module(TOOLS[tool]).judged
     asked: list[str] = []
 
@@ -167,7 +167,7 @@ def test_known_notices_stay_notes(tool: str, label: str, line: str) -> None:
 def test_a_negative_time_in_a_json_of_ior_is_refused(name: str) -> None:
     path = "tests/samples/ior/4.0.0/posix_shared_seq_128k_np4_i3_JSON.summary.json"
     text = (Path(__file__).resolve().parents[2] / path).read_bytes()
-    read = import_module("iosweep.tools.ior.read").read
+    read = import_module("iosweep.tools.ior.foreign").read
     changed = re.sub(rb'("%s": )[\d.]+' % name.encode(), rb"\g<1>-0.5000", text, count=1)
     before, after = read({"summary": text}, 0), read({"summary": changed}, 0)
     assert "takes negative time (-0.5 s)" not in " ".join(problem.text for problem in before.problems)

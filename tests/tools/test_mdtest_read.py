@@ -17,9 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iosweep.results.columns import result_columns
-from iosweep.tools import Reading
+from iosweep.tools.mdtest.foreign import read
 from iosweep.tools.mdtest.judge import ALONE
-from iosweep.tools.mdtest.read import PHASES, read, shift, tables
+from iosweep.tools.mdtest.runs import tables
+from iosweep.tools.mdtest.table import PHASES
+from iosweep.tools.reading import Reading
 from mdtest_samples import BAD, DOUBTFUL, GOOD
 from readings import measured
 from readings import texts as all_texts
@@ -30,7 +32,7 @@ with (SAMPLES / "manifest.tsv").open() as manifest:
         f"{row['version']}/{row['sample']}": row
         for row in csv.DictReader(manifest, delimiter="\t", quoting=csv.QUOTE_NONE)
     }
-_module = import_module("iosweep.tools.mdtest.read")
+_module = import_module("iosweep.tools.mdtest.foreign")
 
 
 @pytest.fixture(autouse=True)
@@ -155,11 +157,9 @@ def test_numbers_of_the_published_tables() -> None:
 
 
 def test_the_ranks_shift() -> None:
-    assert shift(text("3.3.0/md_files_u")) == 1
-    assert shift(text("main/own_C")) == 1
-    assert shift(text("main/md_vv")) is None
-    assert shift("V-0: Rank   0 Line  2537 Shifting ranks by 64 for each phase.\n") == 64
-    assert shift("Shifting ranks by 2 for each phase.\nShifting ranks by 3 for each phase.\n") is None
+    assert [run.shift for run in tables(text("3.3.0/md_files_u"))] == [1]
+    assert [run.shift for run in tables(text("main/own_C"))] == [1]
+    assert {run.shift for run in tables(text("main/md_vv"))} == {None}
     (run,) = tables(text("4.0.0/own_C"))
     assert (run.version, run.tasks, run.nodes, run.shift, run.iterations) == ("4.0.0", 2, 1, 1, 1)
     assert (list(run.problems), run.items, run.doubts) == ([], 10, {})

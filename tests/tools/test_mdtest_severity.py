@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from iosweep.tools import Reading
 from iosweep.tools.mdtest.judge import ALONE
+from iosweep.tools.reading import Reading
 from readings import measured, texts
 
-read = import_module("iosweep.tools.mdtest.read").read
+read = import_module("iosweep.tools.mdtest.foreign").read
 
 ROWS = ("File creation", "File stat", "File read", "File removal", "Tree creation", "Tree removal")
 

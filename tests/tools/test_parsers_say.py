@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from iosweep.tools import Parsed, Reading, Step, tools
+from iosweep.tools import Parsed, Step, tools
+from iosweep.tools.reading import Reading
 
 TOOLS = Path(__file__).resolve().parents[1] / "samples"
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iosweep.node.cpus import CpuSet
-from iosweep.tools import Evidence, FileSet, Option, Parsed, Phase, Reading, Step, Streams, Tool, Value
+from iosweep.tools import Evidence, FileSet, Option, Parsed, Phase, Step, Streams, Tool, Value
+from iosweep.tools.reading import Reading
 
 _FIGURES = {
     "ops": 1000,

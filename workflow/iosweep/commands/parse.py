@@ -11,7 +11,8 @@ from pathlib import Path
 
 from iosweep.commands.terminal import to_json
 from iosweep.config.scalars import unknown
-from iosweep.tools import Reading, ReadingProblem, tools
+from iosweep.tools import tools
+from iosweep.tools.reading import Reading, ReadingProblem
 
 #: Size limit of a file: the output of a tool is smaller.
 MOST_BYTES = 256 << 20

@@ -11,18 +11,17 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from types import MappingProxyType
 from typing import Literal, Protocol
 
 from iosweep.node.cpus import CpuSet
+from iosweep.tools.reading import Reading
 from iosweep.units import MOST_BYTES, size_name
 
 Kind = Literal["data", "metadata"]
 OptionKind = Literal["size", "count", "flag", "choice"]
 Value = int | bool | str | None
-#: A value of a row that a tool's reader makes.
-Cell = str | int | float | bool
 
 
 #: What an axis does in figures: `x`, the horizontal axis wherever it varies; `x_alone`, the same where no `x` varies;
@@ -233,67 +232,6 @@ class Parsed:
     evidence: Evidence = field(default_factory=Evidence)
     problems: Sequence[str] = ()
     label: str | None = None
-
-
-#: Figures of runs with fewer ticks of the tool's clock are wrong.
-LEAST_TICKS = 20
-#: Figures of shorter runs are mostly barriers and ticks of the scheduler, which are 1 to 10 ms.
-LEAST_RUNTIME_S = 0.02
-
-ProblemSeverity = Literal["invalid", "suspect", "note"]
-
-
-@dataclass(frozen=True)
-class ReadingProblem:
-    """A finding about the files of one run.
-
-    `severity`: `invalid` (a figure is wrong or missing and is left out), `suspect` (a figure may not be what it seems;
-    it stays) or `note` (context that says nothing against the figures). `row`: index into `Reading.rows`. None means
-    the files as a whole: an invalid one says what `rows` does not have, a suspect one concerns every row.
-    """
-
-    severity: ProblemSeverity
-    text: str
-    row: int | None = None
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What the files of one run say to a person who has only those (`iosweep parse`).
-
-    `rows`: columns of the result table (columns.py) as far as the files tell, without `verdict`. A figure that cannot
-    be trusted is left out, and an invalid problem gives the reason.
-    """
-
-    version: str | None
-    rows: Sequence[Mapping[str, Cell]]
-    problems: Sequence[ReadingProblem]
-
-    def verdict(self, row: int) -> Literal["valid", "suspect", "invalid"]:
-        """The verdict on the row with this index: the worst that its own problems and those of all rows say."""
-        found = self._severities.get(row, set()) | (self._severities.get(None, set()) - {"invalid"})
-        return "invalid" if "invalid" in found else "suspect" if "suspect" in found else "valid"
-
-    @cached_property
-    def _severities(self) -> Mapping[int | None, set[ProblemSeverity]]:
-        """Row, or None for the files as a whole, -> severities of its problems."""
-        found: dict[int | None, set[ProblemSeverity]] = {}
-        for problem in self.problems:
-            found.setdefault(problem.row, set()).add(problem.severity)
-        return found
-
-
-def too_short(runtime_s: float, clock_s: float) -> ProblemSeverity | None:
-    """What the length of a run says against its rates, by the thresholds of the checks `duration` and `long_enough`.
-
-    None where the run was long enough.
-    """
-    if runtime_s < LEAST_TICKS * clock_s:
-        return "invalid"
-    return "suspect" if runtime_s < LEAST_RUNTIME_S else None
 
 
 class ClientServer(Protocol):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from iosweep.tools import ProblemSeverity
+from iosweep.tools.reading import ProblemSeverity
 
 _CHUNK = 1 << 18
 #: Digits, and the letters of hexadecimal numbers, are all 0. Of bytes: str.translate takes ten times as long.

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iosweep.tools import Evidence, FileSet, Option, Parsed, Phase, Reading, ReadingProblem, Step, Streams, Tool
+from iosweep.tools import Evidence, FileSet, Option, Parsed, Phase, Step, Streams, Tool
+from iosweep.tools.reading import Reading, ReadingProblem
 
 #: $1: the directory on the target; $2: how many files.
 _SCRIPT = """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from iosweep.results.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, per_node, unchecked
-from iosweep.tools import CLOCK_S, LEAST_RUNTIME_S, LEAST_TICKS, tools
+from iosweep.tools import CLOCK_S, tools
+from iosweep.tools.reading import LEAST_RUNTIME_S, LEAST_TICKS
 
 #: Shares of the requested time that a timed phase must and may run for (fio, 60 s: 0.98 to 1.05); seconds it may
 #: exceed it in any case.

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from iosweep.node.cpus import CpuSet
-from iosweep.tools import ClientServer, FileSet, Parsed, Phase, Reading, Step, Streams, Tool, Value
+from iosweep.tools import ClientServer, FileSet, Parsed, Phase, Step, Streams, Tool, Value
 from iosweep.tools.fio import argv as _argv
 from iosweep.tools.fio import client_server as _client_server
 from iosweep.tools.fio import several_nodes
 from iosweep.tools.fio.options import OPTIONS, PHASES
+from iosweep.tools.reading import Reading
 
 
 class Fio(Tool):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from iosweep.tools import FileSet, Parsed, Phase, Reading, Step, Streams, Tool, Value
+from iosweep.tools import FileSet, Parsed, Phase, Step, Streams, Tool, Value
 from iosweep.tools.ior import argv as _argv
 from iosweep.tools.ior.options import OPTIONS, PHASES
+from iosweep.tools.reading import Reading
 
 
 class Ior(Tool):
@@ -51,9 +52,9 @@ class Ior(Tool):
         return own_output.parse(streams, step, phase)
 
     def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
-        from iosweep.tools.ior import read as _read  # late: campaigns do without
+        from iosweep.tools.ior import foreign  # late: campaigns do without
 
-        return _read.read(files, exit_code)
+        return foreign.read(files, exit_code)
 
     def inodes(self, step: Step) -> int:
         new = step.phase.writes and step.options["write_mode"] == "new"

@@ -10,11 +10,10 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from iosweep.tools import ProblemSeverity
-from iosweep.tools.ior.facts import time_bounded
-from iosweep.tools.ior.run import LARGEST, MIXED, OPERATIONS, Moved, Printed, Remark, Result, Run, same_in_64_bits
+from iosweep.tools.ior.records import LARGEST, MIXED, OPERATIONS, Moved, Printed, Remark, Result, Run, same_in_64_bits
+from iosweep.tools.ior.run_facts import time_bounded
+from iosweep.tools.reading import Cell, ProblemSeverity
 
 _SLACK = 1e-9  # of floating point; the printed digits' own error is far above it
 Range = tuple[float, float]
@@ -50,7 +49,7 @@ _IDENTITY = frozenset((
 ))  # fmt: skip
 
 
-def without_figures(row: Mapping[str, Any]) -> dict[str, Any]:
+def without_figures(row: Mapping[str, Cell]) -> dict[str, Cell]:
     """The row without what cannot be trusted where one of its figures cannot."""
     return {name: value for name, value in row.items() if name in _IDENTITY}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from iosweep.tools import ProblemSeverity
 from iosweep.tools.loglines import LABEL, has, notice
+from iosweep.tools.reading import ProblemSeverity
 
 #: A line that says anything contains one of these, in any case.
 WORDS = (

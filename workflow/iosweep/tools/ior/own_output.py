@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
-from iosweep.tools.ior.read import summary
-from iosweep.tools.ior.run import Result, Run
+from iosweep.tools.ior.judge import judge
+from iosweep.tools.ior.records import Result, Run
+from iosweep.tools.ior.run_facts import derive
+from iosweep.tools.ior.scan import remarks_on, scan, with_remarks
 
 #: IOR seeds each block of random data with its offset, in 32 bits (4.0.0, measured): after so many bytes of a file the
 #: same blocks come again.
@@ -75,6 +77,24 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     if run.tasks is not None:
         figures["tasks"] = run.tasks
     return Parsed(run.version, figures, evidence, [], result.access)
+
+
+def summary(document: bytes, stdout: bytes) -> Run:
+    """The run in one JSON summary (as IOR >= 4.0 writes it) together with what IOR printed, judged.
+
+    Its results have the bytes that were moved where IOR tells them exactly, under a time limit too (`bytes_moved`).
+    `problems` is empty, and no remark but notes is there, where every figure can be trusted, as far as the two tell;
+    the exit code is the caller's.
+    """
+    scanned, log = scan("summary", document), scan("stdout", stdout)
+    heard = [said for _, said in (*scanned.said, *log.said)]
+    if len(scanned.runs) != 1 or scanned.runs[0].layout != "json":
+        why = "the summary is empty" if not document.strip() else f"{len(scanned.runs)} runs in the summary, not one"
+        return Run("summary", "json", problems=(why, *(remark.text for remark in remarks_on(heard))))
+    off = dict(pair for _, pair in (*scanned.off, *log.off))
+    run = derive(replace(scanned.runs[0], log_seen=True, off=off))
+    run = judge(run, [moved for _, moved in (*scanned.moved, *log.moved)])
+    return with_remarks(run, heard)
 
 
 def _moved(run: Run, result: Result, step: Step) -> int:

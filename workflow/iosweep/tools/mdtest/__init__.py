@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from iosweep.tools import FileSet, Parsed, Phase, Reading, Step, Streams, Tool, Value
+from iosweep.tools import FileSet, Parsed, Phase, Step, Streams, Tool, Value
 from iosweep.tools.mdtest import argv as _argv
 from iosweep.tools.mdtest.options import OPTIONS, PHASES
+from iosweep.tools.reading import Reading
 
 
 class Mdtest(Tool):
@@ -49,9 +50,9 @@ class Mdtest(Tool):
         return own_output.parse(streams["stdout"], step, phase)
 
     def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
-        from iosweep.tools.mdtest import read as _read  # late: campaigns do without
+        from iosweep.tools.mdtest import foreign  # late: campaigns do without
 
-        return _read.read(files, exit_code)
+        return foreign.read(files, exit_code)
 
     def leftover(self, step: Step) -> int | None:
         names = {phase.name for phase in step.phases}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from math import hypot
 
-from iosweep.tools import ProblemSeverity
-from iosweep.tools.mdtest.command import Options, asked
+from iosweep.tools.mdtest.command_line import Options, asked
+from iosweep.tools.mdtest.launches import Launch
 from iosweep.tools.mdtest.messages import quote
-from iosweep.tools.mdtest.scan import Launch
 from iosweep.tools.mdtest.table import ORDER, PHASES, RENAME, Rate, Table
+from iosweep.tools.reading import ProblemSeverity
 
 #: With one iteration of 3.3: the ranks' own rates may differ by this factor before their mean is no rate of the run.
 RANKS_AGREE = 1.1

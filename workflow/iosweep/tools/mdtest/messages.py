@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from iosweep.tools import ProblemSeverity
 from iosweep.tools.loglines import LABEL, Said, notice
+from iosweep.tools.reading import ProblemSeverity
 
 
 def _apart(first: str, second: str) -> str:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from iosweep.tools import Evidence, Parsed, Phase, Step
 from iosweep.tools.mdtest.options import ROWS
-from iosweep.tools.mdtest.read import CLOCK_S, Run, tables
+from iosweep.tools.mdtest.runs import CLOCK_S, Run, tables
 
 #: How many times the shift the ranks of a phase are after those that created (mdtest.c: names come from the rank).
 _SHIFTS = {"dir_stat": 1, "stat": 1, "read": 2}

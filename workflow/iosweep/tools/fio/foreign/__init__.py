@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from iosweep.tools import Reading, ReadingProblem
 from iosweep.tools.fio.foreign import json_report, text_runs
 from iosweep.tools.fio.foreign.rows import Found
 from iosweep.tools.fio.json_records import UNREADABLE, reason
+from iosweep.tools.reading import Reading, ReadingProblem
 
 #: What fio prints when a run is spoiled, also where its exit code is 0. Repetitions are bounded: a line may be long.
 #: Each with words that are in every such line, which are looked for first.

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from iosweep.tools import Cell, ProblemSeverity, ReadingProblem
 from iosweep.tools.fio import latency
 from iosweep.tools.fio.json_records import LARGEST, Latencies, Wrong
 from iosweep.tools.fio.options import ENGINE, PHASES, RW
+from iosweep.tools.reading import Cell, ProblemSeverity, ReadingProblem
 
 Row = dict[str, Cell]
 

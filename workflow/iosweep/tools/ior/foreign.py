@@ -1,44 +1,25 @@
-"""What the files of a run of IOR say to a person who has only those, and the summary of a run that iosweep makes.
+"""Files of IOR that others made (`iosweep parse ior`): IOR 3.0 and later.
 
 IOR writes one run to several files: messages to stdout, results to stdout or to a summary file. Each file is read into
-runs (text.py, document.py), those of several files are brought together, facts are collected (facts.py) and figures
-judged (judge.py). A run with a problem gives no rows; a remark (run.py) leaves them, or takes the figures of the row
-that it concerns. IOR 3.0 and later are read.
+runs (scan.py), those of several files are merged, facts are collected (run_facts.py) and figures judged (judge.py). A
+run with a problem gives no rows; a remark leaves them, or takes the figures of the row that it concerns.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
-from iosweep.tools import CLOCK_S, ProblemSeverity, Reading, ReadingProblem, too_short
-from iosweep.tools.ior import messages
-from iosweep.tools.ior.document import Inside, pieces
-from iosweep.tools.ior.facts import derive, time_bounded
+from iosweep.tools import CLOCK_S
 from iosweep.tools.ior.judge import judge, without_figures
-from iosweep.tools.ior.run import MIXED, Moved, Printed, Remark, Result, Run
-from iosweep.tools.ior.text import Reader
-from iosweep.tools.loglines import Said, about_the_end
-
-__all__ = ["Result", "Run", "read", "summary"]
+from iosweep.tools.ior.records import MIXED, Printed, Remark, Result, Run
+from iosweep.tools.ior.run_facts import derive, time_bounded
+from iosweep.tools.ior.scan import Scanned, remarks_on, scan, with_remarks
+from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short
 
 T = TypeVar("T")
-
-
-@dataclass
-class _Scanned:
-    """One file: its runs in order, and what stands between results, each with the runs it may belong to."""
-
-    name: str
-    runs: list[Run] = field(default_factory=list)
-    said: list[tuple[range, Said]] = field(default_factory=list)  # which runs; empty: all that there are
-    off: list[tuple[range, tuple[str, str]]] = field(default_factory=list)  # what is off, and the line
-    moved: list[tuple[range, Moved]] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    is_log: bool = False
 
 
 def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
@@ -47,18 +28,18 @@ def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
     Never raises for what a file may hold. What makes no figure of a run trustworthy is an invalid problem, and the run
     gives no rows; an exit code other than 0 says so of all of them. What concerns a row belongs to that row.
     """
-    scanned = [_scan(name, content) for name, content in files.items()]
+    scanned = [scan(name, content) for name, content in files.items()]
     runs, problems = _together(scanned)
     problems += [refusal for one in scanned for refusal in one.refused]
     if exit_code not in (0, None):
         problems.append(f"IOR's exit code is {exit_code}")
-    general = _remarks([said for one in scanned for which, said in one.said if not which])
+    general = remarks_on([said for one in scanned for which, said in one.said if not which])
     problems += [remark.text for remark in general if remark.severity == "invalid"]
     if not runs:
         problems.append(_nothing(files, scanned))
     # a file that is refused is not part of the run; all else that is wrong here is wrong with every run
     usable = len(problems) == sum(len(one.refused) for one in scanned)
-    rows: list[Mapping[str, Any]] = []
+    rows: list[Mapping[str, Cell]] = []
     told = [ReadingProblem("invalid", problem) for problem in problems]
     told += [ReadingProblem(remark.severity, remark.text) for remark in general if remark.severity != "invalid"]
     for number, run in enumerate(runs, 1):
@@ -107,94 +88,7 @@ def _short(run: Run) -> list[Remark]:
     return remarks
 
 
-def summary(document: bytes, stdout: bytes) -> Run:
-    """The run in one JSON summary (as IOR >= 4.0 writes it) together with what IOR printed, judged.
-
-    Its results have the bytes that were moved where IOR tells them exactly, under a time limit too (`bytes_moved`).
-    `problems` is empty, and no remark but notes is there, where every figure can be trusted, as far as the two tell;
-    the exit code is the caller's.
-    """
-    scanned, log = _scan("summary", document), _scan("stdout", stdout)
-    heard = [said for _, said in (*scanned.said, *log.said)]
-    if len(scanned.runs) != 1 or scanned.runs[0].layout != "json":
-        why = "the summary is empty" if not document.strip() else f"{len(scanned.runs)} runs in the summary, not one"
-        return Run("summary", "json", problems=(why, *(remark.text for remark in _remarks(heard))))
-    off = dict(pair for _, pair in (*scanned.off, *log.off))
-    run = derive(replace(scanned.runs[0], log_seen=True, off=off))
-    run = judge(run, [moved for _, moved in (*scanned.moved, *log.moved)])
-    return _with_remarks(run, heard)
-
-
-def _with_remarks(run: Run, heard: Sequence[Said]) -> Run:
-    """The run with what lines beside its results say."""
-    remarks = _remarks(heard)
-    wrong = tuple(remark.text for remark in remarks if remark.severity == "invalid")
-    others = tuple(remark for remark in remarks if remark.severity != "invalid")
-    return replace(run, problems=(*run.problems, *wrong), remarks=(*run.remarks, *others))
-
-
-def _remarks(heard: Sequence[Said]) -> list[Remark]:
-    """A remark for each severity among the lines."""
-    by_severity: dict[ProblemSeverity, list[Said]] = {}
-    for said in heard:
-        by_severity.setdefault(said.severity, []).append(said)
-    return [Remark(severity, f"IOR or MPI says: {_some(lines)}") for severity, lines in by_severity.items()]
-
-
-def _some(lines: Sequence[Said]) -> str:
-    """A few of the lines for a sentence: causes before what followed from them."""
-    counts: Counter[str] = Counter()
-    for said in lines:
-        counts[said.line[:160]] += said.count
-    different = sorted(counts, key=messages.consequence)
-    more = counts.total() - min(len(different), 3)
-    return "; ".join(different[:3]) + (f" (and {more} more)" if more else "")
-
-
-def _scan(name: str, content: bytes) -> _Scanned:
-    """The runs of one file as they stand there."""
-    reader = Reader(name)
-    for piece in pieces(name, content.decode("utf-8", "replace").replace("\r\n", "\n")):
-        if isinstance(piece, Inside):
-            reader.inside(piece)
-        elif isinstance(piece, str):
-            reader.text(piece)
-        else:
-            for run in piece:
-                reader.document(run)
-    reader.end()
-    segments = reader.segments
-    ends = [segment.last for segment in segments]
-
-    def owners(at: int, line: str = "") -> range:
-        """Runs that a line may be of: between two, either of them, where neither the line nor a run says which.
-
-        A run that printed `Finished` says no more: only how its processes ended may follow. A table that did not
-        finish and has no result was ended by what follows it.
-        """
-        first = bisect_left(ends, at)  # runs that were over by then
-        if first < len(segments) and segments[first].first <= at:
-            return range(first, first + 1)
-        before, after = max(first - 1, 0), min(first + 1, len(segments))
-        if line and 0 < first < len(segments):
-            if segments[before].over:
-                return range(before, first) if about_the_end(line) else range(first, after)
-            if segments[before].layout == "table" and not segments[before].results:
-                return range(before, first)
-        return range(before, after)
-
-    return _Scanned(
-        name,
-        [segment.made(reader.mixed) for segment in segments],
-        [(owners(said.at, said.line), said) for said in reader.heard],
-        [(owners(at, line), (what, line)) for at, what, line in reader.off],
-        [(owners(at), moved) for at, moved in reader.moved],
-        reader.refused,
-        reader.is_log or any(s.layout == "table" for s in segments),
-    )
-
-
-def _together(scanned: Sequence[_Scanned]) -> tuple[list[Run], list[str]]:
+def _together(scanned: Sequence[Scanned]) -> tuple[list[Run], list[str]]:
     """The runs, judged, and what is wrong with all of them. Of several files with results the k-th runs are one."""
     groups = [one for one in scanned if one.runs]
     if not groups:
@@ -218,7 +112,7 @@ def _together(scanned: Sequence[_Scanned]) -> tuple[list[Run], list[str]]:
         moved = next((one[k] for one in told if k in one), [])
         if loose and several:
             problems.append("warnings on the bytes moved are in another file, and do not say of which run")
-        run = _with_remarks(replace(run, problems=(*run.problems, *problems)), said)
+        run = with_remarks(replace(run, problems=(*run.problems, *problems)), said)
         if run.problems and not (run.results or run.totals or run.options or run.parameters or run.command):
             runs.append(run)  # nothing to judge
         else:
@@ -317,7 +211,7 @@ def _unlike(one: object, other: object) -> bool:
     return one is not None and other is not None and one != other
 
 
-def _nothing(files: Mapping[str, bytes], scanned: Sequence[_Scanned]) -> str:
+def _nothing(files: Mapping[str, bytes], scanned: Sequence[Scanned]) -> str:
     """Why there are no results at all."""
     empty = [name for name, content in files.items() if not content.strip()]
     if any(one.is_log for one in scanned):
@@ -336,14 +230,14 @@ def _file_size(run: Run, result: Result) -> int | None:
     return asked if run.tasks and moved >= asked * run.tasks else None
 
 
-def _row(run: Run, result: Result) -> dict[str, Any]:
+def _row(run: Run, result: Result) -> dict[str, Cell]:
     """Columns of the result table (columns.py) that the run tells."""
     order = None if run.random is None else "rand" if run.random else "seq"
     bandwidth = float(result.bandwidth_bytes_per_s)
     ops_per_s = None if result.ops_per_s is None else float(result.ops_per_s)
     moved, transfer = result.bytes_moved, run.transfer_bytes
     ops = moved // transfer if moved is not None and transfer and moved % transfer == 0 else None
-    row: dict[str, Any] = {
+    row: dict[str, Cell | None] = {
         "tool": "ior",
         "tool_version": run.version,
         "label": result.access,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from iosweep.tools import ProblemSeverity
+from iosweep.tools.reading import ProblemSeverity
 
 #: how a problem ends that says so; then no run of the same file is trusted
 MIXED = "lines of several runs are mixed"

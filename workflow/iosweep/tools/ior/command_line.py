@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from iosweep.tools.ior.run import LARGEST
+from iosweep.tools.ior.records import LARGEST
 
 _WITH_VALUE = frozenset("AabdDfGijJlMNoOQstTUX")
 #: of IOR 3.1 and earlier (getopt); -l has a value from 3.1 on

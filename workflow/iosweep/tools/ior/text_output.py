@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iosweep.tools.ior import legacy, messages
-from iosweep.tools.ior.moved_bytes import Warned
-from iosweep.tools.ior.rows import CSV_HEADER, MIB, NOTES, TABLE, csv_row, summary_line, table_row
-from iosweep.tools.ior.run import MIXED, OPERATIONS, Layout, Moved, Printed, Run, Total
-from iosweep.tools.ior.segment import Segment
+from iosweep.tools.ior import messages, text_before_3_2
+from iosweep.tools.ior.byte_warnings import Warned
+from iosweep.tools.ior.records import MIXED, OPERATIONS, Layout, Moved, Printed, Run, Total
+from iosweep.tools.ior.table_rows import CSV_HEADER, MIB, NOTES, TABLE, csv_row, summary_line, table_row
+from iosweep.tools.ior.unfinished_run import Segment
 from iosweep.tools.loglines import Heard, marked
 
 _BANNER = re.compile(r"IOR-(\S{0,80}): MPI Coordinated Test of Parallel I/O")
@@ -153,22 +153,22 @@ class Reader:
         """What IOR 3.1 and earlier say of a run."""
         told: dict[str, str] | None = {}
         problem = ""
-        if (command := legacy.command(stripped)) and not self._running():
+        if (command := text_before_3_2.command(stripped)) and not self._running():
             return False  # mdtest has the same line; IOR's stands below its banner
         if command:
             told = {"Command line": command}
-        elif (test := legacy.test(stripped)) is not None:
+        elif (test := text_before_3_2.test(stripped)) is not None:
             self._test(test)
-        elif not (legacy.finished(stripped) and self._running()):
+        elif not (text_before_3_2.finished(stripped) and self._running()):
             try:
-                told = legacy.options(text)
+                told = text_before_3_2.options(text)
             except ValueError as error:
                 problem = f"a damaged option: {error}"
         if told is None:
             return False
         segment = self._current("table")
         segment.has_layout(True)
-        segment.over = segment.over or legacy.finished(stripped)
+        segment.over = segment.over or text_before_3_2.finished(stripped)
         segment.problems += [problem] if problem else []
         for name, value in told.items():
             segment.option(name, value)

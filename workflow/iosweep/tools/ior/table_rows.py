@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from iosweep.tools.ior.run import OPERATIONS, Printed, Result, Total
+from iosweep.tools.ior.records import OPERATIONS, Printed, Result, Total
 
 MIB = float(1 << 20)
 CSV_HEADER = "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iosweep.tools.ior.command import number
-from iosweep.tools.ior.run import LARGEST, Moved
+from iosweep.tools.ior.command_line import number
+from iosweep.tools.ior.records import LARGEST, Moved
 
 _WARNING = re.compile(
     r"WARNING: (Expected aggregate file size|Stat\(\) of aggregate file size|Using actual aggregate bytes moved)"

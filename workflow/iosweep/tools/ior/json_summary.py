@@ -9,8 +9,8 @@ from collections.abc import Generator, Iterator
 from itertools import pairwise
 from typing import Any
 
-from iosweep.tools.ior.rows import MIB
-from iosweep.tools.ior.run import OPERATIONS, Printed, Result, Run, Total
+from iosweep.tools.ior.records import OPERATIONS, Printed, Result, Run, Total
+from iosweep.tools.ior.table_rows import MIB
 
 _START = re.compile(r'^\{[ \t]*\r?\n(?=[ \t]*")', re.MULTILINE)
 _NEXT = re.compile(r'^\{[ \t]*\r?\n(?=[ \t]*"Version")', re.MULTILINE)
@@ -69,9 +69,9 @@ def _documents(source: str, text: str) -> Generator[str | list[Run], None, str]:
     return text[at:]
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object. IOR 3.3 repeats some keys; with another value than before it is lines of two runs."""
-    made: dict[str, Any] = {}
+    made: dict[str, object] = {}
     for key, value in pairs:
         if key in made and made[key] != value:
             raise ValueError(f"{key} is there twice with different values")
@@ -79,7 +79,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _no_figure(text: str) -> Any:
+def _no_figure(text: str) -> None:
     raise ValueError(f"{text} is no figure")
 
 
@@ -150,7 +150,7 @@ def _test(source: str, document: dict[str, Any], test: dict[str, Any], totals: l
     )
 
 
-def _printed(value: Any, scale: float = 1.0) -> Printed:
+def _printed(value: object, scale: float = 1.0) -> Printed:
     if not isinstance(value, Printed):
         raise _UnlikeError(f"{str(value)[:40]} is no figure")
     return value.times(scale)

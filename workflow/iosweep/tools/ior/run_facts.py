@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from iosweep.tools.ior import command as command_line
-from iosweep.tools.ior.command import Command, number, size
-from iosweep.tools.ior.run import MIXED, OPERATIONS, Printed, Run, same_in_64_bits
+from iosweep.tools.ior import command_line
+from iosweep.tools.ior.command_line import Command, number, size
+from iosweep.tools.ior.records import MIXED, OPERATIONS, Printed, Run, same_in_64_bits
 
 T = TypeVar("T")
 
