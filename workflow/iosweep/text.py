@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 
 
 def printable(text: str) -> str:
@@ -20,6 +21,12 @@ def printable_lines(text: str) -> str:
 def shortened(text: str, most: int = 60) -> str:
     """At most `most` characters; a longer text ends with `...`."""
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """``; did you mean `threads`?``, for the end of a sentence; empty if no known name is like it."""
+    near = difflib.get_close_matches(name, list(known), 1, cutoff)
+    return f"; did you mean `{near[0]}`?" if near else ""
 
 
 def human_count(count: int, one: str, many: str | None = None) -> str:

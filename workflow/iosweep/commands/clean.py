@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 from rich.console import Console
@@ -24,6 +24,7 @@ from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import undisturbed
 from iosweep.node.node_facts import NodeFacts
 from iosweep.results import target_file
+from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.store import Store
 from iosweep.target import filesystem, foreign, identify, marker, ownership, removal, target_lock, trees
 from iosweep.target.agent import Agent
@@ -55,21 +56,19 @@ class _Done(Exception):
 
 
 @dataclass(frozen=True)
-class _Place:
-    """The campaign's directory on the target, which exists and is ours."""
+class _Directory:
+    """The campaign's directory on the target, which exists and is ours. `folders`: where its runs may have stored
+    results."""
 
     agent: Agent
-    directory: str
-    uuid: str
+    known: ClaimedTarget
     whose: str
-    file_system: str  # exclusive.identity
-    lock: str | None  # target.lock
-    campaign: str
-    folders: list[Path]  # where its runs may have stored results
+    file_system: str  # filesystem.identity
+    folders: list[Path]
 
     @property
     def handle(self) -> Place:
-        return Place(self.directory, self.uuid, self.file_system)
+        return Place(self.known.directory, self.known.uuid, self.file_system)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -105,12 +104,12 @@ def run(arguments: Namespace) -> int:
 def _clean(results: Path, remove: bool, end: float | None, workers: int) -> int:
     """Show or remove what one campaign left, until `end` on the monotonic clock. Returns the exit code."""
     try:
-        with _found(results) as place:
+        with _found(results) as ours:
             if not remove:
-                _show(place)
+                _show(ours)
                 return 0
-            with _undisturbed(place, results):
-                _remove(place, end, workers)
+            with _undisturbed(ours, results):
+                _remove(ours, end, workers)
     except _Done as done:
         prose(str(done), sys.stderr if done.code else sys.stdout)
         if done.code or not remove:
@@ -121,11 +120,11 @@ def _clean(results: Path, remove: bool, end: float | None, workers: int) -> int:
     return 0
 
 
-def _show(place: _Place) -> None:
-    others = place.agent.call(foreign.foreign, place.handle)  # first, because it refuses what is not ours
-    prose(f"{printable(place.directory)} ({place.whose})")
-    for name in place.agent.call(trees.parts, place.handle):
-        size = place.agent.call(trees.usage, place.handle, name)
+def _show(ours: _Directory) -> None:
+    others = ours.agent.call(foreign.foreign, ours.handle)  # first, because it refuses what is not ours
+    prose(f"{printable(ours.known.directory)} ({ours.whose})")
+    for name in ours.agent.call(trees.parts, ours.handle):
+        size = ours.agent.call(trees.usage, ours.handle, name)
         what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
         prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
     if others["count"]:
@@ -134,30 +133,27 @@ def _show(place: _Place) -> None:
         prose("nothing was removed; --yes removes all of it")
 
 
-def _remove(place: _Place, end: float | None, workers: int) -> None:
+def _remove(ours: _Directory, end: float | None, workers: int) -> None:
     began = time.monotonic()
-    gone = {"files": 0, "directories": 0, "bytes": 0, "linked": 0}
-    more = True
+    gone, more = Counter[str](), True
     with Console(stderr=True).status("") as status:
         while more:
             rest_s = _SLICE_S if end is None else min(_SLICE_S, end - time.monotonic())
-            answer = place.agent.call(removal.remove_all, place.handle, rest_s, workers)
-            gone["files"] += answer["files"]
-            gone["directories"] += answer["directories"]
-            gone["bytes"] += answer["bytes"]
-            gone["linked"] += answer["linked"]
+            answer = ours.agent.call(removal.remove_all, ours.handle, rest_s, workers)
+            for what in ("files", "directories", "bytes", "linked"):
+                gone[what] += answer[what]
             removed = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"
             status.update(f"removing: {removed}")
             more = answer["left"] and (end is None or time.monotonic() < end)
     prose(
-        f"{printable(place.directory)}: removed {removed} and"
+        f"{printable(ours.known.directory)}: removed {removed} and"
         f" {human_count(gone['directories'], 'directory', 'directories')} in {human_duration(time.monotonic() - began)}"
     )
     if gone["linked"]:
         prose(f"{human_count(gone['linked'], 'file')} had another name (hard link) that stays")
     if answer["left"]:
-        left = ", ".join(place.agent.call(trees.parts, place.handle))
-        raise _Done(OUT_OF_TIME, f"the time limit is reached; left in {place.directory}: {left}; run it again")
+        left = ", ".join(ours.agent.call(trees.parts, ours.handle))
+        raise _Done(OUT_OF_TIME, f"the time limit is reached; left in {ours.known.directory}: {left}; run it again")
     if answer["wrong"]:
         lines = [f"not removed: {wrong}" for wrong in answer["wrong"]]
         if answer["foreign"]["count"]:
@@ -166,7 +162,7 @@ def _remove(place: _Place, end: float | None, workers: int) -> None:
 
 
 @contextmanager
-def _found(results: Path) -> Iterator[_Place]:
+def _found(results: Path) -> Iterator[_Directory]:
     """The campaign's directory. Raises _Done, also for errors of the block."""
     store = Store(results)
     try:
@@ -177,7 +173,7 @@ def _found(results: Path) -> Iterator[_Place]:
         if shows := target_file.proof(store):
             raise _without_target_file(store, shows)
         raise _Done(0, f"{results} has nothing on a target: nothing was measured")
-    directory, uuid = known.directory, known.uuid
+    directory = known.directory
     try:
         with Agent(known.deadline) as agent:
             facts = agent.call(identify.identify, str(Path(directory).parent))
@@ -192,10 +188,9 @@ def _found(results: Path) -> Iterator[_Place]:
             if identify.holds(facts, directory, results):
                 raise Refused(f"the results {results} are inside {directory}, and would go with it; move them")
             whose = marker.whose(there)
-            if there.get("uuid") != uuid:
+            if there.get("uuid") != known.uuid:
                 raise Refused(f"{directory} belongs to another campaign ({whose}); it is left alone")
-            identity, lock, folders = filesystem.identity(facts), known.lock, _folders(results, there, uuid)
-            yield _Place(agent, directory, uuid, whose, identity, lock, known.campaign, folders)
+            yield _Directory(agent, known, whose, filesystem.identity(facts), _folders(results, there, known.uuid))
     except TargetHangs as error:
         raise _Done(HANGS, str(error)) from None
     except (Refused, TargetError) as error:
@@ -237,16 +232,16 @@ def _without_target_file(store: Store, shows: str) -> _Done:
 
 
 @contextmanager
-def _undisturbed(place: _Place, results: Path) -> Iterator[None]:
+def _undisturbed(ours: _Directory, results: Path) -> Iterator[None]:
     """Keep other measurements off: of this campaign, and of all others on that file system."""
     owner = {"campaign": f"{results.name}, which is being cleaned", "results": str(results.absolute())}
     with ExitStack() as held:
         try:
-            if unseen := held.enter_context(undisturbed.hold(place.folders, place.campaign)):
+            if unseen := held.enter_context(undisturbed.hold(ours.folders, ours.known.campaign)):
                 prose(printable(f"note: {unseen}"), sys.stderr)
             try:
                 # make no lock directory: the results name it, and whoever measured left a lock in it
-                held.enter_context(target_lock.hold(place.lock, place.file_system, owner, make=False))
+                held.enter_context(target_lock.hold(ours.known.lock, ours.file_system, owner, make=False))
             except Unusable as error:  # the campaign may be old, and its lock's directory gone
                 prose(printable(f"note: no lock keeps measurements off: {error}"), sys.stderr)
         except Busy as error:
@@ -256,7 +251,7 @@ def _undisturbed(place: _Place, results: Path) -> Iterator[None]:
         yield
 
 
-def _folders(results: Path, there: Mapping[str, Any], uuid: str) -> list[Path]:
+def _folders(results: Path, there: Mapping[str, object], uuid: str) -> list[Path]:
     """Where runs of the campaign may store results: here, and where the marker says, if these results are a copy."""
     named = Path(str(there.get("results")))
     try:

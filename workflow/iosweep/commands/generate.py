@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import WithDefaultSchema
 
 from iosweep.config import models, sections
 from iosweep.node import fs_types
@@ -61,8 +61,8 @@ def _files() -> Iterator[tuple[str, str]]:
 class _Schema(GenerateJsonSchema):
     """Leaves defaults that are models out: they would be written in our units, not in those of a configuration."""
 
-    def default_schema(self, schema: Any) -> Any:
-        if schema.get("default") is None or isinstance(schema.get("default"), (int, str, bool)):
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        if isinstance(schema.get("default"), int | str | None):
             return super().default_schema(schema)
         return self.generate_inner(schema["schema"])
 
@@ -74,7 +74,7 @@ def schema(model: type[BaseModel], title: str) -> str:
     return json.dumps(_tidy(document), indent=2) + "\n"
 
 
-def _tidy(node: Any) -> Any:
+def _tidy(node: object) -> object:
     """Defaults in SI units and empty defaults say nothing to the writer of a configuration; descriptions name them."""
     if isinstance(node, dict):
         return {k: _tidy(v) for k, v in node.items() if not (k == "default" and not isinstance(v, str))}
@@ -100,8 +100,7 @@ def _replaced(before: str, name: str, part: str, text: str) -> str:
 
 def _keys() -> str:
     """Every key of a configuration."""
-    parts = []
-    parts_of: list[tuple[str, type[BaseModel]]] = [
+    sections_of: list[tuple[str, type[BaseModel]]] = [
         ("The file", models.campaign_model()),
         ("`target`", sections.Target),
         ("`limits`", sections.Limits),
@@ -112,35 +111,33 @@ def _keys() -> str:
         ("`sweeps`: a suite", models.SuiteEntry),
         ("`scale`, as a mapping", models.Scale),
     ]
-    for title, model in parts_of:
+    parts = []
+    for title, model in sections_of:
         rows = [
-            f"| `{name}`{'' if not info.is_required() else ' *'} | {' '.join((info.description or '').split())} |"
+            (f"`{name}`{' *' if info.is_required() else ''}", " ".join((info.description or "").split()))
             for name, info in model.model_fields.items()
         ]
-        parts.append(f"### {title}\n\n| key | meaning |\n|---|---|\n" + "\n".join(rows))
-    for tool in tools().values():
-        parts.append(f"### `axes` and `options` with {tool.name}\n\n" + _options(tool))
+        parts.append(f"### {title}\n\n{_table(('key', 'meaning'), rows)}")
+    parts += [f"### `axes` and `options` with {tool.name}\n\n{_options(tool)}" for tool in tools().values()]
     return "\n\n".join(parts)
 
 
 def _options(tool: Tool) -> str:
     """Tables of a tool's options and phases."""
-    rows = [
-        f"| `{o.name}` | {_type(o)} | {o.default_text} | {o.help} | {_where(o)} |"
-        for o in (NODES, *tool.options.values())
-    ]
-    phases = [f"| `{p.name}` | {p.kind} | {p.help} | `{p.metric}` |" for p in tool.phases.values()]
-    return "\n".join(
+    options = [(f"`{o.name}`", _type(o), o.default_text, o.help, _where(o)) for o in (NODES, *tool.options.values())]
+    phases = [(f"`{p.name}`", p.kind, p.help, f"`{p.metric}`") for p in tool.phases.values()]
+    return "\n\n".join(
         [
-            "| axis or option | type | default | meaning | phases |",
-            "|---|---|---|---|---|",
-            *rows,
-            "",
-            "| phase | kind | what it does | headline |",
-            "|---|---|---|---|",
-            *phases,
+            _table(("axis or option", "type", "default", "meaning", "phases"), options),
+            _table(("phase", "kind", "what it does", "headline"), phases),
         ]
     )
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [f"| {' | '.join(row)} |" for row in (heads, *rows)]
+    return "\n".join([lines[0], "|---" * len(heads) + "|", *lines[1:]])
 
 
 def _type(option: Option) -> str:

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from iosweep.errors import CommandError
 from iosweep.files import documents
@@ -190,7 +189,7 @@ class _Tables:
     campaign: str
     target: str
     plan_digest: str | None
-    sweeps: Any  # see summary.repetitions
+    sweeps: Sequence[Mapping[str, object]]  # see summary.repetitions
 
 
 def _tables(results: Path) -> _Tables | None:

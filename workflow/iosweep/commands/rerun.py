@@ -5,7 +5,6 @@ They are named by point, or chosen by verdict and by the parameters of the table
 
 from __future__ import annotations
 
-import difflib
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
@@ -14,34 +13,33 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import say
+from iosweep.config.scalars import unknown
 from iosweep.errors import CommandError
 from iosweep.results import merged_tables, time_limit
+from iosweep.results.committed import Result
 from iosweep.results.store import Store
-from iosweep.text import human_count, shortened
+from iosweep.text import did_you_mean, human_count, shortened
 from iosweep.tools import parameters
 from iosweep.units import parse_size, size_name
 
-Row = Mapping[str, Any]
+Cell = str | int | float | None
+Row = Mapping[str, Cell]
 
 #: Columns with several values in a row, joined by commas.
 _LISTS = ("sweeps", "hosts")
+_VERDICTS = ("suspect", "invalid")
+#: Points that are named where a name fits several; values of a parameter that are shown.
+_NAMED, _SHOWN = 5, 20
 
 
 @cache
 def names() -> Mapping[str, str]:
     """Name in a condition -> column."""
-    own = {"point": "point", "tool": "tool", "phase": "phase", "slurm_job": "slurm_job"}
-    own |= {"sweep": "sweeps", "host": "hosts"}
+    own = {name: name for name in ("point", "tool", "phase", "slurm_job")} | {"sweep": "sweeps", "host": "hosts"}
     return own | {option.name: column for column, option in parameters().items()}
-
-
-_VERDICTS = ("suspect", "invalid")
-#: Points that are named where a name fits several.
-_NAMED = 5
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -92,9 +90,9 @@ def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
         if len(found) == 1:
             named.setdefault(found[0][0], []).append(found[0][1])
             continue
-        several = [f"{point} in {path}" for path, point in sorted(found)]
-        many = "; ".join([*several[:_NAMED], *(["..."] if several[_NAMED:] else [])])
-        say(f"{wanted}: {f'is not one point: {many}' if found else 'has no result'}", file=sys.stderr)
+        several = "; ".join([f"{point} in {path}" for path, point in sorted(found)[:_NAMED]])
+        more = "; ..." if found[_NAMED:] else ""
+        say(f"{wanted}: {f'is not one point: {several}{more}' if found else 'has no result'}", file=sys.stderr)
         status = 1
     for path, points in named.items():
         if _out_of_time(Store(path), {point: len(Store(path).results_of(point)) for point in points}):
@@ -122,20 +120,17 @@ def _open_chosen(arguments: Namespace, store: Store, verdicts: Sequence[str]) ->
         found = choose(store.path, verdicts, arguments.where)
     except OSError:
         raise CommandError(f"{store.path} has no tables yet; `iosweep report {store.path}` makes them") from None
-    chosen: dict[str, list[int]] = {}
-    for point, number in found.repetitions:
-        chosen.setdefault(point, []).append(number)
-    if chosen and _out_of_time(store, Counter({point: len(numbers) for point, numbers in chosen.items()})):
+    counts = Counter(result.point for result in found.results)
+    if counts and _out_of_time(store, counts):
         return 1
-    for point, numbers in chosen.items():
-        results = store.results_of(point)
-        for number in numbers:
-            store.supersede(results[number])
-        say(f"{point}: {human_count(len(numbers), 'repetition')} superseded and kept")
+    for result in found.results:
+        store.supersede(result)
+    for point, count in counts.items():
+        say(f"{point}: {human_count(count, 'repetition')} superseded and kept")
     if found.newer:
         many = human_count(found.newer, "repetition is", "repetitions are")
         say(f"not considered: {many} newer than the tables; `iosweep report {store.path}` makes them again")
-    if not chosen:
+    if not counts:
         hint = ""
         if found.missing:
             points = human_count(found.missing, "point that was chosen is", "points that were chosen are")
@@ -143,7 +138,7 @@ def _open_chosen(arguments: Namespace, store: Store, verdicts: Sequence[str]) ->
             hint = f"; {points} missing: `{command}` opens what is missing"
         say(f"{store.path}: no stored repetition is chosen{hint}", file=sys.stderr)
         return 1
-    many = human_count(len(found.repetitions), "repetition")
+    many = human_count(len(found.results), "repetition")
     say(f"{store.path}: {many} left again; the next run of snakemake measures them")
     _advise_report(arguments, store)
     return 0
@@ -168,11 +163,11 @@ def _out_of_time(store: Store, chosen: Mapping[str, int]) -> bool:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Repetitions of one campaign: (point, repetition). `newer`: stored repetitions whose rows
-    in the tables are of an earlier try, or absent. `missing`: points that meet the conditions, and were not measured
-    because they lack something (a tool, nodes, time)."""
+    """Results of one campaign. `newer`: stored repetitions whose rows in the tables are of an earlier try, or absent.
+    `missing`: points that meet the conditions, and were not measured because they lack something (a tool, nodes,
+    time)."""
 
-    repetitions: tuple[tuple[str, int], ...]
+    results: Sequence[Result]
     newer: int = 0
     missing: int = 0
 
@@ -184,12 +179,14 @@ def choose(results: Path, verdicts: Sequence[str], conditions: Sequence[str]) ->
     """
     rows = merged_tables.rows(results, "results.parquet")
     meant = matching(rows, verdicts, conditions)
+    store = Store(results)
     wanted = {(row["point"], row["repetition"]) for row in meant}
     archives = {(row["point"], row["repetition"]): row["raw_sha256"] for row in rows}
-    stored = {(point, n): r for point, found in Store(results).results().items() for n, r in found.items()}
-    current = {key for key, result in stored.items() if archives.get(key) == result.raw.sha256}
-    lacking = Store(results).missing().keys() & {row["point"] for row in meant if row["verdict"] == "missing"}
-    return Chosen(tuple(sorted(wanted & current)), len(stored.keys() - current), len(lacking))
+    stored = [result for _, found in sorted(store.results().items()) for _, result in sorted(found.items())]
+    current = [one for one in stored if archives.get((one.point, one.repetition)) == one.raw.sha256]
+    lacking = store.missing().keys() & {row["point"] for row in meant if row["verdict"] == "missing"}
+    chosen = [one for one in current if (one.point, one.repetition) in wanted]
+    return Chosen(chosen, len(stored) - len(current), len(lacking))
 
 
 def matching(rows: Sequence[Row], verdicts: Sequence[str], conditions: Sequence[str]) -> list[Row]:
@@ -205,50 +202,38 @@ def _test(condition: str, rows: Iterable[Row]) -> Callable[[Row], bool]:
         raise CommandError(f"--where {condition}: write NAME=VALUE, for example phase=create or transfer_size=4k")
     known = names()
     if (column := known.get(name, name if name in known.values() else None)) is None:
-        near = difflib.get_close_matches(name, known, 1, 0.6)
-        hint = f"; did you mean `{near[0]}`?" if near else ""
-        raise CommandError(
-            f"--where {condition}: unknown name `{shortened(name)}`{hint} (known: {', '.join(sorted(known))})"
-        )
-    there = sorted(
-        {value for row in rows for value in _values(row, column)}, key=lambda value: (str(type(value)), value)
-    )
+        raise CommandError(f"--where {condition}: {unknown('name', name, sorted(known))}")
+    there = sorted({value for row in rows for value in _values(row, column)}, key=lambda v: (str(type(v)), v))
     wanted = set()
-    for part in text.split(","):
-        found = [value for value in there if _is(part.strip(), value, column)]
+    for part in map(str.strip, text.split(",")):
+        found = [value for value in there if _is(part, value)]
         if not found:
             shown = [_shown(value, column) for value in there]
-            near = difflib.get_close_matches(part.strip(), shown, 1, 0.6)
-            hint = f"; did you mean `{near[0]}`?" if near else ""
-            others = (
-                f"there are: {', '.join(shown[:20])}{', ...' if len(shown) > 20 else ''}" if shown else "none has it"
-            )
-            raise CommandError(
-                f"--where {condition}: no result has {name} `{shortened(part.strip())}`{hint} ({others})"
-            )
+            more = ", ..." if shown[_SHOWN:] else ""
+            others = f"there are: {', '.join(shown[:_SHOWN])}{more}" if shown else "none has it"
+            hint = did_you_mean(part, shown)
+            raise CommandError(f"--where {condition}: no result has {name} `{shortened(part)}`{hint} ({others})")
         wanted.update(found)
     return lambda row: not wanted.isdisjoint(_values(row, column))
 
 
-def _values(row: Row, column: str) -> list[Any]:
+def _values(row: Row, column: str) -> Sequence[str | float]:
     value = row[column]
     if value is None:
         return []
     return str(value).split(",") if column in _LISTS else [value]
 
 
-def _is(text: str, value: object, column: str) -> bool:
+def _is(text: str, value: object) -> bool:
     """Whether a value of the table is the one that is written."""
     if isinstance(value, bool):
         return text == str(value).lower()
-    if isinstance(value, int | float):
-        try:
-            return value == (
-                parse_size(int(text) if text.isdecimal() else text) if isinstance(value, int) else float(text)
-            )
-        except ValueError:
-            return False
-    return text == value
+    try:
+        if isinstance(value, int):
+            return value == parse_size(int(text) if text.isdecimal() else text)
+        return value == (float(text) if isinstance(value, float) else text)
+    except ValueError:
+        return False
 
 
 def _shown(value: object, column: str) -> str:

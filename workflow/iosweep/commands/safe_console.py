@@ -6,7 +6,7 @@ Apart from terminal.py, so that Rich is imported only by commands that print thr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import IO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -15,10 +15,10 @@ from iosweep.text import printable_lines
 
 
 class SafeConsole(Console):
-    """A console that escapes control characters in all text that it renders. `options`: those of Console."""
+    """A console that escapes control characters in all text that it renders."""
 
-    def __init__(self, **options: Any):
-        super().__init__(**{"markup": False, "emoji": False, "highlight": False} | options)
+    def __init__(self, markup: bool = False, width: int | None = None, file: IO[str] | None = None):
+        super().__init__(markup=markup, width=width, file=file, emoji=False, highlight=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """The segments of a renderable; control codes of Rich itself stay."""

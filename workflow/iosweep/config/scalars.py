@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -188,8 +187,7 @@ Layout = Annotated[
 def unknown(what: str, name: str, known: Iterable[object]) -> str:
     """`unknown key `thread`; did you mean `threads`? (known: ...)`"""
     names = [str(k) for k in known]
-    near = difflib.get_close_matches(name, names, 1, 0.6)
-    hint = f"; did you mean `{near[0]}`?" if near else ""
+    hint = text.did_you_mean(name, names)
     return f"unknown {what} `{text.shortened(name)}`{hint}" + (f" (known: {', '.join(names)})" if names else "")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 import shlex
@@ -14,7 +13,7 @@ from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Point
 from iosweep.results.campaign_documents import Refusal
 from iosweep.slurm import job_comment, query, words
-from iosweep.text import human_count, printable
+from iosweep.text import did_you_mean, human_count, printable
 from iosweep.units import human_duration
 
 #: More than the forecast, which knows neither how slow data sets are written nor how many repetitions `until` takes,
@@ -101,8 +100,7 @@ def _unknown(name: str) -> str | None:
 
 
 def _near(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
-    close = [_MEANT[name]] if name in _MEANT else difflib.get_close_matches(name, known, 1, 0.6)
-    return f"; did you mean `{close[0]}`?" if close else ""
+    return f"; did you mean `{_MEANT[name]}`?" if name in _MEANT else did_you_mean(name, known)
 
 
 def site(resources: Mapping[str, object], place: Callable[[str], tuple[str, int]] | None = None) -> Site:
