@@ -13,14 +13,14 @@ import uuid
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
 
 from iosweep.errors import ConfigError, Unanswered
 from iosweep.jobs import attempts, pending, submission
-from iosweep.jobs.attempts import Attempts, Next
+from iosweep.jobs.attempts import Next
 from iosweep.slurm import job_comment, query
 from iosweep.slurm.job_comment import Measured
 from iosweep.slurm.poller import Poller
@@ -57,7 +57,7 @@ class MeasureJob(Protocol):
     def wildcards_dict(self) -> Mapping[str, str]: ...
 
     @property
-    def resources(self) -> Mapping[str, Any]: ...
+    def resources(self) -> Mapping[str, object]: ...
 
     @property
     def input(self) -> Iterable[str]: ...
@@ -110,7 +110,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         found = attempts.handed_over()
         if found is None:
             raise _Ended("the executor iosweep runs the workflow iosweep only")
-        self._attempts: Attempts[Any] = found
+        self._attempts = found
         self._campaign = found.campaign.results.name
         self._run = f"iosweep_{uuid.uuid4()}"  # the name of all its jobs: singleton serializes them by it
         self._poller, self._next_s, self._pause_s, self._silent = Poller(), 0.0, 1.0, False
@@ -140,7 +140,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             self._attempts.look_again()
         wrong: dict[str, list[str]] = {}
         for job in _in_order(jobs):
-            nodes, minutes = job.resources["nodes"], job.resources["runtime"]
+            nodes, minutes = _number(job, "nodes"), _number(job, "runtime")
             if not self._over(job) and (refusal := pending.refused(self.sbatch(job), nodes, minutes)):
                 wrong.setdefault(refusal, []).append(submission.asks_for(nodes, minutes))
         if wrong:
@@ -161,7 +161,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         comment = job_comment.write(campaign, Measured(*values))
         return submission.sbatch(job.resources, given, self._run, comment, str(log.absolute()), str(Path.cwd()))
 
-    def run_jobs(self, jobs: Iterable[Any]) -> None:
+    def run_jobs(self, jobs: Iterable[MeasureJob]) -> None:
         """Submit jobs, the smallest first: Slurm runs them in the order of their submission."""
         for job in _in_order(jobs):
             if self._over(job):
@@ -170,11 +170,11 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                 self.run_job_pre(job)
                 self.run_job(job)
 
-    def run_job(self, job: Any) -> None:
+    def run_job(self, job: MeasureJob) -> None:
         """Submit a job."""
         argv = self._keep_off(job, self.sbatch(job))
         try:
-            for file in (argv[argv.index("--output") + 1], _manifest(job), *job.log):
+            for file in (argv[argv.index("--output") + 1], *job.output, *job.log):
                 Path(file).parent.mkdir(parents=True, exist_ok=True)
             _manifest(job).unlink(missing_ok=True)
             printed = query.ask(argv, SUBMISSION_DEADLINE_S, script=script(job))
@@ -280,7 +280,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         """What follows a job that failed. Here, because Snakemake's scheduler waits in `handle_job_error`."""
         self._next[job] = self._attempts.failed(allocation_of(job), state, job.attempt <= job.restart_times)
 
-    def handle_job_error(self, job: Any) -> None:
+    def handle_job_error(self, job: MeasureJob) -> None:
         """Have Snakemake try a failed job again, or not: it decides by the number of attempts next, and adds 1."""
         super().handle_job_error(job)
         after = self._next.pop(job, Next.RETRY)
@@ -289,7 +289,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         elif after is Next.FREE:
             job.attempt -= 1
 
-    def print_job_error(self, job_info: SubmittedJobInfo, msg: str | None = None, **kwargs: Any) -> None:
+    def print_job_error(self, job_info: SubmittedJobInfo, msg: str | None = None, **kwargs: object) -> None:
         """Print Snakemake's page about a failed job, unless the reason was already printed."""
         if job_info.external_jobid not in self._explained:
             super().print_job_error(job_info, msg, **kwargs)
@@ -304,4 +304,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
 
 
 def _in_order(jobs: Iterable[MeasureJob]) -> list[MeasureJob]:
-    return sorted(jobs, key=lambda job: int(job.resources["nodes"]))
+    return sorted(jobs, key=lambda job: _number(job, "nodes"))
+
+
+def _number(job: MeasureJob, resource: str) -> int:
+    return int(str(job.resources[resource]))

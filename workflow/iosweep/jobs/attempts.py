@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Protocol
 
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
@@ -34,9 +34,6 @@ class Campaign(Protocol):
     def nodes(self, allocation: str) -> int: ...
 
     def minutes(self, allocation: str, attempt: int = 1) -> int: ...
-
-
-C = TypeVar("C", bound=Campaign)
 
 
 class Next(enum.Enum):
@@ -63,10 +60,10 @@ class _Tried:
     refusal: Refusal | None = None
 
 
-class Attempts(Generic[C]):
+class Attempts:
     """The jobs of a campaign in one run. `again`: looks at the store once more; raises ConfigError."""
 
-    def __init__(self, campaign: C, again: Callable[[], C]):
+    def __init__(self, campaign: Campaign, again: Callable[[], Campaign]):
         self.campaign = campaign
         self._again = again
         self._tried: dict[str, _Tried] = defaultdict(_Tried)
@@ -158,15 +155,15 @@ def _last_line(log: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), f"see {log}")
 
 
-_handed_over: Attempts[Any] | None = None
+_handed_over: Attempts | None = None
 
 
-def hand_over(attempts: Attempts[Any]) -> None:
+def hand_over(attempts: Attempts) -> None:
     """What the Snakefile calls, before the executor is made."""
     global _handed_over
     _handed_over = attempts
 
 
-def handed_over() -> Attempts[Any] | None:
+def handed_over() -> Attempts | None:
     """The jobs of this run; None where no Snakefile of ours was read."""
     return _handed_over

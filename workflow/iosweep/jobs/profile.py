@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -18,19 +17,12 @@ from iosweep.jobs import submission
 
 #: As Snakemake looks for them: the highest version wins.
 _NAMES = re.compile(r"^(profile|config)(?:\.v(\d+)\+)?\.ya?ml$")
-_UNITS: dict[str, float] = {
-    "": 1,
-    "m": 1,
-    "min": 1,
-    "minute": 1,
-    "minutes": 1,
-    "h": 60,
-    "hour": 60,
-    "hours": 60,
-    "d": 1440,
-    "day": 1440,
+_MINUTES = {
+    **dict.fromkeys(("", "m", "min", "minute", "minutes"), 1.0),
+    **dict.fromkeys(("h", "hour", "hours"), 60.0),
+    **dict.fromkeys(("d", "day", "days"), 1440.0),
+    **{"w": 10080.0, "s": 1 / 60},
 }
-_UNITS |= {"days": 1440, "w": 10080, "s": 1 / 60}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 #: Keys that Snakemake is known to have; for others it is asked.
 KEYS = frozenset(
@@ -43,22 +35,11 @@ KEYS = frozenset(
 LONGEST_POLL_S = 20
 #: What Snakemake can be asked for in place of a run.
 _QUESTIONS = frozenset(
-    f"--{name}"
-    for name in (
-        *(
-            "touch",
-            "unlock",
-            "lint",
-            "list-rules",
-            "list",
-            "list-target-rules",
-            "print-compilation",
-            "dag",
-            "rulegraph",
-        ),
-        *("filegraph", "d3dag", "summary", "detailed-summary", "report", "containerize", "generate-unit-tests"),
-        *("cleanup-metadata", "list-changes", "list-input-changes", "list-params-changes", "list-untracked", "archive"),
-        *("delete-all-output", "delete-temp-output"),
+    (
+        *("--touch", "--unlock", "--lint", "--list-rules", "--list", "--list-target-rules", "--print-compilation"),
+        *("--dag", "--rulegraph", "--filegraph", "--d3dag", "--summary", "--detailed-summary", "--report"),
+        *("--containerize", "--generate-unit-tests", "--cleanup-metadata", "--list-changes", "--list-input-changes"),
+        *("--list-params-changes", "--list-untracked", "--archive", "--delete-all-output", "--delete-temp-output"),
     )
 )
 
@@ -173,9 +154,9 @@ def minutes(value: object) -> int | None:
     """`720`, `12h`, `1d 12h` in minutes, as Snakemake takes them; None if it is none of these."""
     text = str(value).strip().lower()
     parts = _SPAN.findall(text)
-    if not parts or _SPAN.sub("", text).strip(" ,") or any(unit not in _UNITS for _, unit in parts):
+    if not parts or _SPAN.sub("", text).strip(" ,") or any(unit not in _MINUTES for _, unit in parts):
         return None
-    return round(sum(float(number) * _UNITS[unit] for number, unit in parts)) or None
+    return round(sum(float(number) * _MINUTES[unit] for number, unit in parts)) or None
 
 
 def _file(directory: Path) -> Path | None:
@@ -187,7 +168,7 @@ def _file(directory: Path) -> Path | None:
     return max(((int(m[2] or 0), m[1] == "profile", file) for m, file in named if m), default=(0, False, None))[2]
 
 
-def _resources(given: object) -> dict[str, Any]:
+def _resources(given: object) -> dict[str, object]:
     """Default resources: a mapping, or a list of `name=value` whose strings are quoted. Times and numbers as such."""
     if isinstance(given, dict):
         found = {str(name): _bare(value) for name, value in given.items()}

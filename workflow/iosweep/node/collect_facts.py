@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from iosweep.node import hardware, weka, weka_steps
 from iosweep.node.cpus import listed, parsed
@@ -16,8 +16,15 @@ from iosweep.node.probe_record import Controller
 from iosweep.text import printable
 
 
+class Mounted(TypedDict):
+    """Of identify.FileSystem: the type of the target's file system, and the line of its mount."""
+
+    fstype: str
+    mount: str
+
+
 def facts(
-    target: Mapping[str, Any],
+    target: Mounted,
     space: Mapping[str, int] | None = None,
     tools: Mapping[str, tuple[str, str]] | None = None,
     root: Path = Path("/"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-from typing import Any
 
 import msgspec
 
@@ -119,7 +118,7 @@ class NodeFacts(Document, frozen=True):
         numa = ((one.node, one.cpus) for one in self.numa or ())
         return Topology.of_texts(self.cores, self.socket_cpus, numa)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """The facts as a row of the table of nodes: every column, of lists the entries with every key."""
         return {
             name: [msgspec.structs.asdict(one) for one in value] if isinstance(value, tuple) else value

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology
 
 Policy = Literal["spread", "pack", "near_nic"]
 Width = Literal["cpu", "core"]
 _T = TypeVar("_T")
-_NONE: Any = object()
 
 
 @dataclass(frozen=True)
@@ -97,5 +96,6 @@ def _in_turn(lists: Iterable[Sequence[_T]]) -> Iterator[_T]:
 
 def _rows(lists: Iterable[Sequence[_T]]) -> Iterator[list[_T]]:
     """The first of each, the second of each that has one, and so on."""
-    for row in zip_longest(*lists, fillvalue=_NONE):
-        yield [one for one in row if one is not _NONE]
+    every = list(lists)
+    for row in range(max(map(len, every), default=0)):
+        yield [one[row] for one in every if row < len(one)]

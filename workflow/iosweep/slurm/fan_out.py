@@ -14,7 +14,7 @@ import json
 import os
 import re
 import zlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 #: Characters of a piece.
 _PIECE = 700
@@ -24,7 +24,7 @@ _LINE = re.compile(rb"(\d+) (\S+) (\d+)/(\d+) (\S*)")
 class Message(NamedTuple):
     number: int
     who: str
-    value: Any
+    value: object
 
 
 class Messages:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -222,9 +223,9 @@ class _Srun:
 
     def _hear(self, message: fan_out.Message, now: float) -> None:
         if message.number == 0:
-            self.facts[int(message.who)] = message.value
+            self.facts[int(message.who)] = cast(Facts, message.value)
         elif message.number == self._exchange:
-            self._echoes.append((int(message.who), message.value, now))
+            self._echoes.append((int(message.who), cast(float, message.value), now))
 
     def _note(self, line: str) -> None:
         if "has been allocated" in line:
