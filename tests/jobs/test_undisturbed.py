@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from iosweep.errors import Busy
-from iosweep.jobs import undisturbed
+from iosweep.jobs import pending, undisturbed
 from iosweep.results.store import Store
 from iosweep.slurm import query as slurm
 from iosweep.target import marker, ownership
@@ -65,7 +65,7 @@ def test_jobs_of_the_campaign() -> None:
         replace(JOB, comment=""),
     ]
     running = replace(JOB, id="13", state="RUNNING")
-    assert undisturbed.at_work([*others, JOB, running], "c", {"/home/me/dir", "/home"}) == [JOB, running]
+    assert pending.of_campaign([*others, JOB, running], "c", {"/home/me/dir", "/home"}) == [JOB, running]
 
 
 def test_without_slurm_the_lock_is_enough(results: Path, say: Say) -> None:

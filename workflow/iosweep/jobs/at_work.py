@@ -23,13 +23,6 @@ ASK_EVERY_S = 15.0
 #: Time to wait for its first answer.
 FIRST_ANSWER_S = 10.0
 
-#: Reasons that pending.py does not explain, because they pass in a moment.
-_WAITS = {
-    "None": "Slurm has not looked at it yet",
-    "Dependency": "another job of this campaign comes first",
-    "BeginTime": "it may not begin yet",
-}
-
 
 class Queue:
     """The answers of squeue, asked in the background: the clock on the screen must not stop."""
@@ -82,7 +75,7 @@ def _alive(also: str | None) -> list[query.Job]:
 
 def why(job: query.Job) -> str:
     """Why a job waits, in plain words where there are any."""
-    return printable(_WAITS.get(job.reason) or pending.words(job))
+    return printable(pending.words(job))
 
 
 @dataclass(frozen=True)
@@ -104,17 +97,17 @@ def holds(results: Path, locks: Path = Path("/proc/locks")) -> Holder | None:
         return None
     content = lock_file.read(file)
     named = lock_owner.read(content)
-    said = campaign_lock.says(content)
+    owner = campaign_lock.says(content)
     job = named.job if named else None
     if pids := procfs.flocks(status, named.pid if named else None, locks):
-        return Holder(said or "another process", True, job, _argument(pids[0], b"--allocation"))
+        return Holder(owner or "another process", True, job, _argument(pids[0], b"--allocation"))
     if named is None:  # a run that ends well leaves nothing
-        return Holder(said, None) if said else None
-    here = lock_owner.here(named.pid)
-    ended = lock_owner.ended(named, here)
-    if ended is None and not named.machine and named.host == here.host:  # it would be in /proc/locks
+        return Holder(owner, None) if owner else None
+    ours = lock_owner.here(named.pid)
+    ended = lock_owner.ended(named, ours)
+    if ended is None and not named.machine and named.host == ours.host:  # it would be in /proc/locks
         ended = True
-    return Holder(said, None if ended is None else not ended, job)
+    return Holder(owner, None if ended is None else not ended, job)
 
 
 def _argument(process: str, option: bytes) -> str | None:

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -39,6 +39,9 @@ _FOREVER = (
 )
 #: What a person wants to know of the others.
 _WORDS = (
+    (r"None", "Slurm has not looked at it yet"),
+    (r"Dependency", "another job of this campaign comes first"),
+    (r"BeginTime", "it may not begin yet"),
     (r"Priority", "others come first (Priority)"),
     (r"Resources", "nodes are busy (Resources)"),
     (r"Licenses", "the license is in use"),
@@ -176,12 +179,12 @@ def _option(argv: Sequence[str], name: str) -> str | None:
 
 
 def _limits(partition: str | None) -> submission.Partition | None:
-    """Of a partition, or the default one; None where it cannot be told, and sbatch will say why."""
+    """Of a partition, or the default one; None where it is not known; sbatch then reports why."""
     try:
-        said = query.ask(["scontrol", "--oneliner", "show", "partition", *([partition] if partition else [])])
+        printed = query.ask(["scontrol", "--oneliner", "show", "partition", *([partition] if partition else [])])
     except Unanswered:  # there is none of that name, or it is a list of them
         return None
-    found = [submission.partition(line) for line in said.splitlines() if line.strip()]
+    found = [submission.partition(line) for line in printed.splitlines() if line.strip()]
     return next((one for one in found if partition or one.default), None)
 
 
@@ -191,19 +194,27 @@ def earlier(campaign: str) -> list[Job]:
     Before a run has submitted any: Snakemake was killed, and its jobs live on. What they will have measured is not to
     be measured beside them.
     """
-    directory = os.path.realpath(Path.cwd())
-    return [job for job in own() if job.alive and submission.allocation(job, campaign, directory)]
+    return of_campaign(own(), campaign, [os.path.realpath(Path.cwd())])
+
+
+def of_campaign(jobs: Iterable[Job], campaign: str, directories: Collection[str]) -> list[Job]:
+    """Jobs that wait or run and measure a campaign from one of some directories. Pure."""
+    return [
+        job
+        for job in jobs
+        if job.alive and job.directory in directories and submission.allocation(job, campaign, job.directory)
+    ]
 
 
 def wait(campaign: str, every_s: float = 5.0) -> bool:
     """Wait until no job of an earlier run measures a campaign; returns whether there was one. Raises Unanswered."""
-    told = False
+    reported = False
     while found := earlier(campaign):
-        if not told:
+        if not reported:
             say(f"{waiting(found, campaign)}. This run goes on when they are over; Ctrl-C ends the waiting.")
-            told = True
+            reported = True
         time.sleep(every_s)
-    return told
+    return reported
 
 
 def waiting(found: Sequence[Job], campaign: str) -> str:

@@ -212,8 +212,8 @@ def sbatch(
         if not _ACCOUNT_NAME.fullmatch(str(owner)):
             raise ConfigError([_problem("slurm_account", f"`{owner}` is no account")])
         argv += ["-A", str(owner)]
-    if place := resources.get("slurm_partition"):
-        argv += ["-p", str(place)]
+    if partition := resources.get("slurm_partition"):
+        argv += ["-p", str(partition)]
     argv += ["-t", str(resources["runtime"])]
     if (memory := resources.get("mem_mb")) and not resources.get("mem_mb_per_cpu"):
         argv += ["--mem", str(memory)]

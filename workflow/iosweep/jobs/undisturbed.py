@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from iosweep.errors import Busy, Held, Unanswered
-from iosweep.jobs import submission
+from iosweep.jobs import pending
 from iosweep.results import campaign_lock
 from iosweep.results.store import Store
 from iosweep.slurm import query
@@ -52,7 +52,7 @@ def _ask(folders: Sequence[Path], campaign: str) -> str | None:
         known = query.jobs(_users(folders))
     except Unanswered as error:
         return f"{error}; jobs of the campaign {campaign} that wait are not seen"
-    if found := at_work(known, campaign, _above(folders)):
+    if found := pending.of_campaign(known, campaign, _above(folders)):
         several = ", ".join(f"{job.id} ({job.state.lower()})" for job in found)
         numbers = " ".join(job.id for job in found)
         raise Busy(
@@ -60,15 +60,6 @@ def _ask(folders: Sequence[Path], campaign: str) -> str | None:
             f" {'them' if len(found) > 1 else 'it'}, or cancel with `scancel {numbers}`"
         )
     return None
-
-
-def at_work(jobs: Iterable[query.Job], campaign: str, directories: set[str]) -> list[query.Job]:
-    """Jobs that wait or run and measure a campaign from one of some directories. Pure."""
-    return [
-        job
-        for job in jobs
-        if job.alive and job.directory in directories and submission.allocation(job, campaign, job.directory)
-    ]
 
 
 def _users(folders: Sequence[Path]) -> list[str]:

@@ -89,8 +89,8 @@ def _space(space: Mapping[str, int] | None) -> tuple[int | None, int | None, int
 
 
 def _os_name(root: Path) -> str | None:
-    for place in ("etc/os-release", "usr/lib/os-release"):
-        for line in (value(root / place) or "").splitlines():
+    for file in ("etc/os-release", "usr/lib/os-release"):
+        for line in (value(root / file) or "").splitlines():
             name, _, shown = line.partition("=")
             if name == "PRETTY_NAME":
                 return shown.strip("\"'")

@@ -90,10 +90,10 @@ def controller(names: Sequence[str], ask: Ask) -> Controller | None:
     `ask` runs a command of Slurm's with a deadline in seconds.
     """
     try:
-        said = ask(["scontrol", "show", "config"], ANSWER_S)
+        printed = ask(["scontrol", "show", "config"], ANSWER_S)
     except Unanswered as error:
         return None if words.has_no_cluster(error.said) else Controller(error=str(error))
-    found = {m[1]: m[2].strip() for m in re.finditer(r"^(\S+)\s*= ?(.*)$", said, re.MULTILINE)}
+    found = {m[1]: m[2].strip() for m in re.finditer(r"^(\S+)\s*= ?(.*)$", printed, re.MULTILINE)}
     config = {key: found[key] for key in (*_CONFIG, "SlurmdPidFile") if key in found}
     try:
         lines = ask(["scontrol", "--oneliner", "show", "node", ",".join(names)], ANSWER_S).splitlines()

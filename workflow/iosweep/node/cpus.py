@@ -147,11 +147,11 @@ class Topology:
     @staticmethod
     def read(root: Path = Path("/")) -> Topology:
         """From the kernel's files. What they do not say (containers): every CPU a core of its own, on one socket."""
-        place = root / "sys/devices/system"
-        online = parsed(text(place / "cpu/online")) or _of_stat(text(root / "proc/stat") or "")
+        system = root / "sys/devices/system"
+        online = parsed(text(system / "cpu/online")) or _of_stat(text(root / "proc/stat") or "")
         numa = {
             int(node.name[4:]): cpus
-            for node in (place / "node").glob("node[0-9]*")
+            for node in (system / "node").glob("node[0-9]*")
             if (cpus := parsed(text(node / "cpulist")) & online)
         }
 
@@ -160,7 +160,7 @@ class Topology:
             of: dict[int, CpuSet] = {}
             for cpu in sorted(online):
                 if cpu not in of:
-                    sets = (parsed(text(place / f"cpu/cpu{cpu}" / name)) for name in names)
+                    sets = (parsed(text(system / f"cpu/cpu{cpu}" / name)) for name in names)
                     found = next(filter(None, sets), NO_CPUS) & online
                     of.update(dict.fromkeys(found, found))
             return of

@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -101,20 +101,14 @@ def _whole(a: Look, b: Look) -> bool:
     return True
 
 
-def _used(before: Mapping[Key, Ticks], after: Mapping[Key, Ticks]) -> Ticks:
-    """What the processes of a kind that are still there have used since."""
-    total = Ticks()
-    for key, ticks in after.items():
-        total = total.plus(ticks).plus(before.get(key, Ticks()), -1)
-    return total
+def _used(before: Mapping[Key, Ticks], after: Mapping[Key, Ticks], ended: Collection[Key] = ()) -> Ticks:
+    """What processes that are still there have used since. `ended`: their time is part of that of a parent now."""
+    had = _total(ticks for key, ticks in before.items() if key in after or key in ended)
+    return _total(after.values()).plus(had, -1)
 
 
-def _used_by_ours(a: Look, b: Look) -> Ticks:
-    """The same of ours; the time of those that have ended is now part of that of a parent."""
-    total = _used({**a.rest, **a.ours}, b.ours)
-    for key in a.ours.keys() - b.ours.keys():
-        total = total.plus(a.ours[key], -1)
-    return total
+def _total(ticks: Iterable[Ticks]) -> Ticks:
+    return Ticks(*map(sum, zip(Ticks(), *ticks, strict=True)))
 
 
 def shares(looks: list[Look], client_is_process: bool) -> NodeLoad | None:
@@ -132,7 +126,7 @@ def shares(looks: list[Look], client_is_process: bool) -> NodeLoad | None:
         window_s += b.at_s - a.at_s
         busy = busy.plus(b.cpus.busy).plus(a.cpus.busy, -1)
         total, steal = total + b.cpus.total - a.cpus.total, steal + b.cpus.steal - a.cpus.steal
-        ours = ours.plus(_used_by_ours(a, b))
+        ours = ours.plus(_used({**a.rest, **a.ours}, b.ours, a.ours))
         kernel, client = kernel.plus(_used(a.kernel, b.kernel)), client.plus(_used(a.client, b.client))
     if window_s < _LEAST_S or total <= 0:
         return None
@@ -282,14 +276,9 @@ class Reader:
                         roots[parent] = True
                 elif name != _STEP:  # it becomes a rank when it executes its program
                     _strangers.add(key)
-        children: dict[str, list[str]] = {}
-        for pid, (_, parent, _) in there.items():
-            children.setdefault(parent, []).append(pid)
-        new = [child for pid, whole in roots.items() if whole for child in children.get(pid, ())]
-        while new:
-            new = [pid for pid in new if not roots.get(pid)]
-            roots |= dict.fromkeys(new, True)
-            new = [child for pid in new for child in children.get(pid, ())]
+        parents = {pid: parent for pid, (_, parent, _) in there.items()}
+        below = procfs.with_descendants((pid for pid, whole in roots.items() if whole), parents)
+        roots |= dict.fromkeys(below, True)
         return {pid: whole for pid, whole in roots.items() if pid in there}
 
     def _of_client(self, there: Mapping[Key, bytes]) -> set[Key]:
@@ -307,12 +296,12 @@ class Reader:
 
     def _beside_reserved(self, pid: str) -> Ticks:
         """What a process has used, without its threads on reserved CPUs: their time is not in that of all CPUs."""
-        total = Ticks()
-        for thread in procfs.threads(pid):
-            fields = procfs.stat(f"{pid}/task/{thread}")
-            if len(fields) > 36 and int(fields[36]) not in self._reserved:
-                total = total.plus(Ticks(int(fields[11]), int(fields[12])))
-        return total
+        stats = (procfs.stat(f"{pid}/task/{thread}") for thread in procfs.threads(pid))
+        return _total(
+            Ticks(int(fields[11]), int(fields[12]))
+            for fields in stats
+            if len(fields) > 36 and int(fields[36]) not in self._reserved
+        )
 
 
 def _fuse_role(pid: str, name: bytes, around: Around) -> str:

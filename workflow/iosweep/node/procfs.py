@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 #: Not on a kernel without CONFIG_PROC_CHILDREN.
@@ -127,6 +127,15 @@ def below(pid: str) -> list[str]:
     while new:
         found += new
         new = [child for one in new for child in children(one)]
+    return found
+
+
+def with_descendants(pids: Iterable[str], parents: Mapping[str, str]) -> set[str]:
+    """Some processes and what they have started, of processes whose parents are given. Pure."""
+    found = new = set(pids)
+    while new:
+        new = {pid for pid, parent in parents.items() if parent in new} - found
+        found = found | new
     return found
 
 

@@ -124,8 +124,8 @@ class Reserved:
         for source in self.sources:
             if self.topology.cpus and (absent := (source.cpus or NO_CPUS) - self.topology.cpus):
                 are = "is not a CPU" if len(absent) == 1 else "are no CPUs"
-                here = listed(self.topology.cpus)
-                yield f"{source.name} names {named(absent)}, which {are} of this node; it has {here}"
+                online = listed(self.topology.cpus)
+                yield f"{source.name} names {named(absent)}, which {are} of this node; it has {online}"
 
     def _disagreements(self) -> Iterator[str]:
         asked = [s for s in self.on_node if s.kind == "weka"]
@@ -140,11 +140,11 @@ class Reserved:
                 yield from self._differ(source.name, source.cpus, _names(same or asked), _union(same))
             elif cgroups and source not in cgroups and self._here(source.cpus) - self._here(_union(cgroups)):
                 yield from self._differ(source.name, source.cpus, _names(cgroups), _union(cgroups))
-        told = [s for s in self.on_node if s.cpus is not None and not s.failed]
+        answered = [s for s in self.on_node if s.cpus is not None and not s.failed]
         unclear = any(s.cpus is None for s in self.on_node)  # then the configuration may well name more
-        if self.configured is not None and told and not (unclear and self.found <= self.configured):
-            says = [s for s in told if s.cpus] or told
-            yield from self._differ(CONFIGURATION, self.configured, _names(says), _union(says))
+        if self.configured is not None and answered and not (unclear and self.found <= self.configured):
+            naming = [s for s in answered if s.cpus] or answered
+            yield from self._differ(CONFIGURATION, self.configured, _names(naming), _union(naming))
 
     def _differ(self, one: str, ones: CpuSet, other: str, others: CpuSet) -> Iterator[str]:
         left, right = self._here(ones), self._here(others)
@@ -156,14 +156,14 @@ class Reserved:
 
 def resolve(topology: Topology, sources: Iterable[Source]) -> Reserved:
     """The configured CPUs if there are any, else the union of all sources; with siblings."""
-    told = Reserved(topology, tuple(sources), NO_CPUS)
-    if told.configured is not None:
-        return Reserved(topology, told.sources, told.configured)
-    for source in told.sources:
-        others = (s for s in told.sources if s.kind != source.kind)
+    every = Reserved(topology, tuple(sources), NO_CPUS)
+    if every.configured is not None:
+        return Reserved(topology, every.sources, every.configured)
+    for source in every.sources:
+        others = (s for s in every.sources if s.kind != source.kind)
         if source.cpus is None and len(_union(others)) < max(1, source.least):
-            return Reserved(topology, told.sources, None)
-    return Reserved(topology, told.sources, told.found)
+            return Reserved(topology, every.sources, None)
+    return Reserved(topology, every.sources, every.found)
 
 
 @dataclass(frozen=True)
@@ -238,10 +238,10 @@ def slurm_conf(topology: Topology, cpus: CpuSet) -> str:
 
 def with_configured(sources: Iterable[Source], configured: str | None) -> list[Source]:
     """The sources, and the configuration as the last one, if the key is set."""
-    told = [source for source in sources if source.kind != "configuration"]
+    kept = [source for source in sources if source.kind != "configuration"]
     if configured is not None:
-        told.append(Source("configuration", CONFIGURATION, parse(configured), f'"{configured}"'))
-    return told
+        kept.append(Source("configuration", CONFIGURATION, parse(configured), f'"{configured}"'))
+    return kept
 
 
 def _union(sources: Iterable[Source]) -> CpuSet:

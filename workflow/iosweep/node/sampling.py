@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from iosweep.node import procfs
 from iosweep.node.cpu_record import Looks, Processes
 from iosweep.node.cpus import CpuSet, listed
+from iosweep.node.procfs import with_descendants
 
 #: Seconds between looks until every process was seen, because a short-lived one could be missed; after which the search
 #: for the first one ends, because looking costs CPU time; and between looks after that.
@@ -172,12 +173,12 @@ class Sampler:
 
     def _all_of(self, ours: set[str], parents: Mapping[str, str]) -> set[str]:
         """Our ranks or workers, what they have started, and what of that has lost its parent, of some processes."""
-        found = _with_descendants(ours, parents)
+        found = with_descendants(ours, parents)
         if not self._real:
             return found
         above = {parent for pid in ours for parent in _above(pid, parents)}  # scripts that start the program
         steps = {self._step(pid) for pid in ours}
-        steps = steps - {""} or steps  # of one that has just ended nothing is told
+        steps = steps - {""} or steps  # one that has just ended has no environment
         return found | {pid for pid in parents if pid not in above and self._step(pid) in steps}
 
     def _step(self, pid: str) -> str:
@@ -245,15 +246,6 @@ class Sampler:
 def _leader(pid: str) -> list[bytes]:
     """The fields of a process's first thread (procfs.stat); of the process they would be added up over all threads."""
     return procfs.stat(f"{pid}/task/{pid}")
-
-
-def _with_descendants(pids: set[str], parents: Mapping[str, str]) -> set[str]:
-    """These and what they have started, of processes whose parents are given."""
-    found, new = set(pids), pids
-    while new:
-        new = {pid for pid, parent in parents.items() if parent in found} - found
-        found |= new
-    return found
 
 
 def _above(pid: str, parents: Mapping[str, str]) -> Iterator[str]:

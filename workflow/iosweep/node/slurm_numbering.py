@@ -64,8 +64,8 @@ def counting(facts: Probe, topology: Topology) -> Counting:
         foreign = f"Slurm has {sockets} x {cores} x {threads} sockets, cores and threads here, {total} CPUs"
         foreign += f", and the kernel {len(cpus)}: CpuSpecList means other CPUs"
         return Counting(topology, False, foreign, first, True)
-    told = Topology(_pieces(cpus, threads), _pieces(cpus, cores * threads), topology.numa)
-    return Counting(told, total < len(cpus))
+    shaped = Topology(_pieces(cpus, threads), _pieces(cpus, cores * threads), topology.numa)
+    return Counting(shaped, total < len(cpus))
 
 
 _SHAPE = ("Sockets", "CoresPerSocket", "ThreadsPerCore")

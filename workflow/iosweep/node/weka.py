@@ -38,15 +38,15 @@ def find(topology: Topology, configured: str | None, root: Path = Path("/"), ask
     `ask` runs a command of WEKA's and returns its output; it raises Unanswered, or FileNotFoundError without WEKA.
     """
     mounted = text(root / "proc/mounts") or ""
-    told, silent = mounts(mounted), silent_mounts(mounted)
-    sources = [*told, *cgroups(root, topology.cpus)]
+    named, silent = mounts(mounted), silent_mounts(mounted)
+    sources = [*named, *cgroups(root, topology.cpus)]
     loaded = re.search(r"^wekafs", text(root / "proc/modules") or "", re.MULTILINE)
     try:
         sources = [*_ask_weka(ask or ask_weka), *sources]
     except FileNotFoundError:
         pass
     except Unanswered as error:
-        uses_cores = silent or (loaded and not told) or any(s.kind == "cgroup" for s in sources)
+        uses_cores = silent or (loaded and not named) or any(s.kind == "cgroup" for s in sources)
         sources = [_unasked("weka local ps", None if uses_cores else NO_CPUS, error), *sources]
     else:
         silent = []  # what a mount does not say, WEKA has said
@@ -107,8 +107,8 @@ def ask_weka(argv: Sequence[str]) -> str:
     except OSError as error:
         raise Unanswered(str(error.strerror)) from None
     if done.returncode:
-        said = next((line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()), "no reason")
-        raise Unanswered(f"exit code {done.returncode}, {printable(said)[:200]}")
+        reason = next((line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()), "no reason")
+        raise Unanswered(f"exit code {done.returncode}, {printable(reason)[:200]}")
     return done.stdout
 
 
@@ -167,17 +167,17 @@ def _of_rows(name: str, rows: Sequence[tuple[str, int, bool]]) -> list[Source]:
 
 def _counted(roles: Mapping[str, int]) -> str:
     """`4 FRONTEND cores`, `1 COMPUTE and 2 DRIVES cores`"""
-    told = " and ".join(f"{count} {role}" for role, count in sorted(roles.items()))
-    return f"{told} core{'s' if sum(roles.values()) > 1 else ''}"
+    counts = " and ".join(f"{count} {role}" for role, count in sorted(roles.items()))
+    return f"{counts} core{'s' if sum(roles.values()) > 1 else ''}"
 
 
 def mounts(text: str) -> list[Source]:
     """The CPUs that WEKA's lines of /proc/mounts name; lines without cores are `silent_mounts`."""
-    told: dict[tuple[CpuSet | None, str, int], list[str]] = {}
+    found: dict[tuple[CpuSet | None, str, int], list[str]] = {}
     for directory, options in _mounts(text):
-        if said := _of_options(options):
-            told.setdefault(said, []).append(directory)
-    return [Source("mount", _of_mounts(where), cpus, says, least) for (cpus, says, least), where in told.items()]
+        if kept := _of_options(options):
+            found.setdefault(kept, []).append(directory)
+    return [Source("mount", _of_mounts(where), cpus, says, least) for (cpus, says, least), where in found.items()]
 
 
 def silent_mounts(text: str) -> list[str]:
@@ -225,8 +225,8 @@ def cgroups(root: Path, online: CpuSet) -> list[Source]:
     """The CPUs that cgroups (v1 or v2) confine WEKA to."""
     top = root / "sys/fs/cgroup"
     found: dict[Path, Source] = {}
-    for place in (top / "cpuset", top, top / "unified", top / "system.slice", top / "unified/system.slice"):
-        for group in (g for pattern in ("weka*", "weka*/*") for g in sorted(place.glob(pattern)) if g.is_dir()):
+    for folder in (top / "cpuset", top, top / "unified", top / "system.slice", top / "unified/system.slice"):
+        for group in (g for pattern in ("weka*", "weka*/*") for g in sorted(folder.glob(pattern)) if g.is_dir()):
             cpus = parsed(cpuset(group))
             if cpus and group not in found and not (online and cpus >= online):  # else it confines nothing
                 found[group] = Source("cgroup", f"/{group.relative_to(root)}", cpus, f"its cpuset is {listed(cpus)}")

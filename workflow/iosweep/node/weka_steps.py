@@ -81,9 +81,9 @@ def _cpus(node: Node) -> Line:
     shared = next((core for core in cores if len(core) > 1), NO_CPUS)
     threads = f"{most} threads a core (such as {listed(shared)})" if shared else "no hyper-threading"
     nodes = "; ".join(f"{number}: {listed(cpus)}" for number, cpus in sorted(numa.items()))
-    told = [human_count(len(node.topology.cpus), "CPU"), human_count(len(sockets), "socket"), threads]
-    told += [f"NUMA nodes {nodes}" if len(numa) > 1 else "one NUMA node"]
-    return ok(CPUS, ", ".join(told))
+    parts = [human_count(len(node.topology.cpus), "CPU"), human_count(len(sockets), "socket"), threads]
+    parts += [f"NUMA nodes {nodes}" if len(numa) > 1 else "one NUMA node"]
+    return ok(CPUS, ", ".join(parts))
 
 
 def _nic(node: Node) -> Line:

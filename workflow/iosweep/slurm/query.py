@@ -95,12 +95,12 @@ def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, both: bool = False,
 def job(id: str) -> Job | None:
     """A job by its number; None where Slurm does not know it (any more). Raises Unanswered."""
     try:
-        said = ask(["scontrol", "--oneliner", "show", "job", id])
+        printed = ask(["scontrol", "--oneliner", "show", "job", id])
     except Unanswered as error:
         if words.is_unknown_job(error.said):
             return None
         raise
-    found = fields(said)
+    found = fields(printed)
     return Job(
         id=found.get("JobId", id),
         name=found.get("JobName", ""),
@@ -132,9 +132,9 @@ def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
     whose = f"--user={','.join(users)}" if users else "--me"
     named = ["--states=all", f"--name={name}"] if name else []
     # what a user may write freely comes last
-    said = ask(["squeue", whose, *named, "--noheader", "--format=%A|%T|%u|%D|%N|%V|%S|%e|%W|%r|%j|%Z|%k"])
+    printed = ask(["squeue", whose, *named, "--noheader", "--format=%A|%T|%u|%D|%N|%V|%S|%e|%W|%r|%j|%Z|%k"])
     found = []
-    for line in said.splitlines():
+    for line in printed.splitlines():
         if len(parts := line.strip().split("|", 11)) < 12 or "|" not in parts[-1]:
             continue
         id, state, user, nodes, hosts, submitted, starts, ends, licences, reason, name, rest = parts
@@ -156,8 +156,8 @@ def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
 
 def addresses(hosts: Sequence[str]) -> dict[str, str]:
     """host -> the IP address by which the other nodes reach it. Raises Unanswered."""
-    said = ask(["scontrol", "--oneliner", "show", "node", ",".join(hosts)])
-    names = {known["NodeName"]: known.get("NodeAddr", "") for line in said.splitlines() if (known := fields(line))}
+    printed = ask(["scontrol", "--oneliner", "show", "node", ",".join(hosts)])
+    names = {known["NodeName"]: known.get("NodeAddr", "") for line in printed.splitlines() if (known := fields(line))}
     found = {}
     for host in hosts:
         try:
@@ -189,8 +189,8 @@ def end_steps(job: str, spare: str, deadline_s: float = 10.0) -> int:
 
 def _steps(job: str) -> list[str]:
     """The steps of a job that were started with srun: `12.0`."""
-    said = ask(["squeue", "--steps", f"--jobs={job}", "--noheader", "--format=%i"])
-    return [step for step in said.split() if step.rpartition(".")[2].isdigit()]
+    printed = ask(["squeue", "--steps", f"--jobs={job}", "--noheader", "--format=%i"])
+    return [step for step in printed.split() if step.rpartition(".")[2].isdigit()]
 
 
 def fields(line: str) -> dict[str, str]:
