@@ -19,12 +19,11 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
-
 import iosweep
 from iosweep.commands.doctor import ask_nodes, campaign, judge_nodes, judge_slurm, spack_tools
 from iosweep.commands.doctor.node_probe import Facts
 from iosweep.commands.doctor.spack_tools import SpackTools
+from iosweep.commands.terminal import working
 from iosweep.errors import Unanswered, Unusable
 from iosweep.findings import Line, ok, show, unchecked, wrong
 from iosweep.jobs import submission
@@ -55,8 +54,7 @@ def doctor(profile: Path, configuration: Path | None, wait_s: float | None, as_j
             return show([line], as_json)
         print(f"{line.seen}; {line.change}", file=sys.stderr)
         return 1
-    console = Console(stderr=True)
-    with console.status("asking Slurm") if console.is_terminal and not as_json else nullcontext():
+    with nullcontext() if as_json else working("asking Slurm ..."):
         lines = _examine(found, profile, configuration, wait_s)
     return show(lines, as_json)
 

@@ -72,11 +72,8 @@ def clock(exchanges: Sequence[tuple[float, float, float]]) -> Clock:
 def judge(a: Asked, answers: Answers) -> list[Line]:
     if not answers.facts:
         why = "; ".join(answers.said[:3]) or "no node answered"
-        return [
-            wrong(
-                "nodes", why, "jobs would fail alike; the virtual environment and the working directory must be shared"
-            )
-        ]
+        change = "jobs would fail alike; the virtual environment and the working directory must be shared"
+        return [wrong("nodes", why, change)]
     by_node = {facts["node"]: facts for facts in answers.facts}
     lines = [_came(a, answers, by_node), *_shared(a, answers, by_node), _package(a, by_node)]
     if a.target:
@@ -202,14 +199,11 @@ def _tools(a: Asked, by_node: Mapping[str, Facts]) -> Line:
         if (absent := [name for name in a.programs if not f["programs"][name]["path"]])
     }
     if lacking:
-        how = "; ".join(
-            dict.fromkeys(
-                a.programs[n] for n in a.programs if any(not f["programs"][n]["path"] for f in by_node.values())
-            )
-        )
+        absent = [name for name in a.programs if any(not f["programs"][name]["path"] for f in by_node.values())]
         if a.search:
             change = "have all nodes see tools.directory, or add what is lacking to specs in spack.yaml"
             return wrong("tools", f"{_each(lacking)} where Spack has built them ({a.search})", change)
+        how = "; ".join(dict.fromkeys(a.programs[name] for name in absent))
         return wrong("tools", f"{_each(lacking)}; their points would be missing", f"get it with {how}")
     unlike = [name for name in a.programs if len({f["programs"][name]["sha256"] for f in by_node.values()}) > 1]
     if unlike:
@@ -221,11 +215,8 @@ def _tools(a: Asked, by_node: Mapping[str, Facts]) -> Line:
 
 def _users(a: Asked, by_node: Mapping[str, Facts]) -> Line:
     if bad := {n: f"user id {f['uid']}" for n, f in by_node.items() if f["uid"] != a.uid}:
-        return wrong(
-            "user",
-            f"you are user id {a.uid} here; {_each(bad)}",
-            "files would belong to another; ask the people who run the cluster",
-        )
+        change = "files would belong to another; ask the people who run the cluster"
+        return wrong("user", f"you are user id {a.uid} here; {_each(bad)}", change)
     return ok("user", f"user id {a.uid} here and on {_all(by_node)}")
 
 
@@ -259,13 +250,11 @@ def _room(by_node: Mapping[str, Facts]) -> Line:
             bad[n] = f"{human_size(f['tmp']['free'])} are left"
     if bad:
         return warning("memory, /tmp", _each(bad), "tools and MPI keep small files there; make room")
-    sizes = {round(f["memory"]["total"] / 2**30, 1) for f in by_node.values()}
+    sizes = [f["memory"]["total"] for f in by_node.values()]
     free = min(f["memory"]["available"] for f in by_node.values())
-    seen = (
-        f"{human_size(min(f['memory']['total'] for f in by_node.values()))} of memory, {human_size(free)} free at least"
-    )
-    if len(sizes) > 1 and max(sizes) > 1.1 * min(sizes):
-        seen += f" (up to {max(sizes)} GiB: nodes are not alike)"
+    seen = f"{human_size(min(sizes))} of memory, {human_size(free)} free at least"
+    if max(sizes) > 1.1 * min(sizes):
+        seen += f" (up to {max(sizes) / 2**30:.1f} GiB: nodes are not alike)"
     return ok("memory, /tmp", f"{seen}; {human_size(min(f['tmp']['free'] for f in by_node.values()))} free in /tmp")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -11,7 +10,7 @@ from iosweep.findings import Line, ok, unchecked, warning, wrong
 from iosweep.jobs import submission
 from iosweep.jobs.profile import LONGEST_POLL_S, Profile
 from iosweep.slurm.query import fields
-from iosweep.text import human_count
+from iosweep.text import did_you_mean, human_count
 from iosweep.units import human_duration, human_size
 
 #: Commands that are needed; sacct only tells more about ended jobs.
@@ -31,9 +30,8 @@ def commands(found: Mapping[str, str | None], version: str) -> Line:
     if absent := [name for name in COMMANDS if not found.get(name)]:
         have = [name for name in COMMANDS if found.get(name)]
         seen = f"{', '.join(absent)} not on PATH" + (f" (but {', '.join(have)})" if have else "")
-        return wrong(
-            "commands", seen, "put Slurm's bin directory on PATH (`module load slurm`), or work on a login node"
-        )
+        change = "put Slurm's bin directory on PATH (`module load slurm`), or work on a login node"
+        return wrong("commands", seen, change)
     more = "" if found.get("sacct") else "; no sacct, which is not needed"
     return ok("commands", f"{version.strip() or 'Slurm'}: {', '.join(COMMANDS)}{more}")
 
@@ -43,13 +41,10 @@ def controller(said: str, took_s: float) -> Line:
     up = [line for line in said.splitlines() if re.search(r"\bis UP\b", line)]
     if not up:
         line = next((line for line in said.splitlines() if line.strip()), "no answer")
-        return wrong(
-            "controller", line, "try again when `scontrol ping` says UP; it is for the people who run the cluster"
-        )
+        return wrong("controller", line, "try again when `scontrol ping` says UP; tell the people who run the cluster")
     if took_s > _SLOW_S:
-        return warning(
-            "controller", f"answers after {took_s:.1f} s", "poll it less: a busy controller also starts jobs late"
-        )
+        change = "poll it less: a busy controller also starts jobs late"
+        return warning("controller", f"answers after {took_s:.1f} s", change)
     return ok("controller", f"{up[0].strip()}, answers in {took_s * 1000:.0f} ms")
 
 
@@ -114,8 +109,7 @@ def keys(p: Profile, known: Collection[str]) -> list[Line]:
     """Keys of the profile that Snakemake would not take. `known`: all that it has, none if that is not known."""
     lines = []
     for key in sorted(p.keys - set(known)) if known else ():
-        near = difflib.get_close_matches(key, known, 1, 0.7)
-        change = f"did you mean `{near[0]}`?" if near else "see `snakemake --help`"
+        change = did_you_mean(key, known, 0.7).removeprefix("; ") or "see `snakemake --help`"
         lines.append(wrong("profile", f"{p.file}: snakemake has no key `{key}`", change))
     return lines
 
@@ -155,9 +149,8 @@ def nodes(needed: int | None, limits: submission.Partition, states: str) -> Line
         fewer = "ask for fewer nodes in the configuration (axes: nodes), or take another slurm_partition"
         return wrong("node count", f"{asked}; {have}", f"{fewer} {_PROFILE}")
     if needed > able:
-        return warning(
-            "node count", f"{asked}; {have}, {able} of use now", f"jobs wait until more are back ({not_able})"
-        )
+        seen = f"{asked}; {have}, {able} of use now"
+        return warning("node count", seen, f"jobs wait until more are back ({not_able})")
     return ok("node count", f"{asked}; {have}")
 
 
@@ -178,20 +171,16 @@ def account(p: Profile, settings: Mapping[str, str], associations: str | None) -
             default = next((row[2] for row in rows if len(row) > 2 and row[2]), "")
             return ok("account", f"the default one{f' ({default})' if default else ''}; {yours}")
         seen = "you have no account in the accounting database"
-        return (
-            wrong("account", seen, "ask the people who run the cluster for one")
-            if enforced
-            else ok("account", f"{seen}, and none is needed")
-        )
+        if not enforced:
+            return ok("account", f"{seen}, and none is needed")
+        return wrong("account", seen, "ask the people who run the cluster for one")
     fits = [row for row in rows if row[0] == p.account and (len(row) < 2 or row[1] in ("", p.partition or ""))]
     if fits:
         return ok("account", f"{p.account}; {yours}")
     of_partition = f" in the partition {p.partition}" if p.account in mine else ""
     seen = f"{p.account} is not an account of yours{of_partition} ({yours})"
     change = f"set slurm_account {_PROFILE} to one of yours"
-    return (
-        wrong("account", seen, change) if enforced else warning("account", f"{seen}; it is taken all the same", change)
-    )
+    return wrong("account", seen, change) if enforced else warning("account", f"{seen}; it is accepted anyway", change)
 
 
 def reservation(p: Profile, said: str | None, user: str, now: float) -> Line | None:
@@ -204,9 +193,8 @@ def reservation(p: Profile, said: str | None, user: str, now: float) -> Line | N
         return wrong("reservation", f"there is no reservation {p.reservation}", change)
     count = f"{found.get('NodeCnt', '?')} nodes ({found.get('Nodes', '?')})"
     users, accounts = (_names(found.get(key, "")) for key in ("Users", "Accounts"))
-    if (users and user not in users and not accounts) or (
-        accounts and p.account and p.account not in accounts and not users
-    ):
+    others = user not in users if users else bool(p.account) and p.account not in accounts
+    if others and bool(users) != bool(accounts):
         whose = ", ".join([*users, *accounts])
         return wrong("reservation", f"{p.reservation} is for {whose}, and not for {p.account or user}", change)
     if found.get("State") != "ACTIVE":
@@ -309,66 +297,49 @@ def memory(p: Profile, settings: Mapping[str, str], line: str, node_list: str) -
     if p.memory_mb > mb:
         seen = f"mem_mb={p.memory_mb} {_PROFILE}; the smallest node of the partition has {mb}"
         return wrong("memory", seen, f"set mem_mb={mb} or less {_PROFILE}")
-    of = fields(line)
-    source, given = "", None
-    for key in ("DefMemPerNode", "DefMemPerCPU"):
-        # that of the partition counts, where it has one
-        value = next((v for v in (of.get(key, ""), settings.get(key, "")) if v.isdigit() and int(v)), "")
-        if value and given is None:
-            given = int(value) * (cpus if key == "DefMemPerCPU" else 1)
-            source = f"{key} {value} MB"
-    for key in ("MaxMemPerNode", "MaxMemPerCPU"):
-        value = next((v for v in (of.get(key, ""), settings.get(key, "")) if v.isdigit() and int(v)), "")
-        most = int(value) * (cpus if key == "MaxMemPerCPU" else 1) if value else None
-        if most is not None and (given is None or given > most):
-            given, source = most, f"{key} {value} MB"
+    of_partition = fields(line)
+
+    def limit(key: str) -> tuple[int, str] | None:
+        """MB that a job has by a key of the partition, or else of Slurm's configuration, and what says so."""
+        values = (of_partition.get(key, ""), settings.get(key, ""))
+        value = next((value for value in values if value.isdigit() and int(value)), None)
+        return (int(value) * (cpus if key.endswith("CPU") else 1), f"{key} {value} MB") if value else None
+
+    given = limit("DefMemPerNode") or limit("DefMemPerCPU")
+    for most in filter(None, (limit("MaxMemPerNode"), limit("MaxMemPerCPU"))):
+        given = most if given is None or given[0] > most[0] else given
     if p.memory_mb:
-        given, source = p.memory_mb, f"mem_mb {p.memory_mb} {_PROFILE}"
+        given = p.memory_mb, f"mem_mb {p.memory_mb} {_PROFILE}"
     whole = f"{human_size(mb << 20)} of a node"
     if "MEMORY" not in settings.get("SelectTypeParameters", "").upper():
-        return ok("memory", f"Slurm does not deal out memory: a job has all {whole}")
-    if given is None or given >= mb * WHOLE:
-        return ok("memory", f"a job has all {whole}" + (f" ({source})" if source else ""))
+        return ok("memory", f"Slurm does not manage memory: a job has all {whole}")
+    if given is None or given[0] >= mb * WHOLE:
+        return ok("memory", f"a job has all {whole}" + (f" ({given[1]})" if given else ""))
     enforced = settings.get("ConstrainRAMSpace", "no").lower() == "yes"
-    seen = f"a job has {human_size(given << 20)} of the {whole} ({source})"
-    if not enforced:
-        return warning("memory", f"{seen}; it may be ended for taking more", f"set mem_mb={mb} {_PROFILE}")
-    return warning(
-        "memory",
-        f"{seen}; the page cache counts, so caches are smaller than the node's",
-        f"set mem_mb={mb} {_PROFILE}",
-    )
+    caches = "the page cache counts, so caches are smaller than the node's"
+    effect = caches if enforced else "it may be killed if it takes more"
+    seen = f"a job has {human_size(given[0] << 20)} of the {whole} ({given[1]}); {effect}"
+    return warning("memory", seen, f"set mem_mb={mb} {_PROFILE}")
 
 
 def settings(s: Mapping[str, str]) -> list[Line]:
     """What else of Slurm's configuration matters: one line if all is well, else one for each thing that is not."""
     lines = []
     task, track = s.get("TaskPlugin", ""), s.get("ProctrackType", "")
-    age, kill = _seconds(s.get("MinJobAge", "")), _seconds(s.get("KillWait", ""))
+    seconds = {key: re.match(r"(\d+)(?: sec)?$", s.get(key, "")) for key in ("KillWait", "MinJobAge")}
+    known = {key: int(match[1]) for key, match in seconds.items() if match}
     if task in ("", "task/none"):
         seen = f"TaskPlugin={task or 'none'}: srun cannot bind ranks to CPUs"
-        lines.append(
-            warning(
-                "pinning",
-                seen,
-                "ask for task/affinity or task/cgroup; without them processes move between CPUs",
-            )
-        )
+        change = "ask for task/affinity or task/cgroup; without them processes move between CPUs"
+        lines.append(warning("pinning", seen, change))
     if track == "proctrack/pgid":
         seen = f"ProctrackType={track}: what leaves its process group outlives a job"
         lines.append(warning("processes", seen, "ask for proctrack/cgroup; fio's workers leave theirs"))
-    if age is not None and age < LONGEST_POLL_S:
+    if (age := known.get("MinJobAge", LONGEST_POLL_S)) < LONGEST_POLL_S:
         seen = f"MinJobAge={age} s: Slurm forgets a job before its end is seen ({LONGEST_POLL_S} s)"
         lines.append(warning("status", seen, "ask for MinJobAge=300; otherwise the reason of a failed job is lost"))
-    if kill is not None and kill < LEAST_KILL_WAIT_S:
+    if (kill := known.get("KillWait", LEAST_KILL_WAIT_S)) < LEAST_KILL_WAIT_S:
         seen = f"KillWait={kill} s: after scancel there is no time to remove files on the target"
         lines.append(warning("job's end", seen, "nothing measured is lost; the next run removes them"))
-    if lines:
-        return lines
-    told = [task, track, s.get("SelectType", ""), f"KillWait {kill} s", f"MinJobAge {age} s"]
-    return [ok("settings", ", ".join(one for one in told if one and "None" not in one))]
-
-
-def _seconds(text: str) -> int | None:
-    match = re.match(r"(\d+)(?: sec)?$", text)
-    return int(match[1]) if match else None
+    shown = [task, track, s.get("SelectType", ""), *(f"{key} {value} s" for key, value in known.items())]
+    return lines or [ok("settings", ", ".join(filter(None, shown)))]
