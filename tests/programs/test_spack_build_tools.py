@@ -5,10 +5,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import spack as standin
 from iosweep.programs.spack import build_tools
+from iosweep.programs.spack.packages import Lock
 from iosweep.programs.spack.spack_yaml import BUILD_TOOLS
 
 
@@ -55,7 +57,7 @@ def test_installed_removed_and_updated_programs_are_named(programs: Path) -> Non
     assert build_tools.differs(before, now) == "new: autoconf; gone: gmake; other versions: gcc"
 
 
-def lock(*not_here: str) -> dict[str, Any]:
+def lock(*not_here: str) -> Lock:
     """The recorded spack.lock, of a system without these build tools. m4 needs libsigsegv then."""
     found: dict[str, Any] = json.loads((standin.RECORDED / "ok.spack.lock").read_text())
     specs = found["concrete_specs"]
@@ -66,7 +68,7 @@ def lock(*not_here: str) -> dict[str, Any]:
     if "m4" in not_here:
         specs["s" * 32] = {"name": "libsigsegv", "version": "2.14", "hash": "s" * 32}
         by_name["m4"]["dependencies"].append({"name": "libsigsegv", "hash": "s" * 32})
-    return found
+    return msgspec.convert(found, Lock)
 
 
 def test_build_tools_that_spack_builds(programs: Path) -> None:

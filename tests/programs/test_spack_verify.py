@@ -9,8 +9,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
+from msgspec import structs
 
 from iosweep.errors import BuildError, Unusable
 from iosweep.files.documents import dump
@@ -18,9 +20,10 @@ from iosweep.files.documents import read as stored
 from iosweep.plan.launchers import Mpiexec
 from iosweep.programs import find
 from iosweep.programs.find import Program
-from iosweep.programs.spack import build, built, verify
+from iosweep.programs.spack import build, built, packages, verify
+from iosweep.programs.spack.packages import Lock, Package, Spec
 from iosweep.programs.spack.spack_yaml import Place
-from iosweep.programs.spack.verify import Verified, documents, doubts, spec_of
+from iosweep.programs.spack.verify import Verified, documents, doubts
 from iosweep.target import agent
 from spack import RECORDED
 
@@ -237,7 +240,7 @@ def test_an_mpiexec_that_is_not_of_mpich(tmp_path: Path, prefix: Path) -> None:
 # --- tools.json -------------------------------------------------------------------------------------------------------
 
 
-def recorded() -> list[dict[str, Any]]:
+def recorded() -> list[Package]:
     """The packages of the recorded installation."""
 
     def said(name: str) -> str:
@@ -245,7 +248,7 @@ def recorded() -> list[dict[str, Any]]:
 
     prefixes = dict(line.split(" ", 1) for line in said("find-format.out").splitlines())
     roots = [root["hash"] for root in json.loads(said("spack.lock"))["roots"]]
-    return build.packages_of(json.loads(said("find-json.out")), prefixes, roots)
+    return packages.installed(msgspec.json.decode(said("find-json.out"), type=list[Spec]), prefixes, roots)
 
 
 def program(path: str, version: str = "4.0.0") -> Program:
@@ -296,7 +299,7 @@ def test_without_ranks_or_without_mpi() -> None:
         "external": "/site/venv",
         "ranks": None,
     }
-    without = [package for package in recorded() if package["name"] != "mpich"]
+    without = [package for package in recorded() if package.name != "mpich"]
     assert documents(alone, without)[1] is None
     assert documents(RUN, without)[1] == {
         "path": "/site/venv/bin/mpiexec",
@@ -309,18 +312,18 @@ def test_without_ranks_or_without_mpi() -> None:
 
 def test_mpi_without_a_package(tmp_path: Path) -> None:
     """Specs of fio and MPICH only: it is known by its mpiexec."""
-    alone = [{**each, "provides_mpi": False} for each in recorded() if each["name"] in ("fio", "mpich")]
+    alone = [structs.replace(each, provides_mpi=False) for each in recorded() if each.name in ("fio", "mpich")]
     mpi = documents(RUN, alone)[1]
     assert mpi
     assert (mpi["package"], mpi["external"]) == (MPICH, "/site/venv")
 
 
 def test_packages_of_an_installation() -> None:
-    found = {package["name"]: package for package in recorded()}
+    found = {package.name: package for package in recorded()}
     assert list(found) == sorted(found)
     assert len(found) == 14
     fio, mpich, gcc = found["fio"], found["mpich"], found["gcc"]
-    assert fio == {
+    assert structs.asdict(fio) == {
         "name": "fio",
         "version": "3.37",
         "hash": "bcvzxup4a24bwxkc25pf63kbfh2mfk32",
@@ -333,25 +336,25 @@ def test_packages_of_an_installation() -> None:
         "explicit": True,
         "provides_mpi": False,
     }
-    assert (mpich["external"], mpich["explicit"], mpich["provides_mpi"]) == ("/site/venv", True, True)
-    assert (gcc["compiler"], gcc["external"], gcc["explicit"]) == (None, "/usr", False)
-    assert [name for name, package in found.items() if package["explicit"]] == ["fio", "ior", "mpich"]
+    assert (mpich.external, mpich.explicit, mpich.provides_mpi) == ("/site/venv", True, True)
+    assert (gcc.compiler, gcc.external, gcc.explicit) == (None, "/usr", False)
+    assert [name for name, package in found.items() if package.explicit] == ["fio", "ior", "mpich"]
 
 
 def test_a_target_of_one_processor() -> None:
     """Spack describes it in a mapping."""
     specs = json.loads((RECORDED / "ok.find-json.out").read_text())
     specs[0]["arch"]["target"] = {"name": "icelake", "vendor": "GenuineIntel"}
-    found = {package["hash"]: package for package in build.packages_of(specs, {}, ())}
-    assert found[specs[0]["hash"]]["target"] == "icelake"
-    assert {package["prefix"] for package in found.values()} == {""}
+    found = {one.hash: one for one in packages.installed(msgspec.convert(specs, list[Spec]), {}, ())}
+    assert found[specs[0]["hash"]].target == "icelake"
+    assert {one.prefix for one in found.values()} == {""}
 
 
 def test_built_packages_come_before_externals(tmp_path: Path) -> None:
     for name in ("mpich", "fio", "ior", "zlib"):
         (tmp_path / name / "bin").mkdir(parents=True)
     (tmp_path / "library").mkdir()
-    packages = [
+    known = [
         package("fio", str(tmp_path / "fio"), external=str(tmp_path / "fio")),
         package("ior", str(tmp_path / "ior")),
         package("ior-again", str(tmp_path / "ior")),
@@ -359,7 +362,7 @@ def test_built_packages_come_before_externals(tmp_path: Path) -> None:
         package("mpich", str(tmp_path / "mpich"), explicit=False, provides_mpi=True),
         package("zlib", str(tmp_path / "zlib"), explicit=False),
     ]
-    assert build._path(packages) == [tmp_path / name / "bin" for name in ("ior", "mpich", "fio")]
+    assert packages.bin_directories(known) == [tmp_path / name / "bin" for name in ("ior", "mpich", "fio")]
 
 
 @pytest.mark.local
@@ -394,48 +397,43 @@ def test_a_lock_that_cannot_be_read(tmp_path: Path, content: str) -> None:
     assert build._unlike(["fio"], tmp_path / "spack.lock") == "it cannot be read"
 
 
-def package(name: str, prefix: str, explicit: bool = True, **more: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "version": "1",
-        "hash": f"{name}-0123456789",
-        "variants": {},
-        "prefix": prefix,
-        "explicit": explicit,
-        "provides_mpi": False,
-        "external": None,
-        **more,
-    }
+def package(name: str, prefix: str, explicit: bool = True, **more: Any) -> Package:
+    known = {"variants": {}, "target": "x86_64", "os": "debian12", "compiler": None, "external": None} | more
+    return Package(
+        **{"name": name, "version": "1", "hash": f"{name}-0123456789", "prefix": prefix, "provides_mpi": False}
+        | {"explicit": explicit}
+        | known
+    )
 
 
 def test_packages_built_in_another_directory(tmp_path: Path) -> None:
     """A copied directory knows only where the original is."""
     store = tmp_path / "store"
-    packages = [{"prefix": f"{store}/linux/fio-3.37-a", "external": None}, {"prefix": "/usr", "external": "/usr"}]
-    assert build.not_in(store, packages) is None
+    known = [package("fio", f"{store}/linux/fio-3.37-a"), package("gcc", "/usr", external="/usr")]
+    assert packages.outside(store, known) is None
     (tmp_path / "link").symlink_to(store)
-    assert build.not_in(tmp_path / "link", packages) is None
-    assert build.not_in(tmp_path / "copy/store", packages) == f"{store}/linux/fio-3.37-a"
+    assert packages.outside(tmp_path / "link", known) is None
+    assert packages.outside(tmp_path / "copy/store", known) == f"{store}/linux/fio-3.37-a"
 
 
 def test_a_version_that_cannot_be_used() -> None:
     """Spack takes `ior` for 3.3.0."""
     lock = json.loads((RECORDED / "ok.spack.lock").read_text())
-    assert build.unfit_version(lock) is None
+    assert packages.unfit_version(msgspec.convert(lock, Lock)) is None
     root = next(root for root in lock["roots"] if root["spec"].startswith("ior"))
     root["spec"], lock["concrete_specs"][root["hash"]]["version"] = "ior", "3.3.0"
     said = "`ior` in specs is ior 3.3.0 to Spack, which cannot be used: IOR 3.3.0 has neither "
-    assert (build.unfit_version(lock) or "").startswith(said)
+    assert (packages.unfit_version(msgspec.convert(lock, Lock)) or "").startswith(said)
 
 
 def test_package_of_a_program() -> None:
     """Externals may lie in one another; what nobody asked for is none of the tools'."""
-    packages = [package("root", "/"), package("usr", "/usr"), package("glibc", "/usr/bin", explicit=False)]
+    known = [package("root", "/"), package("usr", "/usr"), package("glibc", "/usr/bin", explicit=False)]
     run = Verified({"fio": program("/usr/bin/fio"), "ior": program("/opt/bin/ior")}, (), None, None)
-    tools, mpi = documents(run, packages)
+    tools, mpi = documents(run, known)
     assert {name: tool["package"] for name, tool in tools.items()} == {"fio": "usr@1/usr-012", "ior": "root@1/root-01"}
     assert mpi is None
-    assert documents(run, packages[2:])[0]["fio"]["package"] is None
+    assert documents(run, known[2:])[0]["fio"]["package"] is None
 
 
 @pytest.mark.parametrize(
@@ -449,10 +447,9 @@ def test_package_of_a_program() -> None:
     ],
 )
 def test_how_a_package_is_written(variants: Mapping[str, Any], text: str) -> None:
-    assert spec_of(package("a", "/", variants=variants)) == f"a@1{text}/a-01234"
+    assert package("a", "/", variants=variants).spec == f"a@1{text}/a-01234"
     # most variants of an external are what Spack takes for granted
-    assert spec_of(package("a", "/", variants=variants, external="/usr")) == "a@1/a-01234"
-    assert spec_of({}) is None
+    assert package("a", "/", variants=variants, external="/usr").spec == "a@1/a-01234"
 
 
 def test_differences_from_the_request() -> None:

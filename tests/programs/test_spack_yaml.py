@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iosweep.errors import ConfigError
+from iosweep.programs.spack.packages import Lock
 from iosweep.programs.spack.spack_yaml import BUILTIN, Pin, Place, read, scope, stale, unfit
 from spack import RECORDED, SPECS, spack_yaml
 
@@ -315,8 +317,8 @@ def test_mirror_is_the_only_source(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # --- locks ------------------------------------------------------------------------------------------------------------
 
 
-def lock(name: str) -> Any:
-    return json.loads((RECORDED / f"{name}.spack.lock").read_text())
+def lock(name: str) -> Lock:
+    return msgspec.json.decode((RECORDED / f"{name}.spack.lock").read_bytes(), type=Lock)
 
 
 @pytest.mark.parametrize(
@@ -354,5 +356,5 @@ def test_the_lock_of_our_own_spack_yaml(root: Path) -> None:
 
 def test_a_lock_without_roots() -> None:
     for empty in ({}, {"roots": []}):
-        assert stale(["fio"], empty) == "it has nothing, but spack.yaml asks for fio"
-    assert stale(["fio"], {"roots": [{}]}) is not None
+        assert stale(["fio"], msgspec.convert(empty, Lock)) == "it has nothing, but spack.yaml asks for fio"
+    assert stale(["fio"], msgspec.convert({"roots": [{}]}, Lock)) is not None

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -29,7 +29,7 @@ from iosweep.tools import tools
 _ANSWER_S = 10.0
 
 
-def of_path(programs: Mapping[str, Program], mpiexec: Mpiexec | None) -> dict[str, Any]:
+def of_path(programs: Mapping[str, Program], mpiexec: Mpiexec | None) -> dict[str, object]:
     """The build document of the programs that were found on PATH."""
     return {
         "provider": "path",
@@ -54,7 +54,7 @@ def _is_script(path: str) -> bool:
     return False
 
 
-def _mpi(programs: Mapping[str, Program], mpiexec: Mpiexec | None) -> dict[str, Any] | None:
+def _mpi(programs: Mapping[str, Program], mpiexec: Mpiexec | None) -> dict[str, object] | None:
     """What starts ranks; where that is srun, the library that they are linked with, which does not say its version."""
     if mpiexec:
         return {"path": mpiexec.path, "version": mpiexec.version, "package": package_of(mpiexec.path)}
@@ -68,7 +68,7 @@ def _mpi(programs: Mapping[str, Program], mpiexec: Mpiexec | None) -> dict[str, 
 _LIBRARY = re.compile(r"^\s*libmpi\w*\.so\S* => (/.+) \(0x", re.MULTILINE)
 
 
-def key(document: Mapping[str, Any]) -> str:
+def key(document: Mapping[str, object]) -> str:
     """Name of a build document: 12 hex digits of the hash of its content."""
     return hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]
 

@@ -37,6 +37,6 @@ def look(configured: Config, provider: str) -> SpackTools | None:
     if there is None:
         why = f"{place.file} is not there: the first run builds the tools, which may take an hour"
         return SpackTools(unchecked("Spack", why, "`snakemake tools` builds them alone"), directory=directory)
-    tools = there.document["tools"]
-    names = ", ".join(f"{name} {tool['version'].removeprefix(f'{name}-')}" for name, tool in sorted(tools.items()))
+    tools = there.content.tools
+    names = ", ".join(f"{name} {(tool.version or '').removeprefix(f'{name}-')}" for name, tool in sorted(tools.items()))
     return SpackTools(ok("Spack", printable(f"{names}, built in {Path(place.build)}")), there.search, directory)

@@ -69,9 +69,9 @@ def _row(name: str, found: Program | Mpiexec | UnusableTool | Obstacle) -> Row:
 
 
 def _built(there: built.Built) -> list[Row]:
-    rows = [(name, t["version"], t["path"], t["package"] or "") for name, t in there.document["tools"].items()]
-    if mpi := there.document["mpi"]:
-        rows.append(("mpi", mpi["version"] or "", mpi["path"] or "no mpiexec", mpi["package"] or ""))
+    rows = [(name, t.version or "", t.path, t.package or "") for name, t in there.content.tools.items()]
+    if mpi := there.content.mpi:
+        rows.append(("mpi", mpi.version or "", mpi.path or "no mpiexec", mpi.package or ""))
     return rows
 
 

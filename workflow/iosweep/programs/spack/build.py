@@ -5,28 +5,27 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import re
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import orjson
 
 from iosweep.errors import BuildError
 from iosweep.files import documents, safe_paths
-from iosweep.programs.spack import build_tools, checkouts, failures, shell, verify
+from iosweep.programs.spack import build_tools, checkouts, failures, packages, shell, verify
 from iosweep.programs.spack.checkouts import Packages, Spack
+from iosweep.programs.spack.packages import Lock, Package, Spec
 from iosweep.programs.spack.request import Request
 from iosweep.programs.spack.shell import Done, Shell
 from iosweep.programs.spack.spack_yaml import BUILD_TOOLS, Place, scope, stale
 from iosweep.text import human_count
-from iosweep.tools import tools
 from iosweep.units import human_duration
 
 #: Time limits of the steps in seconds: a small machine builds MPICH in an hour.
@@ -89,7 +88,7 @@ class _Session:
         # Exists for a lock that we made: what the system offered then, and whether the build finished.
         self._decided = self._copy / "decided"
 
-    def build(self) -> dict[str, Any]:
+    def build(self) -> dict[str, object]:
         """Build, and return the content of tools.json. Raises BuildError."""
         asked = self._asked
         spack = checkouts.spack(self._shell, asked.spack, self._root, asked.mirror, self._environment)
@@ -97,22 +96,23 @@ class _Session:
         if not asked.environment.alone and (read := own_configuration(spack.path)):
             self._shell.note(f"note: {read} is read as well; `include:: []` in spack.yaml leaves it out")
         wanted = asked.environment.repository
-        packages = checkouts.packages(self._shell, wanted, self._root, asked.mirror, self._environment)
-        self._shell.note(f"packages {packages.pin or 'repository'}{_at(packages)}")
-        write_scope(self._scope, scope(self._root, packages.directory, asked.mirror, _compilers()))
+        repository = checkouts.packages(self._shell, wanted, self._root, asked.mirror, self._environment)
+        self._shell.note(f"packages {repository.pin or 'repository'}{_at(repository)}")
+        write_scope(self._scope, scope(self._root, repository.directory, asked.mirror, _compilers()))
         self._command: list[str | Path] = [spack.program, "--color", "never", "-C", self._scope, "-e", self._copy]
         self._concretize()
         self._install()
         found = self._installed()
-        path = _path(found)
-        roots = {package["name"] for package in found if package["explicit"]}
+        path = packages.bin_directories(found)
+        roots = {package.name for package in found if package.explicit}
         verified = verify.verify(path, roots, asked.engines, self._root / "scratch")
         self._shell.note(_words(verified))
         for doubt in verify.doubts(verified, found, asked.tools):
             self._shell.note(f"note: {doubt}")
         described, mpi = verify.documents(verified, found)
         lock = (self._copy / "spack.lock").read_bytes()
-        ours = [p for p in found if p["explicit"] and not p["external"]] or [p for p in found if p["explicit"]]
+        explicit = [package for package in found if package.explicit]
+        ours = [package for package in explicit if not package.external] or explicit
         return {
             "provider": "spack",
             "tools": described,
@@ -125,13 +125,11 @@ class _Session:
                 "lock_sha256": hashlib.sha256(lock).hexdigest(),
             },
             "spack": spack.document(),
-            "repository": packages.document(),
-            "compiler": ", ".join(sorted({p["compiler"] for p in ours if p["compiler"]})) or None,
-            "target": ", ".join(sorted({p["target"] for p in ours})),
-            "os": next((package["os"] for package in found), None),
-            "packages": [
-                {key: value for key, value in package.items() if key not in ("provides_mpi", "os")} for package in found
-            ],
+            "repository": repository.document(),
+            "compiler": ", ".join(sorted({package.compiler for package in ours if package.compiler})) or None,
+            "target": ", ".join(sorted({package.target for package in ours})),
+            "os": next((package.os for package in found), None),
+            "packages": [package.stored() for package in found],
         }
 
     def _run(self, timeout_s: float, *arguments: str, on_line: Callable[[str], None] = lambda line: None) -> str:
@@ -174,13 +172,13 @@ class _Session:
             wrong = _unlike(specs, lock) if lock.exists() else "there is none"
             if wrong:
                 raise BuildError(f"spack.lock is not of {self._asked.environment.file}: {wrong}")
-            if wrong := unfit_version(json.loads(lock.read_bytes())):
+            if wrong := packages.unfit_version(self._lock()):
                 raise BuildError(wrong)
         except BaseException:  # an incomplete lock is useless
             lock.unlink(missing_ok=True)
             raise
         self._decided.write_bytes(orjson.dumps({"offered": offered, "built": False}))
-        if instead := build_tools.built_instead(json.loads(lock.read_bytes())):
+        if instead := build_tools.built_instead(self._lock()):
             self._shell.note(f"not on this system, so Spack builds them from source: {', '.join(instead)}")
 
     def _outdated(self, offered: build_tools.Offered) -> str | None:
@@ -204,7 +202,7 @@ class _Session:
                 which = f"{found['which']} " if found["which"] else ""
                 self._shell.say(f"building {which}{found['name']} {found['version']}")
 
-        lock = json.loads((self._copy / "spack.lock").read_bytes())
+        lock = self._lock()
         done = self._shell.run([*self._command, "install", "--only-concrete"], _INSTALL_S, self._environment, show)
         if done.exit_code == 0:
             if self._decided.exists():
@@ -217,52 +215,37 @@ class _Session:
         install = build_tools.to_install(lock, done.stderr + done.stdout)
         raise BuildError(f"{why}; {install}" if install else why)
 
-    def _installed(self) -> list[dict[str, Any]]:
-        """The packages of tools.json with two more keys, `os` and `provides_mpi`. Raises BuildError."""
-        specs = json.loads(self._run(_LIST_S, "find", "--json"))
+    def _lock(self) -> Lock:
+        return msgspec.json.decode((self._copy / "spack.lock").read_bytes(), type=Lock)
+
+    def _installed(self) -> list[Package]:
+        """The packages of the environment. Raises BuildError."""
+        specs = msgspec.json.decode(self._run(_LIST_S, "find", "--json"), type=list[Spec])
         listed = self._run(_LIST_S, "find", "--format", "{hash} {prefix}")
         prefixes = dict(line.split(" ", 1) for line in listed.splitlines() if " " in line)
-        roots = {root["hash"] for root in json.loads((self._copy / "spack.lock").read_bytes())["roots"]}
-        found = packages_of(specs, prefixes, roots)
-        if lacking := sorted(roots - {package["hash"] for package in found}):
+        roots = {root.hash for root in self._lock().roots}
+        found = packages.installed(specs, prefixes, roots)
+        if lacking := sorted(roots - {package.hash for package in found}):
             raise BuildError(f"Spack does not list {', '.join(h[:7] for h in lacking)}, which it has installed")
-        if elsewhere := not_in(self._root / "store", found):
+        if elsewhere := packages.outside(self._root / "store", found):
             raise BuildError(
                 f"{elsewhere} is not in {self._root / 'store'}, which is a copy, and cannot be used: paths are in the"
                 f" binaries; remove {self._root}, and run it again"
             )
         for package in found:
-            if (package["explicit"] or package["provides_mpi"]) and not Path(package["prefix"]).is_dir():
-                name, version = package["name"], package["version"]
-                if not package["external"]:
-                    raise BuildError(
-                        f"{package['prefix']} is gone, where {name} {version} was installed; remove"
-                        f" {self._root / 'store'} and {self._copy.parent}, and run it again"
-                    )
+            if not package.programs or Path(package.prefix).is_dir():
+                continue
+            name, version = package.name, package.version
+            if not package.external:
                 raise BuildError(
-                    f"{name} {version} is to be in {package['prefix']}, which is not a directory; is the prefix right"
-                    f" (packages: {name}: externals, in {self._asked.environment.file})?"
+                    f"{package.prefix} is gone, where {name} {version} was installed; remove"
+                    f" {self._root / 'store'} and {self._copy.parent}, and run it again"
                 )
-        return found
-
-
-def not_in(store: Path, packages: Sequence[Mapping[str, Any]]) -> str | None:
-    """The first prefix of a built package that is outside `store`, None if there is none. A copied directory still
-    names the original's prefixes."""
-    ours = [package["prefix"] for package in packages if not package["external"]]
-    return next((prefix for prefix in ours if not Path(prefix).resolve().is_relative_to(store.resolve())), None)
-
-
-def unfit_version(lock: Mapping[str, Any]) -> str | None:
-    """A sentence on the tool that would be built in an unusable version, None if there is none. Pure."""
-    for root in lock["roots"]:
-        spec = lock["concrete_specs"][root["hash"]]
-        tool = tools().get(spec["name"])
-        if tool and (wrong := tool.unfit(spec["version"])):
-            return (
-                f"`{root['spec']}` in specs is {spec['name']} {spec['version']} to Spack, which cannot be used: {wrong}"
+            raise BuildError(
+                f"{name} {version} is to be in {package.prefix}, which is not a directory; is the prefix right"
+                f" (packages: {name}: externals, in {self._asked.environment.file})?"
             )
-    return None
+        return found
 
 
 def own_configuration(spack: Path) -> Path | None:
@@ -273,59 +256,15 @@ def own_configuration(spack: Path) -> Path | None:
     return next((file for file in files if file != comes_with_it), None)
 
 
-def packages_of(
-    specs: Sequence[Mapping[str, Any]], prefixes: Mapping[str, str], roots: Collection[str]
-) -> list[dict[str, Any]]:
-    """Packages by name, from `find --json`. prefixes: hash -> directory. roots: hashes of the specs. Pure."""
-    by_hash = {spec["hash"]: spec for spec in specs}
-    needed = [(spec["hash"], need) for spec in specs for need in spec.get("dependencies", ())]
-    mpi = {need["hash"] for _, need in needed if "mpi" in need["parameters"]["virtuals"]}
-    compilers = {
-        user: f"{by_hash[need['hash']]['name']}@{by_hash[need['hash']]['version']}"
-        for user, need in needed
-        if "c" in need["parameters"]["virtuals"] and need["hash"] in by_hash
-    }
-    found = [
-        {
-            "name": spec["name"],
-            "version": spec["version"],
-            "hash": spec["hash"],
-            "variants": {k: v for k, v in spec["parameters"].items() if v != []},
-            "target": _target(spec["arch"]["target"]),
-            "os": spec["arch"]["platform_os"],
-            "compiler": compilers.get(spec["hash"]),
-            "external": (spec.get("external") or {}).get("path"),
-            "prefix": prefixes.get(spec["hash"], ""),
-            "explicit": spec["hash"] in roots,
-            "provides_mpi": spec["hash"] in mpi,
-        }
-        for spec in specs
-    ]
-    return sorted(found, key=lambda package: (package["name"], package["hash"]))
-
-
-def _target(target: Any) -> str:
-    """Name of a target; that of a specific processor is a mapping."""
-    return str(target["name"] if isinstance(target, dict) else target)
-
-
-def _path(packages: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Directories of programs: built ones before externals."""
-    wanted = [p for p in packages if p["explicit"] or p["provides_mpi"]]
-    ordered = sorted(wanted, key=lambda package: package["external"] is not None)
-    found = [Path(package["prefix"]) / "bin" for package in ordered]
-    return [path for path in dict.fromkeys(found) if path.is_dir()]
-
-
 def _unlike(specs: Sequence[str], lock: Path) -> str | None:
     """Why a lock does not belong to these specs, None if it does."""
     try:
-        return stale(specs, orjson.loads(lock.read_bytes()))
-    except (orjson.JSONDecodeError, AttributeError, TypeError):
+        return stale(specs, msgspec.json.decode(lock.read_bytes(), type=Lock))
+    except msgspec.DecodeError:
         return "it cannot be read"
 
 
-def write_scope(directory: Path, files: Mapping[str, Any]) -> None:
+def write_scope(directory: Path, files: Mapping[str, object]) -> None:
     """Write Spack's configuration (JSON is YAML)."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
@@ -352,9 +291,9 @@ def _words(verified: verify.Verified) -> str:
     return f"verified: {names}; not that ranks find each other, for there is no mpiexec of MPICH with these tools"
 
 
-def _write(place: Place, document: Mapping[str, Any]) -> bool:
+def _write(place: Place, document: Mapping[str, object]) -> bool:
     """Write env.sh, then tools.json, which marks the build as complete. Returns whether a file changed."""
-    front = shlex.quote(":".join(document["path"]))
+    front = shlex.quote(":".join(msgspec.convert(document["path"], list[str])))
     script = f"# The tools of {place.file.name} for a person's shell: `. {place.script}`\nexport PATH={front}:$PATH\n"
     content = documents.dump(document, indent=True)
     changed = False

@@ -9,8 +9,8 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
+from iosweep.programs.spack.packages import Lock, Spec
 from iosweep.programs.spack.spack_yaml import BUILD_TOOLS
 
 #: Program names, where they differ from Spack's package. Compilers may have a version in their name.
@@ -74,22 +74,22 @@ def differs(before: Offered, now: Offered) -> str | None:
     return "; ".join(f"{what}: {', '.join(names)}" for what, names in changes.items() if names) or None
 
 
-def built_instead(lock: Mapping[str, Any]) -> list[str]:
+def built_instead(lock: Lock) -> list[str]:
     """Names of the build tools that a spack.lock builds because this system lacks them. Pure."""
-    specs = lock["concrete_specs"].values()
-    return sorted({spec["name"] for spec in specs if spec["name"] in BUILD_TOOLS and "external" not in spec})
+    specs = lock.concrete_specs.values()
+    return sorted({spec.name for spec in specs if spec.name in BUILD_TOOLS and not spec.external})
 
 
-def to_install(lock: Mapping[str, Any], output: str) -> str | None:
+def to_install(lock: Lock, output: str) -> str | None:
     """A sentence on the packages to install on this system because their builds failed; None if no build did.
 
     output: what Spack printed. Pure.
     """
     failed = {match["staged"] or match["fetched"] for match in _FAILED.finditer(output)}
     instead = built_instead(lock)
-    specs = lock["concrete_specs"]
-    failed -= _needed(specs, (root["hash"] for root in lock["roots"]), instead)  # needed in any case
-    hashes = {name: [digest for digest, spec in specs.items() if spec["name"] == name] for name in instead}
+    specs = lock.concrete_specs
+    failed -= _needed(specs, (root.hash for root in lock.roots), instead)  # needed in any case
+    hashes = {name: [digest for digest, spec in specs.items() if spec.name == name] for name in instead}
     blamed = [name for name in instead if failed & _needed(specs, hashes[name])]
     if not blamed:
         return None
@@ -101,13 +101,13 @@ def to_install(lock: Mapping[str, Any], output: str) -> str | None:
     )
 
 
-def _needed(specs: Mapping[str, Any], hashes: Iterable[str], but: Collection[str] = ()) -> set[str]:
+def _needed(specs: Mapping[str, Spec], hashes: Iterable[str], but: Collection[str] = ()) -> set[str]:
     """Names of the packages with these hashes and of all they need, without `but` and what only those need."""
     found: set[str] = set()
     todo = list(hashes)
     while todo:
         spec = specs.get(todo.pop())
-        if spec and spec["name"] not in (*found, *but) and "external" not in spec:
-            found.add(spec["name"])
-            todo += [need["hash"] for need in spec.get("dependencies", ())]
+        if spec and spec.name not in (*found, *but) and not spec.external:
+            found.add(spec.name)
+            todo += [need.hash for need in spec.dependencies]
     return found

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -18,27 +18,31 @@ from iosweep.target import filesystem, identify
 from iosweep.target.identify import FileSystem
 
 
-class _Tool(Part, frozen=True):
+class BuiltTool(Part, frozen=True):
     path: str
     sha256: str
+    version: str | None = None
+    package: str | None = None
 
 
-class _Mpi(Part, frozen=True):
+class BuiltMpi(Part, frozen=True):
     path: str | None
+    version: str | None = None
+    package: str | None = None
 
 
 class _Environment(Part, frozen=True):
     digest: str
 
 
-class _Tools(Document, frozen=True, kw_only=True):
+class ToolsFile(Document, frozen=True, kw_only=True):
     """The keys of tools.json (docs/tools.md) that jobs need."""
 
-    tools: Annotated[dict[str, _Tool], Meta(min_length=1)]
+    tools: Annotated[dict[str, BuiltTool], Meta(min_length=1)]
     path: Annotated[tuple[str, ...], Meta(min_length=1)]
     store: str
     environment: _Environment | None = None
-    mpi: _Mpi | None = None
+    mpi: BuiltMpi | None = None
 
 
 @dataclass(frozen=True)
@@ -46,22 +50,22 @@ class Built:
     """The tools of one spack.yaml. `file`: the tools.json below tools.directory. `document`: all that it says."""
 
     file: Path
-    document: Mapping[str, Any]
-    _tools: _Tools
+    document: Mapping[str, object]
+    content: ToolsFile
 
     @property
     def search(self) -> str:
         """The directories where the tools are, as PATH has them."""
-        return os.pathsep.join(self._tools.path)
+        return os.pathsep.join(self.content.path)
 
     def hashes(self) -> dict[str, str]:
         """tool -> sha256 of its binary when it was built."""
-        return {name: tool.sha256 for name, tool in self._tools.tools.items()}
+        return {name: tool.sha256 for name, tool in self.content.tools.items()}
 
     def gone(self) -> list[str]:
         """Binaries that are not where they were built."""
-        mpi = self._tools.mpi
-        named = [*(tool.path for tool in self._tools.tools.values()), *([mpi.path] if mpi and mpi.path else [])]
+        mpi = self.content.mpi
+        named = [*(tool.path for tool in self.content.tools.values()), *([mpi.path] if mpi and mpi.path else [])]
         return [path for path in named if not os.access(path, os.X_OK)]
 
 
@@ -72,7 +76,7 @@ def read(file: Path, copied: bool = False) -> Built | None:
     """
     try:
         document = documents.read(file)
-        tools = documents.fits(document, _Tools, file)
+        tools = documents.fits(document, ToolsFile, file)
         original = file
         if copied:
             if not tools.environment:

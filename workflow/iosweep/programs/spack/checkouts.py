@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from iosweep.config.yaml_lines import load
 from iosweep.errors import BuildError, ConfigError
@@ -39,7 +38,7 @@ class Spack:
     commit: str | None
     changed: bool
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {"path": str(self.path), "version": self.version, "commit": self.commit, "changed": self.changed}
 
 
@@ -53,7 +52,7 @@ class Packages:
     commit: str | None
     changed: bool
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {"path": str(self.path), "pin": self.pin, "commit": self.commit, "changed": self.changed}
 
 

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from iosweep.config.yaml_lines import Document, load
 from iosweep.errors import ConfigError, Problem
+from iosweep.programs.spack.packages import Lock
 from iosweep.text import printable, shortened
 
 #: Name of the packages repository in Spack's configuration.
@@ -112,7 +112,7 @@ def read(file: Path) -> Environment:
     return Environment(file, strings, found, digest, "include:" in spack, tuple(_lacking(document, spack)))
 
 
-def _lacking(document: Document, spack: Mapping[str, Any]) -> Iterator[Problem]:
+def _lacking(document: Document, spack: Mapping[str, object]) -> Iterator[Problem]:
     """Externals whose prefix is not a directory: Spack does not check it, and packages that need them fail to build."""
     packages = spack.get("packages")
     for name, package in packages.items() if isinstance(packages, dict) else ():
@@ -124,7 +124,7 @@ def _lacking(document: Document, spack: Mapping[str, Any]) -> Iterator[Problem]:
                 yield document.problem(path, f"{prefix} is not a directory; write where {name} is installed")
 
 
-def _repository(document: Document, spack: Mapping[str, Any], problems: list[Problem]) -> Pin | Path | None:
+def _repository(document: Document, spack: Mapping[str, object], problems: list[Problem]) -> Pin | Path | None:
     """The packages repository. Spack itself ignores its pin once there is a clone."""
     key = "repos:" if "repos:" in spack else "repos"
     repos = spack.get(key)
@@ -148,7 +148,7 @@ def _repository(document: Document, spack: Mapping[str, Any], problems: list[Pro
     return None
 
 
-def _included(document: Document, spack: Mapping[str, Any], problems: list[Problem]) -> list[Path]:
+def _included(document: Document, spack: Mapping[str, object], problems: list[Problem]) -> list[Path]:
     """The files that spack.yaml includes, if they are on this machine."""
     found = []
     key = "include:" if "include:" in spack else "include"
@@ -184,7 +184,7 @@ def unfit(directory: Path) -> str | None:
 _LONGEST = 150
 
 
-def scope(root: Path, packages: Path, mirror: Path | None, jobs: int) -> dict[str, dict[str, Any]]:
+def scope(root: Path, packages: Path, mirror: Path | None, jobs: int) -> dict[str, dict[str, object]]:
     """Spack's configuration by file name, with precedence over all other.
 
     packages: the directory with repo.yaml; mirror: the only place that sources come from, if given; jobs: number of
@@ -198,7 +198,7 @@ def scope(root: Path, packages: Path, mirror: Path | None, jobs: int) -> dict[st
         "connect_timeout": 10,  # seconds; Spack's own is 30, and there are three addresses for each source
         "build_jobs": jobs,
     }
-    found: dict[str, dict[str, Any]] = {
+    found: dict[str, dict[str, object]] = {
         "config.yaml": {"config": config},
         "repos.yaml": {"repos": {BUILTIN: str(packages)}},
     }
@@ -207,12 +207,12 @@ def scope(root: Path, packages: Path, mirror: Path | None, jobs: int) -> dict[st
     return found
 
 
-def stale(specs: Sequence[str], lock: Mapping[str, Any]) -> str | None:
+def stale(specs: Sequence[str], lock: Lock) -> str | None:
     """Why a lock does not belong to these specs, None if it does. Spack would install an outdated lock silently."""
     if any("$" in spec for spec in specs) or not specs:
         return None  # a site's lists, which only Spack can expand
     wanted = sorted(map(_head, specs))
-    locked = sorted(_head(str(root.get("spec", ""))) for root in lock.get("roots", ()))
+    locked = sorted(_head(root.spec) for root in lock.roots)
     if wanted == locked:
         return None
     return f"it has {', '.join(locked) or 'nothing'}, but spack.yaml asks for {', '.join(wanted)}"

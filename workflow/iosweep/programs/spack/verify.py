@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from iosweep.errors import BuildError, Obstacle
 from iosweep.node.process import Completed
@@ -18,6 +17,7 @@ from iosweep.plan import launchers
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec
 from iosweep.programs import find as programs
 from iosweep.programs.find import Program
+from iosweep.programs.spack.packages import Package, owner
 from iosweep.target.agent import Agent
 from iosweep.text import printable
 from iosweep.tools import tools
@@ -105,7 +105,7 @@ def _ranks(mpiexec: Mpiexec, ior: Program, agent: Agent, scratch: Path) -> None:
         )
 
 
-def doubts(verified: Verified, packages: Sequence[Mapping[str, Any]], used: Collection[str]) -> list[str]:
+def doubts(verified: Verified, packages: Sequence[Package], used: Collection[str]) -> list[str]:
     """Differences from the request, one sentence each; `used`: tools that sweeps use. Pure."""
     found = [
         f"{name}, which sweeps use, is not among what is built; its points will be missing"
@@ -115,18 +115,11 @@ def doubts(verified: Verified, packages: Sequence[Mapping[str, Any]], used: Coll
     if verified.mpiexec:
         versions.append((verified.mpiexec.path, verified.mpiexec.version))
     for path, version in versions:
-        package = _package_of(path, packages)
-        if package and package["version"][:1].isdigit() and not version.startswith(package["version"]):
-            right = "; correct its spec in spack.yaml" if package["external"] else ""
-            found.append(f"{path} says {version}, and its package is {package['name']}@{package['version']}{right}")
+        package = owner(path, packages)
+        if package and package.version[:1].isdigit() and not version.startswith(package.version):
+            right = "; correct its spec in spack.yaml" if package.external else ""
+            found.append(f"{path} says {version}, and its package is {package.name}@{package.version}{right}")
     return found
-
-
-def _package_of(path: str, packages: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The package that a program belongs to; with nested prefixes (/ and /usr) the innermost."""
-    ours = (package for package in packages if package["explicit"] or package["provides_mpi"])
-    within = [package for package in ours if Path(path).is_relative_to(package["prefix"])]
-    return max(within, key=lambda package: len(package["prefix"]), default={})
 
 
 def _printed(done: Completed) -> str:
@@ -134,47 +127,30 @@ def _printed(done: Completed) -> str:
 
 
 def documents(
-    verified: Verified, packages: Sequence[Mapping[str, Any]]
-) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """(`tools`, `mpi`) of tools.json. `packages`: as there. Pure."""
-    described: dict[str, Any] = {
-        name: {
+    verified: Verified, packages: Sequence[Package]
+) -> tuple[dict[str, dict[str, object]], dict[str, object] | None]:
+    """(`tools`, `mpi`) of tools.json. Pure."""
+    described: dict[str, dict[str, object]] = {}
+    for name, program in verified.programs.items():
+        package = owner(program.path, packages)
+        described[name] = {
             "path": program.path,
             "sha256": program.sha256,
             "version": program.version,
-            "package": spec_of(_package_of(program.path, packages)),
+            "package": package.spec if package else None,
         }
-        for name, program in verified.programs.items()
-    }
     if "fio" in described:
         described["fio"]["engines"] = list(verified.engines)
-    provider: Mapping[str, Any] = next((p for p in packages if p["provides_mpi"]), {})
-    if not provider and verified.mpiexec:  # nothing among the specs needs it
-        provider = _package_of(verified.mpiexec.path, packages)
-    if not provider and verified.mpiexec is None:
+    mpiexec, provider = verified.mpiexec, next((package for package in packages if package.provides_mpi), None)
+    if not provider and mpiexec:  # nothing among the specs needs it
+        provider = owner(mpiexec.path, packages)
+    if not provider and not mpiexec:
         return described, None
+    version = mpiexec.version if mpiexec else provider.version if provider else None
     return described, {
-        "path": verified.mpiexec.path if verified.mpiexec else None,
-        "version": verified.mpiexec.version if verified.mpiexec else provider.get("version"),
-        "package": spec_of(provider),
-        "external": provider.get("external"),
+        "path": mpiexec.path if mpiexec else None,
+        "version": version,
+        "package": provider.spec if provider else None,
+        "external": provider.external if provider else None,
         "ranks": verified.ranks,
     }
-
-
-def spec_of(package: Mapping[str, Any]) -> str | None:
-    """A package as Spack writes it: `fio@3.37+libaio~gui/bcvzxup`. Pure.
-
-    Externals are written without variants, which are mostly Spack's defaults, not the external's.
-    """
-    if not package:
-        return None
-    if package["external"]:
-        return f"{package['name']}@{package['version']}/{package['hash'][:7]}"
-    flags, values = "", ""
-    for name, value in sorted(package["variants"].items()):
-        if isinstance(value, bool):
-            flags += f"{'+' if value else '~'}{name}"
-        elif name != "build_system" and value not in ([], ""):
-            values += f" {name}={','.join(value) if isinstance(value, list) else value}"
-    return f"{package['name']}@{package['version']}{flags}{values}/{package['hash'][:7]}"
