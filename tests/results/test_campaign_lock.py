@@ -17,7 +17,7 @@ from iosweep.node import procfs
 from iosweep.results import campaign_lock
 from iosweep.results.store import Store
 from iosweep.target import lock_file, lock_owner
-from iosweep.target.lock_owner import Here, ended, read
+from iosweep.target.lock_owner import Observed, ended, read
 from locks import left as left_by
 from targets import as_root
 from without_flock import _FLOCK
@@ -75,17 +75,17 @@ NAMELESS = read(left_by(host="h").encode())
 @pytest.mark.parametrize(
     ("here", "expected"),
     [
-        (Here("h", "boot-1", "40", "100"), False),
-        (Here("h", "boot-1", "40", "101"), True),  # its number was given to another process
-        (Here("h", "boot-1", "40", ""), True),
-        (Here("h", "boot-1", "40", None), None),  # /proc hides processes of other users
-        (Here("h", "boot-1", "41", "100"), None),  # in a container
-        (Here("h", "boot-2", "40", "100"), True),  # started again
-        (Here("g", "boot-2", "40", ""), None),  # another machine
-        (Here("g", "boot-1", "40", "100"), False),  # its name was changed
+        (Observed("h", "boot-1", "40", "100"), False),
+        (Observed("h", "boot-1", "40", "101"), True),  # its number was given to another process
+        (Observed("h", "boot-1", "40", ""), True),
+        (Observed("h", "boot-1", "40", None), None),  # /proc hides processes of other users
+        (Observed("h", "boot-1", "41", "100"), None),  # in a container
+        (Observed("h", "boot-2", "40", "100"), True),  # started again
+        (Observed("g", "boot-2", "40", ""), None),  # another machine
+        (Observed("g", "boot-1", "40", "100"), False),  # its name was changed
     ],
 )
-def test_whether_it_has_ended(here: Here, expected: bool | None) -> None:
+def test_whether_it_has_ended(here: Observed, expected: bool | None) -> None:
     assert THERE
     assert NAMELESS
     assert ended(THERE, here) is expected
@@ -96,20 +96,20 @@ def test_the_text_is_read_back() -> None:
     written = read(lock_owner.mine({"campaign": "c", "results": "/r/c", "job": "12"}))
     assert written
     assert written.short == f"{OURS} (job 12)"
-    assert (written.here, ended(written, lock_owner.here(written.pid))) == (True, False)
+    assert (written.here, ended(written, lock_owner.observe(written.pid))) == (True, False)
     for wrong in ("", "x", "process 7 on h", "[]", "{}", '{"pid": 7}', "\0"):
         assert read(wrong.encode()) is None
 
 
 @pytest.mark.local
 def test_what_is_seen_of_processes() -> None:
-    seen = lock_owner.here(str(os.getpid()))
+    seen = lock_owner.observe(str(os.getpid()))
     assert seen.started
     assert seen.started.isdigit()
-    assert lock_owner.here("4194305").started == ""
+    assert lock_owner.observe("4194305").started == ""
     with subprocess.Popen(["true"]) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert lock_owner.here(str(child.pid)).started == ""  # it has ended, and is still in /proc
+        assert lock_owner.observe(str(child.pid)).started == ""  # it has ended, and is still in /proc
 
 
 # --- where the kernel decides
@@ -174,7 +174,7 @@ def test_what_cannot_be_seen_holds_it(store: Store, file: Path) -> None:
 
 
 def test_the_end_of_its_process_is_enough_where_slurm_is_silent(store: Store, file: Path) -> None:
-    seen = lock_owner.here(str(os.getpid()))
+    seen = lock_owner.observe(str(os.getpid()))
     file.write_text(left_by(4194305, "h", "12", machine=seen.machine, processes=seen.processes, started="5"))
     with store.locked("99", blind):
         pass

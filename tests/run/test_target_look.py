@@ -116,7 +116,9 @@ def test_a_target_of_another_type(tmp_path: Path) -> None:
     ],
 )
 def test_types(fstype: str, wanted: str, same: bool) -> None:
-    assert identify.is_type(fstype, wanted) is same
+    found = identify.wrong_type("/t", fstype, "x on /t", wanted)
+    said = f"`{wanted}` is expected, and /t is on `{fstype}` (x on /t); is the file system mounted?"
+    assert found == (None if same else said)
 
 
 def test_an_invalid_type(tmp_path: Path) -> None:

@@ -103,9 +103,9 @@ def holds(results: Path, locks: Path = Path("/proc/locks")) -> Holder | None:
         return Holder(owner or "another process", True, job, _argument(pids[0], b"--allocation"))
     if named is None:  # a run that ends well leaves nothing
         return Holder(owner, None) if owner else None
-    ours = lock_owner.here(named.pid)
-    ended = lock_owner.ended(named, ours)
-    if ended is None and not named.machine and named.host == ours.host:  # it would be in /proc/locks
+    seen = lock_owner.observe(named.pid)
+    ended = lock_owner.ended(named, seen)
+    if ended is None and not named.machine and named.host == seen.host:  # it would be in /proc/locks
         ended = True
     return Holder(owner, None if ended is None else not ended, job)
 

@@ -96,7 +96,7 @@ def _unseen(file: Path, content: bytes, job: str | None, lives: Callable[[str], 
     named = lock_owner.read(content)
     if named is None:
         return f"an unknown process ({file} holds `{says(content)}`)"
-    over = lock_owner.ended(named, lock_owner.here(named.pid))
+    over = lock_owner.ended(named, lock_owner.observe(named.pid))
     if over is False:
         raise _measured_by(named)
     if named.job and named.job != job:  # not every mount takes its locks to the other nodes

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,18 +92,15 @@ def slurm_job() -> query.Job:
     return found
 
 
-@contextmanager
-def _remote_agents(request: Request) -> Iterator[RemoteAgents | None]:
+def _remote_agents(request: Request) -> AbstractContextManager[RemoteAgents | None]:
     """The agents of the job's nodes; None without a job."""
     job, wanted = request.job, request.allocation.nodes
     if job is None:
-        yield None
-        return
+        return nullcontext()
     if len(job.hosts) < wanted:
         have = human_count(len(job.hosts), "node")
         raise AllocationError(ExitCode.REFUSED, f"job {job.id} has {have}, and {wanted} are needed", lasting=True)
-    with RemoteAgents(job.id, job.hosts, request.plan.target.deadline) as remote:
-        yield remote
+    return RemoteAgents(job.id, job.hosts, request.plan.target.deadline)
 
 
 def _measure(setup: Setup) -> None:
@@ -138,7 +134,7 @@ def _tidy_up_later(setup: Setup, here: remaining.Here) -> None:
     if not directory.left_over:
         return
     identity = filesystem.identity(setup.agent.call(identify.identify, setup.plan.target.directory))
-    directory.found_on(identity)
+    directory.file_system = identity
     with target_lock.hold(setup.plan.target.lock, identity, _owner(setup)):
         _tidy_up(setup, here, directory)
 

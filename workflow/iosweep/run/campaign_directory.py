@@ -54,10 +54,10 @@ class CampaignDirectory:
         self._store = store
         self._agent = agent
         self._campaign = plan.campaign
-        self._present = 0  # our bytes there, without those of the current repetition
+        self.present_bytes = 0  # our bytes there, without those of the current repetition
         self._deleted: float | None = None  # time of the last deletion
         self.uuid = ""  # of its marker, once it is claimed
-        self._file_system = ""
+        self.file_system = ""  # its identity (filesystem.identity)
         self._deleted_bytes = 0
         self._free_without_ours: int | None = None  # free space at the start, plus our bytes
         self.path = marker.directory_of(plan.target.directory, plan.campaign)
@@ -67,7 +67,7 @@ class CampaignDirectory:
     @property
     def place(self) -> Place:
         """As the agent's operations take it."""
-        return Place(self.path, self.uuid, self._file_system, self._target.trust_other_writers)
+        return Place(self.path, self.uuid, self.file_system, self._target.trust_other_writers)
 
     def claim(self, fstype: str, file_system: str, volume: str, peak: Forecast) -> None:
         """Make it, or check that it is ours. Raises Refused before the first byte if `peak` does not fit.
@@ -79,7 +79,7 @@ class CampaignDirectory:
             for place in sorted({self.path, *target_file.places(self._store)}):
                 if self._agent.call(ownership.owner_of, place) is not None:
                     raise Refused(target_file.gone(self._store, shows, place))
-        self._file_system = file_system
+        self.file_system = file_system
         parent = self._target.directory
         if mine and mine.directory != self.path and not mine.tidied:
             raise Refused(
@@ -91,14 +91,14 @@ class CampaignDirectory:
         there = mine if mine and self._agent.call(ownership.ours, self.path, mine.uuid) else None
         if there:
             self.uuid = there.uuid
-            self._present = self._agent.call(trees.usage, self.place)["bytes"]
+            self.present_bytes = self._agent.call(trees.usage, self.place)["bytes"]
         if wrong := self._too_much(parent, peak.peak_bytes, peak.inodes):
             raise Refused(f"refused, nothing was written to {parent}: {wrong}")
         if there and there.layout != self._target.layout:
             # existing files keep the striping that they were made with
             if stays := self._agent.call(removal.remove_all, self.place)["wrong"]:
                 raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot be removed: {stays[0]}")
-            self._present = 0
+            self.present_bytes = 0
         # a marker found under another name proves that it is the same file system
         seen_as = mine.seen_as if mine else ()
         owner = self._owner(mine.uuid if mine and volume in (seen_as or [volume]) else None)
@@ -168,10 +168,6 @@ class CampaignDirectory:
         mine = self._known()
         return bool(mine and mine.directory == self.path and not mine.tidied)
 
-    def found_on(self, file_system: str) -> None:
-        """Set the identity of its file system, if this run has not claimed it."""
-        self._file_system = file_system
-
     def tidy_up(self) -> Removed:
         """Remove what target.keep does not keep."""
         mine = self._known()
@@ -192,7 +188,7 @@ class CampaignDirectory:
 
     def may_write(self, size: int, inodes: int) -> None:
         """Raise Refused if there is no space for `size` more bytes, or for so many files."""
-        if wrong := self._too_much(self.path, self._present + size, inodes):
+        if wrong := self._too_much(self.path, self.present_bytes + size, inodes):
             raise Refused(wrong)
 
     def deleted(self) -> None:
@@ -203,17 +199,17 @@ class CampaignDirectory:
         """Why `size` bytes, with ours that are there already, do not fit; None if they do."""
         now = self._agent.call(identify.space, where)
         # each time: after an unmount the kernel reuses the device number for another file system
-        if filesystem.identity(self._agent.call(identify.identify, where)) != self._file_system:
+        if filesystem.identity(self._agent.call(identify.identify, where)) != self.file_system:
             return f"{where} is on another file system than when it began; is the target still mounted?"
-        if size > self._present and free_space.says_nothing(now):
+        if size > self.present_bytes and free_space.says_nothing(now):
             raise Refused(
-                f"{where}: {free_space.too_much(now, self._present, size, inodes, self._limits)}", lasting=False
+                f"{where}: {free_space.too_much(now, self.present_bytes, size, inodes, self._limits)}", lasting=False
             )
         if self._free_without_ours is None:
-            self._free_without_ours = now["free_bytes"] + self._present
+            self._free_without_ours = now["free_bytes"] + self.present_bytes
         end = time.monotonic() + FREED_S
-        while wrong := free_space.too_much(now, self._present, size, inodes, self._limits):
-            expected = self._free_without_ours - self._present
+        while wrong := free_space.too_much(now, self.present_bytes, size, inodes, self._limits):
+            expected = self._free_without_ours - self.present_bytes
             if not (kept := free_space.not_freed(self._deleted_bytes, expected, now["free_bytes"])):
                 return str(wrong)
             if time.monotonic() > end:
@@ -221,43 +217,36 @@ class CampaignDirectory:
             time.sleep(1)
             now = self._agent.call(identify.space, where)
         quotas = self._agent.call(quota.quotas, where)
-        wrong = free_space.over_quota(quotas, max(0, size - self._present), inodes)
+        wrong = free_space.over_quota(quotas, max(0, size - self.present_bytes), inodes)
         return str(wrong) if wrong else None
 
     def state(self, data: bool = True) -> str | None:
         """Why it cannot be used any more, or None. `data`: write and read data, too (probe.state)."""
-        why: str | None = self._agent.call(probe.state, self.place, "", data)
-        return why
+        return self._agent.call(probe.state, self.place, "", data)
 
     def ensure(self, below: str, empty: bool) -> str:
         """Make a directory below it (and empty it); returns its absolute path."""
         if empty and (wrong := self.remove(below)["wrong"]):
             raise TargetError(errno.ENOTEMPTY, f"{below} cannot be emptied: {wrong[0]}")
-        path: str = self._agent.call(trees.ensure, self.place, below)
-        return path
-
-    @property
-    def present_bytes(self) -> int:
-        """Our bytes that stay there for the next run."""
-        return self._present
+        return self._agent.call(trees.ensure, self.place, below)
 
     def recount(self) -> None:
         """Measure how much stays there."""
-        self._present = sum(self._agent.call(trees.usage, self.place, part)["bytes"] for part in (SETS, KEPT))
+        self.present_bytes = sum(self._agent.call(trees.usage, self.place, part)["bytes"] for part in (SETS, KEPT))
 
     def remove(self, below: str, seconds: float | None = None) -> Removed:
         """Remove a tree below it, as far as that is done in some seconds."""
-        removed: Removed = self._agent.call(removal.remove, self.place, below, seconds)
+        removed = self._agent.call(removal.remove, self.place, below, seconds)
         if removed["files"]:
             self._deleted = time.monotonic()
             self._deleted_bytes += removed["bytes"]
-            if not below.startswith(f"{FRESH}/"):  # files of the current repetition are not in _present
-                self._present = max(0, self._present - removed["bytes"])
+            if not below.startswith(f"{FRESH}/"):  # files of the current repetition are not in present_bytes
+                self.present_bytes = max(0, self.present_bytes - removed["bytes"])
         return removed
 
     def keep(self, below: str, name: str) -> None:
         """Move `below` aside, where no run removes it."""
-        self._present += self._agent.call(trees.usage, self.place, FRESH)["bytes"]  # of this repetition only
+        self.present_bytes += self._agent.call(trees.usage, self.place, FRESH)["bytes"]  # of this repetition only
         self._agent.call(trees.keep, self.place, below, name)
 
     def settle(self) -> float | None:

@@ -111,7 +111,8 @@ class Commands:
             done = replace(done, load=used, cpus=seen)
         else:
             looked_for = wanted if wanted and wanted.masks else None
-            around = self._around() if step else None
+            nodes = self.pinning.nodes.values() if self.pinning else ()
+            around = load.Around.of_node(next(iter(nodes), None)) if step else None
             done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
             seen = {hosts[0]: done.node_looks} if done.node_looks and hosts else None
             done = replace(done, load=load.of_nodes(dict.fromkeys(hosts[:1], done.node_load)), cpus=seen)
@@ -137,10 +138,6 @@ class Commands:
     def _watch(remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None) -> None:
         remote.call(remote_agent.watch, each=dict.fromkeys(hosts, (wanted,)))
 
-    def _around(self) -> load.Around:
-        """The processes on our node that load.py distinguishes."""
-        return load.Around.of_node(next(iter(self.pinning.nodes.values()), None) if self.pinning else None)
-
     def _launched(
         self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]
     ) -> Completed:
@@ -158,14 +155,14 @@ class Commands:
         """Run ranks, counted meanwhile and ended with their launcher; returns why if none were started."""
         assert self.remote and self.job
         self._watch(self.remote, hosts, wanted)
-        done = None
+        done, left = None, 0
         try:
             done = self.agent.run(argv, timeout_s, self.scratch, token=True)
         finally:
             if done is None or done.exit_code:  # the ranks of a killed launcher would continue
-                left = self._end_steps()
-        if done.exit_code:
-            done = replace(done, left_behind=done.left_behind + left)
+                with contextlib.suppress(Unanswered):
+                    left = query.end_steps(self.job, self.remote.step)
+        done = replace(done, left_behind=done.left_behind + left)
         seen, used, cpus = self._seen(self.remote, hosts)
         refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
         if refusal and not any(seen.values()):
@@ -183,11 +180,6 @@ class Commands:
         cpus = {host: one.cpus for host, one in seen.items() if one.cpus}
         used = load.of_nodes({host: one.load for host, one in seen.items()})
         return {host: one.ranks for host, one in seen.items()}, used, cpus or None
-
-    def _end_steps(self) -> int:
-        with contextlib.suppress(Unanswered):
-            return query.end_steps(self.job or "", self.remote.step if self.remote else "")
-        return 0
 
     def _each(
         self,

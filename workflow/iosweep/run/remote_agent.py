@@ -15,7 +15,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from typing import NoReturn
 
 import msgspec
@@ -78,17 +77,16 @@ class _Watch:
     def __init__(self, wanted: Wanted | None):
         self._load = load.Watch(_around, procfs.is_of_job)
         there = set(procfs.pids())
-        self._sampler = Sampler(wanted, lambda: _new(there)) if wanted else None
+
+        def new() -> list[str]:
+            return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
+
+        self._sampler = Sampler(wanted, new) if wanted else None
 
     def end(self) -> Watched:
         used = self._load.end()
         seen = self._sampler.end() if self._sampler else None
         return Watched(self._sampler.most if self._sampler else 0, used, seen)
-
-
-def _new(there: set[str]) -> Iterator[str]:
-    """Processes of this job that were not there before."""
-    return (pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid))
 
 
 _around = load.Around()

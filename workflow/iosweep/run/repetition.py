@@ -187,7 +187,7 @@ def _record(
         hosts=tuple(hosts),
         nodes={host: node_facts.key(c.nodes[host]) for host in hosts},
         launcher=Launcher(c.commands.launcher.name, *((hydra.path, hydra.version) if hydra else ())),
-        slurm=_job(c),
+        slurm=SlurmJob(c.commands.job, c.commands.launcher.name, tuple(c.nodes)) if c.commands.job else None,
         bound=pinning.bound(c.plan.cpus, c.commands.launcher.allocated, tools()[point.tool].mpi),
         build=c.build,
         tool=ToolBuild(program.sha256, program.version, program.path),
@@ -314,13 +314,6 @@ def _ended(run: PhaseRun, done: Completed) -> PhaseRun:
         left_behind=done.left_behind,
         ran_on=dict(done.ran_on or {}),
     )
-
-
-def _job(c: Context) -> SlurmJob | None:
-    """The Slurm job that we run in, as it is recorded."""
-    if c.commands.job is None:
-        return None
-    return SlurmJob(c.commands.job, c.commands.launcher.name, tuple(c.nodes))
 
 
 def tool_commands(plan: Plan, point: Point, step: Step, repetition: int, directory: str) -> list[list[str]]:

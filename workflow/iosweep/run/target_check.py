@@ -49,8 +49,8 @@ def problem(configured: Config) -> Problem | None:
         return document.problem(key, wrong)
     if seen.get("others") and (not target.trust_other_writers or parents.privileged()):
         return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {seen['others']}")
-    if target.type is not None and not identify.is_type(seen["fstype"], target.type):
-        return document.problem(("target", "type"), identify.other_type(target.type, target.directory, seen))
+    if wrong := identify.wrong_type(target.directory, seen["fstype"], seen["mount"], target.type):
+        return document.problem(("target", "type"), wrong)
     return None
 
 
@@ -105,7 +105,9 @@ def find(setup: Setup, done: Done) -> TargetPlace:
     kept = CampaignDirectory(setup.plan, setup.store, setup.agent)
     # not by the fsid, which may change with each mount (NFS, XFS on a device mapper)
     found = TargetPlace(facts, filesystem.known_as(facts, kept.seen_as, kept.is_there()))
-    with_results = facts["device"] == results_device(setup.store.path)
+    results = setup.store.path.absolute()
+    there = next(p for p in (results, *results.parents) if p.exists())
+    with_results = facts["device"] == there.stat().st_dev
     if facts["device"] == Path("/").stat().st_dev:
         _check_mounted(directory, done, found.volume)
         if not with_results:
@@ -149,11 +151,6 @@ def _check_tools(setup: Setup, facts: identify.FileSystem) -> None:
         setup.note(sentence)
 
 
-def results_device(results: Path) -> int:
-    """Device that the results are on, or will be."""
-    return next(p for p in (results.absolute(), *results.absolute().parents) if p.exists()).stat().st_dev
-
-
 # On every node
 
 
@@ -162,26 +159,23 @@ def _file_system(agent: Agent, remote: RemoteAgents | None, directory: str, want
 
     Raises AllocationError, Refused if it is not there or of another type.
     """
+
+    def other_type(facts: identify.FileSystem) -> str | None:
+        wrong = identify.wrong_type(directory, facts["fstype"], facts["mount"], wanted)
+        return wrong and f"target.type: {wrong}"
+
     try:
-        facts: identify.FileSystem = agent.call(identify.identify, directory)
-        if not (wrong := _other_type(facts, directory, wanted)):
+        facts = agent.call(identify.identify, directory)
+        if not (wrong := other_type(facts)):
             return facts
         refused = Refused(wrong)
     except Refused as error:
         refused = error
     if remote:  # another job may be given other nodes, unless no node of this one has the target
         answers = remote.answers(identify.identify, directory).items()
-        if found := unfit(
-            {h: a if isinstance(a, Exception) else _other_type(a, directory, wanted) for h, a in answers}
-        ):
+        if found := unfit({host: a if isinstance(a, Exception) else other_type(a) for host, a in answers}):
             raise found
     raise refused
-
-
-def _other_type(facts: identify.FileSystem, directory: str, wanted: str | None) -> str | None:
-    if not wanted or identify.is_type(facts["fstype"], wanted):
-        return None
-    return f"target.type: {identify.other_type(wanted, directory, facts)}"
 
 
 def check(directory: CampaignDirectory, remote: RemoteAgents | None, data: bool = True) -> None:

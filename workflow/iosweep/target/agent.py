@@ -150,7 +150,9 @@ class Agent:
         try:
             line = _exchange(connection, request, descriptors, deadline_s)
         except EOFError:
-            raise TargetError(0, f"the agent ended by itself ({_how(self._stop())})") from None
+            code = self._stop()
+            how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+            raise TargetError(0, f"the agent ended by itself ({how})") from None
         except BaseException:
             self._stop(gently=bool(descriptors))
             raise
@@ -199,10 +201,6 @@ class Agent:
             child.wait(1)
         process.end_descendants({*self._others, child.pid}, patience_s=1)
         return child.returncode
-
-
-def _how(code: int | None) -> str:
-    return f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 
 def _exchange(connection: socket.socket, line: bytes, descriptors: Sequence[int], deadline_s: float) -> bytes | None:

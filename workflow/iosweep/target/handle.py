@@ -63,7 +63,9 @@ class Opened:
             self.handle = open_entry(self.parent, self.name, self.directory)
             self._suspects = way.suspects
             if use == "tools":
-                self._suspects += _writable(self.directory, self.handle)
+                status = os.fstat(self.handle)
+                if status.st_mode & 0o022 and not parents.only_ours(status, self.handle):  # root's: we cannot shut it
+                    self._suspects.append(parents.written(self.directory, status))
             self._check(owned=use != "read")
             if use == "tools" and self.mounts:
                 raise Refused(
@@ -104,7 +106,9 @@ class Opened:
         self.mounts = [point.removeprefix(inside) for point in below]
         now = status.st_dev, self.mount, _table().changes
         if _seen.get(self.place) != now:  # at first, and when anything was mounted or unmounted
-            here = _identity(mounts.get(self.mount, UNLISTED), self.handle)
+            shows = mounts.get(self.mount, UNLISTED)
+            facts = {"fstype": printable(shows.fstype), "source": without_password(printable(shows.source))}
+            here = filesystem.identity(facts | {"fsid": f"{os.fstatvfs(self.handle).f_fsid:016x}"})
             if self.place.file_system and here != self.place.file_system:
                 raise Refused(
                     f"{self.directory} is on another file system than when it began ({shown(here)}, and it was"
@@ -168,13 +172,6 @@ def trusted(place: Place) -> list[str]:
         return ours.trusted()
 
 
-def _writable(directory: str, handle: int) -> list[parents.Suspect]:
-    """The campaign's directory itself, if others may write to it: where it is root's, we cannot shut it."""
-    status = os.fstat(handle)
-    shut = not status.st_mode & 0o022 or parents.only_ours(status, handle)
-    return [] if shut else [parents.written(directory, status)]
-
-
 def _our_uid(handle: int, device: int) -> int:
     """Our user id as the file system has it; found out once, by a file that is made and removed."""
     if device in _uid_on:
@@ -212,9 +209,3 @@ class _Table:
 @cache
 def _table() -> _Table:
     return _Table()
-
-
-def _identity(mount: Mount, handle: int) -> str:
-    """filesystem.identity of what a mount shows."""
-    facts = {"fstype": printable(mount.fstype), "source": without_password(printable(mount.source))}
-    return filesystem.identity(facts | {"fsid": f"{os.fstatvfs(handle).f_fsid:016x}"})

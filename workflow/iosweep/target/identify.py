@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Required, TypedDict
 
@@ -40,7 +39,7 @@ def identify(target: str, name: str = "the target") -> FileSystem:
         raise Refused(f"{name} {target} does not exist; is the file system mounted?") from None
     real = str(path.resolve())
     fsid = os.statvfs(real).f_fsid  # first: it has an automounter mount what stat does not
-    mount = mounts.at(real, mounts.here())
+    mount = mounts.at(real, mounts.table())
     line = f"{mount.source} on {mount.point} type {mount.fstype} ({mount.options})" if mount.point else ""
     return {
         "real": printable(real),
@@ -113,20 +112,14 @@ def _others(path: Path, facts: FileSystem) -> list[parents.Suspect]:
     return [s for s in way.suspects if s.uid is None or s.device != facts["device"] or known]
 
 
-def is_type(fstype: str, wanted: str) -> bool:
-    """Whether a mount's type is the one that a configuration names: `nfs` is nfs4, too; `x` is fuse.x, too. Pure."""
-    return fstype in (wanted, f"fuse.{wanted}") or (wanted, fstype) == ("nfs", "nfs4")
+def wrong_type(directory: str, fstype: str, mount: str, wanted: str | None) -> str | None:
+    """A sentence on a target whose file system is not of the type that the configuration names, or None. Pure.
 
-
-def other_type(wanted: str, directory: str, seen: Mapping[str, object]) -> str:
-    """A sentence on a target whose file system has another type than target.type. Pure.
-
-    seen: value of `look` or `identify`.
+    `nfs` is nfs4, too; `x` is fuse.x, too.
     """
-    return (
-        f"`{wanted}` is expected, and {directory} is on `{seen['fstype']}` ({seen['mount']});"
-        " is the file system mounted?"
-    )
+    if not wanted or fstype in (wanted, f"fuse.{wanted}") or (wanted, fstype) == ("nfs", "nfs4"):
+        return None
+    return f"`{wanted}` is expected, and {directory} is on `{fstype}` ({mount}); is the file system mounted?"
 
 
 def space(directory: str) -> dict[str, int]:

@@ -12,7 +12,7 @@ import os
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -61,9 +61,9 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Here:
-    """What this process sees. `started`: of the process with the owner's id; empty: there is none, None: there is one,
-    and /proc does not show when it started."""
+class Observed:
+    """This machine, and the process with the owner's id. `started`: empty if there is none, None if /proc hides when it
+    started."""
 
     host: str
     machine: str
@@ -71,20 +71,19 @@ class Here:
     started: str | None
 
 
-def here(pid: str) -> Here:
-    """What this process sees of the process with this id."""
-    return Here(_host(), machine(), namespace("pid"), _started(pid))
+def observe(pid: str) -> Observed:
+    return Observed(_host(), machine(), namespace("pid"), _started(pid))
 
 
-def ended(owner: Owner, here: Here) -> bool | None:
+def ended(owner: Owner, seen: Observed) -> bool | None:
     """Whether the process that a lock names has ended; None where that cannot be seen from here. Pure."""
     if not owner.machine:
         return None
-    if owner.machine != here.machine:
-        return True if owner.host == here.host else None  # this machine has been restarted since
-    if not owner.started or owner.processes != here.processes or here.started is None:
+    if owner.machine != seen.machine:
+        return True if owner.host == seen.host else None  # this machine has been restarted since
+    if not owner.started or owner.processes != seen.processes or seen.started is None:
         return None
-    return owner.started != here.started
+    return owner.started != seen.started
 
 
 @cache
@@ -97,7 +96,7 @@ def machine() -> str:
 
 
 def mine(about: Mapping[str, object]) -> bytes:
-    """This process's own text. `about`: {campaign, results, and what else others should see}."""
+    """The text of this process. `about`: {campaign, results, and more for people who read it}."""
     uid, pid = os.getuid(), os.getpid()
     found = {
         "user": procfs.user_name(uid),
@@ -114,7 +113,7 @@ def mine(about: Mapping[str, object]) -> bytes:
 
 
 def read(content: bytes) -> Owner | None:
-    """Who wrote a text; None if it is not one of ours."""
+    """The owner that a text names; None if the text is not one of ours."""
     try:
         found = json.loads(content.decode())  # of bytes json would guess the encoding
         job = str(found.get("job", ""))
@@ -123,11 +122,6 @@ def read(content: bytes) -> Owner | None:
         return Owner(**values, job=job if re.fullmatch(r"[0-9]{1,12}", job) else None)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-
-
-def with_kernels(owner: Owner, pid: str, user: str) -> Owner:
-    """The same with process and user as the kernel has them."""
-    return replace(owner, pid=pid, user=user)
 
 
 def is_its_job(job: query.Job, owner: Owner) -> bool:

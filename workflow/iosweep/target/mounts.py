@@ -56,7 +56,8 @@ def at(real: str, mounts: Iterable[Mount]) -> Mount:
     return best
 
 
-def here() -> list[Mount]:
+def table() -> list[Mount]:
+    """The mounts that this process sees."""
     return parsed(Path("/proc/self/mountinfo").read_bytes())
 
 

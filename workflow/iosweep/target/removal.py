@@ -135,10 +135,6 @@ class _Removal:
         except OSError as error:
             self.removed["wrong"].append(f"{shown(str(Path(self._where, name)))}: {error.strerror}")
 
-    def _join(self) -> None:
-        with contextlib.suppress(RuntimeError):  # no more threads are to be had
-            self._threads.append(self._pool.submit(self._work))
-
     def _work(self) -> None:
         while task := self._take():
             directory, names = task
@@ -154,7 +150,8 @@ class _Removal:
                 self._waited += time.monotonic() - started
                 self._steps += steps
                 if self._waited > _SLOW * self._steps and len(self._threads) < min(self._most - 1, len(self._todo)):
-                    self._join()
+                    with contextlib.suppress(RuntimeError):  # no more threads are to be had
+                        self._threads.append(self._pool.submit(self._work))
 
     def _take(self) -> tuple[Directory, Sequence[str]] | None:
         with self._turn:

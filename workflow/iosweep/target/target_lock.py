@@ -114,7 +114,7 @@ def _name_taken(taken: host_lock.Taken, name: str, identity: str) -> Busy:
     user = None if taken.uid is None else procfs.user_name(taken.uid)
     owner = lock_owner.read(taken.text)
     if owner and user is not None:
-        owner = lock_owner.with_kernels(owner, str(taken.pid or owner.pid), user)
+        owner = replace(owner, pid=str(taken.pid or owner.pid), user=user)
     who = str(owner) if owner else f"{_process(taken.pid)}, which does not say who it is"
     return _busy(identity, who, f"the socket @{name}", _live_job(owner))
 
@@ -178,7 +178,7 @@ def _file_taken(held: lock_file.Taken, file: Path, identity: str) -> Busy:
     owner = lock_owner.read(held.content)
     who = str(owner) if owner else "another process"
     if owner and owner.here and owner.pid in held.pids:
-        owner = lock_owner.with_kernels(owner, owner.pid, procfs.user(owner.pid) or owner.user)
+        owner = replace(owner, user=procfs.user(owner.pid) or owner.user)
         who = str(owner)
     elif held.pids:
         who = _process(held.pids[0]) + (f" (the lock's text names another: {owner})" if owner else "")
