@@ -17,6 +17,7 @@ from iosweep.commands.watch import snapshot
 from iosweep.files import documents
 from iosweep.plan.model import Plan, plan_from_document, read_plan
 from iosweep.report import headline
+from iosweep.report.data import PhaseOutcome
 from iosweep.results import merge, merged_tables
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.store import Store
@@ -180,7 +181,7 @@ def test_check_without_tables_and_without_a_campaign(place: Path, capsys: Captur
 def test_a_repetition_that_is_missing_beside_others_fails(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = campaign(place, {})
     rows = [
-        {"point": "p", "phase": "x", "repetition": number, "verdict": verdict, "reasons": "", "left": False}
+        PhaseOutcome(point="p", phase="x", repetition=number, verdict=verdict, reasons="", left=False)
         for number, verdict in ((1, "valid"), (2, "missing"))
     ]
     monkeypatch.setattr(merged_tables, "rows", lambda *_: rows)
@@ -393,8 +394,10 @@ def test_what_was_opened_again_is_not_counted_twice(place: Path, capsys: Capture
 
 def test_a_reason_with_other_numbers_counts_once_in_a_repetition(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = campaign(place, {})
-    row = {"point": "p", "repetition": 1, "verdict": "suspect", "left": False}
     said = {"x": "other processes used 86% of the CPU time", "y": "other processes used 12% of the CPU time"}
-    rows = [{**row, "phase": phase, "reasons": reason} for phase, reason in said.items()]
+    rows = [
+        PhaseOutcome(point="p", phase=phase, repetition=1, verdict="suspect", reasons=reason, left=False)
+        for phase, reason in said.items()
+    ]
     monkeypatch.setattr(merged_tables, "rows", lambda *_: rows)
     assert outcome.of(results).reasons["suspect"] == [(said["x"], 1, ["p"])]

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from rich.console import Console
 
 import results_factory as factory
 from iosweep.files.documents import Damaged
 from iosweep.node import fs_types
+from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import caveats, formats, headline, page, remarks, table, titles
 from iosweep.report.data import load
 from iosweep.report.summary import (
@@ -35,13 +37,7 @@ from iosweep.results.reasons import FOLLOWS
 from iosweep.tools.fio import options as fio_options
 from iosweep.tools.ior import options as ior_options
 from iosweep.tools.mdtest import options as mdtest_options
-from results_factory import G, K, M, sweep
-
-
-def row(**values: Any) -> dict[str, Any]:
-    made: dict[str, Any] = dict.fromkeys(column.name for column in columns.result_columns())
-    made |= {"point": "p", "phase": "rand_read", "kind": "data", "tool": "fio", "metric": "ops_per_s"}
-    return made | {"repetition": 1, "verdict": "valid", "reasons": "", "ops_per_s": 10.0} | values
+from results_factory import G, K, M, row, sweep, sweep_facts
 
 
 def left_after_one(row: Any) -> tuple[str, str] | None:
@@ -82,8 +78,7 @@ class TestSummary:
         rows += [row(point="x", phase="seq_read", verdict="invalid", reasons="no")]
         rows += [row(point="x", repetition=2, verdict="suspect"), row(point="y", repetition=None, **later)]
         rows.append(row(point="z", repetition=None, **later | {"left": False, "reasons": "no fio"}))
-        sweeps = [{"points": ["y", "0"], "repetitions": {"min": 3}}, {"points": ["y", "z"], "repetitions": {"min": 6}}]
-        found = repetitions(rows, sweeps)
+        found = repetitions(rows, [sweep_facts(3, "y", "0"), sweep_facts(6, "y", "z")])
         counts = count_repetitions(found)
         assert counts == {"valid": 27, "suspect": 1, "invalid": 1, "missing": 6, "left": 60}
         assert list(counts) == list(OUTCOMES)
@@ -342,8 +337,8 @@ class TestHeadline:
         assert "The suite weka was scaled to fit; it does not compare with the published figures." in text
 
     def test_a_suite_that_was_scaled_in_part_names_its_sweeps(self) -> None:
-        def sweeps(*scaled: str) -> list[dict[str, Any]]:
-            return [{"name": f"s.{name}", "suite": "s", "scaled": name in scaled} for name in "abc"]
+        def sweeps(*scaled: str) -> list[SweepFacts]:
+            return [sweep_facts(name=f"s.{name}", suite="s", scaled=name in scaled) for name in "abc"]
 
         compare = "compare with the published figures."
         assert headline.scaled(sweeps("a", "b", "c")) == [f"The suite s was scaled to fit; it does not {compare}"]
@@ -389,9 +384,9 @@ class TestHeadline:
 class TestRemarks:
     def about(self, tmp_path: Path, fstype: str = "ext4", mount: str = "", **about: Any) -> list[str]:
         campaign = load(factory.make(tmp_path))
-        rows = tuple({**row, "target_fstype": fstype} for row in campaign.rows)
-        nodes = tuple({**node, "mount": mount} for node in campaign.nodes)
-        return remarks.of(replace(campaign, rows=rows, nodes=nodes, about={**campaign.about, **about}))
+        rows = tuple(structs.replace(row, target_fstype=fstype) for row in campaign.rows)
+        nodes = tuple(structs.replace(node, mount=mount) for node in campaign.nodes)
+        return remarks.of(replace(campaign, rows=rows, nodes=nodes, about=structs.replace(campaign.about, **about)))
 
     def test_a_storage_system_has_none(self, tmp_path: Path) -> None:
         assert self.about(tmp_path, "wekafs", "default on /mnt/weka type wekafs (rw)") == []
@@ -421,11 +416,11 @@ class TestRemarks:
 
     def test_a_port_that_was_open(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path))
-        rows = tuple({**row, "client_server": True} for row in campaign.rows)
+        rows = tuple(structs.replace(r, parameters=r.parameters | {"client_server": True}) for r in campaign.rows)
         [text] = remarks.of(replace(campaign, rows=rows))
         assert text.startswith("fio listened without authentication on a free port of each node's address while the")
         assert "could run commands as the user" in text
-        missing = tuple({**row, "verdict": "missing"} for row in rows)
+        missing = tuple(structs.replace(row, verdict="missing") for row in rows)
         assert remarks.of(replace(campaign, rows=missing)) == []
 
     @pytest.mark.local
@@ -469,10 +464,10 @@ class TestTable:
             *("file_per_process", "api", "collective", "unique_directory"),
         ]
         shown = table.payload(results, [])
-        titles = {column["key"]: column["title"] for column in shown["columns"]}
+        titles = {column.key: column.title for column in shown.columns}
         assert (titles["file_per_process"], titles["unique_directory"]) == ("file access", "directories")
         assert not [key for key in titles if "latency" in key]  # neither tool has any
-        found = {key: {cells[i] for cells in shown["rows"]} for i, key in enumerate(titles)}
+        found = {key: {cells[i] for cells in shown.rows} for i, key in enumerate(titles)}
         assert found["file_per_process"] == {None, "file per process", "shared file"}
         assert found["api"] == {None, "POSIX", "MPI-IO"}
         assert found["collective"] == {None, "independent calls", "collective calls"}
@@ -496,22 +491,22 @@ class TestTable:
 
     def test_phases_of_a_point_stand_together(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path, sweeps=[factory.mdtest(axes={"nodes": [1, 2]})]))
-        found = table.ordered(summarise(campaign.rows), campaign.about["sweeps"])
+        found = table.ordered(summarise(campaign.rows), campaign.about.sweeps)
         assert [result.phase for result in found] == 2 * factory.MDTEST_PHASES
 
     def test_repetitions_of_ior_have_its_times(self, tmp_path: Path) -> None:
         (result, *_) = results_of(tmp_path, sweeps=[factory.ior(axes={"threads_per_node": [8]})])
         shown = table.payload([result], [])
-        titles = [column["title"] for column in shown["repetition_columns"]]
-        first = dict(zip(titles, shown["details"][0]["repetitions"][0], strict=True))
-        row = result.rows[0]
-        assert [first["open"], first["transfers"]] == [row["open_s"], row["io_s"]]
-        assert first["close"] == pytest.approx(row["close_s"], rel=1e-5)
+        titles = [column.title for column in shown.repetition_columns]
+        first = dict(zip(titles, shown.details[0].repetitions[0], strict=True))
+        figures = result.rows[0].figures
+        assert [first["open"], first["transfers"]] == [figures["open_s"], figures["io_s"]]
+        assert first["close"] == pytest.approx(figures["close_s"], rel=1e-5)
         assert first["p99"] is None
 
     def test_rows_stand_by_sweep_and_parameters(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path))
-        found = table.ordered(reversed(summarise(campaign.rows)), campaign.about["sweeps"])
+        found = table.ordered(reversed(summarise(campaign.rows)), campaign.about.sweeps)
         assert found == summarise(campaign.rows)  # the factory makes them in this order
 
     def test_checks_count_by_outcome(self, tmp_path: Path) -> None:
@@ -535,8 +530,8 @@ class TestPage:
 
     def test_names_stay_text(self, tmp_path: Path) -> None:
         evil = "</script><script>alert(1)</script>"
-        one = sweep(evil, ["seq_read"], {"threads_per_node": [1, 2]}, description=evil, suite=evil, scaled=True)
-        files = factory.mdtest(evil, axes={"nodes": [1, 2]}, description=evil)
+        one = sweep("evil", ["seq_read"], {"threads_per_node": [1, 2]}, description=evil, suite=evil, scaled=True)
+        files = factory.mdtest("files", axes={"nodes": [1, 2]}, description=evil)
         results = factory.make(
             tmp_path,
             sweeps=[one, files, *factory.weka()],
@@ -546,7 +541,7 @@ class TestPage:
         )
         text = page.render(results)
         assert "<script>alert" not in text
-        assert "<h3>&lt;/script&gt;" in text  # the table of mdtest's rates
+        assert "<h1>&lt;/script&gt;" in text
 
     def test_no_section_is_empty(self, tmp_path: Path) -> None:
         without = page.render(factory.make(tmp_path / "fio"))

@@ -352,7 +352,7 @@ TOOLS = [
         ({"sweeps": TOOLS}, 12),
         ({"sweeps": factory.weka(nodes=[1])}, 0),
         ({"sweeps": factory.node_check(), "nodes": factory.nodes(9)}, 0),
-        ({"sweeps": [sweep("x" * 400, ["seq_read"], {"threads_per_node": [1, 2]}, description="y" * 900)]}, 1),
+        ({"sweeps": [sweep("x" * 200, ["seq_read"], {"threads_per_node": [1, 2]}, description="y" * 900)]}, 1),
     ],
     ids=[
         "one-row",

@@ -2,8 +2,11 @@
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 import results_factory as factory
 from iosweep.programs import builds as documents
@@ -40,7 +43,7 @@ def by_depth(shallow: Mapping[str, Any], deep: Mapping[str, Any]) -> Callable[[M
 
 def test_what_path_has(tmp_path: Path) -> None:
     found = builds.of(*campaign(tmp_path, FIO, IOR))
-    assert found and found.made == () and found.with_mpi
+    assert found and found.spack == () and found.with_mpi
     assert found.sentence == "All figures of fio and IOR come from one build each."
     sha256 = factory.PATH["tools"]["fio"]["sha256"]
     origin = ("/usr/bin/fio", "package fio 3.33-3 (dpkg)")
@@ -57,7 +60,7 @@ def test_what_spack_built(tmp_path: Path) -> None:
     for row in found.rows:
         assert row.origin == ("Spack: ior@4.0.0~hdf5~lustre~ncmpi/ngnuwql", "gcc@12.2.0, x86_64_v2, debian12")
         assert row.mpi == (mpich,)
-    (made,) = found.made
+    (made,) = found.spack
     assert made.about == f"Spack 1.1.0 (commit {'2e90' * 10}) with packages v2026.06.0 (commit {'c0de' * 10})"
     assert made.changed == ()
     assert made.packages[1] == "gcc@12.2.0 (the site's, in /usr)"
@@ -69,8 +72,8 @@ def test_checkouts_that_were_changed_and_an_mpi_of_the_site(tmp_path: Path) -> N
     document = changed(factory.SPACK, spack=spack, repository={"changed": True}, mpi={"external": "/opt/mpich"})
     found = builds.of(*campaign(tmp_path, IOR, build=lambda _: document))
     assert found and found.rows[0].mpi[1] == "the site's, in /opt/mpich"
-    assert found.made[0].about.startswith("Spack 1.1.0 with packages v2026.06.0 (commit ")
-    assert found.made[0].changed == (
+    assert found.spack[0].about.startswith("Spack 1.1.0 with packages v2026.06.0 (commit ")
+    assert found.spack[0].changed == (
         "The checkout of Spack 1.1.0 in /sw/tools/spack",
         "The checkout of packages v2026.06.0 in /sw/tools/packages/v2026.06.0",
     )
@@ -112,12 +115,12 @@ def test_two_builds_of_a_tool(tmp_path: Path) -> None:
     drawn = [figure for figure in figures(found, results) if figure.sweep == "depth"]
     assert drawn and all(told[1:] in note for figure in drawn for note in figure.notes if "builds" in note)
     assert all(any("builds" in note for note in figure.notes) for figure in drawn)
-    marks = {mark["x"]: mark["what"] for mark in drawn[0].values}
+    marks = {mark.x: mark.what for mark in drawn[0].marks}
     assert marks == {1: f"queue depth 1, build {SPACK}", 2: f"queue depth 2, build {SPACK}",
                      4: f"queue depth 4, build {PATH}"}  # fmt: skip
     shown = payload(results, ())
-    (place,) = (i for i, column in enumerate(shown["columns"]) if column["key"] == "build")
-    assert [row[place] for row in shown["rows"][:3]] == [SPACK, SPACK, PATH]
+    (place,) = (i for i, column in enumerate(shown.columns) if column.key == "build")
+    assert [row[place] for row in shown.rows[:3]] == [SPACK, SPACK, PATH]
 
     best = [entry for group in headline.groups(results) for entry in group.entries]
     assert best[0].place.endswith(f"build {PATH}")
@@ -129,8 +132,8 @@ def test_one_build_is_told_nowhere_but_in_its_section(tmp_path: Path) -> None:
     found, results = campaign(tmp_path, FIO)
     assert list(caveats.unlike_builds(results)) == []
     assert not any("build" in note for figure in figures(found, results) for note in figure.notes)
-    assert "build" not in str(figures(found, results)[0].values)
-    assert "build" not in [column["key"] for column in payload(results, ())["columns"]]
+    assert "build" not in str([mark.what for mark in figures(found, results)[0].marks])
+    assert "build" not in [column.key for column in payload(results, ()).columns]
 
 
 def test_a_tool_more_does_not_make_it_another_build(tmp_path: Path) -> None:
@@ -140,7 +143,7 @@ def test_a_tool_more_does_not_make_it_another_build(tmp_path: Path) -> None:
     assert list(caveats.unlike_builds(results)) == []
     section = builds.of(found, results)
     assert section and [set(row.documents) for row in section.rows] == [{SPACK, documents.key(other)}]
-    assert {made.key for made in section.made} == {SPACK, documents.key(other)}
+    assert {made.key for made in section.spack} == {SPACK, documents.key(other)}
 
 
 def test_another_mpi_makes_another_build(tmp_path: Path) -> None:
@@ -155,8 +158,8 @@ def test_another_mpi_makes_another_build(tmp_path: Path) -> None:
     assert told.startswith("results of 2 builds of IOR, which may differ: 4.0.0 of build ")
     assert told.endswith(" (8 results). 8 results are means over several of them.")
     details = payload(results, ())
-    (first, *_) = (d for d, result in zip(details["details"], results, strict=True) if result.tool == "ior")
-    where = [details["texts"][text] for texts in first["where"].values() for text in texts]
+    (first, *_) = (d for d, result in zip(details.details, results, strict=True) if result.tool == "ior")
+    where = [details.texts[text] for texts in first.where.values() for text in texts]
     keys = [PATH, documents.key(other), PATH]
     assert [text.rpartition(", ")[2] for text in where] == [f"build {key}" for key in keys]
 
@@ -164,9 +167,8 @@ def test_another_mpi_makes_another_build(tmp_path: Path) -> None:
 def test_results_without_a_document(tmp_path: Path) -> None:
     """It was removed, or changed: hash and version of the binary are in the results all the same."""
     found, results = campaign(tmp_path, FIO, IOR)
-    about = {**found.about, "builds": {}}
-    section = builds.of(Campaign(found.rows, found.checks, found.nodes, about), results)
-    assert section and section.made == ()
+    section = builds.of(replace(found, about=structs.replace(found.about, builds={})), results)
+    assert section and section.spack == ()
     assert [(row.origin, row.documents, row.version) for row in section.rows] == [
         (("not recorded",), (), "3.33"), (("not recorded",), (), "4.0.0")
     ]  # fmt: skip
@@ -176,7 +178,7 @@ def test_results_without_a_document(tmp_path: Path) -> None:
 def test_nothing_measured(tmp_path: Path) -> None:
     found, results = campaign(tmp_path, FIO, spoil=lambda _: ("missing", "fio is not on PATH"))
     assert builds.of(found, results) is None
-    assert found.about["builds"] == {}
+    assert found.about.builds == {}
     assert 'id="builds"' not in page.render(tmp_path)
 
 

@@ -12,7 +12,7 @@ from iosweep.node.cpus import Topology
 from iosweep.node.reserved import CONFIGURATION
 from iosweep.report import cpus, page
 from iosweep.report.cpus import Cpus, Picture
-from iosweep.report.data import Campaign
+from iosweep.report.data import Campaign, CheckRow
 from report_nodes import HUGE, ONE, node, nodes
 from topologies import AWS_192, INTERLEAVED_64, WEKA_56, Machine, machine
 
@@ -27,7 +27,7 @@ def weka_56(**more: Any) -> dict[str, Any]:
 
 
 def shown(*rows: Mapping[str, Any]) -> Cpus:
-    found = cpus.of(Campaign((), (), tuple(nodes(*rows)), {}))
+    found = cpus.of(factory.loaded(nodes=nodes(*rows)))
     assert found
     return found
 
@@ -150,8 +150,8 @@ class TestPicture:
         assert len(found.pictures) == cpus.MOST
 
     def test_nobody_looked(self) -> None:
-        old = tuple(nodes(dict.fromkeys(node(TWO)) | {"host": "n1"}))
-        assert cpus.of(Campaign((), (), old, {})) is None
+        old = nodes(dict.fromkeys(node(TWO)) | {"host": "n1"})
+        assert cpus.of(factory.loaded(nodes=old)) is None
 
 
 def finding(outcome: str, seen: str = "seen", change: str | None = None) -> dict[str, Any]:
@@ -164,18 +164,17 @@ def test_problems_are_named_once_with_their_nodes_the_wrong_ones_first() -> None
     rows = nodes(weka_56(cpu_findings=[wrong]), weka_56(cpu_findings=doubt), weka_56(cpu_findings=[wrong]))
     said = check("reserved_agree", "fail", "n1: the configuration reserves CPU 1, and weka says CPU 2")
     again = check("reserved_agree", "fail", "n2: core 0 is WEKA's")
-    found = cpus.of(Campaign((), (said, again), tuple(rows), {}))
+    found = cpus.of(factory.loaded(checks=[said, again], nodes=rows))
     assert found
     assert [(one.outcome, one.seen, one.change, one.hosts) for one in found.problems] == [
         ("wrong", "CPUs 24-27 are not kept off", "CpuSpecList=24-27", "n1, n3"),
         ("warning", "core 0 is WEKA's", "", "n2"),
-        ("warning", f"{said['evidence']} (1 row)", "", ""),
+        ("warning", f"{said.evidence} (1 row)", "", ""),
     ]
 
 
-def check(name: str, outcome: str, evidence: str = "", repetition: int = 1) -> dict[str, Any]:
-    return {"point": "p", "repetition": repetition, "phase": "x", "check": name, "outcome": outcome,
-            "evidence": evidence}  # fmt: skip
+def check(name: str, outcome: str, evidence: str = "", repetition: int = 1) -> CheckRow:
+    return factory.check(repetition=repetition, check=name, outcome=outcome, evidence=evidence)
 
 
 BOUND = {"pinning": "enforce", "placement": "spread", "cpu_looks": 12}
@@ -188,11 +187,11 @@ def campaign(*rows: tuple[Mapping[str, Any], Mapping[str, str]], pinning: str | 
     """Rows with these columns, and outcomes of these checks, each with its evidence after a colon."""
     made, checks = [], []
     for repetition, (row, outcomes) in enumerate(rows, 1):
-        made.append({"point": "p", "repetition": repetition, "phase": "x", "wall_s": 1.0, **row})
+        made.append(factory.row(**{"repetition": repetition, "wall_s": 1.0, **row}))
         for name, text in outcomes.items():
             outcome, _, evidence = text.partition(": ")
             checks.append(check(name, outcome, evidence, repetition))
-    return Campaign(tuple(made), tuple(checks), (), {"cpus": {"pinning": pinning}})
+    return factory.loaded(made, checks, cpus={"pinning": pinning})
 
 
 def told(*rows: tuple[Mapping[str, Any], Mapping[str, str]], pinning: str | None = None) -> list[tuple[str, str]]:

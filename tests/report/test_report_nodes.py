@@ -13,7 +13,7 @@ from rich.console import Console
 import results_factory as factory
 from iosweep.report import captions, caveats, formats, headline, node_check, page, table, tables
 from iosweep.report import nodes as report_nodes
-from iosweep.report.data import Campaign, load
+from iosweep.report.data import load
 from iosweep.report.node_check import NodeCheck
 from iosweep.report.nodes import Nodes
 from iosweep.report.summary import summarise
@@ -31,9 +31,13 @@ def nic(**changes: Any) -> dict[str, Any]:
 def shown(*changes: Mapping[str, Any]) -> Nodes:
     """The nodes node01, node02 ..., with these facts instead of NODE's."""
     rows = [{**node, **change} for node, change in zip(factory.nodes(len(changes)), changes, strict=True)]
-    found = report_nodes.of(Campaign((), (), tuple(rows), {"results_of_nodes": {}}))
+    found = report_nodes.of(factory.loaded(nodes=rows))
     assert found is not None
     return found
+
+
+def where(**values: str | None) -> str:
+    return table._where(factory.row(**values), with_build=False)
 
 
 def column(found: Nodes, title: str) -> list[tuple[tuple[str, ...], bool]]:
@@ -134,7 +138,7 @@ class TestNodes:
         assert "AMD EPYC 7543P" in text
 
     def test_no_section_where_none_has_measured(self, tmp_path: Path) -> None:
-        assert report_nodes.of(Campaign((), (), (), {})) is None
+        assert report_nodes.of(factory.loaded()) is None
         results = factory.make(tmp_path, spoil=missing)
         parquet.write_table(parquet.read_table(results / "nodes.parquet").slice(1), results / "nodes.parquet")
         factory.describe_again(results)
@@ -253,7 +257,7 @@ class TestNodeCheck:
         assert "Node check: 1 of 4 nodes stands out" in terminal(results)
 
     def test_one_that_was_made_to_fit_compares_as_well(self) -> None:
-        sweeps = [{"name": "node-check.throughput", "suite": "node-check", "scaled": True}]
+        sweeps = [factory.sweep_facts(name="node-check.throughput", suite="node-check", scaled=True)]
         assert headline.scaled(sweeps) == []
 
 
@@ -303,15 +307,15 @@ class TestUnlikeNodes:
         (entry,) = headline.groups(found)[0].entries
         assert entry.spread.endswith("(n = 6), 2 nodes")
         shown = table.payload(found, [])
-        place = [c["key"] for c in shown["columns"]].index("hosts")
-        assert [row[place] for row in shown["rows"]] == [2, 2]
+        place = [c.key for c in shown.columns].index("hosts")
+        assert [row[place] for row in shown.rows] == [2, 2]
 
     def test_and_nowhere_else(self, tmp_path: Path) -> None:
         results = self.campaign(tmp_path, count=1)
         found = summarise(load(results).rows)
         assert list(caveats.unlike_hosts(found)) == []
         assert "Unlike nodes" not in page.render(results)
-        assert "hosts" not in [c["key"] for c in table.payload(found, [])["columns"]]
+        assert "hosts" not in [c.key for c in table.payload(found, []).columns]
 
     def test_the_node_check_compares_its_nodes_itself(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path, sweeps=suite(), nodes=factory.nodes(3)))
@@ -416,11 +420,11 @@ class TestJobs:
 
     def test_what_kept_other_benchmarks_off(self, tmp_path: Path) -> None:
         checks = [
-            {"check": "exclusive", "outcome": outcome, "evidence": evidence}
+            factory.check(check="exclusive", outcome=outcome, evidence=evidence)
             for outcome, evidence in [("pass", "job 1 has the license"), ("pass", "job 2 has the license"),
                                       ("not checked", "no lock"), ("not applicable", "")]
         ]  # fmt: skip
-        assert table.exclusion([*checks, {"check": "workers", "outcome": "fail", "evidence": ""}]) == [
+        assert table.exclusion([*checks, factory.check(check="workers", outcome="fail", evidence="")]) == [
             ("pass", "job 1 has the license and 1 similar", 2),
             ("not checked", "no lock", 1),
         ]
@@ -436,8 +440,8 @@ class TestJobs:
         ],
     )
     def test_where_a_repetition_ran(self, ran_on: str | None, text: str) -> None:
-        assert table._where({"hosts": "n1,n2,n3,n4", "ran_on": ran_on, "slurm_job": "9"}) == text
+        assert where(hosts="n1,n2,n3,n4", ran_on=ran_on, slurm_job="9") == text
 
     def test_one_node_in_words(self) -> None:
-        assert table._where({"hosts": "n1", "ran_on": "n1:1", "slurm_job": None}) == "on n1, 1 process seen"
-        assert table._where({"hosts": None, "ran_on": None, "slurm_job": None}) == ""
+        assert where(hosts="n1", ran_on="n1:1") == "on n1, 1 process seen"
+        assert where() == ""

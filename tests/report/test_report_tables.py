@@ -47,7 +47,9 @@ class TestMetadata:
         assert table.about == "mdtest; 32 threads per node; 1000 files per thread; empty files; own directories"
         assert table.columns == ("1 node", "2 nodes", "3 nodes", "4 nodes")
         assert [row.title for row in table.rows] == OPERATIONS
-        rates = [row["ops_per_s"] for row in campaign.rows if (row["phase"], row["nodes"]) == ("dir_stat", 3)]
+        rates = [
+            row.figures["ops_per_s"] for row in campaign.rows if (row.phase, row.parameters["nodes"]) == ("dir_stat", 3)
+        ]
         half = 4.302653 * stdev(rates) / 3**0.5  # Student's t for three repetitions
         assert by_title(table)["Directory stat"][2] == Cell(
             f"{fmean(rates):,.0f}",
@@ -64,7 +66,7 @@ class TestMetadata:
         (table,) = tables.metadata(campaign, summarise(campaign.rows))
         assert table.about.startswith("mdtest; 2 nodes; 32 threads per node; ")
         assert table.columns == ("max", "min", "mean", "std dev", "95 % CI", "n")
-        rates = [row["ops_per_s"] for row in campaign.rows if row["phase"] == "read"]
+        rates = [row.figures["ops_per_s"] for row in campaign.rows if row.phase == "read"]
         texts = [cell.value for cell in by_title(table)["File read"]]
         assert texts[:4] == [formats.number(x) for x in (max(rates), min(rates), fmean(rates), stdev(rates))]
         assert texts[5] == "3"
@@ -151,8 +153,8 @@ class TestWeka:
         assert [title for title, cell in zip(titles, single, strict=True) if cell.value] == titles[:6]
         assert all(cell.value for cell in cluster)
         means = {
-            nodes: fmean(row["bandwidth_bytes_per_s"] for row in campaign.rows
-                         if (row["sweeps"], row["nodes"]) == ("weka.read-throughput", nodes))
+            nodes: fmean(row.figures["bandwidth_bytes_per_s"] for row in campaign.rows
+                         if (row.sweeps, row.parameters["nodes"]) == ("weka.read-throughput", nodes))
             for nodes in (1, 4)
         }  # fmt: skip
         assert cluster[0].lines[0] == (
@@ -185,27 +187,31 @@ class TestWeka:
         cells = {row.title: row.cells[1] for row in table.rows}  # 8 clients
 
         def rows(sweep: str, phase: str) -> list[Mapping[str, Any]]:
-            found = (row for row in campaign.rows if row["sweeps"] == f"weka.{sweep}" and row["nodes"] == 8)
-            return [row for row in found if row["phase"] == phase]
+            found = (row for row in campaign.rows if row.sweeps == f"weka.{sweep}" and row.parameters["nodes"] == 8)
+            return [row for row in found if row.phase == phase]
 
-        throughput = fmean(row["bandwidth_bytes_per_s"] for row in rows("read-throughput", "seq_read"))
+        throughput = fmean(row.figures["bandwidth_bytes_per_s"] for row in rows("read-throughput", "seq_read"))
         assert cells["Read throughput"].value == f"{throughput / G:.1f} GiB/s"
         writes = rows("write-iops", "rand_write")
-        assert cells["Write IOPS"].value == f"{fmean(row['ops_per_s'] for row in writes):,.0f} ops/s"
-        sampled = fmean(row["sampled_ops_per_s"] for row in writes)
+        assert cells["Write IOPS"].value == f"{fmean(row.figures['ops_per_s'] for row in writes):,.0f} ops/s"
+        sampled = fmean(row.figures["sampled_ops_per_s"] for row in writes)
         assert cells["Write IOPS"].lines[0] == f"(fio's iops avg: {sampled:,.0f})"
         reads = rows("read-latency", "rand_read")
-        mean, tail = fmean(row["latency_mean_s"] for row in reads), sorted(row["latency_p99_5_s"] for row in reads)[1]
+        mean, tail = (
+            fmean(row.figures["latency_mean_s"] for row in reads),
+            sorted(row.figures["latency_p99_5_s"] for row in reads)[1],
+        )
         assert cells["Read latency"].value == f"{formats.number(mean * 1e6)} µs avg."
         assert cells["Read latency"].lines[0] == f"99.5 % completed under {formats.number(tail * 1e6)} µs"
-        deletes = fmean(row["ops_per_s"] for row in rows("metadata", "delete"))
+        deletes = fmean(row.figures["ops_per_s"] for row in rows("metadata", "delete"))
         assert cells["Deletes"].value == f"{deletes:,.0f} ops/s"
         assert all(cell.lines[-1].endswith("(95 % CI, n = 3)") for cell in cells.values())
 
     def test_samples_that_are_not_there_are_not_mentioned(self, tmp_path: Path) -> None:
         campaign = loaded(tmp_path, sweeps=factory.weka())
-        rows = [{**row, "sampled_ops_per_s": None} for row in campaign.rows]
-        (table,) = tables.weka(campaign, summarise(rows))
+        for row in campaign.rows:
+            row.figures.pop("sampled_ops_per_s", None)
+        (table,) = tables.weka(campaign, summarise(campaign.rows))
         assert not [line for row in table.rows for cell in row.cells for line in cell.lines if "iops avg" in line]
 
     def test_columns_are_what_was_measured(self, tmp_path: Path) -> None:
@@ -247,7 +253,7 @@ class TestWeka:
         campaign = loaded(tmp_path, sweeps=[one])
         (table,) = tables.weka(campaign, summarise(campaign.rows))
         ((cell,),) = [row.cells for row in table.rows]
-        best = fmean(row["ops_per_s"] for row in campaign.rows if row["threads_per_node"] == 64)
+        best = fmean(row.figures["ops_per_s"] for row in campaign.rows if row.parameters["threads_per_node"] == 64)
         assert cell.value == f"{best:,.0f} ops/s"
         assert cell.lines[-1] == "best of 2: 64 threads, 4 KiB, QD 1"
 

@@ -38,7 +38,7 @@ def forge(results: Path, change: Callable[[pa.Table], pa.Table], **options: str)
 
 
 def test_our_tables_are_read(results: Path) -> None:
-    assert {row["verdict"] for row in merged_tables.rows(results, "results.parquet", ["verdict"])} == {"valid"}
+    assert {row["verdict"] for row in merged_tables.rows(results, "results.parquet", dict, ["verdict"])} == {"valid"}
     assert merged_tables.damage(results) == []
     assert merged_tables.repair(results) == ("", [])
 
@@ -110,21 +110,21 @@ def test_table_with_other_columns_is_rejected(
 ) -> None:
     forge(results, change, **options)
     with pytest.raises(Damaged, match=r"results\.parquet is damaged") as error:
-        merged_tables.rows(results, "results.parquet")
+        merged_tables.rows(results, "results.parquet", dict)
     assert why in str(error.value)
 
 
 def test_rows_beyond_the_memory_limit_are_not_read(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merged_tables, "_MOST_IN_MEMORY", 1000)
     with pytest.raises(Damaged, match="its rows take more than"):
-        merged_tables.rows(results, "results.parquet")
+        merged_tables.rows(results, "results.parquet", dict)
 
 
 def test_garbage_with_a_matching_hash_is_rejected(results: Path) -> None:
     (results / "results.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
     results_factory.describe_again(results)
     with pytest.raises(Damaged, match="it cannot be read"):
-        merged_tables.rows(results, "results.parquet")
+        merged_tables.rows(results, "results.parquet", dict)
 
 
 @pytest.mark.parametrize("key", ["sweeps", "tables", "repair", "target", "builds"])
@@ -286,7 +286,7 @@ def test_a_value_that_is_none_of_ours_is_named(
     parquet.write_table(rows, file)
     results_factory.describe_again(results)
     with pytest.raises(Damaged, match=table.replace(".", r"\.")) as error:
-        merged_tables.rows(results, table)
+        merged_tables.rows(results, table, dict)
     assert why in str(error.value)
     assert cli.main(["show", str(results)]) == 1
     assert f"{table} is damaged" in capsys.readouterr().err

@@ -16,12 +16,16 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from iosweep.files.documents import dump, read
+from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
 from iosweep.programs import builds
+from iosweep.report import data
 from iosweep.results import columns, merged_tables
+from iosweep.results.campaign_form import CampaignForm
 
 K, M, G = 2**10, 2**20, 2**30
 DATA_PHASES = ["seq_write", "seq_read", "rand_write", "rand_read"]
@@ -327,6 +331,37 @@ def make(
     }
     (directory / "campaign.json").write_bytes(dump(about, indent=True))
     return directory
+
+
+def row(**values: object) -> data.Row:
+    """A valid row of the results with these columns."""
+    made: dict[str, object] = dict.fromkeys(column.name for column in columns.result_columns())
+    made |= {"point": "p", "phase": "rand_read", "kind": "data", "tool": "fio", "metric": "ops_per_s", "sweeps": "s"}
+    return data.row(made | {"repetition": 1, "verdict": "valid", "reasons": "", "ops_per_s": 10.0} | values)
+
+
+def sweep_facts(least: int = 1, *points: str, name: str = "s", **more: Any) -> SweepFacts:
+    """A sweep of campaign.json, with at least so many repetitions of each point."""
+    often = RepetitionFacts(min=least, max=least, until_ci95_half_width=None)
+    return SweepFacts(name=name, tool="fio", phases=(), points=points, axes={}, repetitions=often, **more)
+
+
+def check(**values: object) -> data.CheckRow:
+    """A row of the checks with these columns."""
+    made = {"point": "p", "phase": "rand_read", "check": "", "outcome": "pass", "severity": "invalid", "repetition": 1}
+    return msgspec.convert(made | values, data.CheckRow)
+
+
+def loaded(
+    rows: Sequence[data.Row] = (), checks: Sequence[data.CheckRow] = (), nodes: Sequence[Row] = (), **about: object
+) -> data.Campaign:
+    """A campaign as the report has it in memory. `about`: parts of campaign.json."""
+    needed = {"campaign": "demo", "made": "2025-06-02T09:41:07+00:00", "iosweep_version": "0.1.0", "plan_digest": "0"}
+    needed |= {"seed": 1, "target": {"directory": "/mnt/scratch/bench"}, "repair": ""}
+    needed |= dict.fromkeys(("configuration", "jobs", "sweeps"), ())
+    needed |= {name: {} for name in ("limits", "results_of_nodes", "builds", "tables")}
+    known = tuple(msgspec.convert(node, data.Node) for node in nodes)
+    return data.Campaign(tuple(rows), tuple(checks), known, msgspec.convert(needed | about, CampaignForm))
 
 
 def describe_again(results: Path) -> None:

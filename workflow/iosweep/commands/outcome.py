@@ -6,13 +6,18 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.plan.model import Plan, plan_files, read_plan
+from iosweep.report.data import PhaseOutcome
 from iosweep.report.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
 from iosweep.results import manifest, merged_tables, remaining
+from iosweep.results.campaign_form import CampaignForm
 from iosweep.results.reasons import bare, rank
 from iosweep.results.store import Store
 from iosweep.text import human_count, some
@@ -90,7 +95,7 @@ def _of(results: Path) -> Outcome:
             raise
         lost = [*damage(results, store), *_pages(results)]
         known = Outcome(
-            tables.campaign, tables.target, results, None, measured=measured, damaged=lost, kept=store.kept()
+            tables.campaign, tables.target.directory, results, None, measured=measured, damaged=lost, kept=store.kept()
         )
         return _with_tables(known, tables, planned=False)
     manifests = filter(None, (manifest.damage(results, a) for a in plan.allocations))
@@ -182,30 +187,17 @@ def lines(outcome: Outcome) -> list[str]:
     return found
 
 
-@dataclass(frozen=True)
-class _Tables:
-    """What campaign.json says of the tables."""
-
-    campaign: str
-    target: str
-    plan_digest: str | None
-    sweeps: Sequence[Mapping[str, object]]  # see summary.repetitions
-
-
-def _tables(results: Path) -> _Tables | None:
-    """None before merge has made them, and where campaign.json cannot be read, which Outcome.damaged names."""
+def _tables(results: Path) -> CampaignForm | None:
+    """campaign.json. None before merge has made tables, and where it cannot be read, which Outcome.damaged names."""
     if not (results / "results.parquet").exists():
         return None
     try:
-        about = merged_tables.about(results)
+        return merged_tables.about(results)
     except (FileNotFoundError, documents.Damaged):
         return None
-    return _Tables(
-        about["campaign"], str(about["target"].get("directory", "")), about.get("plan_digest"), about["sweeps"]
-    )
 
 
-def _plan(results: Path, tables: _Tables | None) -> Plan:
+def _plan(results: Path, tables: CampaignForm | None) -> Plan:
     """The plan of the tables; without tables, the newest."""
     files = plan_files(results)
     chosen = [file for file in files if tables and file.stem == tables.plan_digest] or files[-1:]
@@ -214,10 +206,11 @@ def _plan(results: Path, tables: _Tables | None) -> Plan:
     return read_plan(chosen[0])
 
 
-def _with_tables(known: Outcome, tables: _Tables, planned: bool = True) -> Outcome:
+def _with_tables(known: Outcome, tables: CampaignForm, planned: bool = True) -> Outcome:
     """`planned`: the plan could be read, so the store says what is left."""
-    columns = ("point", "phase", "repetition", "verdict", "reasons", "left")
-    found = repetitions(merged_tables.rows(known.results, "results.parquet", columns), tables.sweeps)
+    read, columns = partial(msgspec.convert, type=PhaseOutcome), PhaseOutcome.__struct_fields__
+    rows = merged_tables.rows(known.results, "results.parquet", read, columns)
+    found = repetitions(rows, tables.sweeps)
     counts, reasons = count_repetitions(found), _reasons(found)
     known = replace(known, verdicts={verdict: counts[verdict] for verdict in VERDICTS}, reasons=reasons)
     if not planned:

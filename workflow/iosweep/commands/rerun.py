@@ -177,7 +177,7 @@ def choose(results: Path, verdicts: Sequence[str], conditions: Sequence[str]) ->
 
     A condition is `NAME=VALUE` or `NAME=VALUE,VALUE`. Raises CommandError, FileNotFoundError, documents.Damaged.
     """
-    rows = merged_tables.rows(results, "results.parquet")
+    rows = merged_tables.rows(results, "results.parquet", dict)
     meant = matching(rows, verdicts, conditions)
     store = Store(results)
     wanted = {(row["point"], row["repetition"]) for row in meant}

@@ -74,14 +74,14 @@ def _show_headline(results: Path, name: str) -> None:
 def _show_results(results: Path, form: str) -> None:
     """Print every result of a campaign. `form`: all (for a person), json or csv. Raises FileNotFoundError."""
     campaign = load(results)
-    found = ordered(summarise(campaign.rows), campaign.about["sweeps"])
+    found = ordered(summarise(campaign.rows), campaign.about.sweeps)
     if form == "json":
         sys.stdout.write(to_json(_document(campaign, found, results)))
     elif form == "csv":
         safe_csv.write(sys.stdout, _csv_columns(), map(_csv_row, found))
     else:
         _table(found)
-    for file, reason in campaign.about.get("damaged", {}).items():
+    for file, reason in campaign.about.damaged.items():
         prose(documents.sentence(f"{results}/{file}", reason), sys.stderr)
 
 
@@ -111,23 +111,23 @@ def _table(found: Sequence[Result]) -> None:
 def _document(campaign: Campaign, found: Sequence[Result], results: Path) -> dict[str, object]:
     """`show --json`: SI units, as in the column names; `figures`: column -> statistics over the repetitions."""
     return {
-        "campaign": campaign.about["campaign"],
-        "target": campaign.about["target"]["directory"],
+        "campaign": campaign.about.campaign,
+        "target": campaign.about.target.directory,
         "results_directory": str(results),
-        "tables_made": campaign.about["made"],
+        "tables_made": campaign.about.made.isoformat(),
         "tables_out_of_date": outcome.stale(results),
         "verdicts": count_results(found),
         "results": [
             {
                 "point": result.point,
-                "sweeps": _sweeps(result).split(","),
+                "sweeps": result.rows[0].sweeps.split(","),
                 "phase": result.phase,
                 "kind": result.kind,
                 "tool": result.tool,
                 "parameters": dict(result.parameters),
                 "verdict": result.verdict,
                 "reasons": list(result.reasons),
-                "repetitions": {"measured": _measured(result), "used": result.used, "missing": result.lacking},
+                "repetitions": {"measured": result.measured, "used": result.used, "missing": result.lacking},
                 "metric": result.metric,
                 "figures": {column: _statistics(one) for column, one in result.statistics.items()},
             }
@@ -165,12 +165,12 @@ def _figure_columns() -> Iterator[str]:
 def _csv_row(result: Result) -> dict[str, object]:
     row: dict[str, object] = {
         "point": result.point,
-        "sweeps": _sweeps(result),
+        "sweeps": result.rows[0].sweeps,
         "tool": result.tool,
         "phase": result.phase,
         **{name: printable(value) if isinstance(value, str) else value for name, value in result.parameters.items()},
         "verdict": result.verdict,
-        "repetitions_measured": _measured(result),
+        "repetitions_measured": result.measured,
         "repetitions_used": result.used,
         "metric": result.metric,
         "reasons": printable("; ".join(result.reasons)),
@@ -180,12 +180,3 @@ def _csv_row(result: Result) -> dict[str, object]:
         if column in _WITH_SPREAD and (one := result.statistics.get(column)):
             row |= {f"sd_{column}": one.sd, f"ci95_half_width_{column}": one.ci95}
     return row
-
-
-def _measured(result: Result) -> int:
-    """Repetitions with an outcome."""
-    return sum(row["verdict"] != "missing" for row in result.rows)
-
-
-def _sweeps(result: Result) -> str:
-    return str(result.rows[0]["sweeps"])

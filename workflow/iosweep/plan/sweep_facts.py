@@ -66,6 +66,6 @@ class PlanFacts(Part, frozen=True, kw_only=True):
     """The part of a plan that campaign.json repeats as it is."""
 
     description: str | None = None
-    limits: dict[str, bool | Number | str | None]
+    limits: dict[str, bool | Integer | Number | str | None]
     cpus: CpuFacts = CpuFacts()
     sweeps: tuple[SweepFacts, ...]

@@ -1,17 +1,17 @@
-"""Which builds of the tools the figures come from, and where these are from. Pure."""
+"""Builds of the tools that the figures come from, and the origin of each. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
 
 from iosweep.report import formats, titles
 from iosweep.report.data import Campaign, Row
 from iosweep.report.summary import Result
-
-_PROVIDERS = {"spack": "Spack"}
+from iosweep.results import campaign_form
+from iosweep.results.campaign_form import Checkout, Program
 
 
 @dataclass(frozen=True)
@@ -21,16 +21,16 @@ class Build:
     name: str  # as the table of results calls it
     tool: str
     version: str
-    origin: tuple[str, ...]  # where it is from, in lines
-    mpi: tuple[str, ...]  # the same of its MPI; none where its threads are no ranks
+    origin: tuple[str, ...]  # lines
+    mpi: tuple[str, ...]  # lines; none where its threads are no ranks
     sha256: str
     results: int
     documents: tuple[str, ...]  # keys of the build documents that have it
 
 
 @dataclass(frozen=True)
-class Made:
-    """What Spack built at once."""
+class SpackBuild:
+    """A build document of Spack."""
 
     key: str
     about: str
@@ -44,7 +44,7 @@ class Builds:
 
     sentence: str
     rows: tuple[Build, ...]
-    made: tuple[Made, ...]
+    spack: tuple[SpackBuild, ...]
 
     @property
     def with_mpi(self) -> bool:
@@ -56,95 +56,96 @@ def of(campaign: Campaign, results: Sequence[Result]) -> Builds | None:
     """The builds that results are of, tool by tool; None where nothing was measured."""
     measured: dict[tuple[str, str], list[Row]] = {}  # (tool, name of the build) -> rows
     for row in campaign.rows:
-        if row["tool_build"]:
-            measured.setdefault((row["tool"], row["tool_build"]), []).append(row)
+        if row.tool_build:
+            measured.setdefault((row.tool, row.tool_build), []).append(row)
     if not measured:
         return None
-    documents = campaign.about["builds"]
-    rows = [_build(*which, own, documents, results) for which, own in sorted(measured.items(), key=_first)]
-    made = [_made(key, document) for key, document in documents.items() if document["provider"] == "spack"]
-    return Builds(_sentence(rows), tuple(rows), tuple(made))
+    builds = campaign.about.builds
+    rows = [_build(*key, own, builds, results) for key, own in sorted(measured.items(), key=_by_tool_and_time)]
+    return Builds(_sentence(rows), tuple(rows), tuple(_spack_builds(builds)))
+
+
+def _by_tool_and_time(measured: tuple[tuple[str, str], Sequence[Row]]) -> tuple[str, datetime]:
+    (tool, _), rows = measured
+    return tool, min(row.started or datetime.max.replace(tzinfo=UTC) for row in rows)
 
 
 def programs(campaign: Campaign) -> list[str]:
     """Tools with their versions for the first screen: `fio 3.37 (Spack)`."""
+    spack = {key for key, build in campaign.about.builds.items() if build.provider == "spack"}
     found = dict.fromkeys(
-        (row["tool"], row["tool_version"], _provider(campaign.about["builds"].get(row["build"])))
+        titles.program(row.tool, row.tool_version) + (" (Spack)" if row.build in spack else "")
         for row in campaign.rows
-        if row["tool_version"] is not None
+        if row.tool_version is not None
     )
-    return [titles.program(tool, version) + (f" ({by})" if by else "") for tool, version, by in found]
+    return list(found)
 
 
-def _provider(document: Mapping[str, Any] | None) -> str:
-    return _PROVIDERS.get(document["provider"], "") if document else ""
-
-
-def _first(found: tuple[tuple[str, str], Sequence[Row]]) -> tuple[str, Any]:
-    """Sorting key: by tool, then by time."""
-    (tool, _), rows = found
-    return tool, min(row["started"] for row in rows)
-
-
-def _build(tool: str, name: str, rows: Sequence[Row], documents: Mapping[str, Any], results: Sequence[Result]) -> Build:
-    keys = tuple(dict.fromkeys(row["build"] for row in rows if row["build"] in documents))
-    document = documents[keys[0]] if keys else {}
-    program = document.get("tools", {}).get(tool)
+def _build(
+    tool: str, name: str, rows: Sequence[Row], builds: dict[str, campaign_form.Build], results: Sequence[Result]
+) -> Build:
+    keys = tuple(dict.fromkeys(row.build for row in rows if row.build in builds))
+    document = builds[keys[0]] if keys else None
+    program = document.tools.get(tool) if document else None
     return Build(
         name=name,
         tool=titles.tool(tool),
-        version=titles.version(tool, rows[0]["tool_version"]),
-        origin=tuple(_origin(document, program)) if program else ("not recorded",),
-        mpi=tuple(_mpi(document.get("mpi"))) if titles.is_mpi(tool) else (),
-        sha256=rows[0]["tool_sha256"],
+        version=titles.version(tool, rows[0].tool_version or ""),
+        origin=tuple(_origin(document, program)) if document and program else ("not recorded",),
+        mpi=tuple(_mpi(document)) if titles.is_mpi(tool) else (),
+        sha256=rows[0].tool_sha256 or "",
         results=sum(result.tool == tool and name in result.builds for result in results),
         documents=keys,
     )
 
 
-def _origin(document: Mapping[str, Any], program: Mapping[str, Any]) -> Iterator[str]:
-    if document["provider"] == "spack":
-        yield f"Spack: {program['package']}"
-        yield ", ".join(filter(None, (document["compiler"], document["target"], document["os"])))
+def _origin(build: campaign_form.Build, program: Program) -> Iterator[str]:
+    if build.provider == "spack":
+        yield f"Spack: {program.package}"
+        yield ", ".join(filter(None, (build.compiler, build.target, build.os)))
     else:
-        yield program["path"] + (", a script: what it starts is not recorded" if program.get("script") else "")
-        yield _package(program["package"])
+        yield program.path + (", a script: what it starts is not recorded" if program.script else "")
+        yield _package(program.package)
 
 
-def _mpi(mpi: Mapping[str, Any] | None) -> Iterator[str]:
-    if mpi is None:
+def _mpi(build: campaign_form.Build | None) -> Iterator[str]:
+    mpi = build.mpi if build else None
+    if build is None or mpi is None:
         yield "not known"
-    elif "external" not in mpi:
-        yield ", ".join(filter(None, (mpi["path"], mpi["version"])))
-        yield _package(mpi["package"])
+    elif build.provider != "spack":
+        yield ", ".join(filter(None, (mpi.path, mpi.version)))
+        yield _package(mpi.package)
     else:
-        yield mpi["package"]
-        if mpi["path"] and f"@{mpi['version']}" not in mpi["package"]:
-            yield f"its mpiexec says {mpi['version']}"
-        if mpi["external"]:
-            yield f"the site's, in {mpi['external']}"
+        yield mpi.package or ""
+        if mpi.path and f"@{mpi.version}" not in (mpi.package or ""):
+            yield f"its mpiexec says {mpi.version}"
+        if mpi.external:
+            yield f"the site's, in {mpi.external}"
 
 
 def _package(name: str | None) -> str:
     return f"package {name}" if name else "of no package"
 
 
-def _made(key: str, document: Mapping[str, Any]) -> Made:
-    spack, repository = document["spack"], document["repository"]
-    checkouts = {f"Spack {spack['version']}": spack, f"packages {repository['pin']}": repository}
-    told = [title + (f" (commit {one['commit']})" if one["commit"] else "") for title, one in checkouts.items()]
-    return Made(
-        key=key,
-        about=" with ".join(told),
-        changed=tuple(
-            f"The checkout of {title} in {one['path']}" for title, one in checkouts.items() if one["changed"]
-        ),
-        packages=tuple(
-            f"{one['name']}@{one['version']}"
-            + (f" (the site's, in {one['external']})" if one["external"] else f"/{one['hash'][:7]}")
-            for one in document["packages"]
-        ),
-    )
+def _spack_builds(builds: dict[str, campaign_form.Build]) -> Iterator[SpackBuild]:
+    for key, build in builds.items():
+        if build.provider == "spack" and build.spack and build.repository:
+            spack, packages = build.spack, build.repository
+            checkouts = {f"Spack {spack.version}": spack, f"packages {packages.pin}": packages}
+            yield SpackBuild(
+                key=key,
+                about=" with ".join(map(_checkout, checkouts, checkouts.values())),
+                changed=tuple(f"The checkout of {title} in {c.path}" for title, c in checkouts.items() if c.changed),
+                packages=tuple(
+                    f"{one.name}@{one.version}"
+                    + (f" (the site's, in {one.external})" if one.external else f"/{one.hash[:7]}")
+                    for one in build.packages
+                ),
+            )
+
+
+def _checkout(title: str, checkout: Checkout) -> str:
+    return title + (f" (commit {checkout.commit})" if checkout.commit else "")
 
 
 def _sentence(rows: Sequence[Build]) -> str:

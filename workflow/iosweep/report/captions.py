@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from iosweep.report import caveats, formats, titles
-from iosweep.report.slices import Slice, values
-from iosweep.report.summary import VERDICTS, Result
+from iosweep.report.slices import Slice
+from iosweep.report.summary import VERDICTS, Result, distinct
 from iosweep.text import human_count
 from iosweep.tools import parameters
 
@@ -55,7 +55,7 @@ def subtitle(cut: Slice) -> str:
     """Conditions, and the parameters that do not vary."""
     parts = [titles.describe(cut.condition, cut.kind)]
     for column, option in parameters().items():
-        found = values([result for result in cut.results if titles.applies(column, result.parameters)], column)
+        found = distinct([result for result in cut.results if titles.applies(column, result.parameters)], column)
         if cut.kind in option.captions and len(found) == 1 and column not in (cut.x, cut.colour, cut.facet):
             parts.append(titles.named(column, found[0]))
     return "; ".join(parts)

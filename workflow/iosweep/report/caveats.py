@@ -44,7 +44,7 @@ def unlike_builds(results: Sequence[Result]) -> Iterator[str]:
         own = [result for result in results if result.tool == name]
         counts = Counter(build for result in own for build in result.builds)
         versions = {
-            row["tool_build"]: version(name, row["tool_version"]) for r in own for row in r.rows if row["tool_build"]
+            row.tool_build: version(name, row.tool_version or "") for r in own for row in r.rows if row.tool_build
         }
         which = listing([f"{versions[b]} of build {b} ({human_count(count, 'result')})" for b, count in counts.items()])
         mixed = sum(len(result.builds) > 1 for result in own)
@@ -71,7 +71,7 @@ def over_hosts(result: Result) -> str:
         return ""
     if result.in_turn:
         return "nodes in turn"
-    return f"{len(result.hosts)} nodes" if result.parameters["nodes"] == 1 else f"{result.host_sets} sets of nodes"
+    return f"{len(result.hosts)} nodes" if result.nodes == 1 else f"{result.host_sets} sets of nodes"
 
 
 def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.reserved import CONFIGURATION
 from iosweep.report import caveats, formats
-from iosweep.report.data import Campaign, Row
+from iosweep.report.data import Campaign, CheckRow, Node, Row
 from iosweep.text import human_count
 
 #: Pictures that are shown; other nodes are described in words.
@@ -84,12 +83,12 @@ class Cpus:
 def of(campaign: Campaign) -> Cpus | None:
     """The CPUs of a campaign's nodes; None where no node recorded any."""
     told = tuple(_told(campaign))
-    alike: dict[tuple[Any, ...], list[Row]] = {}
-    for node in sorted(campaign.nodes, key=lambda node: formats.natural(node["host"])):
-        if node["cores"]:
+    alike: dict[tuple[object, ...], list[Node]] = {}
+    for node in sorted(campaign.nodes, key=lambda node: formats.natural(node.host)):
+        if node.cores:
             alike.setdefault(_looks(node), []).append(node)
     pictures = sorted(map(_picture, alike.values()), key=lambda picture: not picture.wrong)
-    if not pictures and not any(row["pinning"] for row in campaign.rows):
+    if not pictures and not any(row.pinning for row in campaign.rows):
         return None
     return Cpus(told, tuple(_problems(campaign)), tuple(pictures[:MOST]), tuple(pictures[MOST:]))
 
@@ -97,19 +96,18 @@ def of(campaign: Campaign) -> Cpus | None:
 # pictures
 
 
-def _looks(node: Row) -> tuple[Any, ...]:
-    """What a node's picture is made of."""
-    numa = tuple((one["node"], one["cpus"]) for one in node["numa"] or ())
-    names = ("cores", "socket_cpus", "cpus_allowed", "reserved_cpus", "used_cpus")
-    return (*(node[name] for name in names), numa, tuple(_near(node).items()), tuple(_reserved(node)))
+def _looks(node: Node) -> tuple[object, ...]:
+    """Everything that a node's picture shows."""
+    numa = tuple((one.node, one.cpus) for one in node.numa or ())
+    cpus = (node.cores, node.socket_cpus, node.cpus_allowed, node.reserved_cpus, node.used_cpus)
+    return (*cpus, numa, tuple(_near(node).items()), tuple(_reserved(node)))
 
 
-def _picture(nodes: Sequence[Row]) -> Picture:
+def _picture(nodes: Sequence[Node]) -> Picture:
     node = nodes[0]
-    topology = Topology.of_facts(node)
-    allowed, reserved, used = (parse(node[name] or "") for name in ("cpus_allowed", "reserved_cpus", "used_cpus"))
-    if node["cpus_allowed"] is None:
-        allowed = topology.cpus
+    topology = node.topology
+    allowed = topology.cpus if node.cpus_allowed is None else parse(node.cpus_allowed)
+    reserved, used = parse(node.reserved_cpus or ""), parse(node.used_cpus or "")
     states = {cpu: _state(cpu in allowed, cpu in reserved, cpu in used) for cpu in topology.logical}
     owners = _owners(node)
     cpus = {
@@ -117,7 +115,7 @@ def _picture(nodes: Sequence[Row]) -> Picture:
         for place, cpu in enumerate(topology.logical)
     }
     return Picture(
-        hosts=formats.hosts(node["host"] for node in nodes),
+        hosts=formats.hosts(node.host for node in nodes),
         about=_about(topology),
         legend=tuple(
             (state, title, len(own), listed(own))
@@ -144,36 +142,36 @@ def _says(cpu: int, state: str, allowed: CpuSet, reserved: CpuSet, owners: Mappi
     return text
 
 
-def _owners(node: Row) -> dict[str, CpuSet]:
+def _owners(node: Node) -> dict[str, CpuSet]:
     """Source -> CPUs that it names. A source may have said several things."""
     found: dict[str, CpuSet] = {}
-    for one in node["reserved_sources"] or ():
-        found[one["source"]] = found.get(one["source"], NO_CPUS) | parse(one["cpus"] or "")
+    for one in node.reserved_sources or ():
+        found[one.source] = found.get(one.source, NO_CPUS) | parse(one.cpus or "")
     return found
 
 
-def _reserved(node: Row) -> Iterator[str]:
+def _reserved(node: Node) -> Iterator[str]:
     """Which CPUs are reserved, and what said so."""
-    sources = node["reserved_sources"]
+    sources = node.reserved_sources
     if sources is None:
         yield "Nobody looked for reserved CPUs."
         return
-    if node["reserved_cpus"] is None:
+    if node.reserved_cpus is None:
         yield "CPUs are reserved, but it is not known which."
-    elif not node["reserved_cpus"]:
+    elif not node.reserved_cpus:
         yield "No CPU is reserved."
     for one in sources:
-        which = f"{named(parse(one['cpus']))}: " if one["cpus"] else ""
-        says = "" if one["source"] == CONFIGURATION else f" ({one['says']})"
-        yield f"{which}{one['source']}{says}"
+        which = f"{named(parse(one.cpus))}: " if one.cpus else ""
+        says = "" if one.source == CONFIGURATION else f" ({one.says})"
+        yield f"{which}{one.source}{says}"
 
 
-def _near(node: Row) -> dict[int, str]:
+def _near(node: Node) -> dict[int, str]:
     """NUMA node -> network interfaces there that are up."""
     found: dict[int, str] = {}
-    for nic in node["nics"] or ():
-        if nic["state"] == "up" and nic["numa_node"] is not None:
-            found[nic["numa_node"]] = ", ".join(filter(None, [found.get(nic["numa_node"]), nic["name"]]))
+    for nic in node.nics or ():
+        if nic.state == "up" and nic.numa_node is not None:
+            found[nic.numa_node] = ", ".join(filter(None, [found.get(nic.numa_node), nic.name]))
     return found
 
 
@@ -211,15 +209,13 @@ def _problems(campaign: Campaign) -> Iterator[Problem]:
     """What the doctor found wrong or doubtful on the nodes, and sources that do not agree; the wrong ones first."""
     found: dict[tuple[str, str, str, str], dict[str, None]] = {}
     for node in campaign.nodes:
-        for one in node["cpu_findings"] or ():
-            if one["outcome"] in ("wrong", "warning"):
-                key = (one["outcome"], one["check"], one["seen"] or "", one["change"] or "")
-                found.setdefault(key, {})[node["host"]] = None
+        for one in node.cpu_findings or ():
+            if one.outcome in ("wrong", "warning"):
+                key = (one.outcome, one.check, one.seen or "", one.change or "")
+                found.setdefault(key, {})[node.host] = None
     for key, hosts in sorted(found.items(), key=lambda pair: pair[0][0] != "wrong"):
         yield Problem(*key, formats.hosts(hosts))
-    disagree = (
-        c["evidence"] or "" for c in campaign.checks if (c["check"], c["outcome"]) == ("reserved_agree", "fail")
-    )
+    disagree = (c.evidence or "" for c in campaign.checks if (c.check, c.outcome) == ("reserved_agree", "fail"))
     for evidence, count in caveats.commonest(disagree):
         if any(seen and seen in evidence for _, _, seen, _ in found):
             continue  # the doctor said so
@@ -237,11 +233,11 @@ _CHECKS = {
 
 def in_brief(campaign: Campaign) -> tuple[bool, str] | None:
     """Whether something is wrong, and what was proven or found, in a sentence; None where nothing had to be."""
-    rows = {_key(row) for row in campaign.rows if row["wall_s"]}
+    rows = {_key(row) for row in campaign.rows if row.figures.get("wall_s")}
     counts = {name: Counter[str]() for name in _CHECKS}
     for check in campaign.checks:
-        if check["check"] in counts and _key(check) in rows:
-            counts[check["check"]][check["outcome"]] += 1
+        if check.check in counts and _key(check) in rows:
+            counts[check.check][check.outcome] += 1
     failed = [_share(n, len(rows), text) for name, (text, _) in _CHECKS.items() if (n := counts[name]["fail"])]
     if failed:
         return True, f"{'. '.join(failed)}."
@@ -257,36 +253,40 @@ def in_brief(campaign: Campaign) -> tuple[bool, str] | None:
 
 def _told(campaign: Campaign) -> Iterator[tuple[str, str]]:
     """How the rows were pinned, and what the checks prove."""
-    rows = [row for row in campaign.rows if row["wall_s"]]  # those that ran
+    rows = [row for row in campaign.rows if row.figures.get("wall_s")]  # those that ran
     if not rows:
         return
-    off = campaign.about.get("cpus", {}).get("pinning") == "off"
+    off = campaign.about.cpus.pinning == "off"
     modes = Counter(_mode(row, off) for row in rows)
     for text, count in modes.most_common():
         yield "", f"{_share(count, len(rows), text)}."
-    outcomes = {(c["check"], *_key(c)): c for c in campaign.checks if c["check"] in _CHECKS}
+    outcomes = {(c.check, *_key(c)): c for c in campaign.checks if c.check in _CHECKS}
     passed: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         names = tuple(name for name in _CHECKS if _outcome(outcomes, name, row) == "pass")
         passed.setdefault(names, []).append(row)
     for names, own in passed.items():
         if names:
-            least = human_count(min(row["cpu_looks"] or 0 for row in own), "time")
+            least = human_count(min(row.cpu_looks or 0 for row in own), "time")
             parts = [f"every rank and worker was looked at {least} or more per phase", *(_CHECKS[n][1] for n in names)]
             yield "valid", f"{_share(len(own), len(rows), '; '.join(parts))}."
     for name, (fails, _) in _CHECKS.items():
         # of what was not bound or not looked at, the first sentence says so
-        looked = [row for row in rows if row["placement" if name == "pinned" else "pinning"]]
+        looked = [row for row in rows if (row.placement if name == "pinned" else row.pinning)]
         for outcome, good, what in (("fail", "invalid", fails), ("not checked", "suspect", f"not checked ({name})")):
-            why = [outcomes[name, *_key(r)]["evidence"] or "" for r in looked if _outcome(outcomes, name, r) == outcome]
+            why = [outcomes[name, *_key(r)].evidence or "" for r in looked if _outcome(outcomes, name, r) == outcome]
             if why:
                 (told, _), *others = caveats.commonest(why)
                 more = f"; and {human_count(len(others), 'other finding')}" if others else ""
                 yield good, f"{_share(len(why), len(rows), what)}: {told}{more}."
 
 
+#: Check, point, repetition and phase -> the row of the check.
+Outcomes = Mapping[tuple[str, str, int | None, str], CheckRow]
+
+
 def _mode(row: Row, off: bool) -> str:
-    pinning, placement = row["pinning"], row["placement"]
+    pinning, placement = row.pinning, row.placement
     if placement:
         return f"ranks and workers were bound (pinning: {pinning}, placement: {placement})"
     if pinning:
@@ -296,13 +296,13 @@ def _mode(row: Row, off: bool) -> str:
     return "the CPU masks of ranks and workers were not read"
 
 
-def _outcome(outcomes: Mapping[tuple[Any, ...], Row], name: str, row: Row) -> str | None:
+def _outcome(outcomes: Outcomes, name: str, row: Row) -> str | None:
     found = outcomes.get((name, *_key(row)))
-    return found["outcome"] if found else None
+    return found.outcome if found else None
 
 
-def _key(row: Row) -> tuple[Any, ...]:
-    return row["point"], row["repetition"], row["phase"]
+def _key(row: Row | CheckRow) -> tuple[str, int | None, str]:
+    return row.point, row.repetition, row.phase
 
 
 def _share(count: int, of: int, text: str) -> str:

@@ -1,28 +1,95 @@
-"""What merge wrote for one campaign, as plain rows."""
+"""The rows that merge wrote for one campaign, typed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from datetime import datetime
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
+import msgspec
+
+from iosweep.files.fields import Part
+from iosweep.node.node_facts import NodeFacts
 from iosweep.results import merged_tables
-from iosweep.tools import tools
+from iosweep.results.campaign_form import Build, CampaignForm
+from iosweep.results.columns import result_columns
+from iosweep.tools import parameters, tools
 
-#: One row of a table: column name (iosweep.results.columns) -> value, None where there is none.
-Row = Mapping[str, Any]
+#: Value of a parameter of a point.
+Value = bool | int | float | str
+#: Name of the build of a tool: (tool, SHA-256 of its binary, key of the build document) -> name.
+NameOfBuild = Callable[[str, str | None, str | None], str | None]
+
+
+class PhaseOutcome(Part, frozen=True, kw_only=True):
+    """What became of a phase of a repetition. `repetition` is None for a point without any."""
+
+    point: str
+    phase: str
+    verdict: str
+    repetition: int | None = None
+    reasons: str | None = None
+    left: bool | None = None
+
+
+class Row(PhaseOutcome, frozen=True, kw_only=True):
+    """A row of results.parquet (results/columns.py)."""
+
+    kind: str
+    tool: str
+    metric: str
+    parameters: dict[str, Value | None]
+    figures: dict[str, float]  # columns of floats that have a value
+    sweeps: str = ""
+    checks_passed: int | None = None
+    checks_failed: int | None = None
+    checks_not_checked: int | None = None
+    started: datetime | None = None
+    host: str | None = None
+    hosts: str | None = None
+    ran_on: str | None = None
+    slurm_job: str | None = None
+    pinning: str | None = None
+    placement: str | None = None
+    cpu_looks: int | None = None
+    tool_version: str | None = None
+    tool_sha256: str | None = None
+    tool_build: str | None = None  # name of the tool's build; None where nothing was measured
+    build: str | None = None  # key of the build document
+    target_source: str | None = None
+    target_fstype: str | None = None
+    command: str | None = None
+
+
+class CheckRow(Part, frozen=True, kw_only=True):
+    """A row of checks.parquet."""
+
+    point: str
+    phase: str
+    check: str
+    outcome: str
+    severity: str
+    repetition: int | None = None
+    evidence: str | None = None
+
+
+class Node(NodeFacts, frozen=True, kw_only=True):
+    """A row of nodes.parquet."""
+
+    node: str
+    used_cpus: str | None = None
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """One `results/<campaign>/` in memory."""
+    """One `results/<campaign>/` in memory. `about`: campaign.json."""
 
-    rows: tuple[Row, ...]  # with `tool_build`: which build of its tool a row is of; None where nothing was measured
-    checks: tuple[Row, ...]
-    nodes: tuple[Row, ...]
-    about: Mapping[str, Any]  # campaign.json
+    rows: tuple[Row, ...]
+    checks: tuple[CheckRow, ...]
+    nodes: tuple[Node, ...]
+    about: CampaignForm
 
 
 def load(results: Path) -> Campaign:
@@ -31,31 +98,48 @@ def load(results: Path) -> Campaign:
     Raises FileNotFoundError, naming the file, when merge has not written there; documents.Damaged.
     """
     about = merged_tables.about(results)
-    rows = tuple(merged_tables.rows(results, "results.parquet"))
-    _tell_apart(rows, about["builds"])
+    name = names_of_builds(about.builds)
     return Campaign(
-        rows=rows,
-        checks=tuple(merged_tables.rows(results, "checks.parquet")),
-        nodes=tuple(merged_tables.rows(results, "nodes.parquet")),
+        rows=tuple(merged_tables.rows(results, "results.parquet", partial(row, name_of_build=name))),
+        checks=tuple(merged_tables.rows(results, "checks.parquet", partial(msgspec.convert, type=CheckRow))),
+        nodes=tuple(merged_tables.rows(results, "nodes.parquet", partial(msgspec.convert, type=Node))),
         about=about,
     )
 
 
-def _tell_apart(rows: Iterable[dict[str, Any]], builds: Mapping[str, Any]) -> None:
-    """Give rows the name of their tool's build: the key of the first build document that has it.
+def row(values: Mapping[str, object], name_of_build: NameOfBuild = lambda *_: None) -> Row:
+    """A row of results.parquet, from its columns."""
+    made = msgspec.convert(
+        {
+            **values,
+            "parameters": {name: values[name] for name in parameters()},
+            "figures": {name: value for name in _figures() if (value := values[name]) is not None},
+        },
+        Row,
+    )
+    build = name_of_build(made.tool, made.tool_sha256, made.build)
+    return msgspec.structs.replace(made, tool_build=build) if build else made
+
+
+@cache
+def _figures() -> tuple[str, ...]:
+    return tuple(column.name for column in result_columns() if column.type == "float")
+
+
+def names_of_builds(builds: Mapping[str, Build]) -> NameOfBuild:
+    """Names of builds: the key of the first build document that has the build.
 
     A document that differs because of another tool does not make it another build: its binary does, and the MPI of one
     whose threads are ranks.
     """
-    names: dict[tuple[Any, ...], str] = {}  # what a build is known by -> its name
+    names: dict[tuple[str | None, ...], str] = {}  # tool, binary and MPI -> name
 
     @cache
     def name(tool: str, sha256: str | None, build: str | None) -> str | None:
         if sha256 is None:
             return None
-        mpi = builds.get(build, {}).get("mpi") if build and (found := tools().get(tool)) and found.mpi else None
-        known_by = (tool, sha256, mpi and mpi["path"], mpi and mpi["version"])
-        return names.setdefault(known_by, build or f"sha256 {sha256[:12]}")
+        document = builds.get(build) if build and (found := tools().get(tool)) and found.mpi else None
+        mpi = (document.mpi.path, document.mpi.version) if document and document.mpi else (None, None)
+        return names.setdefault((tool, sha256, *mpi), build or f"sha256 {sha256[:12]}")
 
-    for row in rows:
-        row["tool_build"] = name(row["tool"], row["tool_sha256"], row["build"])
+    return name

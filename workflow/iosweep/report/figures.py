@@ -9,7 +9,6 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
@@ -90,7 +89,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
-def static(drawn: Iterable[tuple[Figure, dict[str, Any]]], most: int, most_bytes: int) -> dict[str, str]:
+def static(drawn: Iterable[tuple[Figure, spec.Specification]], most: int, most_bytes: int) -> dict[str, str]:
     """Name -> SVG element of the first figures, for the page before or without its script.
 
     `drawn`: figures with their specifications. `most`, `most_bytes`: figures, and bytes of all of them, at most. A

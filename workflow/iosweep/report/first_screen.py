@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from iosweep.report import (
     builds,
@@ -19,22 +18,22 @@ from iosweep.report.data import Campaign
 from iosweep.report.summary import OUTCOMES, Result, count_repetitions, repetitions
 
 
-def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
+def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
     """What the first screen shows."""
-    found = repetitions(campaign.rows, campaign.about["sweeps"])
+    found = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(found)
     return {
         "about": campaign.about,
-        "measured": formats.span(row["started"] for row in campaign.rows if row["started"]),
+        "measured": formats.span(row.started for row in campaign.rows if row.started),
         "hosts": _hosts(results),
-        "targets": _distinct(campaign.rows, "target_fstype", "target_source"),
+        "targets": _targets(campaign),
         "tools": builds.programs(campaign),
         "counts": {one: count for one, count in counts.items() if count or one != "left"},
         "progress": caveats.measured(counts),
         "shares": _shares(counts),
         "absent": {one: caveats.why(found, one) for one in ("left", "missing", "invalid", "suspect") if counts[one]},
         "not_checked": table.not_checked(campaign.checks),
-        "scaled": headline.scaled(campaign.about["sweeps"]),
+        "scaled": headline.scaled(campaign.about.sweeps),
         "node_check": node_check.of(campaign, results),
         "pinned": cpus.in_brief(campaign),
         "remarks": remarks.of(campaign),
@@ -45,15 +44,16 @@ def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
+def _targets(campaign: Campaign) -> list[tuple[str | None, str]]:
+    """Types and sources of the target's file system."""
+    known = ((row.target_fstype, row.target_source) for row in campaign.rows if row.target_source is not None)
+    return list(dict.fromkeys(known))
+
+
 def _hosts(results: Sequence[Result]) -> str:
     """All nodes that measured; "" where none has."""
     names = {host for result in results for host in result.hosts}
     return f"{len(names):,} nodes: {formats.hosts(names)}" if len(names) > 3 else formats.hosts(names)
-
-
-def _distinct(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
-    """Distinct values of some columns, in order of appearance, without rows where the last one is absent."""
-    return list(dict.fromkeys(tuple(row[c] for c in columns) for row in rows if row[columns[-1]] is not None))
 
 
 def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import caveats, cpus, formats, node_check, remarks, titles
 from iosweep.report.data import Campaign, load
 from iosweep.report.summary import Result, count_repetitions, phase_order, repetitions, summarise
@@ -69,13 +70,13 @@ Place = Callable[[Result], str]
 
 def _over_nodes(results: Sequence[Result]) -> bool:
     """Whether something was measured on several nodes at once."""
-    return any((result.parameters["nodes"] or 1) > 1 for result in results)
+    return any(result.nodes > 1 for result in results)
 
 
 def _files(results: Sequence[Result]) -> dict[str, str]:
     """Point -> the files that it makes, where points make unlike ones: creating empty files is another thing."""
     sizes = {
-        r.point: size for r in results if r.kind == "metadata" and (size := r.parameters["file_size_bytes"]) is not None
+        r.point: size for r in results if r.kind == "metadata" and (size := r.count("file_size_bytes")) is not None
     }
     if len(set(sizes.values())) < 2:
         return {}
@@ -100,8 +101,7 @@ def _rate(results: Sequence[Result], place: Place) -> Entry:
         return Entry(titles.phase(phase), "", "", "", "", reason, results[0].state, results[0].point)
     best = _best(measured, lambda result: _mean(result, result.metric))
     units = formats.units_of(best.metric, best.kind)
-    nodes = best.parameters["nodes"] or 1
-    each = f"{formats.quantity(_mean(best, best.metric) / nodes, units)} per node" if nodes > 1 else ""
+    each = f"{formats.quantity(_mean(best, best.metric) / best.nodes, units)} per node" if best.nodes > 1 else ""
     return _entry(titles.phase(phase), best, best.metric, units, each, place)
 
 
@@ -110,7 +110,7 @@ def _latency(results: Sequence[Result], place: Place) -> Entry:
     way."""
 
     def load(result: Result) -> tuple[int, int]:
-        return result.parameters["queue_depth"] or 1, result.parameters["nodes"] or 1
+        return result.count("queue_depth") or 1, result.nodes
 
     least = min(map(load, results))
     shallow = [result for result in results if load(result) == least]
@@ -158,7 +158,7 @@ def table(results: Path) -> RenderableType:
     summary = summarise(campaign.rows)
     parts: list[RenderableType] = [_title(campaign, summary), _verdicts(campaign)]
     parts += [Text(text, style="yellow") for text in remarks.of(campaign)]
-    parts += [Text(text, style="yellow") for text in scaled(campaign.about["sweeps"])]
+    parts += [Text(text, style="yellow") for text in scaled(campaign.about.sweeps)]
     if checked := node_check.of(campaign, summary):
         parts.append(Text(f"Node check: {checked.sentence}", style="yellow" if checked.odd else ""))
     if pinned := cpus.in_brief(campaign):
@@ -182,14 +182,14 @@ def table(results: Path) -> RenderableType:
     return Lines(*parts)
 
 
-def scaled(sweeps: Sequence[Mapping[str, Any]]) -> list[str]:
+def scaled(sweeps: Sequence[SweepFacts]) -> list[str]:
     """The warnings that belong to suites that were made to fit, with the sweeps where they are not the whole suite."""
-    suites: dict[str, list[Mapping[str, Any]]] = {}
-    for sweep in (sweep for sweep in sweeps if sweep["suite"] != node_check.SUITE):  # of that, nothing is published
-        suites.setdefault(sweep["suite"] or sweep["name"], []).append(sweep)
+    suites: dict[str, list[SweepFacts]] = {}
+    for sweep in (sweep for sweep in sweeps if sweep.suite != node_check.SUITE):  # of that, nothing is published
+        suites.setdefault(sweep.suite or sweep.name, []).append(sweep)
     texts = []
     for suite, members in suites.items():
-        names = [sweep["name"] for sweep in members if sweep["scaled"]]
+        names = [sweep.name for sweep in members if sweep.scaled]
         if names:
             whole = len(names) == len(members)
             which = f"The suite {suite}" if whole else f"{', '.join(names)} of the suite {suite}"
@@ -204,13 +204,13 @@ def _title(campaign: Campaign, results: Sequence[Result]) -> Text:
 
     about, hosts = campaign.about, {host for result in results for host in result.hosts}
     from_nodes = f", {len(hosts):,} nodes: {formats.hosts(hosts)}" if len(hosts) > 1 else ""
-    return Text.assemble((about["campaign"], "bold"), " on ", (about["target"]["directory"], "bold"), from_nodes)
+    return Text.assemble((about.campaign, "bold"), " on ", (about.target.directory, "bold"), from_nodes)
 
 
 def _verdicts(campaign: Campaign) -> Text:
     from rich.text import Text
 
-    found = repetitions(campaign.rows, campaign.about["sweeps"])
+    found = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(found)
     line = Text(f"{caveats.measured(counts)}: ")
     line.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in counts.items()))
@@ -229,7 +229,7 @@ def closing(results: Path, name: str) -> str:
     `name`: what the user calls the campaign. Raises FileNotFoundError as `table` does.
     """
     campaign = load(results)
-    counts = count_repetitions(repetitions(campaign.rows, campaign.about["sweeps"]))
+    counts = count_repetitions(repetitions(campaign.rows, campaign.about.sweeps))
     odd = [f"{counts[one]:,} {one}" for one in ("invalid", "missing", "left") if counts[one]]
     if not odd:
         return ""

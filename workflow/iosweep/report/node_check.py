@@ -52,7 +52,7 @@ def of(campaign: Campaign, results: Sequence[Result]) -> NodeCheck | None:
     """The node check of a campaign, or None where it has none or nothing of it is measured."""
     points = _points(campaign)
     own = [result for result in results if result.point in points]
-    hosts = sorted({row["host"] for result in own for row in result.rows if row["host"]}, key=formats.natural)
+    hosts = sorted({row.host for result in own for row in result.rows if row.host}, key=formats.natural)
     if not hosts:
         return None  # the first screen says why there are no figures
     found = {(c.point, c.phase): c for c in compare(_measured(own))}
@@ -81,14 +81,14 @@ def unlike(campaign: Campaign, results: Sequence[Result]) -> list[tuple[bool, st
 
 
 def _points(campaign: Campaign) -> set[str]:
-    return {point for sweep in campaign.about["sweeps"] if sweep["suite"] == SUITE for point in sweep["points"]}
+    return {point for sweep in campaign.about.sweeps if sweep.suite == SUITE for point in sweep.points}
 
 
 def _measured(results: Sequence[Result]) -> Iterator[tuple[str, str, str, float]]:
     for result in results:
         for row in result.rows:
-            if row["verdict"] in COUNTED and row["host"] and row[result.metric]:
-                yield result.point, result.phase, row["host"], row[result.metric]
+            if row.verdict in COUNTED and row.host and (value := row.figures.get(result.metric)):
+                yield result.point, result.phase, row.host, value
 
 
 #: A phase of the suite, and the nodes that have a figure of it.
@@ -165,7 +165,7 @@ def _column(result: Result, comparison: Comparison | None) -> Column:
 
 
 def _cell(host: str, result: Result, comparison: Comparison | None) -> Cell:
-    verdicts = [row["verdict"] for row in result.rows if row["host"] == host]
+    verdicts = [row.verdict for row in result.rows if row.host == host]
     verdict = worst(verdicts) if verdicts else ""
     found = next((s for s in comparison.standings if s.host == host), None) if comparison else None
     if found is None:
@@ -176,7 +176,7 @@ def _cell(host: str, result: Result, comparison: Comparison | None) -> Cell:
 
 def _title(result: Result) -> str:
     """random read 4 KiB"""
-    size = result.parameters[TRANSFER_SIZE.column]
+    size = result.count(TRANSFER_SIZE.column)
     return titles.phase(result.phase).lower() + (f" {formats.size(size)}" if size else "")
 
 

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from iosweep.files import safe_paths
+from iosweep.plan.sweep_facts import RepetitionFacts
 from iosweep.report import (
     builds,
     caveats,
@@ -59,14 +61,14 @@ def render(results: Path) -> str:
     from markupsafe import Markup
 
     campaign = load(results)
-    summary = table.ordered(summarise(campaign.rows), campaign.about["sweeps"])
+    summary = table.ordered(summarise(campaign.rows), campaign.about.sweeps)
     drawings = plots.figures(campaign, summary)
     specified = {f.name: spec.specification(f) for f in drawings if f.panels}
     static = figures.static(((f, specified[f.name]) for f in drawings if f.panels), _STATIC, _STATIC_BYTES)
     style = _read("page.css")
     scripts = [_library(), _read("page.js"), _read("charts.js")]
     data = {
-        "campaign": campaign.about["campaign"],
+        "campaign": campaign.about.campaign,
         "symbols": caveats.VERDICT_SYMBOLS,
         "table": table.payload(summary, campaign.checks),
         "figures": {f.name: _drawing(f, specified[f.name]) for f in drawings if f.panels},
@@ -91,6 +93,7 @@ def render(results: Path) -> str:
         data=Markup(_json(data)),  # noqa: S704  escaped there
         static={name: Markup(svg) for name, svg in static.items()},  # noqa: S704  drawing elements only
         titles=titles,
+        formats=formats,
         meanings=caveats.VERDICT_MEANINGS,
         symbols=caveats.VERDICT_SYMBOLS,
         **answer(campaign, summary),
@@ -98,21 +101,15 @@ def render(results: Path) -> str:
     )
 
 
-def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figure]) -> dict[str, Any]:
-    """What the sections below show."""
+def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figure]) -> dict[str, object]:
+    """The values of the sections below the first screen."""
     return {
         "weka": tables.weka(campaign, results),
         "metadata": tables.metadata(campaign, results),
         "sweeps": [
-            {
-                **sweep,
-                "axes_text": titles.axes_text(sweep["axes"]),
-                "phases_text": ", ".join(titles.phase(phase) for phase in sweep["phases"]).capitalize(),
-                "repetitions_text": _repetitions(sweep["repetitions"]),
-                "figures": [figure for figure in drawings if figure.sweep == sweep["name"]],
-            }
-            for sweep in campaign.about["sweeps"]
+            (sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in campaign.about.sweeps
         ],
+        "repetitions_of": _repetitions,
         "columns_of": spec.columns,
         "constant": table.constant(results),
         "having": table.having(results),
@@ -120,40 +117,24 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "cpus": cpus.of(campaign),
         "nodes": nodes.of(campaign),
         "builds": builds.of(campaign, results),
-        "jobs": [_job(job) for job in campaign.about["jobs"]],
         "exclusion": table.exclusion(campaign.checks),
     }
 
 
-def _job(job: Mapping[str, Any]) -> dict[str, Any]:
-    """A Slurm job in words."""
-    return {
-        **job,
-        "hosts": formats.hosts(job["hosts"]),
-        "count": len(job["hosts"]),
-        "node_counts": ", ".join(map(str, job["node_counts"])),
-        "measured": formats.span(datetime.fromisoformat(job[key]) for key in ("started", "ended")),
-    }
-
-
-def _drawing(figure: Figure, specified: Mapping[str, Any]) -> dict[str, Any]:
+def _drawing(figure: Figure, specified: spec.Specification) -> dict[str, object]:
     """A figure for the page's script: specification, and its values by column, which is a third of the bytes."""
-    fields = dict.fromkeys(field for value in figure.values for field in value)
-    return {
-        "spec": specified,
-        "values": {field: [_short(value.get(field)) for value in figure.values] for field in fields},
-    }
+    marks = [mark.values() for mark in figure.marks]
+    fields = dict.fromkeys(field for mark in marks for field in mark)
+    return {"spec": specified, "values": {field: [_short(mark.get(field)) for mark in marks] for field in fields}}
 
 
-def _short(value: Any) -> Any:
+def _short(value: object) -> object:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def _json(data: Mapping[str, Any]) -> str:
+def _json(data: Mapping[str, object]) -> str:
     """JSON that cannot end its script element, whatever it holds."""
-    import orjson
-
-    text = orjson.dumps(data, option=orjson.OPT_NON_STR_KEYS).decode()
+    text = msgspec.json.encode(data).decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -182,12 +163,12 @@ def _read(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-def _time(text: str) -> str:
-    return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M %Z}"
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M %Z}"
 
 
-def _repetitions(settings: Mapping[str, Any]) -> str:
-    low, high, until = settings["min"], settings["max"], settings["until_ci95_half_width"]
+def _repetitions(settings: RepetitionFacts) -> str:
+    low, high, until = settings.min, settings.max, settings.until_ci95_half_width
     text = str(low) if low == high else f"{low} to {high}"
     if until is not None:
         text += f", until the 95 % confidence interval is within ± {100 * until:g} %"

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+
+from msgspec import Struct, structs
 
 from iosweep.report import captions, caveats, formats, titles
-from iosweep.report.data import Campaign
+from iosweep.report.data import Campaign, Value
 from iosweep.report.formats import Unit
-from iosweep.report.slices import Slice, slices, values
-from iosweep.report.summary import Result, Statistics, phase_order
+from iosweep.report.slices import Slice, slices
+from iosweep.report.summary import Result, Statistics, distinct, phase_order
 from iosweep.tools import parameters
 
 #: What a figure shows -> its lines: name -> column. A rate has one line, without a name: the phase's own metric.
@@ -38,6 +39,30 @@ class Panel:
     log: bool  # for latencies that a linear axis would press flat; all other axes start at zero
 
 
+class Mark(Struct, frozen=True, kw_only=True):
+    """A point of a line, in the unit of its panel, and the texts of its tooltip."""
+
+    panel: int
+    x: Value | None
+    series: str
+    measure: str
+    verdict: str
+    y: float | None = None  # None: the line breaks
+    low: float | None = None
+    high: float | None = None
+    value: str | None = None
+    spread: str | None = None
+    what: str | None = None
+    point: str | None = None
+    where: str | None = None  # in figures against nodes
+    scaling: str | None = None
+    apart: bool | None = None  # whether it ran on nodes that the largest count did not have
+
+    def values(self) -> dict[str, object]:
+        """The fields that the specification reads, without those that have no value."""
+        return {name: value for name, value in structs.asdict(self).items() if value is not None or name in "xy"}
+
+
 @dataclass(frozen=True)
 class Figure:
     """What is drawn. Every value is in the unit of its panel."""
@@ -53,9 +78,9 @@ class Figure:
     x_values: tuple[float, ...]
     series_title: str  # "" if there is one line
     series: tuple[str, ...]  # names of the lines, in order; [""] if there is one
-    nodes_told: bool  # whether values say on which nodes, and whether these are apart from the largest count's
+    with_nodes: bool  # whether values say on which nodes, and whether these are apart from the largest count's
     measures: tuple[str, ...]  # lines that are told apart by their dashes: mean, p99; [""] if there is one
-    values: tuple[Mapping[str, Any], ...]  # panel, x, series, measure, verdict, y, low, high, apart; words to point at
+    marks: tuple[Mark, ...]
     notes: tuple[str, ...]
 
 
@@ -65,7 +90,7 @@ def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
     Panels are phases, unless a third axis varies: then there is a figure per phase, with a panel per value.
     """
     found: list[Figure] = []
-    origin = titles.origin(campaign.about["campaign"], campaign.about["target"]["directory"], campaign.rows)
+    origin = titles.origin(campaign)
     for cut in slices(campaign, results):
         phases = _phases(cut.results) if cut.facet else [None]
         for quantity, phase in product(_quantities(cut), phases):
@@ -80,7 +105,7 @@ def _quantities(cut: Slice) -> tuple[str, ...]:
     if cut.kind == "metadata":
         return ("rate",)
     known = parameters()
-    varying = (column for column in known if known[column].role != "x" and len(values(cut.results, column)) > 1)
+    varying = (column for column in known if known[column].role != "x" and len(distinct(cut.results, column)) > 1)
     found = (known[column].quantities for column in (cut.x, *varying))
     return next(filter(None, found), ("rate",))
 
@@ -97,7 +122,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure
     strangers = None if ends is None else [s for r in drawable if (s := _strangers(r, ends[_line(r, cut)][1]))]
     several = bool(caveats.several_builds(drawable))
     panels: list[Panel] = []
-    marks: list[dict[str, Any]] = []
+    marks: list[Mark] = []
     for title, inside in _panels(cut, results, phase):
         if any(result in drawable for result in inside):
             # Panels of one phase share unit and axis, so that they compare at a glance.
@@ -114,27 +139,27 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure
         panels=tuple(panels),
         x_title=parameters()[cut.x].shown,
         x_column=cut.x,
-        x_values=tuple(values(results, cut.x)),
+        x_values=tuple(x for x in distinct(results, cut.x) if not isinstance(x, str)),
         series_title=parameters()[cut.colour].shown if cut.colour else "",
         series=_series_names(results, cut.colour),
-        nodes_told=ends is not None,
+        with_nodes=ends is not None,
         measures=tuple(lines),
-        values=tuple(marks),
+        marks=tuple(marks),
         notes=tuple(captions.notes(results, drawable, bars, quantity, strangers)),
     )
 
 
 #: A line of a figure against nodes -> its results of the fewest and of the most nodes.
-Ends = Mapping[tuple[Any, ...], tuple[Result, Result]]
+Ends = Mapping[tuple[object, ...], tuple[Result, Result]]
 
 
-def _line(result: Result, cut: Slice) -> tuple[Any, ...]:
+def _line(result: Result, cut: Slice) -> tuple[object, ...]:
     return result.phase, *(result.parameters[axis] for axis in (cut.colour, cut.facet) if axis)
 
 
 def _ends(cut: Slice, drawable: Sequence[Result]) -> Ends:
-    found: dict[tuple[Any, ...], tuple[Result, Result]] = {}
-    for result in sorted(drawable, key=lambda result: result.parameters["nodes"]):
+    found: dict[tuple[object, ...], tuple[Result, Result]] = {}
+    for result in sorted(drawable, key=lambda result: result.nodes):
         line = _line(result, cut)
         found[line] = (found.get(line, (result, result))[0], result)
     return found
@@ -145,22 +170,22 @@ def _strangers(result: Result, largest: Result) -> set[str]:
     return set(result.hosts) - set(largest.hosts)
 
 
-def _nodes_told(result: Result, ends: tuple[Result, Result], column: str) -> dict[str, Any]:
-    """What a figure against nodes tells of a result: where it ran, and how it scales.
+def _scaling(result: Result, ends: tuple[Result, Result], column: str) -> tuple[str, str, bool]:
+    """In a figure against nodes: `Mark.where`, `Mark.scaling` and `Mark.apart`.
 
     `on node02, among the 4 nodes`, `on node[01-04]`; `92 % of 4 × 1 node`.
     """
     smallest, largest = ends
-    fewest, most = (titles.named("nodes", end.parameters["nodes"]) for end in ends)
+    fewest, most = (titles.named("nodes", end.nodes) for end in ends)
     strangers = _strangers(result, largest)
     where = f"on {formats.hosts(result.hosts)}" + (" in turn" if result.in_turn else "")
     if result is not largest:
         where += f", {'not all among' if strangers else 'among'} the {most}"
-    times = result.parameters["nodes"] / smallest.parameters["nodes"]
+    times = result.nodes / smallest.nodes
     expected = times * smallest.statistics[column].mean
     share = result.statistics[column].mean / expected if expected else 0
     scaling = f"{100 * share:.0f} % of {times:g} × {fewest}" if share and result is not smallest else ""
-    return {"where": where, "scaling": scaling, "apart": bool(strangers)}
+    return where, scaling, bool(strangers)
 
 
 def _panels(cut: Slice, results: Sequence[Result], phase: str | None) -> Iterator[tuple[str, list[Result]]]:
@@ -168,7 +193,7 @@ def _panels(cut: Slice, results: Sequence[Result], phase: str | None) -> Iterato
         for own in _phases(results):
             yield titles.phase(own), [result for result in results if result.phase == own]
     else:
-        for value in values(results, cut.facet):
+        for value in distinct(results, cut.facet):
             inside = [result for result in results if result.parameters[cut.facet] == value]
             yield titles.named(cut.facet, value), inside
 
@@ -195,20 +220,21 @@ def _marks(
     panel: int,
     ends: Ends | None,
     several: bool,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Mark]:
     """The marks of one result; without a figure, a mark without height, at which the line breaks.
 
     `several`: whether the figure's results are of several builds.
     """
-    place = {
-        "panel": panel,
-        "x": result.parameters[cut.x],
-        "series": _series(result, cut.colour),
-        "verdict": result.verdict,
-    }
+    mark = Mark(
+        panel=panel,
+        x=result.parameters[cut.x],
+        series=titles.parameter(cut.colour, result.parameters[cut.colour]) if cut.colour else "",
+        measure="",
+        verdict=result.verdict,
+    )
     found = _statistics(result, lines)
     if not found:
-        yield from ({**place, "measure": measure, "y": None} for measure in lines)
+        yield from (structs.replace(mark, measure=measure) for measure in lines)
     units = _units(result, lines)
     axes = [axis for axis in (cut.x, cut.colour, cut.facet) if axis]
     what = [titles.named(axis, result.parameters[axis]) for axis in axes]
@@ -218,19 +244,22 @@ def _marks(
         low, high = interval(statistics, bars)
         y = statistics.median if measure == "p99" else statistics.mean
         column = lines[measure] or result.metric
-        more = {} if ends is None else _nodes_told(result, ends[_line(result, cut)], column)
-        yield {
-            **place,
-            **more,
-            "measure": measure,
-            "y": y / unit.size,
-            "low": max(low, 0) / unit.size,
-            "high": high / unit.size,
-            "value": formats.quantity(y, units),
-            "spread": formats.spread(statistics, units, interval=measure != "p99"),
-            "what": ", ".join(what),
-            "point": result.point,
-        }
+        nodes = (None, None, None) if ends is None else _scaling(result, ends[_line(result, cut)], column)
+        where, scaling, apart = nodes
+        yield structs.replace(
+            mark,
+            measure=measure,
+            y=y / unit.size,
+            low=max(low, 0) / unit.size,
+            high=high / unit.size,
+            value=formats.quantity(y, units),
+            spread=formats.spread(statistics, units, interval=measure != "p99"),
+            what=", ".join(what),
+            point=result.point,
+            where=where,
+            scaling=scaling,
+            apart=apart,
+        )
 
 
 def interval(statistics: Statistics, bars: str) -> tuple[float, float]:
@@ -278,10 +307,6 @@ def _units(result: Result, lines: Mapping[str, str]) -> tuple[Unit, ...]:
 
 def _phases(results: Sequence[Result]) -> list[str]:
     return sorted({result.phase for result in results}, key=phase_order)
-
-
-def _series(result: Result, colour: str | None) -> str:
-    return titles.parameter(colour, result.parameters[colour]) if colour else ""
 
 
 def _series_names(results: Sequence[Result], colour: str | None) -> tuple[str, ...]:

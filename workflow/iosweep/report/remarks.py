@@ -13,37 +13,38 @@ _NAMED = 5
 
 def of(campaign: Campaign) -> list[str]:
     """One sentence for each remark; none for a storage system with the results elsewhere."""
-    directory, types = campaign.about["target"]["directory"], {row["target_fstype"] for row in campaign.rows}
+    directory, types = campaign.about.target.directory, {row.target_fstype for row in campaign.rows}
     found = []
-    if memory := sorted(name for name in types if fs_types.of(name).memory):
+    if memory := sorted(name for name in types if name and fs_types.of(name).memory):
         found.append(
             f"The target {directory} is in memory ({', '.join(memory)}): these figures are of the nodes' memory, not of"
             " a storage system."
         )
-    elif campaign.about.get("target_on_root") or any(on_root(row["mount"]) for row in campaign.nodes):
+    elif campaign.about.target_on_root or any(on_root(row.mount) for row in campaign.nodes):
         found.append(
             f"The target {directory} is on the root file system: these figures are of the system disk, which the"
             " operating system uses at the same time, not of a storage system."
         )
-    if campaign.about.get("results_on_target"):
+    if campaign.about.results_on_target:
         found.append(
             "The results are stored on the file system under test: what is written there is part of its load. Keep them"
             " elsewhere to measure it alone."
         )
-    if trusted := campaign.about.get("trusted_writers"):
+    if trusted := campaign.about.trusted_writers:
         named = some([shortened(one, 200) for one in trusted], _NAMED, separator="; ")
         found.append(
             "target.trust_other_writers was set: other users could have put another directory in the place of the"
             f" campaign's while tools wrote there ({named})."
         )
-    if count := len({row["point"] for row in campaign.rows if row["client_server"] and row["verdict"] != "missing"}):
+    measured = [row for row in campaign.rows if row.verdict != "missing"]
+    if count := len({row.point for row in measured if row.parameters["client_server"]}):
         found.append(
             "fio listened without authentication on a free port of each node's address while the phases of"
             f" {human_count(count, 'point')} ran (client_server): whoever reached it could run commands as the user."
         )
-    if damaged := campaign.about.get("damaged"):
+    if damaged := campaign.about.damaged:
         named = some([f"{file} ({reason})" for file, reason in damaged.items()], _NAMED, separator="; ")
         found.append(f"Damaged files of the results were left out: {named}.")
-    if aside := campaign.about.get("set_aside"):
+    if aside := campaign.about.set_aside:
         found.append(f"Damaged results were measured again, and are kept: {some(aside, _NAMED)}.")
     return found

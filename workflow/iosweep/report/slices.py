@@ -10,14 +10,14 @@ points would share a place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
+from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import titles
-from iosweep.report.data import Campaign
-from iosweep.report.summary import Result
+from iosweep.report.data import Campaign, Value
+from iosweep.report.summary import Result, distinct, of_points
 from iosweep.report.titles import Conditions
 from iosweep.tools import parameters
 
@@ -42,9 +42,9 @@ def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
     points: dict[str, list[Result]] = {}
     for result in of_points(results):
         points.setdefault(result.point, []).append(result)
-    for sweep in campaign.about["sweeps"]:
+    for sweep in campaign.about.sweeps:
         axes = axes_of(sweep)
-        mine = [result for point in sweep["points"] for result in points.get(point, [])]
+        mine = [result for point in sweep.points for result in points.get(point, [])]
         for kind in ("data", "metadata"):
             of_kind = [result for result in mine if result.kind == kind]
             groups = list(dict.fromkeys(conditions[result.point] for result in of_kind))
@@ -54,33 +54,18 @@ def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
                 for x, colour, facet, rest in _roles(own, axes):
                     for fixed, chosen in split(own, rest):
                         part = "".join(f".{axis}-{value}" for axis, value in fixed.items())
-                        yield Slice(sweep["name"], kind, group, suffix + part, chosen, x, colour, facet)
+                        yield Slice(sweep.name, kind, group, suffix + part, chosen, x, colour, facet)
 
 
-def axes_of(sweep: Mapping[str, Any]) -> set[str]:
+def axes_of(sweep: SweepFacts) -> set[str]:
     """Columns of a sweep's axes."""
-    return {column for column, option in parameters().items() if option.name in sweep["axes"]}
-
-
-def of_points(results: Sequence[Result]) -> list[Result]:
-    """The results with the parameters that other phases of their point have."""
-    known: dict[str, dict[str, Any]] = {}
-    for result in results:
-        known.setdefault(result.point, {}).update({k: v for k, v in result.parameters.items() if v is not None})
-    return [replace(result, parameters={**result.parameters, **known[result.point]}) for result in results]
-
-
-def values(results: Iterable[Result], column: str | None) -> list[Any]:
-    """Distinct values of a parameter, in order; an absent one is left out, and no column has none."""
-    if column is None:
-        return []
-    return sorted({r.parameters[column] for r in results if r.parameters[column] is not None})
+    return {column for column, option in parameters().items() if option.name in sweep.axes}
 
 
 def _roles(results: Sequence[Result], axes: set[str]) -> Iterator[tuple[str, str | None, str | None, list[str]]]:
     """(horizontal axis, colour, panels, axes that are left)."""
     known = parameters()
-    varying = [axis for axis in known if axis in axes and len(values(results, axis)) > 1]
+    varying = [axis for axis in known if axis in axes and len(distinct(results, axis)) > 1]
     alone = [axis for axis in varying if known[axis].role == "x_alone"]
     for x in [axis for axis in varying if known[axis].role == "x"] or alone[:1]:
         others = [axis for axis in varying if axis != x and known[axis].role != "condition"]
@@ -89,9 +74,9 @@ def _roles(results: Sequence[Result], axes: set[str]) -> Iterator[tuple[str, str
         yield x, colour, facet, others[2:]
 
 
-def split(results: Sequence[Result], axes: Sequence[str]) -> Iterator[tuple[dict[str, Any], tuple[Result, ...]]]:
+def split(results: Sequence[Result], axes: Sequence[str]) -> Iterator[tuple[dict[str, Value], tuple[Result, ...]]]:
     """Each combination of the axes' values that there is, with its results."""
-    for combination in product(*(values(results, axis) for axis in axes)):
+    for combination in product(*(distinct(results, axis) for axis in axes)):
         fixed = dict(zip(axes, combination, strict=True))
         chosen = tuple(r for r in results if all(r.parameters[a] == v for a, v in fixed.items()))
         if chosen:
@@ -100,6 +85,5 @@ def split(results: Sequence[Result], axes: Sequence[str]) -> Iterator[tuple[dict
 
 def _suffix(own: Conditions, groups: Sequence[Conditions]) -> str:
     """What tells these conditions from the sweep's others."""
-    names = ("tool", "write_mode", "data", "o_direct")
-    differing = [i for i in range(len(names)) if len({group[i] for group in groups}) > 1]
-    return "".join(f".{names[i]}-{own[i]}".lower() for i in differing)
+    differing = [i for i in range(len(own)) if len({group[i] for group in groups}) > 1]
+    return "".join(f".{Conditions._fields[i]}-{own[i]}".lower() for i in differing)

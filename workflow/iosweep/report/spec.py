@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from iosweep.report import titles
 from iosweep.report.plots import Figure, Panel
@@ -13,6 +13,8 @@ from iosweep.report.plots import Figure, Panel
 if TYPE_CHECKING:
     import altair as alt
 
+#: JSON of Vega-Lite.
+Specification = dict[str, object]
 #: Name under which a specification looks its values up.
 DATA = "values"
 
@@ -32,7 +34,7 @@ _WIDTH, _HEIGHT = 360, 220
 _CHARACTER = 5.3
 
 
-def specification(figure: Figure) -> dict[str, Any]:
+def specification(figure: Figure) -> Specification:
     """The figure without its values, which go in as `datasets` under the name DATA.
 
     Altair makes the layers. Put together by it, too, a figure takes three times as long: it copies all at each step.
@@ -49,19 +51,19 @@ def specification(figure: Figure) -> dict[str, Any]:
     }
 
 
-def with_values(figure: Figure) -> dict[str, Any]:
+def with_values(figure: Figure) -> Specification:
     """The figure complete, for a renderer."""
     return filled(specification(figure), figure)
 
 
-def filled(specified: dict[str, Any], figure: Figure) -> dict[str, Any]:
+def filled(specified: Specification, figure: Figure) -> Specification:
     """A figure's specification with its values."""
-    return {**specified, "datasets": {DATA: [dict(value) for value in figure.values]}}
+    return {**specified, "datasets": {DATA: [mark.values() for mark in figure.marks]}}
 
 
-def for_page(specified: dict[str, Any]) -> dict[str, Any]:
+def for_page(specified: Specification) -> Specification:
     """A specification without what the page writes beside the figure, on the page's ground. charts.js does the same."""
-    config = {**specified["config"], "padding": 1, "background": None}
+    config = {**_CONFIG, "padding": 1, "background": None}
     return {**{key: value for key, value in specified.items() if key != "title"}, "config": config}
 
 
@@ -85,7 +87,7 @@ def _colour(place: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
 
 
-def _panel(figure: Figure, panel: Panel, number: int) -> dict[str, Any]:
+def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
     import altair as alt
 
     x = alt.X("x:Q", title=figure.x_title, scale=_x_scale(figure.x_values), axis=_x_axis(figure))
@@ -104,9 +106,9 @@ def _panel(figure: Figure, panel: Panel, number: int) -> dict[str, Any]:
     lines = base.mark_line(strokeWidth=2, invalid="break-paths-show-domains").encode(y=y)
     points = base.transform_filter("isValid(datum.y)").encode(y=y, tooltip=_tooltip(figure))
     if len(figure.measures) > 1:
-        lines = lines.encode(strokeDash=alt.StrokeDash("measure:N", title=None, scale=_told(figure, _DASHES)))
-        points = points.encode(shape=alt.Shape("measure:N", title=None, scale=_told(figure, _SHAPES)))
-    elif figure.nodes_told:
+        lines = lines.encode(strokeDash=alt.StrokeDash("measure:N", title=None, scale=_scale(figure, _DASHES)))
+        points = points.encode(shape=alt.Shape("measure:N", title=None, scale=_scale(figure, _SHAPES)))
+    elif figure.with_nodes:
         # of the same size, a diamond looks smaller
         points = points.encode(
             shape=alt.condition("datum.apart", alt.value("diamond"), alt.value("circle")),
@@ -133,8 +135,8 @@ def _panel(figure: Figure, panel: Panel, number: int) -> dict[str, Any]:
     }
 
 
-def _told(figure: Figure, how: Sequence[Any]) -> alt.Scale:
-    """Scale that tells a figure's measures apart by the given dashes or shapes."""
+def _scale(figure: Figure, how: Sequence[object]) -> alt.Scale:
+    """Scale of dashes or shapes, one for each measure."""
     import altair as alt
 
     return alt.Scale(domain=list(figure.measures), range=list(how[: len(figure.measures)]))
@@ -178,7 +180,7 @@ def _tooltip(figure: Figure) -> list[alt.Tooltip]:
     import altair as alt
 
     fields = ["value", "spread", "measure", "what", "verdict", "point"]
-    fields += ["scaling", "where"] if figure.nodes_told else []
+    fields += ["scaling", "where"] if figure.with_nodes else []
     return [alt.Tooltip(f"{field}:N") for field in fields]
 
 
@@ -189,7 +191,7 @@ def _lines(figure: Figure) -> list[str]:
     return [line for text in texts for line in textwrap.wrap(text, most) or [""]]
 
 
-_CONFIG: dict[str, Any] = {
+_CONFIG: Specification = {
     "background": "white",
     "padding": 8,
     "font": FONT,

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
-from typing import Any
 
-from iosweep.report.data import Row
+from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.report.data import PhaseOutcome, Row, Value
 from iosweep.results.statistics import half_width
-from iosweep.tools import parameters, phases
+from iosweep.tools import phases
 
 #: From best to worst.
 VERDICTS = ("valid", "suspect", "invalid", "missing")
@@ -64,7 +64,7 @@ class Result:
     kind: str
     tool: str
     metric: str
-    parameters: Mapping[str, Any]  # columns of `parameters()`, the same for all repetitions -> value
+    parameters: Mapping[str, Value | None]  # columns of `parameters()`, the same for all repetitions -> value
     verdict: str  # the worst of its repetitions that were measured; missing if none was
     reasons: tuple[str, ...]  # distinct, in order of appearance
     statistics: Mapping[str, Statistics]  # FIGURES that have a value in a repetition that counts
@@ -78,7 +78,7 @@ class Result:
     @property
     def measured(self) -> int:
         """Number of repetitions that have an outcome, whatever their verdict."""
-        return sum(row["verdict"] != "missing" for row in self.rows)
+        return sum(row.verdict != "missing" for row in self.rows)
 
     @property
     def lacking(self) -> int:
@@ -99,7 +99,7 @@ class Result:
     @property
     def used(self) -> int:
         """Number of repetitions that enter the figures."""
-        return sum(row["verdict"] in COUNTED for row in self.rows)
+        return sum(row.verdict in COUNTED for row in self.rows)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -119,9 +119,19 @@ class Result:
     @property
     def builds(self) -> tuple[str, ...]:
         """Builds of the tool that its figures come from, in order of appearance; without figures, those that ran."""
-        found = [row for row in self.rows if row.get("tool_build")]
-        counted = [row for row in found if row["verdict"] in COUNTED]
-        return tuple(dict.fromkeys(row["tool_build"] for row in counted or found))
+        found = [row for row in self.rows if row.tool_build]
+        counted = [row for row in found if row.verdict in COUNTED]
+        return tuple(dict.fromkeys(row.tool_build or "" for row in counted or found))
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes of the point."""
+        return self.count("nodes") or 1
+
+    def count(self, column: str) -> int | None:
+        """The value of a parameter that is a count or a size."""
+        value = self.parameters[column]
+        return value if isinstance(value, int) else None
 
     def typical(self, column: str) -> float | None:
         """The figure to show for a column: mean of the repetitions, for a percentile their median."""
@@ -141,32 +151,32 @@ class Repetitions:
     reasons: tuple[str, ...]  # distinct, of those of its phases that have this outcome
 
 
-def repetitions(rows: Iterable[Row], sweeps: Iterable[Mapping[str, Any]]) -> list[Repetitions]:
+def repetitions(rows: Iterable[PhaseOutcome], sweeps: Iterable[SweepFacts]) -> list[Repetitions]:
     """The planned repetitions of a campaign, in the order of its rows. `sweeps`: those of campaign.json, which say how
     many repetitions a point without a single one was to have."""
     planned: dict[str, int] = {}
     for sweep in sweeps:
-        for point in sweep["points"]:
-            planned[point] = max(planned.get(point, 1), sweep["repetitions"]["min"])
-    groups: dict[tuple[str, int | None], list[Row]] = {}
+        for point in sweep.points:
+            planned[point] = max(planned.get(point, 1), sweep.repetitions.min)
+    groups: dict[tuple[str, int | None], list[PhaseOutcome]] = {}
     for row in rows:
-        groups.setdefault((row["point"], row["repetition"]), []).append(row)
+        groups.setdefault((row.point, row.repetition), []).append(row)
     found = []
     for (point, number), own in groups.items():
         outcomes = [outcome(row) for row in own]
         judged = [one for one in outcomes if one in VERDICTS and one != "missing"]
         state = worst(judged) if judged else outcomes[0]
         # a suspect phase is not why a repetition is invalid
-        reasons = tuple(dict.fromkeys(row["reasons"] for row in own if row["reasons"] and outcome(row) == state))
+        reasons = tuple(dict.fromkeys(row.reasons for row in own if row.reasons and outcome(row) == state))
         found.append(Repetitions(point, planned.get(point, 1) if number is None else 1, state, reasons))
     return found
 
 
-def outcome(row: Row) -> str:
+def outcome(row: PhaseOutcome) -> str:
     """The outcome of a row: its verdict, or `left` where it is still to be measured. An unknown verdict is invalid."""
-    if row["verdict"] == "missing" and row["left"]:
+    if row.verdict == "missing" and row.left:
         return "left"
-    return worst([row["verdict"]])
+    return worst([row.verdict])
 
 
 def count_repetitions(found: Iterable[Repetitions]) -> dict[str, int]:
@@ -181,39 +191,52 @@ def summarise(rows: Iterable[Row]) -> list[Result]:
     """One result per (point, phase), in the order of the rows' points and of their tools' phases."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row["point"], row["phase"]), []).append(row)
+        groups.setdefault((row.point, row.phase), []).append(row)
     place = {point: i for i, point in enumerate(dict.fromkeys(point for point, _ in groups))}
     keys = sorted(groups, key=lambda key: (place[key[0]], phase_order(key[1])))
-    return [_result(sorted(groups[key], key=lambda row: row["repetition"] or 0)) for key in keys]
+    return [_result(sorted(groups[key], key=lambda row: row.repetition or 0)) for key in keys]
 
 
 def _result(rows: Sequence[Row]) -> Result:
     first = rows[0]
-    counted = [row for row in rows if row["verdict"] in COUNTED]
+    counted = [row for row in rows if row.verdict in COUNTED]
     alike = len(_host_sets(rows)) < 2 or _in_turn(rows)
-    values = {column: [row[column] for row in counted if _is_number(row[column])] for column in FIGURES}
+    values = {column: _values(counted, column) for column in FIGURES}
     return Result(
-        point=first["point"],
-        phase=first["phase"],
-        kind=first["kind"],
-        tool=first["tool"],
-        metric=first["metric"],
-        parameters={name: first[name] for name in parameters()},
-        verdict=worst([row["verdict"] for row in rows if row["verdict"] != "missing"] or ["missing"]),
-        reasons=tuple(dict.fromkeys(row["reasons"] for row in rows if row["reasons"])),
+        point=first.point,
+        phase=first.phase,
+        kind=first.kind,
+        tool=first.tool,
+        metric=first.metric,
+        parameters=first.parameters,
+        verdict=worst([row.verdict for row in rows if row.verdict != "missing"] or ["missing"]),
+        reasons=tuple(dict.fromkeys(row.reasons for row in rows if row.reasons)),
         statistics={column: statistics(found, alike) for column, found in values.items() if found},
         rows=tuple(rows),
     )
 
 
+def of_points(results: Sequence[Result]) -> list[Result]:
+    """The results with the parameters that other phases of their point have."""
+    known: dict[str, dict[str, Value | None]] = {}
+    for result in results:
+        known.setdefault(result.point, {}).update({k: v for k, v in result.parameters.items() if v is not None})
+    return [replace(result, parameters={**result.parameters, **known[result.point]}) for result in results]
+
+
+def distinct(results: Iterable[Result], column: str) -> list[Value]:
+    """Distinct values of a parameter, in order; an absent one is left out."""
+    return sorted({value for result in results if (value := result.parameters[column]) is not None})
+
+
 def hosts_of(row: Row) -> tuple[str, ...]:
     """Nodes that measured a row, the first one first; none where nothing was measured."""
-    return tuple(row["hosts"].split(",")) if row["hosts"] else ()
+    return tuple(row.hosts.split(",")) if row.hosts else ()
 
 
 def _placed(rows: Iterable[Row]) -> list[Row]:
     """Rows that count, one for each way in which their nodes are written."""
-    return list({(row["hosts"], row["slurm_job"]): row for row in rows if row["verdict"] in COUNTED}.values())
+    return list({(row.hosts, row.slurm_job): row for row in rows if row.verdict in COUNTED}.values())
 
 
 def _host_sets(rows: Iterable[Row]) -> set[frozenset[str]]:
@@ -225,8 +248,8 @@ def _in_turn(rows: Iterable[Row]) -> bool:
     are draws of the same thing. Repetitions that other jobs did are on whatever nodes those got."""
     found: dict[str, set[frozenset[str]]] = {}
     for row in _placed(rows):
-        if row["slurm_job"]:
-            found.setdefault(row["slurm_job"], set()).add(frozenset(hosts_of(row)))
+        if row.slurm_job:
+            found.setdefault(row.slurm_job, set()).add(frozenset(hosts_of(row)))
     return any(len(sets) > 1 for sets in found.values())
 
 
@@ -270,5 +293,5 @@ def is_percentile(column: str) -> bool:
     return "_p" in column and column.startswith(("latency_", "read_latency_", "write_latency_"))
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+def _values(rows: Iterable[Row], column: str) -> list[float]:
+    return [value for row in rows if (value := row.figures.get(column)) is not None and math.isfinite(value)]

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from msgspec import Struct
+
+from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import caveats, formats, titles
-from iosweep.report.data import Row
-from iosweep.report.slices import of_points
-from iosweep.report.summary import OUTCOMES, Result, hosts_of, phase_order
+from iosweep.report.data import CheckRow, Row, Value
+from iosweep.report.summary import OUTCOMES, Result, hosts_of, of_points, phase_order
 from iosweep.results.reasons import ROOTS
 from iosweep.text import human_count
 from iosweep.tools import Option, parameters
 from iosweep.tools.axes import PHASE_TIME
+
+Cell = Value | None
+
+#: Point, phase and repetition.
+Phase = tuple[str, str, int | None]
 
 #: Figures: column -> (title, unit, size of the unit). One unit per column, so that it can be read down and copied.
 _FIGURES = {
@@ -36,6 +42,40 @@ _ONE_REPETITION = {
 }
 
 
+class Column(Struct, frozen=True, omit_defaults=True):
+    """A column for the page's script. `type` says how it shows and sorts a cell."""
+
+    title: str
+    type: str
+    key: str = ""
+    unit: str = ""
+    parameter: bool = False
+
+
+class Details(Struct, frozen=True):
+    """Data behind a row. `where`, `checks`: repetition -> numbers of `Payload.texts`."""
+
+    sweeps: str
+    command: str | None
+    each: bool  # the command is that of the first of several nodes, each of which started the tool by itself
+    reasons: tuple[str, ...]
+    outcomes: tuple[str, ...]
+    repetitions: list[list[Cell]]
+    where: dict[int, list[int]]
+    checks: dict[int, list[int]]
+
+
+class Payload(Struct, frozen=True):
+    """The table for the page's script."""
+
+    columns: list[Column]
+    rows: list[list[Cell]]
+    repetition_columns: list[Column]
+    details: list[Details]
+    names: dict[str, str]
+    texts: list[str]  # evidence repeats: it is carried once, and referred to
+
+
 @dataclass(frozen=True)
 class Check:
     """One check over all rows of the results."""
@@ -47,17 +87,17 @@ class Check:
     not_checked: tuple[tuple[str, int], ...]  # commonest reasons, with counts
 
 
-def ordered(results: Iterable[Result], sweeps: Iterable[Mapping[str, Any]]) -> list[Result]:
+def ordered(results: Iterable[Result], sweeps: Iterable[SweepFacts]) -> list[Result]:
     """Results by sweep, then by parameters and phase: neighbours in the table differ as little as they can."""
     place: dict[str, int] = {}
     for number, sweep in enumerate(sweeps):
-        for point in sweep["points"]:
+        for point in sweep.points:
             place.setdefault(point, number)
     listed = list(results)
     # A point's phases stand together, whichever parameters each of them uses.
     of_point = [result.parameters for result in of_points(listed)]
 
-    def key(i: int) -> tuple[Any, ...]:
+    def key(i: int) -> tuple[object, ...]:
         result, own = listed[i], of_point[i]
         values = ((own[name] is not None, own[name]) for name, option in parameters().items() if not _is_words(option))
         return (place.get(result.point, len(place)), result.kind, *values, result.point, phase_order(result.phase))
@@ -65,19 +105,16 @@ def ordered(results: Iterable[Result], sweeps: Iterable[Mapping[str, Any]]) -> l
     return [listed[i] for i in sorted(range(len(listed)), key=key)]
 
 
-def payload(results: Sequence[Result], checks: Iterable[Row]) -> dict[str, Any]:
-    """The table for the page's script: columns, rows, and what is behind each row."""
-    texts: dict[str, int] = {}  # evidence repeats: it is carried once, and referred to
+def payload(results: Sequence[Result], checks: Iterable[CheckRow]) -> Payload:
+    """The table for the page's script."""
+    texts: dict[str, int] = {}
     open_checks = _open_checks(checks, texts)
     columns = _columns(results)
-    return {
-        "columns": columns,
-        "rows": [[_cell(result, column["key"]) for column in columns] for result in results],
-        "repetition_columns": _repetition_columns(),
-        "details": [_details(result, open_checks, texts) for result in results],
-        "names": names({result.point for result in results}),
-        "texts": list(texts),
-    }
+    rows = [[_cell(result, column.key) for column in columns] for result in results]
+    details = [_details(result, open_checks, texts) for result in results]
+    return Payload(
+        columns, rows, _repetition_columns(), details, names({result.point for result in results}), list(texts)
+    )
 
 
 def names(points: Collection[str]) -> dict[str, str]:
@@ -132,10 +169,13 @@ def constant(results: Sequence[Result]) -> dict[str, str]:
     return texts
 
 
-def _found(results: Iterable[Result], name: str) -> dict[Any, None]:
+def _found(results: Iterable[Result], name: str) -> dict[Value, None]:
     """Distinct values of a parameter where it has an effect, in order of appearance."""
-    found = (r.parameters for r in results if r.parameters[name] is not None)
-    return dict.fromkeys(own[name] for own in found if titles.applies(name, own))
+    return dict.fromkeys(
+        value
+        for result in results
+        if (value := result.parameters[name]) is not None and titles.applies(name, result.parameters)
+    )
 
 
 def having(results: Iterable[Result]) -> dict[str, int]:
@@ -144,24 +184,24 @@ def having(results: Iterable[Result]) -> dict[str, int]:
     return {one: counts[one] for one in OUTCOMES}
 
 
-def summarise_checks(checks: Iterable[Row]) -> list[Check]:
+def summarise_checks(checks: Iterable[CheckRow]) -> list[Check]:
     """Per check how often it passed, failed, could not be made or did not apply: causes of failures first, then the
     most doubtful."""
-    by_name: dict[str, list[Row]] = {}
+    by_name: dict[str, list[CheckRow]] = {}
     for row in checks:
-        by_name.setdefault(row["check"], []).append(row)
+        by_name.setdefault(row.check, []).append(row)
     found = [
         Check(
             name=name,
-            severity=rows[0]["severity"],
-            counts=Counter(row["outcome"] for row in rows),
+            severity=rows[0].severity,
+            counts=Counter(row.outcome for row in rows),
             failed=_commonest(rows, "fail"),
             not_checked=_commonest(rows, "not checked"),
         )
         for name, rows in by_name.items()
     ]
 
-    def key(check: Check) -> tuple[Any, ...]:
+    def key(check: Check) -> tuple[int, int, int, str]:
         # checks whose failure explains others come before those, however many fail
         cause = ROOTS.index(check.name) if check.counts["fail"] and check.name in ROOTS else len(ROOTS)
         return cause, -check.counts["fail"], -check.counts["not checked"], check.name
@@ -169,54 +209,50 @@ def summarise_checks(checks: Iterable[Row]) -> list[Check]:
     return sorted(found, key=key)
 
 
-def not_checked(checks: Sequence[Row]) -> tuple[int, int]:
+def not_checked(checks: Sequence[CheckRow]) -> tuple[int, int]:
     """How many checks could not be made, of how many that applied."""
-    outcomes = Counter(row["outcome"] for row in checks)
+    outcomes = Counter(row.outcome for row in checks)
     return outcomes["not checked"], len(checks) - outcomes["not applicable"]
 
 
-def exclusion(checks: Iterable[Row]) -> list[tuple[str, str, int]]:
+def exclusion(checks: Iterable[CheckRow]) -> list[tuple[str, str, int]]:
     """What kept other benchmarks off, or why nothing did: outcome, evidence, on how many rows."""
-    own = [row for row in checks if row["check"] == "exclusive" and row["outcome"] != "not applicable"]
-    outcomes = dict.fromkeys(row["outcome"] for row in own)
+    own = [row for row in checks if row.check == "exclusive" and row.outcome != "not applicable"]
+    outcomes = dict.fromkeys(row.outcome for row in own)
     return [
-        (o, *found) for o in outcomes for found in caveats.commonest(r["evidence"] for r in own if r["outcome"] == o)
+        (o, *found) for o in outcomes for found in caveats.commonest(r.evidence or "" for r in own if r.outcome == o)
     ]
 
 
-def _commonest(rows: Iterable[Row], outcome: str) -> tuple[tuple[str, int], ...]:
-    return tuple(caveats.commonest(row["evidence"] or "" for row in rows if row["outcome"] == outcome)[:3])
+def _commonest(rows: Iterable[CheckRow], outcome: str) -> tuple[tuple[str, int], ...]:
+    return tuple(caveats.commonest(row.evidence or "" for row in rows if row.outcome == outcome)[:3])
 
 
-def _columns(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Columns of the table: `type` says how the script shows and sorts a cell."""
-    columns: list[dict[str, Any]] = [
-        {"key": "verdict", "title": "verdict", "type": "verdict"},
-        {"key": "phase", "title": "phase", "type": "text"},
-    ]
+def _columns(results: Sequence[Result]) -> list[Column]:
+    columns = [Column("verdict", "verdict", "verdict"), Column("phase", "text", "phase")]
     if len({result.tool for result in results}) > 1:
-        columns.append({"key": "tool", "title": "tool", "type": "text"})
+        columns.append(Column("tool", "text", "tool"))
     for name in varying(results):
         option = parameters()[name]
         kind = "text" if _is_words(option) else option.kind
-        columns.append({"key": name, "title": option.shown, "type": kind, "parameter": True})
-    columns.append({"key": "n", "title": "n", "type": "count"})
+        columns.append(Column(option.shown, kind, name, parameter=True))
+    columns.append(Column("n", "count", "n"))
     if any(result.lacking for result in results):
-        columns.append({"key": "planned", "title": "of", "type": "count"})
+        columns.append(Column("of", "count", "planned"))
     if any(result.host_sets > 1 for result in results):
-        columns.append({"key": "hosts", "title": "hosts", "type": "count"})
+        columns.append(Column("hosts", "count", "hosts"))
     if caveats.several_builds(results):
-        columns.append({"key": "build", "title": "build", "type": "text"})
+        columns.append(Column("build", "text", "build"))
     for name, (title, unit, _) in _FIGURES.items():
         if any(name in result.statistics for result in results):
-            columns.append({"key": name, "title": title, "unit": unit, "type": "number"})
+            columns.append(Column(title, "number", name, unit))
             if name == "ops_per_s":
-                columns.append({"key": "ci95", "title": "95\u00a0% CI", "unit": "± %", "type": "number"})
-    columns.append({"key": "point", "title": "point", "type": "point"})
+                columns.append(Column("95\u00a0% CI", "number", "ci95", "± %"))
+    columns.append(Column("point", "point", "point"))
     return columns
 
 
-def _cell(result: Result, key: str) -> Any:
+def _cell(result: Result, key: str) -> Cell:
     if option := parameters().get(key):
         value = result.parameters[key]
         if value is None or not titles.applies(key, result.parameters):
@@ -227,7 +263,7 @@ def _cell(result: Result, key: str) -> Any:
     if key == "ci95":
         best = result.headline
         return _scaled(best.ci95, best.mean / 100) if best and best.ci95 is not None and best.mean else None
-    return {
+    cells: dict[str, Cell] = {
         "verdict": result.state,
         "phase": titles.phase(result.phase),
         "tool": titles.tool(result.tool),
@@ -236,66 +272,64 @@ def _cell(result: Result, key: str) -> Any:
         "hosts": len(result.hosts) or None,
         "build": ", ".join(result.builds) or None,
         "point": result.point,
-    }[key]
-
-
-def _details(result: Result, open_checks: Mapping[tuple[Any, ...], list[int]], texts: dict[str, int]) -> dict[str, Any]:
-    first = result.rows[0]
-    return {
-        "sweeps": first["sweeps"],
-        "command": first["command"],
-        "each": _each(result),
-        "reasons": list(result.reasons),
-        "outcomes": list(result.outcomes),
-        "repetitions": [_repetition(row) for row in result.rows if row["repetition"] is not None],
-        "where": {
-            row["repetition"]: [texts.setdefault(where, len(texts))]
-            for row in result.rows
-            if (where := _where(row, told=len(result.builds) > 1))
-        },
-        "checks": {
-            row["repetition"]: found
-            for row in result.rows
-            if (found := open_checks.get((row["point"], row["phase"], row["repetition"])))
-        },
     }
+    return cells[key]
+
+
+def _details(result: Result, open_checks: Mapping[Phase, list[int]], texts: dict[str, int]) -> Details:
+    first = result.rows[0]
+    return Details(
+        sweeps=first.sweeps,
+        command=first.command,
+        each=_each(result),
+        reasons=result.reasons,
+        outcomes=result.outcomes,
+        repetitions=[_repetition(row) for row in result.rows if row.repetition is not None],
+        where={
+            row.repetition or 0: [texts.setdefault(where, len(texts))]
+            for row in result.rows
+            if (where := _where(row, with_build=len(result.builds) > 1))
+        },
+        checks={
+            row.repetition or 0: found
+            for row in result.rows
+            if (found := open_checks.get((row.point, row.phase, row.repetition)))
+        },
+    )
 
 
 def _each(result: Result) -> bool:
     """Whether its command is that of the first of several nodes, on each of which the tool was started by itself."""
-    several = (result.parameters["nodes"] or 1) > 1
-    return several and not titles.is_mpi(result.tool) and "--client=" not in (result.rows[0]["command"] or "")
+    return result.nodes > 1 and not titles.is_mpi(result.tool) and "--client=" not in (result.rows[0].command or "")
 
 
-def _repetition_columns() -> list[dict[str, Any]]:
-    figures = [{"title": t, "unit": unit, "type": "number"} for t, unit, _ in _ONE_REPETITION.values()]
+def _repetition_columns() -> list[Column]:
     return [
-        {"title": "repetition", "type": "count"},
-        {"title": "verdict", "type": "verdict"},
-        *figures,
-        {"title": "checks", "unit": "pass, fail, not checked", "type": "text"},
-        {"title": "started (UTC)", "type": "text"},
-        {"title": "reasons", "type": "text"},
+        Column("repetition", "count"),
+        Column("verdict", "verdict"),
+        *(Column(title, "number", unit=unit) for title, unit, _ in _ONE_REPETITION.values()),
+        Column("checks", "text", unit="pass, fail, not checked"),
+        Column("started (UTC)", "text"),
+        Column("reasons", "text"),
     ]
 
 
-def _repetition(row: Row) -> list[Any]:
+def _repetition(row: Row) -> list[Cell]:
     return [
-        row["repetition"],
-        row["verdict"],
-        *(_scaled(row[name], unit) for name, (_, _, unit) in _ONE_REPETITION.items()),
-        f"{row['checks_passed']}, {row['checks_failed']}, {row['checks_not_checked']}",
-        row["started"].strftime("%Y-%m-%d %H:%M:%S") if row["started"] else None,
-        row["reasons"],
+        row.repetition,
+        row.verdict,
+        *(_scaled(row.figures.get(name), unit) for name, (_, _, unit) in _ONE_REPETITION.items()),
+        f"{row.checks_passed}, {row.checks_failed}, {row.checks_not_checked}",
+        row.started.strftime("%Y-%m-%d %H:%M:%S") if row.started else None,
+        row.reasons,
     ]
 
 
-def _where(row: Row, told: bool = False) -> str:
-    """`on node[01-04], 32 processes seen on each, Slurm job 104`; "" for what was not measured. `told`: with which
-    build, too."""
+def _where(row: Row, with_build: bool) -> str:
+    """`on node[01-04], 32 processes seen on each, Slurm job 104`; "" for what was not measured."""
     hosts, seen = formats.hosts(hosts_of(row)), _processes(row)
-    parts = [f"on {hosts}" if hosts else "", seen, f"Slurm job {row['slurm_job']}" if row["slurm_job"] else ""]
-    parts.append(f"build {row['tool_build']}" if told and row["tool_build"] else "")
+    parts = [f"on {hosts}" if hosts else "", seen, f"Slurm job {row.slurm_job}" if row.slurm_job else ""]
+    parts.append(f"build {row.tool_build}" if with_build and row.tool_build else "")
     return ", ".join(part for part in parts if part)
 
 
@@ -303,7 +337,7 @@ def _processes(row: Row) -> str:
     """`32 processes seen on each`, or which nodes had how many: `processes seen: 32 on n[1-3], 31 on n4`; "" where none
     was seen."""
     seen: dict[str, list[str]] = {}
-    for host, _, count in (part.rpartition(":") for part in (row["ran_on"] or "").split(",") if part):
+    for host, _, count in (part.rpartition(":") for part in (row.ran_on or "").split(",") if part):
         seen.setdefault(count, []).append(host)
     if not seen:
         return ""
@@ -315,15 +349,15 @@ def _processes(row: Row) -> str:
     return "processes seen: " + ", ".join([*parts, *([f"none on {formats.hosts(lacking)}"] if lacking else [])])
 
 
-def _open_checks(checks: Iterable[Row], texts: dict[str, int]) -> dict[tuple[Any, ...], list[int]]:
-    """(point, phase, repetition) -> checks that failed or could not be made, and what kept others off. Other passes are
+def _open_checks(checks: Iterable[CheckRow], texts: dict[str, int]) -> dict[Phase, list[int]]:
+    """Checks that failed or could not be made, and what kept others off. Other passes are
     counted, not carried."""
-    found: dict[tuple[Any, ...], list[int]] = {}
+    found: dict[Phase, list[int]] = {}
     for row in checks:
-        if row["outcome"] in ("fail", "not checked") or (row["check"], row["outcome"]) == ("exclusive", "pass"):
-            key = (row["point"], row["phase"], row["repetition"])
-            evidence = f", {row['evidence']}" if row["evidence"] else ""
-            text = f"{row['check']}: {row['outcome']}{evidence}"
+        if row.outcome in ("fail", "not checked") or (row.check, row.outcome) == ("exclusive", "pass"):
+            key = (row.point, row.phase, row.repetition)
+            evidence = f", {row.evidence}" if row.evidence else ""
+            text = f"{row.check}: {row.outcome}{evidence}"
             found.setdefault(key, []).append(texts.setdefault(text, len(texts)))
     return found
 

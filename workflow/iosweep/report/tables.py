@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from iosweep.report import caveats, formats, titles
-from iosweep.report.data import Campaign
-from iosweep.report.slices import axes_of, of_points, split, values
-from iosweep.report.summary import Result, Statistics, phase_order
+from iosweep.report.data import Campaign, Value
+from iosweep.report.slices import axes_of, split
+from iosweep.report.summary import Result, Statistics, distinct, of_points, phase_order
 from iosweep.text import human_count
 from iosweep.tools.axes import NODES
 from iosweep.tools.mdtest.options import OPTIONS, ROWS
@@ -59,15 +58,15 @@ def metadata(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
     conditions = titles.conditions(results)
     columns = _mdtest_columns()
     found = []
-    for sweep in campaign.about["sweeps"]:
-        points = set(sweep["points"])
+    for sweep in campaign.about.sweeps:
+        points = set(sweep.points)
         mine = [r for r in of_points(results) if r.point in points and (r.tool, r.kind) == ("mdtest", "metadata")]
         for condition in dict.fromkeys(conditions[result.point] for result in mine):
             own = [result for result in mine if conditions[result.point] == condition]
-            varying = [axis for axis in columns if axis in axes_of(sweep) and len(values(own, axis)) > 1]
+            varying = [axis for axis in columns if axis in axes_of(sweep) and len(distinct(own, axis)) > 1]
             across = varying[0] if varying else "nodes"
             for fixed, part in split(own, varying[1:]):
-                table = _metadata(sweep["name"], titles.describe(condition, "metadata"), part, across, fixed)
+                table = _metadata(sweep.name, titles.describe(condition, "metadata"), part, across, fixed)
                 found += [table] if table else []
     return _joined(found)
 
@@ -79,9 +78,9 @@ def _mdtest_columns() -> list[str]:
 
 
 def _metadata(
-    sweep: str, condition: str, results: Sequence[Result], across: str, fixed: Mapping[str, Any]
+    sweep: str, condition: str, results: Sequence[Result], across: str, fixed: Mapping[str, Value]
 ) -> Table | None:
-    shown = [value for value in values(results, across) if any(_at(r, across, value) and r.headline for r in results)]
+    shown = [value for value in distinct(results, across) if any(_at(r, across, value) and r.headline for r in results)]
     if not shown:
         return None  # the first screen says why there are no figures
     alone = len(shown) == 1
@@ -96,7 +95,7 @@ def _metadata(
         here = [next((result for result in own if _at(result, across, value)), None) for value in shown]
         cells = tuple(_apart(here[0], name) for name in columns) if alone else tuple(map(_stacked, here))
         rows.append(TableRow(ROWS.get(phase, titles.phase(phase)), cells))
-    place = {name: values(results, name) for name in _mdtest_columns() if name != across and name not in fixed}
+    place = {name: distinct(results, name) for name in _mdtest_columns() if name != across and name not in fixed}
     if alone:
         place = {across: shown, **place}
     about = [condition, *(titles.named(name, found[0]) for name, found in place.items() if len(found) == 1)]
@@ -173,16 +172,16 @@ def weka(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
 
 
 def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | None:
-    sweeps = {s["name"].removeprefix(f"{suite}."): s for s in campaign.about["sweeps"] if s["suite"] == suite}
+    sweeps = {s.name.removeprefix(f"{suite}."): s for s in campaign.about.sweeps if s.suite == suite}
     tests = []  # (title, what is told, scaled, results)
     for title, name, phases, told in _TESTS:
         if name in sweeps:
-            points = set(sweeps[name]["points"])
+            points = set(sweeps[name].points)
             mine = [result for result in results if result.point in points and result.phase in phases]
             phase = next((phase for phase in phases if any(result.phase == phase for result in mine)), None)
-            tests.append((title, told, sweeps[name]["scaled"], [result for result in mine if result.phase == phase]))
+            tests.append((title, told, sweeps[name].scaled, [result for result in mine if result.phase == phase]))
     everything = [result for *_, own in tests for result in own]
-    nodes = values([result for result in everything if result.headline], "nodes")
+    nodes = sorted({result.nodes for result in everything if result.headline})
     if not nodes:
         return None  # the first screen says why there are no figures
     conditions = titles.conditions(results)
@@ -209,7 +208,7 @@ def _test(title: str, told: str, scaled: bool, results: Sequence[Result], nodes:
     condition = titles.conditions(results)[results[0].point]
     places = dict.fromkeys(titles.brief(result, nodes=False) for result in results)
     column = {"throughput": "bandwidth_bytes_per_s", "latency": "latency_mean_s"}.get(told, "ops_per_s")
-    found = {count: [result for result in results if result.parameters["nodes"] == count] for count in nodes}
+    found = {count: [result for result in results if result.nodes == count] for count in nodes}
     best = {count: _best(told, column, here) for count, here in found.items()}
     cells = []
     for count, here in found.items():
@@ -236,7 +235,7 @@ def _best(told: str, column: str, results: Sequence[Result]) -> Result | None:
 
 def _per_client(result: Result, alone: Result | None, column: str) -> str:
     """`9.70 GiB/s per client, 91 % of one alone`: the share is the scaling efficiency."""
-    each = result.statistics[column].mean / result.parameters["nodes"]
+    each = result.statistics[column].mean / result.nodes
     unit, size = ("GiB/s", _GIB) if column == "bandwidth_bytes_per_s" else ("ops/s", 1)
     share = f", {100 * each / alone.statistics[column].mean:.0f} % of one alone" if alone else ""
     return f"{formats.number(each / size)} {unit} per client{share}"
@@ -275,8 +274,8 @@ def _joined(tables: Iterable[Table]) -> list[Table]:
     return [replace(table, sources=sources) for table, sources in found.items()]
 
 
-def _at(result: Result, column: str, value: Any) -> bool:
-    return bool(result.parameters[column] == value)
+def _at(result: Result, column: str, value: Value) -> bool:
+    return result.parameters[column] == value
 
 
 def _notes(results: Sequence[Result]) -> Iterator[str]:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
+from iosweep.report.data import Campaign, Value
 from iosweep.report.formats import size
-from iosweep.report.summary import Result
+from iosweep.report.summary import Result, of_points
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases, tools
 
 
-def parameter(column: str, value: Any) -> str:
+def parameter(column: str, value: Value | None) -> str:
     """A parameter's value alone, for a legend or a cell."""
     option = parameters()[column]
     if value is None:
         return "–"
-    if option.labels and value in option.labels:
+    if option.labels and not isinstance(value, float) and value in option.labels:
         return option.labels[value]
-    if option.kind == "size":
-        return size(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if option.kind == "size":
+        return size(value)
     return f"{value:g} {option.unit}" if option.unit else str(value)
 
 
-def named(column: str, value: Any) -> str:
+def named(column: str, value: Value | None) -> str:
     """A parameter's value that says what it is: `8 threads per node`, `64 KiB`, `queue depth 16`."""
     option, text = parameters()[column], parameter(column, value)
     if option.singular:
@@ -42,10 +45,10 @@ def brief(result: Result, nodes: bool = True, one: bool = False) -> str:
     number; `one`: where that is 1, too.
     """
     own, parts = result.parameters, []
-    if own["threads_per_node"] is not None:
-        parts.append(human_count(own["threads_per_node"], "rank" if is_mpi(result.tool) else "thread"))
-    if nodes and (own["nodes"] or 1) > (0 if one else 1):
-        parts = [" × ".join([named("nodes", own["nodes"] or 1), *parts])]
+    if (threads := result.count("threads_per_node")) is not None:
+        parts.append(human_count(threads, "rank" if is_mpi(result.tool) else "thread"))
+    if nodes and (one or result.nodes > 1):
+        parts = [" × ".join([named("nodes", result.nodes), *parts])]
     options = tools()[result.tool].options if result.tool in tools() else {}
     for column, option in parameters().items():
         option = options.get(option.name, option)
@@ -59,7 +62,7 @@ def brief(result: Result, nodes: bool = True, one: bool = False) -> str:
     return ", ".join(parts)
 
 
-def applies(column: str, values: Mapping[str, Any]) -> bool:
+def applies(column: str, values: Mapping[str, Value | None]) -> bool:
     """Whether a parameter that has a value also has an effect: only MPI-IO knows collective calls."""
     needed = parameters()[column].only_with
     return needed is None or values[needed[0]] == needed[1]
@@ -76,64 +79,65 @@ def phase(name: str) -> str:
     return known.title or name if known else name
 
 
+def phase_list(names: Iterable[str]) -> str:
+    """Titles of phases as the beginning of a sentence."""
+    return ", ".join(map(phase, names)).capitalize()
+
+
 def tool(name: str) -> str:
     """Title of a tool."""
     return tools()[name].title or name if name in tools() else name
 
 
-def program(name: str, told: str) -> str:
+def program(name: str, printed: str) -> str:
     """A tool with its version: `fio 3.33`, `IOR 4.0.0`."""
-    return f"{tool(name)} {version(name, told)}"
+    return f"{tool(name)} {version(name, printed)}"
 
 
-def version(name: str, told: str) -> str:
-    """The version alone; some tools give their name with it, as in `fio-3.33`."""
-    return told.removeprefix(f"{name}-")
+def version(name: str, printed: str) -> str:
+    """The version alone; some tools print their name with it, as in `fio-3.33`."""
+    return printed.removeprefix(f"{name}-")
 
 
-#: What no figure and no headline mixes (tool, write_mode, data, o_direct).
-Conditions = tuple[str, str | None, str | None, bool | None]
+class Conditions(NamedTuple):
+    """Conditions that no figure and no headline mixes."""
+
+    tool: str
+    write_mode: Value | None
+    data: Value | None
+    o_direct: Value | None
 
 
 def conditions(results: Sequence[Result]) -> dict[str, Conditions]:
     """Point -> its conditions. They belong to the point: a phase that does not write has no write mode of its own."""
-    found: dict[str, Conditions] = {}
-    for result in results:
-        own = result.parameters
-        _, mode, data, direct = found.get(result.point, (result.tool, None, None, None))
-        found[result.point] = (
-            result.tool,
-            own["write_mode"] if mode is None else mode,
-            own["data"] if data is None else data,
-            own["o_direct"] if direct is None else direct,
-        )
-    return found
+    return {
+        r.point: Conditions(r.tool, r.parameters["write_mode"], r.parameters["data"], r.parameters["o_direct"])
+        for r in of_points(results)
+    }
 
 
 def describe(condition: Conditions, kind: str) -> str:
     """Conditions as text: `fio, O_DIRECT, overwrite, random data`."""
-    name, mode, data, direct = condition
-    if kind == "metadata" and name in tools() and tools()[name].own_metadata:
-        return tools()[name].own_metadata
-    parts = [
-        tool(name),
-        {True: "O_DIRECT", False: "through the page cache", None: ""}[direct],
-        {"new": "new files", "overwrite": "overwrite"}.get(mode or "", mode or ""),
-        {"random": "random data", "tool_default": f"{tool(name)}'s own data"}.get(data or "", data or ""),
-    ]
-    return ", ".join(part for part in parts if part)
+    if kind == "metadata" and condition.tool in tools() and tools()[condition.tool].own_metadata:
+        return tools()[condition.tool].own_metadata
+    name = tool(condition.tool)
+    words = {True: "O_DIRECT", False: "through the page cache", "new": "new files", "random": "random data"}
+    words["tool_default"] = f"{name}'s own data"
+    values = (condition.o_direct, condition.write_mode, condition.data)
+    return ", ".join([name, *(words.get(value, str(value)) for value in values if value is not None)])
 
 
-def origin(campaign: str, directory: str, rows: Iterable[Mapping[str, Any]]) -> str:
-    """Where figures are from: `Campaign demo on /mnt/scratch (ext4), measured 2025-06-02 to 2025-06-03 (UTC).`"""
-    measured = [row for row in rows if row["started"]]
-    types = ", ".join(sorted({row["target_fstype"] for row in measured if row["target_fstype"]}))
-    days = sorted({f"{row['started']:%Y-%m-%d}" for row in measured})
+def origin(campaign: Campaign) -> str:
+    """`Campaign demo on /mnt/scratch (ext4), measured 2025-06-02 to 2025-06-03 (UTC).`"""
+    measured = [row for row in campaign.rows if row.started]
+    types = ", ".join(sorted({row.target_fstype for row in measured if row.target_fstype}))
+    days = sorted({f"{row.started:%Y-%m-%d}" for row in measured})
     when = f", measured {' to '.join(dict.fromkeys((days[0], days[-1])))} (UTC)" if days else ""
-    return f"Campaign {campaign} on {directory}{f' ({types})' if types else ''}{when}."
+    about = campaign.about
+    return f"Campaign {about.campaign} on {about.target.directory}{f' ({types})' if types else ''}{when}."
 
 
-def axes_text(axes: Mapping[str, Sequence[Any]]) -> str:
+def axes_text(axes: Mapping[str, Sequence[Value]]) -> str:
     """The axes of a sweep with their values: `threads per node 1, 2; transfer size 4 KiB, 1 MiB`."""
     options, parts = {option.name: column for column, option in parameters().items()}, []
     for axis, values in axes.items():

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta, field
 
-from iosweep.files.documents import misfit
 from iosweep.files.fields import Count, Integer, Moment, Part, check_moments
 from iosweep.plan.sweep_facts import ConfigurationFile, PlanFacts
 
@@ -122,13 +119,3 @@ class CampaignForm(PlanFacts, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_moments(self.made)
-
-
-def check(document: Mapping[str, object]) -> str | None:
-    """What is wrong with a campaign.json, or None."""
-
-    try:
-        msgspec.convert(document, CampaignForm)
-    except msgspec.ValidationError as error:
-        return misfit(error)
-    return None

@@ -10,13 +10,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged
-from iosweep.results import campaign_form, table_values
+from iosweep.results import table_values
+from iosweep.results.campaign_form import CampaignForm, Table
 from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, Column, arrow_schema, result_columns
 
 ABOUT, REPORT = "campaign.json", "report.html"
@@ -28,6 +29,7 @@ TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {
     "nodes.parquet": lambda: NODE_COLUMNS,
 }
 FILES = (*TABLES, "results.csv")
+Kind = TypeVar("Kind")
 #: Last line of the report: the hash of all bytes before it.
 _SEAL = b"<!-- sha256 %s -->\n"
 _SEAL_BYTES = len(_SEAL) - len(b"%s") + 64
@@ -41,22 +43,23 @@ _MOST_IN_MEMORY = 4 << 30
 _COMPRESSIONS = frozenset({"SNAPPY", "UNCOMPRESSED"})
 
 
-def about(results: Path) -> dict[str, Any]:
+def about(results: Path) -> CampaignForm:
     """campaign.json. Raises FileNotFoundError, Damaged."""
-    file = results / ABOUT
-    document = documents.load(_read(results, ABOUT), file)
-    if wrong := campaign_form.check(document):
-        raise Damaged(file, wrong)
-    return document
+    return documents.decode(_read(results, ABOUT), CampaignForm, results / ABOUT)
 
 
-def rows(results: Path, name: str, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rows of a table, with these columns or all. Raises FileNotFoundError, Damaged."""
-    known = about(results)["tables"].get(name)
+def rows(
+    results: Path, name: str, read: Callable[[dict[str, object]], Kind], columns: Sequence[str] = ()
+) -> list[Kind]:
+    """The rows of a table with these columns or all, as `read` returns each.
+
+    Raises FileNotFoundError, Damaged, also where `read` raises ValueError.
+    """
+    known = about(results).tables.get(name)
     data, file = _read(results, name), results / name
     if wrong := _unlike(known, data):
         raise Damaged(file, wrong)
-    return _rows(file, data, [c for c in TABLES[name]() if not columns or c.name in columns])
+    return _rows(file, data, read, [c for c in TABLES[name]() if not columns or c.name in columns])
 
 
 def _read(results: Path, name: str) -> bytes:
@@ -68,17 +71,16 @@ def _read(results: Path, name: str) -> bytes:
         raise Damaged(results / name, error.strerror or str(error)) from None
 
 
-def _unlike(known: Any, data: bytes) -> str | None:
+def _unlike(known: Table | None, data: bytes) -> str | None:
     """Why a file is not the one that merge wrote, None if it is."""
-    if not isinstance(known, dict):
+    if known is None:
         return f"{ABOUT} does not name it"
-    if len(data) != known.get("bytes"):
-        had = known.get("bytes")
-        return f"it has {len(data):,} bytes and had {f'{had:,}' if isinstance(had, int) else had}"
-    return _changed(known.get("sha256"), data)
+    if len(data) != known.bytes:
+        return f"it has {len(data):,} bytes and had {known.bytes:,}"
+    return _changed(known.sha256, data)
 
 
-def _rows(file: Path, data: bytes, columns: Sequence[Column]) -> list[dict[str, Any]]:
+def _rows(file: Path, data: bytes, read: Callable[[dict[str, object]], Kind], columns: Sequence[Column]) -> list[Kind]:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -86,7 +88,7 @@ def _rows(file: Path, data: bytes, columns: Sequence[Column]) -> list[dict[str, 
         opened = parquet.ParquetFile(pa.BufferReader(data))
         if wrong := _strange(opened, columns):
             raise Damaged(file, wrong)
-        found: list[dict[str, Any]] = []
+        found: list[Kind] = []
         size = 0
         for batch in opened.iter_batches(_BATCH, columns=[column.name for column in columns]):
             size += batch.nbytes
@@ -97,7 +99,7 @@ def _rows(file: Path, data: bytes, columns: Sequence[Column]) -> list[dict[str, 
                     raise Damaged(file, f"column {column} has rows without a value")
             if why := table_values.wrong(columns, [batch.column(column.name) for column in columns]):
                 raise Damaged(file, why)
-            found += batch.to_pylist()
+            found += map(read, batch.to_pylist())
         return found
     except Damaged:
         raise
@@ -127,7 +129,7 @@ def _strange(opened: Any, columns: Sequence[Column]) -> str | None:
 def damage(results: Path) -> list[str]:
     """Damage of everything that merge, page and figures wrote, as sentences; missing tables are none."""
     try:
-        tables = about(results)["tables"]
+        tables = about(results).tables
     except FileNotFoundError:
         return []
     except Damaged as error:
@@ -166,7 +168,7 @@ def _broken_seal(page: bytes) -> str | None:
     return None if page == sealed_again else "its content is not what the hash in its last line says"
 
 
-def _changed(digest: Any, data: bytes) -> str | None:
+def _changed(digest: str, data: bytes) -> str | None:
     return None if hashlib.sha256(data).hexdigest() == digest else "its content has changed"
 
 
@@ -196,7 +198,7 @@ def figures_made(results: Path) -> dict[str, str]:
 def last_repair(results: Path) -> str:
     """The name of the last repair of the tables; empty if there was none, or it is unreadable."""
     try:
-        return str(about(results)["repair"])
+        return about(results).repair
     except (FileNotFoundError, Damaged):
         return ""
 
