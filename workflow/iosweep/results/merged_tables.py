@@ -48,9 +48,7 @@ def about(results: Path) -> CampaignForm:
     return documents.decode(_read(results, ABOUT), CampaignForm, results / ABOUT)
 
 
-def rows(
-    results: Path, name: str, read: Callable[[dict[str, object]], Kind], columns: Sequence[str] = ()
-) -> list[Kind]:
+def rows(results: Path, name: str, read: Callable[[Any], Kind], columns: Sequence[str] = ()) -> list[Kind]:
     """The rows of a table with these columns or all, as `read` returns each.
 
     Raises FileNotFoundError, Damaged, also where `read` raises ValueError.
@@ -80,7 +78,7 @@ def _unlike(known: Table | None, data: bytes) -> str | None:
     return _changed(known.sha256, data)
 
 
-def _rows(file: Path, data: bytes, read: Callable[[dict[str, object]], Kind], columns: Sequence[Column]) -> list[Kind]:
+def _rows(file: Path, data: bytes, read: Callable[[Any], Kind], columns: Sequence[Column]) -> list[Kind]:
     import pyarrow as pa
     from pyarrow import parquet
 
