@@ -58,7 +58,7 @@ def write(place: Path, text: str, name: str = "profile.v9+.yaml") -> Path:
 
 def test_the_profile_that_we_ship(root: Path) -> None:
     shipped = read(root / "profiles/slurm")
-    assert (shipped.partition, shipped.account, shipped.licence, shipped.memory_mb) == (None, None, None, 0)
+    assert (shipped.partition, shipped.account, shipped.license, shipped.memory_mb) == (None, None, None, 0)
     assert shipped.limit_min
     assert shipped.launcher == "srun"
     assert (shipped.slurm, shipped.problems, shipped.keys - profile.KEYS) == (True, (), set())
@@ -246,11 +246,11 @@ def test_reservations() -> None:
     assert judged(of_account, "eve", "phys").outcome == "wrong"
 
 
-def test_licences() -> None:
+def test_licenses() -> None:
     said = (SAMPLES / "licenses.txt").read_text()
 
     def judged(asked: str | None, text: str = said) -> Line | None:
-        return judge_slurm.licence(replace(PROFILE, licence=asked), text)
+        return judge_slurm.license(replace(PROFILE, license=asked), text)
 
     outcomes = [found and found.outcome for found in map(judged, (None, "pfs", "gpfs", "pfs:2"))]
     assert outcomes == [None, "ok", "wrong", "wrong"]

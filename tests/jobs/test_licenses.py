@@ -69,7 +69,7 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 
 
 @pytest.mark.local
-def test_without_slurm_or_licences_it_is_as_before(scontrol: Callable[[str], None]) -> None:
+def test_without_slurm_or_licenses_it_is_as_before(scontrol: Callable[[str], None]) -> None:
     scontrol("exit 1")
     assert licenses.exclusion("pfs:1", NOT) is NOT
     scontrol(f"test \"$*\" = 'show licenses' && cat <<'E'\n{PRINTED}E")
@@ -78,5 +78,5 @@ def test_without_slurm_or_licences_it_is_as_before(scontrol: Callable[[str], Non
     assert not licenses.exclusion("matlab:2", NOT).enforced
 
 
-def test_the_licence_of_a_real_one(slurm: Cluster) -> None:
+def test_the_license_of_a_real_one(slurm: Cluster) -> None:
     assert licenses.parse(slurm.run(["scontrol", "show", "licenses"]).stdout) == {"pfs": 1}

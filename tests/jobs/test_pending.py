@@ -18,7 +18,7 @@ from iosweep.slurm.query import Job
 COMMENT = "rule_measure_wildcards_weka_2-nodes_0f3a_0"
 WAITS = Job(
     id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/d", comment=COMMENT,
-    nodes=2, hosts=(), starts=None, ends=None, licences="",
+    nodes=2, hosts=(), starts=None, ends=None, licenses="",
 )  # fmt: skip
 RUNS = replace(WAITS, state="RUNNING", reason="None", hosts=("n1", "n2"), ends=time.time() + 60)
 

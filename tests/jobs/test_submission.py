@@ -18,7 +18,7 @@ from iosweep.slurm.job_comment import Measured
 JOB = query.Job(
     id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/home/me/dir",
     comment="rule_measure_wildcards_weka_1.x_2-nodes_0f3a91c2d4e5_0", nodes=2, hosts=(),
-    starts=None, ends=None, licences="",
+    starts=None, ends=None, licenses="",
 )  # fmt: skip
 #: Without these a profile is wrong.
 LEAST: dict[str, object] = {"scheduler": "slurm", "launcher": "srun"}
@@ -28,8 +28,8 @@ SMALL = Partition("small", "UP", 8, 4, 60)
 def test_the_profile_says_what_the_site_is_like() -> None:
     assert submission.site(LEAST | {"runtime": 1440, "licenses": "pfs"}) == Site(1440, "pfs")
     assert submission.site(LEAST | {"runtime": None, "licenses": None, "constraint": "ib", "tmpdir": "x"}) == Site()
-    for licence in ("pfs:2", "pfs,matlab:10", "pfs@server:1"):
-        assert submission.site(LEAST | {"licenses": licence}).licence == licence
+    for license in ("pfs:2", "pfs,matlab:10", "pfs@server:1"):
+        assert submission.site(LEAST | {"licenses": license}).license == license
 
 
 @pytest.mark.parametrize(

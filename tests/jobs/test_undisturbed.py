@@ -24,7 +24,7 @@ pytestmark = pytest.mark.local
 
 JOB = slurm.Job(
     id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/home/me/dir",
-    comment="rule_measure_wildcards_c_2-nodes_0f3a91c2d4e5_0", nodes=2, hosts=(), starts=None, ends=None, licences="",
+    comment="rule_measure_wildcards_c_2-nodes_0f3a91c2d4e5_0", nodes=2, hosts=(), starts=None, ends=None, licenses="",
 )  # fmt: skip
 LEFT = left(job="12")
 

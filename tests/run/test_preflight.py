@@ -98,8 +98,8 @@ def test_two_nodes_that_are_alike(job: Job) -> None:
             assert set(record["nodes"]) == set(record["hosts"])
             (phase,) = record["phases"]
             assert phase["verdict"] in ("valid", "suspect"), phase
-            licence = "no other job has the license pfs: all there are (1) are ours"
-            assert phase["exclusive"] == {"enforced": True, "evidence": licence}
+            license = "no other job has the license pfs: all there are (1) are ours"
+            assert phase["exclusive"] == {"enforced": True, "evidence": license}
             argvs = phase["argvs"] or [phase["argv"]]
             assert [argv[0] for argv in argvs] == [f"{job.place}/bin/fio"] * point.nodes
     # a smaller point runs on each of the nodes in turn

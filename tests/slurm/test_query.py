@@ -68,7 +68,7 @@ def test_a_job_that_runs(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "hostnames", lambda nodes: (nodes, "?"))
     assert commands.job("1") == Job(
         id="1", name="a b|c=d", state="RUNNING", reason="None", user="ann", comment="x|y", directory="/home/a b",
-        nodes=2, hosts=("n[1-2]", "?"), starts=1795320982.0, ends=1795321282.0, licences="pfs:1",
+        nodes=2, hosts=("n[1-2]", "?"), starts=1795320982.0, ends=1795321282.0, licenses="pfs:1",
         submitted=1795320981.0,
     )  # fmt: skip
     assert called.read_text().splitlines() == ["--oneliner", "show", "job", "1"]
@@ -78,7 +78,7 @@ def test_a_job_that_waits(say: Say) -> None:
     say("scontrol", PENDING)
     found = commands.job("2")
     assert found
-    assert (found.nodes, found.hosts, found.starts, found.ends, found.licences) == (2, (), None, None, "")
+    assert (found.nodes, found.hosts, found.starts, found.ends, found.licenses) == (2, (), None, None, "")
     assert (found.alive, commands.lives("2")) == (True, True)
 
 
@@ -152,7 +152,7 @@ def test_all_jobs(say: Say) -> None:
     common = {"user": "ann"}
     assert first == Job(
         id="2", name="two", state="PENDING", reason="Priority", comment="", directory="/tmp", nodes=0, hosts=(),
-        starts=None, ends=None, licences="pfs:1", submitted=1795320981.0, **common,
+        starts=None, ends=None, licenses="pfs:1", submitted=1795320981.0, **common,
     )  # fmt: skip
     assert (second.reason, second.directory, second.comment) == (
         "(ReqNodeNotAvail, UnavailableNodes:n[1-2])", "/a b", "",
@@ -160,7 +160,7 @@ def test_all_jobs(say: Say) -> None:
     assert (second.starts, second.ends) == (1795329999.0, None)  # when it may begin; its end is a guess about a guess
     assert third == Job(
         id="1", name="a b", state="RUNNING", reason="None", comment="rule_measure_wildcards_c", directory="/home/x|y",
-        nodes=2, hosts=("n1", "n2"), starts=1795320982.0, ends=1795321282.0, licences="", submitted=1795320981.0,
+        nodes=2, hosts=("n1", "n2"), starts=1795320982.0, ends=1795321282.0, licenses="", submitted=1795320981.0,
         **common,
     )  # fmt: skip
 
@@ -248,7 +248,7 @@ def test_what_a_real_one_says(held: Held, monkeypatch: pytest.MonkeyPatch) -> No
     held.cluster.run(["scancel", waiting])
     job, jobs = seen["job"], {each.id: each for each in seen["jobs"]}
     assert jobs[held.job] == job
-    assert (job.name, job.comment, job.licences, job.state) == ("a b", "x y", "pfs:1", "RUNNING")
+    assert (job.name, job.comment, job.licenses, job.state) == ("a b", "x y", "pfs:1", "RUNNING")
     assert (job.nodes, job.hosts, job.directory) == (2, held.hosts, str(Path.cwd()))
     assert job.ends - job.starts == 7 * 60
     assert abs(job.starts - seen["now"]) < 7 * 60  # and not by hours, as zones are apart

@@ -380,7 +380,7 @@ def subsets(stage: Stage) -> None:
 
 
 @story()
-def licence(stage: Stage) -> None:
+def license(stage: Stage) -> None:
     """Two campaigns that ask for the only license: Slurm runs one after the other."""
     cases = []
     with mounted(stage.cluster, stage.place / "target"):

@@ -29,7 +29,7 @@ RESOURCES = (
         ),
         "runtime": lambda wildcards: ATTEMPTS.minutes(wildcards.allocation),
         "slurm_extra": lambda wildcards: ATTEMPTS.options(
-            wildcards.allocation, SITE.licence
+            wildcards.allocation, SITE.license
         ),
     }
     if SITE

@@ -73,12 +73,10 @@ class MeasureJob(Protocol):
 
 
 def script(job: MeasureJob) -> str:
-    """The batch script of a job."""
     return _SCRIPT.format(inputs=" ".join(shlex.quote(str(file)) for file in job.input), command=job.shellcmd.strip())
 
 
 def allocation_of(job: MeasureJob) -> str:
-    """The allocation that a job measures."""
     return job.wildcards_dict["allocation"]
 
 
@@ -171,7 +169,6 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                 self.run_job(job)
 
     def run_job(self, job: MeasureJob) -> None:
-        """Submit a job."""
         argv = self._keep_off(job, self.sbatch(job))
         try:
             for file in (argv[argv.index("--output") + 1], *job.output, *job.log):
@@ -209,7 +206,6 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         return without
 
     async def sleep(self) -> None:
-        """Between two looks for manifests."""
         await asyncio.sleep(LOOK_S)
 
     async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncGenerator[SubmittedJobInfo, None]:

@@ -106,7 +106,7 @@ def _where(chosen: profile.Profile | None, name: str | None) -> Where:
     known = SLURM_LAUNCHERS if chosen.slurm else LAUNCHERS
     if (name := name or chosen.launcher) not in known:
         raise ConfigError([Problem(chosen.file, 1, "launcher", unknown("launcher", name, known))])
-    site = submission.Site(chosen.limit_min, chosen.licence) if chosen.slurm else None
+    site = submission.Site(chosen.limit_min, chosen.license) if chosen.slurm else None
     return Where(known[name], site, named=True)
 
 

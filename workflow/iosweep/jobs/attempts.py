@@ -76,16 +76,14 @@ class Attempts:
         """The wall time that the next job asks for."""
         return self.campaign.minutes(allocation, self._tried[allocation].attempt)
 
-    def options(self, allocation: str, licence: str | None) -> str:
-        """Options of sbatch for the next job."""
-        return submission.options(licence, self._tried[allocation].after)
+    def options(self, allocation: str, license: str | None) -> str:
+        return submission.options(license, self._tried[allocation].after)
 
     def bad_nodes(self, allocation: str) -> frozenset[str]:
         """Nodes that the next job is to be kept off."""
         return frozenset(self._tried[allocation].bad)
 
     def left(self, allocation: str) -> bool:
-        """Whether something is left to measure."""
         return allocation in self.campaign.left_s
 
     def begin(self, allocations: Iterable[str]) -> None:

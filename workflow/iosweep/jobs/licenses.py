@@ -10,7 +10,7 @@ from iosweep.target.target_lock import Exclusion
 
 
 def exclusion(asked: str, without: Exclusion) -> Exclusion:
-    """What the licences of our job are worth: `asked`, as `pfs:1,other:2`. `without`: what is enforced without them."""
+    """What the licenses of our job are worth: `asked`, as `pfs:1,other:2`. `without`: what is enforced without them."""
     if not asked:
         return without
     try:
@@ -22,8 +22,8 @@ def exclusion(asked: str, without: Exclusion) -> Exclusion:
 
 def judge(asked: str, totals: dict[str, int], without: Exclusion) -> Exclusion:
     """The same with what there is of each. Pure."""
-    for licence in asked.split(",") if "|" not in asked else ():  # one or the other: who knows which
-        name, _, count = licence.partition(":")
+    for license in asked.split(",") if "|" not in asked else ():  # one or the other: who knows which
+        name, _, count = license.partition(":")
         if str(totals.get(name)) == (count or "1"):
             return Exclusion(True, f"no other job has the license {name}: all there are ({count or 1}) are ours")
     evidence = f"{without.evidence}; of the license {asked} there are more, which other jobs may have"
@@ -31,7 +31,7 @@ def judge(asked: str, totals: dict[str, int], without: Exclusion) -> Exclusion:
 
 
 def parse(printed: str) -> dict[str, int]:
-    """licence -> how many there are, from `scontrol show licenses`."""
+    """license -> how many there are, from `scontrol show licenses`."""
     found: dict[str, int] = {}
     name = ""
     for word in printed.split():

@@ -55,7 +55,7 @@ class Profile:
     partition: str | None = None
     account: str | None = None
     reservation: str | None = None
-    licence: str | None = None
+    license: str | None = None
     limit_min: int | None = None
     memory_mb: int = 0
     launcher: str = "direct"
@@ -95,7 +95,7 @@ def read(directory: Path) -> Profile:
         partition=_text(right.get("slurm_partition")),
         account=_text(right.get("slurm_account")),
         reservation=_text(found.get("iosweep-reservation")),
-        licence=_text(right.get("licenses")),
+        license=_text(right.get("licenses")),
         limit_min=limit if isinstance(limit, int) else None,
         memory_mb=int(memory) if memory.isdigit() else _mb(right.get("mem")),
         launcher=str(resources.get("launcher") or "direct"),

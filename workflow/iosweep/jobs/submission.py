@@ -24,7 +24,7 @@ SPARE_JOBS = 3
 #: A job is left so long before its time is up, to tidy up and to write the manifest.
 JOB_RESERVE_S = 10.0
 #: Goes into a shell as it is, so nothing but names and numbers.
-LICENCE = re.compile(r"[A-Za-z0-9_.@-]+(:[0-9]{1,6})?(,[A-Za-z0-9_.@-]+(:[0-9]{1,6})?)*")
+LICENSE = re.compile(r"[A-Za-z0-9_.@-]+(:[0-9]{1,6})?(,[A-Za-z0-9_.@-]+(:[0-9]{1,6})?)*")
 _ACCOUNT_NAME = re.compile(r"[\w.@-]+", re.ASCII)
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}", re.ASCII)
 #: Options of sbatch that a profile's default-resources may give, in the order of the command.
@@ -57,20 +57,20 @@ class Site:
     """What the profile says of the site. `limit_min`: the longest wall time of one job in minutes, None without."""
 
     limit_min: int | None = None
-    licence: str | None = None
+    license: str | None = None
 
 
 def wrong(resources: Mapping[str, object]) -> dict[str, str]:
     """Of a profile's default-resources: name -> what is wrong with it, and what would be right."""
     found = {name: why for name in resources if (why := _unknown(name))}
-    limit, licence, memory = (resources.get(name) for name in ("runtime", "licenses", "mem_mb"))
+    limit, license, memory = (resources.get(name) for name in ("runtime", "licenses", "mem_mb"))
     account, launcher, scheduler = (resources.get(name) for name in ("slurm_account", "launcher", "scheduler"))
     if limit is not None and not (isinstance(limit, int) and limit > 0):
         means = _limit_min(str(limit))
         example = f"write runtime={spelt(means)}" if means else "write minutes, or for example runtime=12h"
         found["runtime"] = f"`{limit}` is no time; {example}"
-    if licence is not None and not LICENCE.fullmatch(str(licence)):
-        found["licenses"] = f"`{licence}` is not a license; write a name that `scontrol show licenses` has"
+    if license is not None and not LICENSE.fullmatch(str(license)):
+        found["licenses"] = f"`{license}` is not a license; write a name that `scontrol show licenses` has"
     if re.match(r"[\d.]+\s*[a-zA-Z]", str(memory)):
         found["mem_mb"] = f"`{memory}` is no number of MB; write for example mem_mb=64000, or mem=64G"
     if account and not _ACCOUNT_NAME.fullmatch(str(account)):
@@ -107,8 +107,8 @@ def site(resources: Mapping[str, object], place: Callable[[str], tuple[str, int]
     """From the values of the profile's default-resources. `place`: file and line of one. Raises ConfigError."""
     if problems := [_problem(name, why, place) for name, why in wrong(resources).items()]:
         raise ConfigError(sorted(problems, key=lambda problem: problem.line))
-    limit, licence = resources.get("runtime"), resources.get("licenses")
-    return Site(limit if isinstance(limit, int) else None, None if licence is None else str(licence))
+    limit, license = resources.get("runtime"), resources.get("licenses")
+    return Site(limit if isinstance(limit, int) else None, None if license is None else str(license))
 
 
 def _problem(name: str, why: str, place: Callable[[str], tuple[str, int]] | None = None) -> Problem:
@@ -181,14 +181,14 @@ def tasks(nodes: int) -> int:
     return max(2, nodes)
 
 
-def options(licence: str | None, after: str | None = None) -> str:
+def options(license: str | None, after: str | None = None) -> str:
     """Options of every job. `after`: number of a job that must be over before.
 
     The whole of each node, and the allocations of a run one after the other: all its jobs have one name.
     """
     first = f",afterany:{after}" if after and after.isdigit() else ""
-    licences = f" --licenses={licence}" if licence else ""
-    return f"--exclusive --overcommit --dependency=singleton{first}{licences}"
+    licenses = f" --licenses={license}" if license else ""
+    return f"--exclusive --overcommit --dependency=singleton{first}{licenses}"
 
 
 @dataclass(frozen=True)
@@ -331,7 +331,7 @@ def for_now(refusal: str, nodes: int, limits: Partition, sinfo: str) -> str | No
 _ELSEWHERE = "take another slurm_partition in the profile"
 _FEWER = f"ask for fewer nodes in the configuration (axes: nodes), or {_ELSEWHERE}"
 _ACCOUNT = "set slurm_account in the profile to one of yours (`sacctmgr show associations user=$USER`)"
-_LICENCE = "set licenses in the profile to what `scontrol show licenses` has, and to no more of it than there are"
+_LICENSE = "set licenses in the profile to what `scontrol show licenses` has, and to no more of it than there are"
 _RESERVATION = "see `scontrol show reservations` for iosweep-reservation in the profile"
 _QOS = "see `sacctmgr show qos` for iosweep-qos in the profile"
 #: Part of what sbatch says (slurm_strerror), and what to do then. The first that fits counts.
@@ -339,7 +339,7 @@ _MEANINGS = (
     ("time limit", "set runtime in the profile to what is allowed; what takes longer goes on in another job"),
     ("account", _ACCOUNT),
     ("reservation", _RESERVATION),
-    ("license", _LICENCE),
+    ("license", _LICENSE),
     ("qos", _QOS),
     ("invalid partition", f"{_ELSEWHERE}: `sinfo` shows them"),
     ("partition", _ELSEWHERE),

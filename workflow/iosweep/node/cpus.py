@@ -94,7 +94,6 @@ class Topology:
 
     @property
     def cpus(self) -> CpuSet:
-        """All of them."""
         return frozenset(self.logical)
 
     @property

@@ -8,6 +8,7 @@ of others would miss what ends between two looks, and all that /proc hides (hide
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -46,7 +47,6 @@ class Around:
 
     @classmethod
     def of_node(cls, facts: NodeFacts | None) -> Around:
-        """By the facts of the node."""
         if facts is None:
             return cls()
         fstype = facts.fstype or ""
@@ -232,7 +232,6 @@ class Reader:
         self.client_is_process = bool(self._type.clients) or self._type is fs_types.FUSE
 
     def look(self) -> Look:
-        """What there is now."""
         look = Look(time.monotonic(), cpus(procfs.read("", "stat"), self._reserved))
         there: dict[str, tuple[Key, list[bytes], bytes]] = {}
         for pid in procfs.pids():
@@ -282,7 +281,6 @@ class Reader:
         return {pid: whole for pid, whole in roots.items() if pid in there}
 
     def _of_client(self, there: Mapping[Key, bytes]) -> set[Key]:
-        """The processes of the target's client."""
         if self._type.clients:
             return {key for key, name in there.items() if name.decode(errors="replace").startswith(self._type.clients)}
         if self._type is not fs_types.FUSE:
@@ -329,11 +327,9 @@ def _has_open(pid: str, path: str) -> bool | None:
     except OSError:
         return False
     for file in files:
-        try:
+        with contextlib.suppress(OSError):
             if str(file.readlink()) == path:
                 return True
-        except OSError:
-            continue
     return False
 
 

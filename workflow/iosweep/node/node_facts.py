@@ -114,7 +114,6 @@ class NodeFacts(Document, frozen=True):
 
     @property
     def topology(self) -> Topology:
-        """The topology of its CPUs."""
         numa = ((one.node, one.cpus) for one in self.numa or ())
         return Topology.of_texts(self.cores, self.socket_cpus, numa)
 
@@ -131,7 +130,6 @@ VOLATILE = NodeFacts.__struct_fields__[NodeFacts.__struct_fields__.index("memory
 
 
 def host() -> str:
-    """This node's name."""
     return printable(socket.gethostname())
 
 

@@ -218,7 +218,6 @@ def _wrong(nodes: Mapping[str, NodeFacts], overlaps: Mapping[str, Overlap]) -> l
 
 
 def _shape(facts: NodeFacts) -> tuple[Any, ...]:
-    """The topology of its CPUs."""
     return facts.cores, facts.socket_cpus, [one.cpus for one in facts.numa or ()]
 
 

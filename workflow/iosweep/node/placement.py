@@ -27,7 +27,6 @@ class Binding:
 
     @property
     def union(self) -> CpuSet:
-        """The CPUs of all ranks together."""
         return NO_CPUS.union(*self.ranks)
 
 

@@ -54,7 +54,6 @@ class SlurmFacts(Part, frozen=True):
 
     @property
     def on_the_line(self) -> str:
-        """The place in slurm.conf, for a sentence."""
         return f"on the line NodeName={self.given.get('NodeName') or self.name} of slurm.conf"
 
 

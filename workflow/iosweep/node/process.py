@@ -222,7 +222,6 @@ def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s:
 
 
 def children() -> set[int]:
-    """Process ids of our children."""
     return _children(os.getpid())
 
 

@@ -34,7 +34,6 @@ def read(pid: str, name: str) -> bytes:
 
 
 def program(pid: str) -> str | None:
-    """Path of its executable."""
     try:
         return os.readlink(f"/proc/{pid}/exe")
     except OSError:
@@ -44,12 +43,6 @@ def program(pid: str) -> str | None:
 def stat(pid: str) -> list[bytes]:
     """The fields of `stat` from the third on, its state; none if it tells nothing."""
     return read(pid, "stat").rpartition(b")")[2].split()
-
-
-def parent(pid: str) -> str:
-    """Process id of its parent; empty if it tells nothing."""
-    fields = stat(pid)
-    return fields[1].decode() if fields else ""
 
 
 def has(pid: str, variable: str) -> bool:

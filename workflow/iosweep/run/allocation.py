@@ -116,7 +116,7 @@ def _measure(setup: Setup) -> None:
     place = target_check.find(setup, work.done)
     work.here = replace(here, target=place.recorded)
     with target_lock.hold(setup.plan.target.lock, place.identity, _owner(setup)) as exclusion:
-        exclusion = licenses.exclusion(setup.job.licences, exclusion) if setup.job else exclusion
+        exclusion = licenses.exclusion(setup.job.licenses, exclusion) if setup.job else exclusion
         setup.note(exclusion.note, None if exclusion.now()["enforced"] else exclusion.now()["evidence"])
         budget = Budget(setup.plan, store, setup.job, setup.note)
         context = prepare(work, found, place, exclusion, budget)

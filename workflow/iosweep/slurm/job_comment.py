@@ -14,7 +14,6 @@ class Measured(NamedTuple):
 
 
 def write(campaign: str, measured: Measured) -> str:
-    """The comment of a job."""
     return _prefix(campaign) + "_".join(measured)
 
 

@@ -38,7 +38,7 @@ class Job:
 
     `submitted`, `starts`, `ends`: in seconds since the epoch, None if Slurm does not show it. `starts`: when it began,
     or is expected to begin. `ends`: when its time limit is reached; None while it waits, or without a limit.
-    `directory`: its working directory. `licences`: as asked for, `pfs:1,other:2`.
+    `directory`: its working directory. `licenses`: as asked for, `pfs:1,other:2`.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Job:
     hosts: tuple[str, ...]
     starts: float | None
     ends: float | None
-    licences: str
+    licenses: str
     submitted: float | None = None
 
     @property
@@ -113,7 +113,7 @@ def job(id: str) -> Job | None:
         hosts=hostnames(found.get("NodeList", "")),
         starts=_time(found.get("StartTime", "")),
         ends=_time(found.get("EndTime", "")),
-        licences=_given(found.get("Licenses", "")),
+        licenses=_given(found.get("Licenses", "")),
         submitted=_time(found.get("SubmitTime", "")),
     )
 
@@ -137,7 +137,7 @@ def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
     for line in printed.splitlines():
         if len(parts := line.strip().split("|", 11)) < 12 or "|" not in parts[-1]:
             continue
-        id, state, user, nodes, hosts, submitted, starts, ends, licences, reason, name, rest = parts
+        id, state, user, nodes, hosts, submitted, starts, ends, licenses, reason, name, rest = parts
         directory, _, comment = rest.rpartition("|")  # a directory may have any character
         end = _time(ends)
         found.append(
@@ -147,7 +147,7 @@ def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
                 hostnames(hosts),
                 _time(starts),
                 end if state != "PENDING" else None,
-                _given(licences),
+                _given(licenses),
                 _time(submitted),
             )
         )

@@ -131,8 +131,8 @@ def _slurm(wanted: _Wanted) -> list[Line]:
         if reservation := judge_slurm.reservation(chosen, shown, _user(), time.time()):
             lines.append(reservation)
             later = reservation.outcome == "warning"
-    licence = judge_slurm.licence(chosen, _ask(["scontrol", "--oneliner", "show", "licenses"]) or "")
-    lines += [licence] if licence else []
+    license = judge_slurm.license(chosen, _ask(["scontrol", "--oneliner", "show", "licenses"]) or "")
+    lines += [license] if license else []
     if partition and not later:
         lines.append(_submission(chosen, wanted.nodes or 1, partition.limits, partition.states))
     lines.append(_mpi(wanted))
@@ -144,7 +144,7 @@ def _slurm(wanted: _Wanted) -> list[Line]:
     no_job = any(line.outcome == "wrong" for line in lines if line.check in ("partition", "account", "reservation"))
     of_nodes, answered = _nodes(wanted, partition, runs=not (later or no_job))
     lock = made.target.lock if made else None
-    alone = chosen.licence.partition(":")[0] if chosen.licence and licence and licence.outcome == "ok" else None
+    alone = chosen.license.partition(":")[0] if chosen.license and license and license.outcome == "ok" else None
     return [*lines, *of_nodes, judge_nodes.exclusion(lock, alone, answered)]
 
 
@@ -180,7 +180,7 @@ def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
     if chosen.problems:
         return chosen, [wrong("profile", str(problem), "correct the profile") for problem in chosen.problems]
     named = {"partition": chosen.partition, "account": chosen.account, "reservation": chosen.reservation}
-    given = ", ".join(f"{name} {value}" for name, value in {**named, "license": chosen.licence}.items() if value)
+    given = ", ".join(f"{name} {value}" for name, value in {**named, "license": chosen.license}.items() if value)
     return chosen, [ok("profile", f"{chosen.file}: {given}" if given else chosen.file)]
 
 
@@ -188,7 +188,7 @@ def _submission(chosen: Profile, count: int, limits: submission.Partition, state
     limit = min(filter(None, (chosen.limit_min, limits.limit_min)), default=None)
     argv = [
         *("sbatch", "--test-only", f"--nodes={count}", f"--ntasks={submission.tasks(count)}", "--exclusive"),
-        *("--overcommit", *chosen.options, *([f"--licenses={chosen.licence}"] if chosen.licence else [])),
+        *("--overcommit", *chosen.options, *([f"--licenses={chosen.license}"] if chosen.license else [])),
         *([f"--time={limit}"] if limit else []),
         *([f"--mem={chosen.memory_mb}"] if chosen.memory_mb else []),
         "--wrap=true",

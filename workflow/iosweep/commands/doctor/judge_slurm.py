@@ -215,14 +215,14 @@ def _when(text: str, now: float) -> str:
     return f"{there:%H:%M}" if abs(float(text) - now) < 43200 else f"{there:%F %H:%M}"
 
 
-def licence(p: Profile, said: str) -> Line | None:
+def license(p: Profile, said: str) -> Line | None:
     """`said`: `scontrol --oneliner show licenses`. None if the profile names none."""
     if p.wrong("licenses"):
         return unchecked("license", f"what licenses {_PROFILE} means is not known")
-    if not p.licence:
+    if not p.license:
         return None
     have = {one.get("LicenseName", ""): one for one in map(fields, said.splitlines()) if one}
-    for asked in p.licence.split(","):
+    for asked in p.license.split(","):
         name, _, count = asked.partition(":")
         if name not in have:
             known = ", ".join(have) or "none"
@@ -235,7 +235,7 @@ def licence(p: Profile, said: str) -> Line | None:
         if total >= 2 * int(count or 1):
             seen = f"there are {total} of {name}, and a campaign takes {count or 1}: others run beside it"
             return warning("license", seen, f'take all of them: set licenses="{name}:{total}" {_PROFILE}')
-    return ok("license", f"{p.licence}: one campaign at a time holds it")
+    return ok("license", f"{p.license}: one campaign at a time holds it")
 
 
 def accepted(
