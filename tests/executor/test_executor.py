@@ -186,7 +186,7 @@ class Run:
 
     def over(self, *jobs: Job) -> None:
         """Wait until these are reported as failed."""
-        wait_for(lambda: set(self.failed) >= set(jobs), 20)
+        wait_for(lambda: set(self.failed) >= set(jobs))
 
 
 @pytest.fixture
@@ -267,7 +267,7 @@ def test_a_manifest_ends_a_job_though_slurm_does_not_answer(run: Run) -> None:
     run.executor.run_jobs(set(run.jobs))
     small = run.jobs[1]
     small.measured()
-    wait_for(lambda: run.done == [small], 2)
+    wait_for(lambda: run.done == [small])
     assert run.failed == []
 
 
@@ -281,20 +281,20 @@ def test_a_manifest_of_before_ends_nothing(run: Run) -> None:
 def test_a_controller_that_does_not_answer_is_asked_again(run: Run, said: Said) -> None:
     run.start()
     run.slurm.answers = False
-    wait_for(lambda: "squeue failed; it will be asked again, jobs continue" in said(), 20)
+    wait_for(lambda: "squeue failed; it will be asked again, jobs continue" in said())
     count = len(run.slurm.of("squeue"))
-    wait_for(lambda: len(run.slurm.of("squeue")) > count + 1, 20)
+    wait_for(lambda: len(run.slurm.of("squeue")) > count + 1)
     assert said().count("it will be asked again") == 1
     run.slurm.answers = True
     run.slurm.jobs = {id: ["COMPLETED", "None"] for id in run.slurm.jobs}
-    wait_for(lambda: set(run.done) == set(run.jobs), 20)
+    wait_for(lambda: set(run.done) == set(run.jobs))
 
 
 def test_what_waits_and_runs_is_told(run: Run, said: Said) -> None:
     run.start()
-    wait_for(lambda: "2 node: job 8 waits: nodes are busy (Resources)" in said(), 20)
+    wait_for(lambda: "2 node: job 8 waits: nodes are busy (Resources)" in said())
     run.slurm.jobs["7"] = ["RUNNING", "None"]
-    wait_for(lambda: "1 node: job 7 runs on n1; `iosweep watch weka` shows how far it is" in said(), 20)
+    wait_for(lambda: "1 node: job 7 runs on n1; `iosweep watch weka` shows how far it is" in said())
 
 
 def test_a_job_that_can_never_start_is_canceled_and_not_tried_again(run: Run, said: Said) -> None:

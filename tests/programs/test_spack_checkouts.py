@@ -336,7 +336,7 @@ def test_failures_of_cloning(site: Site, tmp_path: Path, url: str, wrong: str, r
     assert str(caught.value).startswith(f"it cannot be fetched from {url}: ")
     assert wrong.format(mark=mark) in str(caught.value)
     assert str(caught.value).endswith(NO_MEANS)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 120
     assert not mark.exists()
     assert site.left() == []
     assert not site.root.exists()
@@ -359,7 +359,7 @@ def test_server_that_does_not_answer(site: Site, silent: int, monkeypatch: pytes
     url = f"git://127.0.0.1:{silent}/x.git"
     with pytest.raises(BuildError) as caught:
         site.clone(Pin(url, VERSION))
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 120
     assert str(caught.value) == f"it cannot be fetched from {url}: no answer within 0.5 s{NO_MEANS}"
     assert not site.root.exists()
 
@@ -411,7 +411,7 @@ def test_clone_killed_before_its_end(site: Site, tmp_path: Path) -> None:
     (slow / "git").chmod(0o755)
     into = site.root / "clone"
     started = subprocess.Popen([sys.executable, "-c", STOPPED, slow, theirs, PIN, into], stdout=subprocess.DEVNULL)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 300
     while not ((slow / "pid").exists() and (slow / "pid").read_text().strip()) and time.monotonic() < end:
         time.sleep(0.01)
     started.send_signal(signal.SIGKILL)

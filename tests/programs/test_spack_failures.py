@@ -205,17 +205,17 @@ LINES = (
 @pytest.mark.parametrize("first", ["", "ProcessError: Command exited with status 1\n", "Cannot satisfy '"])
 def test_long_lines_are_matched_quickly(line: str, first: str) -> None:
     """A pattern that looks again from every place takes 40 s for 50 kB of it."""
-    began = time.monotonic()
+    began = time.process_time()
     assert why(Done(1, "", first + line * (100_000 // len(line))))
-    assert time.monotonic() - began < 3
+    assert time.process_time() - began < 3
 
 
 def test_large_log_is_matched_quickly() -> None:
     lines = f"==> Installing zlib-ng-2.2.2-{HASH} [1/2]\n[+] /site/store/zlib-ng-2.2.2-{HASH}\n" * 45_000
     assert len(lines) > 5_000_000
-    began = time.monotonic()
+    began = time.process_time()
     assert why(Done(1, lines, "")).startswith("exit code 1: [+] /site/store/zlib-ng")
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 PIECES = st.sampled_from([done.stderr for done in recordings().values()] + [*LINES, "\x1b[1m", "\u202e", "é", "'", "`"])

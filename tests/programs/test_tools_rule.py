@@ -271,7 +271,7 @@ def test_without_a_network_it_is_said_soon_and_nothing_is_left(site, url):
     site.own.write_text(good.replace(str(site.packages), url))
     began = time.monotonic()
     sentence = refused(site, site.build(code=1))
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 120  # not after many tries
     assert f"the packages repository cannot be fetched from {url}: " in sentence and "tools.mirror" in sentence
     assert not any(site.directory.glob("packages/*"))
     site.own.write_text(good)

@@ -367,8 +367,7 @@ def test_counts_the_bytes_that_the_kernel_counts(
     result = summary(tmp_path)["tests"][0]["Results"][0]
     assert result["bwMiB"] * result["totalTime"] == pytest.approx(told / MIB, rel=1e-3)
     assert result["iops"] * result["wrRdTime"] == pytest.approx(told / 65536, rel=1e-3)
-    assert 1 <= result["wrRdTime"] < 2
-    assert 1 <= done.seconds < 5
+    assert 1 <= result["wrRdTime"] <= done.seconds < 60  # it ends by the clock, also on a busy machine
     assert (tmp_path / "data").stat().st_size == 4 * MIB
 
 
