@@ -44,6 +44,7 @@ TIERS = {
 #: What a unit test must not do (names of audit events).
 PROCESS_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system"}
 PROGRAM_FIXTURES = {"fio", "chromium", "stand_ins", "mpi_tools"}
+SQUEUE = shutil.which("squeue")
 _CLONE_NEWNS = 0x00020000  # os.unshare is there since Python 3.12
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 #: The stories of both are told beside each other (slurm_campaign.py), so one worker waits for them all.
@@ -69,6 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.markexpr = "unit"  # plain `pytest`; xdist hands the options on to its workers
     unit = config.option.markexpr == "unit"
     settings.load_profile("soak" if config.getoption("soak") else "unit" if unit else "iosweep")
+    if unit:
+        config.addinivalue_line("filterwarnings", "error")
     sys.addaudithook(_refuse_processes)
     if config.option.seed is None:  # xdist hands the options on to its workers, and so this seed
         config.option.seed = random.SystemRandom().randrange(10**6) if config.getoption("soak") else 1
@@ -218,6 +221,16 @@ def nothing_remembered() -> Iterator[None]:
     yield
     for known in (find.sha256, launchers.mpiexec):
         known.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def no_slurm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the squeue of this machine, which has no cluster behind it. A test's own squeue is found."""
+    if SQUEUE and tier(request.node) != "cluster":
+        which = shutil.which
+        monkeypatch.setattr(
+            shutil, "which", lambda *asked, **more: None if (found := which(*asked, **more)) == SQUEUE else found
+        )
 
 
 @pytest.fixture(scope="session")

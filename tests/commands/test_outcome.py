@@ -128,7 +128,6 @@ def test_check_fails_for_what_is_tried_again(place: Path, capsys: Capture) -> No
     assert last == "  1 repetition with a verdict is tried once more by the same snakemake command"
 
 
-@pytest.mark.local  # asks squeue
 def test_check_counts_what_is_left_as_the_headline_does(place: Path, capsys: Capture) -> None:
     """What a job that was stopped did not measure is left, and the reason is shown."""
     made, results = make(place, TEXT), place / "results" / "quick"

@@ -44,13 +44,6 @@ class Watched(Made):
         return Campaign(self.results).look()
 
 
-@pytest.fixture(autouse=True)
-def no_slurm(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """squeue is there on a machine that tests, without a cluster behind it."""
-    if "slurm" not in request.fixturenames:
-        monkeypatch.setattr(at_work.shutil, "which", lambda _: None)
-
-
 @pytest.fixture
 def made(tmp_path: Path) -> Watched:
     return Watched(tmp_path, make(tmp_path))
