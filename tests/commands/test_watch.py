@@ -1,6 +1,7 @@
 """`iosweep watch`: how far a campaign is, from its store, squeue and locks; nothing is changed by looking."""
 
 import fcntl
+import io
 import json
 import os
 import pty
@@ -50,7 +51,7 @@ def made(tmp_path: Path) -> Watched:
 
 
 def shown(snapshot: Snapshot, width: int = 80, bars: bool = False) -> str:
-    console = Console(width=width, file=open(os.devnull, "w"), record=True, highlight=False)  # noqa: PTH123, SIM115
+    console = Console(width=width, file=io.StringIO(), record=True, highlight=False)
     console.print(Group(*screen.draw(snapshot, bars)))
     return console.export_text()
 

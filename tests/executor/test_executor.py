@@ -158,7 +158,7 @@ class Run:
     def make(self) -> Executor:
         workflow = SimpleNamespace(
             dag=SimpleNamespace(needrun_jobs=lambda: set(self.jobs)),
-            executor_settings=ExecutorSettings(poll_seconds=1),
+            executor_settings=ExecutorSettings(poll_seconds=0.05),
             remote_execution_settings=SimpleNamespace(
                 max_status_checks_per_second=10, jobname="snakejob.{jobid}.sh", jobscript=None, immediate_submit=False
             ),
@@ -196,6 +196,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     (tmp_path / ".snakemake").mkdir()
     monkeypatch.setattr(query, "ask", slurm.ask)
     monkeypatch.setattr(executor, "LOOK_S", 0.02)
+    monkeypatch.setattr(executor, "FIRST_POLL_S", 0.05)
     monkeypatch.setattr(pending, "BELIEVED_S", 0.0)
     made = Run(tmp_path, slurm)
     yield made

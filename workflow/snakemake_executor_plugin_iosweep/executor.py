@@ -30,6 +30,8 @@ from iosweep.slurm.query import Job
 RULE = "measure"
 #: Seconds between two looks for manifests.
 LOOK_S = 0.5
+#: Pause before Slurm is asked about new jobs; it doubles up to poll_seconds.
+FIRST_POLL_S = 1.0
 #: A controller under load may take long to accept a job.
 SUBMISSION_DEADLINE_S = 120.0
 #: The files that the login node has written may be seen later on a node: seconds on NFS. $PPID in the command is
@@ -111,7 +113,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._attempts = found
         self._campaign = found.campaign.results.name
         self._run = f"iosweep_{uuid.uuid4()}"  # the name of all its jobs: singleton serializes them by it
-        self._poller, self._next_s, self._pause_s, self._silent = Poller(), 0.0, 1.0, False
+        self._poller, self._next_s, self._pause_s, self._silent = Poller(), 0.0, FIRST_POLL_S, False
         self._about: frozenset[str] = frozenset()  # jobs that were submitted before Slurm was asked
         self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()))
         self._live: dict[str, MeasureJob] = {}
@@ -187,7 +189,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             return
         pending.say(f"{submission.spoken(allocation_of(job))}: job {number} was submitted")
         self._live[number] = job
-        self._next_s, self._pause_s = time.monotonic() + 1.0, 1.0
+        self._next_s, self._pause_s = time.monotonic() + FIRST_POLL_S, FIRST_POLL_S
         log = Path(argv[argv.index("--output") + 1].replace("%j", number))
         self.report_job_submission(SubmittedJobInfo(job, external_jobid=number, aux={"log": str(log)}))
 
