@@ -71,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     unit = config.option.markexpr == "unit"
     settings.load_profile("soak" if config.getoption("soak") else "unit" if unit else "iosweep")
     if unit:
-        config.addinivalue_line("filterwarnings", "error")
+        config.addinivalue_line("filterwarnings", "error::pytest.PytestUnhandledThreadExceptionWarning")
     sys.addaudithook(_refuse_processes)
     if config.option.seed is None:  # xdist hands the options on to its workers, and so this seed
         config.option.seed = random.SystemRandom().randrange(10**6) if config.getoption("soak") else 1
