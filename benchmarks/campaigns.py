@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from msgspec.structs import replace
 
-import iosweep.tools
+import added_tools  # noqa: F401
 from iosweep.config import sweep_file
 from iosweep.files import safe_paths
 from iosweep.node.cpu_record import Load
@@ -29,10 +29,9 @@ from measure import CannotRun
 
 #: For a child that is to know the tools in benchmarks/tools, as we do. The others plan and check as always.
 WITH_OURS = {"PYTHONPATH": str(Path(__file__).resolve().parent / "site")}
-iosweep.tools.__path__.append(str(Path(__file__).resolve().parent / "tools"))
 
 #: More than one file of a gigabyte is never needed, so a full disk is no reason to refuse.
-_HEAD = "campaign: {name}\ntarget: {target}\nlimits: {limits}\nsweeps:\n"
+_HEAD = "campaign: {name}\ntarget: {target}\ntools: {{provider: path}}\nlimits: {limits}\nsweeps:\n"
 _LIMITS = "{fill: 99%, share_of_free: 90%, bytes_written: 1000p}"
 
 #: A sweep as the configuration writes it, in flow style (which is JSON).
@@ -49,7 +48,7 @@ class Silent:
 
 
 def write(work: Path, name: str, sweeps: Sequence[Sweep], **target: str) -> Path:
-    """The configuration of a campaign whose target is `work`/target. `target`: more of what stands there."""
+    """The configuration of a campaign whose target is `work`/target. `target`: more keys of the section."""
     (work / "target").mkdir(exist_ok=True)
     known = {"directory": str(work / "target"), "keep": "all", **target}
     text = _HEAD.format(name=name, target=orjson.dumps(known).decode(), limits=_LIMITS)

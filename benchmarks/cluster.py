@@ -89,7 +89,7 @@ def submit(up: slurm.Cluster, command: Sequence[str | Path], options: Sequence[s
 
 
 def over(up: slurm.Cluster) -> bool:
-    """Whether no job is left; so often as it is asked, a tenth of a second passes."""
+    """Whether no job is left, a tenth of a second later."""
     time.sleep(0.1)
     return not up.squeue()
 

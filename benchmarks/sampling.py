@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
@@ -21,6 +20,7 @@ import campaigns
 from fidelity import BAND, SWEEP
 from iosweep.commands import plan
 from iosweep.node import collect_facts, pinning
+from iosweep.node.cpu_record import Looks
 from iosweep.node.process import Completed
 from iosweep.node.sampling import Wanted
 from iosweep.plan.launchers import LAUNCHERS
@@ -119,16 +119,16 @@ def _share(agent: Agent, count: int, time_s: int, rounds: int) -> Row:
     """What the agent takes to look at so many processes."""
     argv = [sys.executable, "-c", _SLEEP, str(count), str(time_s)]
     wanted = Wanted(sys.executable, count, ranks=False, time_s=float(time_s))
-    seen: list[dict[str, Any]] = []
+    seen: list[Looks] = []
     for _ in range(rounds):
         done = agent.run(argv, 60 + time_s, wanted=wanted)
-        assert done.cpus
-        seen.append(dict(done.cpus))
-    shares = sorted(float(one["cost_s"]) / float(one["wall_s"]) for one in seen)
+        assert done.node_looks
+        seen.append(done.node_looks)
+    shares = sorted(one.cost_s / one.wall_s for one in seen)
     middle = shares[len(shares) // 2]
     judged = (count, time_s) != _TOO_MANY
     return Row(
         "sampling", f"CPU of the agent that looks, {count} workers", f"{time_s} s, {rounds}×",
-        f"{middle:.2%} of a CPU, {min(one['looks'] for one in seen)} looks",
+        f"{middle:.2%} of a CPU, {min(one.looks for one in seen)} looks",
         budget=f"≤ {SHARE:.0%}" if judged else "", met=middle <= SHARE if judged else None,
     )  # fmt: skip

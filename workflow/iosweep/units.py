@@ -38,6 +38,10 @@ def parse_size(value: object) -> int:
     raise ValueError("not a size; write bytes, or a whole number with k, m, g, t or p (binary), for example 4k or 16g")
 
 
+class NotADuration(ValueError):
+    """The value is not a number with a unit of time."""
+
+
 def parse_duration(value: object) -> float:
     """Seconds of `"60s"`, `"5min"`, `"2h"`, `"500ms"`. Raises ValueError with what would be right."""
     if isinstance(value, str) and (match := re.fullmatch(DURATION_PATTERN, value)):
@@ -46,7 +50,7 @@ def parse_duration(value: object) -> float:
             raise ValueError(f"larger than {MOST_SECONDS / 86400:.0f}d, the most that a duration may be")
         if len(value) <= 20:
             return seconds
-    raise ValueError("not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h")
+    raise NotADuration("not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h")
 
 
 def parse_share(value: object) -> float:

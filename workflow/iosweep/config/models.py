@@ -29,6 +29,7 @@ from iosweep.config.scalars import (
     Size,
     Strict,
     TimeOfAPhase,
+    UnknownName,
     count,
     size,
     unknown,
@@ -104,7 +105,7 @@ def _suite(value: object) -> str:
     known = sorted(file.stem for file in SUITES.glob("*.yaml"))
     if value in known:
         return str(value)
-    raise ValueError(unknown("suite", str(value), known))
+    raise UnknownName(unknown("suite", str(value), known))
 
 
 class SuiteEntry(Strict):

@@ -112,9 +112,8 @@ def _phase_time(value: object) -> float | None:
         return None
     try:
         return _time_of_a_phase(value)
-    except ValueError as error:
-        other = f"; or {UNTIMED}, which needs none" if str(error).startswith("not a duration") else ""
-        raise ValueError(f"{error}{other}") from None
+    except units.NotADuration as error:
+        raise ValueError(f"{error}; or {UNTIMED}, which needs none") from None
 
 
 def _time_of_a_phase(value: object) -> float:
@@ -182,6 +181,10 @@ Layout = Annotated[
     BeforeValidator(_layout),
     WithJsonSchema({"anyOf": [{"const": INHERIT}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
+
+
+class UnknownName(ValueError):
+    """A value that must be one of several names. The message quotes it."""
 
 
 def unknown(what: str, name: str, known: Iterable[object]) -> str:

@@ -324,9 +324,8 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
         "bool_type": "must be true or false",
         "string_type": "must be text",
     }.get(kind, detail["msg"].removeprefix("Value error, "))
-    if message.startswith("unknown "):
-        return document.problem(path, message)
-    if kind == "too_long":  # the values would fill the screen
+    quotes_it = isinstance(detail.get("ctx", {}).get("error"), scalars.UnknownName)
+    if quotes_it or kind == "too_long":  # the values would fill the screen
         return document.problem(path, message)
     return document.problem(path, f"{_shown(value)} {_is(message)}")
 

@@ -155,7 +155,7 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
         seen: dict[str, int] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
-            here = (*path, str(key.value))
+            below = (*path, str(key.value))
             if key.value == "<<":  # only a word in YAML 1.2
                 problems.append(Problem(file, line, dotted(path), "merge keys (<<) are not supported; use an alias"))
             elif not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
@@ -164,12 +164,12 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
                 problems.append(Problem(file, line, dotted(path), f"a key {_NO_TEXT}"))
             elif key.value in seen:
                 problems.append(
-                    Problem(file, line, dotted(here), f"is defined twice (first on line {seen[key.value]})")
+                    Problem(file, line, dotted(below), f"is defined twice (first on line {seen[key.value]})")
                 )
             else:
                 seen[key.value] = line
-                lines[here] = line
-                _walk(value, here, lines, problems, file)
+                lines[below] = line
+                _walk(value, below, lines, problems, file)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             _walk(value, (*path, index), lines, problems, file)

@@ -133,20 +133,20 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
         if any(s.kind in option.kinds and (option.phases is None or s.name in option.phases) for s in steps)
     }
     phase_time_s = sweep.phase_time_s if _timed(sweep) else None
-    told = set()
+    reported: set[str] = set()
     for combination in combinations(sweep):
         options = defaults | dict(sweep.options) | combination
         # `false` counts as absent, so that ids stay the same when a tool gets a new flag
         options |= {name: None for name, value in options.items() if value is False and defaults.get(name, "") is None}
         nodes = int(options.pop("nodes", 1) or 1)
         if wrong := bounds.of_point(nodes, options):
-            if "too many" not in told:  # each combination has another sentence
-                told.add("too many")
+            if "too many" not in reported:  # each combination has another sentence
+                reported.add("too many")
                 problems.append(sweep.problem(wrong, *_place(sweep, wrong)))
             continue
         if wrong := tool.check(options, sweep.phases, phase_time_s):
-            if wrong not in told:
-                told.add(wrong)
+            if wrong not in reported:
+                reported.add(wrong)
                 problems.append(sweep.problem(wrong, *_place(sweep, wrong)))
             continue
         yield Point(

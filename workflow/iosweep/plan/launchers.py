@@ -83,8 +83,8 @@ _LOCAL = (
     *("-launcher", "fork", "-rmk", "user", "-localhost", "127.0.0.1"),
     *("-genv", "UCX_TLS", "shm,self"),
 )
-#: Over an allocation hydra starts its proxies with srun. It is told the hosts: only some of the variables SLURM_* are
-#: there, and it would put all ranks on one node.
+#: Over an allocation hydra starts its proxies with srun. The hosts are an option: it finds only some of the variables
+#: SLURM_*, and would put all ranks on one node.
 _ALLOCATED = ("-launcher", "slurm", "-rmk", "user")
 
 
@@ -165,11 +165,13 @@ def mpiexec(search: str | None = None) -> Mpiexec | Obstacle:
     seen = []
     for path in candidates(search):
         try:
-            said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
+            printed = subprocess.run(
+                [path, "--version"], capture_output=True, text=True, timeout=30, check=False
+            ).stdout
         except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
-            said = ""
-        if "HYDRA" in said:
-            version = next((line.split(":", 1)[1].strip() for line in said.splitlines() if "Version:" in line), "")
+            printed = ""
+        if "HYDRA" in printed:
+            version = next((line.split(":", 1)[1].strip() for line in printed.splitlines() if "Version:" in line), "")
             return Mpiexec(str(Path(path)), version)
         seen.append(path)
     found = f" ({', '.join(seen)} is another's)" if seen else ""

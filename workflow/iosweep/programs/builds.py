@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from iosweep.programs.find import Program
 from iosweep.tools import tools
 
-#: A package manager has this long to answer.
+#: Time limit of a package manager.
 _ANSWER_S = 10.0
 
 
@@ -48,7 +48,7 @@ def of_path(programs: Mapping[str, Program], mpiexec: Mpiexec | None) -> dict[st
 
 
 def _is_script(path: str) -> bool:
-    """Whether it starts something else, whose hash nobody has taken."""
+    """Whether it is a script, whose hash says nothing about the programs that it starts."""
     with contextlib.suppress(OSError), Path(path).open("rb") as file:
         return file.read(2) == b"#!"
     return False
@@ -59,7 +59,7 @@ def _mpi(programs: Mapping[str, Program], mpiexec: Mpiexec | None) -> dict[str, 
     if mpiexec:
         return {"path": mpiexec.path, "version": mpiexec.version, "package": package_of(mpiexec.path)}
     for name, program in sorted(programs.items()):
-        if tools()[name].mpi and (found := _LIBRARY.search(_said("ldd", program.path))):
+        if tools()[name].mpi and (found := _LIBRARY.search(_output("ldd", program.path))):
             return {"path": found[1], "version": "", "package": package_of(found[1])}
     return None
 
@@ -84,13 +84,13 @@ def package_of(path: str) -> str | None:
 
 
 def _of_dpkg(file: str) -> str | None:
-    # several asked for at once: it prints what it knows of those it knows
-    told = _said("dpkg-query", "--search", *map(_literally, _names(file)))
-    owners = (line.rpartition(": ")[0].split(", ")[0] for line in told.splitlines() if not _DIVERTED.match(line))
+    # asked for several files, dpkg prints the owners that it knows
+    printed = _output("dpkg-query", "--search", *map(_literally, _names(file)))
+    owners = (line.rpartition(": ")[0].split(", ")[0] for line in printed.splitlines() if not _DIVERTED.match(line))
     if not (owner := next(owners, "")):
         return None
-    version = _said("dpkg-query", "--show", "--showformat=${Version}", owner)
-    return f"{owner.partition(':')[0]} {version} (dpkg){_changed(_said('dpkg', '--verify', owner), file)}"
+    version = _output("dpkg-query", "--show", "--showformat=${Version}", owner)
+    return f"{owner.partition(':')[0]} {version} (dpkg){_changed(_output('dpkg', '--verify', owner), file)}"
 
 
 #: What dpkg says of a file that another package has put out of the way.
@@ -98,13 +98,13 @@ _DIVERTED = re.compile(r"(local )?diversion (by|from|to) ")
 
 
 def _of_rpm(file: str) -> str | None:
-    # a file that it does not know is told on standard output, too
-    told = _said(
+    # rpm names a file that it does not know on standard output, too
+    printed = _output(
         "rpm", "--query", "--queryformat", r"%{NAME} %{EVR} %{NAME}-%{EVR}.%{ARCH}\n", "--file", file, good=(0,)
     )
-    if len(owner := told.partition("\n")[0].split()) != 3:
+    if len(owner := printed.partition("\n")[0].split()) != 3:
         return None
-    verified = _said("rpm", "--verify", "--nodeps", "--noscripts", owner[2])
+    verified = _output("rpm", "--verify", "--nodeps", "--noscripts", owner[2])
     return f"{owner[0]} {owner[1]} (rpm){_changed(verified, file)}"
 
 
@@ -149,8 +149,8 @@ def _literally(file: str) -> str:
     return re.sub(r"([*?\[\\])", r"\\\1", file)
 
 
-def _said(program: str, *arguments: str, good: tuple[int, ...] = (0, 1)) -> str:
-    """What a package manager says; "" where there is none, or it does not answer."""
+def _output(program: str, *arguments: str, good: tuple[int, ...] = (0, 1)) -> str:
+    """Standard output of a command; empty if it is not installed, fails or does not end in time."""
     if (path := shutil.which(program)) is None:
         return ""
     environment = {**os.environ, "LC_ALL": "C"}

@@ -25,7 +25,7 @@ SPACK = Pin("https://github.com/spack/spack.git", "v1.1.0", "2e907202bcc8209a6a6
 #: In earlier releases spack.yaml overrides our configuration (-C), and Spack clones the packages itself.
 OLDEST = (1, 1)
 #: Time limits in seconds: for an answer, for a copy, for a question about a checkout.
-_ANSWER_S, _CLONE_S, _SAY_S = 20.0, 3600.0, 60.0
+_ANSWER_S, _CLONE_S, _QUESTION_S = 20.0, 3600.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def spack(shell: Shell, configured: str | None, root: Path, mirror: Path | None,
     program, named = own(configured, os.environ) or (None, "")
     if program is None:
         program = pinned(shell, root, mirror, env) / "bin" / "spack"
-    done = shell.run([program, "--version"], _SAY_S, env)
+    done = shell.run([program, "--version"], _QUESTION_S, env)
     version = re.match(r"(\d+)\.(\d+)\S*", done.stdout)
     if done.exit_code != 0 or not version:
         raise BuildError(f"{program} does not say its version (Spack of {named or 'a clone'}): {failures.why(done)}")
@@ -89,7 +89,7 @@ def spack(shell: Shell, configured: str | None, root: Path, mirror: Path | None,
         )
     path = program.resolve().parent.parent
     if not (path / "lib" / "spack").is_dir():  # a wrapper, such as a module's
-        where = shell.run([program, "location", "--spack-root"], _SAY_S, env).stdout.strip()
+        where = shell.run([program, "location", "--spack-root"], _QUESTION_S, env).stdout.strip()
         path = Path(where) if where.startswith("/") else path
     return Spack(program, path, version[0], *state(shell, path, env))
 
@@ -191,7 +191,7 @@ def keep(shell: Shell, pin: Pin, into: Path, env: Mapping[str, str], what: str) 
     git: list[str | Path] = ["git", "--git-dir", into]
     kept = f"refs/tags/{'commit-' if pin.by_commit else ''}{pin.ref}"
     known: list[str | Path] = [*git, "rev-parse", "--verify", "--quiet", f"{kept}^{{commit}}"]
-    if not shutil.which("git", path=env.get("PATH")) or shell.run(known, _SAY_S, env).exit_code != 0:
+    if not shutil.which("git", path=env.get("PATH")) or shell.run(known, _QUESTION_S, env).exit_code != 0:
         _answers(shell, pin, env, what, "run it where there is a way to the network")
         shell.note(f"fetching {what} {pin.ref} from {pin.url}")
         theirs = pin.ref if pin.by_commit else f"refs/tags/{pin.ref}"
@@ -200,12 +200,12 @@ def keep(shell: Shell, pin: Pin, into: Path, env: Mapping[str, str], what: str) 
             [*git, "fetch", "--quiet", "--depth=1", "--no-tags", "--", pin.url, f"{theirs}:{kept}"],
         ]
         _fetch(shell, steps, pin, env, what)
-    commit = shell.run(known, _SAY_S, env).stdout.strip()
+    commit = shell.run(known, _QUESTION_S, env).stdout.strip()
     if pin.commit and commit != pin.commit:
         raise BuildError(
             f"{pin.ref} is {commit} in {into}, and not {pin.commit}: the tag has been moved; remove {into}"
         )
-    shell.run([*git, "update-ref", "--no-deref", "HEAD", commit], _SAY_S, env)  # a clone by commit needs HEAD
+    shell.run([*git, "update-ref", "--no-deref", "HEAD", commit], _QUESTION_S, env)  # a clone by commit needs HEAD
     return commit
 
 
@@ -245,8 +245,8 @@ def state(shell: Shell, path: Path, env: Mapping[str, str]) -> tuple[str | None,
     if not (path / ".git").exists() or not shutil.which("git", path=env.get("PATH")):
         return None, False
     git = ("git", "-c", f"safe.directory={path.resolve()}", "-C", path)  # a site's Spack belongs to another user
-    head = shell.run([*git, "rev-parse", "HEAD"], _SAY_S, env)
+    head = shell.run([*git, "rev-parse", "HEAD"], _QUESTION_S, env)
     if head.exit_code != 0:
         return None, False
-    changed = shell.run([*git, "status", "--porcelain", "--untracked-files=no"], _SAY_S, env)
+    changed = shell.run([*git, "status", "--porcelain", "--untracked-files=no"], _QUESTION_S, env)
     return head.stdout.strip(), bool(changed.stdout.strip())
