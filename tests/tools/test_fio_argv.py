@@ -28,9 +28,24 @@ def step(phase: str, options: dict[str, Any] = DATA, time_s: float | None = 1.0)
 def output(written: int, **job: Any) -> dict[str, bytes]:
     """What a run of fio leaves that wrote so many bytes, with keys of its job changed."""
     clat = {"min": 1000, "max": 1000, "mean": 1000.0, "stddev": 0.0, "N": 1, "bins": {"1000": 1}, "percentile": {}}
-    none = {"io_bytes": 0, "bw_bytes": 0, "iops": 0.0, "runtime": 0, "total_ios": 0, "short_ios": 0, "drop_ios": 0}
+    none = {
+        "io_bytes": 0,
+        "bw": 0,
+        "bw_bytes": 0,
+        "iops": 0.0,
+        "runtime": 0,
+        "total_ios": 0,
+        "short_ios": 0,
+        "drop_ios": 0,
+    }
     write = none | {"io_bytes": written, "bw_bytes": written, "iops": 1.0, "runtime": 1000, "total_ios": 1}
-    made = {"error": 0, "job_runtime": 1000, "read": none | {"clat_ns": clat}, "write": write | {"clat_ns": clat}}
+    made = {
+        "jobname": "prepare",
+        "error": 0,
+        "job_runtime": 1000,
+        "read": none | {"clat_ns": clat},
+        "write": write | {"clat_ns": clat},
+    }
     return {"stdout": json.dumps({"fio version": "fio-3.33", "jobs": [made | job]}, indent=2).encode(), "stderr": b""}
 
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
@@ -46,7 +45,7 @@ def _write(plan: Plan, results: Path, repair: str) -> None:
     nodes = store.documents(NodeFacts)
     memory = {key: facts.memory_bytes for key, facts in nodes.items()}
     origins = Origins()
-    built: Counter[str | None] = Counter()  # key of a build document -> rows
+    built: Counter[object] = Counter()  # key of a build document -> rows
     with (  # entered first, renamed last: campaign.json describes the tables
         safe_paths.folder(results, make=True) as place,
         place.replaced(merged_tables.ABOUT) as about,
@@ -74,7 +73,7 @@ def _write(plan: Plan, results: Path, repair: str) -> None:
         about.write(documents.dump(_about(plan, origins, results) | described, indent=True))
 
 
-def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, Any]:
+def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:
     """The part of campaign.json that does not depend on the tables."""
     return {
         "campaign": plan.campaign,
@@ -96,12 +95,12 @@ def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, Any]:
     }
 
 
-def _builds(store: Store, rows: Mapping[str | None, int]) -> dict[str, Any]:
+def _builds(store: Store, rows: Mapping[object, int]) -> dict[str, object]:
     """The build documents that rows refer to, each with the number of these rows and a short list of its packages.
 
     A document whose name is not the hash of its content does not describe what measured, and is left out.
     """
-    found = {}
+    found: dict[str, object] = {}
     for name, document in store.builds().items():
         if builds.key(document) != name:
             store.damaged[str(store.path / "builds" / f"{name}.json")] = "its name is not the hash of its content"
@@ -111,7 +110,7 @@ def _builds(store: Store, rows: Mapping[str | None, int]) -> dict[str, Any]:
     return found
 
 
-def _damage(store: Store) -> dict[str, Any]:
+def _damage(store: Store) -> dict[str, object]:
     """Damaged files that were ignored, with the reasons, and those set aside because they were measured again."""
     store.look("", "sets", "tools")  # the other folders have been read
     # names of files may hold any bytes, and a document only UTF-8

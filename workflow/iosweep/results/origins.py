@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
 
 from iosweep.node.cpu_record import NodesCpus
 from iosweep.node.cpus import listed, parse
@@ -66,7 +65,7 @@ class Origins:
         """CPUs that ranks and workers had on a node, None where no masks were read."""
         return cpu_list(frozenset(self._masks.get(key, ())))
 
-    def jobs(self) -> list[dict[str, Any]]:
+    def jobs(self) -> list[dict[str, object]]:
         """The Slurm jobs, ordered by the start of their first repetition; hosts in Slurm's order."""
         return [
             {

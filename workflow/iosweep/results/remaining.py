@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
 
 from iosweep.node.pinning import bound
 from iosweep.plan.launchers import Launcher
@@ -33,7 +32,7 @@ class Here:
     tools: Mapping[str, str | None] = field(default_factory=dict)
     launcher: Launcher | None = None
     mpiexec: Sequence[str] | None = ()
-    target: Mapping[str, Any] | None = None
+    target: Mapping[str, object] | None = None
 
 
 def left(

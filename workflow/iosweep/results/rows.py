@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from iosweep.node.cpu_record import CpuRecord
 from iosweep.plan.model import Plan, Point
@@ -28,7 +28,7 @@ from iosweep.results.store import Store
 from iosweep.target.filesystem import volume
 from iosweep.tools import Parsed, tools
 
-Values = dict[str, Any]
+Values = dict[str, object]
 
 #: What a record or raw output with the right types but foreign content may raise.
 _STRANGE = (

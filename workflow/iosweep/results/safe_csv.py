@@ -15,14 +15,14 @@ _FORMULA = re.compile(rf"^(?:[{_DROPPED}]*[{_SIGNS}]|[\t\r\n])")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-def harmless(cell: Any) -> Any:
+def harmless(cell: object) -> object:
     """A cell with an apostrophe in front if its text begins like a formula and is not a number."""
     if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
         return f"'{cell}"
     return cell
 
 
-def write(to: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+def write(to: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
     """Write a table with its header."""
     writer = csv.DictWriter(to, columns)
     writer.writeheader()

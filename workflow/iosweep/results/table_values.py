@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from iosweep.files.fields import NAME
 from iosweep.node.cpus import parse
@@ -32,7 +32,7 @@ def wrong(columns: Sequence[Column], arrays: Sequence[pa.Array]) -> str | None:
     return None
 
 
-def bounded(figures: Mapping[str, Any]) -> Mapping[str, Any]:
+def bounded(figures: Mapping[str, object]) -> Mapping[str, object]:
     """The same figures. Raises ValueError for one that a table has no place for."""
     for name, value in figures.items():
         if isinstance(value, int | float) and not -_MOST <= value < _MOST:  # also what is not a number
@@ -74,7 +74,7 @@ def _checks() -> Mapping[str, Check]:
     phases = {phase for tool in tools().values() for phase in tool.phases}
     metrics = {phase.metric for tool in tools().values() for phase in tool.phases.values()}
     kinds = {phase.kind for tool in tools().values() for phase in tool.phases.values()}
-    known: dict[str, Any] = {
+    known: dict[str, Check] = {
         "point": lambda text: None if NAME.fullmatch(text) else "is not a name",
         "tool": _one_of([*tools()], "a tool"),
         "phase": _one_of([*phases], "a phase"),

@@ -14,6 +14,7 @@ import pyarrow.parquet
 
 from iosweep.files.safe_paths import Folder
 from iosweep.results import safe_csv, table_values
+from iosweep.results.campaign_form import Table
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import Finding
 from iosweep.results.columns import Column, arrow_schema
@@ -44,9 +45,9 @@ class _Hashed(io.RawIOBase):
             self._size += view.nbytes
             return view.nbytes
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Table:
         """The entry of the file in campaign.json."""
-        return {"bytes": self._size, "sha256": self._hash.hexdigest()}
+        return Table(self._size, self._hash.hexdigest())
 
 
 class TableWriter:
@@ -80,7 +81,7 @@ class TableWriter:
         if len(self._rows) >= _BATCH:
             self._flush()
 
-    def finish(self) -> dict[str, dict[str, Any]]:
+    def finish(self) -> dict[str, Table]:
         """Write the remaining rows; returns file name -> its size and hash."""
         self._flush()
         for writer in self._writers:
