@@ -14,7 +14,8 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ settings.register_profile("unit", _PATIENT, derandomize=True, max_examples=20)  
 settings.register_profile("soak", _PATIENT, max_examples=2000)
 
 
+Some = Callable[[Iterable[Any]], Iterator[Any]]
 #: Every test is in one: the fastest tier, then those that start processes, then those that need a cluster.
 TIERS = {
     "unit": "Python only: a test that starts a process fails",
@@ -257,6 +259,12 @@ def soak(pytestconfig: pytest.Config) -> bool:
 def rounds(soak: bool) -> Callable[[int, int], int]:
     """How often to repeat something random: `rounds(20, 200)` is 20, and 200 under --soak (`make soak`)."""
     return lambda usual, long: long if soak else usual
+
+
+@pytest.fixture(scope="session")
+def some(rounds: Callable[[int, int], int]) -> Some:
+    """Every fifth of many cases, and all of them under --soak."""
+    return lambda cases: islice(cases, 0, None, rounds(5, 1))
 
 
 @pytest.fixture

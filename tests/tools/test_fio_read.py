@@ -8,7 +8,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -36,6 +36,9 @@ PARAMETERS = {
 
 def reading(sample: Sample, report: bytes | None = None) -> Reading:
     return read(sample.files | ({} if report is None else {sample.report: report}), sample.exit_code)
+
+
+Some = Callable[[Iterable[Any]], Iterator[Any]]
 
 
 class _Readings(dict[str, Reading]):
@@ -767,17 +770,17 @@ def mutated(document: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", ["own_rand_mixed", "c1_client2", "md14_delete", "old_2.8_json"])
-def test_every_value_removed_or_replaced_gives_sentences(name: str) -> None:
+def test_every_value_removed_or_replaced_gives_sentences(name: str, some: Some) -> None:
     text = _report(name)
     document = json.loads(text[text.index(b"{\n") : text.rindex(b"\n}") + 2])
     found = 0
-    for changed in mutated(document):
+    for changed in some(mutated(document)):
         result = read({"stdout": b"{\n" + orjson_or_json(changed)[1:]}, 0)
         found += 1
         for problem in result.problems:
             assert not PYTHON.search(problem.text), problem
             assert problem.text != "the files do not have the form that fio writes", changed
-    assert found > 500
+    assert found > 100
 
 
 def orjson_or_json(document: Any) -> bytes:
@@ -1268,9 +1271,9 @@ def test_a_damaged_report_never_gives_a_wrong_number_without_a_problem(
     ],
 )
 @pytest.mark.parametrize("times", [0, 2])
-def test_every_single_line_lost_or_doubled(name: str, times: int) -> None:
+def test_every_single_line_lost_or_doubled(name: str, times: int, some: Some) -> None:
     lines = ALL[name].files[ALL[name].report].splitlines(keepends=True)
-    found = {n: why for n in range(len(lines)) if (why := lies(ALL[name], b"".join(_changed(lines, [n], times))))}
+    found = {n: why for n in some(range(len(lines))) if (why := lies(ALL[name], b"".join(_changed(lines, [n], times))))}
     assert found == {}
 
 

@@ -69,12 +69,12 @@ def _lines(text: bytes) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize(("tool", "sample", "stream", "phase"), SAMPLES)
-def test_a_damaged_output_is_met_with_sentences(tool: str, sample: str, stream: str, phase: str) -> None:
+def test_a_damaged_output_is_met_with_sentences(tool: str, sample: str, stream: str, phase: str, some: Any) -> None:
     text = (TOOLS / sample).read_bytes()
     offered = tools()[tool]
     step = Step(OPTIONS, (offered.phases[phase],), 1, 1.0)
     begin = text.find(b"{\n")
-    versions = _values(json.loads(text[begin : text.rindex(b"}") + 1])) if begin >= 0 else _lines(text)
+    versions = some(_values(json.loads(text[begin : text.rindex(b"}") + 1]))) if begin >= 0 else _lines(text)
     count = 0
     for damaged in versions:
         count += 1
