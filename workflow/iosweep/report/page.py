@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -85,6 +86,7 @@ def render(results: Path) -> str:
         "size": formats.size,
         "time": _time,
         "thousands": "{:,}".format,
+        "unbroken": _unbroken,
     }
     return environment.get_template("page.html").render(
         policy=_policy(style, scripts),
@@ -165,6 +167,11 @@ def _read(name: str) -> str:
 
 def _time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M %Z}"
+
+
+def _unbroken(text: str) -> str:
+    """Text that a narrow card breaks between its parts only: `n = 3` and `2.1 %` stay on one line."""
+    return re.sub(r" (?=[=%])|(?<=[=±]) ", "\N{NO-BREAK SPACE}", text)
 
 
 def _repetitions(settings: RepetitionFacts) -> str:
