@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import results_factory as factory
-from iosweep.report import figures, page
+from iosweep.report import figure_files, page
 
 EXPECTED = Path(__file__).with_name("page.txt")
 
@@ -22,7 +22,7 @@ def text_of(document: str) -> list[str]:
 
 
 def test_the_text_of_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "static", lambda *_: {})
+    monkeypatch.setattr(figure_files, "static", lambda *_: {})
     sweeps = [*factory.DEMO, factory.ior(), factory.mdtest(), *factory.weka(), *factory.node_check()]
     found = text_of(page.render(factory.make(tmp_path, sweeps=sweeps, spoil=factory.spoil_some)))
     if os.environ.get("MAKE_PAGE_TEXT"):

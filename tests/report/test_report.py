@@ -19,9 +19,8 @@ import results_factory as factory
 from iosweep.files.documents import Damaged
 from iosweep.node import fs_types
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report import caveats, formats, headline, page, remarks, table, titles
-from iosweep.report.data import load
-from iosweep.report.summary import (
+from iosweep.report import caveats, formats, headline, page, remarks, results_table, titles
+from iosweep.report.aggregate import (
     OUTCOMES,
     VERDICTS,
     Result,
@@ -32,6 +31,7 @@ from iosweep.report.summary import (
     summarise,
     worst,
 )
+from iosweep.report.data import load
 from iosweep.results import columns
 from iosweep.results.reasons import FOLLOWS
 from iosweep.tools.fio import options as fio_options
@@ -435,22 +435,24 @@ class TestRemarks:
 class TestNames:
     def test_what_all_points_share_is_left_out(self) -> None:
         points = [f"fio.seq_write+3.1n.{t}t.{s}k.qd4.{t}{s}abcdef" for t in (1, 2) for s in (4, 64)]
-        assert list(table.names(points).values()) == ["1t.4k", "1t.64k", "2t.4k", "2t.64k"]
+        assert list(results_table.names(points).values()) == ["1t.4k", "1t.64k", "2t.4k", "2t.64k"]
 
     def test_the_hash_stays_where_nothing_else_differs(self) -> None:
-        assert table.names(["fio.a.1n.x", "fio.a.1n.y", "fio.b.1n.z"]) == {
+        assert results_table.names(["fio.a.1n.x", "fio.a.1n.y", "fio.b.1n.z"]) == {
             "fio.a.1n.x": "a.x",
             "fio.a.1n.y": "a.y",
             "fio.b.1n.z": "b",
         }
-        assert table.names(["fio.a.1n.x"]) == {"fio.a.1n.x": "fio.a.1n"}
+        assert results_table.names(["fio.a.1n.x"]) == {"fio.a.1n.x": "fio.a.1n"}
 
 
 class TestTable:
     def test_columns_are_those_that_vary(self, tmp_path: Path) -> None:
         results = results_of(tmp_path)
-        assert table.varying(results) == ["threads_per_node", "transfer_size_bytes", "queue_depth"]
-        assert table.constant(results)["metadata"] == ("1 node, 1000 files per thread, write mode new, filecreate")
+        assert results_table.varying(results) == ["threads_per_node", "transfer_size_bytes", "queue_depth"]
+        assert results_table.constant(results)["metadata"] == (
+            "1 node, 1000 files per thread, write mode new, filecreate"
+        )
 
     def test_columns_of_ior_and_mdtest_are_those_that_vary(self, tmp_path: Path) -> None:
         axes = {"file_per_process": [True, False], "api": ["POSIX", "MPIIO"], "collective": [False, True]}
@@ -459,11 +461,11 @@ class TestTable:
             factory.mdtest("dirs", axes={"unique_directory": [True, False], "file_size": [0, 4 * K]}),
         ]
         results = results_of(tmp_path, sweeps=sweeps)
-        assert table.varying(results) == [
+        assert results_table.varying(results) == [
             *("threads_per_node", "transfer_size_bytes", "file_size_bytes"),
             *("file_per_process", "api", "collective", "unique_directory"),
         ]
-        shown = table.payload(results, [])
+        shown = results_table.payload(results, [])
         titles = {column.key: column.title for column in shown.columns}
         assert (titles["file_per_process"], titles["unique_directory"]) == ("file access", "directories")
         assert not [key for key in titles if "latency" in key]  # neither tool has any
@@ -476,14 +478,14 @@ class TestTable:
 
     def test_collective_calls_are_none_of_posix(self, tmp_path: Path) -> None:
         results = results_of(tmp_path, sweeps=[factory.ior()])
-        assert table.constant(results) == {
+        assert results_table.constant(results) == {
             "data": "1 node, file size 16 GiB, O_DIRECT yes, fsync yes, write mode overwrite, data random,"
             " file per process, POSIX, phase time 60 s"
         }
 
     def test_what_does_not_vary_stands_by_tool(self, tmp_path: Path) -> None:
         sweeps = [factory.ior(), factory.mdtest("m", axes={"threads_per_node": [1, 2]}), *factory.DEMO]
-        found = table.constant(results_of(tmp_path, sweeps=sweeps))
+        found = results_table.constant(results_of(tmp_path, sweeps=sweeps))
         assert list(found) == ["IOR data", "fio data", "mdtest metadata", "fio metadata"]
         assert "POSIX" in found["IOR data"]
         assert "POSIX" not in found["fio data"]
@@ -491,12 +493,12 @@ class TestTable:
 
     def test_phases_of_a_point_stand_together(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path, sweeps=[factory.mdtest(axes={"nodes": [1, 2]})]))
-        found = table.ordered(summarise(campaign.rows), campaign.about.sweeps)
+        found = results_table.ordered(summarise(campaign.rows), campaign.about.sweeps)
         assert [result.phase for result in found] == 2 * factory.MDTEST_PHASES
 
     def test_repetitions_of_ior_have_its_times(self, tmp_path: Path) -> None:
         (result, *_) = results_of(tmp_path, sweeps=[factory.ior(axes={"threads_per_node": [8]})])
-        shown = table.payload([result], [])
+        shown = results_table.payload([result], [])
         titles = [column.title for column in shown.repetition_columns]
         first = dict(zip(titles, shown.details[0].repetitions[0], strict=True))
         figures = result.rows[0].figures
@@ -506,16 +508,16 @@ class TestTable:
 
     def test_rows_stand_by_sweep_and_parameters(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path))
-        found = table.ordered(reversed(summarise(campaign.rows)), campaign.about.sweeps)
+        found = results_table.ordered(reversed(summarise(campaign.rows)), campaign.about.sweeps)
         assert found == summarise(campaign.rows)  # the factory makes them in this order
 
     def test_checks_count_by_outcome(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path, spoil=factory.spoil_some))
-        found = {check.name: check for check in table.summarise_checks(campaign.checks)}
+        found = {check.name: check for check in results_table.summarise_checks(campaign.checks)}
         assert found["duration"].failed == (("0.91 s of 1 s", 12),)
         assert found["exclusive"].not_checked == (("exclusion is not enforced on one machine", 210),)
         assert next(iter(found)) == "duration"  # what failed stands first
-        assert table.not_checked(campaign.checks) == (630, 12 * 210 - 3 * 36)
+        assert results_table.not_checked(campaign.checks) == (630, 12 * 210 - 3 * 36)
 
 
 class TestPage:
@@ -585,6 +587,6 @@ class TestPage:
 def test_importing_the_report_is_quick() -> None:
     """The command line imports these modules; what is slow to import comes when it is needed."""
     heavy = "{'altair', 'vl_convert', 'pandas', 'pyarrow', 'scipy', 'jinja2', 'rich'}"
-    code = f"import sys, iosweep.report.page, iosweep.report.figures; print({heavy} & set(sys.modules))"
+    code = f"import sys, iosweep.report.page, iosweep.report.figure_files; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -10,11 +10,11 @@ from msgspec import structs
 
 import results_factory as factory
 from iosweep.programs import builds as documents
-from iosweep.report import builds, caveats, headline, page, tables
+from iosweep.report import benchmark_tables, builds, caveats, headline, page
+from iosweep.report.aggregate import Result, summarise
 from iosweep.report.data import Campaign, load
-from iosweep.report.plots import figures
-from iosweep.report.summary import Result, summarise
-from iosweep.report.table import payload
+from iosweep.report.figures import figures
+from iosweep.report.results_table import payload
 
 Document = dict[str, Any]
 FIO = factory.sweep("depth", ["rand_read"], {"queue_depth": [1, 2, 4]})
@@ -125,7 +125,7 @@ def test_two_builds_of_a_tool(tmp_path: Path) -> None:
     best = [entry for group in headline.groups(results) for entry in group.entries]
     assert best[0].place.endswith(f"build {PATH}")
     assert "build" not in best[-1].place  # of mdtest there is one
-    assert not any("builds" in note for table in tables.metadata(found, results) for note in table.notes)
+    assert not any("builds" in note for table in benchmark_tables.metadata(found, results) for note in table.notes)
 
 
 def test_one_build_is_told_nowhere_but_in_its_section(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import results_factory as factory
-from iosweep.report import captions, figures, formats, plots, spec, table, titles
+from iosweep.report import captions, figure_files, figures, formats, results_table, titles, vega_lite
+from iosweep.report.aggregate import statistics, summarise
 from iosweep.report.data import load
-from iosweep.report.plots import Figure
-from iosweep.report.summary import statistics, summarise
+from iosweep.report.figures import Figure
 from iosweep.tools.fio import options as fio_options
 from iosweep.tools.ior import options as ior_options
 from iosweep.tools.mdtest import options as mdtest_options
@@ -26,7 +26,7 @@ from results_factory import DATA_PHASES, K, M, sweep
 
 def figures_of(tmp_path: Path, **options: Any) -> list[Figure]:
     campaign = load(factory.make(tmp_path, **options))
-    return plots.figures(campaign, summarise(campaign.rows))
+    return figures.figures(campaign, summarise(campaign.rows))
 
 
 class TestPlots:
@@ -53,7 +53,7 @@ class TestPlots:
         campaign = load(factory.make(tmp_path, sweeps=[sweep("mixed", ["seq_write", "seq_read"], axes)]))
         results = summarise(campaign.rows)
         conditions = titles.conditions(results)
-        found = plots.figures(campaign, results)
+        found = figures.figures(campaign, results)
         assert len(found) == len({figure.name for figure in found}) == 8
         for figure in found:
             assert len({conditions[value.point] for value in figure.marks}) == 1
@@ -88,7 +88,7 @@ class TestPlots:
         """Throughput and IOPS against threads, a line for each transfer size, for every phase; no latencies."""
         campaign = load(factory.make(tmp_path, sweeps=[factory.ior("lustre")]))
         results = {(result.point, result.phase): result for result in summarise(campaign.rows)}
-        found = plots.figures(campaign, list(results.values()))
+        found = figures.figures(campaign, list(results.values()))
         assert [(figure.name, figure.title) for figure in found] == [
             ("throughput-by-threads.lustre", "Throughput against threads per node"),
             ("iops-by-threads.lustre", "IOPS against threads per node"),
@@ -143,24 +143,24 @@ class TestPlots:
         one = sweep("s", phases, {other: [1, 2], name: some}, tool=tool, api="MPIIO")
         campaign = load(factory.make(tmp_path, sweeps=[one], repetitions=1))
         results = summarise(campaign.rows)
-        found = plots.figures(campaign, results)
+        found = figures.figures(campaign, results)
         drawn = set()
         for figure in found:
             places = [(v.panel, v.x, v.series, v.measure) for v in figure.marks]
             assert len(set(places)) == len(places)
             drawn |= {value.point for value in figure.marks}
         assert drawn == {result.point for result in results}
-        assert option.column in table.varying(results)
+        assert option.column in results_table.varying(results)
 
     def test_empty_files_have_a_place_on_the_axis(self, tmp_path: Path) -> None:
         results = factory.make(tmp_path, sweeps=[factory.mdtest("s", axes={"file_size": [0, 4 * K, 64 * K]})])
         campaign = load(results)
-        (figure,) = plots.figures(campaign, summarise(campaign.rows))
+        (figure,) = figures.figures(campaign, summarise(campaign.rows))
         assert figure.x_values == (0, 4 * K, 64 * K)
-        scale = spec.specification(figure)["concat"][0]["layer"][0]["encoding"]["x"]["scale"]
+        scale = vega_lite.specification(figure)["concat"][0]["layer"][0]["encoding"]["x"]["scale"]
         assert scale["type"] == "symlog"  # a logarithmic one has no zero
         assert scale["domain"][0] < 0
-        assert [path.name for path in figures.export(results)] == [
+        assert [path.name for path in figure_files.export(results)] == [
             "metadata-by-file-size.s.svg", "metadata-by-file-size.s.png",
         ]  # fmt: skip
 
@@ -188,7 +188,7 @@ class TestPlots:
         ]
         share = told[4].y / told[1].y / 4
         assert (told[1].scaling, told[4].scaling) == ("", f"{100 * share:.0f} % of 4 × 1 node")
-        layers = spec.specification(throughput)["concat"][0]["layer"]
+        layers = vega_lite.specification(throughput)["concat"][0]["layer"]
         assert layers[2]["encoding"]["shape"]["condition"] == {"test": "datum.apart", "value": "diamond"}
         assert {"scaling", "where"} <= {field["field"] for field in layers[2]["encoding"]["tooltip"]}
 
@@ -205,7 +205,7 @@ class TestPlots:
         one = sweep("s", ["seq_read"], {"nodes": [2], "threads_per_node": [1, 2]})
         (figure,) = figures_of(tmp_path, sweeps=[one], nodes=own, place=factory.in_turn(own))
         assert figure.marks[0].where is None
-        assert "shape" not in spec.specification(figure)["concat"][0]["layer"][2]["encoding"]
+        assert "shape" not in vega_lite.specification(figure)["concat"][0]["layer"][2]["encoding"]
 
     @pytest.mark.parametrize(("repetitions", "note"), [(1, "none"), (2, "range"), (3, "ci95")])
     def test_error_bars(self, tmp_path: Path, repetitions: int, note: str) -> None:
@@ -265,7 +265,7 @@ class TestPlots:
 
     @given(st.floats(1e-9, 1e12))
     def test_ticks_are_round_few_and_reach_the_top(self, largest: float) -> None:
-        ticks = plots.linear_ticks(largest)
+        ticks = figures.linear_ticks(largest)
         assert ticks[0] == 0
         assert ticks[-1] >= largest * (1 - 1e-9)
         assert 3 <= len(ticks) <= 6
@@ -290,7 +290,7 @@ class TestExport:
             path.write_text(path.name)
         made = {path.name: hashlib.sha256(b"gone.svg").hexdigest() for path in (gone, changed)}
         (folder / "made.json").write_text(json.dumps(made | {"../campaign.json": "0"}))
-        written = figures.export(results)
+        written = figure_files.export(results)
         names = [
             "iops-by-queue-depth.queue-depth",
             "latency-by-queue-depth.queue-depth",
@@ -308,7 +308,7 @@ class TestExport:
         """In the image, for whoever sees it on a slide, and as metadata."""
         own = sweep("a", ["rand_read"], {"threads_per_node": [1, 2]})
         origin = "Campaign <a> & b on /mnt/scratch/bench (ext4), measured 2025-06-02 (UTC)."
-        svg, png = figures.export(factory.make(tmp_path, sweeps=[own], campaign="<a> & b"))
+        svg, png = figure_files.export(factory.make(tmp_path, sweeps=[own], campaign="<a> & b"))
         root = ElementTree.parse(svg).getroot()  # noqa: S314
         texts = ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
         assert origin in " ".join(texts)
@@ -323,7 +323,7 @@ class TestExport:
         long = factory.make(tmp_path / "a", sweeps=[sweep("a", ["rand_read"], axes)], campaign="long " * 60)
         short = factory.make(tmp_path / "b", sweeps=[sweep("a", ["rand_read"], axes)])
         wide, narrow = (
-            float(ElementTree.parse(figures.export(results)[0]).getroot().attrib["width"])  # noqa: S314
+            float(ElementTree.parse(figure_files.export(results)[0]).getroot().attrib["width"])  # noqa: S314
             for results in (long, short)
         )
         assert wide <= 1.6 * narrow
@@ -334,24 +334,24 @@ class TestExport:
             '<script>alert(1)</script><a xlink:href="http://x"><text>y</text></a><image href="http://x"/>'
             '<g onclick="alert(2)" style="fill:red" aria-label="1"><text fill="red">&lt;b&gt;</text></g></svg>'
         )
-        assert figures.bare(evil, 'a"b') == (
+        assert figure_files.bare(evil, 'a"b') == (
             '<svg role="img" aria-label="a&quot;b"><g><text fill="red">&lt;b&gt;</text></g></svg>'
         )
 
     def test_static_figures_have_a_limit(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path))
-        drawn = [f for f in plots.figures(campaign, summarise(campaign.rows)) if f.panels]
-        pairs = [(figure, spec.specification(figure)) for figure in drawn]
-        assert list(figures.static(pairs, 2, 10**6)) == [figure.name for figure in drawn[:2]]
-        assert figures.static(pairs, 1, 1000) == {}
+        drawn = [f for f in figures.figures(campaign, summarise(campaign.rows)) if f.panels]
+        pairs = [(figure, vega_lite.specification(figure)) for figure in drawn]
+        assert list(figure_files.static(pairs, 2, 10**6)) == [figure.name for figure in drawn[:2]]
+        assert figure_files.static(pairs, 1, 1000) == {}
 
     def test_nothing_to_draw(self, tmp_path: Path) -> None:
-        assert figures.export(factory.make(tmp_path, spoil=lambda _: ("missing", "no fio"))) == []
+        assert figure_files.export(factory.make(tmp_path, spoil=lambda _: ("missing", "no fio"))) == []
 
     def test_palette_is_ordered_and_distinct(self) -> None:
-        assert len(spec.palette(1)) == 1
+        assert len(vega_lite.palette(1)) == 1
         for count in (2, 5, 14):
-            colours = spec.palette(count)
+            colours = vega_lite.palette(count)
             light = [sum(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in colours]
             assert len(set(colours)) == count
             assert light[0] == min(light)

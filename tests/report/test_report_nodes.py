@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 
 import results_factory as factory
-from iosweep.report import captions, caveats, formats, headline, node_check, page, table, tables
+from iosweep.report import benchmark_tables, captions, caveats, formats, headline, node_check, page, results_table
 from iosweep.report import nodes as report_nodes
+from iosweep.report.aggregate import summarise
 from iosweep.report.data import load
 from iosweep.report.node_check import NodeCheck
 from iosweep.report.nodes import Nodes
-from iosweep.report.summary import summarise
 from results_factory import NODE, G, sweep
 from results_factory import node_check as suite
 
@@ -37,7 +37,7 @@ def shown(*changes: Mapping[str, Any]) -> Nodes:
 
 
 def where(**values: str | None) -> str:
-    return table._where(factory.row(**values), with_build=False)
+    return results_table._where(factory.row(**values), with_build=False)
 
 
 def column(found: Nodes, title: str) -> list[tuple[tuple[str, ...], bool]]:
@@ -303,10 +303,10 @@ class TestUnlikeNodes:
         assert f"Unlike nodes:</b> {said}" in page.render(results)
         assert said in terminal(results)
         assert said in list(captions.notes(found, found, "range", "rate", None))
-        assert said in list(tables._notes(found))
+        assert said in list(benchmark_tables._notes(found))
         (entry,) = headline.groups(found)[0].entries
         assert entry.spread.endswith("(n = 6), 2 nodes")
-        shown = table.payload(found, [])
+        shown = results_table.payload(found, [])
         place = [c.key for c in shown.columns].index("hosts")
         assert [row[place] for row in shown.rows] == [2, 2]
 
@@ -315,7 +315,7 @@ class TestUnlikeNodes:
         found = summarise(load(results).rows)
         assert list(caveats.unlike_hosts(found)) == []
         assert "Unlike nodes" not in page.render(results)
-        assert "hosts" not in [c.key for c in table.payload(found, []).columns]
+        assert "hosts" not in [c.key for c in results_table.payload(found, []).columns]
 
     def test_the_node_check_compares_its_nodes_itself(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path, sweeps=suite(), nodes=factory.nodes(3)))
@@ -424,7 +424,7 @@ class TestJobs:
             for outcome, evidence in [("pass", "job 1 has the license"), ("pass", "job 2 has the license"),
                                       ("not checked", "no lock"), ("not applicable", "")]
         ]  # fmt: skip
-        assert table.exclusion([*checks, factory.check(check="workers", outcome="fail", evidence="")]) == [
+        assert results_table.exclusion([*checks, factory.check(check="workers", outcome="fail", evidence="")]) == [
             ("pass", "job 1 has the license and 1 similar", 2),
             ("not checked", "no lock", 1),
         ]

@@ -65,7 +65,7 @@ _MODULES = (
     *(f"iosweep.commands.{name}" for name in ("clean", "check", "list", "plan", "report", "rerun", "show")),
     "iosweep.commands.watch.screen", "iosweep.commands.rules.measure",
     "iosweep.dag", "iosweep.results.merge", "iosweep.results.time_limit",
-    *(f"iosweep.report.{name}" for name in ("figures", "headline", "page")),
+    *(f"iosweep.report.{name}" for name in ("figure_files", "headline", "page")),
 )  # fmt: skip
 
 

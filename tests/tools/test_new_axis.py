@@ -12,9 +12,9 @@ import tool_folders
 from campaign import Allocation
 from iosweep.commands import generate, rerun
 from iosweep.config import models
-from iosweep.report import page, plots, spec, table
+from iosweep.report import figures, page, results_table, vega_lite
+from iosweep.report.aggregate import summarise
 from iosweep.report.data import load
-from iosweep.report.summary import summarise
 from iosweep.results import columns
 from iosweep.results.columns import result_columns
 from iosweep.tools import Step, tools
@@ -86,15 +86,15 @@ def test_table_and_figures(tmp_path: Path, folder: Path) -> None:
         assert {row["think_time"] for row in csv.DictReader(file)} == {"1", "8"}
     campaign = load(own.results)
     results = summarise(campaign.rows)
-    figures = {figure.x_column: figure for figure in plots.figures(campaign, results)}
-    figure = figures["think_time"]
+    by_axis = {figure.x_column: figure for figure in figures.figures(campaign, results)}
+    figure = by_axis["think_time"]
     assert (figure.title, figure.x_title, figure.x_values) == ("IOPS against think time", "think time", (1, 8))
     assert figure.name == "iops-by-think-time.s"
-    drawn = spec.specification(figure)["concat"][0]["layer"][0]["encoding"]["x"]
+    drawn = vega_lite.specification(figure)["concat"][0]["layer"][0]["encoding"]["x"]
     assert drawn["title"] == "think time"
     assert '"8": "8 ms"' in drawn["axis"]["labelExpr"]
-    assert figures["threads_per_node"].series == ("1 ms", "8 ms")
-    shown = {column["key"]: column["title"] for column in table.payload(results, ())["columns"]}
+    assert by_axis["threads_per_node"].series == ("1 ms", "8 ms")
+    shown = {column["key"]: column["title"] for column in results_table.payload(results, ())["columns"]}
     assert shown["think_time"] == "think time"
     assert "think time 1 ms, 8 ms" in page.render(own.results)
 

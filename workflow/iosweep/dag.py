@@ -34,7 +34,7 @@ from iosweep.units import human_duration
 #: Modules that make the tables and the report, with all that they import, and other files of the report. A change of
 #: them makes tables or report again, and measures nothing.
 _MERGE_CODE = ("iosweep.results.merge",)
-_REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figures"), ("report/**/*",)
+_REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figure_files"), ("report/**/*",)
 #: Folders of the results that rules name. Snakemake writes into them, also through links.
 RULE_FOLDERS = ("logs", "manifests", "plans", "repairs", "tools")
 #: In place of the hash of a tool that is not built yet: no result has it.

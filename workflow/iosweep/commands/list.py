@@ -9,7 +9,7 @@ from datetime import datetime
 
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, table, to_json
-from iosweep.report.summary import VERDICTS
+from iosweep.report.aggregate import VERDICTS
 from iosweep.text import printable
 
 #: The counts of a campaign.

@@ -59,9 +59,9 @@ def make_page(results: Path) -> Path:
 def make_figures(results: Path) -> None:
     """Raises CommandError."""
     with _making("figures", results):
-        from iosweep.report import figures
+        from iosweep.report import figure_files
 
-        figures.export(results)
+        figure_files.export(results)
 
 
 @contextlib.contextmanager

@@ -12,9 +12,9 @@ from iosweep.commands.terminal import Printer, prose, say, table, to_json, worki
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.report import caveats, formats, headline
+from iosweep.report.aggregate import FIGURES, Result, Statistics, count_results, summarise
 from iosweep.report.data import Campaign, load
-from iosweep.report.summary import FIGURES, Result, Statistics, count_results, summarise
-from iosweep.report.table import ordered
+from iosweep.report.results_table import ordered
 from iosweep.results import safe_csv
 from iosweep.text import printable
 from iosweep.tools import parameters

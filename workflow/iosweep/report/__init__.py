@@ -2,22 +2,22 @@
 
 | module | what it does |
 |---|---|
-| data.py | results/<campaign>/ -> rows |
-| summary.py | rows -> one result per point and phase (pure) |
+| data.py | results/<campaign>/ -> typed rows |
+| aggregate.py | rows -> one result per point and phase (pure) |
 | titles.py | names of tools, phases and conditions, titles of axes (pure) |
 | formats.py | how figures, sizes and lists of nodes are written (pure) |
 | caveats.py | what limits a figure: reasons, different nodes and builds, missing repetitions (pure) |
 | slices.py | which results belong in one figure (pure) |
-| plots.py, captions.py | results -> figures and their captions (pure) |
-| table.py | results -> the table of results and of checks (pure) |
-| tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
-| builds.py | results -> which builds of the tools they are of, and where these are from (pure) |
+| figures.py, captions.py | results -> figures and their captions (pure) |
+| results_table.py | results -> the table of results and of checks (pure) |
+| benchmark_tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
+| builds.py | results -> builds of the tools and their origin (pure) |
 | nodes.py | nodes -> what they share and what they differ by (pure) |
 | cpus.py | nodes and results -> pictures of their CPUs, what is wrong with them, what was proven (pure) |
 | node_check.py | the suite node-check -> nodes side by side, and which stands out (pure) |
 | first_screen.py | everything that the first screen of the page shows (pure) |
 | headline.py | results -> the cards of the best figures; the same as a table for a terminal |
 | remarks.py | campaign -> what the first screen mentions about the target (pure) |
-| spec.py, figures.py | a figure -> Vega-Lite -> SVG and PNG, and static SVG for the page |
+| vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG, and static SVG for the page |
 | page.py | everything -> one HTML file (page.html, tables.html, sections.html, page.css, page.js, charts.js) |
 """

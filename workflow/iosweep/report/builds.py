@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from iosweep.report import formats, titles
+from iosweep.report.aggregate import Result
 from iosweep.report.data import Campaign, Row
-from iosweep.report.summary import Result
 from iosweep.results import campaign_form
 from iosweep.results.campaign_form import Checkout, Program
 

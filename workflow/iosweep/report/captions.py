@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from iosweep.report import caveats, formats, titles
+from iosweep.report.aggregate import VERDICTS, Result, distinct
 from iosweep.report.slices import Slice
-from iosweep.report.summary import VERDICTS, Result, distinct
 from iosweep.text import human_count
 from iosweep.tools import parameters
 

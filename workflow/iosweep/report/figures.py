@@ -1,126 +1,329 @@
-"""Every figure of the report as SVG and PNG, and as static SVG inside the page."""
+"""Results -> figures and their content. Pure; vega_lite.py draws them."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import re
-import struct
-import zlib
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from xml.etree import ElementTree
-from xml.sax.saxutils import escape
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 
-import orjson
+from msgspec import Struct, structs
 
-from iosweep.files import safe_paths
-from iosweep.files.documents import Damaged
-from iosweep.files.safe_paths import Folder
-from iosweep.report import spec
-from iosweep.report.data import Campaign, load
-from iosweep.report.plots import Figure, figures
-from iosweep.report.summary import summarise
-from iosweep.results import merged_tables
+from iosweep.report import captions, caveats, formats, titles
+from iosweep.report.aggregate import Result, Statistics, distinct, phase_order
+from iosweep.report.data import Campaign, Value
+from iosweep.report.formats import Unit
+from iosweep.report.slices import Slice, slices
+from iosweep.tools import parameters
 
-_PNG_SCALE = 2  # sharp in a document and on a screen with many dots
-_SVG = "http://www.w3.org/2000/svg"
-#: Elements that a static figure may consist of: nothing that refers to anything or runs.
-_DRAWN = frozenset({"svg", "g", "path", "line", "rect", "text", "tspan", "circle", "defs", "clipPath"})
+#: What a figure shows -> its lines: name -> column. A rate has one line, without a name: the phase's own metric.
+_LINES = {
+    "rate": {"": ""},
+    "throughput": {"": "bandwidth_bytes_per_s"},
+    "iops": {"": "ops_per_s"},
+    "latency": {"mean": "latency_mean_s", "p99": "latency_p99_s"},
+}
+
+#: Latencies that differ by more than this factor get a logarithmic axis.
+_LOG_FROM = 50
 
 
-def export(results: Path) -> list[Path]:
-    """Write `results/figures/<name>.svg` and `.png` for every figure that has something to draw.
+@dataclass(frozen=True)
+class Panel:
+    """One plot of a figure: a phase, or a value of the axis that makes panels."""
 
-    Those of an earlier call that are not made again are removed; other files there are left alone. Returns the files
-    written. Raises FileNotFoundError when merge has not written to `results`, Damaged.
+    title: str
+    unit: str  # of the vertical axis
+    quantity: str  # title of the vertical axis
+    ticks: tuple[float, ...]  # of the vertical axis, in `unit`, from one end to the other
+    log: bool  # for latencies that a linear axis would press flat; all other axes start at zero
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """A point of a line, in the unit of its panel, and the texts of its tooltip."""
+
+    panel: int
+    x: Value | None
+    series: str
+    measure: str
+    verdict: str
+    y: float | None = None  # None: the line breaks
+    low: float | None = None
+    high: float | None = None
+    value: str | None = None
+    spread: str | None = None
+    what: str | None = None
+    point: str | None = None
+    where: str | None = None  # in figures against nodes
+    scaling: str | None = None
+    apart: bool | None = None  # whether it ran on nodes that the largest count did not have
+
+    def values(self) -> dict[str, object]:
+        """The fields that the specification reads, without those that have no value."""
+        return {name: value for name, value in structs.asdict(self).items() if value is not None or name in "xy"}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What is drawn. Every value is in the unit of its panel."""
+
+    name: str  # stable, fit for a file name
+    title: str
+    subtitle: str  # conditions, and what does not vary
+    sweep: str
+    origin: str  # campaign, target and date of the measurement
+    panels: tuple[Panel, ...]  # none: there is nothing to draw, and the notes say why
+    x_title: str
+    x_column: str
+    x_values: tuple[float, ...]
+    series_title: str  # "" if there is one line
+    series: tuple[str, ...]  # names of the lines, in order; [""] if there is one
+    with_nodes: bool  # whether values say on which nodes, and whether these are apart from the largest count's
+    measures: tuple[str, ...]  # lines that are told apart by their dashes: mean, p99; [""] if there is one
+    marks: tuple[Mark, ...]
+    notes: tuple[str, ...]
+
+
+def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
+    """The figures of a campaign, sweep by sweep, with distinct names.
+
+    Panels are phases, unless a third axis varies: then there is a figure per phase, with a panel per value.
     """
-    campaign = load(results)
-    with safe_paths.folder(results, merged_tables.FIGURES, make=True, same_mount=True) as folder:
-        made = _export(campaign, folder, results)
-    safe_paths.write(results, "figures.done", f"{len(made)} files in {merged_tables.FIGURES}/\n".encode())
-    return [results / merged_tables.FIGURES / name for name in made]
+    found: list[Figure] = []
+    origin = titles.origin(campaign)
+    for cut in slices(campaign, results):
+        phases = _phases(cut.results) if cut.facet else [None]
+        for quantity, phase in product(_quantities(cut), phases):
+            figure = _figure(cut, quantity, phase, origin)
+            if figure:
+                found.append(figure)
+    return _distinct(found)
 
 
-def _export(campaign: Campaign, folder: Folder, results: Path) -> dict[str, str]:
-    """Name -> SHA-256 of each file."""
-    import vl_convert  # late: it carries a JavaScript engine
-
-    made = {}
-    for figure in figures(campaign, summarise(campaign.rows)):
-        if figure.panels:
-            # No base URL is allowed: a specification must not make the converter fetch anything.
-            svg = vl_convert.vegalite_to_svg(spec.with_values(figure), allowed_base_urls=[])
-            png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
-            told = {"Title": figure.title, "Description": figure.subtitle, "Source": figure.origin}
-            contents = {"svg": with_title(svg, told).encode(), "png": with_texts(png, told)}
-            for suffix, content in contents.items():
-                name = f"{figure.name}.{suffix}"
-                folder.write(name, content)
-                made[name] = hashlib.sha256(content).hexdigest()
-    try:
-        before = merged_tables.figures_made(results)
-    except Damaged:  # then nothing is known to be ours
-        before = {}
-    for name in before.keys() - made:
-        with contextlib.suppress(OSError):  # a file that is not as we made it is not ours to remove
-            if hashlib.sha256(folder.read(name)).hexdigest() == before[name]:
-                folder.remove(name)
-    folder.write(merged_tables.FIGURES_MADE, orjson.dumps(made, option=orjson.OPT_INDENT_2))
-    return made
+def _quantities(cut: Slice) -> tuple[str, ...]:
+    """What is drawn of a slice. Where transfer sizes differ, throughput and IOPS tell two stories of every phase."""
+    if cut.kind == "metadata":
+        return ("rate",)
+    known = parameters()
+    varying = (column for column in known if known[column].role != "x" and len(distinct(cut.results, column)) > 1)
+    found = (known[column].quantities for column in (cut.x, *varying))
+    return next(filter(None, found), ("rate",))
 
 
-def with_title(svg: str, texts: Mapping[str, str]) -> str:
-    """An SVG document with a title, and with the texts as its description."""
-    told = escape("; ".join(f"{key}: {text}" for key, text in texts.items() if key != "Title"))
-    return re.sub(
-        r"<svg[^>]*>", lambda m: f"{m[0]}<title>{escape(texts['Title'])}</title><desc>{told}</desc>", svg, count=1
+def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure | None:
+    """One figure, or None if it would only repeat that there is nothing to draw."""
+    results = [result for result in cut.results if phase in (None, result.phase)]
+    lines = _LINES[quantity]
+    drawable = [result for result in results if _statistics(result, lines)]
+    if quantity in ("latency", "iops") and not drawable:
+        return None  # the figure before it says why
+    bars = _bars(drawable, quantity)
+    ends = _ends(cut, drawable) if cut.x == "nodes" else None
+    strangers = None if ends is None else [s for r in drawable if (s := _strangers(r, ends[_line(r, cut)][1]))]
+    several = bool(caveats.several_builds(drawable))
+    panels: list[Panel] = []
+    marks: list[Mark] = []
+    for title, inside in _panels(cut, results, phase):
+        if any(result in drawable for result in inside):
+            # Panels of one phase share unit and axis, so that they compare at a glance.
+            panel, unit = _panel(title, results if phase else inside, quantity, lines, bars)
+            for result in inside:
+                marks += _marks(result, cut, lines, bars, unit, len(panels), ends, several)
+            panels.append(panel)
+    return Figure(
+        name=captions.name(cut, quantity, phase),
+        title=captions.title(cut, quantity, phase),
+        subtitle=captions.subtitle(cut),
+        sweep=cut.sweep,
+        origin=origin,
+        panels=tuple(panels),
+        x_title=parameters()[cut.x].shown,
+        x_column=cut.x,
+        x_values=tuple(x for x in distinct(results, cut.x) if not isinstance(x, str)),
+        series_title=parameters()[cut.colour].shown if cut.colour else "",
+        series=_series_names(results, cut.colour),
+        with_nodes=ends is not None,
+        measures=tuple(lines),
+        marks=tuple(marks),
+        notes=tuple(captions.notes(results, drawable, bars, quantity, strangers)),
     )
 
 
-def with_texts(png: bytes, texts: Mapping[str, str]) -> bytes:
-    """A PNG file with texts as metadata (iTXt chunks, after its header). Keys are 1 to 79 Latin letters."""
-    start = 8 + 4 + 4 + 13 + 4  # signature, then the header's length, type, content and checksum
-    chunks = [_chunk(b"iTXt", key.encode() + b"\0\0\0\0\0" + text.encode()) for key, text in texts.items()]
-    return png[:start] + b"".join(chunks) + png[start:]
+#: A line of a figure against nodes -> its results of the fewest and of the most nodes.
+Ends = Mapping[tuple[object, ...], tuple[Result, Result]]
 
 
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+def _line(result: Result, cut: Slice) -> tuple[object, ...]:
+    return result.phase, *(result.parameters[axis] for axis in (cut.colour, cut.facet) if axis)
 
 
-def static(drawn: Iterable[tuple[Figure, spec.Specification]], most: int, most_bytes: int) -> dict[str, str]:
-    """Name -> SVG element of the first figures, for the page before or without its script.
-
-    `drawn`: figures with their specifications. `most`, `most_bytes`: figures, and bytes of all of them, at most. A
-    figure that would not fit is left to the script.
-    """
-    import vl_convert  # late: it carries a JavaScript engine
-
-    found: dict[str, str] = {}
-    room = most_bytes
-    for figure, specified in list(drawn)[:most]:
-        wanted = spec.for_page(spec.filled(specified, figure))
-        try:
-            svg = bare(vl_convert.vegalite_to_svg(wanted, allowed_base_urls=[]), figure.title)
-        except ElementTree.ParseError:  # a character that XML does not know, as a script may draw
-            continue
-        if len(svg.encode()) <= room:
-            found[figure.name] = svg
-            room -= len(svg.encode())
+def _ends(cut: Slice, drawable: Sequence[Result]) -> Ends:
+    found: dict[tuple[object, ...], tuple[Result, Result]] = {}
+    for result in sorted(drawable, key=lambda result: result.nodes):
+        line = _line(result, cut)
+        found[line] = (found.get(line, (result, result))[0], result)
     return found
 
 
-def bare(svg: str, label: str) -> str:
-    """An SVG document as an element of a page: drawing elements only, and one label instead of one per mark."""
-    root = ElementTree.fromstring(svg)  # noqa: S314  vl-convert made it
-    for element in list(root.iter()):
-        for child in list(element):
-            if child.tag.removeprefix(f"{{{_SVG}}}") not in _DRAWN:
-                element.remove(child)
-        for name in list(element.attrib):
-            if name.startswith(("aria-", "on", "{")) or name in ("role", "class", "style", "pointer-events"):
-                del element.attrib[name]
-        element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
-    root.attrib |= {"role": "img", "aria-label": label}
-    return ElementTree.tostring(root, encoding="unicode")
+def _strangers(result: Result, largest: Result) -> set[str]:
+    """Its nodes that the largest count did not have."""
+    return set(result.hosts) - set(largest.hosts)
+
+
+def _scaling(result: Result, ends: tuple[Result, Result], column: str) -> tuple[str, str, bool]:
+    """In a figure against nodes: `Mark.where`, `Mark.scaling` and `Mark.apart`.
+
+    `on node02, among the 4 nodes`, `on node[01-04]`; `92 % of 4 × 1 node`.
+    """
+    smallest, largest = ends
+    fewest, most = (titles.named("nodes", end.nodes) for end in ends)
+    strangers = _strangers(result, largest)
+    where = f"on {formats.hosts(result.hosts)}" + (" in turn" if result.in_turn else "")
+    if result is not largest:
+        where += f", {'not all among' if strangers else 'among'} the {most}"
+    times = result.nodes / smallest.nodes
+    expected = times * smallest.statistics[column].mean
+    share = result.statistics[column].mean / expected if expected else 0
+    scaling = f"{100 * share:.0f} % of {times:g} × {fewest}" if share and result is not smallest else ""
+    return where, scaling, bool(strangers)
+
+
+def _panels(cut: Slice, results: Sequence[Result], phase: str | None) -> Iterator[tuple[str, list[Result]]]:
+    if phase is None or cut.facet is None:
+        for own in _phases(results):
+            yield titles.phase(own), [result for result in results if result.phase == own]
+    else:
+        for value in distinct(results, cut.facet):
+            inside = [result for result in results if result.parameters[cut.facet] == value]
+            yield titles.named(cut.facet, value), inside
+
+
+def _panel(
+    title: str, results: Sequence[Result], quantity: str, lines: Mapping[str, str], bars: str
+) -> tuple[Panel, Unit]:
+    ends = [interval(s, bars) for result in results for _, s in _statistics(result, lines)]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    log = quantity == "latency" and 0 < low < high / _LOG_FROM
+    units = _units(results[0], lines)
+    unit = formats.pick(units, math.sqrt(low * high) if log else high)
+    ticks = log_ticks(low / unit.size, high / unit.size) if log else linear_ticks(high / unit.size)
+    names = {formats.THROUGHPUT: "throughput", formats.IOPS: "IOPS", formats.OPS: "rate", formats.LATENCY: "latency"}
+    return Panel(title, unit.name, names[units], ticks, log), unit
+
+
+def _marks(
+    result: Result,
+    cut: Slice,
+    lines: Mapping[str, str],
+    bars: str,
+    unit: Unit,
+    panel: int,
+    ends: Ends | None,
+    several: bool,
+) -> Iterator[Mark]:
+    """The marks of one result; without a figure, a mark without height, at which the line breaks.
+
+    `several`: whether the figure's results are of several builds.
+    """
+    mark = Mark(
+        panel=panel,
+        x=result.parameters[cut.x],
+        series=titles.parameter(cut.colour, result.parameters[cut.colour]) if cut.colour else "",
+        measure="",
+        verdict=result.verdict,
+    )
+    found = _statistics(result, lines)
+    if not found:
+        yield from (structs.replace(mark, measure=measure) for measure in lines)
+    units = _units(result, lines)
+    axes = [axis for axis in (cut.x, cut.colour, cut.facet) if axis]
+    what = [titles.named(axis, result.parameters[axis]) for axis in axes]
+    if several:
+        what.append(caveats.of_builds(result))
+    for measure, statistics in found:
+        low, high = interval(statistics, bars)
+        y = statistics.median if measure == "p99" else statistics.mean
+        column = lines[measure] or result.metric
+        nodes = (None, None, None) if ends is None else _scaling(result, ends[_line(result, cut)], column)
+        where, scaling, apart = nodes
+        yield structs.replace(
+            mark,
+            measure=measure,
+            y=y / unit.size,
+            low=max(low, 0) / unit.size,
+            high=high / unit.size,
+            value=formats.quantity(y, units),
+            spread=formats.spread(statistics, units, interval=measure != "p99"),
+            what=", ".join(what),
+            point=result.point,
+            where=where,
+            scaling=scaling,
+            apart=apart,
+        )
+
+
+def interval(statistics: Statistics, bars: str) -> tuple[float, float]:
+    """Ends of the error bar, in the column's unit."""
+    if bars == "ci95" and statistics.ci95 is not None:
+        return statistics.mean - statistics.ci95, statistics.mean + statistics.ci95
+    return statistics.low, statistics.high
+
+
+def _bars(drawable: Sequence[Result], quantity: str) -> str:
+    """Which error bars all results of a figure can have: where an interval says nothing, what was seen.
+
+    A percentile has no interval.
+    """
+    if all(result.used < 2 for result in drawable):
+        return "none"
+    if quantity == "latency":
+        return "range"
+    found = [statistics for result in drawable for _, statistics in _statistics(result, _LINES[quantity])]
+    return "ci95" if all(statistics.telling for statistics in found) else "range"
+
+
+def linear_ticks(largest: float) -> tuple[float, ...]:
+    """Three to six round numbers from zero to at least the largest value."""
+    largest = largest if largest > 0 else 1.0
+    power = 10.0 ** math.floor(math.log10(largest / 4))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if largest <= 5 * power * factor)
+    return tuple(step * i for i in range(math.ceil(largest / step) + 1))
+
+
+def log_ticks(smallest: float, largest: float) -> tuple[float, ...]:
+    """Powers of ten from at most the smallest to at least the largest value."""
+    first, last = math.floor(math.log10(smallest)), math.ceil(math.log10(largest))
+    return tuple(10.0**power for power in range(first, last + 1))
+
+
+def _statistics(result: Result, lines: Mapping[str, str]) -> list[tuple[str, Statistics]]:
+    found = ((name, result.statistics.get(column or result.metric)) for name, column in lines.items())
+    return [(name, statistics) for name, statistics in found if statistics]
+
+
+def _units(result: Result, lines: Mapping[str, str]) -> tuple[Unit, ...]:
+    return formats.units_of(next(iter(lines.values())) or result.metric, result.kind)
+
+
+def _phases(results: Sequence[Result]) -> list[str]:
+    return sorted({result.phase for result in results}, key=phase_order)
+
+
+def _series_names(results: Sequence[Result], colour: str | None) -> tuple[str, ...]:
+    """Names of the lines in the order of their values; results without a value come first."""
+    if colour is None:
+        return ("",)
+    found = {result.parameters[colour] for result in results}
+    ordered = sorted(found, key=lambda value: (value is not None, value))
+    return tuple(titles.parameter(colour, value) for value in ordered)
+
+
+def _distinct(found: Sequence[Figure]) -> list[Figure]:
+    """Figures whose names differ, although sweeps may differ only in what a file name cannot hold."""
+    seen: dict[str, int] = {}
+    distinct = []
+    for figure in found:
+        key = figure.name.lower()  # some file systems do not tell cases apart
+        seen[key] = seen.get(key, 0) + 1
+        distinct.append(figure if seen[key] == 1 else replace(figure, name=f"{figure.name}-{seen[key]}"))
+    return distinct

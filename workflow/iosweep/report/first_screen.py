@@ -12,10 +12,10 @@ from iosweep.report import (
     headline,
     node_check,
     remarks,
-    table,
+    results_table,
 )
+from iosweep.report.aggregate import OUTCOMES, Result, count_repetitions, repetitions
 from iosweep.report.data import Campaign
-from iosweep.report.summary import OUTCOMES, Result, count_repetitions, repetitions
 
 
 def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
@@ -32,7 +32,7 @@ def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
         "progress": caveats.measured(counts),
         "shares": _shares(counts),
         "absent": {one: caveats.why(found, one) for one in ("left", "missing", "invalid", "suspect") if counts[one]},
-        "not_checked": table.not_checked(campaign.checks),
+        "not_checked": results_table.not_checked(campaign.checks),
         "scaled": headline.scaled(campaign.about.sweeps),
         "node_check": node_check.of(campaign, results),
         "pinned": cpus.in_brief(campaign),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import caveats, cpus, formats, node_check, remarks, titles
+from iosweep.report.aggregate import Result, count_repetitions, phase_order, repetitions, summarise
 from iosweep.report.data import Campaign, load
-from iosweep.report.summary import Result, count_repetitions, phase_order, repetitions, summarise
-from iosweep.report.table import not_checked
+from iosweep.report.results_table import not_checked
 from iosweep.text import human_count
 
 if TYPE_CHECKING:

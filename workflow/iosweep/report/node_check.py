@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iosweep.report import caveats, formats, titles
+from iosweep.report.aggregate import COUNTED, Result, worst
 from iosweep.report.data import Campaign
-from iosweep.report.summary import COUNTED, Result, worst
 from iosweep.results.outliers import ENOUGH, Comparison, Standing, compare
 from iosweep.text import human_count, some
 from iosweep.tools.axes import TRANSFER_SIZE

@@ -19,22 +19,22 @@ import msgspec
 from iosweep.files import safe_paths
 from iosweep.plan.sweep_facts import RepetitionFacts
 from iosweep.report import (
+    benchmark_tables,
     builds,
     caveats,
     cpus,
+    figure_files,
     figures,
     formats,
     nodes,
-    plots,
-    spec,
-    table,
-    tables,
+    results_table,
     titles,
+    vega_lite,
 )
+from iosweep.report.aggregate import Result, summarise
 from iosweep.report.data import Campaign, load
+from iosweep.report.figures import Figure
 from iosweep.report.first_screen import answer
-from iosweep.report.plots import Figure
-from iosweep.report.summary import Result, summarise
 from iosweep.results import merged_tables
 from iosweep.text import human_count
 
@@ -62,16 +62,16 @@ def render(results: Path) -> str:
     from markupsafe import Markup
 
     campaign = load(results)
-    summary = table.ordered(summarise(campaign.rows), campaign.about.sweeps)
-    drawings = plots.figures(campaign, summary)
-    specified = {f.name: spec.specification(f) for f in drawings if f.panels}
-    static = figures.static(((f, specified[f.name]) for f in drawings if f.panels), _STATIC, _STATIC_BYTES)
+    summary = results_table.ordered(summarise(campaign.rows), campaign.about.sweeps)
+    drawings = figures.figures(campaign, summary)
+    specified = {f.name: vega_lite.specification(f) for f in drawings if f.panels}
+    static = figure_files.static(((f, specified[f.name]) for f in drawings if f.panels), _STATIC, _STATIC_BYTES)
     style = _read("page.css")
     scripts = [_library(), _read("page.js"), _read("charts.js")]
     data = {
         "campaign": campaign.about.campaign,
         "symbols": caveats.VERDICT_SYMBOLS,
-        "table": table.payload(summary, campaign.checks),
+        "table": results_table.payload(summary, campaign.checks),
         "figures": {f.name: _drawing(f, specified[f.name]) for f in drawings if f.panels},
     }
     environment = Environment(
@@ -106,24 +106,24 @@ def render(results: Path) -> str:
 def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figure]) -> dict[str, object]:
     """The values of the sections below the first screen."""
     return {
-        "weka": tables.weka(campaign, results),
-        "metadata": tables.metadata(campaign, results),
+        "weka": benchmark_tables.weka(campaign, results),
+        "metadata": benchmark_tables.metadata(campaign, results),
         "sweeps": [
             (sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in campaign.about.sweeps
         ],
         "repetitions_of": _repetitions,
-        "columns_of": spec.columns,
-        "constant": table.constant(results),
-        "having": table.having(results),
-        "checks": table.summarise_checks(campaign.checks),
+        "columns_of": vega_lite.columns,
+        "constant": results_table.constant(results),
+        "having": results_table.having(results),
+        "checks": results_table.summarise_checks(campaign.checks),
         "cpus": cpus.of(campaign),
         "nodes": nodes.of(campaign),
         "builds": builds.of(campaign, results),
-        "exclusion": table.exclusion(campaign.checks),
+        "exclusion": results_table.exclusion(campaign.checks),
     }
 
 
-def _drawing(figure: Figure, specified: spec.Specification) -> dict[str, object]:
+def _drawing(figure: Figure, specified: vega_lite.Specification) -> dict[str, object]:
     """A figure for the page's script: specification, and its values by column, which is a third of the bytes."""
     marks = [mark.values() for mark in figure.marks]
     fields = dict.fromkeys(field for mark in marks for field in mark)

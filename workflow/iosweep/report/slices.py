@@ -16,8 +16,8 @@ from itertools import product
 
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import titles
+from iosweep.report.aggregate import Result, distinct, of_points
 from iosweep.report.data import Campaign, Value
-from iosweep.report.summary import Result, distinct, of_points
 from iosweep.report.titles import Conditions
 from iosweep.tools import parameters
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from iosweep.report.aggregate import Result, of_points
 from iosweep.report.data import Campaign, Value
 from iosweep.report.formats import size
-from iosweep.report.summary import Result, of_points
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases, tools
 

@@ -60,7 +60,7 @@ class Option:
     zero: str = ""  # what a figure's caption calls the value 0: `empty files`
     role: Role = "color"
     color_order: int = 5  # of several axes that vary, the lowest is the color, the next makes panels
-    quantities: tuple[str, ...] = ()  # figures of data phases where it varies (`x`: where it is horizontal): plots.py
+    quantities: tuple[str, ...] = ()  # figures of data phases where it varies (`x`: where it is horizontal): figures.py
     captions: frozenset[Kind] = frozenset({"data", "metadata"})  # kinds of phase whose figures name its value
     bound: str = ""  # what it is as an upper bound of a suite's `scale`; "": it is none
     laptop: int | None = None  # its bound with `scale: laptop`

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import caveats, formats, titles
+from iosweep.report.aggregate import OUTCOMES, Result, hosts_of, of_points, phase_order
 from iosweep.report.data import CheckRow, Row, Value
-from iosweep.report.summary import OUTCOMES, Result, hosts_of, of_points, phase_order
 from iosweep.results.reasons import ROOTS
 from iosweep.text import human_count
 from iosweep.tools import Option, parameters

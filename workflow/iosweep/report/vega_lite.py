@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iosweep.report import titles
-from iosweep.report.plots import Figure, Panel
+from iosweep.report.figures import Figure, Panel
 
 if TYPE_CHECKING:
     import altair as alt

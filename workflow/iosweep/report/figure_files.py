@@ -1,0 +1,126 @@
+"""Every figure of the report as SVG and PNG, and as static SVG inside the page."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+import orjson
+
+from iosweep.files import safe_paths
+from iosweep.files.documents import Damaged
+from iosweep.files.safe_paths import Folder
+from iosweep.report import vega_lite
+from iosweep.report.aggregate import summarise
+from iosweep.report.data import Campaign, load
+from iosweep.report.figures import Figure, figures
+from iosweep.results import merged_tables
+
+_PNG_SCALE = 2  # sharp in a document and on a screen with many dots
+_SVG = "http://www.w3.org/2000/svg"
+#: Elements that a static figure may consist of: nothing that refers to anything or runs.
+_DRAWN = frozenset({"svg", "g", "path", "line", "rect", "text", "tspan", "circle", "defs", "clipPath"})
+
+
+def export(results: Path) -> list[Path]:
+    """Write `results/figures/<name>.svg` and `.png` for every figure that has something to draw.
+
+    Those of an earlier call that are not made again are removed; other files there are left alone. Returns the files
+    written. Raises FileNotFoundError when merge has not written to `results`, Damaged.
+    """
+    campaign = load(results)
+    with safe_paths.folder(results, merged_tables.FIGURES, make=True, same_mount=True) as folder:
+        made = _export(campaign, folder, results)
+    safe_paths.write(results, "figures.done", f"{len(made)} files in {merged_tables.FIGURES}/\n".encode())
+    return [results / merged_tables.FIGURES / name for name in made]
+
+
+def _export(campaign: Campaign, folder: Folder, results: Path) -> dict[str, str]:
+    """Name -> SHA-256 of each file."""
+    import vl_convert  # late: it carries a JavaScript engine
+
+    made = {}
+    for figure in figures(campaign, summarise(campaign.rows)):
+        if figure.panels:
+            # No base URL is allowed: a specification must not make the converter fetch anything.
+            svg = vl_convert.vegalite_to_svg(vega_lite.with_values(figure), allowed_base_urls=[])
+            png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
+            told = {"Title": figure.title, "Description": figure.subtitle, "Source": figure.origin}
+            contents = {"svg": with_title(svg, told).encode(), "png": with_texts(png, told)}
+            for suffix, content in contents.items():
+                name = f"{figure.name}.{suffix}"
+                folder.write(name, content)
+                made[name] = hashlib.sha256(content).hexdigest()
+    try:
+        before = merged_tables.figures_made(results)
+    except Damaged:  # then nothing is known to be ours
+        before = {}
+    for name in before.keys() - made:
+        with contextlib.suppress(OSError):  # a file that is not as we made it is not ours to remove
+            if hashlib.sha256(folder.read(name)).hexdigest() == before[name]:
+                folder.remove(name)
+    folder.write(merged_tables.FIGURES_MADE, orjson.dumps(made, option=orjson.OPT_INDENT_2))
+    return made
+
+
+def with_title(svg: str, texts: Mapping[str, str]) -> str:
+    """An SVG document with a title, and with the texts as its description."""
+    told = escape("; ".join(f"{key}: {text}" for key, text in texts.items() if key != "Title"))
+    return re.sub(
+        r"<svg[^>]*>", lambda m: f"{m[0]}<title>{escape(texts['Title'])}</title><desc>{told}</desc>", svg, count=1
+    )
+
+
+def with_texts(png: bytes, texts: Mapping[str, str]) -> bytes:
+    """A PNG file with texts as metadata (iTXt chunks, after its header). Keys are 1 to 79 Latin letters."""
+    start = 8 + 4 + 4 + 13 + 4  # signature, then the header's length, type, content and checksum
+    chunks = [_chunk(b"iTXt", key.encode() + b"\0\0\0\0\0" + text.encode()) for key, text in texts.items()]
+    return png[:start] + b"".join(chunks) + png[start:]
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def static(drawn: Iterable[tuple[Figure, vega_lite.Specification]], most: int, most_bytes: int) -> dict[str, str]:
+    """Name -> SVG element of the first figures, for the page before or without its script.
+
+    `drawn`: figures with their specifications. `most`, `most_bytes`: figures, and bytes of all of them, at most. A
+    figure that would not fit is left to the script.
+    """
+    import vl_convert  # late: it carries a JavaScript engine
+
+    found: dict[str, str] = {}
+    room = most_bytes
+    for figure, specified in list(drawn)[:most]:
+        wanted = vega_lite.for_page(vega_lite.filled(specified, figure))
+        try:
+            svg = bare(vl_convert.vegalite_to_svg(wanted, allowed_base_urls=[]), figure.title)
+        except ElementTree.ParseError:  # a character that XML does not know, as a script may draw
+            continue
+        if len(svg.encode()) <= room:
+            found[figure.name] = svg
+            room -= len(svg.encode())
+    return found
+
+
+def bare(svg: str, label: str) -> str:
+    """An SVG document as an element of a page: drawing elements only, and one label instead of one per mark."""
+    root = ElementTree.fromstring(svg)  # noqa: S314  vl-convert made it
+    for element in list(root.iter()):
+        for child in list(element):
+            if child.tag.removeprefix(f"{{{_SVG}}}") not in _DRAWN:
+                element.remove(child)
+        for name in list(element.attrib):
+            if name.startswith(("aria-", "on", "{")) or name in ("role", "class", "style", "pointer-events"):
+                del element.attrib[name]
+        element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
+    root.attrib |= {"role": "img", "aria-label": label}
+    return ElementTree.tostring(root, encoding="unicode")
