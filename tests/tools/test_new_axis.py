@@ -94,7 +94,7 @@ def test_table_and_figures(tmp_path: Path, folder: Path) -> None:
     assert drawn["title"] == "think time"
     assert '"8": "8 ms"' in drawn["axis"]["labelExpr"]
     assert by_axis["threads_per_node"].series == ("1 ms", "8 ms")
-    shown = {column["key"]: column["title"] for column in results_table.payload(results, ())["columns"]}
+    shown = {column.key: column.title for column in results_table.payload(results, ()).columns}
     assert shown["think_time"] == "think time"
     assert "think time 1 ms, 8 ms" in page.render(own.results)
 
