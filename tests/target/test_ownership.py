@@ -209,7 +209,7 @@ def test_a_mount_point_in_its_place(ours: str, place: Path) -> None:
     (Path(ours) / "sets").mkdir()
     bound = mounted("mount", "--bind", str(place / "theirs"), f"{ours}/sets")
     with bound, pytest.raises(Refused, match=r"`sets` in .* is a mount point; it is left alone"):
-        Opened(at(ours)).below("sets/deep")
+        Opened(at(ours)).below("sets/deep").__enter__()
     bound = mounted("mount", "--bind", ours, ours)
     with bound, pytest.raises(Refused, match="is a mount point, so not on the target"):
         ownership.claim(ours, OWNER | {"uuid": uuid})
@@ -408,7 +408,7 @@ def test_what_another_user_planted(ours: str) -> None:
     Path(ours, "sets").mkdir()
     os.chown(f"{ours}/sets", OTHER, OTHER)
     with pytest.raises(Refused, match=r"`sets` in .* belongs to another user than the directory; it is left alone"):
-        Opened(at(ours)).below("sets/fio-read")
+        Opened(at(ours)).below("sets/fio-read").__enter__()
 
 
 def test_results_in_the_campaigns_directory(ours: str, place: Path, tmp_path: Path) -> None:

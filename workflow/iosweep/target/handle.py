@@ -10,6 +10,7 @@ import errno
 import os
 import select
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -132,8 +133,16 @@ class Opened:
         """Which other users could put another directory in its place, and are trusted not to."""
         return [suspect.fact for suspect in self._others(self._suspects, os.fstat(self.handle))]
 
-    def below(self, path: str, create: bool = False) -> int:
-        """A handle of a directory below; no component may be a symbolic link, a mount point or another user's."""
+    @contextmanager
+    def below(self, path: str, create: bool = False) -> Iterator[int]:
+        """A directory below, open; no component may be a symbolic link, a mount point or another user's."""
+        handle = self._open_below(path, create)
+        try:
+            yield handle
+        finally:
+            os.close(handle)
+
+    def _open_below(self, path: str, create: bool) -> int:
         parts = [part for part in path.split("/") if part]
         if {".", ".."} & set(parts):
             raise Refused(f"`{path}` names nothing below {self.directory}")

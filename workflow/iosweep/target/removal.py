@@ -53,16 +53,10 @@ def remove(place: Place, below: str, seconds: float | None = None, workers: int 
     removal = _Removal(below, seconds)
     with contextlib.suppress(FileNotFoundError), Opened(place, use="remove") as ours:
         removal.spare(ours)
-        outer = ours.below(above)
-        try:
-            inner = ours.below(below)
-            try:
+        with ours.below(above) as outer:
+            with ours.below(below) as inner:
                 removal.empty(inner, workers)
-            finally:
-                os.close(inner)
             removal.last(os.rmdir, name, outer)
-        finally:
-            os.close(outer)
     return removal.removed
 
 

@@ -13,6 +13,7 @@ import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypedDict
 
@@ -34,8 +35,7 @@ _NOT_LOOKED = "not looked at"
 
 def ensure(place: Place, below: str) -> str:
     """Make a directory below the campaign's; returns its absolute path."""
-    with Opened(place) as ours:
-        os.close(ours.below(below, create=True))
+    with Opened(place) as ours, ours.below(below, create=True):
         return str(Path(ours.directory) / below)
 
 
@@ -49,24 +49,15 @@ def keep(place: Place, below: str, name: str) -> str | None:
         raise Refused(f"`{below}` or `{name}` names nothing below {place.directory}")
     with Opened(place) as ours:
         try:
-            source = ours.below(above)
-        except FileNotFoundError:
-            return None
-        try:
-            aim = ours.below(KEPT, create=True)
-            try:
+            with ours.below(above) as source, ours.below(KEPT, create=True) as aim:
                 free, number = name, 1
                 while _is_there(free, aim):
                     number += 1
                     free = f"{name}-{number}"
                 os.rename(last, free, src_dir_fd=source, dst_dir_fd=aim)
                 return f"{KEPT}/{free}"
-            finally:
-                os.close(aim)
         except FileNotFoundError:
             return None
-        finally:
-            os.close(source)
 
 
 def parts(place: Place) -> list[str]:
@@ -94,12 +85,8 @@ def usage(place: Place, only: str | None = None) -> dict[str, int]:
 
 def count(place: Place, below: str) -> int:
     """Regular files in a directory below the campaign's, and in the directories in it."""
-    with Opened(place, use="read") as ours:
-        top = ours.below(below)
-        try:
-            return sum(entry.is_file(follow_symlinks=False) for _, entry in _walk(top, skip=False))
-        finally:
-            os.close(top)
+    with Opened(place, use="read") as ours, ours.below(below) as top:
+        return sum(entry.is_file(follow_symlinks=False) for _, entry in _walk(top, skip=False))
 
 
 class Examined(TypedDict):
@@ -112,15 +99,13 @@ class Examined(TypedDict):
 
 def examine(place: Place, below: str, files: list[str], size: int, holes: bool) -> Examined:
     """Whether files are there, regular, of full size and (`holes`) without unwritten extents."""
-    with Opened(place) as ours:
+    with ExitStack() as stack:
+        ours = stack.enter_context(Opened(place))
         try:
-            handle = ours.below(below)
+            handle = stack.enter_context(ours.below(below))
         except FileNotFoundError:
             return {"wrong": ["the directory is not there"], "changed_ns": 0, "holes": _NOT_LOOKED}
-        try:
-            return _examined(handle, files, size, holes)
-        finally:
-            os.close(handle)
+        return _examined(handle, files, size, holes)
 
 
 def _examined(handle: int, files: list[str], size: int, holes: bool) -> Examined:
