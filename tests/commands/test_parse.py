@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.commands import parse
+from iosweep.commands import cli, parse
 from iosweep.results.columns import result_columns
 from iosweep.tools.reading import Reading, ReadingProblem
 
@@ -91,7 +91,7 @@ def test_the_exit_code_says_whether_a_figure_is_in_doubt(
     monkeypatch.setattr(parse, "tools", lambda: {"ior": tool})
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=io.BytesIO(), flush=lambda: None))
     (tmp_path / "a").touch()
-    assert parse.show("ior", [tmp_path / "a"], False, None) == code
+    assert cli.main(["parse", "ior", str(tmp_path / "a")]) == code
 
 
 def test_a_document_for_every_file() -> None:

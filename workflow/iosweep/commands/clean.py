@@ -200,7 +200,7 @@ def _found(results: Path) -> Iterator[_Directory]:
 
 
 def _without_target_file(store: Store, shows: str) -> _Done:
-    """How it ends if target.json is gone although the campaign was measured. Nothing is removed."""
+    """The end if target.json is gone although the campaign was measured. Nothing is removed."""
     places = target_file.places(store)
     if not places:
         return _Done(

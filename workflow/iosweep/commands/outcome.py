@@ -1,4 +1,4 @@
-"""What became of a campaign: repetitions by verdict, and those that are left. `check`, `list` and `show` print it."""
+"""The outcome of a campaign: repetitions by verdict, and those that are left. `check`, `list` and `show` print it."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _pages(results: Path) -> list[str]:
 
 
 def damage(results: Path, store: Store) -> list[str]:
-    """What is damaged of the plan, the results and the documents, as sentences with what to do."""
+    """Damage of the plan, the results and the documents, as sentences with remedies."""
     if lost := no_plan(results):  # and nothing can be made again
         return [
             lost,

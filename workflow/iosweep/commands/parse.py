@@ -33,21 +33,18 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    return show(arguments.tool, arguments.file, arguments.one_run, arguments.exit_code)
-
-
-def show(tool: str, files: Sequence[Path], one_run: bool, exit_code: int | None) -> int:
     """Print a document per file, or one for all of them together; returns the exit code.
 
     0: no problem, or notes only; 1: an invalid or a suspect figure in any of the files; 2: usage.
     """
+    tool, files = arguments.tool, arguments.file
     if tool not in tools():
         print(f"iosweep parse: {unknown('tool', tool, tools())}", file=sys.stderr)
         return USAGE
     if list(map(str, files)).count("-") > 1:
         print("iosweep parse: standard input, `-`, can be read once only", file=sys.stderr)
         return USAGE
-    groups = [list(files)] if one_run else [[file] for file in files]
+    groups = [files] if arguments.one_run else [[file] for file in files]
     contents: dict[Path, bytes] = {}
     for file in files:
         try:
@@ -61,7 +58,7 @@ def show(tool: str, files: Sequence[Path], one_run: bool, exit_code: int | None)
     status = CLEAN
     for group in groups:
         read = {_name(file): contents[file] for file in group}
-        reading = of(tool, read, exit_code)
+        reading = of(tool, read, arguments.exit_code)
         if any(problem.severity != "note" for problem in reading.problems):
             status = PROBLEMS
         sys.stdout.buffer.write(to_json(document(tool, list(read), reading)).encode())

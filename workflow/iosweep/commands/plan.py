@@ -30,12 +30,6 @@ from iosweep.run.repetition import tool_commands
 from iosweep.target import marker
 from iosweep.tools import tools
 
-#: Columns of `--csv`.
-_COLUMNS = (
-    *("point", "allocation", "tool", "phases", "nodes", "repetitions", "sweeps", "phase_time_s", "options"),
-    *("time_s", "bytes_written", "bytes_read"),
-)
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     default = campaigns.CONFIG
@@ -81,7 +75,8 @@ def run(arguments: Namespace) -> int:
         document = {"plan": orjson.loads(made.content()), "forecast": asdict(forecast.of(made))}
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     elif arguments.csv:
-        safe_csv.write(sys.stdout, _COLUMNS, _csv_rows(made))
+        rows = list(_csv_rows(made))
+        safe_csv.write(sys.stdout, list(rows[0]), rows)
     elif arguments.commands:
         _print_commands(made, where)
     else:

@@ -120,7 +120,7 @@ def _cost(made: Plan, cost: forecast.Forecast) -> Table:
 
 
 def _trimmed(made: Plan, cost: forecast.Forecast) -> Iterator[str]:
-    """That limits.time leaves repetitions out, where it may."""
+    """A note if limits.time leaves repetitions out."""
     limit = made.limits.time
     if limit is not None and cost.time_s > limit and made.limits.over_time == "trim":
         yield (
@@ -130,7 +130,7 @@ def _trimmed(made: Plan, cost: forecast.Forecast) -> Iterator[str]:
 
 
 def _open_port(made: Plan, where: Where) -> Iterator[str]:
-    """That a tool listens without a password, where the launcher can start it."""
+    """A note if a tool listens without a password, with a launcher that can start it."""
     if count := sum(map(where.launcher.opens_port, made.points)):
         yield (
             "open port: fio listens without a password on a free port of each node's address while the phases of"
@@ -139,7 +139,7 @@ def _open_port(made: Plan, where: Where) -> Iterator[str]:
 
 
 def _missing(made: Plan, where: Where, spack: Collection[str] | None) -> Iterator[str]:
-    """What points lack on this machine, with this launcher. Starts nothing."""
+    """Tools and nodes that points lack on this machine, with this launcher. Starts nothing."""
     if spack is not None and not spack:
         yield "tools: Spack builds them first; `snakemake tools` does that alone"
     there = " where nodes lack it, too" if where.site else ""
@@ -152,7 +152,7 @@ def _missing(made: Plan, where: Where, spack: Collection[str] | None) -> Iterato
 
 
 def _node_check(made: Plan) -> Iterator[str]:
-    """How many nodes the node check compares: each of its repetitions measures another node."""
+    """A note on the number of nodes that the node check compares: each of its repetitions measures another node."""
     points = {id for sweep in made.sweeps if sweep.suite == node_check.SUITE for id in sweep.points}
     nodes = [min(a.nodes, p.repetitions.min) for a in made.allocations for p in a.points if p.id in points]
     if nodes and min(nodes) > 1:

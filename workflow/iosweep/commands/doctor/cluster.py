@@ -61,7 +61,7 @@ def doctor(profile: Path, configuration: Path | None, wait_s: float | None, as_j
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is to run: a profile, and the plan and tools of a configuration, None where there is none."""
+    """A profile, with the plan and the tools of a configuration; None where there is none."""
 
     profile: Profile
     made: Plan | None
@@ -81,7 +81,7 @@ class _Wanted:
 
 @dataclass(frozen=True)
 class _Partition:
-    """What Slurm says of the partition: its line, the limits in it, and `sinfo` by state and by node."""
+    """A partition: its line of scontrol, the limits in it, and `sinfo` by state and by node."""
 
     line: str
     limits: submission.Partition
@@ -116,7 +116,7 @@ def _examine(
 
 
 def _slurm(wanted: _Wanted) -> list[Line]:
-    """What Slurm says, then what is seen from its nodes."""
+    """Checks by answers of Slurm, then those on its nodes."""
     chosen, made = wanted.profile, wanted.made
     settings = judge_slurm.config(_ask(["scontrol", "show", "config"]) or "")
     partitions = (_ask(["scontrol", "--oneliner", "show", "partition"]) or "").splitlines()
@@ -158,7 +158,7 @@ def _partition(lines: Sequence[str], name: str | None) -> _Partition | None:
 
 
 def _ping() -> str:
-    """What `scontrol ping` prints, also when it fails: which controller is down."""
+    """The output of `scontrol ping`, also when it fails: it names the controller that is down."""
     try:
         done = subprocess.run(
             ["scontrol", "ping"], capture_output=True, text=True, errors="replace", timeout=ANSWER_S, check=False
@@ -195,16 +195,16 @@ def _submission(chosen: Profile, count: int, limits: submission.Partition, state
     ]
     if other := submission.other_cluster(argv, os.environ):
         return wrong("submission", *other)
-    said, refused = None, ""
+    output, refused = None, ""
     try:
-        said = query.ask(argv, ANSWER_S, both=True)
+        output = query.ask(argv, ANSWER_S, both=True)
     except Unanswered as error:
         refused = error.said or str(error)
-    return judge_slurm.accepted(count, said, refused, chosen.memory_mb, time.time(), limits, states)
+    return judge_slurm.accepted(count, output, refused, chosen.memory_mb, time.time(), limits, states)
 
 
 def _longest_min(chosen: Profile, made: Plan | None) -> int | None:
-    """What the longest job asks for at first; None without a configuration."""
+    """Minutes that the longest job requests at first; None without a configuration."""
     from iosweep.plan import forecast
 
     if made is None:
@@ -216,10 +216,10 @@ def _longest_min(chosen: Profile, made: Plan | None) -> int | None:
 def _options() -> frozenset[str]:
     """Snakemake's options, which are the keys of a profile; none if it does not answer."""
     try:
-        said = query.ask([sys.executable, "-m", "snakemake", "--help"], _IMPORT_S)
+        output = query.ask([sys.executable, "-m", "snakemake", "--help"], _IMPORT_S)
     except Unanswered:
         return frozenset()
-    return frozenset(re.findall(r"--([a-z][a-z-]+)", said))
+    return frozenset(re.findall(r"--([a-z][a-z-]+)", output))
 
 
 def _mpi(wanted: _Wanted) -> Line:
@@ -231,7 +231,7 @@ def _mpi(wanted: _Wanted) -> Line:
 
 
 def _mpi_on_node(chosen: Profile, wait_s: float) -> Line | None:
-    """What is wrong with MPI, seen on a node: a type that srun offers may lack its library there."""
+    """A problem of MPI on a node: a type that srun offers may lack its library there."""
     launcher = SLURM_LAUNCHERS.get(chosen.launcher)
     if launcher is None or launcher.pmi is None:
         return None
@@ -244,7 +244,7 @@ def _mpi_on_node(chosen: Profile, wait_s: float) -> Line | None:
 
 
 def _nodes(wanted: _Wanted, partition: _Partition | None, runs: bool) -> tuple[list[Line], Sequence[Facts]]:
-    """What is seen from the nodes, and their answers. If too few are free now, the free ones are asked.
+    """Checks on the nodes, and their answers. If too few nodes are free now, the free ones are asked.
 
     `runs`: whether a job can run now.
     """
@@ -321,7 +321,7 @@ def _associations(settings: dict[str, str]) -> str | None:
 
 
 def _ask(argv: Sequence[str]) -> str | None:
-    """What a command of Slurm's prints, None without an answer."""
+    """The output of a command of Slurm, None without an answer."""
     try:
         return query.ask(argv, ANSWER_S)
     except Unanswered:

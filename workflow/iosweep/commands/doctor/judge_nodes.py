@@ -26,7 +26,7 @@ LEAST_FILES, LEAST_PROCESSES, LEAST_TMP_BYTES = 1024, 1024, 100 << 20
 
 @dataclass(frozen=True)
 class Clock:
-    """How far a node's clock is ahead of ours, and by how much that may be wrong, both in seconds."""
+    """The offset of a node's clock from ours, and the error of that, in seconds."""
 
     offset_s: float
     error_s: float
@@ -34,7 +34,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked of the nodes. `places`: directories in which something was to be found. `lock`: a file that was
+    """The questions to the nodes. `places`: directories in which something was to be found. `lock`: a file that was
     locked meanwhile. `pinned`: ranks are to keep off reserved CPUs; `strict`: and jobs too; `reserved`: the key
     `cpus.reserved`."""
 
@@ -60,7 +60,7 @@ class Answers:
     clocks: Mapping[str, Clock]
     found: frozenset[tuple[str, str]]
     took_s: float
-    said: Sequence[str] = ()  # messages of srun and Slurm
+    messages: Sequence[str] = ()  # messages of srun and Slurm
 
 
 def clock(exchanges: Sequence[tuple[float, float, float]]) -> Clock:
@@ -71,7 +71,7 @@ def clock(exchanges: Sequence[tuple[float, float, float]]) -> Clock:
 
 def judge(a: Asked, answers: Answers) -> list[Line]:
     if not answers.facts:
-        why = "; ".join(answers.said[:3]) or "no node answered"
+        why = "; ".join(answers.messages[:3]) or "no node answered"
         change = "jobs would fail alike; the virtual environment and the working directory must be shared"
         return [wrong("nodes", why, change)]
     by_node = {facts["node"]: facts for facts in answers.facts}
@@ -87,7 +87,7 @@ def judge(a: Asked, answers: Answers) -> list[Line]:
 def _came(a: Asked, answers: Answers, by_node: Mapping[str, Facts]) -> Line:
     names = some(list(by_node))
     if len(answers.facts) < a.nodes:
-        seen = f"{len(answers.facts)} of {a.nodes} answered ({names})" + "".join(f"; {s}" for s in answers.said[:2])
+        seen = f"{len(answers.facts)} of {a.nodes} answered ({names})" + "".join(f"; {s}" for s in answers.messages[:2])
         return wrong("nodes", seen, "see what is wrong with the others before a campaign runs on them")
     called = Counter(f["host"] for f in by_node.values())
     if twice := [host for host, nodes in called.items() if nodes > 1]:
@@ -145,7 +145,7 @@ def target(found: Mapping[str, Target]) -> Line:
 
 
 def _of_target(bad: Sequence[Target]) -> str:
-    """What to do about targets that cannot be used."""
+    """Remedies for targets that cannot be used."""
     changes = {
         "hangs": "find out why it does not answer (its servers, the network, the kernel's log); a job would end alike",
         "denied": "name a directory that you may write to: target.directory",

@@ -36,11 +36,11 @@ def commands(found: Mapping[str, str | None], version: str) -> Line:
     return ok("commands", f"{version.strip() or 'Slurm'}: {', '.join(COMMANDS)}{more}")
 
 
-def controller(said: str, took_s: float) -> Line:
-    """`said`: what `scontrol ping` prints, or why there is no answer."""
-    up = [line for line in said.splitlines() if re.search(r"\bis UP\b", line)]
+def controller(output: str, took_s: float) -> Line:
+    """`output`: what `scontrol ping` prints, or why there is no answer."""
+    up = [line for line in output.splitlines() if re.search(r"\bis UP\b", line)]
     if not up:
-        line = next((line for line in said.splitlines() if line.strip()), "no answer")
+        line = next((line for line in output.splitlines() if line.strip()), "no answer")
         return wrong("controller", line, "try again when `scontrol ping` says UP; tell the people who run the cluster")
     if took_s > _SLOW_S:
         change = "poll it less: a busy controller also starts jobs late"
@@ -183,12 +183,12 @@ def account(p: Profile, settings: Mapping[str, str], associations: str | None) -
     return wrong("account", seen, change) if enforced else warning("account", f"{seen}; it is accepted anyway", change)
 
 
-def reservation(p: Profile, said: str | None, user: str, now: float) -> Line | None:
-    """`said`: `scontrol --oneliner show reservation NAME`, with times in seconds, or None where there is none."""
+def reservation(p: Profile, output: str | None, user: str, now: float) -> Line | None:
+    """`output`: `scontrol --oneliner show reservation NAME`, with times in seconds, or None where there is none."""
     if not p.reservation:
         return None
     change = f"see `scontrol show reservations` for iosweep-reservation {_PROFILE}"
-    found = fields(said or "")
+    found = fields(output or "")
     if not found:
         return wrong("reservation", f"there is no reservation {p.reservation}", change)
     count = f"{found.get('NodeCnt', '?')} nodes ({found.get('Nodes', '?')})"
@@ -215,13 +215,13 @@ def _when(text: str, now: float) -> str:
     return f"{there:%H:%M}" if abs(float(text) - now) < 43200 else f"{there:%F %H:%M}"
 
 
-def license(p: Profile, said: str) -> Line | None:
-    """`said`: `scontrol --oneliner show licenses`. None if the profile names none."""
+def license(p: Profile, output: str) -> Line | None:
+    """`output`: `scontrol --oneliner show licenses`. None if the profile names none."""
     if p.wrong("licenses"):
         return unchecked("license", f"what licenses {_PROFILE} means is not known")
     if not p.license:
         return None
-    have = {one.get("LicenseName", ""): one for one in map(fields, said.splitlines()) if one}
+    have = {one.get("LicenseName", ""): one for one in map(fields, output.splitlines()) if one}
     for asked in p.license.split(","):
         name, _, count = asked.partition(":")
         if name not in have:
@@ -239,30 +239,30 @@ def license(p: Profile, said: str) -> Line | None:
 
 
 def accepted(
-    nodes: int, said: str | None, refused: str, memory_mb: int, now: float, limits: submission.Partition, states: str
+    nodes: int, output: str | None, refused: str, memory_mb: int, now: float, limits: submission.Partition, states: str
 ) -> Line:
-    """`said`: what `sbatch --test-only` prints, with times in seconds; None if it fails, then `refused` says why.
+    """`output`: what `sbatch --test-only` prints, with times in seconds; None if it fails, then `refused` says why.
 
     `memory_mb`: what is asked for on each node. `states`: of `sinfo --format=%D|%T`.
     """
     asked = human_count(nodes, "whole node")
-    if said is None and submission.for_now(refused, nodes, limits, states):
+    if output is None and submission.for_now(refused, nodes, limits, states):
         _, not_able = submission.usable(states)
         return unchecked("submission", f"sbatch finds no {asked} now, as nodes are out of service ({not_able})")
-    if said is None:
+    if output is None:
         return wrong("submission", f"Slurm refuses {asked}: {refused}", submission.meaning(refused, memory_mb))
-    begins = re.search(r"to start at (\d+)\b", said)
-    where = re.search(r"on nodes (\S+)", said)
+    begins = re.search(r"to start at (\d+)\b", output)
+    where = re.search(r"on nodes (\S+)", output)
     seen = f"Slurm takes a job of {asked}"
     if begins and float(begins[1]) > now + 60:
         return ok("submission", f"{seen}; it would start at {_when(begins[1], now)} at the latest")
     return ok("submission", seen + (f"; it would start at once on {where[1]}" if where else ""))
 
 
-def mpi_types(said: str) -> list[str]:
+def mpi_types(output: str) -> list[str]:
     """What `srun --mpi=list` prints: a title, then one a line, on stdout or stderr, after `srun: ` or not."""
-    found = re.findall(r"^\s*(?:srun: )?(\w+)\s*$", said, re.MULTILINE)
-    return found or re.findall(r"\w+", said.rpartition("...")[2])
+    found = re.findall(r"^\s*(?:srun: )?(\w+)\s*$", output, re.MULTILINE)
+    return found or re.findall(r"\w+", output.rpartition("...")[2])
 
 
 def mpi(p: Profile, types: Sequence[str], needed: bool) -> Line:
@@ -279,12 +279,12 @@ def mpi(p: Profile, types: Sequence[str], needed: bool) -> Line:
     return wrong("MPI", seen, change) if needed else warning("MPI", f"{seen}; fio needs no MPI", change)
 
 
-def no_mpi(p: Profile, pmi: str, said: str) -> Line | None:
-    """`said`: why srun could not start `true` on a node; None where that says nothing of MPI."""
-    if not re.search("mpi|pmi", said, re.IGNORECASE):
+def no_mpi(p: Profile, pmi: str, output: str) -> Line | None:
+    """`output`: why srun could not start `true` on a node; None where that says nothing of MPI."""
+    if not re.search("mpi|pmi", output, re.IGNORECASE):
         return None
     change = f'set launcher="{"srun-pmix" if pmi == "pmi2" else "srun"}" or "mpiexec" {_PROFILE}'
-    return wrong("MPI", f"launcher {p.launcher}: on a node `srun --mpi={pmi}` fails: {said}", change)
+    return wrong("MPI", f"launcher {p.launcher}: on a node `srun --mpi={pmi}` fails: {output}", change)
 
 
 def memory(p: Profile, settings: Mapping[str, str], line: str, node_list: str) -> Line:

@@ -1,4 +1,4 @@
-"""What runs on each node for the doctor: prints what it sees, then answers with its clock until its input ends.
+"""The doctor's program on each node: prints facts, then answers with its clock until its input ends.
 
 Python gets its text with -c, after that of slurm/fan_out.py, so that it also runs where the package is missing, which
 is one of the things to find out. It uses the standard library only, until it tries the package.
@@ -72,7 +72,7 @@ class Temporary(TypedDict):
 
 
 class Facts(TypedDict):
-    """What a node sees. Sizes are in bytes; a limit is None if there is none; `cpus`: probe_record.Probe."""
+    """The facts of a node. Sizes are in bytes; a limit is None if there is none; `cpus`: probe_record.Probe."""
 
     node: str
     host: str
@@ -93,7 +93,7 @@ class Facts(TypedDict):
 
 
 class Wanted(TypedDict):
-    """What ask_nodes.py asks. `token`: the text of the login node's files."""
+    """The questions of ask_nodes.py. `token`: the text of the login node's files."""
 
     places: list[str]
     token: str

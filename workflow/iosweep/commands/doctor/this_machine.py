@@ -32,8 +32,8 @@ def doctor(configuration: Path | None, as_json: bool) -> int:
     try:
         if hosts := _hosts():
             here = False
-            found, told = _ask(hosts, reserved)
-            lines += told
+            found, of_nodes = _ask(hosts, reserved)
+            lines += of_nodes
         else:
             found = [cpu_probe.probe_here(reserved)]
     except Unanswered as error:
@@ -59,12 +59,12 @@ def _hosts() -> tuple[str, ...]:
 def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[Probe], list[Line]]:
     """The facts of each node, and a line on who answered. Raises Unanswered if none did."""
     count = str(len(hosts))
-    told = cpu_probe.controller(hosts, query.ask)  # once, not by each of them
+    controller = cpu_probe.controller(hosts, query.ask)  # once, not by each of them
     # beside what else runs there, and bound to nothing, so that it may use what the job may
     argv = [
         *("srun", "--overlap", "--overcommit", "--mpi=none", "--cpu-bind=none", "--kill-on-bad-exit=0"),
         *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--nodelist={','.join(hosts)}"),
-        *(sys.executable, "-m", "iosweep.node.cpu_probe", msgspec.json.encode([configured, told]).decode()),
+        *(sys.executable, "-m", "iosweep.node.cpu_probe", msgspec.json.encode([configured, controller]).decode()),
     ]
     query.forget_options()
     try:
@@ -72,14 +72,14 @@ def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[Probe], lis
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_ANSWER_S,
             check=False,
         )  # fmt: skip
-        said, why = done.stdout, done.stderr.strip().splitlines()
+        output, why = done.stdout, done.stderr.strip().splitlines()
     except OSError as error:
         raise Unanswered(f"srun cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired as error:
-        said = os.fsdecode(error.stdout or b"")
+        output = os.fsdecode(error.stdout or b"")
         why = [f"srun did not end within {_ANSWER_S:g} s"]
     messages = fan_out.Messages()
-    sent = [message.value for line in said.split("\n") if (message := messages.add(os.fsencode(line)))]
+    sent = [message.value for line in output.split("\n") if (message := messages.add(os.fsencode(line)))]
     found = [msgspec.convert(value, Probe) for value in sent]
     if not found:
         raise Unanswered(f"no node answered: {why[0] if why else 'srun says nothing'}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Sequence
 
 from iosweep.commands import campaigns
 from iosweep.config import sweep_file
@@ -29,16 +28,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    return show(arguments.configfile, arguments.provider)
-
-
-def show(file: Path, provider: str | None) -> int:
-    """Print the tools of a configuration; 0 if all that are built, or any that are on PATH, are there, else 1.
-
-    `provider`: what the profile says. Raises ConfigError.
-    """
-    configured = sweep_file.read(file)
-    if (configured.tools.provider or provider or "path") == "path":
+    """Print the tools of a configuration; 0 if all that were built, or any that are on PATH, are there, else 1."""
+    configured = sweep_file.read(arguments.configfile)
+    if (configured.tools.provider or arguments.provider or "path") == "path":
         rows = _on_path()
         _print(rows)
         return 0 if any(version for _, version, _, _ in rows) else 1
@@ -75,8 +67,7 @@ def _built(there: built.Built) -> list[Row]:
     return rows
 
 
-def _print(rows: Iterable[Row]) -> None:
-    rows = list(rows)
+def _print(rows: Sequence[Row]) -> None:
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
     for row in rows:
         print("  ".join(text.ljust(width) for text, width in zip(row, [*widths, 0], strict=True)).rstrip())

@@ -28,7 +28,6 @@ import orjson
 from iosweep.commands import campaigns
 from iosweep.commands.tools.build import INTERRUPTED, say
 from iosweep.config import sweep_file
-from iosweep.config.sweeps import Config
 from iosweep.errors import BuildError
 from iosweep.files import safe_paths
 from iosweep.node.process import adopt_orphans
@@ -60,14 +59,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    return make(arguments.configfile, arguments.directory)
-
-
-def make(file: Path, directory: Path) -> int:
-    """Fetch it below a directory; 0, or 1 with a sentence on standard error. Raises ConfigError."""
-    configured = sweep_file.read(file)
-    environment = None if configured.tools.provider == "path" else request.read(_elsewhere(configured)).environment
-    directory = directory.absolute()
+    configured, directory = sweep_file.read(arguments.configfile), arguments.directory.absolute()
+    # without what only the cluster has
+    elsewhere = configured.tools.model_copy(update={"spack": None, "mirror": None})
+    environment = None
+    if configured.tools.provider != "path":
+        environment = request.read(replace(configured, tools=elsewhere)).environment
     log = directory / "mirror.log"
     try:
         adopt_orphans()
@@ -89,11 +86,6 @@ def make(file: Path, directory: Path) -> int:
 
 
 _ROOM = "; make room there, and run it again"
-
-
-def _elsewhere(configured: Config) -> Config:
-    """Without what is on the cluster only."""
-    return replace(configured, tools=configured.tools.model_copy(update={"spack": None, "mirror": None}))
 
 
 @contextmanager
@@ -224,7 +216,7 @@ class _Mirror:
             raise BuildError(_why(done, self._directory))
 
     def _wheels(self) -> str:
-        """What `make venv` installs. Whether all is there is checked first, which is fast."""
+        """The packages that `make venv` installs. First a fast check whether all are there."""
         wheels = self._directory / "wheels"
         wheels.mkdir(exist_ok=True)
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet"]
@@ -289,8 +281,8 @@ def _whole(file: Path) -> bool:
 
 def _why(done: Done, directory: Path) -> str:
     """Why Spack failed. Pure."""
-    said = f"{done.stderr}\n{done.stdout}"
-    if _FULL.search(said):
+    output = f"{done.stderr}\n{done.stdout}"
+    if _FULL.search(output):
         return f"there is no space left in {directory}{_ROOM}"
     failed = re.split(r"^==> Warning: Error while fetching ", done.stderr, flags=re.MULTILINE)[1:]
     if not failed:

@@ -1,4 +1,4 @@
-"""What a campaign does, seen from its results alone: how far each allocation is, what it waits for, how long is left.
+"""The progress of a campaign, from its results alone: what is done, what each allocation waits for, the time to go.
 
 Nothing is changed, no lock is taken, the target is not touched. Of the store only what is new is read, so that 100,000
 results make only the first look long. Who measures is asked of squeue, or seen in the kernel's list of locks.
@@ -47,7 +47,7 @@ _LOG = re.compile(r"-([0-9a-f]{12})-\d+\.log$")
 
 @dataclass(frozen=True)
 class Seen:
-    """How far an allocation is. Times are in seconds since the epoch, None where they are not known.
+    """The progress of an allocation. Times are in seconds since the epoch, None where they are not known.
 
     `why`: what it waits for, why it was refused or stopped, or its last words. `since`: when it began to measure, or
     to wait. `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: from when it
@@ -74,7 +74,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Figure:
-    """A phase of one of the newest results. `value`: what its column `metric` will say; None if there is no figure.
+    """A phase of one of the newest results. `value`: its figure in the tables (column `metric`), or None.
 
     `verdict`: what the runner judged; "" in a result that does not say it.
     """
@@ -257,7 +257,7 @@ class Campaign:
         return known
 
     def _learn(self, made: Plan) -> None:
-        """What follows from the results: what is left, the pace, verdicts, newest figures."""
+        """Derive from the results: repetitions left, pace, verdicts, newest figures."""
         self._news, points = False, {p.id: p for p in made.points}
         runs = [(run, p, n) for p, known in self._known.items() for n, run in known.runs.items()]
         runs.sort(key=lambda found: found[0].ended)
@@ -328,15 +328,15 @@ class Campaign:
             seen = replace(seen, state="stopped" if stopped else "refused", why=printable(refusal.reason))
         elif holder and holder.alive is None and not self._told(holder):
             seen = replace(seen, state="unseen", why=holder.text)
-        elif (said := _last_words(self._store, allocation)) is not None or last is not None:
-            seen = replace(seen, state="stopped", why=said or "")
+        elif (words := _last_words(self._store, allocation)) is not None or last is not None:
+            seen = replace(seen, state="stopped", why=words or "")
         if seen.state == "measuring" and last is not None and left and (seen.since is None or last > seen.since):
             now = min(time.time() - last, seen.to_go_s / seen.repetitions_left)  # of the one in flight
             seen = replace(seen, to_go_s=max(0.0, seen.to_go_s - max(0.0, now)))
         return seen
 
     def _missing_of(self, point: Point) -> int:
-        """How many repetitions of a point cannot be measured."""
+        """The number of repetitions of a point that cannot be measured."""
         lacking = point.id in self._known and self._known[point.id].missing is not None
         return max(0, point.repetitions.min - self._done.get(point.id, 0)) if lacking else 0
 
@@ -347,7 +347,7 @@ class Campaign:
         )
 
 
-#: What a result needs no more once it was looked at.
+#: Placeholder for the archive of a result, which is not needed.
 _NO_ARCHIVE = Archive("", "", 0)
 _NONE = _Known(None, settled=False)
 
