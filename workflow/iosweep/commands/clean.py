@@ -116,7 +116,7 @@ def _clean(results: Path, remove: bool, end: float | None, workers: int) -> int:
             return done.code
     store = Store(results)
     if known := target_file.read(store):
-        target_file.write(store, structs.replace(known, tidied=True))  # the next run may use another target
+        store.put("", "target", structs.replace(known, tidied=True))  # the next run may use another target
     return 0
 
 

@@ -32,11 +32,6 @@ def read(store: Store) -> ClaimedTarget | None:
         raise Refused(f"{error}. {_way_out(store)}") from None
 
 
-def write(store: Store, known: ClaimedTarget) -> None:
-    """Write the file."""
-    store.put("", "target", known)
-
-
 def proof(store: Store) -> str | None:
     """A file of the results that proves that the campaign has claimed a directory on a target, None without one.
 

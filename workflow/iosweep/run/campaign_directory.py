@@ -103,8 +103,9 @@ class CampaignDirectory:
         seen_as = mine.seen_as if mine else ()
         owner = self._owner(mine.uuid if mine and volume in (seen_as or [volume]) else None)
         self.uuid = self._agent.call(ownership.claim, self.path, owner, self._target.trust_other_writers)
-        target_file.write(
-            self._store,
+        self._store.put(
+            "",
+            "target",
             ClaimedTarget(
                 campaign=self._campaign,
                 directory=self.path,
@@ -160,7 +161,7 @@ class CampaignDirectory:
         mine = self._known()
         assert mine
         known = mine.seen_as if names[0] in mine.seen_as else ()
-        target_file.write(self._store, replace(mine, seen_as=tuple(dict.fromkeys([*known, *names]))))
+        self._store.put("", "target", replace(mine, seen_as=tuple(dict.fromkeys([*known, *names]))))
 
     @property
     def left_over(self) -> bool:
@@ -179,7 +180,7 @@ class CampaignDirectory:
             self._agent.call(removal.remove, self.place, FRESH)
             gone = self._agent.call(removal.remove, self.place, SETS)
             self._agent.call(probe.remove_probes, self.place)
-        target_file.write(self._store, replace(mine, tidied=True))
+        self._store.put("", "target", replace(mine, tidied=True))
         return gone
 
     def check(self) -> None:
