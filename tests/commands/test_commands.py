@@ -428,7 +428,7 @@ def test_plan_for_the_jobs_of_a_profile(capsys: Capture, place: Path) -> None:
 @pytest.mark.parametrize(
     ("resource", "wrong"),
     [
-        ("runtime=soon", "there/profile.v9+.yaml:2: default-resources.runtime: `soon` is no time; write"),
+        ("runtime=soon", "there/profile.v9+.yaml:2: default-resources.runtime: `soon` is not a time; write"),
         ("license=pfs", "there/profile.v9+.yaml:2: default-resources.license: unknown; did you mean `licenses`?"),
         (None, "there has no profile.v9+.yaml; name a profile's directory"),
     ],

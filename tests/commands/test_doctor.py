@@ -104,15 +104,15 @@ def test_a_file_that_is_not_a_profile(tmp_path: Path, text: str | None, wrong: s
 @pytest.mark.parametrize(
     ("text", "line", "wrong"),
     [
-        ("executor: iosweep\ndefault-resources: {runtime: soon}", 2, "runtime: `soon` is no time"),
+        ("executor: iosweep\ndefault-resources: {runtime: soon}", 2, "runtime: `soon` is not a time"),
         (
             "executor: iosweep\ndefault-resources:\n\n  - runtime=1:00:00",
             4,
-            "runtime: `1:00:00` is no time; write runtime=1h",
+            "runtime: `1:00:00` is not a time; write runtime=1h",
         ),
         ("executor: iosweep\ndefault-resources:\n  - 'licenses=\"a b\"'", 3, "licenses: `a b` is not a license"),
         ("executor: iosweep\n\ndefault-resources:\n  license: pfs", 4, "license: unknown; did you mean `licenses`?"),
-        ("executor: iosweep\ndefault-resources:\n  - mem_mb=64G", 3, "mem_mb: `64G` is no number of MB"),
+        ("executor: iosweep\ndefault-resources:\n  - mem_mb=64G", 3, "mem_mb: `64G` is not a number of MB"),
         ("executor: iosweep\njobs: 1\ndefault-resources:\n  - mem_mb=0", 3, "launcher: there is none"),
     ],
 )

@@ -45,12 +45,12 @@ PASSING = """
 
 @pytest.mark.parametrize("reason", FOREVER.split())
 def test_what_cannot_clear_by_itself(reason: str) -> None:
-    assert pending.for_ever(reason)
+    assert pending.remedy(reason)
 
 
 @pytest.mark.parametrize("reason", PASSING.split())
 def test_what_can(reason: str) -> None:
-    assert pending.for_ever(reason) is None
+    assert pending.remedy(reason) is None
 
 
 def test_reasons_in_whole_sentences() -> None:
@@ -59,14 +59,14 @@ def test_reasons_in_whole_sentences() -> None:
         "Job's account not known, so it can't use this partition (big allows a)",
         "Job's QOS not permitted to use this partition (big allows a not b)",
     ):
-        assert pending.for_ever(sentence)
+        assert pending.remedy(sentence)
     for sentence in (
         "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
         "ReqNodeNotAvail, UnavailableNodes:n[1-2]",
         "ReqNodeNotAvail, Reserved for maintenance",
         "launch failed requeued held",
     ):
-        assert pending.for_ever(sentence) is None
+        assert pending.remedy(sentence) is None
 
 
 def test_what_waits_for_ever_is_ended_once_that_lasts() -> None:

@@ -36,17 +36,17 @@ def test_the_profile_says_what_the_site_is_like() -> None:
     ("resources", "wrong"),
     [
         *(
-            ({"runtime": bad}, f"runtime: `{bad}` is no time; write minutes, or for example runtime=12h")
+            ({"runtime": bad}, f"runtime: `{bad}` is not a time; write minutes, or for example runtime=12h")
             for bad in ("soon", 0)
         ),
-        ({"runtime": "01:00:00"}, "runtime: `01:00:00` is no time; write runtime=1h"),
-        ({"runtime": "1-00:30:00"}, "runtime: `1-00:30:00` is no time; write runtime=1470m"),
+        ({"runtime": "01:00:00"}, "runtime: `01:00:00` is not a time; write runtime=1h"),
+        ({"runtime": "1-00:30:00"}, "runtime: `1-00:30:00` is not a time; write runtime=1470m"),
         *(
             ({"licenses": bad}, f"licenses: `{bad}` is not a license; write a name that `scontrol show licenses` has")
             for bad in ("pfs;touch x", "pfs 2", "$(id)", "pfs:", "a,,b", "")
         ),
-        ({"mem_mb": "64G"}, "mem_mb: `64G` is no number of MB; write for example mem_mb=64000, or mem=64G"),
-        ({"slurm_account": "a b"}, "slurm_account: `a b` is no account"),
+        ({"mem_mb": "64G"}, "mem_mb: `64G` is not a number of MB; write for example mem_mb=64000, or mem=64G"),
+        ({"slurm_account": "a b"}, "slurm_account: `a b` is not an account"),
         ({"launcher": None}, "launcher: there is none (known: srun, srun-pmix, mpiexec)"),
         *(
             ({"launcher": bad}, f"launcher: unknown launcher `{bad}`; did you mean `{meant}`? (known: srun, srun-pmix,")

@@ -324,7 +324,7 @@ def test_cpus_that_the_node_does_not_have(tmp_path: Path) -> None:
     assert found.listed == "1"
     assert found.problems == (
         f"{CLIENT} names CPU 300, which is not a CPU of this node; it has 0-1",
-        f"{reserved.CONFIGURATION} names CPUs 24-27, which are no CPUs of this node; it has 0-1",
+        f"{reserved.CONFIGURATION} names CPUs 24-27, which are not CPUs of this node; it has 0-1",
     )
 
 

@@ -365,7 +365,9 @@ def test_nodes_that_slurm_counts_in_its_own_way(model: Machine, why: str, tmp_pa
         found = node.see()
         [line] = found[steps.SLURM]
         assert line.outcome == "not checked"
-        assert line.seen == f"Slurm does not number CPUs as hwloc does where {why}, so no CpuSpecList can be told"
+        assert (
+            line.seen == f"Slurm does not number CPUs as hwloc does where {why}, so the right CpuSpecList is not known"
+        )
         assert "salloc --exclusive" in line.change
         # a job that lacks them may do so by chance, unless Slurm keeps some
         assert outcomes(node.see(job=but(model, kept)))[steps.SLURM] == ["ok" if given else "not checked"]

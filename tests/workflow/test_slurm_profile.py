@@ -202,7 +202,7 @@ def test_what_a_profile_may_not_say_is_told_with_its_line(directory, tmp_path):
         )  # fmt: skip
         assert done.returncode == 1
         found.append(done.stdout)  # of a dry run
-    said = f"{tmp_path}/profile.v9+.yaml:{line}: default-resources.runtime: `1:00:00` is no time; write runtime=1h\n"
+    said = f"{tmp_path}/profile.v9+.yaml:{line}: default-resources.runtime: `1:00:00` is not a time; write runtime=1h\n"
     assert f"{said}nothing was run" in found[0]
     assert "jobs go to Slurm, and default-resources lack scheduler" in found[1]
 

@@ -149,7 +149,7 @@ def builds_only():
 
 
 def report_what_is_there():
-    # Without the figures: after Ctrl-C nobody wants to wait for them.
+    # Without the figures, which take time: this also runs after Ctrl-C.
     for step in (["merge", CAMPAIGN.plan_file], ["page", CAMPAIGN.results]):
         if not CAMPAIGN.plan_file.exists():
             return

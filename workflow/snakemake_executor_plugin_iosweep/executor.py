@@ -1,4 +1,4 @@
-"""Submits allocations, sees how their jobs end, tells why they wait, and has `Attempts` decide what follows a failure.
+"""Submits allocations, watches their jobs, reports why they wait, and lets `Attempts` decide what follows a failure.
 
 A job runs the command of its rule and nothing else: no Snakemake is started on the nodes.
 """
@@ -119,7 +119,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._live: dict[str, MeasureJob] = {}
         self._explained: set[str | None] = set()
         self._next: dict[MeasureJob, Next] = {}
-        if "SLURM_JOB_ID" in os.environ:  # options of the job that we are in would be those of ours
+        if "SLURM_JOB_ID" in os.environ:  # its options would become those of our jobs
             query.forget_options()
         jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
         if jobs:

@@ -80,7 +80,7 @@ class Attempts:
         return submission.options(license, self._tried[allocation].after)
 
     def bad_nodes(self, allocation: str) -> frozenset[str]:
-        """Nodes that the next job is to be kept off."""
+        """Nodes that the next job must not get."""
         return frozenset(self._tried[allocation].bad)
 
     def left(self, allocation: str) -> bool:
@@ -163,5 +163,5 @@ def hand_over(attempts: Attempts) -> None:
 
 
 def handed_over() -> Attempts | None:
-    """The jobs of this run; None where no Snakefile of ours was read."""
+    """The jobs of this run; None where another workflow runs."""
     return _handed_over

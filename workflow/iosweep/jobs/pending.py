@@ -59,8 +59,8 @@ _NOTHING = ("", "None", "(null)", "WaitingForScheduling", "Prolog", "BeginTime",
 _QUEUED = {"Priority": "Resources"}
 
 
-def for_ever(reason: str) -> str | None:
-    """What to change when a job waits for a reason that cannot clear by itself; None if it can."""
+def remedy(reason: str) -> str | None:
+    """What to change when a job waits for a reason that does not end by itself; None if it does."""
     return next((change for pattern, change in _FOREVER if re.fullmatch(pattern, reason)), None)
 
 
@@ -106,7 +106,7 @@ class Watch:
             if name is None or job.state not in ("PENDING", "RUNNING"):
                 continue
             seen = self._update(job, now_s)
-            change = for_ever(job.reason) if job.state == "PENDING" else None
+            change = remedy(job.reason) if job.state == "PENDING" else None
             if change:
                 if now_s - seen.since >= BELIEVED_S:
                     cancel.append((job, f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"))

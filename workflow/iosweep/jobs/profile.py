@@ -110,14 +110,14 @@ def read(directory: Path) -> Profile:
 
 
 def place(arguments: Sequence[str], name: str) -> tuple[str, int]:
-    """File and line of a default resource, of what Snakemake was called with; `profile` where that cannot be told."""
+    """File and line of a default resource, by the arguments of Snakemake; `profile` where that is not known."""
     given = _called(arguments)
     file = _file(Path(given.profile)) if given.profile and given.default_resources is None else None
     return (str(file), _line(file.read_text(encoding="utf-8"), name)) if file else ("profile", 1)
 
 
 def submits(arguments: Sequence[str]) -> bool:
-    """Whether Snakemake, called with these arguments, sends jobs to Slurm; False where that cannot be told."""
+    """Whether Snakemake, called with these arguments, sends jobs to Slurm; False where that is not known."""
     given = _called(arguments)
     if given.executor or not given.profile:
         return bool(given.executor == "iosweep")
@@ -141,7 +141,7 @@ def _called(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _line(text: str, name: str) -> int:
-    """Where a default resource stands; else where they begin."""
+    """The line of a default resource; else that where they begin."""
     lines = text.splitlines()
     for pattern in (rf"[\s\[{{,'\"-]*{re.escape(name)}[\s'\"]*[=:]", "default-resources"):
         for number, line in enumerate(lines, 1):

@@ -68,13 +68,13 @@ def wrong(resources: Mapping[str, object]) -> dict[str, str]:
     if limit is not None and not (isinstance(limit, int) and limit > 0):
         means = _limit_min(str(limit))
         example = f"write runtime={spelt(means)}" if means else "write minutes, or for example runtime=12h"
-        found["runtime"] = f"`{limit}` is no time; {example}"
+        found["runtime"] = f"`{limit}` is not a time; {example}"
     if license is not None and not LICENSE.fullmatch(str(license)):
         found["licenses"] = f"`{license}` is not a license; write a name that `scontrol show licenses` has"
     if re.match(r"[\d.]+\s*[a-zA-Z]", str(memory)):
-        found["mem_mb"] = f"`{memory}` is no number of MB; write for example mem_mb=64000, or mem=64G"
+        found["mem_mb"] = f"`{memory}` is not a number of MB; write for example mem_mb=64000, or mem=64G"
     if account and not _ACCOUNT_NAME.fullmatch(str(account)):
-        found["slurm_account"] = f"`{account}` is no account"
+        found["slurm_account"] = f"`{account}` is not an account"
     if launcher not in SLURM_LAUNCHERS:
         what = "there is none" if launcher is None else f"unknown launcher `{launcher}`"
         found["launcher"] = f"{what}{_near(str(launcher), SLURM_LAUNCHERS)} (known: {', '.join(SLURM_LAUNCHERS)})"
@@ -210,7 +210,7 @@ def sbatch(
     argv = ["sbatch", "--parsable", "--job-name", name, "--output", log, "--export=ALL", "--comment", comment]
     if owner := resources.get("slurm_account"):
         if not _ACCOUNT_NAME.fullmatch(str(owner)):
-            raise ConfigError([_problem("slurm_account", f"`{owner}` is no account")])
+            raise ConfigError([_problem("slurm_account", f"`{owner}` is not an account")])
         argv += ["-A", str(owner)]
     if partition := resources.get("slurm_partition"):
         argv += ["-p", str(partition)]

@@ -31,10 +31,10 @@ def parse(text: str) -> CpuSet:
     found: set[int] = set()
     for part in filter(None, re.split(r"[,\s]+", text.strip())):
         if not (m := re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", part)):
-            raise ValueError(f"{shortened(part)!r} is no CPU and no range of CPUs; write a list such as 0-3,8")
+            raise ValueError(f"{shortened(part)!r} is not a CPU or a range of CPUs; write a list such as 0-3,8")
         first, last = int(m[1]), int(m[2] or m[1])
         if last < first or last >= MOST:
-            raise ValueError(f"{shortened(part)!r} is no range of CPUs")
+            raise ValueError(f"{shortened(part)!r} is not a range of CPUs")
         found.update(range(first, last + 1))
     return frozenset(found)
 
@@ -196,7 +196,7 @@ class Topology:
         except (ElementTree.ParseError, ValueError) as error:
             raise ValueError(f"not a topology of hwloc: {error}") from None
         if not any(cores):
-            raise ValueError("not a topology of hwloc: there is no CPU in it")
+            raise ValueError("not a topology of hwloc: it has no CPU")
         numa: dict[int, CpuSet] = {}
         for node, cpus in sorted(nodes.items()):  # a node of memory alone has the CPUs of the one that it is near to
             if own := cpus - NO_CPUS.union(*numa.values()):

@@ -53,7 +53,7 @@ NAME_PATTERN = "^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable's name tells that its value is a secret."""
+    """Whether a variable's value is a secret, by its name."""
     return name not in _HARMLESS and bool(_SECRET.search(name))
 
 

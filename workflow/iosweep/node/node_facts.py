@@ -125,7 +125,7 @@ class NodeFacts(Document, frozen=True):
         }
 
 
-#: Facts that may change from run to run on the same node. The rest tells one node from another.
+#: Facts that may change from run to run on the same node. The rest identifies a node.
 VOLATILE = NodeFacts.__struct_fields__[NodeFacts.__struct_fields__.index("memory_available_bytes") :]
 
 

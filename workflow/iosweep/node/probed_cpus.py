@@ -73,7 +73,7 @@ class Node:
 
     @property
     def right(self) -> str:
-        """What must stand on the node's line of slurm.conf, so that jobs keep off reserved CPUs."""
+        """The setting on the node's line of slurm.conf that keeps jobs off reserved CPUs."""
         return f"CpuSpecList={listed(self.counting.to_slurm(self.keeps))}"
 
     @property
@@ -82,7 +82,7 @@ class Node:
         return f"see {SLURM}" if self.facts.slurm else "use other CPUs"
 
     def bad(self, check: str, cpus: CpuSet, seen: str, change: str) -> Line:
-        """Jobs may use reserved CPUs: wrong, but where the configuration names them, and ranks are kept off so."""
+        """Jobs may use reserved CPUs: wrong, unless the configuration names them, so that masks keep ranks off."""
         if cpus and cpus <= (self.reserved.configured or NO_CPUS):
             names = f"the configuration names {'it' if len(cpus) == 1 else 'them'}"
             return warning(check, f"{seen}; {names}, so ranks keep off by their masks", change)

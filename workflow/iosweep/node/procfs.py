@@ -1,4 +1,4 @@
-"""Processes of this node, as /proc tells. Of another user's, and of one that is gone, it tells nothing."""
+"""Processes of this node, from /proc. Most of another user's process, and all of one that has ended, cannot be read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _TELLS_CHILDREN = Path("/proc/thread-self/children").exists()
 
 
 def pids() -> list[str]:
-    """Process ids, as they stand in /proc. There may be thousands, so no Path is made of them."""
+    """Process ids, as text. There may be thousands, so no Path is made of them."""
     return [name for name in os.listdir("/proc") if name.isdigit()]
 
 
 def read(pid: str, name: str) -> bytes:
-    """A file of a process; empty if it tells nothing."""
+    """A file of a process; empty if it cannot be read."""
     try:
         file = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)  # open() takes twice the time
     except OSError:
@@ -41,7 +41,7 @@ def program(pid: str) -> str | None:
 
 
 def stat(pid: str) -> list[bytes]:
-    """The fields of `stat` from the third on, its state; none if it tells nothing."""
+    """The fields of `stat` from the third on, its state; none if it cannot be read."""
     return read(pid, "stat").rpartition(b")")[2].split()
 
 
@@ -106,7 +106,7 @@ def user_name(uid: int) -> str:
 
 
 def threads(pid: str) -> list[str]:
-    """Thread ids of a process; none if it tells nothing."""
+    """Thread ids of a process; none if it cannot be seen."""
     try:
         return os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -133,7 +133,7 @@ def with_descendants(pids: Iterable[str], parents: Mapping[str, str]) -> set[str
 
 
 def children(pid: str) -> list[str]:
-    """The children of a process that live; none if it tells nothing."""
+    """The children of a process that live; none if it cannot be seen."""
     if _TELLS_CHILDREN:
         return [child.decode() for thread in threads(pid) for child in read(pid, f"task/{thread}/children").split()]
     import psutil  # which asks each process for its parent

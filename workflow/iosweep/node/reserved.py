@@ -123,7 +123,7 @@ class Reserved:
     def _absent(self) -> Iterator[str]:
         for source in self.sources:
             if self.topology.cpus and (absent := (source.cpus or NO_CPUS) - self.topology.cpus):
-                are = "is not a CPU" if len(absent) == 1 else "are no CPUs"
+                are = "is not a CPU" if len(absent) == 1 else "are not CPUs"
                 online = listed(self.topology.cpus)
                 yield f"{source.name} names {named(absent)}, which {are} of this node; it has {online}"
 

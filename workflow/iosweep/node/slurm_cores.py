@@ -35,12 +35,12 @@ def _silent(node: Node, check: str) -> Line | None:
     if slurm.node:
         return None
     if slurm.unknown:
-        return inapplicable(check, f"{slurm.name} is no node of Slurm's")
+        return inapplicable(check, f"{slurm.name} is not a node of Slurm")
     return unchecked(check, slurm.error if check == SLURM else f"see {SLURM}")
 
 
 def _foreign(node: Node) -> Line:
-    """Where what Slurm's numbers mean cannot be told, the CPUs of a job can."""
+    """What Slurm's numbers mean is not known, but the CPUs of a job are."""
     foreign, first = node.counting.foreign, node.counting.first
     if node.keeps and node.proven:
         return ok(SLURM, f"this job may use {named(node.allowed)}, and nothing of {named(node.keeps)}")
@@ -81,7 +81,7 @@ def _kept_from_jobs(node: Node) -> list[Line]:
         seen = f"Slurm keeps no CPU from jobs{ignored}, and {named(node.keeps)} {are(node.keeps)} reserved"
         return [node.bad(SLURM, node.keeps, seen, change)]
     if spec.cpus is None and len({node.keeps <= cpus for cpus in spec.readings}) > 1:
-        seen = f"whether CPUSpecList={spec.given} covers {named(node.keeps)} cannot be told ({NUMBERING})"
+        seen = f"whether CPUSpecList={spec.given} covers {named(node.keeps)} is not known ({NUMBERING})"
         return [unchecked(SLURM, seen, change)]
     if missing := node.keeps - (spec.readings[0] if spec.cpus is None else spec.cpus):
         count = spec.given.startswith("CoreSpec")

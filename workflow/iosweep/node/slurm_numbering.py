@@ -18,8 +18,8 @@ from iosweep.node.probe_record import Probe, SlurmFacts
 class Counting:
     """How Slurm numbers the CPUs of a node.
 
-    topology: its CPUs in hwloc's order, in such cores and sockets as Slurm was told of. cores: it counts cores.
-    foreign: why its numbers mean nothing that could be told; first: what is to be done before a CpuSpecList; wrong:
+    topology: its CPUs in hwloc's order, in the cores and sockets of its line in slurm.conf. cores: it counts cores.
+    foreign: why the meaning of its numbers is not known; first: what to do before a CpuSpecList is set; wrong:
     whether that is a mistake.
     """
 
@@ -46,7 +46,7 @@ def counting(facts: Probe, topology: Topology) -> Counting:
     if not topology.regular:
         gaps = frozenset(cpus) != frozenset(range(len(cpus)))
         why = f"some CPUs are offline ({listed(cpus)} are there)" if gaps else "cores or sockets are not alike"
-        foreign = f"Slurm does not number CPUs as hwloc does where {why}, so no CpuSpecList can be told"
+        foreign = f"Slurm does not number CPUs as hwloc does where {why}, so the right CpuSpecList is not known"
         first = "try one, and see in a job what it keeps: salloc --exclusive -w NODE iosweep doctor"
         return Counting(topology, False, foreign if cpus else "/sys does not say which CPUs are here", first)
     if any(not node.get(key, "").isdecimal() for key in _SHAPE):
@@ -79,9 +79,9 @@ def _pieces(cpus: Sequence[int], size: int) -> tuple[CpuSet, ...]:
 class Spec:
     """The CPUs that Slurm keeps from jobs.
 
-    given: as `scontrol show node` prints it. cpus: in the kernel's numbers; None where that cannot be told. numbers: in
+    given: as `scontrol show node` prints it. cpus: in the kernel's numbers; None where that is not known. numbers: in
     whose it is given; `either` where that is the same, `neither` where the job has CPUs of it in both readings. why:
-    how that was told. readings: what it means in Slurm's, and in the kernel's.
+    what shows that. readings: what it means in Slurm's, and in the kernel's.
     """
 
     given: str = ""
@@ -113,7 +113,7 @@ def specialised(facts: Probe, topology: Topology, counting: Counting) -> Spec:
         return Spec(given, slurms, "either", "", readings)
     meant = counting.whole(parsed(slurm.given.get("CpuSpecList")))
     evidence = (
-        # slurm.conf is in Slurm's numbers by definition, so it tells what is meant
+        # slurm.conf is in Slurm's numbers by definition, so it shows what is meant
         ("this job's CPUs", lambda cpus: not (facts.in_job and cpus & allowed)),
         (slurm.file, lambda cpus: not meant or cpus == meant),
         # scontrol prints both, whichever of them was set

@@ -1,4 +1,4 @@
-"""The comment of a campaign's batch job, which tells what it measures: squeue shows it to every node and user. Pure."""
+"""The comment of a campaign's batch job says what it measures; squeue shows it on every node. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What Slurm's commands print on stderr where neither exit code nor state tells the case: its words, as recorded. Pure.
+"""Cases that only the text of Slurm's commands distinguishes, without an exit code or a state. Pure.
 
-`said`: the first line on stderr (Unanswered.said), of Slurm 22.05 and 23.11.
+`said`: the first line on stderr (Unanswered.said), as Slurm 22.05 and 23.11 print it.
 """
 
 from __future__ import annotations
