@@ -1052,7 +1052,7 @@ CPU = b"  cpu          : usr=1.24%, sys=1.52%, ctx=117366459, majf=0, minf=3051\
     [
         (CLAT, CLAT * 2, "a line is repeated: clat (usec): min=213"),
         (CLAT, CLAT.replace(b"486.61", b"386.61") + CLAT, "a line is repeated: clat (usec): min=213"),
-        (CLAT, PERCENTS + CLAT, "a line stands where it cannot: | 99.99th"),
+        (CLAT, PERCENTS + CLAT, "a line is out of place: | 99.99th"),
         (PERCENTS, PERCENTS * 2, "a percentile is repeated"),
         (CPU, b"", "lines of the report are missing"),
         (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -73,7 +74,6 @@ class Option:
 
     @property
     def shown(self) -> str:
-        """Its title."""
         return self.title or self.name.replace("_", " ")
 
     def text(self, value: Value) -> str:
@@ -89,7 +89,6 @@ class Option:
 
     @property
     def most(self) -> int:
-        """The highest count, or the largest size."""
         return self.maximum or (2**31 - 1 if self.kind == "count" else MOST_BYTES)
 
     def fits(self, value: object) -> bool:
@@ -185,7 +184,6 @@ class FileSet:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the whole set."""
         return len(self.files) * self.file_size_bytes
 
 
@@ -258,6 +256,11 @@ class Tool(Protocol):
     program: str  # looked up on PATH
     get_it: str  # how to get the program, for a person
     version_argv: tuple[str, ...]
+    version_pattern: str = r"(\S+)"  # the version in what that prints: its first group
+    too_old: tuple[str, str] = (
+        "(?!)",
+        "",
+    )  # pattern of versions that cannot be used, and why, with `{}` for the version
     mpi: bool = False  # its processes are MPI ranks, started by a launcher
     together: bool = False  # one command measures all phases of a point
     outputs: Mapping[str, str] = MappingProxyType(
@@ -275,10 +278,13 @@ class Tool(Protocol):
 
     def version(self, printed: str) -> str:
         """The version in what `version_argv` prints; `unknown` if it is not there."""
+        found = re.search(self.version_pattern, printed, re.MULTILINE)
+        return found[1] if found else "unknown"
 
     def unfit(self, version: str) -> str | None:
         """Why this version cannot be used, or None."""
-        return None
+        pattern, why = self.too_old
+        return why.format(version) if re.match(pattern, version) else None
 
     def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
         """What is wrong with a combination of options, or None."""

@@ -7,7 +7,6 @@ from iosweep.units import MOST_COUNT
 
 DATA: frozenset[Kind] = frozenset({"data"})
 METADATA: frozenset[Kind] = frozenset({"metadata"})
-BOTH: frozenset[Kind] = DATA | METADATA
 _NEVER: frozenset[Kind] = frozenset()
 
 NODES = Option(

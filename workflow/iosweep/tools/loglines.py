@@ -86,7 +86,6 @@ def _chunks(text: str) -> Iterator[str]:
 
 
 def has(low: str, words: Sequence[str]) -> bool:
-    """Whether a lower-case line contains one of the words."""
     return any(word in low for word in words)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from iosweep.node.cpus import CpuSet
@@ -22,18 +21,12 @@ class Fio(Tool):
     program = "fio"
     get_it = "apt-get install fio, dnf install fio, or spack install fio"
     version_argv = ("fio", "--version")
+    too_old = (r"fio-([12]\.|3\.[01](\D|$))", "{} is too old; 3.2 or newer is needed")
     own_metadata = "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
     own_data = "fio's own buffers compress 1.09 times within 1 MiB, 8 to 13 times over long windows"
     client_server: ClientServer | None = _client_server
     options = OPTIONS
     phases = PHASES
-
-    def version(self, printed: str) -> str:
-        return next(iter(printed.split()), "unknown")
-
-    def unfit(self, version: str) -> str | None:
-        old = re.match(r"fio-([12]\.|3\.[01](\D|$))", version)
-        return f"{version} is too old; 3.2 or newer is needed" if old else None
 
     def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
         return _argv.check(options, phases)

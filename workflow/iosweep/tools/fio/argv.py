@@ -24,7 +24,6 @@ SYNCHRONOUS = ("psync", "sync")
 
 
 def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
-    """What is wrong with a combination, or None."""
     if "create" not in phases and any(p in ENGINE for p in phases):
         return "stat and delete work on the files that create made; put create first"
     order = [p for p in phases if p in ENGINE]
@@ -114,7 +113,6 @@ def _directory(path: str) -> str:
 
 
 def command(step: Step, directory: str, seed: int) -> list[str]:
-    """The exact argv of a step over the absolute `directory`."""
     options, phase, count = step.options, step.phase, step.number("files_per_thread")
     argv = [
         "fio",

@@ -25,7 +25,6 @@ _NOT_IN_JOBS = ("--eta=", "--output-format=", "--name=", "--directory=")
 
 
 def asked_for(step: Step) -> bool:
-    """Whether this step runs in client/server mode."""
     return step.phase.kind == "data" and bool(step.options.get("client_server"))
 
 

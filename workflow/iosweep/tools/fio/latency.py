@@ -17,7 +17,6 @@ PERCENTILES = {
 
 
 def of_direction(name: str, times: Mapping[str, float]) -> dict[str, float]:
-    """The columns for one direction of its latency_* columns."""
     return {f"{name}_{key}": times[key] for key in ("latency_mean_s", "latency_p99_s") if key in times}
 
 

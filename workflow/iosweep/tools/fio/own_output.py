@@ -112,7 +112,6 @@ def _figures(parts: Parts, phase: Phase) -> dict[str, float]:
 
 
 def _errors(job: Entry, asked: Sequence[Direction], messages: Sequence[str]) -> list[str]:
-    """What fio reports as wrong."""
     errors = []
     if job.error:
         errors.append(f"error {job.error}" + (f": {messages[0].strip()[:200]}" if messages else ""))

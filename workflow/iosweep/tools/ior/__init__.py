@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from iosweep.tools import FileSet, Parsed, Phase, Step, Streams, Tool, Value
@@ -20,19 +19,13 @@ class Ior(Tool):
     program = "ior"
     get_it = "spack install ior, or build it from github.com/hpc/ior"
     version_argv = ("ior", "-a", "DUMMY", "-b", "1k", "-t", "1k")  # it has no --version; this touches no file
+    version_pattern = r"^IOR-(\S+?):"
+    too_old = (r"[0-3]\.", "IOR {} has neither minTimeDuration nor random data; 4.0 or newer is needed")
     mpi = True
     outputs: Mapping[str, str] = {"summary": _argv.SUMMARY}
     own_data = "IOR's own buffers are one block again and again: 94 % duplicates, 5.3 times compressible"
     options = OPTIONS
     phases = PHASES
-
-    def version(self, printed: str) -> str:
-        found = re.search(r"^IOR-(\S+?):", printed, re.MULTILINE)
-        return found[1] if found else "unknown"
-
-    def unfit(self, version: str) -> str | None:
-        old = re.match(r"[0-3]\.", version)
-        return f"IOR {version} has neither minTimeDuration nor random data; 4.0 or newer is needed" if old else None
 
     def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
         return _argv.check(options, phases, time_s)

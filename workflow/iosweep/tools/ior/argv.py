@@ -21,7 +21,6 @@ _SEEDS = 1 << 30
 
 
 def check(options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
-    """What is wrong with a combination, or None."""
     transfer, size = (options[name] for name in ("transfer_size", "file_size"))
     assert isinstance(transfer, int) and isinstance(size, int)
     random = [phase for phase in phases if phase in RANDOM]
@@ -52,7 +51,6 @@ def check(options: Mapping[str, Value], phases: Sequence[str], time_s: float | N
 
 
 def check_directory(directory: str) -> str | None:
-    """Why IOR cannot work below a directory of this name, or None."""
     if "@" in directory:
         return "has an `@`, at which IOR takes it apart as two files; use a directory without"
     if strange := next((c for c in directory if c in '"\\' or ord(c) < 32), None):
@@ -108,7 +106,6 @@ def _prepared(streams: Streams) -> str | None:
 
 
 def command(step: Step, directory: str, seed: int) -> list[str]:
-    """The exact argv of a step over the absolute `directory`."""
     options, phase, seed = step.options, step.phase, 1 + seed % _SEEDS
     random, separate = phase.name in RANDOM, bool(options["file_per_process"])
     argv = ["ior", "-a", str(options["api"])]

@@ -26,7 +26,6 @@ class Warned:
         self._warning: dict[str, int] = {}
 
     def take(self, at: int, text: str) -> bool:
-        """Whether the line is of a warning."""
         match = _WARNING.fullmatch(text)
         if not match:
             if self.moved and _REASON.fullmatch(text):
@@ -49,6 +48,5 @@ class Warned:
         return True
 
     def end(self, at: int) -> None:
-        """No more lines."""
         if self._warning:
             self.broken.append((at, NOT_WHOLE))

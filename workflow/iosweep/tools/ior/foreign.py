@@ -121,7 +121,7 @@ def _together(scanned: Sequence[Scanned]) -> tuple[list[Run], list[str]]:
 
 
 def _by_run(lines: Sequence[tuple[range, T]]) -> dict[int, list[T]]:
-    """What stands in a file by the runs that it may be of."""
+    """Items of a file by the runs that they may belong to."""
     found: defaultdict[int, list[T]] = defaultdict(list)
     for which, line in lines:
         for k in which:
@@ -130,7 +130,7 @@ def _by_run(lines: Sequence[tuple[range, T]]) -> dict[int, list[T]]:
 
 
 def _once(merged: Sequence[Run], runs: Sequence[Run]) -> list[Run]:
-    """A run that stands there twice gives its rows once; rows that two runs share otherwise are of neither.
+    """A run that occurs twice gives its rows once; other rows that two runs share are dropped from both.
 
     `merged`: the same runs with their figures as printed. No two rows are equal in all of these by chance.
     """
@@ -192,7 +192,6 @@ def _error(run: Run) -> float:
 
 
 def _differences(one: Run, other: Run) -> list[str]:
-    """What two files do not agree on."""
     found = [f"its {name}" for name in ("version", "command") if _unlike(getattr(one, name), getattr(other, name))]
     both = {key for key in one.options if key in other.options and key not in ("TestID", "Command line")}
     found += [f"its {key}" for key in sorted(both) if one.options[key] != other.options[key]]
@@ -207,12 +206,10 @@ def _differences(one: Run, other: Run) -> list[str]:
 
 
 def _unlike(one: object, other: object) -> bool:
-    """Whether both are told, and differently."""
     return one is not None and other is not None and one != other
 
 
 def _nothing(files: Mapping[str, bytes], scanned: Sequence[Scanned]) -> str:
-    """Why there are no results at all."""
     empty = [name for name, content in files.items() if not content.strip()]
     if any(one.is_log for one in scanned):
         names = f" ({', '.join(empty)}: empty)" if empty else ""

@@ -26,7 +26,7 @@ _NEEDED = (
 
 
 class Inside(str):
-    """Text of a damaged document: what stands in it is no result of another run."""
+    """Text of a damaged document: results in it are not those of another run."""
 
 
 def pieces(source: str, text: str) -> Iterator[str | list[Run]]:
@@ -80,7 +80,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _no_figure(text: str) -> None:
-    raise ValueError(f"{text} is no figure")
+    raise ValueError(f"{text} is not a figure")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_float=Printed.of, parse_constant=_no_figure)
@@ -152,7 +152,7 @@ def _test(source: str, document: dict[str, Any], test: dict[str, Any], totals: l
 
 def _printed(value: object, scale: float = 1.0) -> Printed:
     if not isinstance(value, Printed):
-        raise _UnlikeError(f"{str(value)[:40]} is no figure")
+        raise _UnlikeError(f"{str(value)[:40]} is not a figure")
     return value.times(scale)
 
 

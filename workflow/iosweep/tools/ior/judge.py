@@ -69,7 +69,6 @@ def _product(a: Printed, b: Printed) -> Range:
 
 
 def moved_range(result: Result) -> Range:
-    """Bytes that a row's bandwidth and time allow."""
     return _product(result.bandwidth_bytes_per_s, result.total_s)
 
 
@@ -160,7 +159,6 @@ def _told(run: Run) -> dict[str, int]:
 
 
 def _possible(run: Run, results: Sequence[Result]) -> list[str]:
-    """Where a number is none that a run can have."""
     counts = {
         "tasks": run.tasks, "nodes": run.nodes, "clients per node": run.clients_per_node, "segments": run.segments,
         "repetitions": run.repetitions, "block size": run.block_bytes, "transfer size": run.transfer_bytes,
@@ -230,7 +228,6 @@ def _whole_blocks(run: Run, results: Sequence[Result]) -> list[str]:
 
 
 def _consistent(run: Run, result: Result) -> list[str]:
-    """Where the figures of a row do not fit one another."""
     problems = []
     where = _name(result)
     if result.bandwidth_bytes_per_s <= 0 or (result.ops_per_s is not None and result.ops_per_s <= 0):
@@ -279,7 +276,6 @@ def _totals(run: Run, results: Sequence[Result], remarks: list[Remark]) -> list[
 
 
 def _spread(results: Sequence[Result]) -> tuple[Printed, Printed, Printed]:
-    """The largest, the smallest and the mean bandwidth."""
     bandwidths = [result.bandwidth_bytes_per_s for result in results]
     mean = Printed(sum(bandwidths) / len(bandwidths))
     mean.error = max(bandwidth.error for bandwidth in bandwidths)

@@ -28,13 +28,12 @@ class Printed(float):
         """The number in `text` (plain decimals, as C's %f writes) times `scale`. ValueError where it is none."""
         value = float(text)
         if not abs(value) < _LARGEST_FIGURE:  # NaN is not either
-            raise ValueError(f"{text[:40]} is no figure")
+            raise ValueError(f"{text[:40]} is not a figure")
         printed = cls(value * scale)
         printed.error = 0.5 * 10.0 ** -len(text.partition(".")[2]) * scale
         return printed
 
     def times(self, scale: float) -> Printed:
-        """The same figure in another unit."""
         scaled = Printed(self * scale)
         scaled.error = self.error * scale
         return scaled

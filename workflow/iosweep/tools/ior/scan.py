@@ -17,7 +17,7 @@ from iosweep.tools.reading import ProblemSeverity
 
 @dataclass
 class Scanned:
-    """One file: its runs in order, and what stands between results, each with the runs it may belong to."""
+    """One file: its runs in order, and what is printed between results, each with the runs it may belong to."""
 
     name: str
     runs: list[Run] = field(default_factory=list)
@@ -37,7 +37,6 @@ def with_remarks(run: Run, heard: Sequence[Said]) -> Run:
 
 
 def remarks_on(heard: Sequence[Said]) -> list[Remark]:
-    """A remark for each severity among the lines."""
     by_severity: dict[ProblemSeverity, list[Said]] = {}
     for said in heard:
         by_severity.setdefault(said.severity, []).append(said)
@@ -55,7 +54,7 @@ def _some(lines: Sequence[Said]) -> str:
 
 
 def scan(name: str, content: bytes) -> Scanned:
-    """The runs of one file as they stand there."""
+    """The runs of one file in their order."""
     reader = Reader(name)
     for piece in pieces(name, content.decode("utf-8", "replace").replace("\r\n", "\n")):
         if isinstance(piece, Inside):

@@ -36,7 +36,7 @@ def table_row(row: Mapping[str, str]) -> Result:
     if row["access"] not in OPERATIONS:
         raise ValueError(row["access"])
     if not all(re.fullmatch(r"\d+(\.\d+)?", row[name]) for name in row if name != "access"):
-        raise ValueError("a cell is no figure")
+        raise ValueError("a cell is not a figure")
     return Result(
         access=row["access"],
         iteration=_count(row["iter"]),
@@ -68,5 +68,5 @@ def summary_line(cells: Mapping[str, str]) -> Total:
 
 def _count(text: str) -> int:
     if not re.fullmatch(r"\d{1,9}", text):
-        raise ValueError(f"{text} is no count")
+        raise ValueError(f"{text} is not a count")
     return int(text)

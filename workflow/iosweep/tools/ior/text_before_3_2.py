@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 
-_TOO_OLD = re.compile(r"[12]\.")
-_RELEASES = re.compile(r"3\.[01](\.\d+)?")
+#: Versions that are older than all that are read, and releases that have this layout (development versions of 3.1 have
+#: either).
+TOO_OLD = re.compile(r"[12]\.")
+RELEASES = re.compile(r"3\.[01](\.\d+)?")
 #: printed for every test, also without -v
 NEEDED = (
     "api", "access", "ordering in a file", "tasks", "clients per node", "repetitions", "xfersize", "blocksize",
@@ -20,9 +22,9 @@ _OPTION = re.compile(
     r"\s+(?=.{19}= )(api|access|pattern|ordering in a file|clients|repetitions|xfersize|blocksize|aggregate filesize"
     r"|Using stonewalling) *= (.*)"
 )
-_TEST = re.compile(r"Test (\d{1,6}) started: \w{3} \w{3} [ \d]\d [\d:]{8} \d{4}")
-_COMMAND = re.compile(r"Command line used: (.*)")
-_FINISHED = re.compile(r"Finished: \w{3} \w{3} [ \d]\d [\d:]{8} \d{4}")
+TEST = re.compile(r"Test (\d{1,6}) started: \w{3} \w{3} [ \d]\d [\d:]{8} \d{4}")
+COMMAND = re.compile(r"Command line used: (.*)")
+FINISHED = re.compile(r"Finished: \w{3} \w{3} [ \d]\d [\d:]{8} \d{4}")
 #: values of `Summary:` that say two things, or say it otherwise
 _VALUES = {
     "access": re.compile(r"(?P<access>file-per-process|single-shared-file)(, (?P<type>independent|collective))?"),
@@ -32,23 +34,6 @@ _VALUES = {
     "ordering in a file": re.compile(r"(?P<ordering_in_a_file>sequential|random) offsets"),
     "Using stonewalling": re.compile(r"(?P<stonewallingTime>\d+) second\(s\)(?: with phase out)?"),
 }
-
-
-def command(text: str) -> str | None:
-    """The command line in `Command line used: `."""
-    match = _COMMAND.fullmatch(text)
-    return match[1].strip() if match else None
-
-
-def test(text: str) -> int | None:
-    """The number in `Test 0 started: `: what follows is of that test."""
-    match = _TEST.fullmatch(text)
-    return int(match[1]) if match else None
-
-
-def finished(text: str) -> bool:
-    """Whether IOR says that it finished."""
-    return bool(_FINISHED.fullmatch(text))
 
 
 def options(text: str) -> dict[str, str] | None:
@@ -66,13 +51,3 @@ def options(text: str) -> dict[str, str] | None:
     if not found:
         raise ValueError(f"{name} {value[:80]}")
     return {key.replace("_", " "): told for key, told in found.groupdict().items() if told}
-
-
-def unread(version: str | None) -> bool:
-    """Whether the version is older than all that are read."""
-    return bool(version and _TOO_OLD.match(version))
-
-
-def release(version: str | None) -> bool:
-    """Whether the version has this layout (development versions of 3.1 have either)."""
-    return bool(version and _RELEASES.fullmatch(version))

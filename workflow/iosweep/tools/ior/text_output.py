@@ -51,7 +51,7 @@ class Reader:
         self._csv = ""
 
     def document(self, run: Run) -> None:
-        """A run of a JSON document that stands here."""
+        """A run of a JSON document between the texts."""
         self._at += 1
         self._open("json", run)
         self._columns, self._summary, self._csv = [], [], ""
@@ -107,7 +107,6 @@ class Reader:
         return found[-1] if found else None
 
     def _current(self, layout: Layout) -> Segment:
-        """The run that a line belongs to."""
         if not self.segments or self.segments[-1].layout != layout:
             self.mixed = self.mixed or bool(self.segments)
             return self._open(layout)
@@ -151,26 +150,27 @@ class Reader:
 
     def _old(self, text: str, stripped: str) -> bool:
         """What IOR 3.1 and earlier say of a run."""
-        told: dict[str, str] | None = {}
+        values: dict[str, str] | None = {}
         problem = ""
-        if (command := text_before_3_2.command(stripped)) and not self._running():
-            return False  # mdtest has the same line; IOR's stands below its banner
-        if command:
-            told = {"Command line": command}
-        elif (test := text_before_3_2.test(stripped)) is not None:
-            self._test(test)
-        elif not (text_before_3_2.finished(stripped) and self._running()):
+        finished = bool(text_before_3_2.FINISHED.fullmatch(stripped))
+        if command := text_before_3_2.COMMAND.fullmatch(stripped):
+            if not self._running():
+                return False  # mdtest has the same line; IOR's comes below its banner
+            values = {"Command line": command[1].strip()}
+        elif test := text_before_3_2.TEST.fullmatch(stripped):
+            self._test(int(test[1]))
+        elif not (finished and self._running()):
             try:
-                told = text_before_3_2.options(text)
+                values = text_before_3_2.options(text)
             except ValueError as error:
                 problem = f"a damaged option: {error}"
-        if told is None:
+        if values is None:
             return False
         segment = self._current("table")
         segment.has_layout(True)
-        segment.over = segment.over or text_before_3_2.finished(stripped)
+        segment.over = segment.over or finished
         segment.problems += [problem] if problem else []
-        for name, value in told.items():
+        for name, value in values.items():
             segment.option(name, value)
         return True
 
@@ -189,7 +189,6 @@ class Reader:
         self._is_test(segment, str(test))
 
     def _next_test(self, segment: Segment) -> Segment:
-        """The next test of a script; the banner and the command line stand once."""
         following = self._open("table", Run(self.source, "table", version=segment.run.version))
         if "Command line" in segment.options:
             following.options["Command line"] = segment.options["Command line"]
@@ -236,7 +235,7 @@ class Reader:
         cells = dict(zip(self._summary, words, strict=True))  # of the columns named StdDev the last remains; unused
         try:
             total = summary_line(cells)
-            # a script's summary stands after its last test, with a line for each of them
+            # a script's summary comes after its last test, with a line for each of them
             owner = self._of_test(cells["Test#"])
         except (ValueError, KeyError):
             segment.problems.append(f"a damaged line of the summary: {' '.join(words)[:80]}")
@@ -307,7 +306,6 @@ class Reader:
         return self._warned.moved
 
     def end(self) -> None:
-        """No more lines."""
         self._warned.end(self._at)
         for at, line in self._warned.broken:
             self.heard.take(at, at, line)

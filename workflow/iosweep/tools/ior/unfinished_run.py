@@ -40,10 +40,10 @@ class Segment:
         """The run as read, not judged yet."""
         if mixed:
             self.problems.append(MIXED)
-        if self.layout == "table" and text_before_3_2.unread(self.run.version):
+        if self.layout == "table" and text_before_3_2.TOO_OLD.match(self.run.version or ""):
             self.problems.insert(0, f"the layout of IOR {self.run.version} is not read (3.0 and later are)")
         lost = [name for name in text_before_3_2.NEEDED if name not in self.options]
-        if lost and self.results and (self.old_layout or text_before_3_2.release(self.run.version)):
+        if lost and self.results and (self.old_layout or text_before_3_2.RELEASES.fullmatch(self.run.version or "")):
             self.problems.append(f"the layout of IOR 3.1 and earlier is not whole: no {', '.join(lost)}")
         if self.layout == "table" and self.results and not set(self.options) - {"Command line", "TestID"}:
             self.problems.append("a table without the options that IOR prints above it: what ran is not told")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from iosweep.tools import FileSet, Parsed, Phase, Step, Streams, Tool, Value
@@ -19,18 +18,12 @@ class Mdtest(Tool):
     program = "mdtest"
     get_it = "spack install ior, or build it from github.com/hpc/ior"
     version_argv = ("mdtest", "-a", "DUMMY", "-n", "1")  # it has no --version; this touches no file
+    version_pattern = r"^mdtest-(\S+) was launched"
+    too_old = (r"[0-3]\.", "mdtest {} averages its ranks' own rates; 4.0 or newer is needed")
     mpi = True
     together = True
     options = OPTIONS
     phases = PHASES
-
-    def version(self, printed: str) -> str:
-        found = re.search(r"^mdtest-(\S+) was launched", printed, re.MULTILINE)
-        return found[1] if found else "unknown"
-
-    def unfit(self, version: str) -> str | None:
-        old = re.match(r"[0-3]\.", version)
-        return f"mdtest {version} averages its ranks' own rates; 4.0 or newer is needed" if old else None
 
     def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
         return _argv.check(options, phases)

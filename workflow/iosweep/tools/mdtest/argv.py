@@ -9,7 +9,6 @@ from iosweep.tools.mdtest.options import FLAGS, PHASES
 
 
 def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
-    """What is wrong with a combination, or None."""
     if list(phases) != [phase for phase in PHASES if phase in phases]:
         return f"mdtest's phases go in the order {', '.join(PHASES)}"
     directories, files = _operations(phases)
@@ -28,7 +27,6 @@ def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
 
 
 def check_directory(directory: str) -> str | None:
-    """Why mdtest cannot work below a directory of this name, or None."""
     if "@" in directory:
         return "has an `@`, at which mdtest takes it apart as two directories; use a directory without"
     return None

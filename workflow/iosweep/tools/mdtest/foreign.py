@@ -125,7 +125,6 @@ def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
 
 
 def _heard(text: str) -> Heard:
-    """What the lines of a file without results say."""
     heard = Heard(judged)
     for line, is_marked in marked(text, WORDS):
         if is_marked:

@@ -20,7 +20,7 @@ _HALF = 0.0006  # of the last decimal, and some
 _POPULATION, _SAMPLE = 0, 1
 #: A table without any line above it.
 ALONE = (
-    "the table stands without the lines above it: which version ran what on how many tasks is not known, and before 4.0"
+    "the table comes without the lines above it: which version ran what on how many tasks is not known, and before 4.0"
     " a mean is over the rates of single ranks"
 )
 _CUT = "the output is cut: mdtest's closing line '-- finished at' is missing"
@@ -87,7 +87,7 @@ def _arithmetic(name: str, rate: Rate, count: int | None, less: Collection[int])
         return f"{values}: one iteration cannot have different rates"
     if stddev > spread / 2**0.5 + _ROUNDING:
         return f"{values}: no values within these bounds have this standard deviation"
-    # n values with this spread deviate by spread / sqrt(2 n) at least; 100,000 stands for a number that is not known
+    # n values with this spread deviate by spread / sqrt(2 n) at least; 100,000 where their number is not known
     if stddev + _ROUNDING < spread / (2 * (count or 100_000)) ** 0.5:
         return f"{values}: values this far apart have a larger standard deviation"
     if count and not low + spread / count - _ROUNDING <= mean <= top - spread / count + _ROUNDING:
@@ -168,7 +168,6 @@ def _items(name: str, table: Table, options: Options | None) -> int | None:
 
 
 def _counts(launch: Launch, table: Table) -> Iterator[str]:
-    """Tasks and nodes that cannot be."""
     if launch.banner:
         _, tasks, nodes = launch.banner
         if not 0 < nodes <= tasks:

@@ -1,6 +1,6 @@
 """Reads the files of one run of fio that others made: the reader behind `iosweep parse fio`.
 
-JSON (json, json+, `normal,json`; json_report.py) or fio's classic text report (text_runs.py). What stands around them
+JSON (json, json+, `normal,json`; json_report.py) or fio's classic text report (text_runs.py). Lines around them
 (stderr, notes, signals) is looked through for what spoils a run.
 """
 
@@ -66,7 +66,7 @@ _BEGIN = re.compile(r'\{[ \t]*(?:\n|\Z|")')
 _FIO = ("fio version", "jobs", "client_stats")
 _CUT = "the JSON is cut or damaged"
 _NAMED = re.compile(r'"fio version"[ \t]{0,9}:')
-#: what only stands in JSON: outside of a document it is a piece of one
+#: lines that occur in JSON only: outside of a document they are a piece of one
 _PIECE = re.compile(r'(?:\A|\n)[ \t]*(?:"[^"\n]*"[ \t]*:|[\]}],?[ \t]*(?=\n|\Z))')
 
 
@@ -213,7 +213,7 @@ class _TwiceError(ValueError):
 
 
 def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object whose keys may stand twice (fio does that) if they say the same."""
+    """An object whose keys may be repeated with the same value, as fio does."""
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
@@ -225,4 +225,4 @@ def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")

@@ -18,7 +18,7 @@ _STILL_GLOBAL = ("ioengine", "runtime", "time_based", "numjobs")
 #: options that hold a job's rate down
 _LIMITS = ("rate", "rate_iops", "thinktime")
 #: key in the options of such a section
-NOT_TOLD = ""
+NOT_PRINTED = ""
 
 
 def options(document: Document[dict[str, object]], entry: Entry) -> dict[str, str]:
@@ -29,7 +29,7 @@ def options(document: Document[dict[str, object]], entry: Entry) -> dict[str, st
         shared = next((one for one in shared if (one.get("hostname"), one.get("port")) == own), {})
     known = {name: str(value) for name, value in shared.items()}
     if entry.options is None:
-        return {name: known[name] for name in _STILL_GLOBAL if name in known} | {NOT_TOLD: "yes"}
+        return {name: known[name] for name in _STILL_GLOBAL if name in known} | {NOT_PRINTED: "yes"}
     return {**known, **entry.options}
 
 
@@ -50,7 +50,7 @@ def workers(
     """
     asked = count(options, "numjobs")
     missing = ""
-    if siblings > 1 and asked != siblings and NOT_TOLD not in options:
+    if siblings > 1 and asked != siblings and NOT_PRINTED not in options:
         missing = f"{siblings} reports of workers, where numjobs={asked or 'not given'}"
     own = 1 if siblings > 1 else asked
     if (release < (3, 20) and entry.job_runtime is None) or not active:
@@ -62,7 +62,7 @@ def workers(
     else:
         window = max(entry.direction(name).runtime for name in active)
     if worked > (own or 1) * (window + 1) * 1.01 + 1:
-        if NOT_TOLD in options:
+        if NOT_PRINTED in options:
             return Workers(missing=missing)
         merged = (
             f"the entry adds up the time of about {worked / max(window, 1):.0f} workers, but numjobs is"
@@ -106,7 +106,7 @@ def depth(entry: Entry, options: Mapping[str, str]) -> int:
 
 
 def count(options: Mapping[str, str], name: str) -> int | None:
-    """An option that counts something (`4`, `1k`); None where it is not told. Raises Wrong where it is no number."""
+    """An option that counts something (`4`, `1k`); None where it is not printed. Raises Wrong where it is not a number."""
     if name not in options:
         return None
     try:

@@ -164,7 +164,7 @@ def _used(document: _Document) -> list[RawEntry]:
     """The entries, without places that fio reserved for a section and did not use.
 
     Where only some sections have group_reporting, fio counts more reports than it fills. It prints the others without a
-    name and without figures, and with the number of the group that stands for none.
+    name and without figures, and with the number that fio prints for no group.
     """
     entries = document.jobs if document.client_stats is None else document.client_stats
     return [entry for entry in entries or [] if entry.get("groupid") != _NO_GROUP or entry.get("jobname")]
@@ -233,7 +233,7 @@ def _row(entry: Entry, options: Mapping[str, str], release: tuple[int, int], sib
         raise Wrong(f'its options are those of "{options.get("name", "no job")[:_NAME]}"')
     if workers.merged:
         kept = {name: options[name] for name in ("verify", "ramp_time") if name in options}
-        options, size = {job_options.NOT_TOLD: "yes", **kept}, None
+        options, size = {job_options.NOT_PRINTED: "yes", **kept}, None
     engine, rw = options.get("ioengine"), options.get("rw", options.get("readwrite"))
     active = _directions(entry, options, rw, engine)
     if active is None:
@@ -331,7 +331,7 @@ def _part(part: Direction, size: int | None, options: Mapping[str, str], depth: 
     ramp = max(depth, 1) * (job_options.count(options, "numjobs") or 1) if options.get("ramp_time", "0") != "0" else 0
     if size and abs(moved - ops * size) > ramp * size:
         raise Wrong(f"{ops} operations of {size} bytes are not {moved} bytes")
-    unknown = "verify" in options or (job_options.NOT_TOLD in options and "ramp_time" in options)
+    unknown = "verify" in options or (job_options.NOT_PRINTED in options and "ramp_time" in options)
     _check_clat(part, None if unknown else ramp, json_before_3_18.grain_ns(release))
     sampled = part.iops_mean if part.iops_samples else None
     return Part(ops, part.iops, milliseconds / 1000, moved, float(rate), sampled, part.block("clat_ns"))

@@ -19,7 +19,7 @@ class Rounded:
     def of(text: str, binary: bool = False, remainder: bool = False) -> Rounded:
         """`9167`, `16.9M`, `390k`. fio prints 17.95 as `17.0`, so a last digit 0 after the point says nothing.
 
-        `remainder`: up to 2.19 what stands after the point is no fraction but the digits of the remainder (1205.63 and
+        `remainder`: up to 2.19 the digits after the point are the remainder and not a fraction (1205.63 and
         1205.07 are both printed as `1205.7`), so that only the whole number counts.
         """
         digits = text.strip().rstrip("KkMGTP")

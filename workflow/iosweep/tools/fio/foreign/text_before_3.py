@@ -25,7 +25,7 @@ def is_old(line: re.Match[str]) -> bool:
 
 
 def prints_remainders(report: Report, version: str | None) -> bool:
-    """May what stands after the point be a remainder and no fraction? Up to 2.19; 3.0 is the first with `iops`."""
+    """May the digits after the point be a remainder and not a fraction? Up to 2.19; 3.0 is the first with `iops`."""
     lines = [match for (_, kind), matches in report.lines.items() if kind == "direction" for match in matches]
     if version:
         return version.startswith("fio-2.")

@@ -106,7 +106,7 @@ class Report:
         )
         inside = kind in ("direction", "latency", "percentiles", "percents", "bw", "iops")
         if (inside and self.direction in ("", "sync")) or (kind == "percents" and not self.block):
-            raise Wrong(f"a line stands where it cannot: {match[0]}")
+            raise Wrong(f"a line is out of place: {match[0]}")
         known = self.lines.setdefault((self.direction if inside else "", key), [])
         if known and kind != "percents":
             raise Wrong(f"a line is repeated: {match[0]}")

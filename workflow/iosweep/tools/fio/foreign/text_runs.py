@@ -67,33 +67,31 @@ class _Segment:
 
     @property
     def hosts(self) -> bool:
-        """Is it of client mode?"""
         return any(match["host"] for match in [*self.versions, *self.jobs, *self.starting])
 
 
 def _sorted_in(line: str, segments: list[_Segment]) -> list[_Segment]:
     """The segments with another line; fio prints its jobs, its version and `Starting` before anything else."""
-    here = segments[-1]
+    last = segments[-1]
+    kind, match = "", None
     if "(g=" in line and (match := JOB.fullmatch(line)):
-        if (here.versions or here.starting or here.reported) and not match["host"] and not here.hosts:
-            segments.append(here := _Segment())
-        here.jobs.append(match)
+        kind = "job"
     elif line.startswith(("fio-", "hostname=")) and (match := _VERSION.fullmatch(line)):
-        if (here.versions or here.starting or here.reported) and not match["host"] and not here.hosts:
-            segments.append(here := _Segment())
-        here.versions.append(match)
+        kind = "version"
     elif "Starting " in line and (match := _STARTING.fullmatch(line)):
-        if here.reported and not match["host"] and not here.hosts:
-            segments.append(here := _Segment())
-        here.starting.append(match)
+        kind = "starting"
     elif "(groupid=" in line:
-        here.reported = True
-    here.lines.append(line)
+        last.reported = True
+    if match:
+        begun = last.reported or (kind != "starting" and (last.versions or last.starting))
+        if begun and not match["host"] and not last.hosts:
+            segments.append(last := _Segment())
+        {"job": last.jobs, "version": last.versions, "starting": last.starting}[kind].append(match)
+    last.lines.append(line)
     return segments
 
 
 def _run(segment: _Segment, everything: list[Report], doubts: list[str]) -> Found:
-    """Rows of one run, and what is wrong with them."""
     versions = list(dict.fromkeys(match["version"] for match in segment.versions))
     found = Found(versions[0] if len(versions) == 1 else None)
     if len(versions) > 1:
