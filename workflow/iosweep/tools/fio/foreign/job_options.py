@@ -106,7 +106,7 @@ def depth(entry: Entry, options: Mapping[str, str]) -> int:
 
 
 def count(options: Mapping[str, str], name: str) -> int | None:
-    """An option that counts something (`4`, `1k`); None where it is not printed. Raises Wrong where it is not a number."""
+    """An option that counts something (`4`, `1k`); None where it is not printed. Raises Wrong for anything else."""
     if name not in options:
         return None
     try:
