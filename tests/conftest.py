@@ -12,7 +12,6 @@ import random
 import shutil
 import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
@@ -318,7 +317,7 @@ def slurm_session() -> Iterator[clusters.Cluster]:
 def slurm(slurm_session: clusters.Cluster) -> Iterator[clusters.Cluster]:
     """The same cluster for one test: idle and with all nodes when it starts. A job that is left fails the test."""
     yield slurm_session
-    tidy(slurm_session)
+    clusters.tidy(slurm_session)
 
 
 @pytest.fixture(scope="module")
@@ -336,23 +335,6 @@ def slurm_accounting() -> Iterator[clusters.Cluster]:
         pytest.skip(reason)
     with clusters.Cluster().up(accounting=True) as cluster:
         yield cluster
-
-
-def tidy(cluster: clusters.Cluster) -> None:
-    """Restore the cluster for the next test. Fail if jobs are left that do not end by themselves.
-
-    A campaign ends with its manifest. Slurm may learn of the job's end later: up to half a minute if its controller
-    was restarted.
-    """
-    for node in cluster.killed:
-        cluster.start_node(node)
-    deadline = time.monotonic() + 60
-    while (left := cluster.squeue()) and any(job.state == "RUNNING" for job in left) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    left = [job for job in left if job.state != "COMPLETING"]
-    cluster.cancel()
-    cluster.idle()
-    assert not left, f"left in the queue (a test that means to leave jobs ends with slurm.cancel()): {left}"
 
 
 def program(name: str, package: str) -> Path:

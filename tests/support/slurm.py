@@ -451,3 +451,20 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+def tidy(cluster: Cluster) -> None:
+    """Restore the cluster for the next test. Fail if jobs are left that do not end by themselves.
+
+    A campaign ends with its manifest. Slurm may learn of the job's end later: up to half a minute if its controller
+    was restarted.
+    """
+    for node in cluster.killed:
+        cluster.start_node(node)
+    deadline = time.monotonic() + 60
+    while (left := cluster.squeue()) and any(job.state == "RUNNING" for job in left) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    left = [job for job in left if job.state != "COMPLETING"]
+    cluster.cancel()
+    cluster.idle()
+    assert not left, f"left in the queue (a test that means to leave jobs ends with slurm.cancel()): {left}"

@@ -26,11 +26,10 @@ import psutil
 import pyarrow.parquet
 import pytest
 import yaml
-from conftest import tidy
 
 import slurm as clusters
 from campaign import ROOT, Allocation, Campaign
-from slurm import Cluster, Inside
+from slurm import Cluster, Inside, tidy
 from waiting import wait_for
 
 #: A point on two nodes that writes new files with fio: nothing has to be prepared.

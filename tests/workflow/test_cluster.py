@@ -14,11 +14,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import tidy
 
 import slurm as clusters
 from campaign import ROOT
-from slurm import NODES, Cluster, ClusterError
+from slurm import NODES, Cluster, ClusterError, tidy
 from waiting import PATIENCE_S
 
 PROGRAM = [sys.executable, str(ROOT / "tests/support/slurm.py")]
