@@ -1,4 +1,4 @@
-"""The report's decisions: what is summarised, what the headline says, what table and page hold."""
+"""The report's decisions: what is summarized, what the headline says, what table and page hold."""
 
 import io
 import math
@@ -28,7 +28,7 @@ from iosweep.report.aggregate import (
     count_results,
     repetitions,
     statistics,
-    summarise,
+    summarize,
     worst,
 )
 from iosweep.report.data import load
@@ -46,7 +46,7 @@ def left_after_one(row: Any) -> tuple[str, str] | None:
 
 
 def results_of(tmp_path: Path, **options: Any) -> list[Result]:
-    return summarise(load(factory.make(tmp_path, **options)).rows)
+    return summarize(load(factory.make(tmp_path, **options)).rows)
 
 
 class TestSummary:
@@ -58,14 +58,14 @@ class TestSummary:
     def test_a_run_that_was_stopped(self) -> None:
         """What was measured counts; what was not is counted, too, and hides no figure."""
         stopped = {"repetition": 2, "verdict": "missing", "reasons": "limits.time is spent", "ops_per_s": None}
-        [half] = summarise([row(), row(**stopped)])
+        [half] = summarize([row(), row(**stopped)])
         assert (half.verdict, half.used, half.lacking, half.measured) == ("valid", 1, 1, 1)
         assert half.outcomes == ("valid", "missing")
         assert caveats.incomplete(half) == "1 of 2 repetitions"
-        [none] = summarise([row(**stopped | {"repetition": None})])
+        [none] = summarize([row(**stopped | {"repetition": None})])
         assert (none.verdict, none.used, none.lacking, none.state) == ("missing", 0, 0, "missing")
         assert caveats.incomplete(none) == ""
-        [left] = summarise([row(**stopped | {"repetition": None, "reasons": "its job was stopped", "left": True})])
+        [left] = summarize([row(**stopped | {"repetition": None, "reasons": "its job was stopped", "left": True})])
         assert left.state == "left"
 
     def test_what_is_left_is_counted_in_repetitions(self) -> None:
@@ -92,48 +92,48 @@ class TestSummary:
 
     def test_invalid_repetitions_never_count(self) -> None:
         rows = [row(), row(repetition=2, verdict="invalid", ops_per_s=1e9, reasons="errors: 3")]
-        (result,) = summarise(rows)
+        (result,) = summarize(rows)
         assert result.headline is not None
         assert (result.verdict, result.used, result.measured, result.headline.mean) == ("invalid", 1, 2, 10)
         assert result.reasons == ("errors: 3",)
 
     def test_suspect_repetitions_count_and_mark(self) -> None:
-        (result,) = summarise([row(), row(repetition=2, verdict="suspect", ops_per_s=20.0)])
+        (result,) = summarize([row(), row(repetition=2, verdict="suspect", ops_per_s=20.0)])
         assert result.headline is not None
         assert (result.verdict, result.headline.mean) == ("suspect", 15)
 
     def test_percentiles_are_not_averaged(self) -> None:
         rows = [row(repetition=i, latency_p99_s=p, latency_mean_s=p) for i, p in enumerate([1.0, 2.0, 9.0], 1)]
-        (result,) = summarise(rows)
+        (result,) = summarize(rows)
         assert result.typical("latency_p99_s") == 2
         assert result.typical("latency_mean_s") == 4
         assert result.typical("bandwidth_bytes_per_s") is None
 
     def test_what_was_not_measured_has_no_figures(self) -> None:
-        (result,) = summarise([row(repetition=None, verdict="missing", reasons="no fio", ops_per_s=None)])
+        (result,) = summarize([row(repetition=None, verdict="missing", reasons="no fio", ops_per_s=None)])
         assert (result.verdict, result.used, result.measured, result.headline) == ("missing", 0, 0, None)
 
     def test_results_by_verdict(self) -> None:
-        results = summarise([row(), row(phase="seq_read", verdict="suspect"), row(point="q")])
+        results = summarize([row(), row(phase="seq_read", verdict="suspect"), row(point="q")])
         assert count_results(results) == {"valid": 2, "suspect": 1, "invalid": 0, "missing": 0}
 
     def test_an_unknown_verdict_is_not_hidden(self) -> None:
         assert worst(["valid", "dubious"]) == "invalid"
 
     def test_phases_stand_in_the_order_in_which_they_run(self) -> None:
-        found = summarise([row(phase=phase) for phase in ("stat", "zeta", "rand_read", "seq_write")])
+        found = summarize([row(phase=phase) for phase in ("stat", "zeta", "rand_read", "seq_write")])
         assert [result.phase for result in found] == ["seq_write", "rand_read", "stat", "zeta"]
 
     @pytest.mark.parametrize("tool", [fio_options, ior_options, mdtest_options])
     def test_every_phase_has_a_place_and_a_title(self, tool: Any) -> None:
         assert all(titles.phase(phase) != phase for phase in tool.PHASES)
-        found = summarise([row(phase=phase) for phase in reversed(tool.PHASES)])
+        found = summarize([row(phase=phase) for phase in reversed(tool.PHASES)])
         assert [result.phase for result in found] == list(tool.PHASES)
 
     @given(st.lists(st.tuples(st.sampled_from(VERDICTS[:3]), st.floats(0.1, 1e9)), min_size=1, max_size=8))
     def test_only_what_counts_is_in_the_mean(self, repetitions: list[tuple[str, float]]) -> None:
         rows = [row(repetition=i, verdict=v, ops_per_s=x) for i, (v, x) in enumerate(repetitions, 1)]
-        (result,) = summarise(rows)
+        (result,) = summarize(rows)
         counted = [x for v, x in repetitions if v != "invalid"]
         assert result.verdict == max((v for v, _ in repetitions), key=VERDICTS.index)
         assert result.used == len(counted)
@@ -193,7 +193,7 @@ class TestWords:
         alone = {"tool": "ior", **own, "nodes": 2, "file_per_process": True, "api": "POSIX"}
         files = {"tool": "mdtest", "kind": "metadata", "threads_per_node": 1, "unique_directory": False}
         rows = [shared, alone, {**own, "queue_depth": 8}, {**files, "file_size_bytes": 4 * K}, files]
-        results = summarise([row(point=str(i), **values) for i, values in enumerate(rows)])
+        results = summarize([row(point=str(i), **values) for i, values in enumerate(rows)])
         assert [titles.brief(result) for result in results] == [
             "4 ranks, 1 MiB, shared file, MPI-IO, independent calls",
             "2 nodes × 4 ranks, 1 MiB, file per process, POSIX",
@@ -210,56 +210,56 @@ class TestWords:
         rows = [
             row(point=str(i), verdict="suspect", reasons=f"duration: 0.{i} s of 1 s | errors; two") for i in range(4)
         ]
-        assert caveats.reasons(summarise(rows)) == "4 × duration: 0.0 s of 1 s and 3 similar; 4 × errors; two"
-        assert caveats.reasons(summarise([*rows[:1], row(point="x", reasons="errors; two")])).startswith(
+        assert caveats.reasons(summarize(rows)) == "4 × duration: 0.0 s of 1 s and 3 similar; 4 × errors; two"
+        assert caveats.reasons(summarize([*rows[:1], row(point="x", reasons="errors; two")])).startswith(
             "2 × errors; two"
         )
 
     def test_a_result_gives_a_reason_once(self) -> None:
         rows = [row(repetition=i, verdict="suspect", reasons=f"duration: 0.{i} s") for i in (1, 2, 3)]
-        assert caveats.reasons(summarise([*rows, row(point="q", reasons="errors")])).startswith("1 × duration")
+        assert caveats.reasons(summarize([*rows, row(point="q", reasons="errors")])).startswith("1 × duration")
 
     def test_a_cause_comes_before_what_follows_from_it(self) -> None:
         cause = "the target reports an I/O error: the tool ended with exit code 1"
         rows = [row(point=str(i), verdict="invalid", reasons="fio printed nothing") for i in range(4)]
         rows.append(row(point="x", verdict="invalid", reasons=f"{cause}: a{FOLLOWS}fio printed nothing"))
         rows.append(row(point="y", verdict="invalid", reasons=f"{cause}: b{FOLLOWS}no read was done"))
-        assert caveats.reasons(summarise(rows), most=1) == (
+        assert caveats.reasons(summarize(rows), most=1) == (
             f"1 × {cause}: a → fio printed nothing; and 2 other reasons"
         )
         failed = [row(point=str(i), verdict="invalid", reasons="the tool ended with exit code 1 → no") for i in "ab"]
-        assert caveats.reasons(summarise([*rows[:4], *failed])) == (
+        assert caveats.reasons(summarize([*rows[:4], *failed])) == (
             "2 × the tool ended with exit code 1 → no; 4 × fio printed nothing"
         )
 
     def test_one_reason_stands_alone(self) -> None:
         rows = [row(point=str(i), verdict="missing", repetition=None, reasons="no fio") for i in range(4)]
-        assert caveats.reasons(summarise(rows)) == "no fio"
+        assert caveats.reasons(summarize(rows)) == "no fio"
 
     def test_a_reading_phase_belongs_to_its_points_write_mode(self) -> None:
-        results = summarise([row(phase="seq_write", write_mode="new", data="random"), row(phase="seq_read")])
+        results = summarize([row(phase="seq_write", write_mode="new", data="random"), row(phase="seq_read")])
         assert titles.conditions(results) == {"p": ("fio", "new", "random", None)}
 
 
 class TestHeadline:
     def test_valid_goes_before_larger(self) -> None:
         rows = [row(), row(point="q", ops_per_s=99.0, verdict="suspect")]
-        ((entry,),) = [group.entries for group in headline.groups(summarise(rows))]
+        ((entry,),) = [group.entries for group in headline.groups(summarize(rows))]
         assert (entry.value, entry.verdict, entry.spread) == ("10.0 IOPS", "valid", "one repetition")
 
     def test_a_suspect_one_only_for_want_of_a_valid_one(self) -> None:
         rows = [row(verdict="suspect"), row(point="q", ops_per_s=99.0, verdict="invalid")]
-        ((entry,),) = [group.entries for group in headline.groups(summarise(rows))]
+        ((entry,),) = [group.entries for group in headline.groups(summarize(rows))]
         assert (entry.value, entry.verdict) == ("10.0 IOPS", "suspect")
 
     def test_no_figure_gives_the_reason(self) -> None:
         rows = [row(verdict="missing", repetition=None, ops_per_s=None, reasons="fio is not installed")]
-        ((entry,),) = [group.entries for group in headline.groups(summarise(rows))]
+        ((entry,),) = [group.entries for group in headline.groups(summarize(rows))]
         assert (entry.value, entry.verdict, entry.place) == ("", "missing", "fio is not installed")
 
     def test_what_does_not_compare_stands_apart(self) -> None:
         rows = [row(o_direct=True), row(point="q", o_direct=False, ops_per_s=1e6)]
-        titles = [(group.title, group.entries[0].value) for group in headline.groups(summarise(rows))]
+        titles = [(group.title, group.entries[0].value) for group in headline.groups(summarize(rows))]
         assert titles == [("fio, O_DIRECT", "10.0 IOPS"), ("fio, through the page cache", "1.00 M IOPS")]
 
     def test_the_best_of_layouts_and_interfaces_names_its_own(self) -> None:
@@ -273,7 +273,7 @@ class TestHeadline:
             (rows, "3.00 GiB/s", "4 ranks, 1 MiB, shared file, MPI-IO, collective calls"),
             (rows[:1], "2.00 GiB/s", "4 ranks, 1 MiB, file per process, POSIX"),
         ):
-            (group,) = headline.groups(summarise(chosen))
+            (group,) = headline.groups(summarize(chosen))
             (entry,) = group.entries
             assert group.title == "IOR, through the page cache"
             assert (entry.value, entry.place) == (value, place)
@@ -281,7 +281,7 @@ class TestHeadline:
     def test_tools_stand_apart(self) -> None:
         same = {"kind": "metadata", "phase": "create"}
         rows = [row(point="p", **same), row(point="q", tool="mdtest", **same, ops_per_s=1e6)]
-        titles = [(group.title, group.entries[0].value) for group in headline.groups(summarise(rows))]
+        titles = [(group.title, group.entries[0].value) for group in headline.groups(summarize(rows))]
         assert titles == [
             ("fio metadata (filecreate, filestat, filedelete); not comparable with mdtest", "10.0 ops/s"),
             ("mdtest", "1.00 M ops/s"),
@@ -292,20 +292,20 @@ class TestHeadline:
             row(point=str(i), queue_depth=depth, latency_mean_s=mean, latency_p99_s=3 * mean)
             for i, (depth, mean) in enumerate([(1, 90e-6), (1, 80e-6), (8, 10e-6)])
         ]
-        ((_, latency),) = [group.entries for group in headline.groups(summarise(rows))]
+        ((_, latency),) = [group.entries for group in headline.groups(summarize(rows))]
         assert (latency.label, latency.value, latency.more) == ("Random read latency", "80.0 µs", "p99 240 µs")
 
     def test_latency_is_that_of_the_fewest_nodes(self) -> None:
         rows = [row(point=str(n), nodes=n, queue_depth=1, latency_mean_s=80e-6 / n) for n in (1, 4)]
-        ((rate, latency),) = [group.entries for group in headline.groups(summarise(rows))]
+        ((rate, latency),) = [group.entries for group in headline.groups(summarize(rows))]
         assert (latency.value, latency.place) == ("80.0 µs", "1 node, QD 1")
         assert (rate.more, rate.place) == ("", "1 node, QD 1")  # the first of equals
 
     def test_several_nodes_have_the_figure_of_each(self) -> None:
         rows = [row(point=str(n), nodes=n, threads_per_node=8, ops_per_s=8e4 * n**0.5) for n in (1, 4)]
-        ((entry,),) = [group.entries for group in headline.groups(summarise(rows))]
+        ((entry,),) = [group.entries for group in headline.groups(summarize(rows))]
         assert (entry.value, entry.more, entry.place) == ("160 k IOPS", "40.0 k IOPS per node", "4 nodes × 8 threads")
-        ((entry,),) = [group.entries for group in headline.groups(summarise(rows[:1]))]
+        ((entry,),) = [group.entries for group in headline.groups(summarize(rows[:1]))]
         assert (entry.more, entry.place) == ("", "8 threads")  # where there is one node only, it is not told
 
     @pytest.mark.parametrize("width", [80, 100])
@@ -493,7 +493,7 @@ class TestTable:
 
     def test_phases_of_a_point_stand_together(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path, sweeps=[factory.mdtest(axes={"nodes": [1, 2]})]))
-        found = results_table.ordered(summarise(campaign.rows), campaign.about.sweeps)
+        found = results_table.ordered(summarize(campaign.rows), campaign.about.sweeps)
         assert [result.phase for result in found] == 2 * factory.MDTEST_PHASES
 
     def test_repetitions_of_ior_have_its_times(self, tmp_path: Path) -> None:
@@ -508,12 +508,12 @@ class TestTable:
 
     def test_rows_stand_by_sweep_and_parameters(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path))
-        found = results_table.ordered(reversed(summarise(campaign.rows)), campaign.about.sweeps)
-        assert found == summarise(campaign.rows)  # the factory makes them in this order
+        found = results_table.ordered(reversed(summarize(campaign.rows)), campaign.about.sweeps)
+        assert found == summarize(campaign.rows)  # the factory makes them in this order
 
     def test_checks_count_by_outcome(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path, spoil=factory.spoil_some))
-        found = {check.name: check for check in results_table.summarise_checks(campaign.checks)}
+        found = {check.name: check for check in results_table.summarize_checks(campaign.checks)}
         assert found["duration"].failed == (("0.91 s of 1 s", 12),)
         assert found["exclusive"].not_checked == (("exclusion is not enforced on one machine", 210),)
         assert next(iter(found)) == "duration"  # what failed stands first

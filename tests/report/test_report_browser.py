@@ -13,7 +13,7 @@ import pytest
 import results_factory as factory
 from iosweep.report import figure_files, figures, vega_lite
 from iosweep.report import page as report
-from iosweep.report.aggregate import summarise
+from iosweep.report.aggregate import summarize
 from iosweep.report.data import load
 from report_nodes import HUGE, ONE, node, nodes
 from results_factory import DATA_PHASES, K, M, sweep
@@ -259,7 +259,7 @@ def test_printing_at_once_has_every_figure(
     command = [str(chromium), *FLAGS, f"--print-to-pdf={pdf}", (results / "report.html").as_uri()]
     subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_MS / 1000)
     campaign = load(results)
-    drawn = [f for f in figures.figures(campaign, summarise(campaign.rows)) if f.panels]
+    drawn = [f for f in figures.figures(campaign, summarize(campaign.rows)) if f.panels]
     svgs = figure_files.static(((figure, vega_lite.specification(figure)) for figure in drawn), 99, 10**9)
     assert len(svgs) > 5
     # grid and ticks alone; little else in the page is stroked

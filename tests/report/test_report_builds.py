@@ -11,7 +11,7 @@ from msgspec import structs
 import results_factory as factory
 from iosweep.programs import builds as documents
 from iosweep.report import benchmark_tables, builds, caveats, headline, page
-from iosweep.report.aggregate import Result, summarise
+from iosweep.report.aggregate import Result, summarize
 from iosweep.report.data import Campaign, load
 from iosweep.report.figures import figures
 from iosweep.report.results_table import payload
@@ -33,7 +33,7 @@ def changed(document: Mapping[str, Any], **parts: Mapping[str, Any]) -> Document
 
 def campaign(directory: Path, *sweeps: factory.Sweep, **options: Any) -> tuple[Campaign, list[Result]]:
     found = load(factory.make(directory, sweeps=sweeps, **options))
-    return found, summarise(found.rows)
+    return found, summarize(found.rows)
 
 
 def by_depth(shallow: Mapping[str, Any], deep: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""CPUs in the report: what each is coloured as, which nodes share a picture, what is wrong, and what was proven."""
+"""CPUs in the report: what each is colored as, which nodes share a picture, what is wrong, and what was proven."""
 
 import re
 from collections.abc import Mapping

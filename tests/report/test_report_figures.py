@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import results_factory as factory
 from iosweep.report import captions, figure_files, figures, formats, results_table, titles, vega_lite
-from iosweep.report.aggregate import statistics, summarise
+from iosweep.report.aggregate import statistics, summarize
 from iosweep.report.data import load
 from iosweep.report.figures import Figure
 from iosweep.tools.fio import options as fio_options
@@ -26,7 +26,7 @@ from results_factory import DATA_PHASES, K, M, sweep
 
 def figures_of(tmp_path: Path, **options: Any) -> list[Figure]:
     campaign = load(factory.make(tmp_path, **options))
-    return figures.figures(campaign, summarise(campaign.rows))
+    return figures.figures(campaign, summarize(campaign.rows))
 
 
 class TestPlots:
@@ -51,7 +51,7 @@ class TestPlots:
             "data": ["random", "tool_default"],
         }
         campaign = load(factory.make(tmp_path, sweeps=[sweep("mixed", ["seq_write", "seq_read"], axes)]))
-        results = summarise(campaign.rows)
+        results = summarize(campaign.rows)
         conditions = titles.conditions(results)
         found = figures.figures(campaign, results)
         assert len(found) == len({figure.name for figure in found}) == 8
@@ -59,7 +59,7 @@ class TestPlots:
             assert len({conditions[value.point] for value in figure.marks}) == 1
         assert "throughput-by-threads.mixed.write_mode-new.data-random.o_direct-false" in {f.name for f in found}
 
-    def test_colours_follow_the_values(self, tmp_path: Path) -> None:
+    def test_colors_follow_the_values(self, tmp_path: Path) -> None:
         axes = {"threads_per_node": [1, 2], "transfer_size": [M, 4 * K, 128 * K]}
         figure, _ = figures_of(tmp_path, sweeps=[sweep("s", ["seq_read"], axes)])
         assert figure.series == ("4 KiB", "128 KiB", "1 MiB")
@@ -87,7 +87,7 @@ class TestPlots:
     def test_ior_as_in_the_lustre_notes(self, tmp_path: Path) -> None:
         """Throughput and IOPS against threads, a line for each transfer size, for every phase; no latencies."""
         campaign = load(factory.make(tmp_path, sweeps=[factory.ior("lustre")]))
-        results = {(result.point, result.phase): result for result in summarise(campaign.rows)}
+        results = {(result.point, result.phase): result for result in summarize(campaign.rows)}
         found = figures.figures(campaign, list(results.values()))
         assert [(figure.name, figure.title) for figure in found] == [
             ("throughput-by-threads.lustre", "Throughput against threads per node"),
@@ -142,7 +142,7 @@ class TestPlots:
         # collective calls have an effect with MPI-IO alone
         one = sweep("s", phases, {other: [1, 2], name: some}, tool=tool, api="MPIIO")
         campaign = load(factory.make(tmp_path, sweeps=[one], repetitions=1))
-        results = summarise(campaign.rows)
+        results = summarize(campaign.rows)
         found = figures.figures(campaign, results)
         drawn = set()
         for figure in found:
@@ -155,7 +155,7 @@ class TestPlots:
     def test_empty_files_have_a_place_on_the_axis(self, tmp_path: Path) -> None:
         results = factory.make(tmp_path, sweeps=[factory.mdtest("s", axes={"file_size": [0, 4 * K, 64 * K]})])
         campaign = load(results)
-        (figure,) = figures.figures(campaign, summarise(campaign.rows))
+        (figure,) = figures.figures(campaign, summarize(campaign.rows))
         assert figure.x_values == (0, 4 * K, 64 * K)
         scale = vega_lite.specification(figure)["concat"][0]["layer"][0]["encoding"]["x"]["scale"]
         assert scale["type"] == "symlog"  # a logarithmic one has no zero
@@ -340,7 +340,7 @@ class TestExport:
 
     def test_static_figures_have_a_limit(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path))
-        drawn = [f for f in figures.figures(campaign, summarise(campaign.rows)) if f.panels]
+        drawn = [f for f in figures.figures(campaign, summarize(campaign.rows)) if f.panels]
         pairs = [(figure, vega_lite.specification(figure)) for figure in drawn]
         assert list(figure_files.static(pairs, 2, 10**6)) == [figure.name for figure in drawn[:2]]
         assert figure_files.static(pairs, 1, 1000) == {}
@@ -351,7 +351,7 @@ class TestExport:
     def test_palette_is_ordered_and_distinct(self) -> None:
         assert len(vega_lite.palette(1)) == 1
         for count in (2, 5, 14):
-            colours = vega_lite.palette(count)
-            light = [sum(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in colours]
-            assert len(set(colours)) == count
+            colors = vega_lite.palette(count)
+            light = [sum(int(color[i : i + 2], 16) for i in (1, 3, 5)) for color in colors]
+            assert len(set(colors)) == count
             assert light[0] == min(light)

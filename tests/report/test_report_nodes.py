@@ -13,7 +13,7 @@ from rich.console import Console
 import results_factory as factory
 from iosweep.report import benchmark_tables, captions, caveats, formats, headline, node_check, page, results_table
 from iosweep.report import nodes as report_nodes
-from iosweep.report.aggregate import summarise
+from iosweep.report.aggregate import summarize
 from iosweep.report.data import load
 from iosweep.report.node_check import NodeCheck
 from iosweep.report.nodes import Nodes
@@ -157,7 +157,7 @@ def section(html: str, name: str) -> str:
 
 def checked(tmp_path: Path, count: int, **options: Any) -> NodeCheck | None:
     campaign = load(factory.make(tmp_path, sweeps=suite(), nodes=factory.nodes(count), **options))
-    return node_check.of(campaign, summarise(campaign.rows))
+    return node_check.of(campaign, summarize(campaign.rows))
 
 
 def slow(*hosts: str, factor: float = 0.5, phases: Sequence[str] = factory.DATA_PHASES) -> factory.Speed:
@@ -245,7 +245,7 @@ class TestNodeCheck:
     def test_nothing_measured_and_other_suites_have_none(self, tmp_path: Path) -> None:
         assert checked(tmp_path / "a", 1, spoil=missing) is None
         campaign = load(factory.make(tmp_path / "b", nodes=factory.nodes(3)))
-        assert node_check.of(campaign, summarise(campaign.rows)) is None
+        assert node_check.of(campaign, summarize(campaign.rows)) is None
 
     def test_page_and_terminal_say_it(self, tmp_path: Path) -> None:
         results = factory.make(tmp_path, sweeps=suite(), nodes=factory.nodes(4), speed=slow("node02"))
@@ -277,18 +277,18 @@ class TestUnlikeNodes:
         return factory.make(tmp_path, sweeps=self.SWEEP, nodes=factory.nodes(count), speed=speed, **options)
 
     def test_their_mean_has_no_confidence_interval(self, tmp_path: Path) -> None:
-        for result in summarise(load(self.campaign(tmp_path / "two")).rows):
+        for result in summarize(load(self.campaign(tmp_path / "two")).rows):
             assert result.hosts == ("node01", "node02")
             assert result.headline is not None
             assert (result.headline.n, result.headline.ci95, result.headline.telling) == (6, None, False)
             assert result.headline.low < result.headline.high / 3
-        for result in summarise(load(self.campaign(tmp_path / "one", count=1)).rows):
+        for result in summarize(load(self.campaign(tmp_path / "one", count=1)).rows):
             assert result.headline is not None
             assert result.headline.ci95 is not None
 
     def test_a_node_whose_repetitions_do_not_count_has_no_part(self, tmp_path: Path) -> None:
         results = self.campaign(tmp_path, spoil=lambda r: ("invalid", "x: y") if r["host"] == "node02" else None)
-        for result in summarise(load(results).rows):
+        for result in summarize(load(results).rows):
             assert result.hosts == ("node01",)
             assert result.headline is not None
             assert result.headline.ci95 is not None
@@ -296,7 +296,7 @@ class TestUnlikeNodes:
     def test_it_is_said_everywhere(self, tmp_path: Path) -> None:
         results = self.campaign(tmp_path)
         campaign = load(results)
-        found = summarise(campaign.rows)
+        found = summarize(campaign.rows)
         said = "2 results are means over repetitions on different nodes (node01, node02), which may differ:"
         said += " there is no confidence interval."
         assert node_check.unlike(campaign, found) == [(False, said)]
@@ -312,14 +312,14 @@ class TestUnlikeNodes:
 
     def test_and_nowhere_else(self, tmp_path: Path) -> None:
         results = self.campaign(tmp_path, count=1)
-        found = summarise(load(results).rows)
+        found = summarize(load(results).rows)
         assert list(caveats.unlike_hosts(found)) == []
         assert "Unlike nodes" not in page.render(results)
         assert "hosts" not in [c.key for c in results_table.payload(found, []).columns]
 
     def test_the_node_check_compares_its_nodes_itself(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path, sweeps=suite(), nodes=factory.nodes(3)))
-        assert node_check.unlike(campaign, summarise(campaign.rows)) == []
+        assert node_check.unlike(campaign, summarize(campaign.rows)) == []
 
 
 class TestNodesInTurn:
@@ -332,7 +332,7 @@ class TestNodesInTurn:
 
     def test_the_interval_is_there_and_what_it_includes_is_said(self, tmp_path: Path) -> None:
         results = self.campaign(tmp_path)
-        found = summarise(load(results).rows)
+        found = summarize(load(results).rows)
         assert [len(result.hosts) for result in found] == [3, 4, 4]
         assert [(result.host_sets, result.in_turn) for result in found] == [(3, True), (2, True), (1, False)]
         assert all(result.headline and result.headline.ci95 is not None for result in found)
@@ -351,7 +351,7 @@ class TestNodesInTurn:
             first = 0 if repetition < 3 else 4 - count
             return str(repetition // 3), own[first : first + count]
 
-        found = summarise(load(self.campaign(tmp_path, place=place)).rows)
+        found = summarize(load(self.campaign(tmp_path, place=place)).rows)
         assert [(r.host_sets, r.in_turn, caveats.over_hosts(r)) for r in found] == [
             (2, False, "2 nodes"), (2, False, "2 sets of nodes"), (1, False, ""),
         ]  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 import results_factory as factory
 from iosweep.report import benchmark_tables, formats, page
-from iosweep.report.aggregate import summarise
+from iosweep.report.aggregate import summarize
 from iosweep.report.benchmark_tables import Cell, Table
 from iosweep.report.data import Campaign, load
 from results_factory import G, sweep
@@ -27,12 +27,12 @@ def loaded(tmp_path: Path, **options: Any) -> Campaign:
 
 def metadata_of(tmp_path: Path, **options: Any) -> list[Table]:
     campaign = loaded(tmp_path, **options)
-    return benchmark_tables.metadata(campaign, summarise(campaign.rows))
+    return benchmark_tables.metadata(campaign, summarize(campaign.rows))
 
 
 def weka_of(tmp_path: Path, **options: Any) -> list[Table]:
     campaign = loaded(tmp_path, **options)
-    return benchmark_tables.weka(campaign, summarise(campaign.rows))
+    return benchmark_tables.weka(campaign, summarize(campaign.rows))
 
 
 def by_title(table: Table) -> dict[str, tuple[Cell, ...]]:
@@ -42,7 +42,7 @@ def by_title(table: Table) -> dict[str, tuple[Cell, ...]]:
 class TestMetadata:
     def test_operations_down_and_nodes_across(self, tmp_path: Path) -> None:
         campaign = loaded(tmp_path, sweeps=[factory.mdtest("by-nodes")])
-        (table,) = benchmark_tables.metadata(campaign, summarise(campaign.rows))
+        (table,) = benchmark_tables.metadata(campaign, summarize(campaign.rows))
         assert (table.sources, table.title) == (("by-nodes",), "")
         assert table.about == "mdtest; 32 threads per node; 1000 files per thread; empty files; own directories"
         assert table.columns == ("1 node", "2 nodes", "3 nodes", "4 nodes")
@@ -63,7 +63,7 @@ class TestMetadata:
 
     def test_one_column_is_laid_out_as_mdtest_does(self, tmp_path: Path) -> None:
         campaign = loaded(tmp_path, sweeps=[factory.mdtest(axes={"nodes": [2]})])
-        (table,) = benchmark_tables.metadata(campaign, summarise(campaign.rows))
+        (table,) = benchmark_tables.metadata(campaign, summarize(campaign.rows))
         assert table.about.startswith("mdtest; 2 nodes; 32 threads per node; ")
         assert table.columns == ("max", "min", "mean", "std dev", "95 % CI", "n")
         rates = [row.figures["ops_per_s"] for row in campaign.rows if row.phase == "read"]
@@ -144,7 +144,7 @@ class TestWeka:
     def test_the_two_tables_of_the_source_stand_side_by_side(self, tmp_path: Path) -> None:
         """Single client: throughput, IOPS, latency. Aggregated cluster: throughput, IOPS, creates, stats, deletes."""
         campaign = loaded(tmp_path, sweeps=factory.weka(nodes=(1, 4)))
-        (table,) = benchmark_tables.weka(campaign, summarise(campaign.rows))
+        (table,) = benchmark_tables.weka(campaign, summarize(campaign.rows))
         assert (table.columns, table.groups) == (
             ("1 client", "4 clients"), (("Single client", 1), ("Aggregated cluster", 1)),
         )  # fmt: skip
@@ -176,14 +176,14 @@ class TestWeka:
     ) -> None:
         results = factory.make(tmp_path, sweeps=factory.weka(nodes=nodes)[:6])
         campaign = load(results)
-        (table,) = benchmark_tables.weka(campaign, summarise(campaign.rows))
+        (table,) = benchmark_tables.weka(campaign, summarize(campaign.rows))
         assert table.groups == groups
         text = page.render(results)
         assert [f'colspan="{span}" class="number">{title}<' in text for title, span in groups] == [True] * len(groups)
 
     def test_figures_are_those_of_the_page(self, tmp_path: Path) -> None:
         campaign = loaded(tmp_path, sweeps=factory.weka())
-        (table,) = benchmark_tables.weka(campaign, summarise(campaign.rows))
+        (table,) = benchmark_tables.weka(campaign, summarize(campaign.rows))
         cells = {row.title: row.cells[1] for row in table.rows}  # 8 clients
 
         def rows(sweep: str, phase: str) -> list[Mapping[str, Any]]:
@@ -211,7 +211,7 @@ class TestWeka:
         campaign = loaded(tmp_path, sweeps=factory.weka())
         for row in campaign.rows:
             row.figures.pop("sampled_ops_per_s", None)
-        (table,) = benchmark_tables.weka(campaign, summarise(campaign.rows))
+        (table,) = benchmark_tables.weka(campaign, summarize(campaign.rows))
         assert not [line for row in table.rows for cell in row.cells for line in cell.lines if "iops avg" in line]
 
     def test_columns_are_what_was_measured(self, tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ class TestWeka:
     def test_several_points_name_their_own(self, tmp_path: Path) -> None:
         one = sweep("weka.read-iops", ["rand_read"], {"nodes": [1], "threads_per_node": [1, 64]}, suite="weka")
         campaign = loaded(tmp_path, sweeps=[one])
-        (table,) = benchmark_tables.weka(campaign, summarise(campaign.rows))
+        (table,) = benchmark_tables.weka(campaign, summarize(campaign.rows))
         ((cell,),) = [row.cells for row in table.rows]
         best = fmean(row.figures["ops_per_s"] for row in campaign.rows if row.parameters["threads_per_node"] == 64)
         assert cell.value == f"{best:,.0f} ops/s"

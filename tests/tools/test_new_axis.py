@@ -13,7 +13,7 @@ from campaign import Allocation
 from iosweep.commands import generate, rerun
 from iosweep.config import models
 from iosweep.report import figures, page, results_table, vega_lite
-from iosweep.report.aggregate import summarise
+from iosweep.report.aggregate import summarize
 from iosweep.report.data import load
 from iosweep.results import columns
 from iosweep.results.columns import result_columns
@@ -85,7 +85,7 @@ def test_table_and_figures(tmp_path: Path, folder: Path) -> None:
     with (own.results / "results.csv").open(newline="") as file:
         assert {row["think_time"] for row in csv.DictReader(file)} == {"1", "8"}
     campaign = load(own.results)
-    results = summarise(campaign.rows)
+    results = summarize(campaign.rows)
     by_axis = {figure.x_column: figure for figure in figures.figures(campaign, results)}
     figure = by_axis["think_time"]
     assert (figure.title, figure.x_title, figure.x_values) == ("IOPS against think time", "think time", (1, 8))

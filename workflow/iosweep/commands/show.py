@@ -12,7 +12,7 @@ from iosweep.commands.terminal import Printer, prose, say, table, to_json, worki
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.report import caveats, formats, headline
-from iosweep.report.aggregate import FIGURES, Result, Statistics, count_results, summarise
+from iosweep.report.aggregate import FIGURES, Result, Statistics, count_results, summarize
 from iosweep.report.data import Campaign, load
 from iosweep.report.results_table import ordered
 from iosweep.results import safe_csv
@@ -74,7 +74,7 @@ def _show_headline(results: Path, name: str) -> None:
 def _show_results(results: Path, form: str) -> None:
     """Print every result of a campaign. `form`: all (for a person), json or csv. Raises FileNotFoundError."""
     campaign = load(results)
-    found = ordered(summarise(campaign.rows), campaign.about.sweeps)
+    found = ordered(summarize(campaign.rows), campaign.about.sweeps)
     if form == "json":
         sys.stdout.write(to_json(_document(campaign, found, results)))
     elif form == "csv":

@@ -23,7 +23,7 @@ VERDICTS = ("valid", "suspect", "invalid", "missing")
 OUTCOMES = (*VERDICTS, "left")
 COUNTED = frozenset({"valid", "suspect"})
 
-#: Columns that are summarised over the repetitions.
+#: Columns that are summarized over the repetitions.
 FIGURES = (
     "bandwidth_bytes_per_s",
     "ops_per_s",
@@ -187,7 +187,7 @@ def count_repetitions(found: Iterable[Repetitions]) -> dict[str, int]:
     return counts
 
 
-def summarise(rows: Iterable[Row]) -> list[Result]:
+def summarize(rows: Iterable[Row]) -> list[Result]:
     """One result per (point, phase), in the order of the rows' points and of their tools' phases."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:

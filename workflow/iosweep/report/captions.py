@@ -56,7 +56,7 @@ def subtitle(cut: Slice) -> str:
     parts = [titles.describe(cut.condition, cut.kind)]
     for column, option in parameters().items():
         found = distinct([result for result in cut.results if titles.applies(column, result.parameters)], column)
-        if cut.kind in option.captions and len(found) == 1 and column not in (cut.x, cut.colour, cut.facet):
+        if cut.kind in option.captions and len(found) == 1 and column not in (cut.x, cut.color, cut.facet):
             parts.append(titles.named(column, found[0]))
     return "; ".join(parts)
 

@@ -18,7 +18,7 @@ from iosweep.files import safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.files.safe_paths import Folder
 from iosweep.report import vega_lite
-from iosweep.report.aggregate import summarise
+from iosweep.report.aggregate import summarize
 from iosweep.report.data import Campaign, load
 from iosweep.report.figures import Figure, figures
 from iosweep.results import merged_tables
@@ -47,7 +47,7 @@ def _export(campaign: Campaign, folder: Folder, results: Path) -> dict[str, str]
     import vl_convert  # late: it carries a JavaScript engine
 
     made = {}
-    for figure in figures(campaign, summarise(campaign.rows)):
+    for figure in figures(campaign, summarize(campaign.rows)):
         if figure.panels:
             # No base URL is allowed: a specification must not make the converter fetch anything.
             svg = vl_convert.vegalite_to_svg(vega_lite.with_values(figure), allowed_base_urls=[])

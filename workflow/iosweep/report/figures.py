@@ -140,8 +140,8 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure
         x_title=parameters()[cut.x].shown,
         x_column=cut.x,
         x_values=tuple(x for x in distinct(results, cut.x) if not isinstance(x, str)),
-        series_title=parameters()[cut.colour].shown if cut.colour else "",
-        series=_series_names(results, cut.colour),
+        series_title=parameters()[cut.color].shown if cut.color else "",
+        series=_series_names(results, cut.color),
         with_nodes=ends is not None,
         measures=tuple(lines),
         marks=tuple(marks),
@@ -154,7 +154,7 @@ Ends = Mapping[tuple[object, ...], tuple[Result, Result]]
 
 
 def _line(result: Result, cut: Slice) -> tuple[object, ...]:
-    return result.phase, *(result.parameters[axis] for axis in (cut.colour, cut.facet) if axis)
+    return result.phase, *(result.parameters[axis] for axis in (cut.color, cut.facet) if axis)
 
 
 def _ends(cut: Slice, drawable: Sequence[Result]) -> Ends:
@@ -228,7 +228,7 @@ def _marks(
     mark = Mark(
         panel=panel,
         x=result.parameters[cut.x],
-        series=titles.parameter(cut.colour, result.parameters[cut.colour]) if cut.colour else "",
+        series=titles.parameter(cut.color, result.parameters[cut.color]) if cut.color else "",
         measure="",
         verdict=result.verdict,
     )
@@ -236,7 +236,7 @@ def _marks(
     if not found:
         yield from (structs.replace(mark, measure=measure) for measure in lines)
     units = _units(result, lines)
-    axes = [axis for axis in (cut.x, cut.colour, cut.facet) if axis]
+    axes = [axis for axis in (cut.x, cut.color, cut.facet) if axis]
     what = [titles.named(axis, result.parameters[axis]) for axis in axes]
     if several:
         what.append(caveats.of_builds(result))
@@ -309,13 +309,13 @@ def _phases(results: Sequence[Result]) -> list[str]:
     return sorted({result.phase for result in results}, key=phase_order)
 
 
-def _series_names(results: Sequence[Result], colour: str | None) -> tuple[str, ...]:
+def _series_names(results: Sequence[Result], color: str | None) -> tuple[str, ...]:
     """Names of the lines in the order of their values; results without a value come first."""
-    if colour is None:
+    if color is None:
         return ("",)
-    found = {result.parameters[colour] for result in results}
+    found = {result.parameters[color] for result in results}
     ordered = sorted(found, key=lambda value: (value is not None, value))
-    return tuple(titles.parameter(colour, value) for value in ordered)
+    return tuple(titles.parameter(color, value) for value in ordered)
 
 
 def _distinct(found: Sequence[Figure]) -> list[Figure]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import caveats, cpus, formats, node_check, remarks, titles
-from iosweep.report.aggregate import Result, count_repetitions, phase_order, repetitions, summarise
+from iosweep.report.aggregate import Result, count_repetitions, phase_order, repetitions, summarize
 from iosweep.report.data import Campaign, load
 from iosweep.report.results_table import not_checked
 from iosweep.text import human_count
@@ -155,7 +155,7 @@ def table(results: Path) -> RenderableType:
     from rich.text import Text
 
     campaign = load(results)
-    summary = summarise(campaign.rows)
+    summary = summarize(campaign.rows)
     parts: list[RenderableType] = [_title(campaign, summary), _verdicts(campaign)]
     parts += [Text(text, style="yellow") for text in remarks.of(campaign)]
     parts += [Text(text, style="yellow") for text in scaled(campaign.about.sweeps)]

@@ -31,7 +31,7 @@ from iosweep.report import (
     titles,
     vega_lite,
 )
-from iosweep.report.aggregate import Result, summarise
+from iosweep.report.aggregate import Result, summarize
 from iosweep.report.data import Campaign, load
 from iosweep.report.figures import Figure
 from iosweep.report.first_screen import answer
@@ -62,7 +62,7 @@ def render(results: Path) -> str:
     from markupsafe import Markup
 
     campaign = load(results)
-    summary = results_table.ordered(summarise(campaign.rows), campaign.about.sweeps)
+    summary = results_table.ordered(summarize(campaign.rows), campaign.about.sweeps)
     drawings = figures.figures(campaign, summary)
     specified = {f.name: vega_lite.specification(f) for f in drawings if f.panels}
     static = figure_files.static(((f, specified[f.name]) for f in drawings if f.panels), _STATIC, _STATIC_BYTES)
@@ -115,7 +115,7 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "columns_of": vega_lite.columns,
         "constant": results_table.constant(results),
         "having": results_table.having(results),
-        "checks": results_table.summarise_checks(campaign.checks),
+        "checks": results_table.summarize_checks(campaign.checks),
         "cpus": cpus.of(campaign),
         "nodes": nodes.of(campaign),
         "builds": builds.of(campaign, results),

@@ -184,7 +184,7 @@ def having(results: Iterable[Result]) -> dict[str, int]:
     return {one: counts[one] for one in OUTCOMES}
 
 
-def summarise_checks(checks: Iterable[CheckRow]) -> list[Check]:
+def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
     """Per check how often it passed, failed, could not be made or did not apply: causes of failures first, then the
     most doubtful."""
     by_name: dict[str, list[CheckRow]] = {}

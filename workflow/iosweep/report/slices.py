@@ -1,7 +1,7 @@
 """Which results belong in one figure, and which axis plays which role in it. Pure.
 
 A slice is one sweep under one set of conditions (tool, write mode, data, O_DIRECT): nothing that does not compare is
-drawn side by side. Its horizontal axis is an axis of the sweep that varies. A second axis becomes the colour of the
+drawn side by side. Its horizontal axis is an axis of the sweep that varies. A second axis becomes the color of the
 lines, a third one makes panels, and each combination of further ones is a slice of its own.
 
 Axes belong to the point: a phase without a use for one (a read phase for fsync) is drawn where its point is, or two
@@ -32,7 +32,7 @@ class Slice:
     suffix: str  # what tells it from the sweep's other slices, for a name; "" if there are none
     results: tuple[Result, ...]
     x: str
-    colour: str | None
+    color: str | None
     facet: str | None
 
 
@@ -51,10 +51,10 @@ def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
             for group in groups:
                 own = [result for result in of_kind if conditions[result.point] == group]
                 suffix = _suffix(group, groups)
-                for x, colour, facet, rest in _roles(own, axes):
+                for x, color, facet, rest in _roles(own, axes):
                     for fixed, chosen in split(own, rest):
                         part = "".join(f".{axis}-{value}" for axis, value in fixed.items())
-                        yield Slice(sweep.name, kind, group, suffix + part, chosen, x, colour, facet)
+                        yield Slice(sweep.name, kind, group, suffix + part, chosen, x, color, facet)
 
 
 def axes_of(sweep: SweepFacts) -> set[str]:
@@ -63,15 +63,15 @@ def axes_of(sweep: SweepFacts) -> set[str]:
 
 
 def _roles(results: Sequence[Result], axes: set[str]) -> Iterator[tuple[str, str | None, str | None, list[str]]]:
-    """(horizontal axis, colour, panels, axes that are left)."""
+    """(horizontal axis, color, panels, axes that are left)."""
     known = parameters()
     varying = [axis for axis in known if axis in axes and len(distinct(results, axis)) > 1]
     alone = [axis for axis in varying if known[axis].role == "x_alone"]
     for x in [axis for axis in varying if known[axis].role == "x"] or alone[:1]:
         others = [axis for axis in varying if axis != x and known[axis].role != "condition"]
         others.sort(key=lambda axis: known[axis].color_order)
-        colour, facet = (*others, None, None)[:2]
-        yield x, colour, facet, others[2:]
+        color, facet = (*others, None, None)[:2]
+        yield x, color, facet, others[2:]
 
 
 def split(results: Sequence[Result], axes: Sequence[str]) -> Iterator[tuple[dict[str, Value], tuple[Result, ...]]]:

@@ -21,7 +21,7 @@ DATA = "values"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 INK, MUTED, LINE = "#1d2329", "#57606a", "#d8dde3"
 
-#: Ends and stations of the palette, from dark to light, so that an order is seen with every kind of colour vision; the
+#: Ends and stations of the palette, from dark to light, so that an order is seen with every kind of color vision; the
 #: light end still stands out from white.
 _STATIONS = ((45, 17, 96), (44, 90, 160), (22, 135, 127), (87, 160, 60), (200, 142, 0))
 _SINGLE = "#0b5fa5"
@@ -73,14 +73,14 @@ def columns(panels: int) -> int:
 
 
 def palette(count: int) -> list[str]:
-    """So many colours, in the order of what they stand for, evenly along the palette."""
+    """So many colors, in the order of what they stand for, evenly along the palette."""
     if count == 1:
         return [_SINGLE]
-    return [_colour(i / (count - 1)) for i in range(count)]
+    return [_color(i / (count - 1)) for i in range(count)]
 
 
-def _colour(place: float) -> str:
-    """The palette's colour at a place from 0 to 1."""
+def _color(place: float) -> str:
+    """The palette's color at a place from 0 to 1."""
     leg = min(int(place * (len(_STATIONS) - 1)), len(_STATIONS) - 2)
     share = place * (len(_STATIONS) - 1) - leg
     pairs = zip(_STATIONS[leg], _STATIONS[leg + 1], strict=True)
@@ -94,13 +94,13 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
     y = alt.Y(
         "y:Q", title=titles.y_title(panel.quantity, panel.unit, panel.log), scale=_y_scale(panel), axis=_y_axis(panel)
     )
-    colour = alt.Color(
+    color = alt.Color(
         "series:N",
         title=figure.series_title,
         scale=alt.Scale(domain=list(figure.series), range=palette(len(figure.series))),
         legend=alt.Legend(columns=9) if figure.series_title else None,
     )
-    base = alt.Chart(alt.NamedData(DATA)).encode(x=x, color=colour)
+    base = alt.Chart(alt.NamedData(DATA)).encode(x=x, color=color)
     bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=1.4)
     # A mark without height stays in the line's data, so that the line breaks there.
     lines = base.mark_line(strokeWidth=2, invalid="break-paths-show-domains").encode(y=y)
