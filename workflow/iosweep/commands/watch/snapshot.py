@@ -165,6 +165,7 @@ class Campaign:
             if self._news:
                 self._learn(made)
             self._store.look("")
+            spent = None
             with self._store.noting():
                 spent = self._store.document(TotalSpent)
             refusals, sets = self._store.documents(Refusal), self._store.documents(DataSet)
