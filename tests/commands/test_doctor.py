@@ -663,7 +663,8 @@ def test_a_profile_that_snakemake_would_refuse(here: Site) -> None:
     assert [(line.outcome, line.seen, line.change[:23]) for line in found["profile"]] == [
         ("wrong", "profile/profile.v9+.yaml:3: default-resources.launcher: unknown launcher `mpirun`",
          "did you mean `mpiexec`?"),
-        ("wrong", "profile/profile.v9+.yaml:5: default-resources.runtime: `01:00:00` is no time", "write runtime=1h"),
+        ("wrong", "profile/profile.v9+.yaml:5: default-resources.runtime: `01:00:00` is not a time",
+         "write runtime=1h"),
         ("wrong", "profile/profile.v9+.yaml:6: default-resources.licence: unknown", "did you mean `licenses`"),
         ("wrong", "profile/profile.v9+.yaml: snakemake has no key `jobz`", "did you mean `jobs`?"),
     ]  # fmt: skip

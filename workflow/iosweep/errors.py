@@ -22,11 +22,12 @@ class Problem:
     line: int
     where: str
     message: str
+    remedy: str = ""
 
     def __str__(self) -> str:
         where = f"{shortened(self.where, 120)}: " if self.where else ""
         place = f"{self.file}:{self.line}" if self.line else self.file
-        return printable(f"{place}: {where}{self.message}")
+        return printable(f"{place}: {where}{self.message}" + (f"; {self.remedy}" if self.remedy else ""))
 
 
 class Obstacle(NamedTuple):

@@ -103,7 +103,7 @@ def read(directory: Path) -> Profile:
         slurm=slurm,
         keys=frozenset(map(str, found)),
         problems=tuple(
-            Problem(str(file), line, f"default-resources.{name}", why)
+            Problem(str(file), line, f"default-resources.{name}", *why)
             for line, name, why in sorted((_line(text, name), name, why) for name, why in wrong.items())
         ),
     )

@@ -60,7 +60,7 @@ class Site:
     license: str | None = None
 
 
-def wrong(resources: Mapping[str, object]) -> dict[str, str]:
+def wrong(resources: Mapping[str, object]) -> dict[str, Obstacle]:
     """Of a profile's default-resources: name -> what is wrong with it, and what would be right."""
     found = {name: why for name in resources if (why := _unknown(name))}
     limit, license, memory = (resources.get(name) for name in ("runtime", "licenses", "mem_mb"))
@@ -68,39 +68,46 @@ def wrong(resources: Mapping[str, object]) -> dict[str, str]:
     if limit is not None and not (isinstance(limit, int) and limit > 0):
         means = _limit_min(str(limit))
         example = f"write runtime={spelt(means)}" if means else "write minutes, or for example runtime=12h"
-        found["runtime"] = f"`{limit}` is not a time; {example}"
+        found["runtime"] = Obstacle(f"`{limit}` is not a time", example)
     if license is not None and not LICENSE.fullmatch(str(license)):
-        found["licenses"] = f"`{license}` is not a license; write a name that `scontrol show licenses` has"
+        found["licenses"] = Obstacle(f"`{license}` is not a license", "write a name that `scontrol show licenses` has")
     if re.match(r"[\d.]+\s*[a-zA-Z]", str(memory)):
-        found["mem_mb"] = f"`{memory}` is not a number of MB; write for example mem_mb=64000, or mem=64G"
+        found["mem_mb"] = Obstacle(f"`{memory}` is not a number of MB", "write for example mem_mb=64000, or mem=64G")
     if account and not _ACCOUNT_NAME.fullmatch(str(account)):
-        found["slurm_account"] = f"`{account}` is not an account"
+        found["slurm_account"] = Obstacle(f"`{account}` is not an account")
     if launcher not in SLURM_LAUNCHERS:
         what = "there is none" if launcher is None else f"unknown launcher `{launcher}`"
-        found["launcher"] = f"{what}{_near(str(launcher), SLURM_LAUNCHERS)} (known: {', '.join(SLURM_LAUNCHERS)})"
+        found["launcher"] = _known(what, str(launcher), tuple(SLURM_LAUNCHERS))
     if (provider := resources.get("tools", "path")) not in PROVIDERS:
-        near = _near(str(provider), PROVIDERS)
-        found["tools"] = f"`{provider}` is unknown{near} (known: {', '.join(PROVIDERS)})"
+        found["tools"] = _known(f"`{provider}` is unknown", str(provider), PROVIDERS)
     if scheduler != "slurm":
-        found["scheduler"] = 'write scheduler="slurm"; the workflow would take the cluster for one machine'
+        found["scheduler"] = Obstacle('write scheduler="slurm"', "the workflow would take the cluster for one machine")
     return found
 
 
-def _unknown(name: str) -> str | None:
+def _unknown(name: str) -> Obstacle | None:
     """Why a profile must not set this resource, or None. Snakemake ignores unknown ones without a message."""
     if name in _OURS:
-        return "the workflow sets it itself; leave it out"
+        return Obstacle("the workflow sets it itself", "leave it out")
     if name in ("reservation", "slurm_reservation"):
-        return "no resource; write iosweep-reservation, as a key of the profile of its own"
+        return Obstacle("no resource", "write iosweep-reservation, as a key of the profile of its own")
     if name in _CLUSTER:
-        return f"a job there would seem lost, as its state is asked of this cluster; leave it out, and {_ONE_CLUSTER}"
+        lost = "a job there would seem lost, as its state is asked of this cluster"
+        return Obstacle(lost, f"leave it out, and {_ONE_CLUSTER}")
     if name in _NAMES:
         return None
-    return "unknown" + (_near(name, _NAMES) or f" (known: {', '.join(_NAMES)})")
+    near = _near(name, _NAMES)
+    return Obstacle("unknown", near) if near else _known("unknown", name, _NAMES)
 
 
-def _near(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
-    return f"; did you mean `{_MEANT[name]}`?" if name in _MEANT else did_you_mean(name, known)
+def _known(what: str, name: str, known: tuple[str, ...]) -> Obstacle:
+    near, names = _near(name, known), f"(known: {', '.join(known)})"
+    return Obstacle(what, f"{near} {names}") if near else Obstacle(f"{what} {names}")
+
+
+def _near(name: str, known: tuple[str, ...]) -> str:
+    near = f"; did you mean `{_MEANT[name]}`?" if name in _MEANT else did_you_mean(name, known)
+    return near.removeprefix("; ")
 
 
 def site(resources: Mapping[str, object], place: Callable[[str], tuple[str, int]] | None = None) -> Site:
@@ -111,9 +118,9 @@ def site(resources: Mapping[str, object], place: Callable[[str], tuple[str, int]
     return Site(limit if isinstance(limit, int) else None, None if license is None else str(license))
 
 
-def _problem(name: str, why: str, place: Callable[[str], tuple[str, int]] | None = None) -> Problem:
+def _problem(name: str, why: Obstacle, place: Callable[[str], tuple[str, int]] | None = None) -> Problem:
     file, line = place(name) if place else ("profile", 1)
-    return Problem(file, line, f"default-resources.{name}", why)
+    return Problem(file, line, f"default-resources.{name}", *why)
 
 
 def spelt(minutes: int) -> str:
@@ -210,7 +217,7 @@ def sbatch(
     argv = ["sbatch", "--parsable", "--job-name", name, "--output", log, "--export=ALL", "--comment", comment]
     if owner := resources.get("slurm_account"):
         if not _ACCOUNT_NAME.fullmatch(str(owner)):
-            raise ConfigError([_problem("slurm_account", f"`{owner}` is not an account")])
+            raise ConfigError([_problem("slurm_account", Obstacle(f"`{owner}` is not an account"))])
         argv += ["-A", str(owner)]
     if partition := resources.get("slurm_partition"):
         argv += ["-p", str(partition)]

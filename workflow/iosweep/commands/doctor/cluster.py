@@ -178,7 +178,7 @@ def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
         seen = f"{chosen.file} has no `executor: iosweep`"
         return None, [wrong("profile", seen, "name one for Slurm with --profile")]
     if chosen.problems:
-        return chosen, [wrong("profile", str(problem), "correct the profile") for problem in chosen.problems]
+        return chosen, [wrong("profile", str(replace(p, remedy="")), p.remedy) for p in chosen.problems]
     named = {"partition": chosen.partition, "account": chosen.account, "reservation": chosen.reservation}
     given = ", ".join(f"{name} {value}" for name, value in {**named, "license": chosen.license}.items() if value)
     return chosen, [ok("profile", f"{chosen.file}: {given}" if given else chosen.file)]
