@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import structs
 
@@ -217,7 +217,7 @@ def _wrong(nodes: Mapping[str, NodeFacts], overlaps: Mapping[str, Overlap]) -> l
     return [f"{some(hosts, 4)}: {said}" for said, hosts in found.items()]
 
 
-def _shape(facts: NodeFacts) -> tuple[Any, ...]:
+def _shape(facts: NodeFacts) -> tuple[object, ...]:
     return facts.cores, facts.socket_cpus, [one.cpus for one in facts.numa or ()]
 
 
