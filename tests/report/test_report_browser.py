@@ -295,7 +295,7 @@ def test_a_point_shows_what_tells_it_from_others(show: Open, demo: Path) -> None
 
 def test_hostile_names_are_inert(show: Open, tmp_path: Path) -> None:
     axes = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M]}
-    one = sweep(EVIL, DATA_PHASES, axes, description=EVIL, suite=EVIL, source=EVIL, scaled=True)
+    one = sweep("evil", DATA_PHASES, axes, description=EVIL, suite=EVIL, source=EVIL, scaled=True)
     results = written(
         tmp_path, sweeps=[one], campaign=EVIL, description=EVIL, spoil=lambda _: ("suspect", f"duration: {EVIL}")
     )
