@@ -50,7 +50,7 @@ test: test-tools ## all tests, about 15 minutes
 	@$(PYTEST)
 
 .PHONY: soak
-soak: test-tools ## kills, power cuts, damage and attacks, and all else that is random, with long counts: an hour
+soak: test-tools ## kills, power cuts, damage and attacks, and all else that is random, with high counts: 20 minutes
 	@$(PYTEST) --soak
 
 .PHONY: cluster

@@ -193,7 +193,7 @@ def test_what_is_wrong(tmp_path: Path, old: str, new: str, wrong: list[str]) -> 
         ("sweeps:\n  - suite: four-corners\n    scale: {phase_time: 1ms}\n",
          ['5: sweeps[0].scale.phase_time: "1ms" is shorter than 10ms']),
         ("sweeps:\n  - suite: four-corners\n  - suite: four-corners\n    nodes: [2]\n",
-         ["5: sweeps[1].suite: `four-corners` is listed twice (also sweeps[0]); give one of them all node counts"]),
+         ["5: sweeps[1].suite: `four-corners` is listed twice (also sweeps[0]); keep one entry with all node counts"]),
         ("sweeps:\n  - suite: four-corners\n    scale: {file_sise: 4k}\n",
          ["5: sweeps[0].scale.file_sise: unknown key `file_sise`; did you mean `file_size`? (known: phase_time,"
           " repetitions, threads_per_node, transfer_size, queue_depth, file_size, files_per_thread)"]),

@@ -256,8 +256,10 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("queue_depth", {"queue_depth": 1}, NO, ""),
     ("queue_depth", {"phase": "create"}, NO, ""),
     ("data_complete", {}, PASS, "2 files of 4.0 GiB, all of full size"),
-    ("data_complete", {"files": files(wrong=["0.0 is missing", "1.0 has 5 of 8 bytes"])}, FAIL,
-     "files are not as expected: 0.0 is missing; 1.0 has 5 of 8 bytes"),
+    ("data_complete", {"files": files(wrong=["0.0 is missing"]), "not_run": "not run: 0.0 is missing"}, FAIL,
+     "not run: 0.0 is missing"),
+    ("data_complete", {"files": files(wrong=["full"]), "not_run": "not run: No space left on device"}, FAIL,
+     "the target is full (space or inodes): not run: No space left on device"),
     ("data_complete", {"files": {"role": "write"}}, UNCHECKED, "the files were not looked at"),
     ("data_complete", {"files": {"role": "fresh"}}, NO, ""),
     ("no_holes", {}, PASS, "no holes; the file system reports"),
@@ -300,7 +302,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read", "memory": 5 * GIB}, UNCHECKED, "a FUSE daemon may"),
     ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read", "memory": None}, UNCHECKED, "a FUSE daemon may"),
     ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read"}, PASS, "8.0 GiB is more than twice the node's"),
-    ("client_cache", {"fstype": "nfs4"}, UNCHECKED, "no proof on nfs4: whether its client keeps to O_DIRECT is not"),
+    ("client_cache", {"fstype": "nfs4"}, UNCHECKED, "no proof on nfs4: no counter shows whether"),
     ("client_cache", {"mount": "b on /t type ext4 (rw,data=journal)"}, UNCHECKED, "mount option data=journal it"),
     ("client_cache", {"mount": "/dev/sdb on /t type ext4 (rw,data=ordered)"}, PASS, "O_DIRECT was asked for and the"),
     ("client_cache", {"fstype": "btrfs", "mount": "b on /t type btrfs (rw,compress-force=zstd:3,ssd)"}, UNCHECKED,
@@ -313,7 +315,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("server_cache", {}, NO, ""),
     ("server_cache", {"phase": "rand_read"}, UNCHECKED, "target.server_cache is not given"),
     ("server_cache", {"phase": "rand_read", "server_cache": 4 * GIB}, PASS, "8.0 GiB of files against 4.0 GiB"),
-    ("server_cache", {"phase": "rand_read", "server_cache": 5 * GIB}, FAIL, "8.0 GiB of files fit the servers' memory"),
+    ("server_cache", {"phase": "rand_read", "server_cache": 5 * GIB}, FAIL, "8.0 GiB of files is less than twice"),
     ("server_cache", {"phase": "rand_read", "server_cache": 0}, PASS, "8.0 GiB of files against 0 B"),
     ("server_cache", {"phase": "stat", "server_cache": GIB}, NO, ""),
     ("durable", {}, PASS, "flushed at the end, inside the timing"),
@@ -476,6 +478,7 @@ def test_checks_that_explain_others_are_checks() -> None:
         ({"fsync": False}, None),
         ({"not_run": "not run: no"}, "not run: no"),  # what could not be made ready, or started
         ({"not_run": "not run: No space left on device: x"}, None),  # would be full again
+        ({"not_run": "not run: 0.0 is missing", "files": files(wrong=["0.0 is missing"])}, "not run: 0.0 is missing"),
         ({"exit_code": 1, "stderr": "Disk quota exceeded"}, None),
         (
             {"exit_code": 1, "stderr": "Stale file handle"},
@@ -509,6 +512,16 @@ def test_what_was_not_run_passes_nothing() -> None:
     found = verdict.judge(run)
     assert verdict.verdict(found) == ("invalid", ["not run: no space"])
     assert {f.outcome for c, f in found if c.name != "exit_status"} == {NO}
+
+
+def test_files_that_are_not_as_expected_fail_the_checks_of_files() -> None:
+    wrong = {
+        "not_run": "not run: 0.0 has unwritten extents",
+        "files": files(wrong=["0.0 has unwritten extents"], holes="found"),
+    }
+    found = verdict.judge(seen(**wrong))
+    assert [c.name for c, f in found if f.outcome == FAIL] == ["data_complete", "no_holes"]
+    assert {f.outcome for c, f in found if c.name not in ("data_complete", "no_holes")} == {NO}
 
 
 def test_no_output_at_all_is_invalid() -> None:

@@ -38,7 +38,7 @@ RESOURCES = (
 
 
 # Only allocations with something left are submitted. A job runs this command and no Snakemake, so that it measures what
-# it was sent for. The wildcards are in the job's comment, by which it is known (submission.py).
+# it was sent for. The wildcards are in the job's comment, by which it is known (slurm/job_comment.py).
 rule measure:
     input:
         plan=CAMPAIGN.plan_file,

@@ -49,8 +49,8 @@ class Target(Strict):
     )
     node_bandwidth: Size | None = Field(
         None,
-        description="Bytes per second that one node can move at most (its links). Faster reads are suspect; the"
-        " forecast of what timed writes write uses it too (4g where it is not given).",
+        description="Bytes per second that one node can move at most (its links). Faster reads are suspect. It"
+        " also limits the forecast of the bytes that timed phases write; without it the forecast assumes 4g.",
     )
     layout: Layout = Field(
         None,

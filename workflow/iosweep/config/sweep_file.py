@@ -49,7 +49,7 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
         if isinstance(entry, models.SuiteEntry):
             if entry.suite in suites:
                 other = f"sweeps[{suites[entry.suite]}]"
-                wrong = f"`{entry.suite}` is listed twice (also {other}); give one of them all node counts"
+                wrong = f"`{entry.suite}` is listed twice (also {other}); keep one entry with all node counts"
                 problems.append(document.problem(("sweeps", index, "suite"), wrong))
                 continue
             suites[entry.suite] = index

@@ -21,7 +21,7 @@ from iosweep.units import human_duration
 MARGIN, BESIDES_MIN = 1.5, 5
 #: Jobs of an allocation beyond those that the forecast needs. After one that was too short, the next asks for more.
 SPARE_JOBS = 3
-#: A job is left so long before its time is up, to tidy up and to write the manifest.
+#: The runner stops this long before the job's time limit, to clean up and to write the manifest.
 JOB_RESERVE_S = 10.0
 #: Goes into a shell as it is, so nothing but names and numbers.
 LICENSE = re.compile(r"[A-Za-z0-9_.@-]+(:[0-9]{1,6})?(,[A-Za-z0-9_.@-]+(:[0-9]{1,6})?)*")

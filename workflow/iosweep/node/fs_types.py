@@ -27,7 +27,7 @@ class FileSystem:
     memory: bool = False
 
 
-_OTHER = "whether its client keeps to O_DIRECT is not counted anywhere"
+_OTHER = "no counter shows whether its client honors O_DIRECT"
 _FUSE = "a FUSE daemon may cache in spite of O_DIRECT"
 #: FUSE mounts are `fuse`, `fuseblk`, or `fuse.` and the name of the program.
 FUSE = FileSystem(("fuse", "fuse.*", "fuseblk"), local=False, direct=_FUSE)

@@ -23,7 +23,8 @@ _SOON_S, _SEARCHED_S, _SELDOM_S = 0.05, 3.0, 1.0
 #: Looks at a phase of known length, and the longest time between two. In a phase of unknown length, or with several
 #: phases in one command, each look comes after this share of the time since the first.
 _LOOKS, _LONGEST_S, _SHARE, _LEAST_S = 6, 10.0, 1 / 40, 0.02
-#: A look may take this share of the time up to the next one (of one CPU), unless three would not come about.
+#: Maximum CPU time of a look, as a share of the interval to the next. It is exceeded if the phase would otherwise get
+#: fewer than three looks.
 _COST = 1 / 150
 #: Masks before that do not count: fio's workers bind themselves after they were started.
 _SETTLED_S = 0.2

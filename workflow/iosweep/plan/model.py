@@ -175,7 +175,7 @@ def _impossible(point: Point) -> str | None:
 
 
 def too_many(points: Iterable[Point]) -> str | None:
-    """That there are more repetitions than what is left can be counted from, or None."""
+    """Why the plan has too many repetitions, or None."""
     number, most = sum(point.repetitions.min for point in points), MOST_REPETITIONS
     return f"{number:,} repetitions are planned, and a campaign may have {most:,}" if number > most else None
 

@@ -4,7 +4,7 @@
 |---|---|
 | data.py | results/<campaign>/ -> typed rows |
 | aggregate.py | rows -> one result per point and phase (pure) |
-| titles.py | names of tools, phases and conditions, titles of axes (pure) |
+| titles.py | names of tools, phases and conditions; titles of y axes, those of x axes come from `Option` (pure) |
 | formats.py | how figures, sizes and lists of nodes are written (pure) |
 | caveats.py | what limits a figure: reasons, different nodes and builds, missing repetitions (pure) |
 | slices.py | which results belong in one figure (pure) |

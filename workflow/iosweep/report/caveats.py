@@ -13,7 +13,7 @@ from iosweep.text import human_count
 
 VERDICT_MEANINGS = {
     "valid": "Every check that could be made passed.",
-    "suspect": "A check that casts doubt failed. The figure is used and marked: hollow in the figures.",
+    "suspect": "A check that casts doubt on the number failed. The number is used, and drawn hollow in the figures.",
     "invalid": "A check failed that makes the figure wrong. It is kept in the table of repetitions, and used nowhere.",
     "missing": "Not measured, with the reason.",
     "left": "Not measured yet: the next run of snakemake measures it.",

@@ -1,4 +1,4 @@
-"""Names of tools, phases, values of axes and conditions in reports; titles of axes come from `Option`. Pure."""
+"""Names of tools, phases, values of axes and conditions; titles of y axes (those of x axes are in `Option`). Pure."""
 
 from __future__ import annotations
 

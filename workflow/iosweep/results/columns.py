@@ -152,7 +152,7 @@ _MEASURED: tuple[Column, ...] = (
         "CPUs that the file system keeps for itself on `host`, siblings included; empty where it keeps none, null where"
         " it is not known.",
     ),
-    Column("cpu_looks", "int", "How often processes and threads were looked at on each node, or more often."),
+    Column("cpu_looks", "int", "Smallest number of looks at processes and threads on any node."),
     Column("slurm_job", "string", "Slurm job that the phase ran in; null outside Slurm."),
     Column("tool_version", "string", "Version as the tool prints it."),
     Column("tool_sha256", "string", "Hash of the tool's binary."),
@@ -176,7 +176,6 @@ _MEASURED: tuple[Column, ...] = (
 )
 
 
-#: Companion table checks.parquet: one row per row of the results and check.
 @cache
 def result_columns() -> tuple[Column, ...]:
     """Columns of results.parquet and results.csv."""
@@ -192,6 +191,7 @@ def _parameters() -> Iterator[Column]:
             yield Column("tasks", "int", "Ranks or workers of all nodes together, as the tool reports them.")
 
 
+#: Columns of checks.parquet: one row per row of the results and check.
 CHECK_COLUMNS: tuple[Column, ...] = (
     Column("point", "string", "Id of the point."),
     Column("repetition", "int", "Number of the repetition."),

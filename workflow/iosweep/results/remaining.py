@@ -16,8 +16,8 @@ from iosweep.results.record import Target
 from iosweep.target.filesystem import volume
 from iosweep.tools import tools
 
-#: Minimum number of repetitions of an allocation that may be tried a second time, whatever limits.retried allows. There
-#: is a limit because on a node that is always busy a second try cures nothing.
+#: Repetitions of an allocation that may be tried a second time even if limits.retried allows fewer (0 allows none).
+#: There is a limit because on a node that is always busy a second try cures nothing.
 RETRIED_LEAST = 3
 
 

@@ -1,7 +1,7 @@
 """results/<campaign>/: what is on disk, and therefore done. The store is the truth; nothing measured is ever deleted.
 
     points/<point>/r001-1.json              a repetition's result: repetition 1, try 1. That it is there is the commit.
-    points/<point>/r001-1.zip               its raw output, one member per phase and stream
+    points/<point>/r001-1.zip               its raw output, one member per step and stream
     points/<point>/r001-1.superseded.json   a result that another try replaces (kept)
     points/<point>/r001-1.damaged.json      a result that could not be read, and was measured again (kept)
     points/<point>/missing.json             why the point cannot be measured here
@@ -45,7 +45,7 @@ from iosweep.results.raw_output import pack, unpack
 from iosweep.results.record import Archive, Record
 from iosweep.text import some
 
-#: An archive alone is none: its runner was killed before it committed the result, and the next one writes over it.
+#: An archive without its JSON is not a try: its runner was killed before the commit, and the next one overwrites it.
 _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
 #: Files that are named where there are many.
 _NAMED = 3

@@ -47,7 +47,7 @@ def no_time(plan: Plan, missing: Mapping[str, Missing], spent_s: float, chosen: 
     if not trimmed and spent_s + cost_s <= limit:
         return None
     return (
-        f"limits.time {human_duration(limit)} is spent: {human_duration(spent_s)} were measured, and"
+        f"limits.time {human_duration(limit)} is spent: {human_duration(spent_s)} are used, and"
         f" {human_count(sum(chosen.values()), 'chosen repetition')} would take {human_duration(cost_s)}; nothing was"
         f" superseded. Raise limits.time above {human_duration(spent_s + cost_s)}, run snakemake, then rerun"
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from iosweep.results.checks import CHECKS
+from iosweep.results.checks.files import data_complete, no_holes
 from iosweep.results.checks.finding import NOT_APPLICABLE, Check, Finding, Seen
 from iosweep.results.checks.output import exit_status
 from iosweep.results.reasons import chained
@@ -14,9 +15,13 @@ Verdict = Literal["valid", "suspect", "invalid", "missing"]
 
 
 def judge(seen: Seen) -> list[tuple[Check, Finding]]:
-    """The findings of all checks on one row, in order. For a phase that was not run only `exit_status` applies."""
+    """The findings of all checks on one row, in order.
+
+    For a phase that was not run only those apply that explain why: the checks of its files, or `exit_status`.
+    """
     if seen.run.not_run:
-        return [(c, c.look(seen) if c.look is exit_status else NOT_APPLICABLE) for c in CHECKS]
+        explain = (data_complete, no_holes) if seen.run.files.wrong else (exit_status,)
+        return [(c, c.look(seen) if c.look in explain else NOT_APPLICABLE) for c in CHECKS]
     return [(c, c.look(seen)) for c in CHECKS]
 
 

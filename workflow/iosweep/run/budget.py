@@ -66,7 +66,8 @@ class Budget:
     def allow_repetition(self, cost: Cost) -> str | None:
         """Raise AllocationError if the next repetition does not fit into limits or the job.
 
-        Returns why all that is left is to be left out, if limits.time is spent and limits.over_time is `trim`.
+        Returns the reason to skip all remaining repetitions (limits.time is spent, and limits.over_time `trim`), or
+        None.
         """
         pace = max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0
         self._fits_job("next repetition", cost.time_s * pace)
@@ -76,7 +77,7 @@ class Budget:
                 return f"limits.time {human_duration(limit)} is spent (limits.over_time: trim)"
             raise AllocationError(
                 ExitCode.OUT_OF_TIME,
-                f"limits.time {human_duration(limit)} is spent: {human_duration(spent_s)} were measured, and the next"
+                f"limits.time {human_duration(limit)} is spent: {human_duration(spent_s)} are used, and the next"
                 f" repetition takes {human_duration(cost.time_s)}; raise it, and the next run goes on from there",
                 lasting=True,
             )

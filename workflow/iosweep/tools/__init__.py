@@ -37,8 +37,8 @@ class Option:
     This entry is all there is of it: the configuration's models, ids of points, columns of the tables, axes of figures
     and the documentation read it here. The common ones are in axes.py.
 
-    `kinds` are the kinds of phase that it has an effect on; it is an error to set it where it has none. An option that
-    is not part of a point's kind is not part of the point's id.
+    `kinds` are the kinds of phase that it has an effect on; it is an error to set it where it has none. An option
+    without an effect on a point's phases is not part of the point's id.
     """
 
     name: str

@@ -1,6 +1,7 @@
 """`iosweep doctor --slurm`: what is wrong with a profile, a cluster or its nodes, before the first submission.
 
-This module asks Slurm. judge_slurm.py and nodes.py judge the answers; look.py runs probe.py on the nodes.
+This module asks Slurm. judge_slurm.py and judge_nodes.py judge the answers; ask_nodes.py runs node_probe.py on the
+nodes.
 """
 
 from __future__ import annotations

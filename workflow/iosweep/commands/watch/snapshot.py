@@ -50,8 +50,8 @@ class Seen:
     """The progress of an allocation. Times are in seconds since the epoch, None where they are not known.
 
     `why`: what it waits for, why it was refused or stopped, or its last words. `since`: when it began to measure, or
-    to wait. `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: from when it
-    runs.
+    to wait. `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: time still
+    needed once it is running.
     """
 
     name: str

@@ -52,7 +52,7 @@ def server_cache(s: Seen) -> Finding:
         return unchecked("target.server_cache is not given")
     size = s.run.files.set_bytes
     if cache and size < 2 * cache:
-        return failed(f"{human_size(size)} of files fit the servers' memory ({human_size(cache)}) twice or less")
+        return failed(f"{human_size(size)} of files is less than twice the servers' memory ({human_size(cache)})")
     return passed(f"{human_size(size)} of files against {human_size(cache)} of server memory")
 
 
@@ -74,7 +74,7 @@ def other_reader(s: Seen) -> Finding:
         return _OWN
     shift = s.parsed.evidence.shift
     if shift is None:
-        return failed("the tool does not say that other nodes read than wrote")
+        return failed("the tool does not report that each node read files written by another")
     per_node = int(s.point.options["threads_per_node"] or 1)
     ranks = per_node * s.point.nodes
     if not per_node <= shift % ranks <= ranks - per_node:  # ranks are placed node by node

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from iosweep.results.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, per_node, unchecked
+from iosweep.results.checks.output import not_run
 from iosweep.text import human_count
 from iosweep.tools import tools
 from iosweep.units import human_size
 
 
 def data_complete(s: Seen) -> Finding:
-    """The files to work on existed at their full size."""
+    """The files to work on could be prepared, and existed at their full size."""
     files = s.run.files
-    if files.role == "fresh" or s.run.not_run:
+    if files.role == "fresh":
         return NOT_APPLICABLE
     if files.wrong is None:
         return unchecked("the files were not looked at")
     if files.wrong:
-        return failed("files are not as expected: " + "; ".join(files.wrong))
+        return not_run(s.run.not_run or "; ".join(files.wrong))  # the tool is not started on such files
     return passed(f"{files.files} files of {human_size(files.file_size_bytes)}, all of full size")
 
 
@@ -25,7 +26,7 @@ def no_holes(s: Seen) -> Finding:
     reported those of a sparse file).
     """
     files = s.run.files
-    if files.role == "fresh" or s.run.not_run:
+    if files.role == "fresh":
         return NOT_APPLICABLE
     match files.holes:
         case "none":

@@ -17,13 +17,12 @@ FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 
 
 def exit_status(s: Seen) -> Finding:
-    """The tool ended by itself with exit code 0, within its time limit."""
+    """The tool could be started, and ended by itself with exit code 0, within its time limit."""
     run = s.run
     if run.left_behind:
         return failed(f"the target hangs: processes of the tool could not be killed ({run.left_behind} left)", True)
     if run.not_run:
-        why = cause(run.not_run)
-        return failed(_because(why) + run.not_run, curable=why is None or why.curable)
+        return not_run(run.not_run)
     if run.flooded:
         return failed(f"the tool was killed: it printed more than {human_size(MOST_BYTES)}")
     if run.timed_out:
@@ -39,6 +38,12 @@ def exit_status(s: Seen) -> Finding:
             curable=bool(why and why.curable),
         )
     return passed(f"exit code 0 after {run.wall_s:.2f} s")
+
+
+def not_run(reason: str) -> Finding:
+    """A fail for a tool that was not started. Another try may help unless the reason is a cause that lasts."""
+    why = cause(reason)
+    return failed(_because(why) + reason, curable=why is None or why.curable)
 
 
 def output(s: Seen) -> Finding:

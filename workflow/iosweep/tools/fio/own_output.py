@@ -97,7 +97,8 @@ def _figures(parts: Parts, phase: Phase) -> dict[str, float]:
         "runtime_s": max(part.runtime for part in asked) / 1000,
     }
     sampled = sum(part.iops_mean for part in asked)
-    if abs(sampled - figures["ops_per_s"]) <= 0.1 * figures["ops_per_s"]:  # of some groups it is that of one worker
+    # for some groups of jobs fio's iops_mean is that of one worker: then it is left out
+    if abs(sampled - figures["ops_per_s"]) <= 0.1 * figures["ops_per_s"]:
         figures["sampled_ops_per_s"] = sampled
     if phase.kind == "data":
         figures["bandwidth_bytes_per_s"] = 0.0

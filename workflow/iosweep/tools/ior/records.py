@@ -123,7 +123,7 @@ class Run:
     )  # what IOR does without, as it says: `fsync`, `o_direct` -> line
     log_seen: bool = False  # IOR's messages were among what was read
     old: bool = False  # the layout, and so the command line, of IOR 3.1 and earlier
-    # derived by facts.py; None where nothing tells
+    # derived by run_facts.py; None if the output does not say
     api: str | None = None
     tasks: int | None = None
     nodes: int | None = None

@@ -28,7 +28,7 @@ def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
 
 def check_directory(directory: str) -> str | None:
     if "@" in directory:
-        return "has an `@`, at which mdtest takes it apart as two directories; use a directory without"
+        return "contains `@`, where mdtest splits it into two directories; use a path without `@`"
     return None
 
 
@@ -36,7 +36,8 @@ def command(step: Step, directory: str) -> list[str]:
     """The exact argv of a step below the absolute `directory`, which is empty.
 
     One call measures all phases, as the field does it: `Directory rename` cannot be had otherwise. `-i 1`, because
-    repetitions are ours; `-N 1`: from 3.3 on mdtest makes of it so many ranks that another node is next.
+    repetitions are ours; `-N 1`: since 3.3 it counts nodes, and each rank works on the files of a rank on the
+    next node.
     """
     phases = [phase.name for phase in step.phases]
     directories, files = _operations(phases)

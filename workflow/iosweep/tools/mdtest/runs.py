@@ -7,12 +7,12 @@ mdtest has no JSON and no CSV of results; its table is all there is:
        ---------                     ---            ---           ----        -------
        File creation                2938.216       1578.693       2232.146        681.287
 
-Read are IOR 3.2's, which calls itself 1.9.3, to 4.1's (also with -v), and the 1.9 before IOR had it where the table is
-whole, of which no real output was at hand. Rates are operations per second. What Max, Min, Mean and Std Dev are over
-differs (summarize_results in mdtest.c): from 4.0.0 each iteration is all items over the slowest rank's time, and the
-statistics are over the iterations (sample standard deviation). In 3.3.0 every rank divides all items by its own time,
-and the statistics are over ranks and iterations together (population), so that one iteration has a Max and a Min too.
-Before that the fastest rank decides; over several iterations 3.2 takes ranks of different ones together.
+It reads mdtest of IOR 3.2 (which reports 1.9.3) to 4.1, also with -v, and the standalone mdtest 1.9 if its table is
+complete; no real output of that one was available. Rates are operations per second. What Max, Min, Mean and Std Dev
+are over differs (summarize_results in mdtest.c): from 4.0.0 each iteration is all items over the slowest rank's time,
+and the statistics are over the iterations (sample standard deviation). In 3.3.0 every rank divides all items by its
+own time, and the statistics are over ranks and iterations together (population), so that one iteration has a Max and a
+Min too. Before that the fastest rank decides; over several iterations 3.2 takes ranks of different ones together.
 
 A text is split into launches with their tables (launches.py, table.py); what it says of errors (messages.py), what its
 command line asked for (command_line.py) and what its figures can be (judge.py) decide whether they are rows.
