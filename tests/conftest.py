@@ -216,12 +216,16 @@ def own_mounts() -> None:
         assert libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) == 0
 
 
+#: Functions that remember programs of this PATH. A test may replace them.
+_CACHED = (find.sha256, launchers.mpiexec)
+
+
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> Iterator[None]:
     """The programs that a test found on its PATH are not those of the next."""
     yield
-    for known in (find.sha256, launchers.mpiexec):
-        known.cache_clear()
+    for function in _CACHED:
+        function.cache_clear()
 
 
 @pytest.fixture(autouse=True)

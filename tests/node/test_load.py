@@ -194,7 +194,8 @@ def test_time_of_the_tool_and_its_children_is_ours() -> None:
         lives.stdout.readline()
         after = reader.look()
         lives.kill()
-        print(json.dumps([sum(load._used_by_ours(before, after)), load._whole(before, after), len(after.kernel) > 0]))
+        ours = load._used({**before.rest, **before.ours}, after.ours, before.ours)
+        print(json.dumps([sum(ours), load._whole(before, after), len(after.kernel) > 0]))
         """,
         BUSY,
     )

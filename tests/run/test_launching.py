@@ -36,7 +36,7 @@ from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launching import Commands, lacking_pmi, together
 from iosweep.run.remote import Clock, RemoteAgents
-from iosweep.run.remote_agent import Watched
+from iosweep.run.remote_agent import Watched, hello
 from iosweep.slurm import query
 from iosweep.target import filesystem, identify
 from iosweep.target.agent import Agent
@@ -430,7 +430,7 @@ def steps_left(job: str, scratch: Path) -> Any:
     def act(commands: Commands) -> Any:
         done, _ = commands.run(ior, [["ior"]], 2, 60.0, Held.hosts)
         assert commands.remote
-        return done, query._steps(job), commands.remote.step, commands.remote.call("hello")
+        return done, query._steps(job), commands.remote.step, commands.remote.call(hello)
 
     return on_nodes(job, scratch, ior, "/bin/true", act, Leaving("srun", None, None, allocated=True))
 

@@ -114,5 +114,5 @@ def test_a_port_that_another_process_has_taken(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(remote_agent.process, "end_descendants", lambda: 0)  # ours are pytest's
     with socket.create_server(("127.0.0.1", 0)) as theirs:
         with pytest.raises(OSError, match="does not listen after"):
-            remote_agent._serve(["sleep", "60"], *theirs.getsockname())
-        remote_agent._end_servers()
+            remote_agent.serve(["sleep", "60"], *theirs.getsockname())
+        remote_agent.end_servers()

@@ -245,7 +245,7 @@ def test_the_ranks_of_this_job_are_counted(held: Held, tmp_path: Path) -> None:
     # both are one machine here, and what is busy on one is other load on both; on several machines on each its own
     loads = {host: one.load for host, one in seen.items()}
     assert load._is_same_machine(loads["n1"], loads["n2"])
-    assert all(one["busy"] - one["ours"] > 0.05 for one in loads.values())
+    assert all(one.busy - one.ours > 0.05 for one in loads.values())
 
 
 def test_a_forking_rank_counts_once(held: Held, tmp_path: Path) -> None:

@@ -68,9 +68,9 @@ def _look(places: Sequence[Path], asked: _Asked, over: threading.Event, main: in
         if hangs and not before:
             where = asked.place or " or ".join(map(str, places))
             said = f"iosweep: {where} has not answered for {DEADLINE_S:g} s; it is waited for, and Ctrl-C ends this"
+            before = [(each, _set(each)) for each in _ENDING if not _ignored(each)]  # before the message promises it
             with contextlib.suppress(OSError):
                 os.write(2, f"{said} (what was stored before is not lost)\n".encode("utf-8", "replace"))
-            before = [(each, _set(each)) for each in _ENDING if not _ignored(each)]
         elif before and not hangs:
             for each, action in before:
                 _set(each, action)
