@@ -176,7 +176,7 @@ def test_a_directory_that_a_tool_cannot_work_in(tmp_path: Path, tool: str, phase
     text = document(tool=tool, phases=[phase], axes=None, options=None, phase_time=None)
     text["target"]["directory"] = "/scratch/me@work"
     wrong = problems(tmp_path, text, make)
-    assert [p.partition(": has an `@`")[0] for p in wrong] == ([] if tool == "fio" else ["3: target.directory"])
+    assert [p.partition(": contains `@`")[0] for p in wrong] == ([] if tool == "fio" else ["3: target.directory"])
 
 
 def test_what_a_tool_refuses_is_said_once(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, changes: dict[str, Any], said
 
 
 @pytest.mark.parametrize(
-    ("directory", "said"), [("/mnt/a@b", "takes it apart as two files"), ('/mnt/a"b', "breaks IOR's JSON")]
+    ("directory", "said"), [("/mnt/a@b", "splits it into two files"), ('/mnt/a"b', "breaks IOR's JSON")]
 )
 def test_directories_that_ior_cannot_use_are_refused(tmp_path: Path, directory: str, said: str) -> None:
     configured = document(**SWEEP)
@@ -165,7 +165,7 @@ def test_a_relative_directory_is_looked_at_as_it_will_be_used(tmp_path: Path, mo
     configured = document(**SWEEP)
     configured["target"] = {"directory": "."}
     found = problems(tmp_path, configured, make)
-    assert len(found) == 1 and f"is {tmp_path}/user@corp, which has an `@`" in found[0], found
+    assert len(found) == 1 and f"is {tmp_path}/user@corp, which contains `@`" in found[0], found
 
 
 @pytest.mark.parametrize("directory", ["/mnt/a b", "/mnt/a$HOME;'b", "/mnt/a,b=c#d", "/mnt/-rf", "/mnt/ü"])

@@ -86,7 +86,7 @@ def test_an_at_sign_in_the_target_is_refused(tmp_path: Path) -> None:
     configured = document(**SWEEP)
     configured["target"] = {"directory": "/mnt/a@b"}
     found = problems(tmp_path, configured, make)
-    assert len(found) == 1 and "takes it apart as two directories" in found[0], found
+    assert len(found) == 1 and "splits it into two directories" in found[0], found
 
 
 def test_versions() -> None:

@@ -84,7 +84,7 @@ def test_over_two_nodes_a_run_that_does_not_tell_its_shift_is_suspect() -> None:
     found = parsed("stat", output, two)
     assert found.evidence.shift is None
     outcome, reasons = judged(found, "stat", 2)
-    assert outcome == "suspect" and "does not say that other nodes read" in reasons[0]
+    assert outcome == "suspect" and "does not report that each node read" in reasons[0]
     assert judged(parsed("create", output, two), "create", 2) == ("valid", [])
 
 

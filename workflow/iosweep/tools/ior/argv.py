@@ -52,7 +52,7 @@ def check(options: Mapping[str, Value], phases: Sequence[str], time_s: float | N
 
 def check_directory(directory: str) -> str | None:
     if "@" in directory:
-        return "has an `@`, at which IOR takes it apart as two files; use a directory without"
+        return "contains `@`, where IOR splits it into two files; use a path without `@`"
     if strange := next((c for c in directory if c in '"\\' or ord(c) < 32), None):
         return f"has the character {strange!r}, which breaks IOR's JSON; use a directory without"
     return None
