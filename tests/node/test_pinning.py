@@ -88,7 +88,7 @@ def test_how_ranks_are_bound_tells_results_apart() -> None:
     assert bound(CpuSettings(**near | {"pinning": "strict"}), True) == "near_nic/core/ib0", "bound in the same way"
     for unbound in ("off", "verify"):
         assert bound(CpuSettings(pinning=unbound), True) is None
-    assert bound(CpuSettings(), False) is None, "on one machine nothing is bound unless it is asked for"
+    assert bound(CpuSettings(), False) is None, "on one machine the default binds nothing"
     more = {"oversubscribe": True}
     assert bound(CpuSettings(**more), True) == bound(CpuSettings(), True), "it lets more points run"
     said = [bound(CpuSettings(pinning="verify", reserved=kept), True) for kept in (None, "", "3", "3-4")]

@@ -222,22 +222,25 @@ def test_one_rank_needs_no_mpiexec(ranks: Allocation) -> None:
         assert {run["argv"][0] for run in record["phases"]} == {shutil.which("sh")}
 
 
+def each_rank_first(ranks: Allocation, line: str) -> None:
+    """Run a line of bash in each rank before its command."""
+    shell = ranks.place / "bin" / "sh"
+    shell.parent.mkdir()
+    shell.write_text(f'#!/bin/bash\n{line}\nexec /bin/sh "$@"\n')
+    shell.chmod(0o755)
+    ranks.path = os.pathsep.join([str(shell.parent), ranks.path])
+
+
 def test_ranks_that_run_as_separate_programs(ranks: Allocation) -> None:
     """As with a program of another MPI: each of its processes runs as rank 0 of 1."""
-    ranks.path = os.pathsep.join([str(ranks.place / "bin"), ranks.path])
-    (ranks.place / "bin").mkdir()
-    (ranks.place / "bin" / "sh").write_text('#!/bin/bash\nunset PMI_SIZE\nexec /bin/sh "$@"\n')
-    (ranks.place / "bin" / "sh").chmod(0o755)
+    each_rank_first(ranks, "unset PMI_SIZE")
     measure_ranks(ranks, "mpiexec")
     wrong = "the tool ran with 1 rank, 3 were asked for: was it built with another MPI than its launcher?"
     assert {(r["verdict"], said(r)) for r in ranks.rows()} == {("invalid", wrong)}
 
 
 def test_a_rank_that_fails(ranks: Allocation) -> None:
-    ranks.path = os.pathsep.join([str(ranks.place / "bin"), ranks.path])
-    (ranks.place / "bin").mkdir()
-    (ranks.place / "bin" / "sh").write_text('#!/bin/bash\n[ "$PMI_RANK" != 1 ] || exit 9\nexec /bin/sh "$@"\n')
-    (ranks.place / "bin" / "sh").chmod(0o755)
+    each_rank_first(ranks, '[ "$PMI_RANK" != 1 ] || exit 9')
     measure_ranks(ranks, "mpiexec")
     for row in ranks.rows():
         assert row["verdict"] == "invalid"

@@ -79,7 +79,7 @@ class Figure:
     series_title: str  # "" if there is one line
     series: tuple[str, ...]  # names of the lines, in order; [""] if there is one
     with_nodes: bool  # whether values say on which nodes, and whether these are apart from the largest count's
-    measures: tuple[str, ...]  # lines that are told apart by their dashes: mean, p99; [""] if there is one
+    measures: tuple[str, ...]  # drawn with different dashes: mean, p99; [""] if there is one
     marks: tuple[Mark, ...]
     notes: tuple[str, ...]
 

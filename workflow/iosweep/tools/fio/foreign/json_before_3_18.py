@@ -60,7 +60,7 @@ def _direction(part: Direction, release: tuple[int, int], size: int | None) -> D
         block: Latencies | None = getattr(part, f"{name}_ns")
         if release < _NANOSECONDS:
             if block:
-                raise Wrong("latencies are told in a layout that is not of this version")
+                raise Wrong("latencies have the layout of another version")
             blocks[f"{name}_ns"] = _timed(printed(getattr(part, name), name), part.total_ios, _US)
         elif block:
             blocks[f"{name}_ns"] = _timed(block, part.total_ios, 1.0)
@@ -68,7 +68,7 @@ def _direction(part: Direction, release: tuple[int, int], size: int | None) -> D
     if release >= (2, 21):
         return part
     if part.io_kbytes is not None:
-        raise Wrong("bytes are told in a layout that is not of this version")
+        raise Wrong("bytes have the layout of another version")
     kibibytes, exact = part.io_bytes, part.total_ios * size if size else 0
     if 0 < kibibytes < _FEW_KIB and exact >> 10 != kibibytes:
         raise Wrong(f"{kibibytes} KiB, of which fio counts whole ones: too few for a rate")
@@ -83,7 +83,7 @@ def _timed(block: Latencies, ops: int, unit_ns: float) -> Latencies:
     count = block.count if block.count >= 0 else ops if block.max > 0 else 0
     percentile = dict(block.percentile)
     if percentile.pop("0.00", 0):
-        raise Wrong("the percentiles are told in a layout that is not of this version")
+        raise Wrong("the percentiles have the layout of another version")
     bins = block.bins
     if bins is not None and microseconds:
         # the keys are numbers of bins (2.8 to 2.21) with three constants of fio's among them (up to 2.16)
