@@ -278,32 +278,36 @@ def test_target_json_cannot_name_any_directory(left: Left, tmp_path: Path, capsy
 def test_foreign_entries_are_left_alone(left: Left, capsys: Capture) -> None:
     directory = Path(left.directory)
     (directory / "notes.txt").write_text("mine")
+    (directory / "iosweep.json.saved").write_text("a copy of the marker")
     (directory / "thesis").mkdir()
     (directory / "thesis" / "precious").write_text("x")
     (directory / "sets" / "README").write_text("x")
     (directory / "kept" / "p-r1" / "fine").write_text("made by a tool")
-    named = "3 entries that iosweep did not make were found, and left alone: notes.txt, sets/README, thesis"
+    named = "4 entries that iosweep did not make were found, and left alone"
     assert clean("c") == 0
     said = capsys.readouterr().out
     assert "  notes.txt" in said
     assert "not known to iosweep" in said
     assert sorted(said.splitlines()[-1].partition(": ")[2].partition(";")[0].split(", ")) == [
-        "notes.txt", "sets/README", "thesis",
+        "iosweep.json.saved", "notes.txt", "sets/README", "thesis",
     ]  # fmt: skip
     assert said.endswith("; --yes removes the rest\n")
     assert clean("--yes", "c") == 1
     told = capsys.readouterr().err.splitlines()
     assert sorted(told[:-1]) == [
         f"not removed: {name}: iosweep did not make it; it is left alone"
-        for name in ("notes.txt", "sets/README", "thesis")
+        for name in ("iosweep.json.saved", "notes.txt", "sets/README", "thesis")
     ]
     found, _, names_of = told[-1].partition(": ")
-    assert f"{found}: " in named
-    assert sorted(names_of.partition(";")[0].split(", ")) == ["notes.txt", "sets/README", "thesis"]
+    assert found == named
+    assert sorted(names_of.partition(";")[0].split(", ")) == [
+        "iosweep.json.saved", "notes.txt", "sets/README", "thesis",
+    ]  # fmt: skip
     assert told[-1].endswith("; remove them by hand, then run it again")
-    assert names(directory) == ["iosweep.json", "notes.txt", "sets", "thesis"]
+    assert names(directory) == ["iosweep.json", "iosweep.json.saved", "notes.txt", "sets", "thesis"]
     assert names(directory / "sets") == ["README"]
     (directory / "notes.txt").unlink()
+    (directory / "iosweep.json.saved").unlink()
     (directory / "sets" / "README").unlink()
     shutil.rmtree(directory / "thesis")
     assert clean("--yes", "c") == 0
@@ -453,6 +457,26 @@ def test_not_mounted_is_not_gone(left: Left, capsys: Capture, arguments: tuple[s
     assert clean("c", *arguments) == 1
     assert "is not there, and was on wekafs backend/fs; is that mounted? (Now: " in capsys.readouterr().err
     away.rename(left.directory)
+    before = listing(left.target, all=True)
+    assert clean("c", *arguments) == 1  # there, with its marker: a copy
+    assert "is on another file system than when it was measured (" in capsys.readouterr().err
+    assert listing(left.target, all=True) == before
+
+
+@as_root
+@pytest.mark.parametrize("yes", [["--yes"], []])
+def test_a_copy_on_a_file_system_that_is_mounted_over_the_target(
+    left: Left, tmp_path: Path, capsys: Capture, yes: list[str]
+) -> None:
+    subprocess.run(["cp", "-a", f"{left.target}/.", str(tmp_path / "copy")], check=True)
+    with mounted("mount", "-t", "tmpfs", "over", str(left.target)):
+        subprocess.run(["cp", "-a", f"{tmp_path}/copy/.", str(left.target)], check=True)
+        before = listing(left.target, all=True)
+        assert clean("c", *yes) == 1
+        said = capsys.readouterr().err
+        assert f"{left.directory} is on another file system than when it was measured (tmpfs over " in said
+        assert f", and it was {left.file_system}); it is left alone. Mount that one, or look at this and " in said
+        assert listing(left.target, all=True) == before
     assert clean("c", "--yes") == 0
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.target.filesystem import identity, known_as, may_be_one, volume
+from iosweep.target.filesystem import identity, known_as, may_be_one, same_as_claimed, volume
 
 
 def facts(fstype: str, source: str, fsid: str = "0000000000000000") -> dict[str, Any]:
@@ -135,3 +135,37 @@ def test_a_copied_marker_does_not_make_one_of_two_disks(fstype: str) -> None:
 )
 def test_what_the_marker_proves(names: list[str], proven: bool, name: str) -> None:
     assert known_as(facts("nfs4", "s2:/export"), names, proven) == name
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (("ext4", "/dev/sda1"), ("nfs4", "s1:/export")),
+        (("nfs4", "s1:/export"), ("lustre", "10.0.0.1@tcp:/scratch")),
+        (("wekafs", "default"), ("beegfs", "beegfs_nodev")),
+    ],
+)
+def test_a_copy_on_a_file_system_of_another_type(before: tuple[str, str], now: tuple[str, str]) -> None:
+    """The data was moved to another system by rsync, marker included, and that is mounted in the old one's place."""
+    assert known_as(facts(*now), [volume(facts(*before))], True) == volume(facts(*now))
+    assert not same_as_claimed(facts(*now), identity(facts(*before)))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "same"),
+    [
+        (("nfs4", "s1:/export"), ("nfs", "10.0.0.1:/export"), True),
+        (("ceph", "m1:6789:/"), ("fuse.ceph-fuse", "ceph-fuse"), True),
+        (("fuse.glusterfs", "s1:/dfs"), ("fuse.glusterfs", "s2:/dfs"), True),
+        (("beegfs", "beegfs_nodev", "1"), ("beegfs", "beegfs_nodev", "2"), True),
+        (("xfs", "/dev/sda1", "1"), ("xfs", "/dev/sda1", "2"), True),
+        (("xfs", "/dev/sda1", "1"), ("xfs", "/dev/sdb1", "1"), False),
+        (("tmpfs", "tmpfs", "1"), ("tmpfs", "tmpfs", "2"), False),
+    ],
+)
+def test_where_a_directory_with_the_marker_was_claimed(
+    before: tuple[str, ...], now: tuple[str, ...], same: bool
+) -> None:
+    assert same_as_claimed(facts(*now), identity(facts(*before))) == same
+    if same:
+        assert known_as(facts(*now), [volume(facts(*before))], True) == volume(facts(*before))

@@ -375,6 +375,35 @@ def test_a_link_that_its_owner_may_turn() -> None:
 
 @pytest.mark.local
 @as_root
+@needs_bindfs
+@pytest.mark.parametrize("below", ["", "deep"])
+def test_a_file_system_that_another_user_serves(below: str) -> None:
+    """FUSE with allow_other: its server shows any owner and mode, and may show links to tools only."""
+    program = (
+        "try:\n"
+        "  print(identify.look(sys.argv[1])['others'])\n"
+        "  print(ownership.claim(sys.argv[1] + '/iosweep-c', {owner}))\n"
+        "except Refused as error: print(error)\n"
+    )
+    with everybodys() as shared:
+        (shared / "lair" / "deep").mkdir(parents=True)
+        target = shared / "m" / below
+        # what fusermount does for a user; it refuses where fuse.conf does not have user_allow_other
+        served = ("setpriv", "--ruid", str(OTHER + 1), "bindfs", "-o", f"force-user={OTHER},allow_other")
+        with mounted(*served, str(shared / "lair"), str(shared / "m")):
+            assert target.stat().st_uid == OTHER
+            looked, refused = as_user(program, str(target)).splitlines()
+            with pytest.raises(Refused, match="is served by a process of"):
+                ownership.claim(f"{target}/iosweep-c", OWNER, True)  # root trusts nobody
+        assert looked == refused
+        assert refused.startswith(
+            f"the file system of {shared}/m is served by a process of user id {OTHER + 1} (FUSE),"
+        )
+        assert names(shared / "lair" / below) == ([] if below else ["deep"])
+
+
+@pytest.mark.local
+@as_root
 def test_whom_the_user_trusts() -> None:
     """Never as root, who could overwrite everything."""
     claim = (

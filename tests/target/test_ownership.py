@@ -178,6 +178,13 @@ def test_a_directory_that_root_made_for_us() -> None:
         assert refused.startswith(f"group id {OTHER} can write to {directory} (mode 0770, owner root (0)), and could")
         assert f"; ask its owner (root) for `chmod +t {directory}`, or take a" in refused  # not g-w: we are there by it
         assert trusted == marker_in(str(directory))["uuid"]
+        work = (
+            "place = Place(sys.argv[1], sys.argv[2], '', True)\n"
+            "print(trees.ensure(place, 'sets/s'), removal.remove(place, 'sets'), probe.state(place))"
+        )
+        made, removed = as_user(work, str(directory), trusted).split(" ", 1)
+        assert made == f"{directory}/sets/s"
+        assert "'directories': 2, " in removed and removed.endswith("} None\n")
 
 
 def test_what_others_could_write_to_is_shut(place: Path) -> None:
@@ -407,7 +414,7 @@ def test_what_another_user_planted(ours: str) -> None:
     """While the directory was open to him."""
     Path(ours, "sets").mkdir()
     os.chown(f"{ours}/sets", OTHER, OTHER)
-    with pytest.raises(Refused, match=r"`sets` in .* belongs to another user than the directory; it is left alone"):
+    with pytest.raises(Refused, match=rf"`sets` in .* belongs to user id {OTHER}; it is left alone"):
         Opened(at(ours)).below("sets/fio-read").__enter__()
 
 

@@ -146,6 +146,15 @@ def target_of_another_user(case: Case) -> Happening:
     os.chown(case.target, 0, 0)
 
 
+@fault(sweep=ONE)
+def target_served_by_another_user(case: Case) -> Happening:
+    """A FUSE file system whose server says that everything belongs to root."""
+    served = ("setpriv", "--ruid", "4444", "bindfs", "-o", "force-user=0,allow_other")
+    mounts.run(*served, str(case.target), str(case.target))
+    yield None
+    mounts.unmount(case.target)
+
+
 # in the middle
 
 

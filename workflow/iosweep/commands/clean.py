@@ -190,7 +190,13 @@ def _found(results: Path) -> Iterator[_Directory]:
             whose = marker.whose(there)
             if there.get("uuid") != known.uuid:
                 raise Refused(f"{directory} belongs to another campaign ({whose}); it is left alone")
-            yield _Directory(agent, known, whose, filesystem.identity(facts), _folders(results, there, known.uuid))
+            here = filesystem.identity(facts)
+            if not filesystem.same_as_claimed(facts, known.file_system):
+                raise Refused(
+                    f"{directory} is on another file system than when it was measured ({here}, and it was"
+                    f" {known.file_system}); it is left alone. Mount that one, or look at this and remove it by hand"
+                )
+            yield _Directory(agent, known, whose, here, _folders(results, there, known.uuid))
     except TargetHangs as error:
         raise _Done(HANGS, str(error)) from None
     except (Refused, TargetError) as error:

@@ -98,11 +98,26 @@ def known_as(facts: Mapping[str, object], names: Collection[str], marked: bool) 
     """The name that results of this file system are stored with: the first of `names` if it is that one, else its own.
 
     `names`: volumes that nodes saw the campaign's marker on, the first one first. `marked`: the marker is there now,
-    which proves it only where one file system may have several names: a disk's copy has the marker, too.
+    which proves it only where one file system of that type may have several names: a copy on a disk has it, too.
     """
     now = volume(facts)
-    proven = marked and several_names(facts)
+    kinds = {_family(name.partition(" ")[0]) for name in names}
+    proven = marked and several_names(facts) and _family(str(facts["fstype"])) in kinds
     return next(iter(names)) if names and (proven or any(_same(facts, now, name) for name in names)) else now
+
+
+def same_as_claimed(facts: Mapping[str, object], claimed: str) -> bool:
+    """Whether the campaign's directory, whose marker is there now, is on the file system that it was claimed on.
+
+    `claimed`: its identity then. The marker proves what it proves for `known_as`.
+    """
+    type_then = _family(claimed.partition(" ")[0])
+    return identity(facts) == claimed or (several_names(facts) and _family(str(facts["fstype"])) == type_then)
+
+
+def _family(kind: str) -> str:
+    """A type without what does not matter: one volume may be mounted as nfs or nfs4, ceph or fuse.ceph-fuse."""
+    return {"nfs4": "nfs", "smb3": "cifs"}.get(kind, kind.removeprefix("fuse.").removesuffix("-fuse"))
 
 
 def several_names(facts: Mapping[str, object]) -> bool:

@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from iosweep.target.accounts import user
 from iosweep.target.handle import Opened, Place
-from iosweep.target.marker import MARKER, shown
+from iosweep.target.marker import MARKER, UNFINISHED, shown
 from iosweep.target.ownership import is_probe
 from iosweep.target.protocol import beat
 from iosweep.target.trees import SENTENCES, Directory, Tree
@@ -38,7 +38,7 @@ def by_name(way: Sequence[str], name: str, mode: int) -> str | None:
     kind = stat.S_IFMT(mode)
     ours = True
     if not way:
-        ours = name in PARTS if kind == stat.S_IFDIR else name.startswith(MARKER) or is_probe(name)
+        ours = name in PARTS if kind == stat.S_IFDIR else name in (MARKER, UNFINISHED) or is_probe(name)
     elif len(way) == 1 and way[0] in PARTS:
         ours = kind in (stat.S_IFDIR, stat.S_IFLNK)
     return None if ours else "iosweep did not make it"

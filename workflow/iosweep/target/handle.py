@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Literal, NamedTuple
 
 from iosweep.errors import Refused
 from iosweep.target import filesystem, parents
 from iosweep.target.accounts import user
 from iosweep.target.marker import check_marker, shown
-from iosweep.target.mounts import UNLISTED, Mount, mount_of, parsed, without_password
+from iosweep.target.mounts import UNLISTED, live, mount_of, without_password
 from iosweep.target.ownership import DIRECTORY, TARGET, open_entry, uid_there
 from iosweep.text import printable
 
@@ -90,7 +88,7 @@ class Opened:
         self.handle = self.parent = -1
 
     def _check(self, owned: bool) -> None:
-        self.mount, mounts = mount_of(self.handle), _table().now()
+        self.mount, mounts = mount_of(self.handle), live().now()
         real = os.readlink(f"/proc/self/fd/{self.handle}")  # noqa: PTH115 - on the way of every step, and twice as fast
         if mount_of(self.parent) != self.mount:
             raise Refused(f"{self.directory} is a mount point; it is left alone")
@@ -105,7 +103,7 @@ class Opened:
         inside = f"{real}/"
         below = (m.point for m in mounts.values() if m.parent == self.mount and m.point.startswith(inside))
         self.mounts = [point.removeprefix(inside) for point in below]
-        now = status.st_dev, self.mount, _table().changes
+        now = status.st_dev, self.mount, live().changes
         if _seen.get(self.place) != now:  # at first, and when anything was mounted or unmounted
             shows = mounts.get(self.mount, UNLISTED)
             facts = {"fstype": printable(shows.fstype), "source": without_password(printable(shows.source))}
@@ -162,8 +160,8 @@ class Opened:
                 os.close(handle)
             handle = inner
             wrong = "is a mount point" if mount_of(handle) != self.mount else ""
-            if os.fstat(handle).st_uid != self.owner:  # planted while others could write there
-                wrong = "belongs to another user than the directory"
+            if not self.is_mine(uid := os.fstat(handle).st_uid):  # planted while others could write there
+                wrong = f"belongs to {user(uid)}"
             if wrong:
                 os.close(handle)
                 raise Refused(f"`{shown(part)}` in {self.directory} {wrong}; it is left alone")
@@ -189,32 +187,3 @@ def _our_uid(handle: int, device: int) -> int:
     if found != os.getuid():  # else it may only be that no file could be made
         _uid_on[device] = found
     return found
-
-
-class _Table:
-    """The mounts by their numbers; read again when the kernel reports a change."""
-
-    def __init__(self) -> None:
-        self._file = os.open("/proc/self/mountinfo", os.O_RDONLY)
-        self._changed = select.poll()
-        self._changed.register(self._file, select.POLLERR | select.POLLPRI)
-        self.mounts: dict[int, Mount] = {}
-        self.changes = 0
-
-    def now(self) -> dict[int, Mount]:
-        if not self.mounts or self._changed.poll(0):  # asked before it is read: a change meanwhile is seen next time
-            self.mounts = {mount.number: mount for mount in parsed(self._read())}
-            self.changes += 1
-        return self.mounts
-
-    def _read(self) -> bytes:
-        os.lseek(self._file, 0, os.SEEK_SET)
-        parts = []
-        while part := os.read(self._file, 1 << 16):
-            parts.append(part)
-        return b"".join(parts)
-
-
-@cache
-def _table() -> _Table:
-    return _Table()

@@ -17,6 +17,8 @@ from iosweep.errors import Refused
 from iosweep.text import printable
 
 MARKER = "iosweep.json"
+#: Its name until it is whole.
+UNFINISHED = f"{MARKER}.tmp"
 #: A marker is far smaller; what is larger was not written by us.
 _MARKER_BYTES = 1 << 16
 
@@ -97,14 +99,14 @@ def is_of(found: dict[str, object], owner: dict[str, object]) -> bool:
 def write_marker(handle: int, content: dict[str, object]) -> None:
     """Whole, or not at all."""
     try:
-        os.unlink(MARKER + ".tmp", dir_fd=handle)
+        os.unlink(UNFINISHED, dir_fd=handle)
     except FileNotFoundError:
         pass
-    with open(os.open(MARKER + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle), "w") as file:
+    with open(os.open(UNFINISHED, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle), "w") as file:
         json.dump(content, file)
         file.flush()
         os.fsync(file.fileno())
-    os.rename(MARKER + ".tmp", MARKER, src_dir_fd=handle, dst_dir_fd=handle)
+    os.rename(UNFINISHED, MARKER, src_dir_fd=handle, dst_dir_fd=handle)
     os.fsync(handle)
 
 

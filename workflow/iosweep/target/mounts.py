@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import select
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,9 +90,45 @@ def mount_of(handle: int) -> int:
         os.close(info)
 
 
+def served_by(mount: Mount) -> int | None:
+    """The user id that the server of a FUSE mount runs as; None of others, whose contents the kernel answers for."""
+    found = re.search(r"(?:^|,)user_id=([0-9]+)(?:,|$)", mount.options)
+    return int(found[1]) if found and re.match(r"fuse(blk)?(\.|$)", mount.fstype) else None
+
+
 def without_password(text: str) -> str:
     """Mount sources such as curlftpfs' hold one: `ftp://user:password@host/`."""
     return re.sub(r"(://[^/@\s:]*):[^@/\s]*@", r"\1:***@", text)
+
+
+class Table:
+    """The mounts by their numbers; read again when the kernel reports a change."""
+
+    def __init__(self) -> None:
+        self._file = os.open("/proc/self/mountinfo", os.O_RDONLY)
+        self._changed = select.poll()
+        self._changed.register(self._file, select.POLLERR | select.POLLPRI)
+        self.mounts: dict[int, Mount] = {}
+        self.changes = 0
+
+    def now(self) -> dict[int, Mount]:
+        if not self.mounts or self._changed.poll(0):  # asked before it is read: a change meanwhile is seen next time
+            self.mounts = {mount.number: mount for mount in parsed(self._read())}
+            self.changes += 1
+        return self.mounts
+
+    def _read(self) -> bytes:
+        os.lseek(self._file, 0, os.SEEK_SET)
+        parts = []
+        while part := os.read(self._file, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+
+
+@cache
+def live() -> Table:
+    """One for all that this process does."""
+    return Table()
 
 
 def _unescaped(text: str) -> str:

@@ -18,7 +18,7 @@ from iosweep.causes import SERVER_ERRORS
 from iosweep.errors import Refused
 from iosweep.target import parents
 from iosweep.target.accounts import user
-from iosweep.target.marker import MARKER, check_place, is_of, place_of, read_marker, whose, write_marker
+from iosweep.target.marker import MARKER, UNFINISHED, check_place, is_of, place_of, read_marker, whose, write_marker
 from iosweep.target.mounts import mount_of
 
 #: A file that is written to see whether the target takes data, and removed at once.
@@ -105,7 +105,7 @@ def _claimed(
         raise Refused(f"{directory} is a mount point, so not on the target; unmount it, or choose another name")
     found = read_marker(handle)
     if found is None:
-        if set(os.listdir(handle)) - {MARKER + ".tmp"}:  # that one: we were killed while we wrote it
+        if set(os.listdir(handle)) - {UNFINISHED}:  # that one: we were killed while we wrote it
             raise Refused(
                 f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
                 " Choose another campaign name, or remove it yourself."

@@ -2,6 +2,7 @@
 
 fio, IOR and mdtest open their files by path and follow symbolic links. So a user who may rename the campaign's
 directory can put one of theirs there, whose `sets/.../0.0` leads to any file of ours, and the tool overwrites that.
+Whose process serves a FUSE file system can do the same, and show any owner and mode.
 
 The way is walked from `/`, one component after the other, each opened from the one before; the directories of symbolic
 links on the way count, too. This runs inside the agent.
@@ -20,6 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from iosweep.target.accounts import group, user
+from iosweep.target.mounts import UNLISTED, live, mount_of, served_by
 from iosweep.text import printable
 
 #: How a directory on the way is opened: that needs no right to read it. (O_DIRECTORY lets an automounter mount it.)
@@ -52,9 +54,10 @@ class Suspect:
 
 @dataclass
 class Way:
-    """The way to a directory: `handle`, an O_PATH handle of it, and what others control on it."""
+    """The way to a directory: `handle`, an O_PATH handle of it, on `device`, and what others control on it."""
 
     handle: int = -1
+    device: int = -1
     suspects: list[Suspect] = field(default_factory=list)
 
     def close(self) -> None:
@@ -126,6 +129,11 @@ def _look(way: Way, where: str, mine: Collection[int]) -> bool:
     `where`: its path, without the slash of the root.
     """
     status = os.fstat(way.handle)
+    if status.st_dev != way.device:  # another file system
+        way.device = status.st_dev
+        mount = live().now().get(mount_of(way.handle), UNLISTED)
+        if (server := served_by(mount)) is not None and server not in mine:
+            way.suspects.append(_served(where or "/", status, server))
     if status.st_uid not in mine:
         way.suspects.append(_owned(where or "/", status, "put another directory in the place of the campaign's"))
     if not status.st_mode & _OTHERS_WRITE:
@@ -143,6 +151,16 @@ def _owned(what: str, status: os.stat_result, could: str) -> Suspect:
         status.st_uid,
         f"{printable(what)} belongs to {user(status.st_uid)}",
         f"who could {could} while tools write there; take a directory on whose path each one belongs to you or to root",
+    )
+
+
+def _served(what: str, status: os.stat_result, server: int) -> Suspect:
+    """A FUSE file system whose server is another user's: it may show any owner, mode, and link."""
+    return Suspect(
+        status.st_dev,
+        None,
+        f"the file system of {printable(what)} is served by a process of {user(server)} (FUSE)",
+        "who could show links there that lead tools elsewhere; take a directory of one that root or you mounted",
     )
 
 
