@@ -4,10 +4,12 @@ import fcntl
 import json
 import os
 import random
+import signal
 import socket
+import struct
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +18,7 @@ from iosweep.slurm import query
 from iosweep.target import host_lock, identify, lock_owner, target_lock
 
 #: Users that no process of ours is.
-MALLORY, ANN = 65531, 65532
+MALLORY, ANN, BOB = 65531, 65532, 65533
 DISK = "ext4 /dev/sda1"
 OWNER = {"campaign": "c", "results": "/home/ann/results/c"}
 PASS, UNCHECKED, BUSY = "pass", "not checked", "busy"
@@ -102,6 +104,35 @@ def _socket_file(file: Path, name: str) -> None:
     socket.socket(socket.AF_UNIX).bind(file.name)
 
 
+def _access_control_list(file: Path, name: str) -> None:
+    """Everybody may read and write the file, by its mode; the user BOB may not, by its list."""
+    file.touch()
+    file.chmod(0o666)
+    entries = ((1, 6, -1), (2, 0, BOB), (4, 6, -1), (0x10, 6, -1), (0x20, 6, -1))
+    packed = b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    os.setxattr(file, "system.posix_acl_access", struct.pack("<I", 2) + packed)
+
+
+def _lease(file: Path, name: str) -> None:
+    file.touch()
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # sent when somebody opens it
+    fcntl.fcntl(os.open(file, os.O_RDWR), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+
+
+def _in_child(act: Callable[[], object]) -> None:
+    """By a process that then ends, so that the kernel names one that is not there."""
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return
+    act()
+    os._exit(0)
+
+
+def _flock_of_the_dead(file: Path, name: str) -> None:
+    handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+    _in_child(lambda: fcntl.flock(handle, fcntl.LOCK_EX))
+
+
 #: Sockets of the child, which keeps them until it ends.
 _KEPT: list[Any] = []
 
@@ -119,6 +150,23 @@ def _squat(listens: bool, content: bytes = b"") -> Callable[[Path, str], None]:
             held.listen()
 
     return plant
+
+
+def _socket_of_the_dead(file: Path, name: str) -> None:
+    _KEPT.append(held := socket.socket(socket.AF_UNIX))
+    held.bind(f"\0{name}")
+    _in_child(held.listen)
+
+
+def _socket_that_is_full(file: Path, name: str) -> None:
+    _KEPT.append(held := socket.socket(socket.AF_UNIX))
+    held.bind(f"\0{name}")
+    held.listen(0)
+    for _ in range(3):
+        _KEPT.append(asking := socket.socket(socket.AF_UNIX))
+        asking.setblocking(False)
+        with suppress(BlockingIOError):
+            asking.connect(f"\0{name}")
 
 
 class Plant(NamedTuple):
@@ -148,9 +196,16 @@ PLANTS = {
         _file(mode=0o600), UNCHECKED, (f"other users cannot open it (a file {BY}, mode 0600)", WAY), victim=0
     ),
     "mode 0000": Plant(_file(mode=0), UNCHECKED, (f"Permission denied (a file {BY}, mode 0000)", WAY)),
+    "a list that keeps a user out": Plant(
+        _access_control_list, UNCHECKED, (f"access control list keeps users out (a file {BY}, mode 0666)", WAY)
+    ),
+    "a lease": Plant(_lease, UNCHECKED, (f"cannot be taken: Resource temporarily unavailable (a file {BY}", WAY)),
     "mode 0644": Plant(_file(mode=0o644), PASS, ("no other campaign that locks in",)),
     "held": Plant(_flock(fcntl.LOCK_EX), BUSY, ("by process ", BY, "if it is not a campaign", WAY)),
     "held shared": Plant(_flock(fcntl.LOCK_SH), BUSY, ("by process ", BY, WAY)),
+    "held, and its taker has ended": Plant(
+        _flock_of_the_dead, BUSY, ("which has ended and has passed the lock on (`fuser /", WAY)
+    ),
     "held, and a text of another": Plant(
         _flock(fcntl.LOCK_EX, text(job="13", machine=lock_owner.machine())),
         BUSY,
@@ -176,6 +231,12 @@ PLANTS = {
     "deep garbage": Plant(_file(b'{"pid":' + b"[" * 50000), PASS, ("left by another process",)),
     "socket held, silent": Plant(
         _squat(listens=True), BUSY, ("by process ", BY, "does not say who it is", WAY), machine=True
+    ),
+    "socket held, and its taker has ended": Plant(
+        _socket_of_the_dead, BUSY, (f"{BY}, which has ended and has passed the lock on", WAY), machine=True
+    ),
+    "socket held, and too many wait": Plant(
+        _socket_that_is_full, BUSY, ("by another process", "(`ss -xlp` shows root which it is)", WAY), machine=True
     ),
     "socket held, not listening": Plant(
         _squat(listens=False), UNCHECKED, ("another process has the name, and does not listen", WAY), machine=True

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Busy
-from iosweep.target import host_lock, mounts, target_lock
+from iosweep.target import filesystem, host_lock, identify, mounts, target_lock
 from iosweep.target.target_lock import Exclusion, hold
 from locks import Campaign
 
@@ -87,6 +87,17 @@ def test_where_another_may_not_be_seen_it_is_not_checked(disk: str, within: tupl
 
 
 @pytest.mark.usefixtures("first_namespace")
+@pytest.mark.parametrize("within", [ANOTHER_NETWORK, ("unshare", "--user", "--map-root-user", "--net")])
+def test_the_name_of_another_campaign_is_no_evidence(disk: str, within: tuple[str, ...]) -> None:
+    """It measures on the network of the machine, where process 1 has that name, and is not seen from another one."""
+    with hold(None, disk, OWNER) as found:
+        assert found.enforced
+        with other_campaign(disk, within=within) as other:
+            assert other.enforced is False
+            assert "this process has a network namespace of its own" in other.said
+
+
+@pytest.mark.usefixtures("first_namespace")
 def test_a_container_on_the_network_of_the_machine_is_seen(disk: str) -> None:
     with other_campaign(disk, within=CONTAINER), pytest.raises(Busy, match="campaign theirs"), hold(None, disk, OWNER):
         pass
@@ -100,9 +111,20 @@ def test_a_directory_that_is_private(disk: str) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.usefixtures("first_namespace")
+def test_a_directory_of_a_container(disk: str, tmp_path: Path) -> None:
+    """Nobody can see from there whether others have the same one, unless it is on the target's file system."""
+    with other_campaign(disk, directory="/tmp", private=True, within=CONTAINER) as other:
+        assert other.enforced is False
+        assert other.said.startswith("others on this machine may see another directory at /tmp: ")
+    target = filesystem.identity(identify.identify(str(tmp_path)))
+    with other_campaign(target, directory=str(tmp_path), within=CONTAINER) as other:
+        assert other.enforced is True, other.said
+
+
 def test_process_1_cannot_be_seen(tmp_path: Path) -> None:
-    with host_lock.held("iosweep-test-proof", b""):
-        assert host_lock.unseen("iosweep-test-proof", tmp_path) == (
+    with host_lock.held("iosweep-test-proof", b"") as inode:
+        assert host_lock.unseen("iosweep-test-proof", inode, tmp_path) == (
             "process 1 of this machine cannot be looked at (No such file or directory)"
         )
 
@@ -229,7 +251,7 @@ def test_private_needs_both(tmp_path: Path) -> None:
     for pid, table in (("self", MOUNTS), ("1", MOUNTS.replace(b"0:30", b"0:31"))):
         (tmp_path / pid / "ns").mkdir(parents=True)
         (tmp_path / pid / "mountinfo").write_bytes(table)
-    assert not mounts.private("/tmp", tmp_path)
+    assert mounts.private("/tmp", tmp_path) is None
     (tmp_path / "self/ns/pid").symlink_to(mounts.FIRST_PID_NAMESPACE)
     assert mounts.private("/tmp", tmp_path)
-    assert not mounts.private("/", tmp_path)
+    assert mounts.private("/", tmp_path) is False

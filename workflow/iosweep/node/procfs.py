@@ -76,7 +76,8 @@ def flocks(status: os.stat_result, named: str | None = None, locks: Path = Path(
     of this process the inode alone counts.
     """
     try:
-        lines = [line.split() for line in locks.read_text(encoding="ascii").splitlines()]
+        # bytes.decode needs no module of Python's, which a process that has changed its user may not reach
+        lines = [line.split() for line in locks.read_bytes().decode("ascii").splitlines()]
     except (OSError, UnicodeDecodeError):
         return []
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
@@ -87,6 +88,17 @@ def flocks(status: os.stat_result, named: str | None = None, locks: Path = Path(
             if inode == str(status.st_ino) and (where == device or line[4] == named):
                 found.append(line[4])
     return found
+
+
+def has_ended(pid: str) -> bool:
+    """Whether there is no process of this number, also where /proc hides those of others (hidepid)."""
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def user(pid: str) -> str | None:

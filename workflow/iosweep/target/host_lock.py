@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import socket
 import struct
 import threading
@@ -40,30 +41,32 @@ class Taken(Exception):
 
 
 @contextmanager
-def held(name: str, text: bytes) -> Iterator[None]:
-    """Have the name, and answer with the text to whoever asks. Raises Taken, and OSError where that cannot be."""
+def held(name: str, text: bytes) -> Iterator[int]:
+    """Have the name, and answer with the text to whoever asks; gives the socket's inode. Raises Taken, and OSError
+    where that cannot be."""
     with _bound(name) as listening:
         thread = threading.Thread(target=_answer, args=(listening, text[:LONGEST]), daemon=True)
         thread.start()
         try:
-            yield
+            yield os.fstat(listening.fileno()).st_ino
         finally:
             listening.shutdown(socket.SHUT_RDWR)  # ends accept
             thread.join()
 
 
-def unseen(name: str, proc: Path = Path("/proc")) -> str | None:
+def unseen(name: str, inode: int, proc: Path = Path("/proc")) -> str | None:
     """Why processes of this machine may not see a name that is held here; None where it is proven that they do.
 
-    Proven: process 1 of the machine, not of a container, has the name in its network. All users may read that.
+    Proven: process 1 of the machine, not of a container, has our socket in its network. All users may read that. The
+    name alone proves nothing: the campaign that is to be kept off, or another user, may have it there.
     """
     try:
         if str((proc / "self/ns/pid").readlink()) != FIRST_PID_NAMESPACE:
             return "this process runs in a container (a PID namespace), from which the machine cannot be seen"
-        names = (proc / "1/net/unix").read_bytes()
+        sockets = (proc / "1/net/unix").read_bytes()
     except OSError as error:
         return f"process 1 of this machine cannot be looked at ({error.strerror})"
-    if f" @{name}\n".encode() not in names:
+    if f" {inode} @{name}\n".encode() not in sockets:
         return "this process has a network namespace of its own"
     return None
 

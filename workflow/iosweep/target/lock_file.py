@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 import stat
+import struct
 from pathlib import Path
 
 from iosweep.node import procfs
@@ -133,7 +134,18 @@ def doubt(taken: LockFile, file: Path) -> str | None:
         return f"another file of user {procfs.user_name(status.st_uid)} is in its place"
     if status.st_mode & _READABLE != _READABLE:
         return f"other users cannot open it{whose(file)}"
+    if _keeps_out(file):
+        return f"its access control list keeps users out{whose(file)}"
     return None
+
+
+def _keeps_out(file: Path) -> bool:
+    """Whether a POSIX access control list has an entry that may not read: the mode shows none of the named users."""
+    try:
+        found = os.getxattr(file, "system.posix_acl_access", follow_symlinks=False)
+    except OSError:  # there is none
+        return False
+    return any(not rights & 4 for _, rights, _ in struct.iter_unpack("<HHI", found[4:]))  # tag, rights, id
 
 
 def whose(file: Path) -> str:

@@ -63,14 +63,14 @@ def table() -> list[Mount]:
     return parsed(Path("/proc/self/mountinfo").read_bytes())
 
 
-def private(directory: str, proc: Path = Path("/proc")) -> bool:
-    """Whether process 1 of this machine sees another directory there; False where that cannot be seen."""
+def private(directory: str, proc: Path = Path("/proc")) -> bool | None:
+    """Whether process 1 of this machine sees another directory there; None where that cannot be seen (containers)."""
     try:
         if str((proc / "self/ns/pid").readlink()) != FIRST_PID_NAMESPACE:
-            return False
+            return None
         ours, theirs = (parsed((proc / pid / "mountinfo").read_bytes()) for pid in ("self", "1"))
     except OSError:
-        return False
+        return None
     real = str(Path(directory).resolve())
     return leads_to(real, ours) != leads_to(real, theirs)
 

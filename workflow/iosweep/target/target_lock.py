@@ -24,7 +24,7 @@ from typing import TypedDict
 from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
 from iosweep.slurm import query
-from iosweep.target import host_lock, identify, lock_file, lock_owner, mounts
+from iosweep.target import filesystem, host_lock, identify, lock_file, lock_owner, mounts
 from iosweep.text import printable
 
 #: How names of locks begin.
@@ -88,22 +88,22 @@ def hold(
 def _on_this_machine(name: str, identity: str, mine: bytes) -> Iterator[Exclusion]:
     with ExitStack() as stack:
         try:
-            stack.enter_context(host_lock.held(name, mine))
+            inode = stack.enter_context(host_lock.held(name, mine))
         except host_lock.Taken as taken:
             raise _name_taken(taken, name, identity) from None
         except OSError as error:
             why = f"the lock @{name} (an abstract Unix socket) cannot be taken: {error.strerror or error}"
             found = Exclusion(False, f"{why}; {_ELSEWHERE}")
         else:
-            found = _machine_wide(name, identity.partition(" ")[0])
+            found = _machine_wide(name, inode, identity.partition(" ")[0])
         yield found
 
 
-def _machine_wide(name: str, fstype: str) -> Exclusion:
+def _machine_wide(name: str, inode: int, fstype: str) -> Exclusion:
     if not fs_types.of(fstype).local:
         kept = f"only campaigns on this machine are kept off (@{name})"
         return Exclusion(False, f"{kept}; set target.lock to a directory that all nodes see")
-    if why := host_lock.unseen(name):
+    if why := host_lock.unseen(name, inode):
         return Exclusion(False, f"a campaign elsewhere on this machine may not be seen: {why}; {_ELSEWHERE}")
     # a lock on this machine keeps off all that could disturb
     return Exclusion(True, f"no other campaign on this machine, or in a container on its network (lock @{name})")
@@ -115,17 +115,25 @@ def _name_taken(taken: host_lock.Taken, name: str, identity: str) -> Busy:
     owner = lock_owner.read(taken.text)
     if owner and user is not None:
         owner = replace(owner, pid=str(taken.pid or owner.pid), user=user)
-    who = str(owner) if owner else f"{_process(taken.pid)}, which does not say who it is"
+    who = str(owner) if owner else f"{_process(taken.pid, user)}, which does not say who it is"
+    if user is None:  # it has so many connections waiting that it takes none
+        who += " (`ss -xlp` shows root which it is)"
     return _busy(identity, who, f"the socket @{name}", _live_job(owner))
 
 
-def _process(pid: int | str | None) -> str:
-    """`process 12 (python3) of user ann`, as the kernel has it."""
+def _process(pid: int | str | None, user: str | None = None) -> str:
+    """`process 12 (python3) of user ann`, as the kernel has it. `user`: who took the lock, where the kernel tells that.
+
+    A process that has taken a lock can pass it on and end; another one may have its number then.
+    """
+    now = procfs.user(str(pid)) if pid else None
+    by = f" of user {user or now}" if user or now else ""
     if not pid:
-        return "another process"
+        return f"another process{by}"
+    if pid and procfs.has_ended(str(pid)):
+        return f"process {pid}{by}, which has ended and has passed the lock on"
     command = printable(procfs.read(str(pid), "comm").decode("utf-8", "replace").strip())
-    user = procfs.user(str(pid))
-    return f"process {pid}{f' ({command})' if command else ''}{f' of user {user}' if user else ''}"
+    return f"process {pid}{f' ({command})' if command and user in (None, now) else ''}{by}"
 
 
 # In a directory
@@ -164,7 +172,8 @@ def _in_directory(file: Path, identity: str, mine: bytes, job: str | None, make:
 
 def _untaken(file: Path, error: OSError) -> Exclusion:
     it = "it " if isinstance(error, lock_file.Planted) or error.errno == errno.ESTALE else ""
-    why = f"{it}{error.strerror}{lock_file.whose(file) if error.errno == errno.EACCES else ''}"
+    denied = error.errno in (errno.EACCES, errno.EPERM, errno.EAGAIN)  # the last: its owner has a lease on it
+    why = f"{it}{error.strerror}{lock_file.whose(file) if denied else ''}"
     return Exclusion(False, f"the lock {printable(str(file))} cannot be taken: {why}; {_ELSEWHERE}")
 
 
@@ -181,7 +190,10 @@ def _file_taken(held: lock_file.Taken, file: Path, identity: str) -> Busy:
         owner = replace(owner, user=procfs.user(owner.pid) or owner.user)
         who = str(owner)
     elif held.pids:
-        who = _process(held.pids[0]) + (f" (the lock's text names another: {owner})" if owner else "")
+        who = _process(held.pids[0])
+        if procfs.has_ended(held.pids[0]):
+            who += f" (`fuser {printable(str(file))}` shows root to whom)"
+        who += f" (the lock's text names another: {owner})" if owner else ""
         owner = None
     return _busy(identity, who, f"the lock {file}", _live_job(owner))
 
@@ -214,8 +226,11 @@ def _worth(left: bytes, file: Path, identity: str, own: str | None) -> Exclusion
     apart = fs_types.apart(there["fstype"], there["mount"])
     if apart and not fs_types.of(fstype).local:
         worth = Exclusion(False, f"only campaigns on this machine are kept off: {place} is on {apart}")
-    elif mounts.private(str(file.parent)):
+    elif private := mounts.private(str(file.parent)):
         worth = Exclusion(False, f"{place} is private to this process: others on this machine see another one there")
+    elif private is None and apart and filesystem.identity(there) != identity:  # on the target it is as shared as that
+        unseen = "this process runs in a container (a PID namespace), or may not look at process 1"
+        worth = Exclusion(False, f"others on this machine may see another directory at {place}: {unseen}")
     else:
         worth = Exclusion(True, f"no other campaign that locks in {place} ({file.name})")
     if not left:
