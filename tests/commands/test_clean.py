@@ -370,6 +370,9 @@ def test_a_copy_of_the_results_is_as_good(left: Left, tmp_path: Path, capsys: Ca
     assert clean(str(tmp_path / "copy")) == 0
     assert f"(results in {left.results} on h" in capsys.readouterr().out  # whose it is
     assert clean("--yes", str(tmp_path / "copy")) == 0
+    assert capsys.readouterr().err == (
+        f"note: a run that stores results in {left.results} on h, as the marker says, is not seen by their lock\n"
+    )
     assert not Path(left.directory).exists()
 
 

@@ -57,14 +57,15 @@ class _Done(Exception):
 
 @dataclass(frozen=True)
 class _Directory:
-    """The campaign's directory on the target, which exists and is ours. `folders`: where its runs may have stored
-    results."""
+    """The campaign's directory on the target, which exists and is ours. `folders`: where its runs may store results;
+    `unseen`: where they may, too, but that is not visible from here."""
 
     agent: Agent
     known: ClaimedTarget
     whose: str
     file_system: str  # filesystem.identity
     folders: list[Path]
+    unseen: str | None
 
     @property
     def handle(self) -> Place:
@@ -196,7 +197,7 @@ def _found(results: Path) -> Iterator[_Directory]:
                     f"{directory} is on another file system than when it was measured ({here}, and it was"
                     f" {known.file_system}); it is left alone. Mount that one, or look at this and remove it by hand"
                 )
-            yield _Directory(agent, known, whose, here, _folders(results, there, known.uuid))
+            yield _Directory(agent, known, whose, here, *_folders(results, there, known.uuid))
     except TargetHangs as error:
         raise _Done(HANGS, str(error)) from None
     except (Refused, TargetError) as error:
@@ -241,6 +242,13 @@ def _without_target_file(store: Store, shows: str) -> _Done:
 def _undisturbed(ours: _Directory, results: Path) -> Iterator[None]:
     """Keep other measurements off: of this campaign, and of all others on that file system."""
     owner = {"campaign": f"{results.name}, which is being cleaned", "results": str(results.absolute())}
+    if ours.unseen:
+        prose(
+            printable(
+                f"note: a run that stores results in {ours.unseen}, as the marker says, is not seen by their lock"
+            ),
+            sys.stderr,
+        )
     with ExitStack() as held:
         try:
             if unseen := held.enter_context(undisturbed.hold(ours.folders, ours.known.campaign)):
@@ -257,15 +265,18 @@ def _undisturbed(ours: _Directory, results: Path) -> Iterator[None]:
         yield
 
 
-def _folders(results: Path, there: Mapping[str, object], uuid: str) -> list[Path]:
-    """Where runs of the campaign may store results: here, and where the marker says, if these results are a copy."""
+def _folders(results: Path, there: Mapping[str, object], uuid: str) -> tuple[list[Path], str | None]:
+    """Where runs of the campaign may store results: here, and where the marker says, if these results are a copy.
+
+    Second, that place if it is not visible from here: on another machine, in another container, or gone.
+    """
     named = Path(str(there.get("results")))
     try:
         if named.is_absolute() and not named.samefile(results):
             known = target_file.read(Store(named))
-            return [results, named] if known and known.uuid == uuid else [results]
+            return ([results, named] if known and known.uuid == uuid else [results]), None
     except Refused:  # it may be the same campaign
-        return [results, named]
-    except OSError:  # on another machine, or gone
-        pass
-    return [results]
+        return [results, named], None
+    except OSError:
+        return [results], marker.shown(f"{named} on {there.get('host')}")
+    return [results], None
