@@ -40,7 +40,7 @@ def mounted(*command: str) -> Iterator[None]:
 def as_user(program: str, *arguments: str, uid: int = OTHER) -> str:
     """What a Python program prints as another user; `{owner}` in it is OWNER. Its modules are loaded before."""
     start = (
-        "import os, sys, json, uuid; from iosweep.errors import Refused\n"
+        "import ctypes, os, sys, json, uuid; from iosweep.errors import Refused\n"
         "from iosweep.target import handle, identify, ownership, probe, removal, trees\n"
         "from iosweep.target.handle import Place\n"
         f"os.setgid({uid}); os.setuid({uid})\n"

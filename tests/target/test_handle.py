@@ -1,5 +1,6 @@
 """Who can lead tools elsewhere, and that nothing is written or deleted in a directory that is not the one claimed."""
 
+import json
 import os
 import shutil
 import stat
@@ -448,7 +449,33 @@ def test_an_owner_that_is_not_mapped_is_not_us(monkeypatch: pytest.MonkeyPatch, 
         way = parents.walk(str(place))
         way.close()
         uid_map.unlink()
-    assert [suspect.uid for suspect in way.suspects] == ([] if ours else [65534])
+    assert [suspect.uid for suspect in way.suspects] == ([] if ours else [None])
+
+
+@pytest.mark.local
+@as_root
+@pytest.mark.parametrize("inside", [None, 0, OTHER, 65534], ids=str)
+def test_a_user_namespace_that_maps_only_the_user(inside: int | None) -> None:
+    """Also where we show as 65534 ourselves, as all that is made on the target does. `inside`: our user id there."""
+    enter = (
+        "libc = ctypes.CDLL(None)\n"
+        "libc.prctl(4, 1)\n"  # PR_SET_DUMPABLE, which ended with root's rights: else /proc/self is root's
+        "if libc.unshare(0x10000000): sys.exit()\n"  # CLONE_NEWUSER
+        "for file, text in json.loads(sys.argv[2]).items():\n"
+        "  with open(f'/proc/self/{file}', 'w') as opened: opened.write(text)\n"
+        "for trusting in (False, True):\n"
+        "  try:\n"
+        "    place = Place(sys.argv[1], ownership.claim(sys.argv[1], {owner}, trusting), '', trusting)\n"
+        "    handle.check(place); print(trees.ensure(place, 'sets/s'))\n"
+        "  except Refused as error: print(error)\n"
+    )
+    maps = {} if inside is None else {"setgroups": "deny", "uid_map": f"{inside} {OTHER} 1"}
+    with everybodys() as shared:
+        if not (said := as_user(enter, f"{shared}/iosweep-c", json.dumps(maps))):
+            pytest.skip("user namespaces: not for users of this machine")
+        refused, trusted = said.splitlines()
+        assert refused.startswith("/ belongs to user ") and "(65534), who could put another directory" in refused
+        assert trusted == f"{shared}/iosweep-c/sets/s"
 
 
 @pytest.mark.local

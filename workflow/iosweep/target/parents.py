@@ -15,7 +15,6 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -43,7 +42,8 @@ _UNMAPPED, _ALL = 65534, (1 << 32) - 1
 class Suspect:
     """A directory or link on the way that other users control.
 
-    uid: its owner, where that is what is wrong. fact: who controls what; danger: what they could do, and what helps.
+    uid: its owner, where that is what is wrong, and known. fact: who controls what; danger: what they could do, and
+    what helps.
     """
 
     device: int
@@ -54,10 +54,15 @@ class Suspect:
 
 @dataclass
 class Way:
-    """The way to a directory: `handle`, an O_PATH handle of it, on `device`, and what others control on it."""
+    """The way to a directory: `handle`, an O_PATH handle of it, on `device`, and what others control on it.
+
+    mine: user ids that are root's or ours for sure. nobodys: that of all users that our namespace does not map.
+    """
 
     handle: int = -1
     device: int = -1
+    mine: set[int] = field(default_factory=set)
+    nobodys: int | None = None
     suspects: list[Suspect] = field(default_factory=list)
 
     def close(self) -> None:
@@ -71,13 +76,13 @@ def walk(directory: str) -> Way:
 
     The handle is of the directory that was checked: nothing can be swapped between. Raises OSError as os.open does.
     """
-    mine = _mine()
-    way = Way()
+    nobodys = _nobodys()
+    way = Way(mine={0, os.getuid()} - {nobodys}, nobodys=nobodys)
     todo = directory.split("/")[::-1]
     links = 0
     try:
         way.handle = os.open("/", _ON_THE_WAY)
-        here, shared = "", _look(way, "", mine)  # shared: others may write there
+        here, shared = "", _look(way, "")  # shared: others may write there
         while todo:
             name = todo.pop()
             if name in ("", "."):
@@ -91,8 +96,8 @@ def walk(directory: str) -> Way:
                 links += 1
                 if not stat.S_ISLNK(status.st_mode) or links > _LINKS:
                     raise OSError(error.errno, error.strerror, directory) from None
-                if shared and status.st_uid not in mine:
-                    way.suspects.append(_owned(f"the symbolic link {here}/{name}", status, "lead elsewhere"))
+                if shared and status.st_uid not in way.mine:
+                    way.suspects.append(_owned(way, f"the symbolic link {here}/{name}", status, "lead elsewhere"))
                 aim = os.readlink(name, dir_fd=way.handle)
                 todo += aim.split("/")[::-1]
                 if aim.startswith("/"):
@@ -101,21 +106,20 @@ def walk(directory: str) -> Way:
                 continue
             _step(way, inner)
             here = f"{here}/{name}" if name != ".." else here.rpartition("/")[0]
-            shared = _look(way, here, mine)
+            shared = _look(way, here)
     except BaseException:
         way.close()
         raise
     return way
 
 
-def _mine() -> set[int]:
-    """User ids that are root's or ours for sure: in a user namespace, anybody's files may show as the unmapped id's."""
-    mine = {0, os.getuid()}
+def _nobodys() -> int | None:
+    """The user id that the kernel shows of all users that our namespace does not map; None if it maps all."""
     try:
         mapped = sum(int(line.split()[2]) for line in _UID_MAP.read_text().splitlines())
     except (OSError, ValueError, IndexError):
-        return mine  # a kernel without user namespaces
-    return mine if mapped >= _ALL else mine - {_UNMAPPED}
+        return None  # a kernel without user namespaces
+    return None if mapped >= _ALL else _UNMAPPED
 
 
 def _step(way: Way, inner: int) -> None:
@@ -123,7 +127,7 @@ def _step(way: Way, inner: int) -> None:
     way.handle = inner
 
 
-def _look(way: Way, where: str, mine: Collection[int]) -> bool:
+def _look(way: Way, where: str) -> bool:
     """Note what is wrong with the directory that the way has come to; returns whether others may add entries.
 
     `where`: its path, without the slash of the root.
@@ -132,10 +136,10 @@ def _look(way: Way, where: str, mine: Collection[int]) -> bool:
     if status.st_dev != way.device:  # another file system
         way.device = status.st_dev
         mount = live().now().get(mount_of(way.handle), UNLISTED)
-        if (server := served_by(mount)) is not None and server not in mine:
+        if (server := served_by(mount)) is not None and server not in way.mine:
             way.suspects.append(_served(where or "/", status, server))
-    if status.st_uid not in mine:
-        way.suspects.append(_owned(where or "/", status, "put another directory in the place of the campaign's"))
+    if status.st_uid not in way.mine:
+        way.suspects.append(_owned(way, where or "/", status, "put another directory in the place of the campaign's"))
     if not status.st_mode & _OTHERS_WRITE:
         return False
     if status.st_mode & stat.S_ISVTX:
@@ -145,10 +149,10 @@ def _look(way: Way, where: str, mine: Collection[int]) -> bool:
     return True
 
 
-def _owned(what: str, status: os.stat_result, could: str) -> Suspect:
+def _owned(way: Way, what: str, status: os.stat_result, could: str) -> Suspect:
     return Suspect(
         status.st_dev,
-        status.st_uid,
+        None if status.st_uid == way.nobodys else status.st_uid,
         f"{printable(what)} belongs to {user(status.st_uid)}",
         f"who could {could} while tools write there; take a directory on whose path each one belongs to you or to root",
     )
