@@ -83,7 +83,7 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
     ),
     "figures": lambda results: (
         (results / "figures").mkdir(exist_ok=True),
-        (results / "figures/made.json").write_bytes(orjson.dumps({EVIL.replace("/", "") + ".svg": "x"})),
+        (results / "figures/made.json").write_bytes(dump({"figures": {EVIL.replace("/", "") + ".svg": "x"}})),
     ),
     "a directory": lambda results: shutil.copytree(results, results.parent / "\udcff"),
     "a link in points": lambda results: (

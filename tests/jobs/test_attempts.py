@@ -1,5 +1,6 @@
 """What the next job of an allocation asks for, after what became of the last one."""
 
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -108,6 +109,9 @@ def test_the_reasons_at_the_end_of_a_run(case: Case, tmp_path: Path) -> None:
     log.write_text("Traceback\n  more\nOSError: disk full\n\n")
     case.store.set_refusal(NAME, Refusal("it is not ours", lasting=True))
     assert case.jobs.reasons(failed) == ["2 nodes: it is not ours", "merge: OSError: disk full"]
+    log.unlink()
+    os.mkfifo(log)  # nobody writes to it
+    assert case.jobs.reasons([("merge", None, log)]) == [f"merge: see {log}"]
     assert case.jobs.reasons([("tools", None, log)]) == ["it is not ours"]
     assert case.jobs.reasons([]) == []
 

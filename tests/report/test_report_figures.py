@@ -1,7 +1,6 @@
 """Which figures there are, what is drawn together, and what is written as SVG and PNG."""
 
 import hashlib
-import json
 import re
 import struct
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import results_factory as factory
+from iosweep.files import documents
 from iosweep.report import captions, figure_files, figures, formats, results_table, titles, vega_lite
 from iosweep.report.aggregate import statistics, summarize
 from iosweep.report.data import load
@@ -289,7 +289,7 @@ class TestExport:
         for path in (gone, changed, foreign):
             path.write_text(path.name)
         made = {path.name: hashlib.sha256(b"gone.svg").hexdigest() for path in (gone, changed)}
-        (folder / "made.json").write_text(json.dumps(made | {"../campaign.json": "0"}))
+        (folder / "made.json").write_bytes(documents.dump({"figures": made | {"../campaign.json": "0"}}))
         written = figure_files.export(results)
         names = [
             "iops-by-queue-depth.queue-depth",

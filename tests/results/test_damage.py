@@ -13,6 +13,7 @@ from damage import Stored
 from iosweep import dag
 from iosweep.files import documents
 from iosweep.files.documents import Damaged
+from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 
 POINT = "fio.a"
@@ -141,11 +142,38 @@ def test_links_below_the_results_are_named_and_not_followed(tmp_path: Path) -> N
     assert len(list(other.point(POINT).iterdir())) == 2
 
 
+def test_what_a_link_leads_to_is_not_removed(tmp_path: Path) -> None:
+    store, other = Store(tmp_path / "c"), Store(tmp_path / "other")
+    other.set_refusal("1-node", Refusal("no room"))
+    store.path.mkdir()
+    (store.path / "refusals").symlink_to(other.path / "refusals")
+    store.set_refusal("1-node", None)
+    assert list(other.documents(Refusal)) == ["1-node"]
+    assert store.damaged == {str(store.path / "refusals"): "it is a symbolic link, and is not followed"}
+
+
+def test_a_result_is_stored_beside_files_of_others(tmp_path: Path) -> None:
+    """Only what a killed runner has left is removed."""
+    store = Store(tmp_path)
+    place = store.point(POINT)
+    place.mkdir(parents=True)
+    for name in (".notes.tmp", ".notes.7.tmp", ".r001-1.zip.7.tmp"):
+        (place / name).touch()
+    (place / ".r002-1.json.7.tmp").mkdir()
+    store.commit(POINT, 1, records.record(POINT), {"x": b"y"})
+    assert {file.name for file in place.iterdir()} == {
+        *(".notes.tmp", ".notes.7.tmp", ".r002-1.json.7.tmp"),
+        *("r001-1.json", "r001-1.zip"),
+    }
+
+
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
         ("nodes/*.json", "new tables lack what it says of the node: put a copy of it back, or remove it"),
         ("builds/*.json", "new tables lack what it says of the tools: put a copy of it back, or remove it"),
+        ("builds/*.spack.yaml", "the next run that measures with this build writes it again"),
+        ("builds/*.spack.lock", "the next run that measures with this build writes it again"),
         ("sets/*.json", "how the data set was prepared is not known: put a copy of it back, or remove it"),
         ("spent.json", "remove it to count from 0 again"),
         ("manifests/*.jsonl", "the next run makes the next one"),

@@ -1,7 +1,6 @@
 """Reading tables back: damaged and foreign ones are rejected."""
 
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Callable
@@ -189,10 +188,25 @@ def test_repair_name_is_stable_while_the_damage_is(results: Path) -> None:
     assert merged_tables.repair(results)[0] not in ("", first)
 
 
+def test_no_repair_has_the_name_of_an_earlier_one(results: Path) -> None:
+    """Snakemake would not make it again. The last name is in campaign.json, and so it is lost with it."""
+    whole, names = (results / "campaign.json").read_bytes(), []
+    for _ in range(3):
+        (results / "campaign.json").write_bytes(b"")
+        name, _ = merged_tables.repair(results)
+        assert merged_tables.repair(results)[0] == name
+        names.append(name)
+        assert cli.main(["repair", str(results / "repairs" / name)]) == 0
+        (results / "campaign.json").write_bytes(whole)
+    assert len(set(names)) == 3
+
+
 def test_damaged_figures_and_report_are_named(results: Path) -> None:
     (results / "figures").mkdir()
     (results / "figures" / "a.svg").write_bytes(b"<svg/>")
-    (results / "figures" / "made.json").write_text(json.dumps({"a.svg": hashlib.sha256(b"<svg/>").hexdigest()}))
+    made = dump({"figures": {"a.svg": hashlib.sha256(b"<svg/>").hexdigest()}})
+    (results / "figures" / "made.json").write_bytes(made)
+    (results / "figures.done").touch()
     (results / "report.html").write_bytes(merged_tables.sealed(b"<html></html>\n"))
     assert merged_tables.damage(results) == []
     (results / "figures" / "a.svg").write_bytes(b"")
@@ -201,6 +215,23 @@ def test_damaged_figures_and_report_are_named(results: Path) -> None:
         str(results / "report.html"),
         str(results / "figures" / "a.svg"),
     ]
+
+
+def test_any_flipped_bit_of_the_list_of_figures_is_damage(results: Path) -> None:
+    """Also in a name: the figure would count as somebody else's from then on."""
+    (results / "figures").mkdir()
+    (results / "figures" / "a.svg").write_bytes(b"<svg/>")
+    file = results / "figures" / "made.json"
+    whole = dump({"figures": {"a.svg": hashlib.sha256(b"<svg/>").hexdigest()}})
+    for bit in range(8 * len(whole)):
+        changed = bytearray(whole)
+        changed[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(changed)
+        assert [line.partition(" ")[0] for line in merged_tables.damage(results)] == [str(file)]
+    file.unlink()
+    assert merged_tables.damage(results) == []
+    (results / "figures.done").touch()
+    assert merged_tables.damage(results) == [f"{file} is gone"]
 
 
 def test_any_flipped_bit_of_the_report_is_damage(results: Path) -> None:

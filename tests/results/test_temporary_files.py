@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import mounts
+from iosweep.files import documents
 from iosweep.results import temporary_files
 
 #: No process has this number.
@@ -49,9 +50,12 @@ def old(results: Path, name: str) -> Path:
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     made = tmp_path / "c"
-    for folder, name, text in (("figures", "made.json", '{"a.svg": ""}'), ("sets", "a.json", "{}")):
+    for folder, name, content in (
+        ("figures", "made.json", documents.dump({"figures": {"a.svg": ""}})),
+        ("sets", "a.json", b"{}"),
+    ):
         (made / folder).mkdir(parents=True)
-        (made / folder / name).write_text(text)
+        (made / folder / name).write_bytes(content)
     return made
 
 

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from iosweep.results.store import Store
 #: What is stored, below the results.
 KINDS = (
     "points/*/r*.json", "points/*/r*.zip", "points/*/missing.json", "nodes/*.json", "sets/*.json", "refusals/*.json",
-    "builds/*.json", "target.json", "spent.json", "plans/*.json", "campaign.json", "manifests/*.jsonl",
+    "builds/*.json", "builds/*.spack.*", "tools/*.json", "target.json", "spent.json", "plans/*.json", "campaign.json",
+    "manifests/*.jsonl",
 )  # fmt: skip
 #: Kinds that a run needs before it knows what is left.
 NEEDED = ("plans",)
@@ -52,8 +54,18 @@ class Stored:
         store.set_missing(made.plan.points[2].id, Missing(Needs(tool="fio"), "fio is not on PATH"))
         store.set_refusal("9-nodes", Refusal("no nodes"))
         store.put("sets", "sets.a", {"wall_s": 1.0, "files": 2, "file_size_bytes": 4096, "hosts": ["h"]})
-        build = {"provider": "path", "tools": {}, "mpi": None}
+        request, lock = b"spack: {specs: [fio@3.37]}\n", b'{"roots": []}\n'
+        environment = {"file": "spack.yaml", "digest": "0123456789ab", "file_sha256": sha256(request).hexdigest()}
+        build = {
+            "provider": "spack", "tools": {}, "mpi": None,
+            "spack": {"path": "/s", "commit": None, "changed": False, "version": "1.1.0"},
+            "repository": {"path": "/p", "commit": None, "changed": False, "pin": "v1"},
+            "environment": environment | {"lock_sha256": sha256(lock).hexdigest()},
+        }  # fmt: skip
         store.put("builds", builds.key(build), build)
+        store.keep(f"builds/{builds.key(build)}.spack.yaml", request)
+        store.keep(f"builds/{builds.key(build)}.spack.lock", lock)
+        store.put("tools", "0123456789ab", build)
         where: dict[str, Any] = {
             "directory": "/t/iosweep-quick",
             "campaign": "quick",
@@ -123,7 +135,10 @@ class Stored:
             said = self.command(*command, *([self.plan.campaign] if command == ["check"] else []))
             assert archive or name in said, (command, name, said)
         said = " ".join(Watched(self.results).look().wrong)
-        assert archive or name in said or kind in ("campaign.json", "manifests", "builds", "nodes"), (name, said)
+        assert archive or name in said or kind in ("campaign.json", "manifests", "builds", "nodes", "tools"), (
+            name,
+            said,
+        )
         if kind in NEEDED:
             self.written_again(file)
             return

@@ -198,6 +198,8 @@ def cure(path: str) -> str:
         return f"; `iosweep report {shlex.quote(folder)}` makes it again"
     if re.match(r"r\d+-\d+\.(json|zip)$", name):
         return "; the next run measures it again, where it is still asked for, and keeps the file"
+    if name.endswith((".spack.yaml", ".spack.lock")):
+        return "; the next run that measures with this build writes it again"
     return _CURES.get(name) or _CURES.get(f"{folder.rpartition('/')[2]}/", "")
 
 

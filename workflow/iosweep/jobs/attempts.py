@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from iosweep.errors import ConfigError
+from iosweep.files import safe_paths
 from iosweep.jobs import submission
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
@@ -145,9 +146,13 @@ class Attempts:
         return Next.FREE if waits or progress else Next.RETRY
 
 
+#: What is read of a log's end.
+_MOST_BYTES = 1 << 16
+
+
 def _last_line(log: Path) -> str:
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+        lines = safe_paths.end(log.parent, log.name, _MOST_BYTES).decode("utf-8", "replace").split("\n")
     except OSError:
         lines = []
     return next((line.strip() for line in reversed(lines) if line.strip()), f"see {log}")

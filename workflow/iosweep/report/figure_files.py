@@ -12,9 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-import orjson
-
-from iosweep.files import safe_paths
+from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.files.safe_paths import Folder
 from iosweep.report import vega_lite
@@ -38,7 +36,7 @@ def export(results: Path) -> list[Path]:
     campaign = load(results)
     with safe_paths.folder(results, merged_tables.FIGURES, make=True, same_mount=True) as folder:
         made = _export(campaign, folder, results)
-    safe_paths.write(results, "figures.done", f"{len(made)} files in {merged_tables.FIGURES}/\n".encode())
+    safe_paths.write(results, merged_tables.FIGURES_DONE, f"{len(made)} files in {merged_tables.FIGURES}/\n".encode())
     return [results / merged_tables.FIGURES / name for name in made]
 
 
@@ -59,14 +57,14 @@ def _export(campaign: Campaign, folder: Folder, results: Path) -> dict[str, str]
                 folder.write(name, content)
                 made[name] = hashlib.sha256(content).hexdigest()
     try:
-        before = merged_tables.figures_made(results)
+        before = merged_tables.figures_made(results) or {}
     except Damaged:  # then nothing is known to be ours
         before = {}
     for name in before.keys() - made:
         with contextlib.suppress(OSError):  # a file that is not as we made it is not ours to remove
             if hashlib.sha256(folder.read(name)).hexdigest() == before[name]:
                 folder.remove(name)
-    folder.write(merged_tables.FIGURES_MADE, orjson.dumps(made, option=orjson.OPT_INDENT_2))
+    folder.write(merged_tables.FIGURES_MADE, documents.dump(merged_tables.FiguresMade(made), indent=True))
     return made
 
 

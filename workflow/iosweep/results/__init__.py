@@ -5,6 +5,7 @@
 | store.py | results/<campaign>/ -> results and documents; commits a repetition |
 | record.py, committed.py | the record of a repetition; the part of it that decides whether it counts |
 | campaign_documents.py | the types of refusals, missing points, data sets, target.json and spent.json |
+| build_files.py | build documents, with Spack's files beside them |
 | raw_output.py | the archive of a repetition's raw output |
 | campaign_lock.py | one process at a time measures a campaign |
 | target_file.py | target.json: where the campaign is on the target |

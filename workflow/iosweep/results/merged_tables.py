@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import orjson
-
 from iosweep.files import documents, safe_paths
-from iosweep.files.documents import Damaged
+from iosweep.files.documents import Damaged, Document
 from iosweep.results import table_values
 from iosweep.results.campaign_form import CampaignForm, Table
 from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, Column, arrow_schema, result_columns
 
 ABOUT, REPORT = "campaign.json", "report.html"
-#: Folder of the figures, and the file in it with the names and hashes of those that we made.
-FIGURES, FIGURES_MADE = "figures", "made.json"
+#: Folder of the figures, the file in it with the names and hashes of those that we made, and the file that is written
+#: when all are made.
+FIGURES, FIGURES_MADE, FIGURES_DONE = "figures", "made.json", "figures.done"
+#: Folder of the files that say that something was made again.
+REPAIRS = "repairs"
 TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {
     "results.parquet": result_columns,
     "checks.parquet": lambda: CHECK_COLUMNS,
@@ -41,6 +43,12 @@ _MOST_BYTES, _MOST_CELLS, _BATCH = 1 << 30, 60_000_000, 1000
 _MOST_IN_MEMORY = 4 << 30
 #: Compressions with a limited ratio: 1 byte becomes 24 at most.
 _COMPRESSIONS = frozenset({"SNAPPY", "UNCOMPRESSED"})
+
+
+class FiguresMade(Document, frozen=True):
+    """figures/made.json: the figures that we made, file name -> SHA-256."""
+
+    figures: dict[str, str]
 
 
 def about(results: Path) -> CampaignForm:
@@ -152,10 +160,12 @@ def pages_damage(results: Path) -> list[str]:
     found = [_damage(results, REPORT, _broken_seal)]
     try:
         made = figures_made(results)
+        if made is None and os.path.lexists(results / FIGURES_DONE):
+            found.append(f"{results / FIGURES / FIGURES_MADE} is gone")
     except Damaged as error:
-        made = {}
+        made = None
         found.append(str(error))
-    for name, digest in made.items():
+    for name, digest in (made or {}).items():
         file = f"{FIGURES}/{name}"
         found.append(_damage(results, file, partial(_changed, digest), f"{results / file} is gone"))
     return [*filter(None, found)]
@@ -175,22 +185,15 @@ def sealed(page: bytes) -> bytes:
     return page + _SEAL % hashlib.sha256(page).hexdigest().encode()
 
 
-def figures_made(results: Path) -> dict[str, str]:
-    """File name -> SHA-256 of the figures that we made. Raises Damaged."""
+def figures_made(results: Path) -> dict[str, str] | None:
+    """File name -> SHA-256 of the figures that we made; None if no file says so. Raises Damaged."""
     file = f"{FIGURES}/{FIGURES_MADE}"
     try:
-        made = orjson.loads(_read(results, file))
+        made = documents.decode(_read(results, file), FiguresMade, results / file).figures
     except FileNotFoundError:
-        return {}
-    except orjson.JSONDecodeError as error:
-        raise Damaged(results / file, f"not JSON: {error}") from None
-    if not isinstance(made, dict):
-        raise Damaged(results / file, "not a JSON object")
-    return {
-        name: digest
-        for name, digest in made.items()
-        if isinstance(digest, str) and "/" not in name and Path(name).suffix in (".svg", ".png")
-    }
+        return None
+    known = (name for name in made if "/" not in name and Path(name).suffix in (".svg", ".png"))
+    return {name: made[name] for name in known}
 
 
 def last_repair(results: Path) -> str:
@@ -204,7 +207,19 @@ def last_repair(results: Path) -> str:
 def repair(results: Path) -> tuple[str, list[str]]:
     """(name, damage): the name of the last repair, or that of the next one if something is damaged.
 
-    A name is the hash of the last name and the damage, so that it stays the same until merge has stored it.
+    A name is the hash of the last name, the damage and the repairs that there are: it stays the same until a repair is
+    recorded, and none is used twice. The last name alone does not do: campaign.json has it, and may be what is damaged.
     """
     last, found = last_repair(results), damage(results)
-    return (hashlib.sha256(json.dumps([last, found]).encode()).hexdigest()[:12] if found else last), found
+    if not found:
+        return last, found
+    return hashlib.sha256(json.dumps([last, found, _repairs(results)]).encode()).hexdigest()[:12], found
+
+
+def _repairs(results: Path) -> list[str]:
+    """The names of the repairs that were recorded."""
+    try:
+        with safe_paths.folder(results, REPAIRS) as place:
+            return [name for name in place.names() if not name.startswith(".")]
+    except OSError:
+        return []

@@ -37,9 +37,8 @@ from msgspec import structs
 
 from iosweep.files import documents, fields, safe_paths
 from iosweep.files.documents import Damaged, Document
-from iosweep.results import campaign_lock
+from iosweep.results import build_files, campaign_lock
 from iosweep.results.campaign_documents import FILES, FOLDERS, Missing, Refusal
-from iosweep.results.campaign_form import Build
 from iosweep.results.committed import RESULT_FILE, Noting, Result, figures_of, file_name, result_of, tries_of
 from iosweep.results.raw_output import pack, unpack
 from iosweep.results.record import Archive, Record
@@ -47,6 +46,8 @@ from iosweep.text import some
 
 #: An archive without its JSON is not a try: its runner was killed before the commit, and the next one overwrites it.
 _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
+#: What a file of a point is called until it has its name (safe_paths.TEMPORARY).
+_TEMPORARY = re.compile(r"\.(r[0-9]{3,6}-[0-9]{1,6}\.(json|zip)|missing\.json)\.[1-9][0-9]*\.tmp")
 #: Files that are named where there are many.
 _NAMED = 3
 #: What is read of an archive at most. Its members are bounded when they are written (process.MOST_BYTES each).
@@ -134,7 +135,7 @@ class Store:
         with safe_paths.folder(self.path, f"points/{point}", make=True) as place:
             names = place.names()
             for left in names:  # by a runner that was killed while it wrote
-                if left.startswith(".") and left.endswith(".tmp"):
+                if _TEMPORARY.fullmatch(left) and place.size(left) is not None:
                     place.remove(left)
             tries = (match for match in map(_ANY_TRY.match, names) if match)
             attempt = 1 + max((int(m[2]) for m in tries if int(m[1]) == repetition), default=0)
@@ -168,7 +169,7 @@ class Store:
         if missing:
             safe_paths.write(self.path, f"points/{point}/missing.json", documents.dump(missing))
         elif self._there("points", point):
-            (self.point(point) / "missing.json").unlink(missing_ok=True)
+            safe_paths.remove(self.path, f"points/{point}/missing.json")
 
     def holder(self) -> str:
         """Who holds the campaign, or held it when it was killed; empty where nothing does."""
@@ -191,23 +192,25 @@ class Store:
         """Record why an allocation could not go on, or (None) that it did."""
         if refusal:
             self.put("refusals", allocation, refusal)
-        else:
-            (self.path / "refusals" / f"{allocation}.json").unlink(missing_ok=True)
+        elif self._there("refusals"):
+            safe_paths.remove(self.path, f"refusals/{allocation}.json")
 
     def supersede(self, result: Result) -> Path:
         """Open a repetition again; its result stays under another name."""
-        directory = self.point(result.point)
-        # the oldest first: it must not count again, and were we killed in between, the newest still does
-        for attempt in tries_of([file.name for file in directory.iterdir()], result.repetition):
-            old = directory / file_name(result.repetition, attempt, "json")
-            if attempt <= result.attempt and old.exists():
-                old.rename(old.with_suffix(".superseded.json"))
-        return directory / file_name(result.repetition, result.attempt, "superseded.json")
+        with safe_paths.folder(self.path, f"points/{result.point}") as place:
+            # the oldest first: it must not count again, and were we killed in between, the newest still does
+            for attempt in tries_of(place.names(), result.repetition):
+                if attempt <= result.attempt:
+                    names = (file_name(result.repetition, attempt, suffix) for suffix in ("json", "superseded.json"))
+                    place.rename(*names)
+        return self.point(result.point) / file_name(result.repetition, result.attempt, "superseded.json")
 
     def put(self, folder: str, name: str, document: Document | Mapping[str, object]) -> None:
         """Write a JSON document below the campaign, unless it is there already word for word."""
-        data = documents.dump(document, indent=True)
-        file = Path(folder) / f"{name}.json"
+        self.keep(f"{folder}/{name}.json".removeprefix("/"), documents.dump(document, indent=True))
+
+    def keep(self, file: str, data: bytes) -> None:
+        """Write a file below the campaign, unless it is there already byte for byte."""
         with contextlib.suppress(FileNotFoundError, Damaged):
             if documents.content(self.path / file, len(data)) == data:
                 return
@@ -226,13 +229,15 @@ class Store:
 
     def builds(self) -> dict[str, dict[str, object]]:
         """The build documents by their key; unreadable ones are left out."""
-        return dict(self._all("builds", partial(documents.read, kind=Build)))
+        return dict(self._all("builds", partial(build_files.read, damaged=self.damaged)))
 
     def look(self, *folders: str) -> None:
         """Read all documents of some folders, or of all, so that damaged ones are known."""
-        kinds = {name: kind for kind, name in (*FOLDERS.items(), *FILES.items())} | {"builds": Build}
+        kinds = {name: kind for kind, name in (*FOLDERS.items(), *FILES.items())}
 
         def read(file: Path) -> object:
+            if file.parent == self.path / "builds":
+                return build_files.read(file, self.damaged)
             return documents.read(file, kinds.get(file.stem if file.parent == self.path else file.parent.name))
 
         for folder in folders or LOOKED_AT:

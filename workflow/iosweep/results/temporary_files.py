@@ -23,7 +23,7 @@ _ROOT = {
     *merged_tables.FILES,
     merged_tables.ABOUT,
     merged_tables.REPORT,
-    f"{merged_tables.FIGURES}.done",
+    merged_tables.FIGURES_DONE,
     *(f"{name}.json" for name in FILES.values()),
 }
 _HASHED = re.compile(r"[0-9a-f]{12}\.json")
@@ -33,7 +33,7 @@ _BELOW = {
     "tools": _HASHED,
     "nodes": _HASHED,
     "builds": _HASHED,
-    "repairs": re.compile(r"[0-9a-f]{12}"),
+    merged_tables.REPAIRS: re.compile(r"[0-9a-f]{12}"),
     "refusals": re.compile(r"\d+-nodes?\.json"),
     "manifests": re.compile(r"\d+-nodes?-[0-9a-f]{12}-\d+\.jsonl"),
 }
@@ -49,7 +49,7 @@ def remove(results: Path) -> None:
     with contextlib.suppress(OSError), safe_paths.folder(results, "sets", same_mount=True) as place:
         _remove(place, {name for name in place.names() if name.endswith(".json")}.__contains__)
     with contextlib.suppress(OSError, Damaged):
-        figures = {merged_tables.FIGURES_MADE, *merged_tables.figures_made(results)}
+        figures = {merged_tables.FIGURES_MADE, *(merged_tables.figures_made(results) or {})}
         with safe_paths.folder(results, merged_tables.FIGURES, same_mount=True) as place:
             _remove(place, figures.__contains__)
 

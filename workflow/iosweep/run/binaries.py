@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import msgspec
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle
-from iosweep.files import safe_paths
 from iosweep.plan.launchers import Mpiexec, candidates
 from iosweep.plan.model import Point
 from iosweep.programs import builds
 from iosweep.programs.find import Program, UnusableTool, find, sha256
-from iosweep.results import remaining
+from iosweep.results import build_files, remaining
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.run.launching import lacking_pmi, needs_mpiexec
 from iosweep.run.request import Setup
@@ -82,9 +81,9 @@ def keep_build(setup: Setup, binaries: Binaries) -> str:
     document = built.document if built else builds.of_path(binaries.programs, binaries.mpiexec)
     key = builds.key(document)
     setup.store.put("builds", key, document)
-    for name in ("spack.yaml", "spack.lock") if built else ():
-        copy = f"builds/{key}.{name}"
-        if built and not (setup.store.path / copy).exists():
-            original = built.file.parent / "environment" / name
-            safe_paths.write(setup.store.path, copy, original.read_bytes())
+    if built:
+        for name in build_files.BESIDE:
+            original = (built.file.parent / "environment" / name).read_bytes()
+            if build_files.fits(document, name, original):  # it may have been damaged since
+                setup.store.keep(f"builds/{key}.{name}", original)
     return key

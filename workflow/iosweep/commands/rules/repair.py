@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from iosweep.files import safe_paths
+from iosweep.results import merged_tables
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -15,5 +16,5 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     text = b"Tables, report or figures were damaged, and are made again.\n"
-    safe_paths.write(arguments.file.parent.parent, f"repairs/{arguments.file.name}", text)
+    safe_paths.write(arguments.file.parent.parent, f"{merged_tables.REPAIRS}/{arguments.file.name}", text)
     return 0

@@ -110,7 +110,7 @@ class _Session:
         for doubt in verify.doubts(verified, found, asked.tools):
             self._shell.note(f"note: {doubt}")
         described, mpi = verify.documents(verified, found)
-        lock = (self._copy / "spack.lock").read_bytes()
+        copy, lock = ((self._copy / name).read_bytes() for name in ("spack.yaml", "spack.lock"))
         explicit = [package for package in found if package.explicit]
         ours = [package for package in explicit if not package.external] or explicit
         return {
@@ -122,6 +122,7 @@ class _Session:
             "environment": {
                 "file": asked.environment.file.name,
                 "digest": asked.environment.digest,
+                "file_sha256": hashlib.sha256(copy).hexdigest(),
                 "lock_sha256": hashlib.sha256(lock).hexdigest(),
             },
             "spack": spack.document(),
