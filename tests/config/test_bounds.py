@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from campaign import METADATA, document, make, problems
+from iosweep.errors import ConfigError
 from iosweep.files import documents
 from iosweep.plan.model import plan_from_document
 
@@ -46,6 +47,24 @@ def test_all_sweeps_count(tmp_path: Path) -> None:
     [wrong] = problems(tmp_path, sweeps(axes, axes))
     assert "sweeps[1].axes: 200 x 300 values are 60,000 combinations, 120,000 with the sweeps before it; " in wrong
     assert problems(tmp_path, sweeps(axes)) == []
+
+
+def test_the_exclusions_of_all_sweeps_count(tmp_path: Path) -> None:
+    axes = {"queue_depth": up_to(1000)}
+    made = sweeps(*[axes] * 6)
+    for sweep in made["sweeps"]:
+        sweep["exclude"] = [{"queue_depth": depth} for depth in up_to(999)]
+    [wrong] = problems(tmp_path, made)
+    assert "sweeps[5].exclude: 999 entries for 1,000 combinations are too many to compare with those of the" in wrong
+    made["sweeps"].pop()
+    assert problems(tmp_path, made) == []
+
+
+def test_the_first_hundred_problems_are_printed(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make(tmp_path, document(**{f"k{n}": 1 for n in up_to(1234)}))
+    *lines, last = str(caught.value).splitlines()
+    assert (len(caught.value.problems), len(lines), last) == (1234, 100, "and 1,134 more")
 
 
 def test_the_most_that_is_planned(tmp_path: Path) -> None:

@@ -40,12 +40,19 @@ class Obstacle(NamedTuple):
         return f"{self.what}; {self.remedy}" if self.remedy else self.what
 
 
+#: Problems that a message has lines for: a generated file may have one on each of its lines.
+_MOST_LINES = 100
+
+
 class ConfigError(Exception):
-    """Everything that is wrong with a configuration, at once."""
+    """Everything that is wrong with a configuration, at once. The message has the first hundred problems."""
 
     def __init__(self, problems: list[Problem]):
         self.problems = problems
-        super().__init__("\n".join(str(p) for p in problems))
+        lines = [str(p) for p in problems[:_MOST_LINES]]
+        if more := len(problems) - len(lines):
+            lines.append(f"and {more:,} more")
+        super().__init__("\n".join(lines))
 
 
 class Unanswered(Exception):

@@ -23,7 +23,7 @@ from iosweep.text import human_count, shortened
 from iosweep.tools import Option, Tool, Value, tools
 
 #: Combinations of the axes of all sweeps, with those that `exclude` and `when` leave out: planned in ten seconds. Each
-#: is compared with every entry of `exclude`.
+#: is compared with every entry of its sweep's `exclude`; comparisons of all sweeps.
 MOST_COMBINATIONS, MOST_COMPARISONS = 100_000, 5_000_000
 
 
@@ -237,7 +237,7 @@ def _check(sweep: Sweep) -> list[Problem]:
 
 def _too_many(sweeps: Sequence[Sweep]) -> list[Problem]:
     """Where there is more than can be multiplied out, before it is."""
-    total = 0
+    total = compared = 0
     for sweep in sweeps:
         count = math.prod(map(len, sweep.axes.values()))
         total += count
@@ -247,9 +247,12 @@ def _too_many(sweeps: Sequence[Sweep]) -> list[Problem]:
             wrong = f"{of} values are {human_count(count, 'combination')}{others}"
             most = f"a campaign may have {MOST_COMBINATIONS:,}, excluded ones included; shorten an axis"
             return [sweep.problem(f"{wrong}; {most}", "axes")]
-        if count * len(sweep.exclude) > MOST_COMPARISONS:
+        compared += count * len(sweep.exclude)
+        if compared > MOST_COMPARISONS:
             wrong = f"{human_count(len(sweep.exclude), 'entry', 'entries')} for {human_count(count, 'combination')}"
-            return [sweep.problem(f"{wrong} are too many to compare; exclude by fewer entries with lists", "exclude")]
+            others = " with those of the sweeps before it" if compared > count * len(sweep.exclude) else ""
+            many = f"{wrong} are too many to compare{others}; exclude by fewer entries with lists"
+            return [sweep.problem(many, "exclude")]
     return []
 
 

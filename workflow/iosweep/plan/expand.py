@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import orjson
@@ -85,13 +85,15 @@ def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:
     """
     seen = set()
     defaults = {name: option.default for name, option in tools()[sweep.tool].options.items()} | {"nodes": 1}
+    # sets: each combination is looked up in every list of values, which may be as long as the axis
+    excluded = [{name: frozenset(values) for name, values in partial.items()} for partial in sweep.exclude]
     for values in itertools.product(*sweep.axes.values()):
         combination = dict(zip(sweep.axes, values, strict=True))
         for name in _conditions_first(sweep.when):
             if not _matches(defaults | combination, sweep.when[name]):
                 del combination[name]
         whole = defaults | combination
-        if any(_matches(whole, partial) for partial in sweep.exclude):
+        if any(_matches(whole, partial) for partial in excluded):
             continue
         key = tuple(sorted(combination.items()))
         if key not in seen:
@@ -120,7 +122,7 @@ def _conditions_first(when: Mapping[str, Mapping[str, object]]) -> list[str]:
     return ordered
 
 
-def _matches(combination: Mapping[str, Value], partial: Mapping[str, tuple[Value, ...]]) -> bool:
+def _matches(combination: Mapping[str, Value], partial: Mapping[str, Collection[Value]]) -> bool:
     return all(name in combination and combination[name] in values for name, values in partial.items())
 
 

@@ -24,7 +24,7 @@ from typing import TypedDict
 from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
 from iosweep.slurm import query
-from iosweep.target import filesystem, host_lock, identify, lock_file, lock_owner, mounts
+from iosweep.target import host_lock, identify, lock_file, lock_owner, mounts
 from iosweep.text import printable
 
 #: How names of locks begin.
@@ -228,7 +228,7 @@ def _worth(left: bytes, file: Path, identity: str, own: str | None) -> Exclusion
         worth = Exclusion(False, f"only campaigns on this machine are kept off: {place} is on {apart}")
     elif private := mounts.private(str(file.parent)):
         worth = Exclusion(False, f"{place} is private to this process: others on this machine see another one there")
-    elif private is None and apart and filesystem.identity(there) != identity:  # on the target it is as shared as that
+    elif private is None and apart:
         unseen = "this process runs in a container (a PID namespace), or may not look at process 1"
         worth = Exclusion(False, f"others on this machine may see another directory at {place}: {unseen}")
     else:
