@@ -483,6 +483,14 @@ def test_a_copy_on_a_file_system_that_is_mounted_over_the_target(
     assert clean("c", "--yes") == 0
 
 
+def test_results_in_what_is_removed(left: Left, capsys: Capture) -> None:
+    inside = Path(left.directory) / "sets" / "fio-read-1m-1" / "results" / "c"
+    shutil.copytree(left.results, inside)
+    assert clean("--yes", str(inside)) == 1
+    assert f"are inside {left.directory}, and would go with it; move them" in capsys.readouterr().err
+    assert (inside / "target.json").exists()
+
+
 def test_results_that_cannot_be_locked(left: Left, capsys: Capture) -> None:
     (left.results / "lock").mkdir()
     assert clean("--yes", "c") == 1

@@ -378,6 +378,20 @@ def test_the_name_of_a_new_directory_is_synced(store: Store, monkeypatch: pytest
     assert str(store.path) in synced
 
 
+def test_a_link_is_not_followed_to_forget_a_reason(store: Store, tmp_path: Path) -> None:
+    """Another's `refusals/1-node.json` may be what the link leads to."""
+    (theirs := tmp_path / "theirs").mkdir()
+    for name in ("1-node.json", "missing.json"):
+        (theirs / name).write_text("precious")
+    (store.path / "points").mkdir(parents=True)
+    (store.path / "refusals").symlink_to(theirs)
+    (store.path / "points" / POINT).symlink_to(theirs)
+    store.set_refusal("1-node", None)
+    store.set_missing(POINT, None)
+    assert sorted(file.name for file in theirs.iterdir()) == ["1-node.json", "missing.json"]
+    assert store.damaged[str(store.path / "refusals")] == "it is a symbolic link, and is not followed"
+
+
 def deflated(data: bytes) -> bytes:
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     return packer.compress(data) + packer.flush()

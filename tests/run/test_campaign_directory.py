@@ -1,5 +1,6 @@
 """The campaign's directory on the target: what is kept, the pause after a deletion, the layout."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from iosweep.run import campaign_directory as directories
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.target.agent import Agent
 from records import plain_records_of
+from targets import as_root, listing, mounted
 
 #: Two points that write new files; the one with two workers fails when they are there.
 FAILS = SWEEP | {"phases": ["seq_write"], "options": {"file_size": "64m", "transfer_size": "1m", "write_mode": "new"}}
@@ -66,6 +68,27 @@ def test_data_sets_are_kept_until_nothing_is_left(tmp_path: Path) -> None:
     made = Allocation(tmp_path, SWEEP | {"phases": ["rand_read"]})
     made.measure("--only", "1t")
     assert paths(made.ours) == ["sets/fio-read-256k-1"]
+    made.measure()
+    assert not made.ours.exists()
+
+
+@as_root
+@pytest.mark.local
+@pytest.mark.usefixtures("fio")
+def test_a_copy_on_another_file_system(tmp_path: Path) -> None:
+    """Neither a run with nothing left to measure removes it, nor one with something left works in it."""
+    made = Allocation(tmp_path, SWEEP | {"axes": {}, "phases": ["rand_read"]}, keep="all")
+    made.measure()
+    shutil.copytree(made.target, tmp_path / "backup")
+    with mounted("mount", "-t", "tmpfs", "backup", str(made.target)):
+        shutil.copytree(tmp_path / "backup", made.target, dirs_exist_ok=True)
+        before = listing(made.target, all=True)
+        made.keep = "none"
+        made.configure(SWEEP | {"axes": {}, "phases": ["rand_read"]})
+        assert "note: not removed: " in made.measure()
+        made.configure(SWEEP | {"phases": ["rand_read"]})
+        assert "is on another file system than when it was measured (tmpfs backup " in made.measure(code=3)
+        assert listing(made.target, all=True) == before
     made.measure()
     assert not made.ours.exists()
 

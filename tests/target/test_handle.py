@@ -205,6 +205,33 @@ def test_a_file_mounted_over_one_of_ours(ours: Place, place: Path) -> None:
 
 @pytest.mark.local
 @as_root
+@pytest.mark.parametrize("over", ["sets", "sets/s"])
+def test_what_is_mounted_on_the_way_is_not_emptied(ours: Place, tmp_path: Path, over: str) -> None:
+    """A bind mount: the device is the same. What is named for removal is in it, or is it."""
+    theirs = tmp_path / "theirs"
+    (theirs / "s").mkdir(parents=True)
+    (theirs / "s" / "0.0").write_text("precious")
+    with mounted("mount", "--bind", str(theirs), f"{ours.directory}/{over}"):
+        with pytest.raises(Refused, match=f"`{Path(over).name}` in .* is a mount point; it is left alone"):
+            removal.remove(ours, "sets/s")
+        assert (theirs / "s" / "0.0").read_text() == "precious"
+    assert names(f"{ours.directory}/sets/s") == ["0.0", "1.0"]
+
+
+@as_root
+@pytest.mark.parametrize("trusting", [False, True])
+@pytest.mark.parametrize("step", WORKING | REMOVING)
+def test_a_directory_that_another_user_owns(ours: Place, step: str, trusting: bool) -> None:
+    """Its path and its marker are right: another user has put it there, who may write to the target."""
+    os.chown(ours.directory, OTHER, OTHER)
+    before = listing(Path(ours.directory))
+    with pytest.raises(Refused, match=f"belongs to .*{OTHER} now; it is left alone"):
+        STEPS[step](ours._replace(trusting=trusting))
+    assert listing(Path(ours.directory)) == before
+
+
+@pytest.mark.local
+@as_root
 def test_names_in_the_table_of_mounts(ours: Place) -> None:
     for name in ("a b", "a\tb", "a\nb", "a\\b", "a#b", "\u00e4", "a\udcff"):
         inside = Path(trees.ensure(ours, f"sets/{name}/in side"))

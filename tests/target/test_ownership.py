@@ -434,3 +434,22 @@ def test_results_in_the_campaigns_directory(ours: str, place: Path, tmp_path: Pa
 def test_no_target(place: Path, name: str, wrong: str) -> None:
     with pytest.raises(Refused, match=wrong):
         identify.identify(str(place / name))
+
+
+def test_the_marker_is_synced_before_it_has_its_name(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a power failure leaves an empty marker, with which the directory is nobody's."""
+    did: list[str] = []
+    sync, rename = os.fsync, os.rename
+
+    def synced(handle: int) -> None:
+        did.append(f"sync {Path(f'/proc/self/fd/{handle}').readlink().name}")
+        sync(handle)
+
+    def renamed(*names: Any, **where: Any) -> None:
+        did.append(f"rename {names[1]}")
+        rename(*names, **where)
+
+    monkeypatch.setattr(marker.os, "fsync", synced)
+    monkeypatch.setattr(marker.os, "rename", renamed)
+    ownership.claim(marker.directory_of(str(place), "c"), OWNER)
+    assert did == ["sync iosweep.json.tmp", "rename iosweep.json", "sync iosweep-c"]

@@ -193,10 +193,7 @@ def _found(results: Path) -> Iterator[_Directory]:
                 raise Refused(f"{directory} belongs to another campaign ({whose}); it is left alone")
             here = filesystem.identity(facts)
             if not filesystem.same_as_claimed(facts, known.file_system):
-                raise Refused(
-                    f"{directory} is on another file system than when it was measured ({here}, and it was"
-                    f" {known.file_system}); it is left alone. Mount that one, or look at this and remove it by hand"
-                )
+                raise Refused(target_file.elsewhere(known, here))
             yield _Directory(agent, known, whose, here, *_folders(results, there, known.uuid))
     except TargetHangs as error:
         raise _Done(HANGS, str(error)) from None

@@ -83,6 +83,14 @@ def gone(store: Store, shows: str, directory: str) -> str:
     )
 
 
+def elsewhere(known: ClaimedTarget, here: str) -> str:
+    """The message for a directory with our marker on another file system than the campaign's. `here`: its identity."""
+    return (
+        f"{known.directory} is on another file system than when it was measured ({here}, and it was"
+        f" {known.file_system}); it is left alone. Mount that one, or look at this and remove it by hand"
+    )
+
+
 _MARKER_SAYS = f"its marker {MARKER} names the results that the directory belongs to. If they are these"
 
 

@@ -133,8 +133,11 @@ def _tidy_up_later(setup: Setup, here: remaining.Here) -> None:
     directory = CampaignDirectory(setup.plan, setup.store, setup.agent)
     if not directory.left_over:
         return
-    identity = filesystem.identity(setup.agent.call(identify.identify, setup.plan.target.directory))
-    directory.file_system = identity
+    facts = setup.agent.call(identify.identify, setup.plan.target.directory)
+    if wrong := directory.copied(facts):
+        setup.note(f"not removed: {wrong}")
+        return
+    directory.file_system = identity = filesystem.identity(facts)
     with target_lock.hold(setup.plan.target.lock, identity, _owner(setup)):
         _tidy_up(setup, here, directory)
 

@@ -183,6 +183,14 @@ class CampaignDirectory:
         self._store.put("", "target", replace(mine, tidied=True))
         return gone
 
+    def copied(self, facts: identify.FileSystem) -> str | None:
+        """Why what is there now may be a copy on another file system, or None. `facts`: of the target."""
+        mine = self._known()
+        if not mine or mine.directory != self.path or not self.is_there():
+            return None
+        same = filesystem.same_as_claimed(facts, mine.file_system)
+        return None if same else target_file.elsewhere(mine, filesystem.identity(facts))
+
     def check(self) -> None:
         """Check that tools may be started on paths in it, right before that."""
         self._agent.call(handle.check, self.place)

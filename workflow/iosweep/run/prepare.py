@@ -88,6 +88,8 @@ def _claim(work: Work, place: target_check.TargetPlace, todo: Left) -> CampaignD
             f"the results {setup.store.path} are inside the campaign's directory {directory.path}",
             lasting=True,
         )
+    if wrong := directory.copied(place.facts):
+        raise AllocationError(ExitCode.REFUSED, wrong, lasting=True)
     # checked when the plan was made, too; but a relative path is another directory here
     for tool in sorted({work.points[point].tool for point in todo}):
         if wrong := tools()[tool].check_directory(directory.path):
