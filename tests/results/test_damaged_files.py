@@ -12,7 +12,7 @@ from campaign import Campaign, make
 from iosweep.files import documents
 from iosweep.plan.model import read_plan
 from iosweep.results import manifest
-from iosweep.results.campaign_documents import FOLDERS, Missing, Needs, Refusal, TotalSpent
+from iosweep.results.campaign_documents import FOLDERS, ClaimedTarget, Missing, Needs, Refusal, TotalSpent
 from iosweep.results.store import Store
 from records import record
 from tables import damaged
@@ -22,7 +22,20 @@ Harm = Callable[[Path, random.Random], None]
 POINTS = ("fio.rand_read.1n.1t.4k.qd1.a7067cebd59e", "fio.rand_read.1n.2t.4k.qd1.b7067cebd59e")
 #: Folder -> a document of it; "" has files of the campaign itself.
 DOCUMENTS: dict[str, dict[str, dict[str, Any]]] = {
-    "": {"spent": {"spent_s": 5.5, "bytes_written": 7}},
+    "": {
+        "spent": {"spent_s": 5.5, "bytes_written": 7},
+        "target": {
+            "campaign": "c",
+            "directory": "/t/iosweep-c",
+            "uuid": "u",
+            "layout": None,
+            "deadline": 30.0,
+            "lock": None,
+            "file_system": "ext4 /dev/sda1",
+            "seen_as": [],
+            "tidied": False,
+        },
+    },
     "nodes": {"5f2c": {"host": "h", "cpus": 64}},
     "sets": {"fio-read-1m-1": {"hosts": ["h"]}},
     "builds": {"0123": {"provider": "path", "tools": {}}},
@@ -67,6 +80,9 @@ def everything(store: Store) -> dict[str, Any]:
     with store.noting():
         if spent := store.document(TotalSpent):
             found["spent.json"] = spent
+    with store.noting():
+        if claimed := store.document(ClaimedTarget):
+            found["target.json"] = claimed
     for file in (store.path / "plans").iterdir():
         try:
             found[f"plans/{file.name}"] = read_plan(file)
@@ -108,7 +124,7 @@ def notices(store: Store, harm: Harm, times: int, draw: random.Random) -> None:
     before = everything(store)
     assert not store.damaged
     names = sorted(before)
-    assert len(names) == 4 + 4 + 1 + 4 + 1 + 1 + 1
+    assert len(names) == 4 + 4 + 1 + 5 + 1 + 1 + 1
     wrong = []
     for n in range(times):
         name = names[n % len(names)]

@@ -219,6 +219,22 @@ def test_what_is_mounted_on_the_way_is_not_emptied(ours: Place, tmp_path: Path, 
 
 
 @as_root
+def test_root_trusts_nobody(ours: Place, place: Path) -> None:
+    """target.trust_other_writers has no effect for root."""
+    place.chmod(0o777)
+    with pytest.raises(Refused, match="everybody can write to"):
+        handle.check(ours._replace(trusting=True))
+    place.chmod(0o755)
+
+
+def test_a_file_to_read_with_a_second_name(ours: Place, tmp_path: Path) -> None:
+    """Whoever has the other name could change what is read."""
+    os.link(f"{ours.directory}/sets/s/0.0", tmp_path / "other")
+    found = trees.examine(ours, "sets/s", ["0.0", "1.0"], 4, False)
+    assert found["wrong"] == ["0.0 has another name as well (a hard link)"]
+
+
+@as_root
 @pytest.mark.parametrize("trusting", [False, True])
 @pytest.mark.parametrize("step", WORKING | REMOVING)
 def test_a_directory_that_another_user_owns(ours: Place, step: str, trusting: bool) -> None:

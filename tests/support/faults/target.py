@@ -112,6 +112,23 @@ def directory_is_a_copy(case: Case) -> Happening:
     case.theirs = False
 
 
+@fault(still=False)
+def copy_on_another_file_system(case: Case) -> Happening:
+    """After a run that ended in the middle: path, marker and owner are those of the campaign."""
+    case.at_call(f"umount -l {case.mount}")
+    assert case.start().end() != 0
+    mounts.mount_image(case.mount)
+    copy = case.place / "copy"
+    shutil.copytree(case.ours, copy)
+    mounts.run("mount", "-t", "tmpfs", "backup", str(case.target))
+    shutil.copytree(copy, case.ours)
+    (case.ours / "fresh").mkdir(exist_ok=True)
+    (precious := case.ours / "fresh" / "precious").write_text("x")
+    yield None
+    assert precious.read_text() == "x"
+    mounts.unmount(case.target)
+
+
 @fault(sweep=ONE)
 def link_in_its_place(case: Case) -> Happening:
     case.theirs = True
