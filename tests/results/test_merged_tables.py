@@ -29,9 +29,9 @@ def results(tmp_path: Path) -> Path:
     return made
 
 
-def forge(results: Path, change: Callable[[pa.Table], pa.Table], **options: str) -> None:
+def forge(results: Path, change: Callable[[pa.Table], pa.Table], name: str = "results.parquet", **options: Any) -> None:
     """Change a table so that campaign.json agrees."""
-    file = results / "results.parquet"
+    file = results / name
     parquet.write_table(change(parquet.read_table(file)), file, **options)
     results_factory.describe_again(results)
 
@@ -113,10 +113,39 @@ def test_table_with_other_columns_is_rejected(
     assert why in str(error.value)
 
 
-def test_rows_beyond_the_memory_limit_are_not_read(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merged_tables, "_MOST_IN_MEMORY", 1000)
-    with pytest.raises(Damaged, match="its rows take more than"):
+def test_text_that_a_small_file_repeats_in_each_row_is_not_unpacked(results: Path) -> None:
+    def repeat(table: pa.Table) -> pa.Table:
+        long = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000, pa.int32()), ["x" * 1_000_000])
+        repeated = table.take([0] * 2_000)
+        return repeated.set_column(table.schema.get_field_index("reasons"), "reasons", long)
+
+    forge(results, repeat, dictionary_pagesize_limit=1 << 30, store_schema=False)
+    assert (results / "results.parquet").stat().st_size < 1_000_000
+    with pytest.raises(Damaged, match="its rows have more than 1,073,741,824 bytes of text"):
         merged_tables.rows(results, "results.parquet", dict)
+
+
+def test_text_in_lists_counts(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    merged_tables.rows(results, "nodes.parquet", dict, ["numa", "tools"])
+    monkeypatch.setattr(merged_tables, "_MOST_TEXT", 3)
+    for column in ("numa", "tools"):
+        with pytest.raises(Damaged, match="its rows have more than 3 bytes of text"):
+            merged_tables.rows(results, "nodes.parquet", dict, [column])
+
+
+def test_a_list_that_a_small_file_makes_long_is_not_unpacked(results: Path) -> None:
+    def lengthen(table: pa.Table) -> pa.Table:
+        kind = table.schema.field("numa").type
+        count = 7_000_000
+        numbers, texts = pa.nulls(count, pa.int64()), pa.nulls(count, pa.string())
+        elements = pa.StructArray.from_arrays([numbers, texts, numbers], fields=list(kind.value_type))
+        made = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), elements, type=kind)
+        return table.slice(0, 1).set_column(table.schema.get_field_index("numa"), "numa", made)
+
+    forge(results, lengthen, "nodes.parquet")
+    assert (results / "nodes.parquet").stat().st_size < 100_000
+    with pytest.raises(Damaged, match=r"its lists have [0-9,]+ values, too many"):
+        merged_tables.rows(results, "nodes.parquet", dict)
 
 
 def test_garbage_with_a_matching_hash_is_rejected(results: Path) -> None:

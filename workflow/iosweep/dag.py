@@ -16,7 +16,7 @@ from iosweep.config import sweep_file
 from iosweep.config.scalars import unknown
 from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Problem, Refused, Unusable
-from iosweep.files import documents, hanging, safe_paths
+from iosweep.files import documents, safe_paths
 from iosweep.jobs import submission
 from iosweep.jobs.submission import JOB_RESERVE_S
 from iosweep.plan import forecast
@@ -136,13 +136,12 @@ def load(
             there = built.read(place.file)
         except Unusable as error:
             raise ConfigError([Problem(str(file), 1, "tools", str(error))]) from None
-    with hanging.watched([results, results / made.campaign]):
-        found = _of(made, results, known[launcher], only, site, place, there)
-        if found.left:
-            try:
-                target_file.read(Store(found.results))
-            except Refused as error:
-                raise ConfigError([Problem(str(found.results), 0, "", str(error))]) from None
+    found = _of(made, results, known[launcher], only, site, place, there)
+    if found.left:
+        try:
+            target_file.read(Store(found.results))
+        except Refused as error:
+            raise ConfigError([Problem(str(found.results), 0, "", str(error))]) from None
     if look and found.left:
         _see_target(configured)
     return found

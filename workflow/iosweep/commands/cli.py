@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _parse(sys.argv[1:])
         from iosweep.files import hanging
 
-        with hanging.watched(places) if (places := _places(arguments)) else contextlib.nullcontext():
+        with hanging.watched(_places(arguments)):
             return _run(arguments)
     except BrokenPipeError:  # the user left a pager
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

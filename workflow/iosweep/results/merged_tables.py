@@ -38,9 +38,11 @@ _SEAL_BYTES = len(_SEAL) - len(b"%s") + 64
 #: Columns that every row has.
 _NEVER_NULL = frozenset({"campaign", "sweeps", "point", "phase", "tool", "kind", "metric", "verdict"})
 #: 100,000 results are 250 MB, and their checks have 20 million cells.
-_MOST_BYTES, _MOST_CELLS, _BATCH = 1 << 30, 60_000_000, 1000
-#: Maximum bytes of the rows in memory.
-_MOST_IN_MEMORY = 4 << 30
+_MOST_BYTES, _MOST_CELLS, _BATCH = 1 << 30, 60_000_000, 4_000
+#: Values in the lists of all rows: 10,000 nodes have 3 million. Each takes 50 times the memory of a cell.
+_MOST_IN_LISTS = 6_000_000
+#: Maximum bytes of the text of all rows. A file that has a text once can have it in each row.
+_MOST_TEXT = 1 << 30
 #: Compressions with a limited ratio: 1 byte becomes 24 at most.
 _COMPRESSIONS = frozenset({"SNAPPY", "UNCOMPRESSED"})
 
@@ -94,12 +96,16 @@ def _rows(file: Path, data: bytes, read: Callable[[Any], Kind], columns: Sequenc
         opened = parquet.ParquetFile(pa.BufferReader(data))
         if wrong := _strange(opened, columns):
             raise Damaged(file, wrong)
+        # As dictionaries, texts take no more memory than the file has, and their size is known before they are copied.
+        texts = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=_texts(opened))
+        form = arrow_schema(tuple(columns))
         found: list[Kind] = []
         size = 0
-        for batch in opened.iter_batches(_BATCH, columns=[column.name for column in columns]):
-            size += batch.nbytes
-            if size > _MOST_IN_MEMORY:
-                raise Damaged(file, f"its rows take more than {_MOST_IN_MEMORY:,} bytes")
+        for coded in texts.iter_batches(_BATCH, columns=form.names):
+            size += sum(map(_text_bytes, coded.columns))
+            if size > _MOST_TEXT:
+                raise Damaged(file, f"its rows have more than {_MOST_TEXT:,} bytes of text")
+            batch = coded.select(form.names).cast(form)
             for column in _NEVER_NULL.intersection(batch.schema.names):
                 if batch.column(column).null_count:
                     raise Damaged(file, f"column {column} has rows without a value")
@@ -113,23 +119,45 @@ def _rows(file: Path, data: bytes, read: Callable[[Any], Kind], columns: Sequenc
         raise Damaged(file, f"it cannot be read: {str(error)[:200] or type(error).__name__}") from None
 
 
+def _texts(opened: Any) -> list[str]:
+    """The paths of the columns with text in a parquet file."""
+    schema = opened.schema
+    return [one.path for one in map(schema.column, range(len(schema))) if one.physical_type == "BYTE_ARRAY"]
+
+
+def _text_bytes(array: Any) -> int:
+    """The bytes of all texts in an Arrow array of any type, of which those with text are dictionaries."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if pa.types.is_list(array.type):
+        return _text_bytes(array.flatten())
+    if pa.types.is_struct(array.type):
+        return sum(map(_text_bytes, array.flatten()))
+    if not pa.types.is_dictionary(array.type):
+        return 0
+    lengths = compute.binary_length(array.dictionary).cast(pa.int64())
+    return compute.sum(lengths.take(array.indices)).as_py() or 0
+
+
 def _strange(opened: Any, columns: Sequence[Column]) -> str | None:
     """Why a parquet file is not one of ours according to its metadata, None if it is."""
-    cells = opened.metadata.num_rows * len(columns)
-    if cells > _MOST_CELLS:
+    if opened.metadata.num_rows * len(columns) > _MOST_CELLS:
         return f"it has {opened.metadata.num_rows:,} rows, too many"
+    groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
+    parts = [group.column(number) for group in groups for number in range(group.num_columns)]
+    inner = sum(part.num_values for part in parts if "." in part.path_in_schema)
+    if inner > _MOST_IN_LISTS:
+        return f"its lists have {inner:,} values, too many"
     there = opened.schema_arrow
     for field in arrow_schema(tuple(columns)):
         if there.get_field_index(field.name) < 0:
             return f"column {field.name} is not there once"
         if there.field(field.name).type != field.type:
             return f"column {field.name} is {there.field(field.name).type}, not {field.type}"
-    for number in range(opened.metadata.num_row_groups):
-        group = opened.metadata.row_group(number)
-        for column in range(group.num_columns):
-            if group.column(column).compression not in _COMPRESSIONS:
-                return f"its compression is {group.column(column).compression}"
-    return None
+    return next(
+        (f"its compression is {one.compression}" for one in parts if one.compression not in _COMPRESSIONS), None
+    )
 
 
 def damage(results: Path) -> list[str]:
