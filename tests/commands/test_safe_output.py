@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import orjson
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from rich.table import Table
 from rich.text import Text
 
@@ -74,6 +76,15 @@ def _node(results: Path, name: bytes) -> None:
         file.write(b"x")
 
 
+def _rows(results: Path) -> None:
+    """Such text in a column of the rows that has no known values."""
+    file = results / "results.parquet"
+    table = parquet.read_table(file)
+    place = table.schema.get_field_index("sweeps")
+    parquet.write_table(table.set_column(place, "sweeps", pa.array([EVIL] * len(table))), file)
+    results_factory.describe_again(results)
+
+
 #: Done to the results that somebody sends.
 FOREIGN: dict[str, Callable[[Path], object]] = {
     "a name": lambda results: _node(results, os.fsencode(f"{EVIL.replace('/', '')}.json")),
@@ -81,6 +92,7 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
     "a campaign": lambda results: (results / "campaign.json").write_bytes(
         dump(read(results / "campaign.json") | {"campaign": EVIL, "damaged": {EVIL: EVIL}, "trusted_writers": [EVIL]})
     ),
+    "rows": _rows,
     "figures": lambda results: (
         (results / "figures").mkdir(exist_ok=True),
         (results / "figures/made.json").write_bytes(dump({"figures": {EVIL.replace("/", "") + ".svg": "x"}})),

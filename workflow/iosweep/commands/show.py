@@ -168,13 +168,14 @@ def _csv_row(result: Result) -> dict[str, object]:
         "sweeps": result.rows[0].sweeps,
         "tool": result.tool,
         "phase": result.phase,
-        **{name: printable(value) if isinstance(value, str) else value for name, value in result.parameters.items()},
+        **result.parameters,
         "verdict": result.verdict,
         "repetitions_measured": result.measured,
         "repetitions_used": result.used,
         "metric": result.metric,
-        "reasons": printable("; ".join(result.reasons)),
+        "reasons": "; ".join(result.reasons),
     }
+    row = {name: printable(value) if isinstance(value, str) else value for name, value in row.items()}
     for column in FIGURES:
         row[column] = result.typical(column)
         if column in _WITH_SPREAD and (one := result.statistics.get(column)):
