@@ -355,3 +355,9 @@ class TestExport:
             light = [sum(int(color[i : i + 2], 16) for i in (1, 3, 5)) for color in colors]
             assert len(set(colors)) == count
             assert light[0] == min(light)
+
+
+@pytest.mark.local
+def test_control_characters_do_not_end_the_converter(tmp_path: Path) -> None:
+    evil = sweep("a", ["rand_read"], {"queue_depth": [1, 4]}, description="\x1b]0;\x9b")
+    figure_files.export(factory.make(tmp_path, sweeps=[evil], campaign="\x1b]0;\x9b"))

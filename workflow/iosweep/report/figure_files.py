@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
@@ -20,6 +21,7 @@ from iosweep.report.aggregate import summarize
 from iosweep.report.data import Campaign, load
 from iosweep.report.figures import Figure, figures
 from iosweep.results import merged_tables
+from iosweep.text import printable_lines
 
 _PNG_SCALE = 2  # sharp in a document and on a screen with many dots
 _SVG = "http://www.w3.org/2000/svg"
@@ -48,7 +50,7 @@ def _export(campaign: Campaign, folder: Folder, results: Path) -> dict[str, str]
     for figure in figures(campaign, summarize(campaign.rows)):
         if figure.panels:
             # No base URL is allowed: a specification must not make the converter fetch anything.
-            svg = vl_convert.vegalite_to_svg(vega_lite.with_values(figure), allowed_base_urls=[])
+            svg = vl_convert.vegalite_to_svg(_drawable(vega_lite.with_values(figure)), allowed_base_urls=[])
             png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
             told = {"Title": figure.title, "Description": figure.subtitle, "Source": figure.origin}
             contents = {"svg": with_title(svg, told).encode(), "png": with_texts(png, told)}
@@ -100,7 +102,7 @@ def static(drawn: Iterable[tuple[Figure, vega_lite.Specification]], most: int, m
     for figure, specified in list(drawn)[:most]:
         wanted = vega_lite.for_page(vega_lite.filled(specified, figure))
         try:
-            svg = bare(vl_convert.vegalite_to_svg(wanted, allowed_base_urls=[]), figure.title)
+            svg = bare(vl_convert.vegalite_to_svg(_drawable(wanted), allowed_base_urls=[]), figure.title)
         except ElementTree.ParseError:  # a character that XML does not know, as a script may draw
             continue
         if len(svg.encode()) <= room:
@@ -122,3 +124,12 @@ def bare(svg: str, label: str) -> str:
         element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
     root.attrib |= {"role": "img", "aria-label": label}
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _drawable(part: Any) -> Any:
+    """A specification without control characters, which are no XML: at one of them the converter ends the process."""
+    if isinstance(part, dict):
+        return {_drawable(key): _drawable(value) for key, value in part.items()}
+    if isinstance(part, list | tuple):
+        return [_drawable(one) for one in part]
+    return printable_lines(part) if isinstance(part, str) else part
