@@ -165,13 +165,13 @@ class Asked:
         self.calls.append((operation, *arguments[1:]))
         removed = {"files": 0, "directories": 0, "bytes": 0, "left": False, "wrong": []}
         space = {"used_bytes": 0, "free_bytes": 1 << 40, "used_inodes": 0, "free_inodes": 0}
+        file_system = {"fstype": "ext4", "source": self.source, "fsid": "0", "device": 7}
         known = {
             "usage": {"bytes": 0, "files": 0},
-            "space": space,
-            "quotas": [],
+            "room": {"file_system": file_system, "space": space, "quotas": []},
             "claim": "some-uuid",
             "ours": self.marker,
-            "identify": {"fstype": "ext4", "source": self.source, "fsid": "0", "device": 7},
+            "identify": file_system,
         }
         return {"remove": removed, "remove_all": removed, "read_layout": "stripe_count: 4", **known}.get(operation)
 
@@ -186,8 +186,8 @@ class Space(Asked):
 
     def call(self, function: Callable[..., object], *arguments: Any) -> Any:
         answer, operation = super().call(function, *arguments), function.__name__
-        if operation == "space":
-            return answer | {"free_bytes": self.free, "used_bytes": self.used}
+        if operation == "room":
+            return answer | {"space": answer["space"] | {"free_bytes": self.free, "used_bytes": self.used}}
         return answer | {"files": 1, "bytes": self.removed} if operation == "remove" else answer
 
 
@@ -276,9 +276,7 @@ def test_the_stand_in_has_real_operations_only() -> None:
 
     assert {
         "usage",
-        "identify",
-        "space",
-        "quotas",
+        "room",
         "claim",
         "ours",
         "remove",

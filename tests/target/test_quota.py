@@ -41,9 +41,9 @@ def test_btrfs(point: Path) -> None:
     s = point / "s"
     with mounts.btrfs(point):
         mounts.run("btrfs", "subvolume", "create", str(s))
-        assert quota.quotas(str(s)) == []  # counted, not limited
+        assert quota.room(str(s))["quotas"] == []  # counted, not limited
         mounts.run("btrfs", "qgroup", "limit", "16m", str(s))
-        (before,) = quota.quotas(str(s))
+        (before,) = quota.room(str(s))["quotas"]
         assert before == {
             "scope": before["scope"],
             "used_bytes": before["used_bytes"],
@@ -53,12 +53,12 @@ def test_btrfs(point: Path) -> None:
         }
         assert before["scope"].startswith("subvolume ")
         assert 0 < before["used_bytes"] < MIB
-        assert quota.quotas(str(point)) == []  # the limit is that of the subvolume alone
+        assert quota.room(str(point))["quotas"] == []  # the limit is that of the subvolume alone
 
         # a directory in it, and what was written and is not on disk yet
         (s / "iosweep-c").mkdir()
         (s / "iosweep-c" / "f").write_bytes(os.urandom(4 * MIB))
-        (after,) = quota.quotas(str(s / "iosweep-c"))
+        (after,) = quota.room(str(s / "iosweep-c"))["quotas"]
         assert after["used_bytes"] - before["used_bytes"] >= 4 * MIB
         assert free_space.over_quota([after], 8 * MIB, 5) is None
         assert str(free_space.over_quota([after], 12 * MIB, 0)).startswith(
@@ -69,23 +69,23 @@ def test_btrfs(point: Path) -> None:
         with pytest.raises(OSError, match="Disk quota exceeded"):
             (s / "g").write_bytes(os.urandom(24 * MIB))
 
-        assert json.loads(json.dumps(quota.quotas(str(s)))) == quota.quotas(str(s))
+        assert json.loads(json.dumps(quota.room(str(s))["quotas"])) == quota.room(str(s))["quotas"]
         if not (child := os.fork()):  # any user is told
             told = 0
             try:
                 os.setuid(NOBODY)
-                told = len(quota.quotas(str(s)))
+                told = len(quota.room(str(s))["quotas"])
             finally:
                 os._exit(told)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
         mounts.run("btrfs", "qgroup", "limit", "-e", "20m", str(s))
         mounts.run("btrfs", "qgroup", "limit", "none", str(s))
-        (exclusive,) = quota.quotas(str(s))
+        (exclusive,) = quota.room(str(s))["quotas"]
         assert exclusive["limit_bytes"] == 20 * MIB
 
         mounts.run("btrfs", "quota", "disable", str(point))
-        assert quota.quotas(str(s)) == []
+        assert quota.room(str(s))["quotas"] == []
 
 
 # None
@@ -93,17 +93,17 @@ def test_btrfs(point: Path) -> None:
 
 def test_ext4_without_quotas(point: Path) -> None:
     with mounts.ext4(point):
-        assert quota.quotas(str(point)) == []
+        assert quota.room(str(point))["quotas"] == []
 
 
 def test_no_quotas(tmp_path: Path) -> None:
     for directory in (tmp_path, Path("/proc"), Path("/dev/shm"), Path("/sys")):
-        assert quota.quotas(str(directory)) == []
+        assert quota.room(str(directory))["quotas"] == []
     (tmp_path / "file").write_text("x")
     with pytest.raises(Refused, match="is not a directory"):
-        quota.quotas(str(tmp_path / "file"))
+        quota.room(str(tmp_path / "file"))["quotas"]
     with pytest.raises(Refused, match="does not exist"):
-        quota.quotas(str(tmp_path / "none"))
+        quota.room(str(tmp_path / "none"))["quotas"]
 
 
 # The kernel's
@@ -143,7 +143,7 @@ def test_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_device:
     monkeypatch.setattr(identify, "identify", lambda directory: {"fstype": "ext4", "source": "/dev/x"})
     table = {(0, os.geteuid()): FIELDS, (1, os.getegid()): FIELDS, (1, 4242): FIELDS, (2, 0): FIELDS}
     monkeypatch.setattr(quota, "_LIBC", Kernel(table, by_device))
-    user, group = quota.quotas(str(tmp_path))
+    user, group = quota.room(str(tmp_path))["quotas"]
     assert user == {"scope": f"user {os.geteuid()}"} | QUOTA
     assert group == {"scope": f"group {os.getegid()}"} | QUOTA
 
@@ -153,7 +153,7 @@ def test_the_group_of_new_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     os.chown(tmp_path, -1, groups[-1])
     tmp_path.chmod(0o2755)
     monkeypatch.setattr(quota, "_LIBC", Kernel({(1, group): FIELDS for group in groups}))
-    assert [q["scope"] for q in quota.quotas(str(tmp_path))] == [f"group {groups[-1]}"]
+    assert [q["scope"] for q in quota.room(str(tmp_path))["quotas"]] == [f"group {groups[-1]}"]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_limits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: list[int], limits: tuple[int | None, int | None] | None
 ) -> None:
     monkeypatch.setattr(quota, "_LIBC", Kernel({(0, os.geteuid()): fields}))
-    found = quota.quotas(str(tmp_path))
+    found = quota.room(str(tmp_path))["quotas"]
     assert [(q["limit_bytes"], q["limit_files"]) for q in found] == ([limits] if limits else [])
 
 
@@ -222,7 +222,7 @@ def lfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     ],
 )
 def test_lustre(lfs: Callable[..., Path], said: str, expected: tuple[int, int | None, int, int | None] | None) -> None:
-    found = quota.quotas(str(lfs(said)))
+    found = quota.room(str(lfs(said)))["quotas"]
     if expected is None:
         assert found == []
         return
@@ -241,7 +241,7 @@ def test_lustre(lfs: Callable[..., Path], said: str, expected: tuple[int, int | 
 def test_what_lfs_is_asked(lfs: Callable[..., Path], tmp_path: Path) -> None:
     directory = str(lfs(group="DIR 4 0 3000 - 25 0 0 -\n"))
     for _ in range(2):
-        assert [q["scope"] for q in quota.quotas(directory)] == [f"group {os.getegid()}"]
+        assert [q["scope"] for q in quota.room(directory)["quotas"]] == [f"group {os.getegid()}"]
     once = ["quota", "-q", "-u", str(os.geteuid()), directory, "quota", "-q", "-g", str(os.getegid()), directory]
     assert (tmp_path / "bin" / "log").read_text().splitlines() == once * 2
 
@@ -249,13 +249,13 @@ def test_what_lfs_is_asked(lfs: Callable[..., Path], tmp_path: Path) -> None:
 def test_no_quotas_are_asked_for_once(lfs: Callable[..., Path], tmp_path: Path) -> None:
     directory = str(lfs())
     for _ in range(3):
-        assert quota.quotas(directory) == []
+        assert quota.room(directory)["quotas"] == []
     assert (tmp_path / "bin" / "log").read_text().count("-q") == 2  # user and group
 
 
 def test_no_lfs(lfs: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert quota.quotas(str(lfs())) == []
+    assert quota.room(str(lfs()))["quotas"] == []
 
 
 # What fits

@@ -193,20 +193,18 @@ def space(made: Plan, cost: forecast.Forecast) -> Line:
     target = made.target.directory
     try:
         with Agent(DEADLINE_S) as agent:
-            facts = agent.call(identify.identify, target)
-            free = agent.call(identify.space, target)
-            quotas = agent.call(quota.quotas, target)
+            room = agent.call(quota.room, target)
             directory = marker.directory_of(target, made.campaign)
             found = agent.call(ownership.owner_of, directory)
             present = agent.call(trees.usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
     except (Refused, TargetError, TargetHangs) as error:
         return unchecked(check, str(error))
-    if not facts["writable"]:
+    if not room["file_system"]["writable"]:
         return wrong(check, f"{target} cannot be written to by {user(os.getuid())}", "")
-    obstacle = free_space.too_much(free, present, cost.peak_bytes, cost.inodes, asdict(made.limits))
-    obstacle = obstacle or free_space.over_quota(quotas, max(0, cost.peak_bytes - present), cost.inodes)
+    obstacle = free_space.too_much(room["space"], present, cost.peak_bytes, cost.inodes, asdict(made.limits))
+    obstacle = obstacle or free_space.over_quota(room["quotas"], max(0, cost.peak_bytes - present), cost.inodes)
     if made.target.layout:
-        obstacle = striping.unsettable(facts["fstype"]) or obstacle
+        obstacle = striping.unsettable(room["file_system"]["fstype"]) or obstacle
     if obstacle:
         return wrong(check, f"does not fit {target}: {obstacle.what}", obstacle.remedy)
-    return ok(check, f"fits ({human_size(free['free_bytes'])} free)")
+    return ok(check, f"fits ({human_size(room['space']['free_bytes'])} free)")

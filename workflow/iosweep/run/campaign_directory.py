@@ -206,9 +206,10 @@ class CampaignDirectory:
 
     def _too_much(self, where: str, size: int, inodes: int) -> str | None:
         """Why `size` bytes, with ours that are there already, do not fit; None if they do."""
-        now = self._agent.call(identify.space, where)
+        room = self._agent.call(quota.room, where)
+        now = room["space"]
         # each time: after an unmount the kernel reuses the device number for another file system
-        if filesystem.identity(self._agent.call(identify.identify, where)) != self.file_system:
+        if filesystem.identity(room["file_system"]) != self.file_system:
             return f"{where} is on another file system than when it began; is the target still mounted?"
         if size > self.present_bytes and free_space.says_nothing(now):
             raise Refused(
@@ -224,9 +225,9 @@ class CampaignDirectory:
             if time.monotonic() > end:
                 return f"{wrong}. {kept}"
             time.sleep(1)
-            now = self._agent.call(identify.space, where)
-        quotas = self._agent.call(quota.quotas, where)
-        wrong = free_space.over_quota(quotas, max(0, size - self.present_bytes), inodes)
+            room = self._agent.call(quota.room, where)
+            now = room["space"]
+        wrong = free_space.over_quota(room["quotas"], max(0, size - self.present_bytes), inodes)
         return str(wrong) if wrong else None
 
     def state(self, data: bool = True) -> str | None:

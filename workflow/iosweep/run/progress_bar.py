@@ -124,7 +124,8 @@ class Display:
             self._lines([Text(" ".join(filter(None, [done, name, which]))), *figures], "  ", " " * (len(done) + 1))
         else:
             self._lines([*whole, *([Text(togo)] if togo else [])], "  ", "")
-        self._log.print(f"{datetime.now().astimezone():%F %T%z}", Text("  ").join(whole), soft_wrap=True)
+        now = Text(f"{datetime.now().astimezone():%F %T%z}")
+        self._log.print(now, Text("  ").join(whole), soft_wrap=True)
         for verdict, reasons in judged.values():
             for reason in reasons:
                 self._explain(verdict, reason)

@@ -234,6 +234,8 @@ def _written(c: Context, point: Point, step: Step, run: PhaseRun, figures: Seque
 
 def _tidy(c: Context, point: Point, result: Result, failed: bool) -> None:
     """Remove or keep the new files of a repetition (target.keep)."""
+    if all(file_set(point, step, result.repetition).role != "fresh" for step in point.steps()):
+        return
     below, keep = f"{FRESH}/{point.id}-r{result.repetition}", c.plan.target.keep
     # the forecast of space counts each repetition once, so that nothing of a second try is kept
     if (keep == "all" or (keep == "failed" and failed)) and not result.retried:

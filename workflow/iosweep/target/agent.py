@@ -55,7 +55,7 @@ _WORDS = {
     "identify": "looking which file system it is",
     "look": "looking whether it is there",
     "space": "reading its free space",
-    "quotas": "reading its quota",
+    "room": "reading its free space and quota",
     "trusted": "looking at the way to the campaign's directory",
     "check": "looking at the campaign's directory",
     "state": "looking at the campaign's directory",
@@ -291,7 +291,7 @@ def execute(
 
 OPERATIONS = protocol.by_name(
     [
-        *(identify.identify, identify.look, identify.space, quota.quotas),
+        *(identify.identify, identify.look, identify.space, quota.room),
         *(ownership.claim, ownership.owner_of, ownership.ours),
         *(handle.check, handle.trusted, probe.state, probe.remove_probes),
         *(trees.ensure, trees.keep, trees.parts, trees.usage, trees.count, trees.examine),

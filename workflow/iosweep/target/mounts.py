@@ -132,4 +132,6 @@ def live() -> Table:
 
 
 def _unescaped(text: str) -> str:
+    if "\\" not in text:  # nearly always, and ten times as fast
+        return text
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

@@ -4,7 +4,7 @@ Of users and groups: from the kernel for file systems that leave quotas to it (e
 subvolumes: on btrfs. Not asked for: those of projects, whose directories df shows as full as they are (and so does
 target.space); of servers behind NFS; of qgroups above a subvolume's own. Other quotas show as EDQUOT only.
 
-`quotas` runs in the agent, before every step: it starts no process but on Lustre.
+`room` runs in the agent, before every step: it starts no process but on Lustre.
 """
 
 from __future__ import annotations
@@ -53,13 +53,25 @@ class Quota(TypedDict):
     limit_files: int | None
 
 
-def quotas(directory: str) -> list[Quota]:
-    """Quotas with a limit.
+class Room(TypedDict):
+    """What there is room for: the file system, its free space (identify.space) and the quotas."""
 
-    A limit is the smaller of the soft and the hard one. Raises OSError and Refused where the directory cannot be
-    looked at.
+    file_system: identify.FileSystem
+    space: dict[str, int]
+    quotas: list[Quota]
+
+
+def room(directory: str) -> Room:
+    """All that decides whether something may be written, in one question: each costs up to 1 ms of CPU time.
+
+    Raises OSError and Refused where the directory cannot be looked at.
     """
     facts = identify.identify(directory)
+    return {"file_system": facts, "space": identify.space(directory), "quotas": _quotas(directory, facts)}
+
+
+def _quotas(directory: str, facts: identify.FileSystem) -> list[Quota]:
+    """Quotas with a limit, the smaller of the soft and the hard one."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         status = os.fstat(handle)
