@@ -1,5 +1,6 @@
 """A results file system that does not answer."""
 
+import asyncio
 import ctypes
 import os
 import platform
@@ -160,3 +161,42 @@ def test_no_message_about_a_file_system_that_answers(
     with hanging.watched([tmp_path, tmp_path / "not there"]):
         threading.Event().wait(1)
     assert capfd.readouterr().err == ""
+
+
+def test_a_loop_of_asyncio_does_not_take_ctrl_c_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Snakemake runs many, and each sets a handler of SIGINT."""
+    answers = threading.Event()
+    monkeypatch.setattr(hanging, "DEADLINE_S", 0.2)
+    monkeypatch.setattr(os, "statvfs", lambda _: answers.wait(100))
+    with hanging.watched([tmp_path]):
+        wait_for(lambda: not _sigint_is_handled(), 100)
+        asyncio.run(asyncio.sleep(0))
+        wait_for(lambda: not _sigint_is_handled(), 5)
+        answers.set()
+        wait_for(_sigint_is_handled, 100)
+
+
+def _sigint_is_handled() -> bool:
+    was = ctypes.create_string_buffer(hanging._SIGACTION_BYTES)
+    ctypes.CDLL(None).sigaction(signal.SIGINT, None, was)
+    return hanging._handled(was)
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_no_message_about_a_named_pipe(opened: bool, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code = CODE.replace("= 1.0", "= 0.1; hanging._PATIENT = 2")
+    command = [sys.executable, "-c", code, "parse", "fio", str(pipe)]
+    with (tmp_path / "said").open("wb") as file:
+        process = subprocess.Popen(command, stderr=file)
+    writer = os.open(pipe, os.O_RDWR) if opened else None
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(4)
+        assert (tmp_path / "said").read_text() == ""
+    finally:
+        process.kill()
+        process.wait()
+        if writer is not None:
+            os.close(writer)

@@ -15,7 +15,7 @@ from iosweep.errors import Busy
 from iosweep.jobs import pending, undisturbed
 from iosweep.results.store import Store
 from iosweep.slurm import query as slurm
-from iosweep.target import marker, ownership
+from iosweep.target import filesystem, identify, marker, ownership
 from locks import left
 from slurm import Cluster
 from targets import OWNER, make_place
@@ -135,8 +135,9 @@ def test_clean_asks_a_real_one(slurm: Cluster, results: Path, tmp_path: Path) ->
     (results / "plans").mkdir()
     directory = marker.directory_of(str(make_place(tmp_path / "t")), "c")
     uuid = ownership.claim(directory, OWNER | {"results": str(results), "campaign": "c"})
+    here = filesystem.identity(identify.identify(directory))
     known = {"directory": directory, "uuid": uuid, "campaign": "c", "deadline": 60.0, "layout": None, "lock": None}
-    Store(results).put("", "target", known | {"tidied": False, "file_system": "", "seen_as": []})
+    Store(results).put("", "target", known | {"tidied": False, "file_system": here, "seen_as": []})
 
     def clean() -> subprocess.CompletedProcess[str]:
         code = f"from iosweep.target import target_lock; target_lock.PREFIX = 'iosweep-test-{os.getpid()}'"

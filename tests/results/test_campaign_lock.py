@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import mounts
 from iosweep.errors import Held, Unanswered
 from iosweep.node import procfs
 from iosweep.results import campaign_lock
@@ -280,6 +281,23 @@ def test_it_is_a_file_of_its_own(store: Store, file: Path, what: str, said: str)
     assert store.holder() == ""
     assert precious.read_text() == "of somebody else"
     assert not file.with_name("nowhere").exists()
+
+
+@pytest.mark.local
+@pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
+def test_a_file_that_is_mounted_over_it_is_not_emptied(store: Store, file: Path) -> None:
+    precious = file.with_name("precious")
+    precious.write_text("of somebody else")
+    file.touch()
+    subprocess.run(["mount", "--bind", precious, file], check=True)
+    try:
+        with pytest.raises(OSError, match=r"the lock is a mount point .* left alone; unmount it"):
+            store.locked().__enter__()
+    finally:
+        subprocess.run(["umount", file], check=True)
+    assert precious.read_text() == "of somebody else"
+    with store.locked():
+        pass
 
 
 def test_a_link_in_its_place_is_not_the_lock(store: Store, file: Path) -> None:

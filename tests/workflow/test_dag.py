@@ -398,10 +398,11 @@ def test_an_obstacle_in_place_of_a_folder_is_refused(tmp_path: Path, name: str, 
 
 @pytest.mark.local
 @pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
-def test_what_is_mounted_on_a_folder_is_refused(tmp_path: Path) -> None:
-    place = tmp_path / "results" / "quick" / "logs"
+@pytest.mark.parametrize("name", ["logs", "points", "nodes"])
+def test_what_is_mounted_on_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+    place = tmp_path / "results" / "quick" / name
     place.mkdir(parents=True)
-    with mounts.tmpfs(place), pytest.raises(ConfigError, match=r"logs: it is a mount point, and .* unmount it"):
+    with mounts.tmpfs(place), pytest.raises(ConfigError, match=rf"{name}: it is a mount point, and .* unmount it"):
         load(tmp_path)
     load(tmp_path)
 

@@ -37,6 +37,9 @@ _MERGE_CODE = ("iosweep.results.merge",)
 _REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figure_files"), ("report/**/*",)
 #: Folders of the results that rules name. Snakemake writes into them, also through links.
 RULE_FOLDERS = ("logs", "manifests", "plans", "repairs", "tools")
+#: Folders of the results that runs write into, by handles; a mount point there would be written to all the same.
+_STORED_FOLDERS = ("builds", "nodes", "points", "refusals", "sets")
+_MOUNT = "a mount point"
 #: In place of the hash of a tool that is not built yet: no result has it.
 _NOT_BUILT = "not built yet"
 
@@ -215,17 +218,18 @@ def _obstacles(folder: Path) -> list[Problem]:
     try:
         with safe_paths.folder(folder) as root:
             found = {name: what for name in RULE_FOLDERS if (what := root.obstacle(name))}
+            found |= {name: what for name in _STORED_FOLDERS if (what := root.obstacle(name)) == _MOUNT}
     except FileNotFoundError:
         return []
     except OSError as error:
         return [Problem(str(folder), 0, "", f"the results cannot be read: {error.strerror}")]
-    cure = {"a mount point": "unmount it"}
+    cure = {_MOUNT: "unmount it"}
     return [
         Problem(
             str(folder / name),
             0,
             "",
-            f"it is {what}, and Snakemake would write to what is there; {cure.get(what, 'move it away')}: it has to be"
+            f"it is {what}, and a run would write to what is there; {cure.get(what, 'move it away')}: it has to be"
             " a directory, or not there",
         )
         for name, what in found.items()

@@ -108,10 +108,17 @@ def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
         for point in dict.fromkeys(points):
             results = store.results_of(point)
             for result in results.values():
-                store.supersede(result)
+                _supersede(store, result)
             say(f"{point}: {len(results)} superseded and kept; the next run of snakemake measures again")
         _advise_report(arguments, store)
     return status
+
+
+def _supersede(store: Store, result: Result) -> None:
+    try:
+        store.supersede(result)
+    except OSError as error:  # a mount point, or no permission
+        raise CommandError(f"a result of {result.point} cannot be superseded: {error.strerror or error}") from None
 
 
 def _open_chosen(arguments: Namespace, store: Store, verdicts: Sequence[str]) -> int:
@@ -124,7 +131,7 @@ def _open_chosen(arguments: Namespace, store: Store, verdicts: Sequence[str]) ->
     if counts and _out_of_time(store, counts):
         return 1
     for result in found.results:
-        store.supersede(result)
+        _supersede(store, result)
     for point, count in counts.items():
         say(f"{point}: {human_count(count, 'repetition')} superseded and kept")
     if found.newer:

@@ -41,7 +41,8 @@ def call(thread: int) -> Call | None:
         status = (task / "status").read_text()
     except OSError:
         return None
-    if file(line) is None:
+    # In state D it waits for a file system, whatever the call: a copy, or a page of a mapped file.
+    if file(line) is None and "\nState:\tD" not in status:
         return None
     switches = next((one for one in status.splitlines() if one.startswith("voluntary_ctxt_switches")), "")
     return line, switches

@@ -1,4 +1,4 @@
-"""Keeps runs off a campaign while `clean` or `rerun` works on it: takes its lock, and asks Slurm for its jobs.
+"""Keeps runs off a campaign while `clean` works on it: takes its lock, and asks Slurm for its jobs.
 
 The lock alone is not enough: it does not reach every node, and a job that waits has not taken it yet.
 """

@@ -1,4 +1,4 @@
-"""The lock of a campaign's results: one process at a time measures them, cleans the target, or opens them again.
+"""The lock of a campaign's results: one process at a time measures them or cleans the target.
 
 The kernel's lock (flock) ends with its owner, however that ends. It does not reach everywhere: some file systems have
 none, and some mounts keep it from the other nodes. So the file also names its owner (target/lock_owner.py), exactly
@@ -51,8 +51,9 @@ def hold(file: Path, job: str | None, lives: Callable[[str], bool], certain: boo
     except lock_file.Taken as error:
         raise _held(file, error) from None
     except lock_file.Planted as error:
-        wrong = f"the lock is {error.kind} (of user {error.user}) and is left alone; remove it, and the next run makes"
-        raise OSError(errno.EINVAL, f"{wrong} another", str(file)) from None
+        cure = "unmount it" if error.kind == lock_file.MOUNTED else "remove it, and the next run makes another"
+        wrong = f"the lock is {error.kind} (of user {error.user}) and is left alone; {cure}"
+        raise OSError(errno.EINVAL, wrong, str(file)) from None
     mine = b""
     try:
         unseen = _unseen(file, taken.content(), job, lives)

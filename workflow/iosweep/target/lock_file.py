@@ -16,7 +16,7 @@ import struct
 from pathlib import Path
 
 from iosweep.node import procfs
-from iosweep.target import lock_owner
+from iosweep.target import lock_owner, mounts
 
 #: The system's errors where something else than a file is.
 _NO_FILE = (errno.ELOOP, errno.EISDIR, errno.ENXIO)
@@ -28,6 +28,8 @@ _KINDS = {
     stat.S_IFBLK: "a block device",
     stat.S_IFCHR: "a character device",
 }
+#: What a lock is called over which another file is mounted.
+MOUNTED = "a mount point"
 #: Attempts to open a file that is removed before it is locked.
 _TRIES = 5
 #: The mode that all users need to take the lock.
@@ -195,10 +197,21 @@ def _open(file: Path, make: bool, shared: bool) -> int:
 def _checked(file: Path, handle: int) -> int:
     try:
         _check(file, os.fstat(handle))
+        if _is_mounted(file, handle):
+            raise Planted(file, MOUNTED, procfs.user_name(os.fstat(handle).st_uid))
     except BaseException:
         os.close(handle)
         raise
     return handle
+
+
+def _is_mounted(file: Path, handle: int) -> bool:
+    """Whether another file is mounted over it, which would be emptied."""
+    folder = os.open(file.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return mounts.mount_of(folder) != mounts.mount_of(handle)
+    finally:
+        os.close(folder)
 
 
 def _check(file: Path, status: os.stat_result) -> None:
