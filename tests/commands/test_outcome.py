@@ -337,6 +337,34 @@ def test_check_names_a_damaged_report(place: Path, capsys: Capture) -> None:
     assert "report.html is damaged" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize("name", ["checks.parquet", "nodes.parquet", "results.csv"])
+def test_check_and_list_name_every_damaged_table(place: Path, name: str, capsys: Capture) -> None:
+    file = campaign(place, {}) / name
+    file.write_bytes(file.read_bytes() + b"x")
+    for harm, said in ((lambda: None, f"{name} is damaged (it has"), (file.unlink, f"{name} is gone")):
+        harm()
+        for command in (["check", "quick"], ["list"]):
+            capsys.readouterr()
+            assert run(*command) == (command != ["list"])
+            captured = capsys.readouterr()
+            assert f"{said}" in (output := captured.out + captured.err)
+            assert "`iosweep report results/quick` makes it again" in output
+
+
+@pytest.mark.parametrize("folder", ["plans", "manifests", "logs", "figures", "points"])
+def test_no_command_reads_through_a_link_in_place_of_a_folder(place: Path, folder: str, capsys: Capture) -> None:
+    results = campaign(place, {})
+    elsewhere = place / "elsewhere"
+    (results / folder).rename(elsewhere) if (results / folder).exists() else elsewhere.mkdir()
+    (results / folder).symlink_to(elsewhere)
+    for command in (["check", "quick"], ["list"], ["watch", "quick", "--once"]):
+        capsys.readouterr()
+        run(*command)
+        captured = capsys.readouterr()
+        said = " ".join((captured.out + captured.err).split())
+        assert f"results/quick/{folder} is damaged (it is a symbolic link, and is not followed)" in said, command
+
+
 def test_the_tables_are_shown_where_the_plan_is_damaged(place: Path, capsys: Capture) -> None:
     """As of received results, whose plan only the sender has."""
     results = campaign(place, {})

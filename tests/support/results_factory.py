@@ -309,6 +309,7 @@ def make(
     _write(directory / "results.parquet", flat, columns.result_columns())
     _write(directory / "checks.parquet", checks, columns.CHECK_COLUMNS)
     _write(directory / "nodes.parquet", nodes, columns.NODE_COLUMNS)
+    (directory / "results.csv").touch()
     about = {
         "campaign": campaign,
         "description": description,
@@ -326,7 +327,7 @@ def make(
             for key, count in Counter(row["build"] for row in flat if row["build"]).items()
         },
         "configuration": [{"file": "config/sweep.yaml", "text": _CONFIGURATION.format(json.dumps(campaign))}],
-        "tables": {name: described_file(directory / name) for name in merged_tables.TABLES},
+        "tables": {name: described_file(directory / name) for name in merged_tables.FILES},
         "repair": "",
     }
     (directory / "campaign.json").write_bytes(dump(about, indent=True))
@@ -367,7 +368,7 @@ def loaded(
 def describe_again(results: Path) -> None:
     """Make campaign.json say what its tables are, after a test has changed them."""
     about = read(results / "campaign.json")
-    about["tables"] = {name: described_file(results / name) for name in merged_tables.TABLES}
+    about["tables"] = {name: described_file(results / name) for name in merged_tables.FILES}
     (results / "campaign.json").write_bytes(dump(about, indent=True))
 
 

@@ -65,9 +65,7 @@ def test_a_private_tmp_hides_no_campaign(disk: str, ours_first: bool) -> None:
             ):  # fmt: skip
                 pass
     with hold(None, disk, OWNER) as found:
-        assert found == Exclusion(
-            True, f"no other campaign on this machine, or in a container on its network (lock @{name(disk)})"
-        )
+        assert found == Exclusion(True, f"no other campaign on this machine (lock @{name(disk)})")
 
 
 @pytest.mark.usefixtures("first_namespace")
@@ -88,13 +86,41 @@ def test_where_another_may_not_be_seen_it_is_not_checked(disk: str, within: tupl
 
 @pytest.mark.usefixtures("first_namespace")
 @pytest.mark.parametrize("within", [ANOTHER_NETWORK, ("unshare", "--user", "--map-root-user", "--net")])
-def test_the_name_of_another_campaign_is_no_evidence(disk: str, within: tuple[str, ...]) -> None:
-    """It measures on the network of the machine, where process 1 has that name, and is not seen from another one."""
+def test_a_campaign_on_the_network_of_the_machine_is_seen_from_another_one(disk: str, within: tuple[str, ...]) -> None:
     with hold(None, disk, OWNER) as found:
         assert found.enforced
         with other_campaign(disk, within=within) as other:
-            assert other.enforced is False
-            assert "this process has a network namespace of its own" in other.said
+            assert other.enforced is None
+            assert "is being measured by a process in the network namespace of process" in other.said
+
+
+def test_the_name_of_another_campaign_is_no_evidence() -> None:
+    """It measures on the network of the machine, where process 1 has that name, and we have it elsewhere."""
+    with host_lock.held("iosweep-test-evidence", b"") as inode:
+        assert host_lock.unseen("iosweep-test-evidence", inode + 1) == "this process has a network namespace of its own"
+
+
+@pytest.mark.usefixtures("first_namespace")
+@pytest.mark.parametrize("within", [ANOTHER_NETWORK, (*CONTAINER, "--net")])
+def test_a_campaign_in_a_container_with_a_network_of_its_own_is_seen(
+    disk: str, within: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with other_campaign(disk, within=within), pytest.raises(Busy) as caught, hold(None, disk, OWNER):
+        pass
+    assert "is being measured by a process in the network namespace of process" in str(caught.value)
+
+
+@pytest.mark.usefixtures("first_namespace")
+def test_a_campaign_that_starts_later_in_a_container_is_seen(disk: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hold(None, disk, OWNER) as found:
+        assert found.now()["enforced"]
+        with other_campaign(disk, within=(*CONTAINER, "--net")) as other:
+            assert other.enforced is False  # from inside, nothing of the machine is seen
+            assert found.now()["enforced"]  # it is looked for from time to time
+            monkeypatch.setattr(target_lock, "LOOK_S", 0.0)
+            assert not found.now()["enforced"]
+            assert f"another campaign holds the lock @{name(disk)} in the network" in found.now()["evidence"]
+        assert found.now()["enforced"]
 
 
 @pytest.mark.usefixtures("first_namespace")

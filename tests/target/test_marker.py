@@ -48,6 +48,15 @@ def test_what_a_marker_proves(changed: dict[str, Any], seen: dict[str, Any], sai
     assert found is None if said is None else found and said in found
 
 
+def test_an_inode_that_changed_is_a_copy_where_inodes_are_kept() -> None:
+    def wrong(**seen: object) -> str | None:
+        return marker.wrong(MARKER, "iosweep-c", PLACE | seen, keeps_inodes=True)
+
+    assert wrong() is wrong(fsid="02") is wrong(path="/other/iosweep-c") is None
+    assert "another directory of this path, so this is a copy of that, or was restored" in (wrong(inode=8) or "")
+    assert "was written for /t/iosweep-c, so this is a copy" in (wrong(inode=8, path="/x/iosweep-c") or "")
+
+
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
     directory = Path(marker.directory_of(str(make_place(tmp_path / "t")), "c"))
@@ -102,3 +111,22 @@ def test_a_name_that_no_text_can_hold(tmp_path: Path) -> None:
     directory = str(place / "iosweep-c")
     first = ownership.claim(directory, OWNER)
     assert ownership.claim(directory, OWNER | {"uuid": first}) == first
+
+
+def test_a_copy_in_its_place_is_not_ours(ours: Path) -> None:
+    """Also with the path that the marker has, and for an agent that has worked in the original."""
+    owner = OWNER | {"uuid": uuid(ours)}
+    probe.remove_probes(Place(str(ours), owner["uuid"]))
+    shutil.copytree(ours, ours.with_name("copy"))
+    ours.rename(ours.with_name("away"))
+    ours.with_name("copy").rename(ours)
+    refused(ours, "written for another directory of this path, so this is a copy of that, or was restored")
+
+
+@pytest.mark.local
+@as_root
+def test_a_copy_that_is_mounted_over_the_target_is_not_ours(ours: Path, tmp_path: Path) -> None:
+    """On the same disk: neither type nor source differ."""
+    shutil.copytree(ours.parent, tmp_path / "backup")
+    with mounted("mount", "--bind", str(tmp_path / "backup"), str(ours.parent)):
+        refused(ours, "written for another directory of this path, so this is a copy of that, or was restored")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -87,13 +86,14 @@ def of(results: Path) -> Outcome:
 
 def _of(results: Path) -> Outcome:
     tables, store = _tables(results), Store(results)
-    measured = max((entry.lstat().st_mtime for entry in (results / "points").glob("*/r*.json")), default=None)
+    stored = (file for point in store.points() for file in store.point(point).glob("r*.json"))
+    measured = max((file.lstat().st_mtime for file in stored), default=None)
     try:
         plan = _plan(results, tables)
     except (FileNotFoundError, documents.Damaged):
         if tables is None:
             raise
-        lost = [*damage(results, store), *_pages(results)]
+        lost = [*damage(results, store), *_made(results, tables, planned=False)]
         known = Outcome(
             tables.campaign, tables.target.directory, results, None, measured=measured, damaged=lost, kept=store.kept()
         )
@@ -106,15 +106,18 @@ def _of(results: Path) -> Outcome:
         None,
         left=left(plan, store),
         measured=measured,
-        damaged=[*store.damage(), *manifests, *_pages(results)],
+        damaged=[*store.damage(), *manifests, *_made(results, tables)],
         kept=store.kept(),
     )
     return known if tables is None else _with_tables(known, tables)
 
 
-def _pages(results: Path) -> list[str]:
-    """Damage of the report and the figures; that of campaign.json is named by the store."""
-    return [f"{line}; `iosweep report {results}` makes it again" for line in merged_tables.pages_damage(results)]
+def _made(results: Path, tables: CampaignForm | None, planned: bool = True) -> list[str]:
+    """Damage of the tables, the report and the figures; that of campaign.json is named by the store.
+    `planned`: the plan could be read, so all of them can be made again."""
+    found = merged_tables.tables_damage(results, tables, gone=True) if tables else []
+    again = f"; `iosweep report {shlex.quote(str(results))}` makes it again" if planned else ""
+    return [line + again for line in (*found, *merged_tables.pages_damage(results))]
 
 
 def damage(results: Path, store: Store) -> list[str]:
@@ -151,7 +154,8 @@ def stale(results: Path) -> bool:
     made = (results / "results.parquet").stat().st_mtime
     tables = _tables(results)
     with_plans = [file for file in plan_files(results) if tables is None or file.stem != tables.plan_digest]
-    points = [Path(entry.path) for entry in os.scandir(results / "points")] if (results / "points").is_dir() else []
+    store = Store(results)
+    points = [store.point(point) for point in store.points()]
     return any(file.lstat().st_mtime > made for file in [*with_plans, *points])
 
 
@@ -202,6 +206,7 @@ def _plan(results: Path, tables: CampaignForm | None) -> Plan:
     files = plan_files(results)
     chosen = [file for file in files if tables and file.stem == tables.plan_digest] or files[-1:]
     if not chosen:
+        documents.see(str(results / "plans"))
         raise FileNotFoundError(2, "no plan", str(results / "plans"))
     return read_plan(chosen[0])
 

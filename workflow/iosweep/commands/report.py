@@ -27,6 +27,7 @@ def run(arguments: Namespace) -> int:
     if (results := campaigns.find(arguments.campaign)) is None:
         return 1
     if not (plans := plan_files(results)):
+        documents.see(str(results / "plans"))
         campaigns.unknown(arguments.campaign)
         return 1
     # the plan of the tables; without tables, the newest

@@ -253,6 +253,17 @@ def folder(root: Path, below: str | Path = "", make: bool = False, same_mount: b
         os.close(found.handle)
 
 
+def names(root: Path, below: str) -> list[str]:
+    """The names in a directory below `root`, sorted; none where there is no directory, or a link in its place."""
+    try:
+        with folder(root, below) as place:
+            return place.names()
+    except OSError as error:
+        if error.errno in (errno.ENOENT, *_WRONG_KIND):
+            return []
+        raise
+
+
 def read(root: Path, name: str | Path, most: int | None = None) -> bytes:
     """A whole file below `root`, see Folder.read."""
     with folder(root, Path(name).parent) as place:

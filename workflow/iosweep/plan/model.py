@@ -15,7 +15,7 @@ import orjson
 from msgspec import Meta
 
 from iosweep.config.sweeps import Repetitions
-from iosweep.files import documents
+from iosweep.files import documents, safe_paths
 from iosweep.files.fields import MOST_REPETITIONS, Integer, Name, Seconds, Some
 from iosweep.node.pinning import CpuSettings
 from iosweep.plan import bounds
@@ -122,7 +122,7 @@ def plan_files(results: Path) -> list[Path]:
     """The files of the plans of a campaign, the one that was written last at the end. A link stays one: `read_plan`
     refuses it."""
     found = []
-    for file in (results / "plans").glob("*.json"):
+    for file in (results / "plans" / name for name in safe_paths.names(results, "plans") if name.endswith(".json")):
         with contextlib.suppress(OSError):
             found.append((file.lstat().st_mtime_ns, file.name, file))
     return [file for *_, file in sorted(found)]

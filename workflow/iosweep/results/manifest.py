@@ -58,6 +58,7 @@ def damage(results: Path, allocation: Allocation) -> str | None:
     number = int(file.stem.rpartition("-")[2]) - 1
     file = file.with_name(f"{allocation.name}-{allocation.digest}-{number}.jsonl")
     try:
+        documents.see(str(file.parent))
         text = documents.content(file, documents.MOST_BYTES)
     except FileNotFoundError:
         return None
@@ -79,11 +80,10 @@ def write(file: Path, allocation: Allocation, store: Store) -> None:
 def path(results: Path, allocation: Allocation, lines: bytes, anything_left: bool) -> Path:
     """The manifest that Snakemake is to have: the newest of this plan while nothing is left and the store bears it
     out, else the next generation."""
-    directory = results / "manifests"
     pattern = re.compile(rf"^{re.escape(allocation.name)}-{allocation.digest}-(\d+)\.jsonl$")
-    names = [entry.name for entry in directory.iterdir()] if directory.is_dir() else []
-    newest = max((int(m[1]) for name in names if (m := pattern.match(name))), default=-1)
-    file = directory / f"{allocation.name}-{allocation.digest}-{newest}.jsonl"
+    matches = map(pattern.match, safe_paths.names(results, "manifests"))
+    newest = max((int(match[1]) for match in matches if match), default=-1)
+    file = results / "manifests" / f"{allocation.name}-{allocation.digest}-{newest}.jsonl"
     if newest >= 0 and not anything_left and _holds(file, lines):
         return file
     return file.with_name(f"{allocation.name}-{allocation.digest}-{newest + 1}.jsonl")

@@ -163,13 +163,21 @@ def _strange(opened: Any, columns: Sequence[Column]) -> str | None:
 def damage(results: Path) -> list[str]:
     """Damage of everything that merge, page and figures wrote, as sentences; missing tables are none."""
     try:
-        tables = about(results).tables
+        tables = about(results)
     except FileNotFoundError:
         return []
     except Damaged as error:
         return [str(error)]
-    found = [_damage(results, name, partial(_unlike, tables.get(name))) for name in FILES]
-    return [*filter(None, found), *pages_damage(results)]
+    return [*tables_damage(results, tables), *pages_damage(results)]
+
+
+def tables_damage(results: Path, tables: CampaignForm, gone: bool = False) -> list[str]:
+    """Damage of the tables, as sentences. `gone`: a missing table is damage, too."""
+    found = (
+        _damage(results, name, partial(_unlike, tables.tables.get(name)), f"{results / name} is gone" if gone else None)
+        for name in FILES
+    )
+    return [*filter(None, found)]
 
 
 def _damage(results: Path, name: str, wrong: Callable[[bytes], str | None], gone: str | None = None) -> str | None:

@@ -1,19 +1,8 @@
 """results/<campaign>/: what is on disk, and therefore done. The store is the truth; nothing measured is ever deleted.
 
-    points/<point>/r001-1.json              a repetition's result: repetition 1, try 1. That it is there is the commit.
-    points/<point>/r001-1.zip               its raw output, one member per step and stream
-    points/<point>/r001-1.superseded.json   a result that another try replaces (kept)
-    points/<point>/r001-1.damaged.json      a result that could not be read, and was measured again (kept)
-    points/<point>/missing.json             why the point cannot be measured here
-    nodes/<hash>.json                       facts of a node
-    sets/<name>.json                        how a data set was prepared
-    refusals/<allocation>.json              why an allocation could not go on
-    lock                                    held by the runner that measures
-    manifests/, plans/                      what Snakemake tracks
-    results.parquet ... report.html         what merge and report make of it
-
-A file is written under a temporary name, synced and renamed; the archive first, the result (with the archive's hash and
-size) last. The last try of a repetition counts, unless it was to cure a disturbed one and has fewer figures than that.
+docs/store.md lists its files. A file is written under a temporary name, synced and renamed; the archive first, the
+result (with the archive's hash and size) last. The last try of a repetition counts, unless it was to cure a disturbed
+one and has fewer figures than that.
 
 Each document has its digest inside (documents.py). A damaged one is skipped; `Store.damaged` names it with the reason.
 """
@@ -54,6 +43,8 @@ _NAMED = 3
 _ARCHIVE_BYTES = 256 << 20
 
 
+#: Folders that Snakemake tracks, or that a report is made of.
+TRACKED = ("plans", "manifests", "logs", "figures", "repairs")
 #: Folders with documents. "": those of the campaign itself.
 LOOKED_AT = ("", "tools", "builds", *FOLDERS.values())
 Kind = TypeVar("Kind", bound=Document)
@@ -74,10 +65,25 @@ class Store:
         self._aside: set[str] = set()
         self._lock: campaign_lock.Lock | None = None  # while it is held
 
+    def points(self) -> list[str]:
+        """The points that have a directory, in order."""
+        self.damaged.pop(f"{self.path}/points", None)
+        self._forget(f"{self.path}/points/", deep=False)
+        if not self._there("points"):
+            return []
+        found = []
+        with os.scandir(self.path / "points") as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    found.append(entry.name)
+                elif entry.is_symlink():
+                    self.damaged[self._file(entry.name)] = "it is a symbolic link, and is not followed"
+        return sorted(found)
+
     def results(self) -> dict[str, dict[int, Result]]:
         """point -> repetition -> its highest try. One scan; archives are judged by their size alone."""
         found: dict[str, dict[int, Result]] = {}
-        for point in self._points():
+        for point in self.points():
             if repetitions := {result.repetition: result for result, _ in self._records(point)}:
                 found[point] = repetitions
         return found
@@ -93,7 +99,7 @@ class Store:
 
     def missing(self) -> dict[str, Missing]:
         """point -> why it could not be measured when it was last tried."""
-        found = ((point, self._missing(point)) for point in self._points())
+        found = ((point, self._missing(point)) for point in self.points())
         return {point: record for point, record in found if record}
 
     def missing_of(self, point: str) -> Missing | None:
@@ -243,13 +249,23 @@ class Store:
         for folder in folders or LOOKED_AT:
             for _ in self._all(folder, read):
                 pass
+        for name in () if folders else TRACKED:
+            self.has(name)
 
     def _all(self, folder: str, read: Callable[[Path], T]) -> Iterator[tuple[str, T]]:
-        self._forget(f"{self.path}/{folder}/" if folder else f"{self.path}/", deep=False)
+        # of the campaign itself only documents: its folders are looked at elsewhere
+        self._forget(
+            f"{self.path}/{folder}/" if folder else f"{self.path}/", deep=False, suffix="" if folder else ".json"
+        )
         if self._there(*filter(None, [folder])):
             for file in sorted((self.path / folder).glob("[!.]*.json")):
                 with self.noting():
                     yield file.stem, read(file)
+
+    def has(self, folder: str) -> bool:
+        """Whether there is such a folder; something else in its place counts as damaged."""
+        self.damaged.pop(f"{self.path}/{folder}", None)
+        return self._there(folder)
 
     def whole(self, file: Path, data: bytes | None = None) -> bool:
         """Whether a document is not there, or is whole. `data`: what it has to be, where that is known."""
@@ -298,21 +314,6 @@ class Store:
             return documents.read_as(file, Missing)
         return None
 
-    def _points(self) -> list[str]:
-        """The points that have a directory, in order."""
-        self.damaged.pop(f"{self.path}/points", None)
-        self._forget(f"{self.path}/points/", deep=False)
-        if not self._there("points"):
-            return []
-        found = []
-        with os.scandir(self.path / "points") as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    found.append(entry.name)
-                elif entry.is_symlink():
-                    self.damaged[self._file(entry.name)] = "it is a symbolic link, and is not followed"
-        return sorted(found)
-
     def _there(self, *names: str) -> bool:
         """Whether there is a directory below the results; a symbolic link is none."""
         path = str(self.path)
@@ -343,15 +344,10 @@ class Store:
             last = found[-1]
             if last and last[0].intact:
                 self._replaced(point, repetition, sorted(attempts)[-2:-1])
-            if (
-                last
-                and len(found) > 1
-                and last[0].retried
-                and found[0]
-                and figures_of(found[0][0]) > figures_of(last[0])
-            ):
+            first = found[0] if len(found) > 1 else None
+            if first and last and last[0].retried and figures_of(first[0]) > figures_of(last[0]):
                 # the second try went worse than the disturbed first: that one counts, and there is no third
-                last = (replace(found[0][0], retried=True), found[0][1])
+                last = (replace(first[0], retried=True), first[1])
             if last:
                 yield last
 
@@ -393,8 +389,9 @@ class Store:
         """Go without what is damaged in a block, and note it in `damaged`; and without what is not there."""
         return Noting(self.damaged)
 
-    def _forget(self, prefix: str, deep: bool = True) -> None:
+    def _forget(self, prefix: str, deep: bool = True, suffix: str = "") -> None:
         """What was damaged below a directory before it is read again."""
         for known in (self.damaged, self.replaced):
-            for path in [p for p in known if p.startswith(prefix) and (deep or "/" not in p[len(prefix) :])]:
+            below = [path for path in known if path.startswith(prefix) and path.endswith(suffix)]
+            for path in [path for path in below if deep or "/" not in path[len(prefix) :]]:
                 del known[path]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from pathlib import Path
+from functools import partial
 
 from iosweep.errors import Refused
-from iosweep.files import documents
+from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document
 from iosweep.files.fields import Name, Part, PathText
 from iosweep.plan.model import plan_files
@@ -37,15 +37,11 @@ def proof(store: Store) -> str | None:
 
     The name is enough: a damaged file is proof as well.
     """
-    points = (f"points/{point}" for point in _names(store.path / "points"))
-    found = (f"{point}/{name}" for point in points for name in _names(store.path / point) if _RESULT.fullmatch(name))
-    others = (f"{folder}/{name}" for folder in _FOLDERS for name in _names(store.path / folder) if _whole(name))
+    names = partial(safe_paths.names, store.path)
+    points = (f"points/{point}" for point in names("points"))
+    found = (f"{point}/{name}" for point in points for name in names(point) if _RESULT.fullmatch(name))
+    others = (f"{folder}/{name}" for folder in _FOLDERS for name in names(folder) if _whole(name))
     return next(itertools.chain(found, others), None)
-
-
-def _names(folder: Path) -> list[str]:
-    """The names in a directory; none if it is a link or does not exist."""
-    return sorted(f.name for f in folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
 
 
 def _whole(name: str) -> bool:

@@ -92,17 +92,7 @@ class Opened:
         real = os.readlink(f"/proc/self/fd/{self.handle}")  # noqa: PTH115 - on the way of every step, and twice as fast
         if mount_of(self.parent) != self.mount:
             raise Refused(f"{self.directory} is a mount point; it is left alone")
-        check_marker(self.handle, self.directory, self.place.uuid)
         status = os.fstat(self.handle)
-        self.owner = status.st_uid
-        if owned and self.owner not in (0, os.getuid()) and self.owner != _our_uid(self.handle, status.st_dev):
-            raise Refused(f"{self.directory} belongs to {user(self.owner)} now; it is left alone")
-        if not self.place.trusting or parents.privileged():
-            for suspect in self._others(self._suspects, status):
-                raise Refused(parents.refusal(suspect))
-        inside = f"{real}/"
-        below = (m.point for m in mounts.values() if m.parent == self.mount and m.point.startswith(inside))
-        self.mounts = [point.removeprefix(inside) for point in below]
         now = status.st_dev, self.mount, live().changes
         if _seen.get(self.place) != now:  # at first, and when anything was mounted or unmounted
             shows = mounts.get(self.mount, UNLISTED)
@@ -114,6 +104,16 @@ class Opened:
                     f" {shown(self.place.file_system)}); is the target still mounted?"
                 )
             _seen[self.place] = now
+        check_marker(self.handle, self.directory, self.place.uuid)
+        self.owner = status.st_uid
+        if owned and self.owner not in (0, os.getuid()) and self.owner != _our_uid(self.handle, status.st_dev):
+            raise Refused(f"{self.directory} belongs to {user(self.owner)} now; it is left alone")
+        if not self.place.trusting or parents.privileged():
+            for suspect in self._others(self._suspects, status):
+                raise Refused(parents.refusal(suspect))
+        inside = f"{real}/"
+        below = (m.point for m in mounts.values() if m.parent == self.mount and m.point.startswith(inside))
+        self.mounts = [point.removeprefix(inside) for point in below]
 
     def is_mine(self, uid: int) -> bool:
         """Whether what belongs to this user id may be ours: NFS may map our id to another one."""

@@ -2,7 +2,8 @@
 
 Why not a file: /tmp is private to a job (Slurm's job_container/tmpfs), to a service (systemd's PrivateTmp) and in a
 container, /run/lock is root's alone on some distributions, and other users may plant anything there. The name of an
-abstract socket belongs to the network namespace, which all of these share except a container with a network of its own.
+abstract socket belongs to the network namespace, which all of these share except a container with a network of its own;
+its sockets are seen from outside (`in_another_network`), and ours are not from inside.
 The kernel frees it with the process that holds it, names that process and its user (SO_PEERCRED), and it has no mode,
 owner or type to be tampered with. Another user may take the name first; that is seen, with process and user.
 
@@ -69,6 +70,27 @@ def unseen(name: str, inode: int, proc: Path = Path("/proc")) -> str | None:
     if f" {inode} @{name}\n".encode() not in sockets:
         return "this process has a network namespace of its own"
     return None
+
+
+def in_another_network(name: str, proc: Path = Path("/proc")) -> int | None:
+    """A process of another network namespace in which the name is taken, too; None where there is none.
+
+    A campaign in a container with a network of its own has it. Each namespace has a file of its own at net/unix, which
+    every user may read; of a container, only its own processes are seen.
+    """
+    known = {_inode(proc / "self/net/unix")}
+    for process in sorted(int(entry.name) for entry in os.scandir(proc) if entry.name.isdigit()):
+        table = proc / str(process) / "net/unix"
+        with contextlib.suppress(OSError):  # it has ended, or is hidden
+            if (inode := _inode(table)) not in known:
+                known.add(inode)
+                if f" @{name}\n".encode() in table.read_bytes():
+                    return process
+    return None
+
+
+def _inode(file: Path) -> int:
+    return file.stat().st_ino
 
 
 def _bound(name: str) -> socket.socket:

@@ -1,7 +1,8 @@
 """The marker in the campaign's directory: whose the directory is, and that the marker was written for this directory.
 
 The marker holds the path and the inode of its directory. Either may change: the path with another mount point, the
-inode on some FUSE file systems. If both differ, the directory is a copy or was moved. This runs inside the agent.
+inode on some FUSE and network file systems. If both differ, the directory is a copy or was moved; on the file systems
+of one machine, which keep inodes, it is a copy where the inode differs. This runs inside the agent.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 
 from iosweep.causes import SERVER_ERRORS
 from iosweep.errors import Refused
+from iosweep.node import fs_types
+from iosweep.target.mounts import UNLISTED, live, mount_of
 from iosweep.text import printable
 
 MARKER = "iosweep.json"
@@ -83,10 +86,11 @@ def check_marker(handle: int, directory: str, uuid: str) -> None:
 
 def check_place(handle: int, directory: str, found: Mapping[str, object]) -> None:
     """Raise Refused if the marker in an open directory was written for another one."""
-    # without asking the file system where the path is enough
     place = found.get("place")
-    known = isinstance(place, dict) and place.get("path") == _path(handle)
-    if why := wrong(found, Path(directory).name, place if known and isinstance(place, dict) else place_of(handle)):
+    here = {"path": _path(handle), "inode": os.fstat(handle).st_ino}
+    same = isinstance(place, dict) and here.items() <= place.items()
+    seen = place if same and isinstance(place, dict) else place_of(handle)  # which asks the file system
+    if why := wrong(found, Path(directory).name, seen, same or _keeps_inodes(handle)):
         raise Refused(f"{directory} is not ours: {why}; it is left alone")
 
 
@@ -115,11 +119,13 @@ def place_of(handle: int) -> dict[str, object]:
     return {"path": _path(handle), "inode": os.fstat(handle).st_ino, "fsid": f"{os.fstatvfs(handle).f_fsid:016x}"}
 
 
-def wrong(marker: Mapping[str, object], name: str, seen: Mapping[str, object]) -> str | None:
+def wrong(
+    marker: Mapping[str, object], name: str, seen: Mapping[str, object], keeps_inodes: bool = False
+) -> str | None:
     """Why a directory of this name is not the one that its marker was written for, or None. Pure.
 
-    seen: `place_of` the directory. An inode alone proves nothing: another file system, and another subvolume or
-    snapshot of btrfs, has the same numbers.
+    seen: `place_of` the directory. keeps_inodes: a directory has the same inode always, so a copy has another one. An
+    inode alone proves nothing: another file system, and another subvolume or snapshot of btrfs, has the same numbers.
     """
     campaign, place = marker.get("campaign"), marker.get("place")
     if not isinstance(campaign, str) or not campaign or name != name_of(campaign):
@@ -127,9 +133,19 @@ def wrong(marker: Mapping[str, object], name: str, seen: Mapping[str, object]) -
         return f"its marker is of the campaign `{called}`, whose directory is called {name_of(called)}"
     if not isinstance(place, dict) or not {"path", "inode", "fsid"} <= place.keys():
         return "its marker does not say for which directory it was written"
-    if place["path"] == seen["path"] or (place["inode"], place["fsid"]) == (seen["inode"], seen["fsid"]):
+    if place["path"] == seen["path"] and (not keeps_inodes or place["inode"] == seen["inode"]):
         return None
+    if (place["inode"], place["fsid"]) == (seen["inode"], seen["fsid"]):
+        return None
+    if place["path"] == seen["path"]:
+        return "its marker was written for another directory of this path, so this is a copy of that, or was restored"
     return f"its marker was written for {printable(str(place['path']))[:300]}, so this is a copy of that, or was moved"
+
+
+def _keeps_inodes(handle: int) -> bool:
+    """Whether a directory on this file system has the same inode always. Clients of some network file systems, and some
+    FUSE daemons, number what they see."""
+    return fs_types.of(live().now().get(mount_of(handle), UNLISTED).fstype).local
 
 
 def _path(handle: int) -> str:

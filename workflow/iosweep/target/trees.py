@@ -7,6 +7,7 @@ operations report their progress (protocol.beat).
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -238,7 +239,9 @@ def _is_there(name: str, handle: int) -> bool:
 def _shows_holes(handle: int) -> bool:
     """SEEK_HOLE lies on some file systems: see whether it finds the hole of a sparse file made for the purpose."""
     name = ".iosweep-sparse"
-    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600, dir_fd=handle)
+    with contextlib.suppress(FileNotFoundError):  # of an agent that was killed
+        os.unlink(name, dir_fd=handle)
+    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle)
     try:
         os.pwrite(file, b"x", 4 << 20)
         os.fsync(file)

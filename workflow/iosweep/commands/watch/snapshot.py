@@ -24,7 +24,7 @@ from iosweep.results.campaign_documents import DataSet, Refusal, TotalSpent
 from iosweep.results.committed import Result
 from iosweep.results.reasons import ranked
 from iosweep.results.record import Archive, PhaseRun, Target
-from iosweep.results.store import Store
+from iosweep.results.store import TRACKED, Store
 from iosweep.results.time_to_go import Pace, Ran, ran
 from iosweep.slurm.query import Job
 from iosweep.text import printable
@@ -156,9 +156,11 @@ class Campaign:
         """Its state now. `patience_s`: time limit in seconds; points that were not read are left to the next look."""
         end = None if patience_s is None else time.monotonic() + patience_s
         snapshot = Snapshot(self._store.path.resolve().name, str(self._store.path), time.time())
+        for folder in TRACKED:
+            self._store.has(folder)
         try:
             if (made := self._planned()) is None:
-                return snapshot
+                return replace(snapshot, wrong=self._damage())
             snapshot = replace(snapshot, campaign=made.campaign, target=made.target.directory, plan=made.digest)
             if unread := self._read(made, end):
                 return replace(snapshot, unread=unread)
@@ -207,7 +209,8 @@ class Campaign:
         if not plans:
             return None
         chosen = plans[0]
-        logs = [(_changed(f) or 0, f.name) for f in (folder / "logs").glob("*.log") if _LOG.search(f.name)]
+        names = safe_paths.names(folder, "logs")
+        logs = [(_changed(folder / "logs" / name) or 0, name) for name in names if _LOG.search(name)]
         if plans[1:] and logs and max(logs)[0] > chosen[0] and (named := _LOG.search(max(logs)[1])):
             chosen = next((one for one in plans if self._names(one[1], named[1])), chosen)
         if self._plan is None or self._plan_file != chosen[::-1]:
@@ -366,7 +369,9 @@ def _with_job(seen: Seen, job: Job) -> Seen:
 
 def _last_words(store: Store, allocation: Allocation) -> str | None:
     """The last line of an allocation's newest log; "" if that is a result, None without a log."""
-    logs = list((store.path / "logs").glob(f"{allocation.name}-{allocation.digest}-*.log"))
+    begins = f"{allocation.name}-{allocation.digest}-"
+    names = safe_paths.names(store.path, "logs")
+    logs = [store.path / "logs" / name for name in names if name.startswith(begins) and name.endswith(".log")]
     if not logs:
         return None
     file = max(logs, key=lambda file: (_changed(file) or 0, file.name))
