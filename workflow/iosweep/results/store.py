@@ -249,8 +249,8 @@ class Store:
         for folder in folders or LOOKED_AT:
             for _ in self._all(folder, read):
                 pass
-        for name in () if folders else TRACKED:
-            self.has(name)
+        if not folders:
+            self.see_folders()
 
     def _all(self, folder: str, read: Callable[[Path], T]) -> Iterator[tuple[str, T]]:
         # of the campaign itself only documents: its folders are looked at elsewhere
@@ -262,10 +262,11 @@ class Store:
                 with self.noting():
                     yield file.stem, read(file)
 
-    def has(self, folder: str) -> bool:
-        """Whether there is such a folder; something else in its place counts as damaged."""
-        self.damaged.pop(f"{self.path}/{folder}", None)
-        return self._there(folder)
+    def see_folders(self) -> None:
+        """Note what is in place of a folder without being one."""
+        for folder in TRACKED:
+            self.damaged.pop(f"{self.path}/{folder}", None)
+            self._there(folder)
 
     def whole(self, file: Path, data: bytes | None = None) -> bool:
         """Whether a document is not there, or is whole. `data`: what it has to be, where that is known."""

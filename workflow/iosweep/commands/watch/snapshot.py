@@ -24,7 +24,7 @@ from iosweep.results.campaign_documents import DataSet, Refusal, TotalSpent
 from iosweep.results.committed import Result
 from iosweep.results.reasons import ranked
 from iosweep.results.record import Archive, PhaseRun, Target
-from iosweep.results.store import TRACKED, Store
+from iosweep.results.store import Store
 from iosweep.results.time_to_go import Pace, Ran, ran
 from iosweep.slurm.query import Job
 from iosweep.text import printable
@@ -156,8 +156,7 @@ class Campaign:
         """Its state now. `patience_s`: time limit in seconds; points that were not read are left to the next look."""
         end = None if patience_s is None else time.monotonic() + patience_s
         snapshot = Snapshot(self._store.path.resolve().name, str(self._store.path), time.time())
-        for folder in TRACKED:
-            self._store.has(folder)
+        self._store.see_folders()
         try:
             if (made := self._planned()) is None:
                 return replace(snapshot, wrong=self._damage())
@@ -369,10 +368,8 @@ def _with_job(seen: Seen, job: Job) -> Seen:
 
 def _last_words(store: Store, allocation: Allocation) -> str | None:
     """The last line of an allocation's newest log; "" if that is a result, None without a log."""
-    begins = f"{allocation.name}-{allocation.digest}-"
-    names = safe_paths.names(store.path, "logs")
-    logs = [store.path / "logs" / name for name in names if name.startswith(begins) and name.endswith(".log")]
-    if not logs:
+    begins, names = f"{allocation.name}-{allocation.digest}-", safe_paths.names(store.path, "logs")
+    if not (logs := [store.path / "logs" / name for name in names if re.match(rf"{re.escape(begins)}.*\.log$", name)]):
         return None
     file = max(logs, key=lambda file: (_changed(file) or 0, file.name))
     store.damaged.pop(str(file), None)
