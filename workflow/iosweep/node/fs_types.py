@@ -14,7 +14,8 @@ class FileSystem:
     I/O out of this machine's memory, else why that is not proven. unless: a pattern of mount options with which it is
     not proven either. clients: how the names of its client's processes begin, where it has such outside the kernel.
     locks: whether a flock on it is known to be seen on the other nodes, except with a mount option that matches
-    `unlocked`.
+    `unlocked`. inodes: whether a directory has the same inode number as long as it exists; an overlay of layers on
+    several file systems, and the clients of some network file systems, may number it anew.
     """
 
     types: tuple[str, ...]
@@ -25,6 +26,7 @@ class FileSystem:
     locks: bool = False
     unlocked: str = ""
     memory: bool = False
+    inodes: bool = False
 
 
 _OTHER = "no counter shows whether its client honors O_DIRECT"
@@ -39,10 +41,11 @@ TABLE = (
         direct=None,
         # read on Linux 6: both accept O_DIRECT, and leave what was read in the page cache
         unless="data=journal|compress(ion|-force)?(=(?!no).*)?",
+        inodes=True,
     ),
     FileSystem(("overlay",), local=True, direct="what becomes of O_DIRECT depends on the file system below an overlay"),
-    FileSystem(("devtmpfs", "hugetlbfs", "ramfs", "tmpfs"), local=True, direct=None, memory=True),
-    FileSystem(("zfs",), local=True, direct="ZFS before 2.3 accepts O_DIRECT and caches all the same"),
+    FileSystem(("devtmpfs", "hugetlbfs", "ramfs", "tmpfs"), local=True, direct=None, memory=True, inodes=True),
+    FileSystem(("zfs",), local=True, direct="ZFS before 2.3 accepts O_DIRECT and caches all the same", inodes=True),
     FileSystem(("wekafs",), local=False, direct=_OTHER, clients=("weka",), locks=True),
     FileSystem(("gpfs",), local=False, direct=_OTHER, clients=("mmfsd",), locks=True),
     FileSystem(("nfs", "nfs4"), local=False, direct=_OTHER, locks=True, unlocked="nolock|local_lock=(all|flock)"),

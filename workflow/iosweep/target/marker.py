@@ -1,8 +1,8 @@
 """The marker in the campaign's directory: whose the directory is, and that the marker was written for this directory.
 
 The marker holds the path and the inode of its directory. Either may change: the path with another mount point, the
-inode on some FUSE and network file systems. If both differ, the directory is a copy or was moved; on the file systems
-of one machine, which keep inodes, it is a copy where the inode differs. This runs inside the agent.
+inode on some FUSE and network file systems. If both differ, the directory is a copy or was moved. Where directories
+keep their inodes (ext4, XFS ...), another inode is enough. This runs inside the agent.
 """
 
 from __future__ import annotations
@@ -143,9 +143,8 @@ def wrong(
 
 
 def _keeps_inodes(handle: int) -> bool:
-    """Whether a directory on this file system has the same inode always. Clients of some network file systems, and some
-    FUSE daemons, number what they see."""
-    return fs_types.of(live().now().get(mount_of(handle), UNLISTED).fstype).local
+    """Whether a directory on this file system has the same inode as long as it exists."""
+    return fs_types.of(live().now().get(mount_of(handle), UNLISTED).fstype).inodes
 
 
 def _path(handle: int) -> str:
