@@ -13,6 +13,7 @@ from iosweep.errors import ConfigError
 from iosweep.plan.expand import make_plan
 from iosweep.run import target_check
 from iosweep.target import agent, identify
+from targets import OTHER, as_root, mounted, needs_bindfs
 
 pytestmark = pytest.mark.local
 
@@ -138,15 +139,16 @@ def test_the_workflow_looks_only_where_it_is_asked_to(tmp_path: Path) -> None:
     assert not results.exists()
 
 
-def test_whom_a_plan_trusts(tmp_path: Path) -> None:
+def test_whom_a_plan_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`iosweep plan` names them where target.trust_other_writers matters, and nowhere else."""
     bench = tmp_path / "open" / "bench"
     bench.mkdir(parents=True)
 
     def said(more: str) -> list[str]:
         text = TEXT.replace("{directory: /scratch/me}", f"{{directory: '{bench}'{more}}}")
-        return plan_table.trusted(make_plan(read(tmp_path, text)))
+        return plan_table.other_users(make_plan(read(tmp_path, text)))
 
+    monkeypatch.setattr(plan_table.parents, "privileged", lambda: False)
     trusting = ", trust_other_writers: true"
     assert said(trusting) == []
     bench.parent.chmod(0o777)
@@ -154,5 +156,24 @@ def test_whom_a_plan_trusts(tmp_path: Path) -> None:
     [sentence] = said(trusting)
     who = f"everybody can write to {bench.parent} (mode 0777, owner "
     assert sentence.startswith(f"target.trust_other_writers: {who}")
+    assert sentence.endswith("; this user could make a tool overwrite any file that you can write to")
     bench.parent.chmod(0o1777)
     assert said(trusting) == []
+
+
+@as_root
+@needs_bindfs
+def test_an_owner_that_may_be_us(tmp_path: Path) -> None:
+    """On a file system that shows another id for us, only what we make there tells; `iosweep plan` says so."""
+    bench = tmp_path / "bench"
+    (tmp_path / "src").mkdir()
+    with mounted("bindfs", "-o", f"force-user={OTHER}", str(tmp_path / "src"), str(bench)):
+        assert wrong(tmp_path, bench) is None
+        text = TEXT.replace("/scratch/me", str(bench))
+        assert plan_table.other_users(make_plan(read(tmp_path, text))) == [
+            f"{bench} belongs to user id {OTHER}; whether that is you on this file system (fuse) shows only in the run,"
+            " which refuses the target if it is not"
+        ]
+    # an account's: that is another user in any case
+    with mounted("bindfs", "-o", "force-user=daemon", str(tmp_path / "src"), str(bench)):
+        assert f"cannot be measured on: {bench} belongs to user daemon (" in str(wrong(tmp_path, bench))

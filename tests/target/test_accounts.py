@@ -33,9 +33,9 @@ def test_names_beside_numbers() -> None:
 @pytest.mark.parametrize(
     ("me", "helps"),
     [
-        (0, "`chmod +t /p` or `chmod g-w /p`, or take"),
-        (1001, "`chmod +t /p` or `chmod g-w /p`, or take"),
-        (1002, "; ask its owner (mallory) for `chmod +t /p`, or take"),
+        (0, "`chmod +t /p` or `chmod g-w /p`"),
+        (1001, "`chmod +t /p` or `chmod g-w /p`"),
+        (1002, "ask its owner (mallory) for `chmod +t /p`"),
     ],
 )
 def test_what_helps_who_may_do_it(monkeypatch: pytest.MonkeyPatch, me: int, helps: str) -> None:
@@ -44,5 +44,5 @@ def test_what_helps_who_may_do_it(monkeypatch: pytest.MonkeyPatch, me: int, help
     status = os.stat_result((stat.S_IFDIR | 0o2775, 1, 1, 2, 1001, 1003, 0, 0, 0, 0))
     found = parents.written("/p", status)
     assert found.fact == "group project (1003) can write to /p (mode 2775, owner mallory (1001))"
-    assert helps in found.danger
-    assert ("g-w" in found.danger) == (me != 1002)
+    assert found.helps == helps
+    assert ("g-w" in found.helps) == (me != 1002)

@@ -412,6 +412,7 @@ def test_a_link_that_its_owner_may_turn() -> None:
         os.chown(shared / "way", OTHER, OTHER, follow_symlinks=False)
         [found] = parents.walk(f"{shared}/way").suspects
         assert found.fact.startswith(f"the symbolic link {shared}/way belongs to user id {OTHER}")
+        assert found.danger == "who could make it lead elsewhere while tools write there"
         (shared / "round").symlink_to("round")
         with pytest.raises(OSError, match=r"Too many levels|Not a directory"):
             parents.walk(f"{shared}/round")
@@ -533,6 +534,108 @@ def test_our_id_on_the_file_system(place: Path, tmp_path: Path) -> None:
         for step in (WORKING["check"], WORKING["ensure"], REMOVING["remove"], REMOVING["remove_all"]):
             step(found)
     assert names(place) == ["precious", "theirs"]
+
+
+NFS = mounts.Mount(1, 0, "0:1", "/", "/m", "nfs4", "server:/export", "rw")
+FUSE = NFS._replace(fstype="fuse.x", options="rw,user_id=0,group_id=0,allow_other")
+OWN = FUSE._replace(options=f"rw,user_id={OTHER},group_id={OTHER}")
+
+
+@pytest.mark.parametrize(
+    ("name", "shell", "mount", "me", "ours"),
+    [
+        (None, "", NFS, 0, True),  # no account here
+        (None, "", FUSE, 0, True),
+        ("nobody", "/usr/sbin/nologin", NFS, 0, True),  # root_squash
+        ("nobody", "/bin/bash", NFS, 0, True),  # SLES
+        ("nfsnobody", "/sbin/nologin", FUSE, 0, True),  # GlusterFS with root-squash
+        ("ann", "/bin/bash", NFS, 0, False),  # all_squash,anonuid=<ann>; CIFS with uid=ann
+        ("ann", "/bin/bash", NFS, OTHER, False),  # our id on the server is that of ann, who gets there as well
+        ("ann", "", NFS, 0, False),
+        ("ann", "/bin/bash", FUSE, 0, False),  # bindfs --force-user=ann
+        ("measure", "/sbin/nologin", NFS, 0, True),  # all_squash to a service account
+        ("www-data", "/sbin/nologin", FUSE, 0, False),  # bindfs --force-user=www-data
+        ("ann", "/bin/bash", OWN, OTHER, True),  # our sshfs: our id on the server
+        ("ann", "/bin/bash", OWN._replace(options=f"{OWN.options},allow_other"), OTHER, False),
+        ("ann", "/bin/bash", OWN._replace(options="rw,user_id=0,group_id=0"), 0, False),  # root trusts no source
+    ],
+)
+def test_an_id_that_a_file_system_shows_for_us(
+    name: str | None, shell: str, mount: mounts.Mount, me: int, ours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours, and nobody else's: who can have it as well could rename what we make there."""
+
+    def account(uid: int) -> Any:
+        if name is None:
+            raise KeyError(uid)
+        return parents.pwd.struct_passwd((name, "x", uid, uid, "", "/", shell))
+
+    monkeypatch.setattr(parents.pwd, "getpwuid", account)
+    monkeypatch.setattr(parents.os, "getuid", lambda: me)
+    monkeypatch.setattr(parents, "_mount", lambda _: mount)
+    assert parents.ours_alone(7, -1) == ours
+    assert parents.ours_alone(me, -1)
+
+
+@pytest.mark.local
+@as_root
+@needs_bindfs
+@pytest.mark.parametrize("way", ["force-user", "create-for-user"])
+def test_a_file_system_that_gives_all_to_an_account(
+    place: Path, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As NFS with all_squash: that user could rename our directory while a tool of root follows links there."""
+    shown, uid = tmp_path / "m", parents.pwd.getpwnam("daemon").pw_uid
+    place.chmod(0o1777)
+    with mounted("bindfs", "-o", f"{way}=daemon", str(place), str(shown)):
+        wrong = f"({shown}|what you make in {shown}/iosweep-c) belongs to user daemon"
+        for name in ("c", "d"):
+            with pytest.raises(Refused, match=wrong.replace("-c", f"-{name}")):
+                ownership.claim(f"{shown}/iosweep-{name}", OWNER | {"campaign": name}, True)
+            assert names(place) == ["precious", "theirs"]
+        with monkeypatch.context() as before:  # as it was claimed before the account was there
+            before.setattr(parents, "_nobody_elses", lambda *_: True)
+            found = Place(f"{shown}/iosweep-c", ownership.claim(f"{shown}/iosweep-c", OWNER))
+            trees.ensure(found, "sets/s")
+        assert Path(found.directory).stat().st_uid == uid
+        with pytest.raises(Refused, match="belongs to user daemon"):
+            ownership.claim(found.directory, OWNER)
+        for step in WORKING.values():
+            with pytest.raises(Refused, match="belongs to user daemon"):
+                step(found)
+        for step in ("usage", "parts", "count", "remove", "remove_probes", "remove_all"):
+            STEPS[step](found)
+    assert names(place) == ["precious", "theirs"]
+
+
+@pytest.mark.local
+@as_root
+@needs_bindfs
+def test_a_directory_made_for_us_where_all_goes_to_an_account(place: Path, tmp_path: Path) -> None:
+    """It is root's; what tools find below it is not."""
+    (place / "iosweep-c").mkdir()
+    gives = mounted("bindfs", "-o", "create-for-user=daemon", str(place), str(tmp_path / "m"))
+    with gives, pytest.raises(Refused, match=r"what you make in .*/iosweep-c belongs to user daemon"):
+        ownership.claim(f"{tmp_path}/m/iosweep-c", OWNER)
+    assert names(place / "iosweep-c") == []
+    (place / "iosweep-c").rmdir()
+
+
+def test_all_that_others_control_is_named_at_once(tmp_path: Path) -> None:
+    """Else one is mended, and the next is met."""
+    way = tmp_path
+    for number in range(5):
+        way /= f"w{number}"
+        way.mkdir()
+        way.chmod(0o777)
+    with pytest.raises(Refused) as caught:
+        ownership.claim(f"{way}/iosweep-c", OWNER)
+    w = f"{tmp_path}/w0"
+    for directory in (w, f"{w}/w1", f"{w}/w1/w2"):
+        assert f"everybody can write to {directory} (mode 0777, owner " in str(caught.value)
+        assert f"`chmod go-w {directory}`" in str(caught.value)
+    assert str(caught.value).count("put another directory") == 1
+    assert str(caught.value).endswith(") and 2 more")
 
 
 def test_the_way_holds_no_handles(place: Path) -> None:

@@ -176,7 +176,8 @@ def test_a_directory_that_root_made_for_us() -> None:
         directory.chmod(0o770)
         refused, trusted = as_user(claim, str(directory)).splitlines()
         assert refused.startswith(f"group id {OTHER} can write to {directory} (mode 0770, owner root (0)), and could")
-        assert f"; ask its owner (root) for `chmod +t {directory}`, or take a" in refused  # not g-w: we are there by it
+        # not g-w: we are there by it
+        assert f"; ask its owner (root) for `chmod +t {directory}`, or choose a" in refused
         assert trusted == marker_in(str(directory))["uuid"]
         work = (
             "place = Place(sys.argv[1], sys.argv[2], '', True)\n"

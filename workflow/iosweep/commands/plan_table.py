@@ -22,7 +22,7 @@ from iosweep.plan.model import Plan, Point
 from iosweep.programs.find import sha256
 from iosweep.programs.spack import built, request
 from iosweep.report import node_check
-from iosweep.target import free_space, identify, marker, ownership, quota, striping, trees
+from iosweep.target import free_space, identify, marker, ownership, parents, quota, striping, trees
 from iosweep.target.accounts import user
 from iosweep.target.agent import Agent
 from iosweep.target.handle import Place
@@ -72,7 +72,7 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
             prose(note)
     if not look:
         return True
-    for note in trusted(made):
+    for note in other_users(made):
         prose(note)
     room = space(made, cost)
     if room.outcome == "wrong":
@@ -170,21 +170,26 @@ def spack_tools(configured: Config) -> Collection[str]:
     return there.hashes() if there else ()
 
 
-def trusted(made: Plan) -> list[str]:
-    """Whom target.trust_other_writers trusts, as far as it can be seen from here."""
-    if not made.target.trust_other_writers:
-        return []
+def other_users(made: Plan) -> list[str]:
+    """Whom target.trust_other_writers trusts, and who may be us, as far as it can be seen from here."""
     try:
         with Agent(DEADLINE_S) as agent:
-            found = agent.call(identify.look, made.target.directory).get("trusted")
+            seen = agent.call(identify.look, made.target.directory)
     except (Refused, TargetError, TargetHangs):
         return []  # space() says so
-    if not found:
-        return []
-    return [
-        f"target.trust_other_writers: {'; '.join(found)}, and could have any file overwritten that you may write to"
-        " while tools run"
-    ]
+    trusting = made.target.trust_other_writers and not parents.privileged()  # else the target is refused
+    if trusting and (found := seen.get("trusted")):
+        one = "this user" if len(found) == 1 else "these users"
+        return [
+            f"target.trust_other_writers: {'; '.join(found)}; {one} could make a tool overwrite any file that you can"
+            " write to"
+        ]
+    if not trusting and (found := seen.get("unsure")):
+        return [
+            f"{'; '.join(found)}; whether that is you on this file system ({seen['fstype']}) shows only in the run,"
+            " which refuses the target if it is not"
+        ]
+    return []
 
 
 def space(made: Plan, cost: forecast.Forecast) -> Line:

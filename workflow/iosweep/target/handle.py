@@ -56,6 +56,8 @@ class Opened:
         self.directory = self.place.directory
         outer, self.name = os.path.split(self.directory)
         self.handle = -1
+        # to remove goes by handles, which lead nowhere else
+        self._others_may_own = use != "tools" or (place.trusting and not parents.privileged())
         way = parents.walk(outer) if use == "tools" else parents.Way(os.open(outer, TARGET))
         self.parent = way.handle
         try:
@@ -65,6 +67,8 @@ class Opened:
                 status = os.fstat(self.handle)
                 if status.st_mode & 0o022 and not parents.only_ours(status, self.handle):  # root's: we cannot shut it
                     self._suspects.append(parents.written(self.directory, status))
+                if not parents.ours_alone(status.st_uid, self.handle):
+                    self._suspects.append(parents.given(outer, self.handle, status.st_uid))
             self._check(owned=use != "read")
             if use == "tools" and self.mounts:
                 raise Refused(
@@ -108,18 +112,19 @@ class Opened:
         self.owner = status.st_uid
         if owned and self.owner not in (0, os.getuid()) and self.owner != _our_uid(self.handle, status.st_dev):
             raise Refused(f"{self.directory} belongs to {user(self.owner)} now; it is left alone")
-        if not self.place.trusting or parents.privileged():
-            for suspect in self._others(self._suspects, status):
-                raise Refused(parents.refusal(suspect))
+        if not self._others_may_own and (others := list(self._others(self._suspects, status))):
+            raise Refused(parents.refusal(others))
         inside = f"{real}/"
         below = (m.point for m in mounts.values() if m.parent == self.mount and m.point.startswith(inside))
         self.mounts = [point.removeprefix(inside) for point in below]
 
     def is_mine(self, uid: int) -> bool:
-        """Whether what belongs to this user id may be ours: NFS may map our id to another one."""
+        """Whether what belongs to this user id is ours: NFS may map our id to another one."""
         if uid in (self.owner, os.getuid()):
             return True
-        return uid == _our_uid(self.handle, os.fstat(self.handle).st_dev)
+        if uid != _our_uid(self.handle, os.fstat(self.handle).st_dev):
+            return False
+        return self._others_may_own or parents.ours_alone(uid, self.handle)
 
     def _others(self, suspects: Sequence[parents.Suspect], status: os.stat_result) -> Iterator[parents.Suspect]:
         """Directories that other users control. Our own id on the file system may be another one than here (NFS)."""

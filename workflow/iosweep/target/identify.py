@@ -56,7 +56,8 @@ class Looked(TypedDict, total=False):
     """The directory that a target names, or why there is none.
 
     Of a directory: its `fstype` and `mount`; `others`: why it is refused because other users could replace the
-    campaign's directory, None if they cannot; `trusted`: which users control what, if they are to be trusted.
+    campaign's directory, None if they cannot; `trusted`: which users control what, if they are to be trusted;
+    `unsure`: which own what, where only the run can see whether that is us (NFS may map our user id).
     Of an absent one: `parent`, the nearest directory that exists, `lacks`, what it does not have, `names` of its
     directories.
     """
@@ -66,6 +67,7 @@ class Looked(TypedDict, total=False):
     mount: str
     others: str | None
     trusted: list[str]
+    unsure: list[str]
     parent: str
     lacks: str
     names: list[str]
@@ -77,11 +79,12 @@ def look(target: str) -> Looked:
     try:
         if stat.S_ISDIR(path.stat().st_mode):
             facts = identify(target)
-            others = _others(path, facts)
+            others, unsure = _others(path, facts)
             return {
                 "kind": "directory",
-                "others": parents.refusal(others[0]) if others else None,
+                "others": parents.refusal(others) if others else None,
                 "trusted": [suspect.fact for suspect in others],
+                "unsure": [suspect.fact for suspect in unsure],
                 "fstype": facts["fstype"],
                 "mount": facts["mount"],
             }
@@ -101,15 +104,16 @@ def look(target: str) -> Looked:
     return {"kind": "absent", "parent": str(parent), "lacks": lacks, "names": names}
 
 
-def _others(path: Path, facts: FileSystem) -> list[parents.Suspect]:
-    """Which users could replace a directory on this path. Makes nothing.
+def _others(path: Path, facts: FileSystem) -> tuple[list[parents.Suspect], list[parents.Suspect]]:
+    """Which users could replace a directory on this path, and which only if they are not us. Makes nothing.
 
     On a network file system our own user id may be another one than here: of owners there, `claim` finds out.
     """
     way = parents.walk(str(path))
     way.close()
-    known = not filesystem.several_names(facts)
-    return [s for s in way.suspects if s.uid is None or s.device != facts["device"] or known]
+    may_map = filesystem.several_names(facts)
+    unsure = [s for s in way.suspects if may_map and s.uid is not None and s.device == facts["device"]]
+    return [s for s in way.suspects if s not in unsure], unsure
 
 
 def wrong_type(directory: str, fstype: str, mount: str, wanted: str | None) -> str | None:

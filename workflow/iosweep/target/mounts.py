@@ -96,6 +96,11 @@ def served_by(mount: Mount) -> int | None:
     return int(found[1]) if found and re.match(r"fuse(blk)?(\.|$)", mount.fstype) else None
 
 
+def open_to_others(mount: Mount) -> bool:
+    """Whether a FUSE mount lets in users other than the one that mounted it, root included."""
+    return re.search(r"(?:^|,)allow_(other|root)(?:,|$)", mount.options) is not None
+
+
 def without_password(text: str) -> str:
     """Mount sources such as curlftpfs' hold one: `ftp://user:password@host/`."""
     return re.sub(r"(://[^/@\s:]*):[^@/\s]*@", r"\1:***@", text)

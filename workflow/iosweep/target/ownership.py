@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from iosweep.causes import SERVER_ERRORS
 from iosweep.errors import Refused
@@ -41,11 +41,12 @@ def claim(directory: str, owner: dict[str, object], trusting: bool = False) -> s
     way = parents.walk(parent)
     outer = way.handle
     try:
-        suspects = [] if trusting and not parents.privileged() else way.suspects
+        trusting = trusting and not parents.privileged()
+        suspects = [] if trusting else way.suspects
         device = os.fstat(outer).st_dev
-        for suspect in suspects:  # of owners on the target's file system we know after we have made something there
-            if suspect.uid is None or suspect.device != device:
-                raise Refused(parents.refusal(suspect))
+        # of owners on the target's file system we know after we have made something there
+        if known := [suspect for suspect in suspects if suspect.uid is None or suspect.device != device]:
+            raise Refused(parents.refusal(known))
         made = _make(name, outer, parent)
         try:
             handle = open_entry(outer, name, directory)
@@ -55,9 +56,12 @@ def claim(directory: str, owner: dict[str, object], trusting: bool = False) -> s
                 " Choose another campaign name."
             ) from None
         try:
-            if made and suspects:
-                mine = os.fstat(handle).st_uid
-                _check_way(suspects, mine, lambda: os.rmdir(name, dir_fd=outer))
+            if made:
+                try:
+                    _check_made_there(directory, handle, os.fstat(handle).st_uid, suspects, trusting)
+                except Refused:
+                    os.rmdir(name, dir_fd=outer)
+                    raise
             return _claimed(directory, handle, outer, owner, made, suspects, trusting)
         finally:
             os.close(handle)
@@ -83,12 +87,15 @@ def _make(name: str, outer: int, parent: str) -> bool:
         raise
 
 
-def _check_way(suspects: Sequence[parents.Suspect], mine: int, undo: Callable[[], None] = lambda: None) -> None:
-    """Raise Refused if a directory on the way belongs to others. `mine`: our user id on the file system."""
-    for suspect in suspects:
-        if suspect.uid != mine:
-            undo()
-            raise Refused(parents.refusal(suspect))
+def _check_made_there(
+    directory: str, handle: int, mine: int, suspects: Sequence[parents.Suspect], trusting: bool
+) -> None:
+    """Raise Refused if a directory on the way, or what we make, belongs to others. `mine`: our user id there."""
+    others = [suspect for suspect in suspects if suspect.uid != mine]
+    if not trusting and not parents.ours_alone(mine, handle):
+        others.append(parents.given(directory, handle, mine))
+    if others:
+        raise Refused(parents.refusal(others))
 
 
 def _claimed(
@@ -112,8 +119,7 @@ def _claimed(
             )
         if not made:
             _check_user(directory, os.fstat(handle).st_uid, os.getuid())
-            if suspects:
-                _check_way(suspects, uid_there(handle))
+            _check_made_there(directory, handle, uid_there(handle), suspects, trusting)
             _shut(directory, handle, trusting)
         found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4()), "place": place_of(handle)}
         write_marker(handle, found)
@@ -123,10 +129,10 @@ def _claimed(
         )
     else:
         check_place(handle, directory, found)
-        if suspects:
-            _check_way(suspects, uid_there(handle))
+        mine = uid_there(handle)
+        _check_made_there(directory, handle, mine, suspects, trusting)
         if (uid := os.fstat(handle).st_uid) not in (0, os.getuid()):
-            _check_user(directory, uid, uid_there(handle))
+            _check_user(directory, uid, mine)
         _shut(directory, handle, trusting)
     clear_probes(handle)
     return str(found["uuid"])
@@ -205,7 +211,7 @@ def _shut(directory: str, handle: int, trusting: bool) -> None:
             if mode & 0o002:
                 raise Refused(f"everybody can write to {directory}; take that permission away") from None
             if not trusting and not parents.only_ours(os.fstat(handle), handle):
-                raise Refused(parents.refusal(parents.written(directory, os.fstat(handle)))) from None
+                raise Refused(parents.refusal([parents.written(directory, os.fstat(handle))])) from None
 
 
 def uid_there(handle: int) -> int:

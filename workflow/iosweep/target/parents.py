@@ -15,13 +15,14 @@ import grp
 import os
 import pwd
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from iosweep.target.accounts import group, user
-from iosweep.target.mounts import UNLISTED, live, mount_of, served_by
-from iosweep.text import printable
+from iosweep.target.mounts import UNLISTED, Mount, live, mount_of, open_to_others, served_by
+from iosweep.text import printable, some
 
 #: How a directory on the way is opened: that needs no right to read it. (O_DIRECTORY lets an automounter mount it.)
 _ON_THE_WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -32,24 +33,32 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _ACL = "system.posix_acl_access"
 #: Programs in the place of a login shell: an account that has one is not a person's. (RHEL's `operator` has group 0.)
 _NO_LOGIN = {"nologin", "false", "sync", "shutdown", "halt"}
+#: Accounts that stand for no user; servers show what root makes as theirs (root_squash). Some have a shell.
+_NOBODY = {"nobody", "nfsnobody"}
 #: Which user ids of a user namespace are which outside.
 _UID_MAP = Path("/proc/self/uid_map")
 #: What the kernel shows of all that a user namespace does not map (kernel.overflowuid), and of how many ids all are.
 _UNMAPPED, _ALL = 65534, (1 << 32) - 1
+#: What who controls a directory could do.
+_REPLACE = "put another directory in the place of the campaign's"
+#: How many directories of others a refusal names.
+_NAMED = 3
 
 
 @dataclass(frozen=True)
 class Suspect:
     """A directory or link on the way that other users control.
 
-    uid: its owner, where that is what is wrong, and known. fact: who controls what; danger: what they could do, and
-    what helps.
+    uid: its owner, where that may be us by another id, as only what we make there shows; None where it is not. fact:
+    who controls what; danger: what they could do. helps: what helps there, or empty; instead: which directory to take.
     """
 
     device: int
     uid: int | None
     fact: str
     danger: str
+    helps: str
+    instead: str
 
 
 @dataclass
@@ -97,7 +106,8 @@ def walk(directory: str) -> Way:
                 if not stat.S_ISLNK(status.st_mode) or links > _LINKS:
                     raise OSError(error.errno, error.strerror, directory) from None
                 if shared and status.st_uid not in way.mine:
-                    way.suspects.append(_owned(way, f"the symbolic link {here}/{name}", status, "lead elsewhere"))
+                    link = f"the symbolic link {here}/{name}"
+                    way.suspects.append(_owned(way, link, status, "make it lead elsewhere"))
                 aim = os.readlink(name, dir_fd=way.handle)
                 todo += aim.split("/")[::-1]
                 if aim.startswith("/"):
@@ -135,11 +145,10 @@ def _look(way: Way, where: str) -> bool:
     status = os.fstat(way.handle)
     if status.st_dev != way.device:  # another file system
         way.device = status.st_dev
-        mount = live().now().get(mount_of(way.handle), UNLISTED)
-        if (server := served_by(mount)) is not None and server not in way.mine:
+        if (server := served_by(_mount(way.handle))) is not None and server not in way.mine:
             way.suspects.append(_served(where or "/", status, server))
     if status.st_uid not in way.mine:
-        way.suspects.append(_owned(way, where or "/", status, "put another directory in the place of the campaign's"))
+        way.suspects.append(_owned(way, where or "/", status, _REPLACE))
     if not status.st_mode & _OTHERS_WRITE:
         return False
     if status.st_mode & stat.S_ISVTX:
@@ -150,12 +159,54 @@ def _look(way: Way, where: str) -> bool:
 
 
 def _owned(way: Way, what: str, status: os.stat_result, could: str) -> Suspect:
+    may_be_us = status.st_uid != way.nobodys and _nobody_elses(status.st_uid, _mount(way.handle))
     return Suspect(
         status.st_dev,
-        None if status.st_uid == way.nobodys else status.st_uid,
+        status.st_uid if may_be_us else None,
         f"{printable(what)} belongs to {user(status.st_uid)}",
-        f"who could {could} while tools write there; take a directory on whose path each one belongs to you or to root",
+        f"who could {could} while tools write there",
+        "",
+        "choose a directory whose whole path belongs to you or to root",
     )
+
+
+def ours_alone(uid: int, handle: int) -> bool:
+    """Whether what belongs to this user id, which may be ours on a file system, is no other user's (but root's)."""
+    return uid in (0, os.getuid()) or _nobody_elses(uid, _mount(handle))
+
+
+def given(where: str, handle: int, uid: int) -> Suspect:
+    """A file system that gives what we make to another user (all_squash)."""
+    return Suspect(
+        os.fstat(handle).st_dev,
+        None,
+        f"what you make in {printable(where)} belongs to {user(uid)}",
+        f"who could {_REPLACE} while tools write there",
+        "",
+        "choose a directory where it belongs to you",
+    )
+
+
+def _nobody_elses(uid: int, mount: Mount) -> bool:
+    """Whether what a file system shows as this user id may be ours, and no other user's: servers may give another id
+    than here to what we make.
+
+    An account's is its user's, who may swap what we make. Not that of nobody, which servers show instead of root, and
+    of accounts to which nobody can log in, but on FUSE: there whoever mounts says which id is shown. A FUSE file system
+    of our own that nobody else may enter is ours whatever it shows (sshfs: our id on the server).
+    """
+    server = served_by(mount)
+    if uid == os.getuid() or (server == os.getuid() and not privileged() and not open_to_others(mount)):
+        return True
+    try:
+        account = pwd.getpwuid(uid)
+    except (KeyError, OverflowError):
+        return True
+    return account.pw_name in _NOBODY or (server is None and not _logs_in(account))
+
+
+def _mount(handle: int) -> Mount:
+    return live().now().get(mount_of(handle), UNLISTED)
 
 
 def _served(what: str, status: os.stat_result, server: int) -> Suspect:
@@ -164,7 +215,9 @@ def _served(what: str, status: os.stat_result, server: int) -> Suspect:
         status.st_dev,
         None,
         f"the file system of {printable(what)} is served by a process of {user(server)} (FUSE)",
-        "who could show links there that lead tools elsewhere; take a directory of one that root or you mounted",
+        "who could show links there that lead tools elsewhere",
+        "",
+        "choose a directory of one that root or you mounted",
     )
 
 
@@ -183,15 +236,20 @@ def written(where: str, status: os.stat_result) -> Suspect:
         status.st_dev,
         None,
         f"{who} can write to {place} (mode {stat.S_IMODE(status.st_mode):04o}, owner {owner.removeprefix('user ')})",
-        f"and could put another directory in the place of the campaign's while tools write there; {helps},"
-        " or take a directory on whose path only you and root can write",
+        f"and could {_REPLACE} while tools write there",
+        helps,
+        "choose a directory on whose path only you and root can write",
     )
 
 
-def refusal(suspect: Suspect) -> str:
-    """A sentence on what is wrong, with the remedies."""
+def refusal(suspects: Sequence[Suspect]) -> str:
+    """A sentence on all that is wrong, with the remedies: else they would be met one after the other."""
+    first, *others = {suspect.fact: suspect for suspect in suspects}.values()
     trust = "" if privileged() else ", or set target.trust_other_writers where all who could are trusted"
-    return f"{suspect.fact}, {suspect.danger}{trust}"
+    remedy = f"{first.helps}, or {first.instead}" if first.helps else first.instead
+    sentence = f"{first.fact}, {first.danger}; {remedy}{trust}"
+    besides = [f"{each.fact}{f' ({each.helps})' if each.helps else ''}" for each in others]
+    return f"{sentence}; besides, {some(besides, _NAMED - 1, separator='; ')}" if besides else sentence
 
 
 def own_group(gid: int) -> bool:
