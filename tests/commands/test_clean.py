@@ -427,11 +427,11 @@ def test_not_where_its_end_cannot_be_seen(
 
 
 def test_not_while_another_campaign_measures_the_file_system(left: Left, tmp_path: Path, capsys: Capture) -> None:
-    identity = filesystem.identity(identify.identify(str(left.target)))
+    facts = identify.identify(str(left.target))
     (tmp_path / "locks").mkdir()
     for lock in (None, str(tmp_path / "locks")):
         left.know(uuid=marker_in(left.directory)["uuid"], lock=lock)
-        with target_lock.hold(lock, identity, {"campaign": "other", "results": "/r"}):
+        with target_lock.hold(lock, facts, {"campaign": "other", "results": "/r"}):
             assert clean("--yes", "c") == 1
         assert "(campaign other, results in /r, since " in capsys.readouterr().err
     left.know(uuid=marker_in(left.directory)["uuid"], lock=str(tmp_path / "none"))

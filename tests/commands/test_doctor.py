@@ -345,8 +345,8 @@ def facts(node: str, **more: Any) -> dict[str, Any]:
         "node": node, "host": node, "uid": 1000, "python": "/x/.venv/bin/python",
         "package": {"version": "1.0", "file": "/x"},
         "places": [{"error": None, "same": True, "locked": True}],
-        "target": {"identity": "lustre mds:/fs", "writable": True},
-        "lock": True, "lock_on": {"identity": "nfs h:/home"},
+        "target": {"identity": "lustre mds:/fs", "lock_name": "lustre /fs", "writable": True},
+        "lock": True, "lock_on": {"identity": "nfs h:/home", "lock_name": "nfs h:/home"},
         "programs": {"fio": {"path": "/usr/bin/fio", "sha256": "ab"}},
         "limits": {"memlock": None, "nofile": 1048576, "nproc": 4096}, "infiniband": True,
         "memory": {"total": 256 << 30, "available": 250 << 30}, "tmp": {"free": 1 << 40, "writable": True},
@@ -392,7 +392,12 @@ def test_healthy_nodes() -> None:
         ("leftovers", "warning", {"processes": ["fio (12)", "iosweep (9)"]}, "n2: fio (12), iosweep (9)"),
         ("exclusion", "warning", {"lock": False}, "n2: does not see a lock that is held here"),
         ("exclusion", "wrong", {"lock": None}, "n2: target.lock is not there"),
-        ("exclusion", "wrong", {"lock_on": {"identity": "lustre mds:/fs"}}, "is on the file system under test"),
+        (
+            "exclusion",
+            "wrong",
+            {"lock_on": {"identity": "lustre /fs", "lock_name": "lustre /fs"}},
+            "is on the file system under test",
+        ),
     ],
 )
 def test_one_unhealthy_node(check: str, outcome: str, more: dict[str, Any], said: str) -> None:

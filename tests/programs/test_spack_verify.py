@@ -585,7 +585,7 @@ TARGET = {"device": 7, "fstype": "lustre", "source": "mgs@tcp:/scratch", "fsid":
         ({"device": 8, "fstype": "lustre", "source": "mgs@tcp:/scratch", "fsid": "2"}, True),  # mounted a second time
         ({"device": 7, "fstype": "nfs4", "source": "a:/b", "fsid": "3"}, True),  # by its device
         ({"device": 8, "fstype": "lustre", "source": "mgs@tcp:/home", "fsid": "1"}, False),
-        ({"device": 8, "fstype": "tmpfs", "source": "tmpfs", "fsid": "1"}, False),
+        ({"device": 8, "fstype": "tmpfs", "source": "tmpfs", "fsid": "1", "mounted": "0:8"}, False),
     ],
 )
 def test_tools_on_the_file_system_under_test(there: dict[str, Any], same: bool) -> None:

@@ -7,8 +7,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
+
+from iosweep.target import target_lock
 
 #: Holds the lock until its standard input ends; says what came of it. With a /tmp of its own, as a job has one with
 #: job_container/tmpfs: mounted after the imports, since the interpreter may be below /tmp.
@@ -16,19 +20,32 @@ _HOLDER = """
 import ctypes, json, subprocess, sys
 from iosweep.errors import Busy
 from iosweep.target import target_lock
-prefix, identity, directory, private = sys.argv[1:]
+prefix, facts, directory, private = sys.argv[1:]
 target_lock.PREFIX = prefix
 if private:
     assert ctypes.CDLL(None).unshare(0x20000) == 0  # CLONE_NEWNS
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/tmp"], check=True)
 try:
-    with target_lock.hold(directory or None, identity, {"campaign": "theirs", "results": "/r"}) as found:
+    with target_lock.hold(directory or None, json.loads(facts), {"campaign": "theirs", "results": "/r"}) as found:
         print(json.dumps([found.enforced, found.evidence]), flush=True)
         sys.stdin.read()
 except Busy as busy:
     print(json.dumps([None, str(busy)]), flush=True)
 """
+
+
+def named(identity: str) -> dict[str, object]:
+    """Facts of a file system of this identity (filesystem.identity)."""
+    fstype, _, source = identity.partition(" ")
+    return {"fstype": fstype, "source": source, "fsid": "0", "mounted": source, "device": 0}
+
+
+def hold(
+    directory: str | None, identity: str, owner: Mapping[str, str | None], make: bool = True
+) -> AbstractContextManager[target_lock.Exclusion]:
+    """target_lock.hold of a file system of this identity."""
+    return target_lock.hold(directory, named(identity), owner, make)
 
 
 class Campaign:
@@ -38,9 +55,14 @@ class Campaign:
     """
 
     def __init__(
-        self, prefix: str, identity: str, directory: str = "", private: bool = False, within: tuple[str, ...] = ()
+        self,
+        prefix: str,
+        facts: Mapping[str, object],
+        directory: str = "",
+        private: bool = False,
+        within: tuple[str, ...] = (),
     ) -> None:
-        program = [sys.executable, "-c", _HOLDER, prefix, identity, directory, "private" * private]
+        program = [sys.executable, "-c", _HOLDER, prefix, json.dumps(facts), directory, "private" * private]
         self.process = subprocess.Popen([*within, *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout
         self.enforced, self.said = json.loads(self.process.stdout.readline())

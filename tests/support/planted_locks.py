@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from iosweep.errors import Busy
 from iosweep.slurm import query
-from iosweep.target import host_lock, identify, lock_owner, target_lock
+from iosweep.target import host_lock, identify, lock_owner
+from locks import hold
 
 #: Users that no process of ours is.
 MALLORY, ANN, BOB = 65531, 65532, 65533
@@ -276,7 +277,7 @@ def attack(planted: Plant) -> None:
         identity = f"{DISK}{place}"
         if planted.network:
             identity = f"nfs4 server:{place}"
-        with target_lock.hold(str(own), identity, OWNER):
+        with hold(str(own), identity, OWNER):
             (name,) = (file.stem for file in own.iterdir())
         file = place / f"{name}.lock"
 
@@ -316,7 +317,7 @@ def take(lock: str | None, identity: str, network: bool) -> tuple[str, str, str 
             real(place) | {"fstype": "nfs4", "mount": "s:/x on /x type nfs4 (rw,vers=4.2)"}
         )
     try:
-        with target_lock.hold(lock, identity, OWNER) as found:
+        with hold(lock, identity, OWNER) as found:
             now = found.now()
             return PASS if now["enforced"] else UNCHECKED, f"{now['evidence']} {found.note or ''}", None
     except Busy as busy:

@@ -1,10 +1,21 @@
 """Which file system a mount is of, by whatever server it was mounted."""
 
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from iosweep.target.filesystem import identity, known_as, may_be_one, same_as_claimed, volume
+import mounts
+from iosweep.errors import Busy
+from iosweep.target import identify, target_lock
+from iosweep.target.filesystem import identity, known_as, lock_name, may_be_one, same_as_claimed, same_now, volume
+from iosweep.target.identify import FileSystem
+from targets import mounted
 
 
 def facts(fstype: str, source: str, fsid: str = "0000000000000000") -> dict[str, Any]:
@@ -169,3 +180,91 @@ def test_where_a_directory_with_the_marker_was_claimed(
     assert same_as_claimed(facts(*now), identity(facts(*before))) == same
     if same:
         assert known_as(facts(*now), [volume(facts(*before))], True) == volume(facts(*before))
+
+
+# The lock
+
+
+def test_what_the_lock_is_named_after() -> None:
+    """What the kernel says of a file system of this machine, and of others what any node says."""
+    here = {"mounted": "8:1", "device": 2049}
+    for source in ("/dev/root", "/dev/sda1", "/dev/mapper/a-b", "a/b:c"):
+        assert lock_name(facts("ext4", source, "0a") | here) == "ext4 8:1"
+    assert lock_name(facts("tmpfs", "tmpfs", "0") | {"mounted": "0:40"}) == "tmpfs 0:40"  # before Linux 5.13: all 0
+    for number in ("0:50", "0:51"):
+        assert lock_name(facts("lustre", "10.0.0.1@tcp:/scratch/a") | {"mounted": number}) == "lustre /scratch"
+        assert lock_name(facts("gfs2", "/dev/mapper/san") | {"mounted": number}) == "gfs2 /dev/mapper/san"
+
+
+needs_mounts = pytest.mark.skipif(bool(mounts.missing()), reason=mounts.missing() or "")
+
+
+def _mount_by_another_name(device: Path, where: Path, kind: str, node: Path) -> None:
+    """Mount a device by a node of its own, as a container or a driver of storage makes one."""
+    os.mknod(node, 0o600 | 0o060000, device.stat().st_rdev)
+    where.mkdir()
+    # mount(8) would write the name that it finds for the device
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mount(*(os.fsencode(name) for name in (node, where, kind)), 0, None) == 0, ctypes.get_errno()
+
+
+@pytest.fixture(params=["ext4", "btrfs"])
+def two_names(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[FileSystem, FileSystem]]:
+    """A file system as two mounts show it: of one device by two names, of btrfs by two subvolumes also."""
+    kind = request.param
+    with getattr(mounts, kind)(_made(tmp_path / "a")):
+        _mount_by_another_name(mounts.device(tmp_path / "a"), tmp_path / "b", kind, tmp_path / "node")
+        try:
+            there = tmp_path / "b"
+            if kind == "btrfs":
+                mounts.run("btrfs", "subvolume", "create", str(there / "sub"))
+                there /= "sub"
+            yield identify.identify(str(tmp_path / "a")), identify.identify(str(there))
+        finally:
+            mounts.unmount(tmp_path / "b")
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
+
+
+@pytest.mark.local
+@needs_mounts
+def test_one_device_by_two_names_has_one_lock(two_names: tuple[FileSystem, FileSystem], tmp_path: Path) -> None:
+    """The two campaigns would measure each other, and each be proven to be alone."""
+    here, there = two_names
+    assert here["source"] != there["source"] or here["device"] != there["device"]
+    assert lock_name(here) == lock_name(there)
+    assert same_now(here, there)
+    owner, locks = {"campaign": "c", "results": "/r"}, str(_made(tmp_path / "locks"))
+    with target_lock.hold(locks, here, owner), pytest.raises(Busy), target_lock.hold(locks, there, owner):
+        pass
+
+
+@pytest.mark.local
+@needs_mounts
+def test_two_file_systems_have_two_locks(tmp_path: Path) -> None:
+    """In memory, with a source that looks like a device's or a server's."""
+    source = "server:/a"
+    one, other = (mounted("mount", "-t", "tmpfs", source, str(tmp_path / name)) for name in "ab")
+    with one, other:
+        a, b = (identify.identify(str(tmp_path / name)) for name in "ab")
+        assert lock_name(a) != lock_name(b)
+        assert identity(a) != identity(b)
+        assert not same_now(a, b)
+        with mounted("mount", "--bind", str(tmp_path / "a"), str(tmp_path / "c")):
+            assert lock_name(identify.identify(str(tmp_path / "c"))) == lock_name(a)
+
+
+@pytest.mark.local
+@needs_mounts
+def test_a_container_sees_the_same_number(tmp_path: Path) -> None:
+    program = (
+        "import sys; from iosweep.target import filesystem, identify;"
+        "print(filesystem.lock_name(identify.identify(sys.argv[1])))"
+    )
+    with mounts.durable(_made(tmp_path / "a"), "ext4"), mounted("mount", "--bind", f"{tmp_path}/a", f"{tmp_path}/b"):
+        inside = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", sys.executable, "-c", program]
+        done = subprocess.run([*inside, f"{tmp_path}/b"], stdout=subprocess.PIPE, text=True, check=True)
+        assert done.stdout.strip() == lock_name(identify.identify(f"{tmp_path}/a"))

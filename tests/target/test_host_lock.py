@@ -13,8 +13,8 @@ import pytest
 
 from iosweep.errors import Busy
 from iosweep.target import host_lock, mounts, target_lock
-from iosweep.target.target_lock import Exclusion, hold
-from locks import Campaign
+from iosweep.target.target_lock import Exclusion
+from locks import Campaign, hold, named
 
 pytestmark = pytest.mark.local
 
@@ -34,7 +34,7 @@ def disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 
 def other_campaign(disk: str, **more: Any) -> Campaign:
-    return Campaign(target_lock.PREFIX, disk, **more)
+    return Campaign(target_lock.PREFIX, named(disk), **more)
 
 
 @pytest.fixture

@@ -22,8 +22,9 @@ import pytest
 from iosweep.errors import Busy, Unusable
 from iosweep.node import procfs
 from iosweep.target import filesystem, identify, lock_owner
-from iosweep.target.target_lock import Exclusion, hold
+from iosweep.target.target_lock import Exclusion
 from iosweep.text import printable
+from locks import hold, named
 from slurm import Cluster
 
 DISK = "ext4 /dev/sda1"
@@ -35,12 +36,12 @@ AWAY = {"machine": "0" * 12, "namespace": "1"}
 
 #: Holds a lock until its standard input ends; says what came of it.
 HOLDER = """
-import subprocess, sys
+import json, subprocess, sys
 from iosweep.errors import Busy
 from iosweep.target.target_lock import hold
-directory, identity, tool = sys.argv[1:]
+directory, facts, tool = sys.argv[1:]
 try:
-    with hold(directory, identity, {"campaign": "theirs", "results": "/r"}) as found:
+    with hold(directory, json.loads(facts), {"campaign": "theirs", "results": "/r"}) as found:
         if tool:  # as an agent starts one; it outlives us
             print(subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).pid)
         print("held", found.note, flush=True)
@@ -55,7 +56,7 @@ class Other:
 
     def __init__(self, directory: Path, identity: str = DISK, tool: str = "", umask: int = -1) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", HOLDER, str(directory), identity, tool],
+            [sys.executable, "-c", HOLDER, str(directory), json.dumps(named(identity)), tool],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, umask=umask,
         )  # fmt: skip
 
@@ -127,6 +128,7 @@ def write_owner(directory: Path, **change: Any) -> Path:
         ("tmpfs", "tmpfs", "tmpfs tmpfs 0a"),
         ("overlay", "overlay", "overlay overlay 0a"),
         ("none", "tmpfs", "tmpfs none 0a"),
+        ("a/b:c", "tmpfs", "tmpfs a/b:c 0a"),  # whoever mounts it writes that
         ("beegfs_nodev", "beegfs", "beegfs beegfs_nodev 0a"),
     ],
 )

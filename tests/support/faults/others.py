@@ -11,7 +11,7 @@ import locks
 import without_flock
 from faults.case import ONE, Case
 from faults.registry import Happening, fault
-from iosweep.target import filesystem, identify, target_lock
+from iosweep.target import identify, target_lock
 
 
 @fault(sweep=ONE)
@@ -82,13 +82,13 @@ def lock_on_the_target(case: Case) -> Happening:
 
 def _lock(case: Case) -> Path:
     """The file of the lock, which is made."""
-    with target_lock.hold(str(case.place / "locks"), _identity(case), {"campaign": "x", "results": "/r"}):
+    with target_lock.hold(str(case.place / "locks"), _facts(case), {"campaign": "x", "results": "/r"}):
         (file,) = (case.place / "locks").glob("*.lock")
     return file
 
 
-def _identity(case: Case) -> str:
-    return filesystem.identity(identify.identify(str(case.target)))
+def _facts(case: Case) -> identify.FileSystem:
+    return identify.identify(str(case.target))
 
 
 @fault(sweep=ONE)
@@ -118,6 +118,6 @@ def lock_that_names_a_job(case: Case) -> Happening:
 @fault(sweep=ONE)
 def measured_in_a_private_tmp(case: Case) -> Happening:
     case.reset(target={"lock": None})
-    with locks.Campaign(target_lock.PREFIX, _identity(case), private=True):
+    with locks.Campaign(target_lock.PREFIX, _facts(case), private=True):
         yield None
     case.reset()

@@ -63,13 +63,13 @@ class _Directory:
     agent: Agent
     known: ClaimedTarget
     whose: str
-    file_system: str  # filesystem.identity
+    facts: identify.FileSystem
     folders: list[Path]
     unseen: str | None
 
     @property
     def handle(self) -> Place:
-        return Place(self.known.directory, self.known.uuid, self.file_system)
+        return Place(self.known.directory, self.known.uuid, filesystem.identity(self.facts))
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -191,10 +191,9 @@ def _found(results: Path) -> Iterator[_Directory]:
             whose = marker.whose(there)
             if there.get("uuid") != known.uuid:
                 raise Refused(f"{directory} belongs to another campaign ({whose}); it is left alone")
-            here = filesystem.identity(facts)
             if not filesystem.same_as_claimed(facts, known.file_system):
-                raise Refused(target_file.elsewhere(known, here))
-            yield _Directory(agent, known, whose, here, *_folders(results, there, known.uuid))
+                raise Refused(target_file.elsewhere(known, filesystem.identity(facts)))
+            yield _Directory(agent, known, whose, facts, *_folders(results, there, known.uuid))
     except TargetHangs as error:
         raise _Done(HANGS, str(error)) from None
     except (Refused, TargetError) as error:
@@ -252,7 +251,7 @@ def _undisturbed(ours: _Directory, results: Path) -> Iterator[None]:
                 prose(printable(f"note: {unseen}"), sys.stderr)
             try:
                 # make no lock directory: the results name it, and whoever measured left a lock in it
-                held.enter_context(target_lock.hold(ours.known.lock, ours.file_system, owner, make=False))
+                held.enter_context(target_lock.hold(ours.known.lock, ours.facts, owner, make=False))
             except Unusable as error:  # the campaign may be old, and its lock's directory gone
                 prose(printable(f"note: no lock keeps measurements off: {error}"), sys.stderr)
         except Busy as error:

@@ -13,9 +13,10 @@ class FileSystem:
     local: only this machine uses it. memory: its files are in this machine's memory. direct: None where O_DIRECT keeps
     I/O out of this machine's memory, else why that is not proven. unless: a pattern of mount options with which it is
     not proven either. clients: how the names of its client's processes begin, where it has such outside the kernel.
-    locks: whether a flock on it is known to be seen on the other nodes, except with a mount option that matches
-    `unlocked`. inodes: whether a directory has the same inode number as long as it exists; an overlay of layers on
-    several file systems, and the clients of some network file systems, may number it anew.
+    nameless: its source is what whoever mounts it calls it. locks: whether a flock on it is known to be seen on the
+    other nodes, except with a mount option that matches `unlocked`. inodes: whether a directory has the same inode
+    number as long as it exists; an overlay of layers on several file systems, and the clients of some network file
+    systems, may number it anew.
     """
 
     types: tuple[str, ...]
@@ -26,6 +27,7 @@ class FileSystem:
     locks: bool = False
     unlocked: str = ""
     memory: bool = False
+    nameless: bool = False
     inodes: bool = False
 
 
@@ -43,8 +45,15 @@ TABLE = (
         unless="data=journal|compress(ion|-force)?(=(?!no).*)?",
         inodes=True,
     ),
-    FileSystem(("overlay",), local=True, direct="what becomes of O_DIRECT depends on the file system below an overlay"),
-    FileSystem(("devtmpfs", "hugetlbfs", "ramfs", "tmpfs"), local=True, direct=None, memory=True, inodes=True),
+    FileSystem(
+        ("overlay",),
+        local=True,
+        direct="what becomes of O_DIRECT depends on the file system below an overlay",
+        nameless=True,
+    ),
+    FileSystem(
+        ("devtmpfs", "hugetlbfs", "ramfs", "tmpfs"), local=True, direct=None, memory=True, nameless=True, inodes=True
+    ),
     FileSystem(("zfs",), local=True, direct="ZFS before 2.3 accepts O_DIRECT and caches all the same", inodes=True),
     FileSystem(("wekafs",), local=False, direct=_OTHER, clients=("weka",), locks=True),
     FileSystem(("gpfs",), local=False, direct=_OTHER, clients=("mmfsd",), locks=True),

@@ -115,7 +115,7 @@ def _measure(setup: Setup) -> None:
         return
     place = target_check.find(setup, work.done)
     work.here = replace(here, target=place.recorded)
-    with target_lock.hold(setup.plan.target.lock, place.identity, _owner(setup)) as exclusion:
+    with target_lock.hold(setup.plan.target.lock, place.facts, _owner(setup)) as exclusion:
         exclusion = licenses.exclusion(setup.job.licenses, exclusion) if setup.job else exclusion
         setup.note(exclusion.note, None if exclusion.now()["enforced"] else exclusion.now()["evidence"])
         budget = Budget(setup.plan, store, setup.job, setup.note)
@@ -137,8 +137,8 @@ def _tidy_up_later(setup: Setup, here: remaining.Here) -> None:
     if wrong := directory.copied(facts):
         setup.note(f"not removed: {wrong}")
         return
-    directory.file_system = identity = filesystem.identity(facts)
-    with target_lock.hold(setup.plan.target.lock, identity, _owner(setup)):
+    directory.file_system = filesystem.identity(facts)
+    with target_lock.hold(setup.plan.target.lock, facts, _owner(setup)):
         _tidy_up(setup, here, directory)
 
 

@@ -86,7 +86,7 @@ class TargetPlace:
 
     @property
     def identity(self) -> str:
-        """The file system as locks name it."""
+        """What it is recognized by later."""
         return filesystem.identity(self.facts)
 
     @property
@@ -117,7 +117,7 @@ def find(setup: Setup, done: Done) -> TargetPlace:
     if with_results:
         setup.note("the results are on the file system under test")
     lock = setup.plan.target.lock
-    if lock and filesystem.identity(setup.agent.call(identify.identify, lock, "target.lock")) == found.identity:
+    if lock and filesystem.same_now(setup.agent.call(identify.identify, lock, "target.lock"), facts):
         raise AllocationError(
             ExitCode.REFUSED,
             f"target.lock {lock} is on the file system under test; name a directory elsewhere",

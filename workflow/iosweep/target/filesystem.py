@@ -57,10 +57,8 @@ def _name(kind: str, source: str, fsid: str) -> str:
 
 
 def identity(facts: Mapping[str, object]) -> str:
-    """The name of the lock: type and name without servers and without the directory below the volume's root that is
-    mounted, and the fsid of what has no name of its own: tmpfs, overlay, BeeGFS.
-
-    Two clusters may have a volume of the same name: one lock too many is better than two campaigns at once.
+    """What a file system is recognized by later: type and name without servers and without the directory below the
+    volume's root that is mounted, and the fsid of what has no name of its own: tmpfs, overlay, BeeGFS.
     """
     kind, source, fsid = (str(facts[key]) for key in ("fstype", "source", "fsid"))
     named = _serverless({"source": source, "fstype": kind, "fsid": fsid})
@@ -70,9 +68,27 @@ def identity(facts: Mapping[str, object]) -> str:
         return re.sub(r"([ =:]/).*", r"\1", named, count=1, flags=re.DOTALL)
     if kind == "beegfs":  # the source is beegfs_nodev for each of them
         return f"{named} {fsid}" if fsid.strip("0") else named
-    if fs_types.of_network(kind) or re.search("[/:]", source):
+    if fs_types.of_network(kind) or (re.search("[/:]", source) and not fs_types.of(kind).nameless):
         return named
     return f"{named} {fsid}"
+
+
+def lock_name(facts: Mapping[str, object]) -> str:
+    """What a file system is now, to all that is mounted now: what the lock is named after.
+
+    `facts`: of `identity`, and mounted. A local one is what the kernel says, whatever its source is called
+    (`/dev/root` and `/dev/vda1`, a device node of a container); that number is another one after the next boot. Others
+    are named as they may be on other nodes. Two clusters may have a volume of the same name: one lock too many is
+    better than two campaigns at once.
+    """
+    if fs_types.of(str(facts["fstype"])).local:
+        return f"{facts['fstype']} {facts['mounted']}"
+    return identity(facts)
+
+
+def same_now(here: Mapping[str, object], there: Mapping[str, object]) -> bool:
+    """Whether two directories of this machine are on one file system."""
+    return here["device"] == there["device"] or lock_name(here) == lock_name(there)
 
 
 def may_be_one(here: Mapping[str, object], there: Mapping[str, object]) -> bool:

@@ -18,13 +18,15 @@ _MOST_NAMES = 10_000
 
 
 class FileSystem(TypedDict):
-    """The file system of a directory. `real`: path of the directory without links. `mount`: line of its mount."""
+    """The file system of a directory. `real`: path of the directory without links. `mount`: line of its mount.
+    `mounted`: number of what is mounted (`8:1`), the same in all subvolumes of btrfs, unlike `device`."""
 
     real: str
     source: str
     fstype: str
     mount: str
     fsid: str
+    mounted: str
     device: int
     writable: bool
 
@@ -47,6 +49,7 @@ def identify(target: str, name: str = "the target") -> FileSystem:
         "fstype": printable(mount.fstype),
         "mount": without_password(printable(line)),
         "fsid": f"{fsid:016x}",
+        "mounted": mount.device,
         "device": path.stat().st_dev,
         "writable": os.access(path, os.W_OK | os.X_OK),
     }

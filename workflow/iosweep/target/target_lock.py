@@ -25,7 +25,7 @@ from typing import TypedDict
 from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
 from iosweep.slurm import query
-from iosweep.target import host_lock, identify, lock_file, lock_owner, mounts
+from iosweep.target import filesystem, host_lock, identify, lock_file, lock_owner, mounts
 from iosweep.text import printable
 
 #: How names of locks begin.
@@ -63,15 +63,18 @@ class Exclusion:
 
 @contextmanager
 def hold(
-    directory: str | None, identity: str, owner: Mapping[str, str | None], make: bool = True
+    directory: str | None, facts: Mapping[str, object], owner: Mapping[str, str | None], make: bool = True
 ) -> Iterator[Exclusion]:
     """Keep other campaigns off a file system, and say how far that reaches.
 
-    `directory`: target.lock. `owner`: {campaign, results, and in Slurm job}; process, user, host and time are added.
+    `directory`: target.lock. `facts`: of the file system (identify.identify); the lock is named after what it is now,
+    sentences call it by its identity. `owner`: {campaign, results, and in Slurm job}; process, user, host and time are
+    added.
     `make`: a lock's file is made where there is none; not where results that may be another's name the directory.
     Raises Busy if another campaign holds the lock, Unusable if target.lock is not a directory, or has no file.
     """
-    name = f"{PREFIX}-{hashlib.sha256(os.fsencode(identity)).hexdigest()[:16]}"
+    identity = filesystem.identity(facts)
+    name = f"{PREFIX}-{hashlib.sha256(os.fsencode(filesystem.lock_name(facts))).hexdigest()[:16]}"
     mine = lock_owner.mine({"file system": identity, **owner})
     if directory is None:
         with _on_this_machine(name, identity, mine) as found:

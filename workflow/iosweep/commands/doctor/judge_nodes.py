@@ -290,7 +290,7 @@ def exclusion(configured: str | None, license: str | None, by_node: Sequence[Fac
         return warning("exclusion", "two campaigns of two users can measure one file system at the same time", change)
     if not by_node:
         return unchecked("exclusion", f"whether nodes see a lock in target.lock {configured}")
-    if any((f["target"] or {}).get("identity") == (f["lock_on"] or {}).get("identity", "") for f in by_node):
+    if any((f["target"] or {}).get("lock_name") == (f["lock_on"] or {}).get("lock_name", "") for f in by_node):
         seen = f"target.lock {configured} is on the file system under test"
         return wrong("exclusion", seen, "name a directory elsewhere that all nodes share: target.lock")
     held = {facts["node"]: facts["lock"] for facts in by_node}

@@ -48,9 +48,13 @@ class Package(TypedDict, total=False):
 
 
 class Target(TypedDict, total=False):
-    """A file system, or `error` and its `kind`: hangs, absent, denied, failed. `blind`: the package is missing."""
+    """A file system, or `error` and its `kind`: hangs, absent, denied, failed. `blind`: the package is missing.
+
+    identity, lock_name: as target.filesystem has them.
+    """
 
     identity: str
+    lock_name: str
     writable: bool
     error: str
     kind: str
@@ -156,7 +160,11 @@ def target(directory: str) -> Target:
     try:
         with Agent(TARGET_S) as agent:
             facts = agent.call(identify.identify, directory)
-        return {"identity": filesystem.identity(facts), "writable": facts["writable"]}
+        return {
+            "identity": filesystem.identity(facts),
+            "lock_name": filesystem.lock_name(facts),
+            "writable": facts["writable"],
+        }
     except TargetHangs as error:
         return {"error": str(error), "kind": "hangs"}
     except Refused as error:

@@ -121,7 +121,7 @@ def on_target(
     """
     if identify.holds(facts, f"iosweep-{campaign}", directory):
         return True, f"tools.directory {directory} is inside the campaign's directory; name another one"
-    if facts["device"] != there["device"] and filesystem.identity(facts) != filesystem.identity(there):
+    if not filesystem.same_now(facts, there):
         return None
     sentence = f"the tools ({directory}) are on the file system under test"
     return (True, f"{sentence}; name a tools.directory elsewhere that all nodes see") if slurm else (False, sentence)
