@@ -1,31 +1,37 @@
-"""Another user of the target, who swaps a directory for one of theirs, again and again, while somebody works in it.
+"""Directories of the target that are swapped, or covered by a mount, again and again while somebody works in them.
 
-Root makes the place, one user works there, another one attacks. What the attacker puts in the place of a directory has
-a copy of the marker, and links to files of the first user where a tool writes to, and where a step deletes.
+Root makes the place, one user works there, another one attacks: what they put in the place of a directory has a copy of
+the marker, and links to files of the first user where a tool writes to, and where a step deletes. Or root works, and
+root mounts a directory of somebody else's there, with a copy of the marker, and with files where steps delete.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
+from mounts import tmpfs, unmount
 from targets import OTHER, OWNER, listing
 
 ATTACKER = OTHER + 1
 #: Where the attacker may write. held: to the target, which has the sticky bit. Without it: everybody or a group may
 #: write to the target, or to the directory above.
 WAYS = ("held", "everybody", "group", "above")
+#: What is covered by a mount.
+COVERED = {"target": "", "campaign": "iosweep-c", "set": "iosweep-c/sets/s", "fresh": "iosweep-c/fresh"}
 _PATIENCE_S = 600
 
 #: Loaded as root, who may read our modules, and run as another user.
 _AS = """
-import json, os, random, sys, time
+import ctypes, json, os, random, sys, time
 from pathlib import Path
 from iosweep.errors import Refused
-from iosweep.target import handle, ownership, probe, removal, trees
+from iosweep.target import filesystem, handle, identify, ownership, probe, removal, trees
 from iosweep.target.handle import Place
 os.setgroups([]); os.setgid({group}); os.setuid({user})
 """
@@ -58,9 +64,30 @@ for _ in range(swaps):
 print(done)
 """
 
-#: Works as the runner does, with a tool that opens files by path, until the attacker is done.
+#: Mounts one of several directories over a path, a number of times; prints how often that could be done.
+_COVER = """
+path, swaps, chance, theirs = sys.argv[1], int(sys.argv[2]), random.Random(int(sys.argv[3])), sys.argv[4:]
+libc = ctypes.CDLL(None)
+BIND, DETACH = 0x1000, 2
+done, end = 0, time.monotonic() + 300
+while done < swaps and time.monotonic() < end:
+    if libc.mount(chance.choice(theirs).encode(), path.encode(), None, BIND, None) == 0:  # else it is removed just now
+        done += 1
+        time.sleep(chance.random() * 0.01)
+        assert libc.umount2(path.encode(), DETACH) == 0
+    time.sleep(chance.random() * 0.003)
+print(done)
+"""
+
+#: Works as the runner does until the attacker is done: with a tool that opens files by path, or where only root could
+#: cover these, and so mislead it, with a removal of all that is claimed again.
 _WORK = """
 place, over, steps, refused, wrote = Place(sys.argv[1], sys.argv[2]), sys.argv[3], 0, 0, 0
+mine = {owner} | {"uuid": place.uuid}
+covered = sys.argv[4:] == ["covered"]
+if covered:
+    target = os.path.dirname(place.directory)
+    place = place._replace(file_system=filesystem.identity(identify.identify(target)))
 
 def tool():
     global wrote
@@ -70,11 +97,21 @@ def tool():
             file.write(b"benchmark")
     wrote += 1
 
+def all_again():
+    global wrote
+    ownership.claim(place.directory, mine)  # it may be gone since the last time
+    with handle.Opened(place) as ours, ours.below("sets/s/deep", create=True) as inner:
+        os.close(os.open("0.0", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, dir_fd=inner))
+        wrote += 1
+    removal.remove_all(place)
+    ownership.claim(place.directory, mine)
+    trees.ensure(place, "sets/s")
+
 todo = [
     lambda: trees.ensure(place, "fresh/p"),
     lambda: trees.examine(place, "sets/s", ["0.0"], 9, False),
-    tool,
-    lambda: probe.state(place),
+    all_again if covered else tool,
+    lambda: probe.state(place, data=not covered),
     lambda: trees.count(place, "sets"),
     lambda: trees.keep(place, "fresh/p", "p"),
     lambda: removal.remove(place, "kept"),
@@ -94,8 +131,8 @@ print(json.dumps([steps, refused, wrote]))
 
 
 class Outcome(NamedTuple):
-    """swapped: swaps that could be done. Of who worked: steps, those that were refused, and how often a tool wrote.
-    harmed: whether anything of theirs beside the target has changed."""
+    """swapped: swaps that could be done. Of who worked: steps, those that were refused, and how often files were
+    written. harmed: whether anything of theirs beside the target has changed."""
 
     swapped: int
     steps: int
@@ -115,29 +152,69 @@ def attack(place: Path, way: str, swaps: int, seed: int) -> Outcome:
     uuid = _start(OTHER, OTHER, _CLAIM.replace("{owner}", repr(OWNER)), ours).communicate()[0].strip()
     before = listing(home)
     path, swapped_in = _planted(place, way, ours, theirs)
-    working = _start(OTHER, OTHER, _WORK, ours, uuid, over)
-    attacking: subprocess.Popen[str] | None = None
-    try:
-        assert working.stdout
-        assert working.stdout.readline() == "ready\n"
+
+    def begin() -> subprocess.Popen[str]:
         if way == "above":
             os.chown(target, OTHER, OTHER)
         modes = {"held": (target, 0o1777), "everybody": (target, 0o777), "group": (target, 0o2775)}
         shared, mode = modes.get(way, (above, 0o777))
         os.chown(shared, -1, OTHER)
         shared.chmod(mode)
-        attacking = _start(ATTACKER, OTHER, _ATTACK, path, swapped_in, swaps, seed)
+        return _start(ATTACKER, OTHER, _ATTACK, path, swapped_in, swaps, seed)
+
+    counted = _both(_start(OTHER, OTHER, _work(), ours, uuid, over), begin, over)
+    return Outcome(*counted, harmed=listing(home) != before)
+
+
+def cover(place: Path, what: str, swaps: int, seed: int) -> Outcome:
+    """Let root mount directories of somebody else's over one of the target, of COVERED, while root works there: of the
+    same file system, and of another one. `place`: an empty directory."""
+    target, lair, over = place / "target", place / "lair", place / "over"
+    ours = target / "iosweep-c"
+    target.mkdir()
+    uuid = _start(0, 0, _CLAIM.replace("{owner}", repr(OWNER)), ours).communicate()[0].strip()
+    lair.mkdir()
+    with tmpfs(lair / "other"):
+        for theirs in (lair / "same", lair / "other"):
+            _precious(theirs / "iosweep-c")
+            (theirs / "iosweep-c" / "iosweep.json").write_bytes((ours / "iosweep.json").read_bytes())
+            for path in (theirs, *theirs.rglob("*")):
+                os.chown(path, 0, 0)
+        before = listing(lair, all=True)
+        shown = [lair / name / COVERED[what] for name in ("same", "other")]
+
+        def begin() -> subprocess.Popen[str]:
+            return _start(0, 0, _COVER, target / COVERED[what], swaps, seed, *shown)
+
+        try:
+            counted = _both(_start(0, 0, _work(), ours, uuid, over, "covered"), begin, over)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                unmount(target / COVERED[what])
+        return Outcome(*counted, harmed=listing(lair, all=True) != before)
+
+
+def _work() -> str:
+    return _WORK.replace("{owner}", repr(OWNER))
+
+
+def _both(working: subprocess.Popen[str], begin: Callable[[], subprocess.Popen[str]], over: Path) -> list[int]:
+    """Begin an attack when the one who works is ready; returns how often it was done, and what who works counted."""
+    attacking: subprocess.Popen[str] | None = None
+    try:
+        assert working.stdout
+        assert working.stdout.readline() == "ready\n"
+        attacking = begin()
         assert working.stdin
         working.stdin.write("\n")
         working.stdin.flush()
         done = int(attacking.communicate(timeout=_PATIENCE_S)[0])
         over.touch()
-        counted = orjson.loads(working.communicate(timeout=_PATIENCE_S)[0])
+        return [done, *orjson.loads(working.communicate(timeout=_PATIENCE_S)[0])]
     finally:
         for process in filter(None, (working, attacking)):
             process.kill()
             process.wait()
-    return Outcome(done, *counted, harmed=listing(home) != before)
 
 
 def _precious(home: Path) -> Path:

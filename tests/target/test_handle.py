@@ -121,6 +121,31 @@ def test_a_mount_over_the_target(ours: Place, place: Path, known: bool) -> None:
 
 @pytest.mark.local
 @as_root
+@pytest.mark.parametrize("step", STEPS)
+def test_a_mount_that_goes_while_a_step_looks(
+    ours: Place, place: Path, tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the target, with a copy of the directory, on the same file system. What kind that is cannot be seen then."""
+    shutil.copytree(ours.directory, tmp_path / "lair" / "iosweep-c")
+    before = listing(tmp_path / "lair", all=True)
+    path, calls = marker._path, []
+
+    def late(handle: int) -> str:
+        found = path(handle)
+        calls.append(found)
+        if len(calls) == 2:
+            subprocess.run(["umount", "-l", str(place)], check=True)
+        return found
+
+    monkeypatch.setattr(marker, "_path", late)
+    subprocess.run(["mount", "--bind", str(tmp_path / "lair"), str(place)], check=True)
+    with pytest.raises(Refused, match="was unmounted meanwhile"):
+        STEPS[step](ours)
+    assert listing(tmp_path / "lair", all=True) == before
+
+
+@pytest.mark.local
+@as_root
 def test_mounted_again(tmp_path: Path) -> None:
     """The same file system by another mount: that is no other one."""
     with mounted("mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "m")):
@@ -572,7 +597,7 @@ def test_an_id_that_a_file_system_shows_for_us(
 
     monkeypatch.setattr(parents.pwd, "getpwuid", account)
     monkeypatch.setattr(parents.os, "getuid", lambda: me)
-    monkeypatch.setattr(parents, "_mount", lambda _: mount)
+    monkeypatch.setattr(mounts, "of", lambda _: mount)
     assert parents.ours_alone(7, -1) == ours
     assert parents.ours_alone(me, -1)
 

@@ -1,9 +1,10 @@
-"""Another user swaps directories while one works: nothing of who works is written or deleted beside the target."""
+"""Directories are swapped, or covered by mounts, while one works: nothing is written or deleted beside the target."""
 
 from collections.abc import Callable
 
 import pytest
 
+import mounts
 import swaps
 from targets import as_root, everybodys
 
@@ -24,3 +25,15 @@ def test_swaps(way: str, rounds: Callable[[int, int], int]) -> None:
         assert done.swapped == count
         assert done.refused > 0
         assert done.wrote == 0
+
+
+@pytest.mark.skipif(bool(mounts.missing()), reason=mounts.missing() or "")
+@pytest.mark.parametrize("what", swaps.COVERED)
+def test_covered(what: str, rounds: Callable[[int, int], int]) -> None:
+    count = rounds(30, 1000)
+    with everybodys(0o755) as place:
+        done = swaps.cover(place, what, count, seed=count)
+    assert not done.harmed
+    assert done.swapped == count
+    assert done.refused > 0
+    assert done.wrote > 0

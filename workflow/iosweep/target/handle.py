@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 from iosweep.errors import Refused
-from iosweep.target import filesystem, parents
+from iosweep.target import filesystem, mounts, parents
 from iosweep.target.accounts import user
 from iosweep.target.marker import check_marker, shown
-from iosweep.target.mounts import UNLISTED, live, mount_of, without_password
+from iosweep.target.mounts import live, mount_of, without_password
 from iosweep.target.ownership import DIRECTORY, TARGET, open_entry, uid_there
 from iosweep.text import printable
 
@@ -92,14 +92,14 @@ class Opened:
         self.handle = self.parent = -1
 
     def _check(self, owned: bool) -> None:
-        self.mount, mounts = mount_of(self.handle), live().now()
+        self.mount, table = mount_of(self.handle), live().now()
         real = os.readlink(f"/proc/self/fd/{self.handle}")  # noqa: PTH115 - on the way of every step, and twice as fast
         if mount_of(self.parent) != self.mount:
             raise Refused(f"{self.directory} is a mount point; it is left alone")
         status = os.fstat(self.handle)
         now = status.st_dev, self.mount, live().changes
         if _seen.get(self.place) != now:  # at first, and when anything was mounted or unmounted
-            shows = mounts.get(self.mount, UNLISTED)
+            shows = mounts.of(self.handle)
             facts = {"fstype": printable(shows.fstype), "source": without_password(printable(shows.source))}
             here = filesystem.identity(facts | {"fsid": f"{os.fstatvfs(self.handle).f_fsid:016x}"})
             if self.place.file_system and here != self.place.file_system:
@@ -115,7 +115,7 @@ class Opened:
         if not self._others_may_own and (others := list(self._others(self._suspects, status))):
             raise Refused(parents.refusal(others))
         inside = f"{real}/"
-        below = (m.point for m in mounts.values() if m.parent == self.mount and m.point.startswith(inside))
+        below = (m.point for m in table.values() if m.parent == self.mount and m.point.startswith(inside))
         self.mounts = [point.removeprefix(inside) for point in below]
 
     def is_mine(self, uid: int) -> bool:

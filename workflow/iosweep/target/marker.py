@@ -16,7 +16,7 @@ from pathlib import Path
 from iosweep.causes import SERVER_ERRORS
 from iosweep.errors import Refused
 from iosweep.node import fs_types
-from iosweep.target.mounts import UNLISTED, live, mount_of
+from iosweep.target import mounts
 from iosweep.text import printable
 
 MARKER = "iosweep.json"
@@ -144,7 +144,7 @@ def wrong(
 
 def _keeps_inodes(handle: int) -> bool:
     """Whether a directory on this file system has the same inode as long as it exists."""
-    return fs_types.of(live().now().get(mount_of(handle), UNLISTED).fstype).inodes
+    return fs_types.of(mounts.of(handle).fstype).inodes
 
 
 def _path(handle: int) -> str:

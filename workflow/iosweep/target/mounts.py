@@ -10,6 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from iosweep.errors import Refused
+from iosweep.text import printable
+
 #: The first PID namespace of a machine; the number is fixed in the kernel (PROC_PID_INIT_INO).
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
 
@@ -134,6 +137,22 @@ class Table:
 def live() -> Table:
     """One for all that this process does."""
     return Table()
+
+
+def of(handle: int) -> Mount:
+    """The mount that a handle is on; UNLISTED in a chroot. Raises Refused if it was unmounted since it was opened: then
+    nothing tells what it shows, and nothing is found there by path any more."""
+    number = mount_of(handle)
+    if found := live().now().get(number):
+        return found
+    root = os.open("/", os.O_PATH)
+    try:
+        if mount_of(root) == number:
+            return UNLISTED
+    finally:
+        os.close(root)
+    path = printable(str(Path(f"/proc/self/fd/{handle}").readlink()))
+    raise Refused(f"the file system of {path} was unmounted meanwhile")
 
 
 def _unescaped(text: str) -> str:

@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from iosweep.target import mounts
 from iosweep.target.accounts import group, user
-from iosweep.target.mounts import UNLISTED, Mount, live, mount_of, open_to_others, served_by
+from iosweep.target.mounts import Mount, open_to_others, served_by
 from iosweep.text import printable, some
 
 #: How a directory on the way is opened: that needs no right to read it. (O_DIRECTORY lets an automounter mount it.)
@@ -145,7 +146,7 @@ def _look(way: Way, where: str) -> bool:
     status = os.fstat(way.handle)
     if status.st_dev != way.device:  # another file system
         way.device = status.st_dev
-        if (server := served_by(_mount(way.handle))) is not None and server not in way.mine:
+        if (server := served_by(mounts.of(way.handle))) is not None and server not in way.mine:
             way.suspects.append(_served(where or "/", status, server))
     if status.st_uid not in way.mine:
         way.suspects.append(_owned(way, where or "/", status, _REPLACE))
@@ -159,7 +160,7 @@ def _look(way: Way, where: str) -> bool:
 
 
 def _owned(way: Way, what: str, status: os.stat_result, could: str) -> Suspect:
-    may_be_us = status.st_uid != way.nobodys and _nobody_elses(status.st_uid, _mount(way.handle))
+    may_be_us = status.st_uid != way.nobodys and _nobody_elses(status.st_uid, mounts.of(way.handle))
     return Suspect(
         status.st_dev,
         status.st_uid if may_be_us else None,
@@ -172,7 +173,7 @@ def _owned(way: Way, what: str, status: os.stat_result, could: str) -> Suspect:
 
 def ours_alone(uid: int, handle: int) -> bool:
     """Whether what belongs to this user id, which may be ours on a file system, is no other user's (but root's)."""
-    return uid in (0, os.getuid()) or _nobody_elses(uid, _mount(handle))
+    return uid in (0, os.getuid()) or _nobody_elses(uid, mounts.of(handle))
 
 
 def given(where: str, handle: int, uid: int) -> Suspect:
@@ -203,10 +204,6 @@ def _nobody_elses(uid: int, mount: Mount) -> bool:
     except (KeyError, OverflowError):
         return True
     return account.pw_name in _NOBODY or (server is None and not _logs_in(account))
-
-
-def _mount(handle: int) -> Mount:
-    return live().now().get(mount_of(handle), UNLISTED)
 
 
 def _served(what: str, status: os.stat_result, server: int) -> Suspect:
