@@ -21,6 +21,8 @@ OWNER = {"uuid": None, "uid": 1000, "host": "h", "results": "/home/me/results/c"
 
 #: A user who is not root; his name does not matter.
 OTHER = 12345
+#: As whom servers show root (root_squash).
+NOBODY = 65534
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="root: mounts, and files of other users")
 needs_bindfs = pytest.mark.skipif(not shutil.which("bindfs"), reason="bindfs: not on PATH (Debian package bindfs)")

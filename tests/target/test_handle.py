@@ -16,7 +16,7 @@ from iosweep.errors import Refused
 from iosweep.target import handle, identify, marker, mounts, ownership, parents, probe, removal, trees
 from iosweep.target.filesystem import identity
 from iosweep.target.handle import Opened, Place
-from targets import OTHER, OWNER, as_root, as_user, at, everybodys, listing, mounted, names, needs_bindfs
+from targets import NOBODY, OTHER, OWNER, as_root, as_user, at, everybodys, listing, mounted, names, needs_bindfs
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 
@@ -551,9 +551,9 @@ def test_a_user_namespace_that_maps_only_the_user(inside: int | None) -> None:
 @as_root
 @needs_bindfs
 def test_our_id_on_the_file_system(place: Path, tmp_path: Path) -> None:
-    """All that is made there belongs to another user, as on NFS with what root makes; others' directories do not."""
+    """All that is made there belongs to nobody, as on NFS with what root makes."""
     shown = tmp_path / "m"
-    with mounted("bindfs", "-o", f"force-user={OTHER}", str(place), str(shown)):
+    with mounted("bindfs", "-o", f"force-user={NOBODY}", str(place), str(shown)):
         assert identify.look(str(shown))["others"] is None  # not known before something is made there
         found = Place(f"{shown}/iosweep-c", ownership.claim(f"{shown}/iosweep-c", OWNER))
         for step in (WORKING["check"], WORKING["ensure"], REMOVING["remove"], REMOVING["remove_all"]):
@@ -600,6 +600,23 @@ def test_an_id_that_a_file_system_shows_for_us(
     monkeypatch.setattr(mounts, "of", lambda _: mount)
     assert parents.ours_alone(7, -1) == ours
     assert parents.ours_alone(me, -1)
+
+
+@pytest.mark.parametrize(
+    ("uid", "roots"), [(99, True), (999, True), (1000, False), (OTHER, False), (65534, True), (4294967294, True)]
+)
+def test_an_id_without_an_account(uid: int, roots: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container knows few of the machine's accounts, and a directory service may not answer. Root takes no chance."""
+
+    def account(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(parents.pwd, "getpwuid", account)
+    monkeypatch.setattr(parents.os, "getuid", lambda: OTHER + 1)
+    monkeypatch.setattr(mounts, "of", lambda _: NFS)
+    for privileged in (False, True):
+        monkeypatch.setattr(parents, "privileged", lambda privileged=privileged: privileged)
+        assert parents.ours_alone(uid, -1) == (roots or not privileged)
 
 
 @pytest.mark.local

@@ -17,6 +17,7 @@ from iosweep.errors import Refused
 from iosweep.target import identify, marker, mounts, ownership, probe
 from iosweep.target.handle import Opened, Place
 from targets import (
+    NOBODY,
     OTHER,
     OWNER,
     as_root,
@@ -202,9 +203,9 @@ def test_what_others_could_write_to_is_shut(place: Path) -> None:
 @needs_bindfs
 def test_a_file_system_that_gives_all_to_another_user(place: Path, tmp_path: Path) -> None:
     # as NFS does with what root makes
-    with mounted("bindfs", "-o", f"force-user={OTHER}", str(tmp_path / "t"), str(tmp_path / "m")):
+    with mounted("bindfs", "-o", f"force-user={NOBODY}", str(tmp_path / "t"), str(tmp_path / "m")):
         uuid = ownership.claim(f"{tmp_path}/m/iosweep-c", OWNER)
-        assert Path(f"{tmp_path}/m/iosweep-c").stat().st_uid == OTHER
+        assert Path(f"{tmp_path}/m/iosweep-c").stat().st_uid == NOBODY
         assert ownership.claim(f"{tmp_path}/m/iosweep-c", OWNER | {"uuid": uuid}) == uuid
         assert names(f"{tmp_path}/m/iosweep-c") == ["iosweep.json"]
 

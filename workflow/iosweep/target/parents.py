@@ -36,6 +36,8 @@ _ACL = "system.posix_acl_access"
 _NO_LOGIN = {"nologin", "false", "sync", "shutdown", "halt"}
 #: Accounts that stand for no user; servers show what root makes as theirs (root_squash). Some have a shell.
 _NOBODY = {"nobody", "nfsnobody"}
+#: Their ids where they have no account; and the first id of people (UID_MIN): sites take others below it (Lustre: 99).
+_SQUASHED, _PEOPLE = {65534, (1 << 32) - 2}, 1000
 #: Which user ids of a user namespace are which outside.
 _UID_MAP = Path("/proc/self/uid_map")
 #: What the kernel shows of all that a user namespace does not map (kernel.overflowuid), and of how many ids all are.
@@ -194,7 +196,8 @@ def _nobody_elses(uid: int, mount: Mount) -> bool:
 
     An account's is its user's, who may swap what we make. Not that of nobody, which servers show instead of root, and
     of accounts to which nobody can log in, but on FUSE: there whoever mounts says which id is shown. A FUSE file system
-    of our own that nobody else may enter is ours whatever it shows (sshfs: our id on the server).
+    of our own that nobody else may enter is ours whatever it shows (sshfs: our id on the server). An id without an
+    account may be ours on the server; not root's, if it could be a person's (whom a container does not list).
     """
     server = served_by(mount)
     if uid == os.getuid() or (server == os.getuid() and not privileged() and not open_to_others(mount)):
@@ -202,7 +205,7 @@ def _nobody_elses(uid: int, mount: Mount) -> bool:
     try:
         account = pwd.getpwuid(uid)
     except (KeyError, OverflowError):
-        return True
+        return not privileged() or uid < _PEOPLE or uid in _SQUASHED
     return account.pw_name in _NOBODY or (server is None and not _logs_in(account))
 
 
