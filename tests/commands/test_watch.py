@@ -384,6 +384,23 @@ def test_squeue_that_does_not_answer(made: Watched, monkeypatch: pytest.MonkeyPa
     assert campaign.look().wrong == ()  # it does not matter any more
 
 
+@pytest.mark.local
+def test_a_client_of_slurm_without_a_cluster(
+    made: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.undo()
+    squeue = tmp_path / "bin" / "squeue"
+    squeue.parent.mkdir()
+    said = "squeue: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host"
+    squeue.write_text(f"#!/bin/sh\necho '{said}' >&2; exit 1\n")
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", str(squeue.parent), prepend=os.pathsep)
+    assert made.look().wrong == ()
+    # results that are looked at from a machine outside the cluster
+    (made.results / "lock").write_text(left(host="n9", job="12"))
+    assert "Unknown host" in words(made.look())
+
+
 # --- what a person sees
 
 WAITING = Seen("2-nodes", 2, "waiting", "nodes are busy (Resources)", "12", since=BEGAN - 60, starts=BEGAN + 3600,

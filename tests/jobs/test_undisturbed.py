@@ -99,6 +99,15 @@ def test_slurm_that_does_not_answer(results: Path, say: Say) -> None:
     assert re.match("squeue .* failed .* no controller; jobs of the campaign c that wait are not seen$", unseen)
 
 
+NO_CLUSTER = "squeue: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host"
+
+
+def test_a_client_without_a_cluster(results: Path, say: Say) -> None:
+    """The package of the client is installed, and nothing else of Slurm: no job can wait."""
+    say("squeue", code=1, errors=NO_CLUSTER)
+    assert hold(results) is None
+
+
 @pytest.mark.parametrize(
     ("code", "errors", "said"),
     [

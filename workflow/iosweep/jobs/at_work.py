@@ -13,7 +13,7 @@ from iosweep.jobs import pending
 from iosweep.node import procfs
 from iosweep.plan.model import Allocation
 from iosweep.results import campaign_lock
-from iosweep.slurm import job_comment, query
+from iosweep.slurm import job_comment, query, words
 from iosweep.slurm.poller import Poller
 from iosweep.target import lock_file, lock_owner
 from iosweep.text import printable
@@ -38,18 +38,21 @@ class Queue:
         the first answer."""
         if shutil.which("squeue") is None:
             return
-        self._take(self._poller.answer())
+        in_job = holder is not None and holder.job is not None
+        self._take(self._poller.answer(), in_job)
         now, asked = time.monotonic(), self._asked
         if not self._poller.asking and (asked is None or now - asked > self._every_s):
             self._asked = now
             self._poller.ask(partial(_alive, holder.job if holder else None))
         if asked is None:
             self.wrong = "squeue has not answered yet"
-            self._take(self._poller.answer(FIRST_ANSWER_S if patience_s is None else patience_s))
+            self._take(self._poller.answer(FIRST_ANSWER_S if patience_s is None else patience_s), in_job)
 
-    def _take(self, answer: list[query.Job] | Unanswered | None) -> None:
+    def _take(self, answer: list[query.Job] | Unanswered | None, in_job: bool) -> None:
         if isinstance(answer, Unanswered):
-            self.jobs, self.wrong = None, printable(str(answer))
+            # without a cluster nothing waits, unless the campaign is measured in a job of another machine's
+            expected = words.has_no_cluster(answer.said) and not in_job
+            self.jobs, self.wrong = None, "" if expected else printable(str(answer))
         elif answer is not None:
             self.jobs, self.wrong = answer, ""
 

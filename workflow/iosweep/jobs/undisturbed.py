@@ -15,7 +15,7 @@ from iosweep.errors import Busy, Held, Unanswered
 from iosweep.jobs import pending
 from iosweep.results import campaign_lock
 from iosweep.results.store import Store
-from iosweep.slurm import query
+from iosweep.slurm import query, words
 from iosweep.text import printable
 
 
@@ -51,6 +51,8 @@ def _ask(folders: Sequence[Path], campaign: str) -> str | None:
     try:
         known = query.jobs(_users(folders))
     except Unanswered as error:
+        if words.has_no_cluster(error.said):  # as on a machine without squeue
+            return None
         return f"{error}; jobs of the campaign {campaign} that wait are not seen"
     if found := pending.of_campaign(known, campaign, _above(folders)):
         several = ", ".join(f"{job.id} ({job.state.lower()})" for job in found)
