@@ -24,6 +24,8 @@ from iosweep.target.accounts import user
 
 Capture = pytest.CaptureFixture[str]
 
+ON_A_CLUSTER = "If the campaign runs on a cluster, use `iosweep plan --profile profiles/slurm x.yaml`."
+
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -69,7 +71,7 @@ def test_plan_of_a_target_that_is_not_here(capsys: Capture, place: Path) -> None
     assert "12 points" in captured.out  # the plan is shown all the same
     wrong = f'"{place}/target" does not exist: {place} is there, and has no `target`; did you mean {place}/targets?'
     error = captured.err.splitlines()
-    assert error[0] == f"x.yaml:2: target.directory: {wrong} (On a cluster: --profile profiles/slurm.)"
+    assert error[0] == f"x.yaml:2: target.directory: {wrong} {ON_A_CLUSTER}"
     assert error[1:] == ["1 problem; nothing was run"]
     # for a cluster it is made anywhere
     cluster(place)

@@ -125,7 +125,7 @@ def test_check_fails_for_what_is_tried_again(place: Path, capsys: Capture) -> No
     assert run("check", "quick") == 1
     first, last = capsys.readouterr().out.splitlines()
     assert first.endswith(", 0 missing, 0 left")
-    assert last == "  1 repetition with a verdict is tried once more by the same snakemake command"
+    assert last == "  1 repetition is to be repeated; the same snakemake command measures it once more"
 
 
 def test_check_counts_what_is_left_as_the_headline_does(place: Path, capsys: Capture) -> None:

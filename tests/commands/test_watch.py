@@ -288,10 +288,23 @@ def test_why_it_ended(made: Watched) -> None:
     assert made.look().allocations[0].state == "stopped"
     (made.results / "logs").mkdir()
     log = made.results / "logs" / f"1-node-{made.plan.allocations[0].digest}-0.log"
-    log.write_text("2027-01-15 09:00:00+0100    1/12 a r1\nstopped by Ctrl-C; what was measured is stored\n")
+    result = "2027-01-15 09:00:00+0100    1/12 a r1\n"
+    log.write_text(f"{result}removed from the target: 2 files, 32.0 MiB (target.keep: none)\n")
+    assert made.look().allocations[0].why == ""  # no reason
+    log.write_text(f"{result}iosweep: stopped by Ctrl-C; what was measured is stored\n")
     assert "stopped: stopped by Ctrl-C; what was" in shown(made.look())
     made.store.set_refusal("1-node", Refusal("the target /mnt does not exist\x1b[2J"))
     assert "refused: the target /mnt does not exist\\x1b[2J" in shown(made.look())
+
+
+def test_what_is_repeated_is_counted_apart(made: Watched) -> None:
+    """The run has counted it, and its verdict is shown."""
+    for point in made.plan.points[:2]:
+        made.measure(point)
+    made.measure(made.plan.points[2], retry="other processes used 40% of the CPUs")
+    [allocation] = made.look().allocations
+    assert (allocation.repetitions_done, allocation.repetitions_left, allocation.repetitions_again) == (2, 10, 1)
+    assert "2 of 12 repetitions measured, 1 more measured and to be repeated, 9 left, about" in words(made.look())
 
 
 @pytest.mark.parametrize("how", ["stopped", "short_of_time"])
@@ -385,9 +398,7 @@ def test_squeue_that_does_not_answer(made: Watched, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.local
-def test_a_client_of_slurm_without_a_cluster(
-    made: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_client_of_slurm_without_a_cluster(made: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.undo()
     squeue = tmp_path / "bin" / "squeue"
     squeue.parent.mkdir()

@@ -262,7 +262,7 @@ exec "$fio" "$@" """)
     second = allocation.store.results()[point.id][1]
     assert (first["retried"], second.retried, second.attempt) == (False, True, 2)
     lines = output.splitlines()
-    after = lines.index("1 repetition disturbed, tried again")
+    after = lines.index("1 repetition is repeated: another try may help")
     assert f"1/1 {point.id} r1  " in lines[after - 2]
     assert lines[after - 1].strip() == "invalid: the tool was killed by signal 9 → fio printed nothing"
     assert f"2/2 {point.id} r1 again  " in lines[after + 1]

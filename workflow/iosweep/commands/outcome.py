@@ -186,8 +186,11 @@ def lines(outcome: Outcome) -> list[str]:
     if outcome.left:
         found.append("  left: the same snakemake command measures them")
     if outcome.again:
-        many = human_count(outcome.again, "repetition with a verdict is", "repetitions with a verdict are")
-        found.append(f"  {many} tried once more by the same snakemake command")
+        many, they = (
+            human_count(outcome.again, "repetition is", "repetitions are"),
+            "it" if outcome.again == 1 else "them",
+        )
+        found.append(f"  {many} to be repeated; the same snakemake command measures {they} once more")
     return found
 
 

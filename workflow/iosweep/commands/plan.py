@@ -82,7 +82,11 @@ def run(arguments: Namespace) -> int:
     else:
         missed = None if where.site else target_check.problem(configured)
         if missed and not where.named:
-            missed = replace(missed, message=f"{missed.message} (On a cluster: --profile profiles/slurm.)")
+            elsewhere = (
+                f"If the campaign runs on a cluster, use `iosweep plan --profile profiles/slurm {shlex.quote(file)}`."
+            )
+            said = missed.message if missed.message.endswith("?") else f"{missed.message}."
+            missed = replace(missed, message=f"{said} {elsewhere}")
         problems += [missed] if missed else []
         provider = configured.tools.provider or (chosen.tools if chosen else "path")
         spack = plan_table.spack_tools(configured) if provider == "spack" else None

@@ -10,6 +10,19 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from iosweep.files import safe_paths
+from iosweep.text import printable
+
+#: The beginning of the last line of a log whose command ended before all was done: the reason follows.
+ENDED = "iosweep: "
+#: Bytes that are read of a log: its last line is in them.
+_LAST_BYTES = 2000
+
+
+def why_ended(results: Path, log: str) -> str:
+    """The reason with which a command ended early, by the last line of its log; empty if that is another line: a
+    result, a note. Raises OSError."""
+    line = safe_paths.end(results, log, _LAST_BYTES).decode("utf-8", "replace").strip().rpartition("\n")[2]
+    return printable(line.removeprefix(ENDED)) if line.startswith(ENDED) else ""
 
 
 def opened(log: Path, results: Path) -> TextIO:

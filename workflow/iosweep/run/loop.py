@@ -40,7 +40,7 @@ class Loop:
             expected, todo = todo, self._work.left()
             news = {p: len(n) - len(expected.get(p, [])) + (p in order) for p, n in todo.items()}
             if again := sum(self._work.disturbed(p, n[0]) for p, n in todo.items()):
-                self._say(f"{human_count(again, 'repetition')} disturbed, tried again")
+                self._say(f"{human_count(again, 'repetition is', 'repetitions are')} repeated: another try may help")
             self._setup.request.reporter.more(sum(news.values()), self._work.seconds(news))
 
     def _leave_out(self, reason: str) -> None:

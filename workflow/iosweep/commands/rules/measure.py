@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from iosweep.errors import AllocationError, ExitCode
-from iosweep.files.logged import opened
+from iosweep.files.logged import ENDED, opened
 from iosweep.node.stopping import Stopped
 from iosweep.plan.launchers import launchers
 from iosweep.plan.model import Plan, read_plan
@@ -86,7 +86,8 @@ def _measure(made: Plan, results: Path, arguments: Namespace) -> int:
                 Store(results).set_refusal(arguments.allocation, Refusal(f"its job was {why}", stopped=True))
     except OSError as error:  # of the log, which is with the results
         why, code = outcome.cannot_be_written(error), ExitCode.STORE_FAILED
-    print(printable(f"iosweep: {why}"), file=sys.stderr)
+    line = printable(f"{ENDED}{why}")
+    print(line, file=sys.stderr)
     with contextlib.suppress(OSError), opened(arguments.own_log, results) as log:
-        print(printable(why), file=log)
+        print(line, file=log)
     return code

@@ -100,10 +100,12 @@ def _allocation(a: Seen, now: float, bars: bool) -> Iterator[RenderableType]:
     total = a.repetitions_done + a.repetitions_left + a.repetitions_missing
     line = Text.assemble((human_count(a.nodes, "node"), "bold"), ": ")
     line.append(f"{a.repetitions_done:,} of {human_count(total, 'repetition')} measured")
+    if a.repetitions_again:
+        line.append(f", {a.repetitions_again:,} more measured and to be repeated", style=_STYLES["suspect"])
     if a.repetitions_missing:
         line.append(f", {a.repetitions_missing:,} missing", style=_STYLES["missing"])
     if a.repetitions_left:
-        line.append(f", {a.repetitions_left:,} left, about {human_duration(a.to_go_s)} to go")
+        line.append(f", {a.repetitions_left - a.repetitions_again:,} left, about {human_duration(a.to_go_s)} to go")
     yield line
     if bars and a.repetitions_left:
         yield Padding(ProgressBar(total=total, completed=a.repetitions_done, width=40), (0, 0, 0, 2))

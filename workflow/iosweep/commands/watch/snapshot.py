@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from iosweep.files import documents, safe_paths
+from iosweep.files import documents, logged, safe_paths
 from iosweep.files.documents import Damaged, cure, sentence
 from iosweep.jobs.at_work import Holder, Queue, holds, why
 from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
@@ -37,8 +37,6 @@ NEWEST = 5
 #: Number of most frequent reasons for verdicts.
 REASONS = 3
 
-#: Bytes that are read of a log: its last line is in them.
-_LAST_BYTES = 2000
 #: A file of a result.
 _OF_RESULT = re.compile(r"/points/[^/]+/r\d+-\d+\.(json|zip)$")
 #: The log of an allocation: its plan's digest, and the generation of its manifest.
@@ -49,8 +47,8 @@ _LOG = re.compile(r"-([0-9a-f]{12})-\d+\.log$")
 class Seen:
     """The progress of an allocation. Times are in seconds since the epoch, None where they are not known.
 
-    `why`: what it waits for, why it was refused or stopped, or its last words. `since`: when it began to measure, or
-    to wait. `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: time still
+    `why`: what it waits for, why it was refused or stopped, if that is known. `since`: when it began to measure, or
+    to wait. `repetitions_again`: of those that are left, how many were measured and are repeated. `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: time still
     needed once it is running.
     """
 
@@ -70,6 +68,7 @@ class Seen:
     points_done: int = 0
     points_missing: int = 0
     to_go_s: float = 0.0
+    repetitions_again: int = 0
 
 
 @dataclass(frozen=True)
@@ -278,7 +277,8 @@ class Campaign:
             p: {n for n, result in found.items() if remaining.current(result, made, points[p], here)}
             for p, found in results.items()
         }
-        self._done = {p: len(numbers - set(self._left.get(p, ()))) for p, numbers in valid.items()}
+        self._again = {p: len(numbers & set(self._left.get(p, ()))) for p, numbers in valid.items()}
+        self._done = {p: len(numbers) - self._again[p] for p, numbers in valid.items()}
         counts = Counter(_worst(self._known[p].verdicts[n]) for p, numbers in valid.items() for n in numbers)
         self._verdicts = dict.fromkeys(("valid", "suspect", "invalid"), 0) | counts
         # in the newest words, so the newest repetition comes first
@@ -315,6 +315,7 @@ class Campaign:
             points_done=sum(p in self._known and p not in left and self._known[p].missing is None for p in ids),
             points_missing=sum(self._known.get(p, _NONE).missing is not None for p in ids),
             to_go_s=self._pace.to_go_s(left, sets),
+            repetitions_again=sum(self._again.get(p, 0) for p in ids),
         )
         last = max((self._ended[p] for p in ids if p in self._ended), default=None)
         jobs = self._queue.jobs_of(campaign, allocation, self._store.path)
@@ -367,19 +368,17 @@ def _with_job(seen: Seen, job: Job) -> Seen:
 
 
 def _last_words(store: Store, allocation: Allocation) -> str | None:
-    """The last line of an allocation's newest log; "" if that is a result, None without a log."""
+    """Why an allocation ended, by its newest log; "" if that does not say it, None without a log."""
     begins, names = f"{allocation.name}-{allocation.digest}-", safe_paths.names(store.path, "logs")
     if not (logs := [store.path / "logs" / name for name in names if re.match(rf"{re.escape(begins)}.*\.log$", name)]):
         return None
     file = max(logs, key=lambda file: (_changed(file) or 0, file.name))
     store.damaged.pop(str(file), None)
     try:
-        line = safe_paths.end(store.path, f"logs/{file.name}", _LAST_BYTES).decode("utf-8", "replace")
+        return logged.why_ended(store.path, f"logs/{file.name}")
     except OSError as error:
         store.damaged[str(file)] = f"it cannot be read: {error.strerror or error}"
         return ""
-    line = line.strip().rpartition("\n")[2]
-    return "" if re.match(r"\d{4}-\d\d-\d\d ", line) else printable(line)
 
 
 def _verdict(run: PhaseRun) -> str:
