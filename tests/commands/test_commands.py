@@ -92,7 +92,11 @@ def test_plan_of_a_target_that_cannot_be_written(capsys: Capture, place: Path) -
     # a place where not even root can make a directory
     (place / "x.yaml").write_bytes(orjson.dumps(document(**METADATA) | {"target": {"directory": "/proc/sys"}}))
     assert run("plan", "x.yaml") == 1
-    assert f"/proc/sys cannot be written to by {user(os.getuid())}\n" in capsys.readouterr().err
+    wrong = (
+        f'"/proc/sys" cannot be measured on: {user(os.getuid())} cannot write to /proc/sys (mode 0555, owner root (0))'
+    )
+    helps = f"give that user write permission, or name another directory. {ON_A_CLUSTER}"
+    assert capsys.readouterr().err.splitlines()[0] == f"x.yaml:1: target.directory: {wrong}; {helps}"
 
 
 @pytest.mark.local

@@ -393,8 +393,8 @@ def test_a_target_that_cannot_be_written(allocation: Allocation) -> None:
     allocation.configure(MANY_FILES)
     output = allocation.measure(code=3)
     assert output.splitlines()[-1] == (
-        f"iosweep: the target /sys/kernel cannot be written to by {user(os.getuid())};"
-        " give it permission, or name another directory"
+        f"iosweep: {user(os.getuid())} cannot write to the target /sys/kernel (mode 0755, owner root (0));"
+        " give that user write permission, or name another directory"
     )
     assert allocation.files() == []
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +80,38 @@ def test_a_relative_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_target_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert "is not a directory" in (wrong(tmp_path, tmp_path / "file") or "")
+
+
+def test_a_target_that_cannot_be_written_to(tmp_path: Path) -> None:
+    """A place where not even root can make a directory."""
+    found = wrong(tmp_path, "/proc/sys")
+    assert found is not None
+    assert found.startswith('2: target.directory: "/proc/sys" cannot be measured on: user ')
+    assert "cannot write to /proc/sys (mode 0555, owner root (0)); give that user write permission" in found
+
+
+def test_a_campaigns_directory_that_is_there_already(tmp_path: Path) -> None:
+    """Root has made it for the user."""
+    closed: Any = {"writable": False}
+    assert identify._closed(tmp_path, closed, "iosweep-quick") is not None
+    (tmp_path / "iosweep-quick").mkdir()
+    assert identify._closed(tmp_path, closed, "iosweep-quick") is None
+
+
+def test_a_lock_that_a_run_would_refuse(tmp_path: Path) -> None:
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "file").write_text("")
+
+    def said(lock: Path) -> str | None:
+        return wrong(tmp_path, tmp_path, f", lock: '{lock}'")
+
+    assert said(tmp_path / "none") == f"2: target.lock: {tmp_path}/none does not exist; make it, or name another one"
+    assert (
+        said(tmp_path / "file") == f"2: target.lock: {tmp_path}/file is not a directory; make it, or name another one"
+    )
+    on_target = f"2: target.lock: {tmp_path}/locks is on the file system under test; name a directory elsewhere"
+    assert said(tmp_path / "locks") == on_target
+    assert wrong(tmp_path, tmp_path, ", lock: /dev/shm") is None
 
 
 def test_a_target_that_cannot_be_looked_at(tmp_path: Path) -> None:

@@ -399,7 +399,9 @@ def test_root_takes_another_users_lock(shared: Path) -> None:
 def test_no_right_to_make_it(shared: Path) -> None:
     shared.chmod(0o755)
     said = as_nobody(lambda: take(shared))
-    assert re.fullmatch(rf"the lock {shared}/iosweep-\w+\.lock cannot be taken: Permission denied; set target.+", said)
+    made = rf"the lock {shared}/iosweep-\w+\.lock cannot be made: "
+    assert re.match(rf"{made}user (id )?\S*.* cannot write to {shared} \(mode 0755, owner root \(0\)\); let all ", said)
+    assert said.endswith("who measure write there, or set target.lock to a directory in which they can")
 
 
 # What another user planted: test_planted_locks.py. What is in it

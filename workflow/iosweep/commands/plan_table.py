@@ -204,8 +204,8 @@ def space(made: Plan, cost: forecast.Forecast) -> Line:
             present = agent.call(trees.usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
     except (Refused, TargetError, TargetHangs) as error:
         return unchecked(check, str(error))
-    if not room["file_system"]["writable"]:
-        return wrong(check, f"{target} cannot be written to by {user(os.getuid())}", "")
+    if not (room["file_system"]["writable"] or found):  # measured elsewhere: target_check would have refused it
+        return unchecked(check, f"{user(os.getuid())} cannot write to {target} here")
     obstacle = free_space.too_much(room["space"], present, cost.peak_bytes, cost.inodes, asdict(made.limits))
     obstacle = obstacle or free_space.over_quota(room["quotas"], max(0, cost.peak_bytes - present), cost.inodes)
     if made.target.layout:

@@ -20,7 +20,7 @@ from iosweep.run.outcome import target_error
 from iosweep.run.remote import RemoteAgents, Silent
 from iosweep.run.request import Setup
 from iosweep.run.work import Done
-from iosweep.target import filesystem, handle, identify, ownership, parents, probe
+from iosweep.target import filesystem, handle, identify, marker, ownership, parents, probe
 from iosweep.target.agent import Agent
 from iosweep.text import some
 
@@ -28,6 +28,7 @@ from iosweep.text import some
 DEADLINE_S = 5.0
 #: Time until one node sees what another one has made: the longest time that NFS caches names (30 s), and a margin.
 NAME_CACHE_S = 35.0
+_ON_TARGET = "is on the file system under test; name a directory elsewhere"
 #: What a node answers: None if all is well, why it cannot work there, or what it raised.
 Answer = str | Exception | None
 
@@ -41,7 +42,8 @@ def problem(configured: Config) -> Problem | None:
     key: tuple[str, ...] = ("target", "directory")
     try:
         with Agent(min(DEADLINE_S, target.deadline)) as agent:
-            seen = agent.call(identify.look, target.directory)
+            seen = agent.call(identify.look, target.directory, marker.name_of(configured.campaign))
+            lock = _lock(agent, target.directory, target.lock) if target.lock and seen["kind"] == "directory" else None
     except (Refused, TargetError, TargetHangs) as error:
         wrong = error.strerror if isinstance(error, TargetError) else str(error)
         return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {wrong}")
@@ -51,7 +53,22 @@ def problem(configured: Config) -> Problem | None:
         return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {seen['others']}")
     if wrong := identify.wrong_type(target.directory, seen["fstype"], seen["mount"], target.type):
         return document.problem(("target", "type"), wrong)
-    return None
+    if seen.get("closed"):
+        return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {seen['closed']}")
+    return document.problem(("target", "lock"), lock) if lock else None
+
+
+def _lock(agent: Agent, directory: str, lock: str) -> str | None:
+    """Why the directory of the locks would be refused, or None."""
+    try:
+        if (kind := agent.call(identify.look, lock)["kind"]) != "directory":
+            wrong = "is not a directory" if kind == "other" else "does not exist"
+            return f"{lock} {wrong}; make it, or name another one"
+        there = agent.call(identify.identify, lock)
+    except (Refused, TargetError) as error:
+        return f"{lock} cannot be used: {error.strerror if isinstance(error, TargetError) else error}"
+    same = filesystem.identity(there) == filesystem.identity(agent.call(identify.identify, directory))
+    return f"{lock} {_ON_TARGET}" if same else None
 
 
 def absent(directory: str, seen: identify.Looked) -> str | None:
@@ -120,7 +137,7 @@ def find(setup: Setup, done: Done) -> TargetPlace:
     if lock and filesystem.same_now(setup.agent.call(identify.identify, lock, "target.lock"), facts):
         raise AllocationError(
             ExitCode.REFUSED,
-            f"target.lock {lock} is on the file system under test; name a directory elsewhere",
+            f"target.lock {lock} {_ON_TARGET}",
             lasting=True,
         )
     return found

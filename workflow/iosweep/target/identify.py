@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Literal, Required, TypedDict
 
 from iosweep.errors import Refused
-from iosweep.target import filesystem, mounts, parents
+from iosweep.target import filesystem, mounts, ownership, parents
+from iosweep.target.accounts import cannot_write
 from iosweep.target.mounts import without_password
 from iosweep.text import printable
 
@@ -60,7 +61,8 @@ class Looked(TypedDict, total=False):
 
     Of a directory: its `fstype` and `mount`; `others`: why it is refused because other users could replace the
     campaign's directory, None if they cannot; `trusted`: which users control what, if they are to be trusted;
-    `unsure`: which own what, where only the run can see whether that is us (NFS may map our user id).
+    `unsure`: which own what, where only the run can see whether that is us (NFS may map our user id);
+    `closed`: why the campaign's directory cannot be made there, None if it can, or is there.
     Of an absent one: `parent`, the nearest directory that exists, `lacks`, what it does not have, `names` of its
     directories.
     """
@@ -71,13 +73,14 @@ class Looked(TypedDict, total=False):
     others: str | None
     trusted: list[str]
     unsure: list[str]
+    closed: str | None
     parent: str
     lacks: str
     names: list[str]
 
 
-def look(target: str) -> Looked:
-    """Follow the name of a target."""
+def look(target: str, campaign: str = "") -> Looked:
+    """Follow the name of a target. `campaign`: name of the campaign's directory there."""
     path = Path(target).absolute()
     try:
         if stat.S_ISDIR(path.stat().st_mode):
@@ -88,6 +91,7 @@ def look(target: str) -> Looked:
                 "others": parents.refusal(others) if others else None,
                 "trusted": [suspect.fact for suspect in others],
                 "unsure": [suspect.fact for suspect in unsure],
+                "closed": _closed(path, facts, campaign),
                 "fstype": facts["fstype"],
                 "mount": facts["mount"],
             }
@@ -105,6 +109,17 @@ def look(target: str) -> Looked:
     except PermissionError:
         names = []
     return {"kind": "absent", "parent": str(parent), "lacks": lacks, "names": names}
+
+
+def _closed(path: Path, facts: FileSystem, campaign: str) -> str | None:
+    """Why the campaign's directory cannot be made; where it is there, the target's own mode does not matter."""
+    if facts["writable"]:
+        return None
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        return f"{printable(str(path))} is read-only; {ownership.REMOUNT}"
+    if campaign and os.path.lexists(path / campaign):
+        return None
+    return f"{cannot_write(str(path), path.stat())}; {ownership.PERMIT}"
 
 
 def _others(path: Path, facts: FileSystem) -> tuple[list[parents.Suspect], list[parents.Suspect]]:

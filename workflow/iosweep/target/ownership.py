@@ -17,12 +17,15 @@ from collections.abc import Sequence
 from iosweep.causes import SERVER_ERRORS
 from iosweep.errors import Refused
 from iosweep.target import parents
-from iosweep.target.accounts import user
+from iosweep.target.accounts import cannot_write, user
 from iosweep.target.marker import MARKER, UNFINISHED, check_place, is_of, place_of, read_marker, whose, write_marker
 from iosweep.target.mounts import mount_of
 
 #: A file that is written to see whether the target takes data, and removed at once.
 PROBE = ".iosweep-probe"
+#: What helps where a target cannot be written to.
+PERMIT = "give that user write permission, or name another directory"
+REMOUNT = "mount it writable, or name another one"
 #: How a directory is opened.
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 #: The target itself may be a link, for the user named it, and need not be readable.
@@ -78,12 +81,9 @@ def _make(name: str, outer: int, parent: str) -> bool:
         return False
     except OSError as error:
         if error.errno == errno.EROFS:
-            raise Refused(f"the target {parent} is read-only; mount it writable, or name another one") from None
+            raise Refused(f"the target {parent} is read-only; {REMOUNT}") from None
         if error.errno in DENIED:
-            raise Refused(
-                f"the target {parent} cannot be written to by {user(os.getuid())};"
-                " give it permission, or name another directory"
-            ) from None
+            raise Refused(f"{cannot_write(f'the target {parent}', os.fstat(outer))}; {PERMIT}") from None
         raise
 
 

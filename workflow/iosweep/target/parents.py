@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from iosweep.target import mounts
-from iosweep.target.accounts import group, user
+from iosweep.target.accounts import group, rights, user
 from iosweep.target.mounts import Mount, open_to_others, served_by
 from iosweep.text import printable, some
 
@@ -235,7 +235,7 @@ def written(where: str, status: os.stat_result) -> Suspect:
     return Suspect(
         status.st_dev,
         None,
-        f"{who} can write to {place} (mode {stat.S_IMODE(status.st_mode):04o}, owner {owner.removeprefix('user ')})",
+        f"{who} can write to {place} ({rights(status)})",
         f"and could {_REPLACE} while tools write there",
         helps,
         "choose a directory on whose path only you and root can write",

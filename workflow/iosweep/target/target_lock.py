@@ -26,6 +26,7 @@ from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
 from iosweep.slurm import query
 from iosweep.target import filesystem, host_lock, identify, lock_file, lock_owner, mounts
+from iosweep.target.accounts import cannot_write
 from iosweep.text import printable
 
 #: How names of locks begin.
@@ -33,6 +34,7 @@ PREFIX = "iosweep"
 #: Seconds between two looks for campaigns in containers.
 LOOK_S = 10.0
 _ELSEWHERE = "set target.lock to a directory that only trusted users may write to"
+_LET_THEM = "let all who measure write there, or set target.lock to a directory in which they can"
 
 
 class Enforced(TypedDict):
@@ -202,6 +204,10 @@ def _in_directory(file: Path, identity: str, mine: bytes, job: str | None, make:
 def _untaken(file: Path, error: OSError) -> Exclusion:
     it = "it " if isinstance(error, lock_file.Planted) or error.errno == errno.ESTALE else ""
     denied = error.errno in (errno.EACCES, errno.EPERM, errno.EAGAIN)  # the last: its owner has a lease on it
+    if denied and not lock_file.whose(file):  # there is none, and it cannot be made
+        with contextlib.suppress(OSError):
+            closed = cannot_write(str(file.parent), file.parent.stat())
+            return Exclusion(False, f"the lock {printable(str(file))} cannot be made: {closed}; {_LET_THEM}")
     why = f"{it}{error.strerror}{lock_file.whose(file) if denied else ''}"
     return Exclusion(False, f"the lock {printable(str(file))} cannot be taken: {why}; {_ELSEWHERE}")
 

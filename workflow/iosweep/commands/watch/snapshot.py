@@ -47,9 +47,9 @@ _LOG = re.compile(r"-([0-9a-f]{12})-\d+\.log$")
 class Seen:
     """The progress of an allocation. Times are in seconds since the epoch, None where they are not known.
 
-    `why`: what it waits for, why it was refused or stopped, if that is known. `since`: when it began to measure, or
-    to wait. `repetitions_again`: of those that are left, how many were measured and are repeated. `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: time still
-    needed once it is running.
+    `why`: what it waits for, why it was refused or stopped, if that is known. `since`: when it began to measure, or to
+    wait. `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: time still needed
+    once it is running. `repetitions_again`: those of `repetitions_left` that were measured and are repeated.
     """
 
     name: str
