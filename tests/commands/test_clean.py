@@ -66,6 +66,10 @@ def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Left:
     return Left(tmp_path)
 
 
+#: The removal, and its preview, which says the same and writes nothing.
+both = pytest.mark.parametrize("yes", [["--yes"], []], ids=["yes", "preview"])
+
+
 def clean(*arguments: str) -> int:
     return cli.main(["clean", *arguments])
 
@@ -284,10 +288,11 @@ def test_foreign_entries_are_left_alone(left: Left, capsys: Capture) -> None:
     (directory / "sets" / "README").write_text("x")
     (directory / "kept" / "p-r1" / "fine").write_text("made by a tool")
     named = "4 entries that iosweep did not make were found, and left alone"
-    assert clean("c") == 0
-    said = capsys.readouterr().out
+    assert clean("c") == 1
+    said, named_by_preview = capsys.readouterr()
     assert "  notes.txt" in said
     assert "not known to iosweep" in said
+    said = named_by_preview
     assert sorted(said.splitlines()[-1].partition(": ")[2].partition(";")[0].split(", ")) == [
         "iosweep.json.saved", "notes.txt", "sets/README", "thesis",
     ]  # fmt: skip
@@ -323,8 +328,8 @@ def test_what_belongs_to_another_user_is_left_alone(left: Left, capsys: Capture)
     for number in range(6):
         (inside / f"x{number}").write_text("x")
         os.chown(inside / f"x{number}", 12345, 12345)
-    assert clean("c") == 0
-    assert "7 entries that iosweep did not make were found" in capsys.readouterr().out
+    assert clean("c") == 1
+    assert "7 entries that iosweep did not make were found" in capsys.readouterr().err
     assert clean("--yes", "c") == 1
     told = capsys.readouterr().err
     assert "belongs to user id 12345; it is left alone" in told
@@ -333,6 +338,27 @@ def test_what_belongs_to_another_user_is_left_alone(left: Left, capsys: Capture)
     assert names(inside) == ["theirs", *(f"x{n}" for n in range(6))]
     assert names(inside / "theirs") == ["ours"]
     assert marker_in(left.directory)
+
+
+@as_root
+@both
+def test_a_directory_of_another_user(left: Left, capsys: Capture, yes: list[str]) -> None:
+    """Root with a copy of the user's results."""
+    os.chown(left.directory, 12345, 12345)
+    before = listing(left.target, all=True)
+    assert clean("c", *yes) == 1
+    assert capsys.readouterr().err == f"{left.directory} belongs to user id 12345 now; it is left alone\n"
+    assert names(left.directory) == ["iosweep.json", "kept", "sets"]
+    if not yes:
+        assert listing(left.target, all=True) == before
+
+
+@as_root
+@both
+def test_a_mount_point_inside(left: Left, capsys: Capture, yes: list[str]) -> None:
+    with mounted("mount", "-t", "tmpfs", "inside", f"{left.directory}/kept/mounted"):
+        assert clean("c", *yes) == 1
+    assert "kept/mounted: a mount point, it is left alone" in capsys.readouterr().err
 
 
 def test_other_names_of_a_file_stay(left: Left, tmp_path: Path, capsys: Capture) -> None:
@@ -382,21 +408,27 @@ def test_a_target_that_is_not_there(left: Left, capsys: Capture) -> None:
     assert f"the target {left.target} does not exist; is the file system mounted?" in capsys.readouterr().err
 
 
-def test_not_while_it_is_measured(left: Left, capsys: Capture) -> None:
+@both
+def test_not_while_it_is_measured(left: Left, capsys: Capture, yes: list[str]) -> None:
     with Store(left.results).locked():
-        assert clean("c") == 0  # looking does no harm
-        assert clean("--yes", "c") == 1
-    said = capsys.readouterr().err
-    assert said == (
+        held = (left.results / "lock").read_bytes()
+        assert clean("c", *yes) == 1
+        assert (left.results / "lock").read_bytes() == held
+    said = capsys.readouterr()
+    assert bool(said.out) == (not yes)  # what is there is listed all the same
+    assert said.err == (
         f"results/c is being measured by process {os.getpid()} on {socket.gethostname()}; wait for it, or stop it\n"
     )
     assert marker_in(left.directory)
 
 
-def test_not_while_the_original_of_a_copy_is_measured(left: Left, tmp_path: Path, capsys: Capture) -> None:
+@both
+def test_not_while_the_original_of_a_copy_is_measured(
+    left: Left, tmp_path: Path, capsys: Capture, yes: list[str]
+) -> None:
     shutil.copytree(left.results, tmp_path / "copy")
     with Store(left.results).locked():
-        assert clean("--yes", str(tmp_path / "copy")) == 1
+        assert clean(*yes, str(tmp_path / "copy")) == 1
     assert f"{left.results} is being measured by process {os.getpid()} on " in capsys.readouterr().err
     assert marker_in(left.directory)
 
@@ -409,14 +441,15 @@ def test_not_while_the_original_of_a_copy_is_measured(left: Left, tmp_path: Path
         ("rubbish", "rubbish"),
     ],
 )
+@both
 def test_not_where_its_end_cannot_be_seen(
-    left: Left, capsys: Capture, monkeypatch: pytest.MonkeyPatch, text: str, left_behind: str
+    left: Left, capsys: Capture, monkeypatch: pytest.MonkeyPatch, text: str, left_behind: str, yes: list[str]
 ) -> None:
     """A run on another node, whose lock does not reach here."""
     monkeypatch.setenv("PATH", "/nonexistent")
     lock = left.results / "lock"
     lock.write_text(text)
-    assert clean("--yes", "c") == 1
+    assert clean(*yes, "c") == 1
     said = capsys.readouterr().err
     assert said.startswith("results/c may still be measured by ")
     assert left_behind in said
@@ -431,11 +464,14 @@ def test_not_while_another_campaign_measures_the_file_system(left: Left, tmp_pat
     (tmp_path / "locks").mkdir()
     for lock in (None, str(tmp_path / "locks")):
         left.know(uuid=marker_in(left.directory)["uuid"], lock=lock)
-        with target_lock.hold(lock, facts, {"campaign": "other", "results": "/r"}):
-            assert clean("--yes", "c") == 1
-        assert "(campaign other, results in /r, since " in capsys.readouterr().err
+        for yes in (["--yes"], []):
+            with target_lock.hold(lock, facts, {"campaign": "other", "results": "/r"}):
+                assert clean(*yes, "c") == 1
+            assert "(campaign other, results in /r, since " in capsys.readouterr().err
     left.know(uuid=marker_in(left.directory)["uuid"], lock=str(tmp_path / "none"))
     assert marker_in(left.directory)
+    assert clean("c") == 0
+    assert "note: no lock keeps measurements off: " in capsys.readouterr().err
     assert clean("--yes", "c") == 0  # a campaign that is long over
     assert "note: no lock keeps measurements off: " in capsys.readouterr().err
     assert not Path(left.directory).exists()
@@ -553,8 +589,9 @@ def test_a_target_that_hangs(left: Left, tmp_path: Path, capsys: Capture) -> Non
 
 def test_what_is_on_the_target_drives_no_terminal(left: Left, capsys: Capture) -> None:
     (Path(left.directory) / "\x1b[2J\n\udcff").mkdir()
-    assert clean("c") == 0
-    assert r"  \x1b[2J\n\udcff " in capsys.readouterr().out
+    assert clean("c") == 1
+    said = capsys.readouterr()
+    assert r"  \x1b[2J\n\udcff " in said.out and "\x1b" not in said.err
     left.know(uuid="u", directory=left.directory + "\x1b[2J")
     assert clean("c") == 1
     told = capsys.readouterr().err

@@ -32,7 +32,7 @@ from iosweep.target.handle import Place
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration, human_size
 
-#: Exit codes; 0: nothing is left, or it was only shown.
+#: Exit codes; 0: nothing is left, or --yes would leave nothing.
 WRONG, HANGS, OUT_OF_TIME, INTERRUPTED = 1, 4, 6, 130
 
 #: Directories in the campaign's directory, and what they hold.
@@ -107,7 +107,7 @@ def _clean(results: Path, remove: bool, end: float | None, workers: int) -> int:
     try:
         with _found(results) as ours:
             if not remove:
-                _show(ours)
+                _show(ours, results)
                 return 0
             with _undisturbed(ours, results):
                 _remove(ours, end, workers)
@@ -121,17 +121,21 @@ def _clean(results: Path, remove: bool, end: float | None, workers: int) -> int:
     return 0
 
 
-def _show(ours: _Directory) -> None:
+def _show(ours: _Directory, results: Path) -> None:
+    """List what is there, and say what --yes would: the checks are the same, but nothing is taken or written."""
     others = ours.agent.call(foreign.foreign, ours.handle)  # first, because it refuses what is not ours
     prose(f"{printable(ours.known.directory)} ({ours.whose})")
     for name in ours.agent.call(trees.parts, ours.handle):
         size = ours.agent.call(trees.usage, ours.handle, name)
         what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
         prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
+    _would_disturb(ours, results)
+    stays = [f"--yes leaves {wrong}" for wrong in ours.agent.call(removal.stays, ours.handle)]
     if others["count"]:
-        prose(f"{foreign.sentence(**others)}; --yes removes the rest")
-    else:
-        prose("nothing was removed; --yes removes all of it")
+        stays.append(f"{foreign.sentence(**others)}; --yes removes the rest")
+    if stays:
+        raise _Done(WRONG, *stays)
+    prose("nothing was removed; --yes removes all of it")
 
 
 def _remove(ours: _Directory, end: float | None, workers: int) -> None:
@@ -238,27 +242,48 @@ def _without_target_file(store: Store, shows: str) -> _Done:
 def _undisturbed(ours: _Directory, results: Path) -> Iterator[None]:
     """Keep other measurements off: of this campaign, and of all others on that file system."""
     owner = {"campaign": f"{results.name}, which is being cleaned", "results": str(results.absolute())}
-    if ours.unseen:
-        prose(
-            printable(
-                f"note: a run that stores results in {ours.unseen}, as the marker says, is not seen by their lock"
-            ),
-            sys.stderr,
-        )
     with ExitStack() as held:
-        try:
-            if unseen := held.enter_context(undisturbed.hold(ours.folders, ours.known.campaign)):
-                prose(printable(f"note: {unseen}"), sys.stderr)
-            try:
-                # make no lock directory: the results name it, and whoever measured left a lock in it
+        with _refusing(ours, results):
+            _note(held.enter_context(undisturbed.hold(ours.folders, ours.known.campaign)))
+            # make no lock directory: the results name it, and whoever measured left a lock in it
+            with _without_lock():
                 held.enter_context(target_lock.hold(ours.known.lock, ours.facts, owner, make=False))
-            except Unusable as error:  # the campaign may be old, and its lock's directory gone
-                prose(printable(f"note: no lock keeps measurements off: {error}"), sys.stderr)
-        except Busy as error:
-            raise _Done(WRONG, str(error)) from None
-        except OSError as error:
-            raise _Done(WRONG, f"{results} cannot be locked: {error.strerror}") from None
         yield
+
+
+def _would_disturb(ours: _Directory, results: Path) -> None:
+    """Raise what `_undisturbed` would."""
+    with _refusing(ours, results):
+        _note(undisturbed.look(ours.folders, ours.known.campaign))
+        with _without_lock():
+            target_lock.look(ours.known.lock, ours.facts)
+
+
+@contextmanager
+def _refusing(ours: _Directory, results: Path) -> Iterator[None]:
+    """Errors of locks as the end of the command."""
+    if ours.unseen:
+        _note(f"a run that stores results in {ours.unseen}, as the marker says, is not seen by their lock")
+    try:
+        yield
+    except Busy as error:
+        raise _Done(WRONG, str(error)) from None
+    except OSError as error:
+        raise _Done(WRONG, f"{results} cannot be locked: {error.strerror}") from None
+
+
+@contextmanager
+def _without_lock() -> Iterator[None]:
+    """Go on without the lock of the target: the campaign may be old, and the lock's directory gone."""
+    try:
+        yield
+    except Unusable as error:
+        _note(f"no lock keeps measurements off: {error}")
+
+
+def _note(text: str | None) -> None:
+    if text:
+        prose(printable(f"note: {text}"), sys.stderr)
 
 
 def _folders(results: Path, there: Mapping[str, object], uuid: str) -> tuple[list[Path], str | None]:

@@ -27,20 +27,30 @@ def hold(folders: Sequence[Path], campaign: str) -> Iterator[str | None]:
     """
     with ExitStack() as held:
         for folder in folders:
-            _lock(folder, held)
+            with _explained(folder):
+                held.enter_context(Store(folder).locked(lives=query.lives, certain=True))
         yield _ask(folders, campaign)
 
 
-def _lock(folder: Path, held: ExitStack) -> None:
-    store = Store(folder)
+def look(folders: Sequence[Path], campaign: str) -> str | None:
+    """Raise what `hold` would, and return what it yields. Nothing is taken or written."""
+    for folder in folders:
+        with _explained(folder):
+            campaign_lock.look(folder / campaign_lock.NAME, query.lives)
+    return _ask(folders, campaign)
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
     try:
-        held.enter_context(store.locked(lives=query.lives, certain=True))
+        yield
     except Held as error:
         raise Busy(f"{folder} {error}", error.job) from None
     except Unanswered as error:
+        holder = printable(Store(folder).holder())
         raise Busy(
-            f"{folder} may still be measured by {printable(store.holder())}: whether that job has ended cannot be seen"
-            f" ({error}); see that it has, then remove {folder}/{campaign_lock.NAME}"
+            f"{folder} may still be measured by {holder}: whether that job has ended cannot be seen ({error}); see"
+            f" that it has, then remove {folder}/{campaign_lock.NAME}"
         ) from None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,22 +47,13 @@ def hold(file: Path, job: str | None, lives: Callable[[str], bool], certain: boo
     unless the lock itself shows that its owner has ended. `certain`: an owner whose end cannot be seen counts as alive,
     whatever the kernel's lock says.
     """
-    try:
+    with _explained(file):
         taken = lock_file.take(file)
-    except lock_file.Taken as error:
-        raise _held(file, error) from None
-    except lock_file.Planted as error:
-        cure = "unmount it" if error.kind == lock_file.MOUNTED else "remove it, and the next run makes another"
-        wrong = f"the lock is {error.kind} (of user {error.user}) and is left alone; {cure}"
-        raise OSError(errno.EINVAL, wrong, str(file)) from None
     mine = b""
     try:
         unseen = _unseen(file, taken.content(), job, lives)
         if unseen and (certain or taken.without):
-            raise Held(
-                f"may still be measured by {unseen}, whose end cannot be seen from here; see that it has ended,"
-                f" then remove {file}"
-            )
+            raise _may_be_held(file, unseen)
         note = f"{file} names {unseen}, whose end cannot be seen from here; nothing else holds it" if unseen else None
         mine = lock_owner.mine({"campaign": file.parent.name, "results": str(file.parent), "job": job})
         taken.write(mine)
@@ -77,6 +69,32 @@ def hold(file: Path, job: str | None, lives: Callable[[str], bool], certain: boo
             if mine and taken.content() == mine:
                 taken.write(b"")
         taken.close()
+
+
+def look(file: Path, lives: Callable[[str], bool]) -> None:
+    """Raise what `hold` would, where it is to be certain. Nothing is taken or written."""
+    content = b""
+    with _explained(file):
+        try:
+            content = lock_file.look(file)
+        except FileNotFoundError:
+            if not os.access(file.parent, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file)) from None
+    if unseen := _unseen(file, content, None, lives):
+        raise _may_be_held(file, unseen)
+
+
+@contextmanager
+def _explained(file: Path) -> Iterator[None]:
+    """Errors of a lock's file as those of the campaign."""
+    try:
+        yield
+    except lock_file.Taken as error:
+        raise _held(file, error) from None
+    except lock_file.Planted as error:
+        cure = "unmount it" if error.kind == lock_file.MOUNTED else "remove it, and the next run makes another"
+        wrong = f"the lock is {error.kind} (of user {error.user}) and is left alone; {cure}"
+        raise OSError(errno.EINVAL, wrong, str(file)) from None
 
 
 def holder(file: Path) -> str:
@@ -111,6 +129,13 @@ def _unseen(file: Path, content: bytes, job: str | None, lives: Callable[[str], 
             raise _measured_by(named)
         return None
     return None if over or named.job else named.short
+
+
+def _may_be_held(file: Path, unseen: str) -> Held:
+    return Held(
+        f"may still be measured by {unseen}, whose end cannot be seen from here; see that it has ended,"
+        f" then remove {file}"
+    )
 
 
 def _measured_by(named: Owner | None) -> Held:

@@ -46,12 +46,13 @@ class Opened:
     It is not a link or a mount point, belongs to us, has the marker, and is on the file system that it was claimed
     on. `use`: "tools" will follow paths into it, so no other user may control the way to it, and nothing may be
     mounted below it; to "remove" and to "read", everything is opened from the handle, and what is mounted below is in
-    `mounts`, by its path from here. To read, it may be another user's.
+    `mounts`, by its path from here. To read, it may be another user's. "preview" of a removal: the same checks, but
+    nothing is written.
 
     Raises Refused, and OSError where it is not there or the file system fails.
     """
 
-    def __init__(self, place: Place, use: Literal["tools", "remove", "read"] = "tools"):
+    def __init__(self, place: Place, use: Literal["tools", "remove", "preview", "read"] = "tools"):
         self.place = place
         self.directory = self.place.directory
         outer, self.name = os.path.split(self.directory)
@@ -69,7 +70,7 @@ class Opened:
                     self._suspects.append(parents.written(self.directory, status))
                 if not parents.ours_alone(status.st_uid, self.handle):
                     self._suspects.append(parents.given(outer, self.handle, status.st_uid))
-            self._check(owned=use != "read")
+            self._check(use)
             if use == "tools" and self.mounts:
                 raise Refused(
                     f"`{shown(self.mounts[0])}` in {self.directory} is a mount point; it is left alone, and nothing is"
@@ -91,7 +92,7 @@ class Opened:
                 os.close(handle)
         self.handle = self.parent = -1
 
-    def _check(self, owned: bool) -> None:
+    def _check(self, use: str) -> None:
         self.mount, table = mount_of(self.handle), live().now()
         real = os.readlink(f"/proc/self/fd/{self.handle}")  # noqa: PTH115 - on the way of every step, and twice as fast
         if mount_of(self.parent) != self.mount:
@@ -110,13 +111,20 @@ class Opened:
             _seen[self.place] = now
         check_marker(self.handle, self.directory, self.place.uuid)
         self.owner = status.st_uid
-        if owned and self.owner not in (0, os.getuid()) and self.owner != _our_uid(self.handle, status.st_dev):
+        if use != "read" and self.owner not in (0, os.getuid()) and not self._may_be_ours(use, status.st_dev):
             raise Refused(f"{self.directory} belongs to {user(self.owner)} now; it is left alone")
         if not self._others_may_own and (others := list(self._others(self._suspects, status))):
             raise Refused(parents.refusal(others))
         inside = f"{real}/"
         below = (m.point for m in table.values() if m.parent == self.mount and m.point.startswith(inside))
         self.mounts = [point.removeprefix(inside) for point in below]
+
+    def _may_be_ours(self, use: str, device: int) -> bool:
+        """Whether its owner may be what the file system maps us to: only a file that is made there shows that."""
+        if use != "preview":
+            return self.owner == _our_uid(self.handle, device)
+        mount = mounts.of(self.handle)
+        return filesystem.several_names({"fstype": mount.fstype, "source": mount.source})
 
     def is_mine(self, uid: int) -> bool:
         """Whether what belongs to this user id is ours: NFS may map our id to another one."""

@@ -55,6 +55,12 @@ def held(name: str, text: bytes) -> Iterator[int]:
             thread.join()
 
 
+def look(name: str) -> None:
+    """Raise Taken where another process has the name; it is not tried."""
+    with contextlib.suppress(ConnectionRefusedError):
+        raise _holder(name)
+
+
 def unseen(name: str, inode: int, proc: Path = Path("/proc")) -> str | None:
     """Why processes of this machine may not see a name that is held here; None where it is proven that they do.
 

@@ -112,6 +112,22 @@ def take(file: Path, make: bool = True, shared: bool = False) -> LockFile:
     raise OSError(errno.ESTALE, "is removed again and again while it is locked", str(file))
 
 
+def look(file: Path, shared: bool = False) -> bytes:
+    """The content of a lock that could be taken. It is not tried: a run that begins in that moment would find it taken.
+
+    Raises as `take` with `make=False` does; a holder that the kernel does not list, on another machine, is not seen.
+    """
+    handle = _open(file, make=False, shared=shared)
+    try:
+        content = os.pread(handle, _MOST_BYTES, 0)
+        named = lock_owner.read(content)
+        if pids := procfs.flocks(os.fstat(handle), named.pid if named else None):
+            raise Taken(content, pids)
+        return content
+    finally:
+        os.close(handle)
+
+
 def read(file: Path) -> bytes:
     """The content of a lock that is not taken; empty if there is none, or no plain file."""
     try:

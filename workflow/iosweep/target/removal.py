@@ -27,6 +27,7 @@ from iosweep.target.trees import SENTENCES, Directory, Tree
 _HELD, _TAKEN = 10_000, 32
 #: Seconds that a step may take before it is done by several threads. They wait side by side, but do not work faster.
 _SLOW = 100e-6
+_MOUNT = "a mount point, it is left alone"
 
 
 class Removed(TypedDict):
@@ -73,6 +74,12 @@ def remove_all(place: Place, seconds: float | None = None, workers: int = 8) -> 
         if os.path.samestat(os.fstat(ours.handle), os.stat(ours.name, dir_fd=ours.parent, follow_symlinks=False)):
             removal.last(os.rmdir, ours.name, ours.parent)
     return removal.removed
+
+
+def stays(place: Place) -> list[str]:
+    """What `remove_all` would leave, as sentences, beside what is not ours (foreign.py). Raises what it would."""
+    with Opened(place, use="preview") as ours:
+        return [f"{shown(point)}: {_MOUNT}" for point in ours.mounts]
 
 
 class _Removal:
@@ -204,7 +211,7 @@ class _Removal:
             beat()
             try:
                 if self._mounts and self._path(directory, name) in self._mounts:
-                    raise OSError(errno.EBUSY, "a mount point, it is left alone")
+                    raise OSError(errno.EBUSY, _MOUNT)
                 status = os.stat(name, dir_fd=handle.number, follow_symlinks=False)
                 if not self._is_mine(status.st_uid):
                     raise Foreign(by_owner(status.st_uid))

@@ -75,18 +75,42 @@ def hold(
     `make`: a lock's file is made where there is none; not where results that may be another's name the directory.
     Raises Busy if another campaign holds the lock, Unusable if target.lock is not a directory, or has no file.
     """
-    identity = filesystem.identity(facts)
-    name = f"{PREFIX}-{hashlib.sha256(os.fsencode(filesystem.lock_name(facts))).hexdigest()[:16]}"
+    identity, name = filesystem.identity(facts), _name(facts)
     mine = lock_owner.mine({"file system": identity, **owner})
     if directory is None:
         with _on_this_machine(name, identity, mine) as found:
             yield found
         return
+    with _in_directory(_file(directory, name), identity, mine, owner.get("job"), make) as found:
+        yield found
+
+
+def look(directory: str | None, facts: Mapping[str, object]) -> None:
+    """Raise what `hold` would without `make`. Nothing is taken or written."""
+    identity, name = filesystem.identity(facts), _name(facts)
+    if directory is None:
+        try:
+            host_lock.look(name)
+        except host_lock.Taken as taken:
+            raise _name_taken(taken, name, identity) from None
+        _see_other_networks(name, identity)
+        return
+    file = _file(directory, name)
+    with contextlib.suppress(OSError):  # it cannot be taken, which stops nothing
+        with _explained(file, identity, make=False):
+            content = lock_file.look(file, shared=True)
+        _worth(content, file, identity, None)
+
+
+def _name(facts: Mapping[str, object]) -> str:
+    return f"{PREFIX}-{hashlib.sha256(os.fsencode(filesystem.lock_name(facts))).hexdigest()[:16]}"
+
+
+def _file(directory: str, name: str) -> Path:
     place = Path(directory).absolute()
     if not place.is_dir():
         raise Unusable(f"target.lock {place} is not a directory", "make it where all campaigns see it, or leave it out")
-    with _in_directory(place / f"{name}.lock", identity, mine, owner.get("job"), make) as found:
-        yield found
+    return place / f"{name}.lock"
 
 
 # On this machine
@@ -103,11 +127,15 @@ def _on_this_machine(name: str, identity: str, mine: bytes) -> Iterator[Exclusio
             why = f"the lock @{name} (an abstract Unix socket) cannot be taken: {error.strerror or error}"
             found = Exclusion(False, f"{why}; {_ELSEWHERE}")
         else:
-            if process := host_lock.in_another_network(name):
-                who = f"a process in the network namespace of {_process(process)}"
-                raise _busy(identity, who, f"the socket @{name} there", None)
+            _see_other_networks(name, identity)
             found = _machine_wide(name, inode, identity.partition(" ")[0])
         yield found
+
+
+def _see_other_networks(name: str, identity: str) -> None:
+    if process := host_lock.in_another_network(name):
+        who = f"a process in the network namespace of {_process(process)}"
+        raise _busy(identity, who, f"the socket @{name} there", None)
 
 
 def _machine_wide(name: str, inode: int, fstype: str) -> Exclusion:
@@ -173,13 +201,9 @@ def _process(pid: int | str | None, user: str | None = None) -> str:
 @contextmanager
 def _in_directory(file: Path, identity: str, mine: bytes, job: str | None, make: bool) -> Iterator[Exclusion]:
     try:
-        taken = lock_file.take(file, make, shared=True)
-    except lock_file.Taken as error:
-        raise _file_taken(error, file, identity) from None
+        with _explained(file, identity, make):
+            taken = lock_file.take(file, make, shared=True)
     except OSError as error:
-        if not make and error.errno == errno.ENOENT:
-            why = f"target.lock {file.parent} has no lock of {identity} ({file.name}), and none is made"
-            raise Unusable(why) from None
         yield _untaken(file, error)
         return
     try:
@@ -199,6 +223,20 @@ def _in_directory(file: Path, identity: str, mine: bytes, job: str | None, make:
             _write(taken, b"")  # what is left in a lock was left by an owner that was killed
     finally:
         taken.close()
+
+
+@contextmanager
+def _explained(file: Path, identity: str, make: bool) -> Iterator[None]:
+    """Errors of a lock's file as those of the target's lock."""
+    try:
+        yield
+    except lock_file.Taken as error:
+        raise _file_taken(error, file, identity) from None
+    except FileNotFoundError:
+        if make:
+            raise
+        why = f"target.lock {file.parent} has no lock of {identity} ({file.name}), and none is made"
+        raise Unusable(why) from None
 
 
 def _untaken(file: Path, error: OSError) -> Exclusion:
