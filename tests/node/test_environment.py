@@ -40,6 +40,11 @@ NEEDED = {
     "UCX_NET_DEVICES": "mlx5_0:1",
     "UCX_IB_PKEY": "0x8001",
     "FI_OPX_PKEY": "0x8001",
+    "UCX_RKEY_PTR_SEG_SIZE": "512k",
+    "OMPI_MCA_btl_openib_pkey": "0x8001",
+    "I_MPI_SHM_CACHE_BYPASS_THRESHOLDS": "16384,16384",
+    "MPIR_CVAR_CH4_OFI_ENABLE_MR_PROV_KEY": "1",
+    "HYDRA_MONKEY": "1",
     "IBV_FORK_SAFE": "1",
     "MLX5_SINGLE_THREADED": "1",
     "PSM2_CUDA": "0",
@@ -84,6 +89,16 @@ WITHHELD = {
     "LC_PASS2": "x",
     "MPI_DBPW": "x",
     "MPI_PGPASS": "x",
+    "UCX_PASSCODE": "x",
+    "LMOD_SSHKEY": "x",
+    "HDF5_AWSKEY": "x",
+    "WEKA_SSHKEYS_2": "x",
+    "WEKA_CREDS": "x",
+    "HWLOC_CRED": "x",
+    "LC_S3CRED": "x",
+    "LC_OAUTH": "x",
+    "FI_MYSECRET": "x",
+    "UCX_GHTOKEN": "x",
 }
 
 

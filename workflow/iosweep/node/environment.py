@@ -33,15 +33,22 @@ PREFIXES = (
     *("FI_", "UCX_", "UCC_", "IBV_", "RDMAV_", "MLX4_", "MLX5_", "PSM_", "PSM2_", "PSM3_", "HFI_", "SLINGSHOT_"),
     *("OMP_", "KMP_", "GOMP_", "HWLOC_", "HDF5_", "PNETCDF_", "OPENBLAS_NUM_"),
 )
-#: Names that tell a secret: parts of words, and words between underscores, also in the plural and with a number.
-#: (PKEY and RKEY of InfiniBand are other words: numbers of partitions and of memory.)
+#: Names that tell a secret: parts of words, and words between underscores, also in the plural and with a number. Words
+#: may have a beginning of their own (SSHKEY), but for those that are other words: the numbers of memory and partitions
+#: of InfiniBand (RKEY, PKEY), and Intel MPI's BYPASS.
 _SECRET = re.compile(
-    "SECRET|TOKEN|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|ACCESS_?KEY|API_?KEY|JWT|BEARER|AUTHORI[SZ]|AUTHENTIC"
-    "|(^|_)(KEY|PSK|AUTH|COOKIE|[A-Z0-9]*PWD?|[A-Z0-9]*PASS)S?[0-9]*(_|$)",
+    "SECRET|TOKEN|PASSW|PASSPHRASE|PASSCODE|CREDENTIAL|PRIVATE|ACCESS_?KEY|API_?KEY|JWT|BEARER|AUTHORI[SZ]|AUTHENTIC"
+    "|(^|_)(?!([LMPQR]|HOT|MON)KEYS?[0-9]*(_|$)|(BY|COM)PASS(_|$))"
+    "(PSK|O?AUTH|COOKIE|[A-Z0-9]*(KEY|CRED|PWD?|PASS))S?[0-9]*(_|$)",
     re.IGNORECASE,
 )
-#: Names that look like it and are none: a flag of Slurm's PMI-1.
-_HARMLESS = frozenset({"SLURM_PMI_KVS_NO_DUP_KEYS"})
+#: Names that look like it and are none: flags of Slurm's PMI-1, and whether libfabric numbers memory for MPICH.
+_HARMLESS = frozenset(
+    (
+        *("SLURM_PMI_KVS_NO_DUP_KEYS", "SLURM_PMI_KVS_DUP_KEYS"),
+        *(f"{start}_CH4_OFI_ENABLE_MR_PROV_KEY" for start in ("MPICH", "MPIR_CVAR", "MPIR_PARAM")),
+    )
+)
 #: A user, with or without a password, in an address; a password may have slashes. A path may have `//` and `@` too, and
 #: process managers write lists such as `prte@0.0;tcp4://10.0.0.1:37701:24;...`.
 _IN_ADDRESS = re.compile(
