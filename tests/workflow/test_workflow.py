@@ -426,6 +426,8 @@ def test_an_interrupt_and_a_sigkill_keep_what_is_measured(tmp_path, fio, monkeyp
     assert "left" in campaign.left()["1-node"]
 
     process = started(campaign)
+    beside = campaign.snakemake(code=1)
+    assert f"is locked by a snakemake that runs in this directory (process {process.pid}); wait for it" in beside
     below = psutil.Process(process.pid).children(recursive=True)
     process.kill()  # Snakemake alone: what it had started ends with it, cleanly
     process.communicate()
@@ -437,7 +439,10 @@ def test_an_interrupt_and_a_sigkill_keep_what_is_measured(tmp_path, fio, monkeyp
     assert {k: killed[k] for k in interrupted} == interrupted
 
     (tmp_path / "allowed").write_text("1000")
-    campaign.snakemake("--unlock")
+    refused = campaign.snakemake(code=1)
+    assert "results/tiny is locked by a snakemake that was killed" in refused and "LockException" not in refused
+    [unlock] = re.findall(r"`(snakemake --unlock .*?)`", refused)  # as it is, in a shell
+    subprocess.run(["bash", "-c", unlock], check=True, env=campaign.environment, cwd=campaign.place)
     campaign.tables()
     assert campaign.settled()
     after = campaign.stored()

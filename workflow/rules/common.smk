@@ -8,7 +8,7 @@ from pathlib import Path
 from iosweep import dag
 from iosweep.config import sweep_file
 from iosweep.files import hanging
-from iosweep.jobs import attempts, profile, submission
+from iosweep.jobs import attempts, profile, snakemake_lock, submission
 from iosweep.errors import ConfigError
 from snakemake.exceptions import WorkflowError
 
@@ -116,6 +116,11 @@ WATCHED.append(CAMPAIGN.results)  # it may be a link to another file system
 for line in CAMPAIGN.damaged:
     print(f"iosweep: {line}", file=sys.stderr)
 if not workflow.output_settings.dryrun and not profile.asks(sys.argv[1:]):
+    made_here = [CAMPAIGN.results, *([CAMPAIGN.tools.file] if CAMPAIGN.tools else [])]
+    if "--nolock" not in sys.argv and (
+        locked := snakemake_lock.refusal(made_here, sys.argv[1:])
+    ):
+        sys.exit(f"iosweep: {locked}")
     CAMPAIGN.restore()
 # The executor plugin takes it from there.
 ATTEMPTS = attempts.Attempts(CAMPAIGN, campaign_now)
