@@ -148,20 +148,21 @@ def test_clean_asks_a_real_one(slurm: Cluster, results: Path, tmp_path: Path) ->
     known = {"directory": directory, "uuid": uuid, "campaign": "c", "deadline": 60.0, "layout": None, "lock": None}
     Store(results).put("", "target", known | {"tidied": False, "file_system": here, "seen_as": []})
 
-    def clean() -> subprocess.CompletedProcess[str]:
+    def clean(*options: str) -> subprocess.CompletedProcess[str]:
         code = f"from iosweep.target import target_lock; target_lock.PREFIX = 'iosweep-test-{os.getpid()}'"
-        code += "; import sys; from iosweep.commands.cli import main; sys.exit(main(['clean', '--yes', 'c']))"
-        return slurm.run([sys.executable, "-c", code], cwd=str(tmp_path), check=False)
+        code += "; import sys; from iosweep.commands.cli import main; sys.exit(main(['clean', *sys.argv[1:], 'c']))"
+        return slurm.run([sys.executable, "-c", code, *options], cwd=str(tmp_path), check=False)
 
     submit = ["sbatch", "--parsable", f"--comment={JOB.comment}", "-o", "/dev/null", "-D", str(tmp_path), "--hold"]
     number = slurm.run([*submit, "--wrap", "sleep 600"]).stdout.strip()
-    done = clean()
-    assert done.returncode == 1
-    assert f"the campaign c has a job in Slurm: {number} (pending); wait for it, or cancel with" in done.stderr
+    for options in (["--yes"], []):
+        done = clean(*options)
+        assert done.returncode == 1
+        assert f"the campaign c has a job in Slurm: {number} (pending); wait for it, or cancel with" in done.stderr
     (results / "lock").write_text(left(host="n9", job=number))
-    assert f"is being measured by process 7 on n9 (job {number}); wait for it" in clean().stderr
+    assert f"is being measured by process 7 on n9 (job {number}); wait for it" in clean("--yes").stderr
     assert json.loads((Path(directory) / "iosweep.json").read_text())["uuid"] == uuid
     slurm.cancel()
-    done = clean()
+    done = clean("--yes")
     assert (done.returncode, done.stderr) == (0, "")
     assert not Path(directory).exists()
