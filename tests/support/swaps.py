@@ -169,7 +169,13 @@ def attack(place: Path, way: str, swaps: int, seed: int) -> Outcome:
 def cover(place: Path, what: str, swaps: int, seed: int) -> Outcome:
     """Let root mount directories of somebody else's over one of the target, of COVERED, while root works there: of the
     same file system, and of another one. `place`: an empty directory."""
-    target, lair, over = place / "target", place / "lair", place / "over"
+    over = place / "over"
+    with tmpfs(place / "disk"):  # an overlay does not tell a copy on the same file system by its inode
+        return _cover(place / "disk", over, what, swaps, seed)
+
+
+def _cover(disk: Path, over: Path, what: str, swaps: int, seed: int) -> Outcome:
+    target, lair = disk / "target", disk / "lair"
     ours = target / "iosweep-c"
     target.mkdir()
     uuid = _start(0, 0, _CLAIM.replace("{owner}", repr(OWNER)), ours).communicate()[0].strip()
