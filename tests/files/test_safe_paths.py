@@ -38,6 +38,21 @@ def test_a_file_is_written_whole_with_the_folders_above_it(root: Path) -> None:
     assert stat.S_IMODE((root / "a/b/c.json").stat().st_mode) == 0o666 & ~_umask()
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_name_that_no_file_can_have_is_an_error_of_the_system(root: Path, name: str) -> None:
+    """It may come from a document; ValueError would end a command in a traceback."""
+    with safe_paths.folder(root) as place:
+        for use in (
+            *(place.status, place.size, place.obstacle, place.open, place.read, place.remove, place.remove_tree),
+            *(lambda name: place.write(name, b""), lambda name: place.rename("x", name), place.append),
+            lambda name: place.folder(name, make=True).__enter__(),
+        ):
+            with pytest.raises(OSError, match="no file can have this name") as caught:
+                use(name)
+            assert name in str(caught.value.filename)
+    assert _names(root) == []
+
+
 def test_what_is_written_is_on_disk_before_it_has_its_name(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     real, replace = os.fsync, os.replace

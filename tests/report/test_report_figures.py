@@ -18,6 +18,7 @@ from iosweep.report import captions, figure_files, figures, formats, results_tab
 from iosweep.report.aggregate import statistics, summarize
 from iosweep.report.data import load
 from iosweep.report.figures import Figure
+from iosweep.results import merged_tables
 from iosweep.tools.fio import options as fio_options
 from iosweep.tools.ior import options as ior_options
 from iosweep.tools.mdtest import options as mdtest_options
@@ -289,7 +290,7 @@ class TestExport:
         for path in (gone, changed, foreign):
             path.write_text(path.name)
         made = {path.name: hashlib.sha256(b"gone.svg").hexdigest() for path in (gone, changed)}
-        (folder / "made.json").write_bytes(documents.dump({"figures": made | {"../campaign.json": "0"}}))
+        (folder / "made.json").write_bytes(documents.dump({"figures": made}))
         written = figure_files.export(results)
         names = [
             "iops-by-queue-depth.queue-depth",
@@ -303,6 +304,17 @@ class TestExport:
         svg = written[0].read_text()
         assert "IOPS against queue depth" in svg
         assert "Not drawn: 2 missing (time limit: 2 points were not started)." in svg
+
+    def test_a_list_with_other_names_than_ours_is_replaced_and_removes_nothing(self, tmp_path: Path) -> None:
+        results = factory.make(tmp_path, sweeps=factory.DEMO[1:])
+        (results / "figures").mkdir()
+        (results / "figures" / "gone.svg").write_text("gone.svg")
+        made = {"gone.svg": hashlib.sha256(b"gone.svg").hexdigest(), "../campaign.json": "0" * 64}
+        (results / "figures" / "made.json").write_bytes(documents.dump({"figures": made}))
+        written = figure_files.export(results)
+        assert (results / "figures" / "gone.svg").exists()
+        assert (results / "campaign.json").exists()
+        assert {path.name for path in written} == set(merged_tables.figures_made(results) or {})
 
     def test_files_say_where_they_are_from(self, tmp_path: Path) -> None:
         """In the image, for whoever sees it on a slide, and as metadata."""

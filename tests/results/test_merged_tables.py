@@ -263,6 +263,16 @@ def test_any_flipped_bit_of_the_list_of_figures_is_damage(results: Path) -> None
     assert merged_tables.damage(results) == [f"{file} is gone"]
 
 
+@pytest.mark.parametrize("name", ["a\0b.svg", "", "../a.svg", "a.txt", "/a.svg", "x" * 300 + ".svg", ".a.svg"])
+def test_a_list_of_figures_with_a_name_that_none_of_ours_has_is_damaged(results: Path, name: str) -> None:
+    """Its digest is right: whoever made the results made that, too."""
+    (results / "figures").mkdir()
+    file = results / "figures" / "made.json"
+    file.write_bytes(dump({"figures": {name: "0" * 64}}))
+    [said] = merged_tables.damage(results)
+    assert said.startswith(f"{file} is damaged (key in figures: expected")
+
+
 def test_any_flipped_bit_of_the_report_is_damage(results: Path) -> None:
     file = results / "report.html"
     whole = merged_tables.sealed(b"<html>1,234 MiB/s</html>\n")

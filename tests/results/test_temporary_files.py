@@ -51,7 +51,7 @@ def old(results: Path, name: str) -> Path:
 def results(tmp_path: Path) -> Path:
     made = tmp_path / "c"
     for folder, name, content in (
-        ("figures", "made.json", documents.dump({"figures": {"a.svg": ""}})),
+        ("figures", "made.json", documents.dump({"figures": {"a.svg": "0" * 64}})),
         ("sets", "a.json", b"{}"),
     ):
         (made / folder).mkdir(parents=True)

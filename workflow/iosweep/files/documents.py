@@ -97,9 +97,9 @@ def _decoder(kind: type[Kind]) -> msgspec.json.Decoder[Kind]:
 
 
 def misfit(error: msgspec.ValidationError) -> str:
-    """What does not fit: `phases[0].argv: expected an array, got str`."""
-    said, _, place = str(error).partition(" - at `$")
-    where = place.rstrip("`").lstrip(".")
+    """What does not fit: `phases[0].argv: expected an array, got str`; of a key, `key in figures: ...`."""
+    said, _, place = str(error).partition(" - at `")
+    where = re.sub(r"`|\$\.?", "", place)
     said = said[:1].lower() + said[1:]
     return f"{where}: {said}" if where else said
 

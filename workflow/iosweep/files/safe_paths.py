@@ -46,7 +46,7 @@ class Folder:
     def status(self, name: str) -> os.stat_result | None:
         """What an entry itself is, links included; None where there is none."""
         try:
-            return os.stat(name, dir_fd=self.handle, follow_symlinks=False)
+            return os.stat(self._entry(name), dir_fd=self.handle, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
@@ -74,7 +74,10 @@ class Folder:
         try:
             # O_NONBLOCK has no effect on a regular file
             handle = os.open(
-                name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, 0o666, dir_fd=self.handle
+                self._entry(name),
+                flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY,
+                0o666,
+                dir_fd=self.handle,
             )
         except OSError as error:
             raise self._in_the_way(name, error) from None
@@ -104,10 +107,12 @@ class Folder:
         A link of this name is replaced and not followed.
         """
         temporary = f".{name}.{os.getpid()}.tmp"
-        with contextlib.suppress(FileNotFoundError):  # of a killed process with our number
-            os.unlink(temporary, dir_fd=self.handle)
+        self.remove(temporary)  # of a killed process with our number
         try:
-            with os.fdopen(self.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
+            with (
+                named(self.path / name),
+                os.fdopen(self.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file,
+            ):
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -128,13 +133,13 @@ class Folder:
 
     def rename(self, name: str, to: str) -> None:
         """Give an entry another name."""
-        os.rename(name, to, src_dir_fd=self.handle, dst_dir_fd=self.handle)
+        os.rename(self._entry(name), self._entry(to), src_dir_fd=self.handle, dst_dir_fd=self.handle)
         os.fsync(self.handle)
 
     def remove(self, name: str) -> None:
         """Remove an entry that is not a directory, if it is there. A link is removed itself."""
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=self.handle)
+            os.unlink(self._entry(name), dir_fd=self.handle)
 
     def remove_tree(self, name: str) -> None:
         """Remove an entry with all that is below it. Mount points are left alone, which raises OSError (EBUSY).
@@ -196,7 +201,7 @@ class Folder:
 
     def _open_folder(self, name: str, make: bool) -> int:
         try:
-            return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.handle)
+            return os.open(self._entry(name), _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.handle)
         except FileNotFoundError:
             if not make:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.path / name)) from None
@@ -206,6 +211,13 @@ class Folder:
             os.mkdir(name, dir_fd=self.handle)
             os.fsync(self.handle)  # the name of a new one must survive a power failure, as its files do
         return self._open_folder(name, make=False)
+
+    def _entry(self, name: str) -> str:
+        """The name, if a file can have it. A document may name any."""
+        with contextlib.suppress(UnicodeEncodeError):
+            if b"\0" not in os.fsencode(name):
+                return name
+        raise OSError(errno.EINVAL, "no file can have this name", str(self.path / name))
 
     def _permit(self, name: str) -> None:
         """Open a directory to ourselves. By a handle that needs no permission, for a link's aim must not be changed."""
@@ -225,6 +237,17 @@ class Folder:
         elif kind != stat.S_IFDIR or not folder:
             why = _KINDS.get(kind, why)
         return type(error)(error.errno, why, str(self.path / name))
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Give an OSError of the block the path, if it has none: to write to a full disk fails without."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 #: What opening or replacing something else than a file, or a directory, fails with.

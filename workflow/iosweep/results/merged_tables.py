@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document
+from iosweep.files.fields import FigureName, Sha256
 from iosweep.results import table_values
 from iosweep.results.campaign_form import CampaignForm, Table
 from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, Column, arrow_schema, result_columns
@@ -50,7 +51,7 @@ _COMPRESSIONS = frozenset({"SNAPPY", "UNCOMPRESSED"})
 class FiguresMade(Document, frozen=True):
     """figures/made.json: the figures that we made, file name -> SHA-256."""
 
-    figures: dict[str, str]
+    figures: dict[FigureName, Sha256]
 
 
 def about(results: Path) -> CampaignForm:
@@ -225,11 +226,9 @@ def figures_made(results: Path) -> dict[str, str] | None:
     """File name -> SHA-256 of the figures that we made; None if no file says so. Raises Damaged."""
     file = f"{FIGURES}/{FIGURES_MADE}"
     try:
-        made = documents.decode(_read(results, file), FiguresMade, results / file).figures
+        return documents.decode(_read(results, file), FiguresMade, results / file).figures
     except FileNotFoundError:
         return None
-    known = (name for name in made if "/" not in name and Path(name).suffix in (".svg", ".png"))
-    return {name: made[name] for name in known}
 
 
 def last_repair(results: Path) -> str:
