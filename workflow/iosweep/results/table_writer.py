@@ -6,12 +6,14 @@ import hashlib
 import io
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
 from iosweep.results import safe_csv, table_values
 from iosweep.results.campaign_form import Table
@@ -26,8 +28,8 @@ _BATCH = 10_000
 class _Hashed(io.RawIOBase):
     """A file that is written, with its size and hash."""
 
-    def __init__(self, file: BinaryIO):
-        self._file, self._hash, self._size, self._over = file, hashlib.sha256(), 0, False
+    def __init__(self, file: BinaryIO, path: Path):
+        self._file, self._path, self._hash, self._size, self._over = file, path, hashlib.sha256(), 0, False
 
     def writable(self) -> bool:
         return True
@@ -40,7 +42,8 @@ class _Hashed(io.RawIOBase):
         with memoryview(data) as view:
             if self._over:
                 return view.nbytes
-            self._file.write(view)
+            with safe_paths.named(self._path):
+                self._file.write(view)
             self._hash.update(view)
             self._size += view.nbytes
             return view.nbytes
@@ -61,9 +64,15 @@ class TableWriter:
 
     def __enter__(self) -> Self:
         with ExitStack() as files:
-            self._files = [_Hashed(files.enter_context(self._place.replaced(name))) for name in self._names]
-            makers = (pa.parquet.ParquetWriter, pa.csv.CSVWriter)
-            self._writers = [make(file, self._schema) for make, file in zip(makers, self._files, strict=False)]
+            self._files = [
+                _Hashed(files.enter_context(self._place.replaced(name)), self._place.path / name)
+                for name in self._names
+            ]
+            for file in self._files:
+                files.callback(file.ignore)
+            self._writers: list[Any] = []  # one that was made may not be collected before its file ignores it
+            for make, file in zip((pa.parquet.ParquetWriter, pa.csv.CSVWriter), self._files, strict=False):
+                self._writers.append(make(file, self._schema))
             self._stack = files.pop_all()
         return self
 
@@ -102,8 +111,6 @@ class TableWriter:
             writer.write_table(pa.Table.from_arrays(harmless, schema=self._schema))
 
     def __exit__(self, *error: Any) -> None:
-        for file in self._files:
-            file.ignore()
         self._stack.__exit__(*error)
 
 
