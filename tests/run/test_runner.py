@@ -14,11 +14,13 @@ import pyarrow.parquet
 import pytest
 
 from campaign import MANY_FILES, SWEEP, Allocation, said
+from iosweep.commands.watch.snapshot import Campaign as Watched
 from iosweep.errors import ExitCode
 from iosweep.node import node_facts
 from iosweep.node.node_facts import NodeFacts
 from iosweep.plan.model import seed_of
 from iosweep.results.campaign_documents import DataSet, Refusal
+from iosweep.results.columns import NOT_YET
 from iosweep.target.accounts import user
 from records import plain_records_of
 from waiting import over, wait_for
@@ -357,6 +359,25 @@ def test_a_refusal_is_removed_after_a_successful_run(allocation: Allocation) -> 
     assert set(allocation.store.documents(Refusal)) == {"2-nodes"}
 
 
+def test_a_refusal_that_was_cured_is_not_shown_of_a_run_that_was_killed(allocation: Allocation) -> None:
+    """Neither in the tables nor as the last words of the log, which both runs have."""
+    why = "the target cannot be written to by user ann"
+    allocation.configure(LONG)
+    allocation.store.set_refusal("1-node", Refusal(why))
+    logged = f"logs/{allocation.plan.allocations[0].name}-{allocation.plan.allocations[0].digest}-0.log"
+    log = allocation.results / logged
+    log.parent.mkdir(parents=True)
+    log.write_text(f"{why}\n")
+    running, below = in_its_middle(allocation, "--log", str(log))
+    running.kill()
+    running.communicate()
+    psutil.wait_procs(below, timeout=300)
+    assert allocation.store.documents(Refusal) == {}
+    assert {row["reasons"] for row in allocation.rows() if row["left"]} == {NOT_YET}
+    [seen] = Watched(allocation.results).look().allocations
+    assert (seen.state, seen.why) == ("stopped", "")
+
+
 def test_a_target_that_fills_up_ends_the_allocation(allocation: Allocation) -> None:
     """What was measured is kept; the rest is left to measure."""
     allocation.configure(SWEEP | {"axes": {"threads_per_node": [1, 2, 3]}, "phases": ["rand_read"]})
@@ -411,12 +432,15 @@ def command_of(process: psutil.Process) -> list[str]:
         return []
 
 
-def in_its_middle(allocation: Allocation) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+LONG = SWEEP | {"phase_time": "300s", "axes": {}, "phases": ["rand_read"]}
+
+
+def in_its_middle(allocation: Allocation, *arguments: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
     """Start a long measurement; returns the runner while its fio runs, and all processes below it."""
-    allocation.configure(SWEEP | {"phase_time": "300s", "axes": {}, "phases": ["rand_read"]})
+    allocation.configure(LONG)
     running = subprocess.Popen(
-        allocation.command(), env=allocation.environment, cwd=allocation.place, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
+        allocation.command(*arguments), env=allocation.environment, cwd=allocation.place, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
     )  # fmt: skip
     process = psutil.Process(running.pid)
     wait_for(

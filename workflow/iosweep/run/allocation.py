@@ -120,6 +120,7 @@ def _measure(setup: Setup) -> None:
         setup.note(exclusion.note, None if exclusion.now()["enforced"] else exclusion.now()["evidence"])
         budget = Budget(setup.plan, store, setup.job, setup.note)
         context = prepare(work, found, place, exclusion, budget)
+        store.set_refusal(setup.request.name, None)  # of an earlier run: were we killed, it would still be shown
         before = store.set_aside()
         try:
             Loop(work, context, budget).measure()

@@ -17,7 +17,7 @@ from rich.text import Text
 from iosweep.plan.model import Allocation, Point
 from iosweep.results.committed import Result
 from iosweep.run.request import Judged
-from iosweep.text import printable
+from iosweep.text import human_count, printable
 from iosweep.tools import parameters, tools
 from iosweep.units import human_duration, human_size
 
@@ -83,6 +83,8 @@ class Display:
         self._bar.update(
             self._task, total=repetitions, description=allocation.name, togo=f"about {human_duration(cost_s)}"
         )
+        # an earlier run, of which this is the log as well, may have ended with words that are not true any more
+        self._log.print(_now(), Text(f"begins: {human_count(repetitions, 'repetition')} left"), soft_wrap=True)
 
     def say(self, text: str) -> None:
         self._print(text, "    ")
@@ -124,8 +126,7 @@ class Display:
             self._lines([Text(" ".join(filter(None, [done, name, which]))), *figures], "  ", " " * (len(done) + 1))
         else:
             self._lines([*whole, *([Text(togo)] if togo else [])], "  ", "")
-        now = Text(f"{datetime.now().astimezone():%F %T%z}")
-        self._log.print(now, Text("  ").join(whole), soft_wrap=True)
+        self._log.print(_now(), Text("  ").join(whole), soft_wrap=True)
         for verdict, reasons in judged.values():
             for reason in reasons:
                 self._explain(verdict, reason)
@@ -181,6 +182,10 @@ def labels(points: Sequence[Point]) -> dict[str, str]:
         if count[point.tool, tuple(point.phases), texts[point.id]] > 1:  # they differ in the phase time
             texts[point.id] = f"{texts[point.id]} {point.id.rpartition('.')[2]}".strip()
     return texts
+
+
+def _now() -> Text:
+    return Text(f"{datetime.now().astimezone():%F %T%z}")
 
 
 def _brief(point: Point) -> tuple[str, ...]:
