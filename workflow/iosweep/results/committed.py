@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iosweep.files.documents import Damaged
 from iosweep.results.record import Archive, Record, Target
@@ -57,6 +57,18 @@ def file_name(repetition: int, attempt: int, suffix: str) -> str:
 
 def figures_of(result: Result) -> int:
     return sum(value is not None for _, value in result.headlines) if result.intact else 0
+
+
+def counting(last: Result | None, before: Result | None) -> Result | None:
+    """Of the newest two tries of a repetition, the one that counts; None: neither. None stands for a try whose JSON is
+    damaged, or that is not there.
+
+    A second try that went worse than the disturbed first one does not count, and there is no third. A damaged one is no
+    reason to go back: it is measured again, so its repetition has no outcome.
+    """
+    if last and last.intact and last.retried and before and figures_of(before) > figures_of(last):
+        return replace(before, retried=True)
+    return last
 
 
 def result_of(record: Record, intact: bool) -> Result:

@@ -1,8 +1,7 @@
 """results/<campaign>/: what is on disk, and therefore done. The store is the truth; nothing measured is ever deleted.
 
 docs/store.md lists its files. A file is written under a temporary name, synced and renamed; the archive first, the
-result (with the archive's hash and size) last. The last try of a repetition counts, unless it was to cure a disturbed
-one and has fewer figures than that.
+result (with the archive's hash and size) last. `committed.counting` says which try of a repetition counts.
 
 Each document has its digest inside (documents.py). A damaged one is skipped; `Store.damaged` names it with the reason.
 """
@@ -17,7 +16,6 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -28,7 +26,7 @@ from iosweep.files import documents, fields, safe_paths
 from iosweep.files.documents import Damaged, Document
 from iosweep.results import build_files, campaign_lock
 from iosweep.results.campaign_documents import FILES, FOLDERS, Missing, Refusal
-from iosweep.results.committed import RESULT_FILE, Noting, Result, figures_of, file_name, result_of, tries_of
+from iosweep.results.committed import RESULT_FILE, Noting, Result, counting, file_name, result_of, tries_of
 from iosweep.results.raw_output import pack, unpack
 from iosweep.results.record import Archive, Record
 from iosweep.text import some
@@ -345,12 +343,10 @@ class Store:
             last = found[-1]
             if last and last[0].intact:
                 self._replaced(point, repetition, sorted(attempts)[-2:-1])
+            tried = {one[0].attempt: one for one in found if one}
             first = found[0] if len(found) > 1 else None
-            if first and last and last[0].retried and figures_of(first[0]) > figures_of(last[0]):
-                # the second try went worse than the disturbed first: that one counts, and there is no third
-                last = (replace(first[0], retried=True), first[1])
-            if last:
-                yield last
+            if counts := counting(last and last[0], first and first[0]):
+                yield counts, tried[counts.attempt][1]
 
     def _replaced(self, point: str, repetition: int, attempts: Sequence[int]) -> None:
         """Damage of these tries does not matter, because a later try counts."""
