@@ -13,7 +13,7 @@ import pytest
 
 import iosweep
 import records
-from campaign import METADATA, TEXT, document, make
+from campaign import METADATA, TEXT, document, keep_plan, make
 from iosweep.commands import cli
 from iosweep.files import documents
 from iosweep.plan import forecast
@@ -225,6 +225,7 @@ def test_the_plan_that_is_written_is_the_one_that_was_asked_for(capsys: Capture,
 
 def test_show_without_tables(capsys: Capture, place: Path) -> None:
     (place / "results" / "quick" / "plans").mkdir(parents=True)
+    keep_plan(make(place), place / "results" / "quick")
     assert run("show", "quick") == 1
     assert capsys.readouterr().err == "results/quick has no tables yet; `iosweep report quick` makes them\n"
 

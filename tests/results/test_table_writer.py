@@ -82,13 +82,13 @@ def test_an_error_of_a_disk_names_the_file(tmp_path: Path, step: str, monkeypatc
     def full() -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with (
-        safe_paths.folder(tmp_path) as place,
-        pytest.raises(OSError, match="No space") as caught,
-        place.replaced("x.json") as file,
-    ):
-        if step == "write":
-            full()
-        monkeypatch.setattr(os, "fsync", lambda _: full())
-        file.write(b"x")
+    def write() -> None:
+        with safe_paths.folder(tmp_path) as place, place.replaced("x.json") as file:
+            if step == "write":
+                full()
+            monkeypatch.setattr(os, "fsync", lambda _: full())
+            file.write(b"x")
+
+    with pytest.raises(OSError, match="No space") as caught:
+        write()
     assert caught.value.filename == str(tmp_path / "x.json")

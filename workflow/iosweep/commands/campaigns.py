@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
@@ -10,6 +11,8 @@ from iosweep.commands.terminal import say
 
 RESULTS = Path("results")
 CONFIG = Path("config/sweep.yaml")
+#: The results of a campaign have one of these: the others may be gone.
+_OF_RESULTS = ("plans", "points", "campaign.json")
 #: Help of an argument that names a campaign.
 NAMED = "name of the campaign, or path of its results"
 
@@ -28,12 +31,16 @@ def find_begun(name: str) -> Path | None:
 
 
 def _find(name: str) -> Path | None:
-    return next((path for path in (RESULTS / name, Path(name)) if (path / "plans").is_dir()), None)
+    return next((path for path in (RESULTS / name, Path(name)) if _holds_results(path)), None)
+
+
+def _holds_results(path: Path) -> bool:
+    return any(os.path.lexists(path / name) for name in _OF_RESULTS)
 
 
 def known() -> list[Path]:
     """The results of all campaigns below results/."""
-    return sorted(path.parent for path in RESULTS.glob("*/plans"))
+    return sorted(filter(_holds_results, RESULTS.glob("*")))
 
 
 def unknown(name: str) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, table, to_json
+from iosweep.files import documents
 from iosweep.report.aggregate import VERDICTS
 from iosweep.text import printable
 
@@ -38,7 +39,7 @@ def run(arguments: Namespace) -> int:
             prose("* changed since its tables were made; `iosweep report CAMPAIGN` makes them again")
     elif not wrong:
         print("no campaigns here; snakemake measures one")
-    for line in [*(line for one in known for line in one.damaged), *wrong]:
+    for line in [*(line for one in known for line in documents.few(one.damaged)), *wrong]:
         prose(line, sys.stderr)
     return int(bool(wrong))
 

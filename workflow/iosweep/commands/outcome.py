@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +27,8 @@ from iosweep.text import human_count, some
 FAILING = ("invalid", "missing")
 #: Points that are named behind a reason.
 _NAMED = 3
+#: A file of a result, below the results.
+_OF_RESULT = re.compile(r"points/(?P<point>[^/]+)/r\d+-\d+\.(json|zip)")
 
 
 #: A reason, its repetitions, and their points.
@@ -80,12 +84,15 @@ def of(results: Path) -> Outcome:
         if not cure and not no_plan(results):
             cure = f"; `iosweep report {shlex.quote(str(results))}` makes it again"
         raise Unreadable([f"{error}{cure}", *damage(results, Store(results))]) from None
+    except FileNotFoundError:
+        raise Unreadable(damage(results, Store(results))) from None
     except (OSError, ValueError, KeyError, TypeError) as error:  # another program's files
         raise Unreadable([f"{results}: its plan or tables cannot be read: {error}"]) from None
 
 
 def _of(results: Path) -> Outcome:
     tables, store = _tables(results), Store(results)
+    table = (results / "results.parquet").exists()
     stored = (file for point in store.points() for file in store.point(point).glob("r*.json"))
     measured = max((file.lstat().st_mtime for file in stored), default=None)
     try:
@@ -97,7 +104,7 @@ def _of(results: Path) -> Outcome:
         known = Outcome(
             tables.campaign, tables.target.directory, results, None, measured=measured, damaged=lost, kept=store.kept()
         )
-        return _with_tables(known, tables, planned=False)
+        return _with_tables(known, tables, None, store) if table else known
     manifests = filter(None, (manifest.damage(results, a) for a in plan.allocations))
     known = Outcome(
         plan.campaign,
@@ -109,7 +116,7 @@ def _of(results: Path) -> Outcome:
         damaged=[*store.damage(), *manifests, *_made(results, tables)],
         kept=store.kept(),
     )
-    return known if tables is None else _with_tables(known, tables)
+    return known if tables is None or not table else _with_tables(known, tables, plan, store)
 
 
 def _made(results: Path, tables: CampaignForm | None, planned: bool = True) -> list[str]:
@@ -137,9 +144,16 @@ def no_plan(results: Path) -> str | None:
     except documents.Damaged as error:
         return f"{error}{documents.cure(error.path)}"
     except FileNotFoundError:
-        file = str(results / "plans" / "*.json")
-        return f"{file} is gone{documents.cure(file)}"
+        return f"{results} has results but no plan{documents.cure(str(results / 'plans' / '*.json'))}"
     return None
+
+
+def no_tables(results: Path, name: str) -> str:
+    """Why there is no table of results, as a sentence. `name`: what the user calls the campaign."""
+    gone, lost = (results / merged_tables.ABOUT).exists(), no_plan(results)
+    if gone:
+        return f"{results / 'results.parquet'} is gone; {lost or f'`iosweep report {name}` makes it again'}"
+    return lost or f"{results} has no tables yet; `iosweep report {name}` makes them"
 
 
 def left(plan: Plan, store: Store) -> int:
@@ -149,20 +163,37 @@ def left(plan: Plan, store: Store) -> int:
     return sum(len(n) for points in found.values() for id, n in points.items() if id not in missing)
 
 
-def stale(results: Path) -> bool:
-    """Whether something was stored, or another plan was written, since the tables were made."""
+def _stale(store: Store, tables: CampaignForm, plan: Plan | None) -> bool:
+    """Whether something was stored or damaged, or another plan was written, since the tables were made."""
+    results = store.path
     made = (results / "results.parquet").stat().st_mtime
-    tables = _tables(results)
-    with_plans = [file for file in plan_files(results) if tables is None or file.stem != tables.plan_digest]
-    store = Store(results)
+    if plan and damage_changed(plan, results, tables.damaged, store.damaged):
+        return True
+    with_plans = [file for file in plan_files(results) if file.stem != tables.plan_digest]
     points = [store.point(point) for point in store.points()]
     return any(file.lstat().st_mtime > made for file in [*with_plans, *points])
+
+
+def damage_changed(plan: Plan, results: Path, before: Iterable[str], now: Iterable[str]) -> bool:
+    """Whether other results of a plan are damaged than when its tables were made. Pure.
+
+    `before`: damaged files according to campaign.json, `now`: according to the store, which reads no archive.
+    """
+    points = {point.id for point in plan.points}
+
+    def hit(names: Iterable[str]) -> set[str]:
+        found = filter(None, map(_OF_RESULT.fullmatch, names))
+        return {match[0] for match in found if match["point"] in points}
+
+    then, today = hit(before), hit(os.path.relpath(path, results) for path in now)
+    return bool(today - then or {name for name in then - today if name.endswith(".json")})
 
 
 def sentence(outcome: Outcome) -> str:
     """`quick: 27 repetitions: 20 valid, 0 suspect, 4 invalid, 0 missing, 3 left`"""
     if outcome.verdicts is None:
-        why = "tables that cannot be read" if (outcome.results / "results.parquet").exists() else "no tables yet"
+        tables = (outcome.results / name for name in ("results.parquet", merged_tables.ABOUT))
+        why = "tables that cannot be read" if any(file.exists() for file in tables) else "no tables yet"
         return f"{outcome.campaign}: {why}; {human_count(outcome.left, 'repetition')} left"
     counts = {**outcome.verdicts, "left": outcome.left}
     many = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items())
@@ -196,8 +227,6 @@ def lines(outcome: Outcome) -> list[str]:
 
 def _tables(results: Path) -> CampaignForm | None:
     """campaign.json. None before merge has made tables, and where it cannot be read, which Outcome.damaged names."""
-    if not (results / "results.parquet").exists():
-        return None
     try:
         return merged_tables.about(results)
     except (FileNotFoundError, documents.Damaged):
@@ -214,16 +243,17 @@ def _plan(results: Path, tables: CampaignForm | None) -> Plan:
     return read_plan(chosen[0])
 
 
-def _with_tables(known: Outcome, tables: CampaignForm, planned: bool = True) -> Outcome:
-    """`planned`: the plan could be read, so the store says what is left."""
+def _with_tables(known: Outcome, tables: CampaignForm, plan: Plan | None, store: Store) -> Outcome:
+    """`plan`: None if it cannot be read, so that the store cannot say what is left."""
     read, columns = partial(msgspec.convert, type=PhaseOutcome), PhaseOutcome.__struct_fields__
     rows = merged_tables.rows(known.results, "results.parquet", read, columns)
     found = repetitions(rows, tables.sweeps)
     counts, reasons = count_repetitions(found), _reasons(found)
     known = replace(known, verdicts={verdict: counts[verdict] for verdict in VERDICTS}, reasons=reasons)
-    if not planned:
-        return replace(known, left=counts["left"], stale=stale(known.results))
-    if stale(known.results):  # the store knows better what is left
+    stale = _stale(store, tables, plan)
+    if plan is None:
+        return replace(known, left=counts["left"], stale=stale)
+    if stale:  # the store knows better what is left
         reasons.pop("left", None)
         return replace(known, stale=True)
     return replace(known, left=counts["left"], again=max(0, known.left - counts["left"]))

@@ -12,11 +12,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from iosweep.commands import campaigns
+from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import say, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.plan.model import plan_files, read_plan
+from iosweep.target import accounts
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -27,9 +28,7 @@ def run(arguments: Namespace) -> int:
     if (results := campaigns.find(arguments.campaign)) is None:
         return 1
     if not (plans := plan_files(results)):
-        documents.see(str(results / "plans"))
-        campaigns.unknown(arguments.campaign)
-        return 1
+        raise CommandError(str(outcome.no_plan(results)))
     # the plan of the tables; without tables, the newest
     with contextlib.suppress(FileNotFoundError, documents.Damaged):
         digest = documents.read(results / "campaign.json").get("plan_digest")
@@ -77,9 +76,17 @@ def _making(what: str, results: Path) -> Iterator[None]:
             why = f"{error.filename} is {why}"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             then = ": make room, then"
+        elif isinstance(error, PermissionError) and error.filename:
+            why, then = f"{why}: {_owned(Path(error.filename))}", ": get permission, then"
         elif isinstance(error, FileNotFoundError) and what != "tables":  # pyarrow gives the file alone
             why, then = f"there is no {Path(str(error.filename or error)).name}", ", and"
         raise CommandError(
             f"the {what} of {results} cannot be made: {why}; what was measured is stored{then}"
             f" `iosweep report {results}` makes all"
         ) from None
+
+
+def _owned(file: Path) -> str:
+    """To whom a file belongs; of a new one, the directory that it cannot be made in."""
+    there = file if os.path.lexists(file) else file.parent
+    return f"{there} belongs to {accounts.user(there.lstat().st_uid)}"

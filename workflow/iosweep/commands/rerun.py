@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from iosweep.commands import campaigns
+from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import say
 from iosweep.config.scalars import unknown
 from iosweep.errors import CommandError
@@ -126,7 +126,7 @@ def _open_chosen(arguments: Namespace, store: Store, verdicts: Sequence[str]) ->
     try:
         found = choose(store.path, verdicts, arguments.where)
     except OSError:
-        raise CommandError(f"{store.path} has no tables yet; `iosweep report {store.path}` makes them") from None
+        raise CommandError(outcome.no_tables(store.path, _name(arguments, store))) from None
     counts = Counter(result.point for result in found.results)
     if counts and _out_of_time(store, counts):
         return 1

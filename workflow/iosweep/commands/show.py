@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
@@ -37,52 +36,57 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     if (results := campaigns.find(arguments.campaign)) is None:
         return 1
-    again = f"`iosweep report {arguments.campaign}` makes"
     if not (results / "results.parquet").exists():
-        say(f"{results} has no tables yet; {again} them", file=sys.stderr)
+        say(outcome.no_tables(results, arguments.campaign), file=sys.stderr)
         return 1
     form = next((name for name in ("all", "json", "csv") if getattr(arguments, name)), None)
     try:
-        if form:
-            _show_results(results, form)
-        else:
-            _show_headline(results, arguments.campaign)
-        if not arguments.strict:
-            return 0
-        found = outcome.of(results)
+        with working(f"reading {results} ..."):
+            found = outcome.of(results)
+        damaged = _show_results(found, form) if form else _show_headline(found, arguments.campaign)
     except documents.Damaged as error:
         lost = outcome.no_plan(results)
-        raise CommandError(f"{error}; {lost or f'{again} the tables and the report again'}") from None
+        again = f"`iosweep report {arguments.campaign}` makes the tables and the report again"
+        raise CommandError(f"{error}; {lost or again}") from None
+    # what the tables know as damaged, and is still there, the outcome has with what to do
+    others = [line for line in damaged if not any(one.startswith(line) for one in found.damaged)]
+    for line in documents.few([*found.damaged, *others]):
+        prose(line, sys.stderr)
+    if not arguments.strict:
+        return 0
     if found.fails():
         say(outcome.sentence(found), file=sys.stderr)
     return int(found.fails())
 
 
-def _show_headline(results: Path, name: str) -> None:
+def _show_headline(found: outcome.Outcome, name: str) -> list[str]:
+    """Print the headline; returns no damage."""
+    results = found.results
     with working(f"reading {results} ..."):
         best = headline.table(results)
     printer = Printer()
     printer.print(best)
-    if outcome.stale(results):
+    if found.stale:
         prose(f"the campaign has changed since these tables were made; `iosweep report {name}` makes them again")
     if (results / "report.html").exists():
         printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
     if last := headline.closing(results, name):
         prose(last)
+    return []
 
 
-def _show_results(results: Path, form: str) -> None:
-    """Print every result of a campaign. `form`: all (for a person), json or csv. Raises FileNotFoundError."""
-    campaign = load(results)
+def _show_results(known: outcome.Outcome, form: str) -> list[str]:
+    """Print every result of a campaign. `form`: all (for a person), json or csv. Returns what was damaged when the
+    tables were made, as sentences. Raises FileNotFoundError."""
+    campaign = load(known.results)
     found = ordered(summarize(campaign.rows), campaign.about.sweeps)
     if form == "json":
-        sys.stdout.write(to_json(_document(campaign, found, results)))
+        sys.stdout.write(to_json(_document(campaign, found, known)))
     elif form == "csv":
         safe_csv.write(sys.stdout, _csv_columns(), map(_csv_row, found))
     else:
         _table(found)
-    for file, reason in campaign.about.damaged.items():
-        prose(documents.sentence(f"{results}/{file}", reason), sys.stderr)
+    return [documents.sentence(f"{known.results}/{file}", reason) for file, reason in campaign.about.damaged.items()]
 
 
 def _table(found: Sequence[Result]) -> None:
@@ -108,14 +112,14 @@ def _table(found: Sequence[Result]) -> None:
             prose(f"    {reasons}")
 
 
-def _document(campaign: Campaign, found: Sequence[Result], results: Path) -> dict[str, object]:
+def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcome) -> dict[str, object]:
     """`show --json`: SI units, as in the column names; `figures`: column -> statistics over the repetitions."""
     return {
         "campaign": campaign.about.campaign,
         "target": campaign.about.target.directory,
-        "results_directory": str(results),
+        "results_directory": str(known.results),
         "tables_made": campaign.about.made.isoformat(),
-        "tables_out_of_date": outcome.stale(results),
+        "tables_out_of_date": known.stale,
         "verdicts": count_results(found),
         "results": [
             {

@@ -19,14 +19,14 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 import orjson
 
 from iosweep.files.fields import Part
-from iosweep.text import printable, shortened
+from iosweep.text import human_count, printable, shortened
 
 #: Largest document, and deepest nesting of one. A result of 1,000 nodes has some MiB.
 MOST_BYTES, DEEPEST = 64 << 20, 100
@@ -40,6 +40,8 @@ _TAIL = len(_HEAD) + 64 + len(_END)
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
+#: Damaged files that are named where there are many.
+_NAMED = 5
 #: Most characters of a reason, which may quote the file.
 _LONGEST = 300
 
@@ -113,7 +115,8 @@ def _opened(data: bytes, path: str | os.PathLike[str]) -> bytes:
     if found is None:
         raise Damaged(path, "it has no format: another version of iosweep wrote it")
     if int(found[1]) > FORMAT:
-        raise Damaged(path, f"it has format {int(found[1])}, and this version of iosweep reads up to {FORMAT}")
+        why = f"a newer version of iosweep wrote it: it has format {int(found[1])}, and this one reads up to {FORMAT}"
+        raise Damaged(path, why)
     return body + b"}"
 
 
@@ -194,6 +197,8 @@ def see(path: str) -> None:
 def cure(path: str) -> str:
     """What follows from a damaged file, and what to do, to be put behind the sentence; empty where others say it."""
     folder, _, name = path.rpartition("/")
+    if name == "target.json":
+        return target_cure(path, "the campaign's directory")
     if name == "campaign.json":
         return f"; `iosweep report {shlex.quote(folder)}` makes it again"
     if re.match(r"r\d+-\d+\.(json|zip)$", name):
@@ -202,6 +207,14 @@ def cure(path: str) -> str:
         return "; the next run that measures with this build writes it again"
     return _CURES.get(name) or _CURES.get(f"{folder.rpartition('/')[2]}/", "")
 
+
+def target_cure(path: str, directory: str) -> str:
+    """The same for target.json. `directory`: the one on the target that the file named, as far as it is known."""
+    return f". If {directory} is still on the target: {MARKER_SAYS}, remove the directory by hand; then remove {path}"
+
+
+#: What shows whose a campaign's directory on the target is.
+MARKER_SAYS = "its marker iosweep.json names the results that the directory belongs to. If they are these"
 
 #: File, or folder -> what follows from damage there, and what to do.
 _CURES: Mapping[str, str] = {
@@ -215,6 +228,13 @@ _CURES: Mapping[str, str] = {
     "missing.json": "; the next run tries the point again",
     "spent.json": "; with limits.time or limits.bytes_written nothing is measured: remove it to count from 0 again",
 }
+
+
+def few(damaged: Sequence[str]) -> list[str]:
+    """The first of many sentences on damaged files, and how many more there are."""
+    more = len(damaged) - _NAMED
+    rest = [f"{human_count(more, 'more file is', 'more files are')} damaged"] if more > 0 else []
+    return [*damaged[:_NAMED], *rest]
 
 
 def sentence(path: str, reason: str) -> str:

@@ -14,7 +14,7 @@ from iosweep.plan.model import plan_files
 from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.store import Store
 from iosweep.target import marker
-from iosweep.target.marker import MARKER, directory_of
+from iosweep.target.marker import directory_of
 from iosweep.text import printable
 
 #: Folders that are written only after the directory was claimed. `spent.json` proves nothing: a run whose results were
@@ -29,7 +29,8 @@ def read(store: Store) -> ClaimedTarget | None:
     try:
         return store.document(ClaimedTarget)
     except Damaged as error:
-        raise Refused(f"{error}. {_way_out(store)}") from None
+        where = " or ".join(places(store)) or f"<target>/{marker.name_of(store.path.name)}"
+        raise Refused(f"{error}{documents.target_cure(error.path, printable(where))}") from None
 
 
 def proof(store: Store) -> str | None:
@@ -75,7 +76,7 @@ def gone(store: Store, shows: str, directory: str) -> str:
     """The message for a missing target.json of an existing directory. `shows`: the proof."""
     return (
         f"{store.path}/target.json is gone, although {shows} shows that the campaign was measured, and {directory} is"
-        f" there: {_MARKER_SAYS}, remove the directory by hand, then run this again"
+        f" there: {documents.MARKER_SAYS}, remove the directory by hand, then run this again"
     )
 
 
@@ -84,15 +85,4 @@ def elsewhere(known: ClaimedTarget, here: str) -> str:
     return (
         f"{known.directory} is on another file system than when it was measured ({here}, and it was"
         f" {known.file_system}); it is left alone. Mount that one, or look at this and remove it by hand"
-    )
-
-
-_MARKER_SAYS = f"its marker {MARKER} names the results that the directory belongs to. If they are these"
-
-
-def _way_out(store: Store) -> str:
-    where = " or ".join(places(store)) or f"<target>/{marker.name_of(store.path.name)}"
-    return (
-        f"If {printable(where)} is still on the target: {_MARKER_SAYS}, remove the directory by hand; then remove"
-        f" {store.path}/target.json"
     )

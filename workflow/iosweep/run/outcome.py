@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -58,7 +59,8 @@ def target_error(error: TargetError) -> str:
 
 def cannot_be_written(error: OSError) -> str:
     """A sentence on an error of the disk that the results are on."""
+    room = ": make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return (
-        f"the results ({error.filename or 'on a disk of their own'}) cannot be written: {error.strerror or error};"
-        " what was stored before is on disk, and the next run goes on from there"
+        f"the results ({error.filename or 'on a disk of their own'}) cannot be written: {error.strerror or error}"
+        f"{room}; what was stored before is on disk, and the next run goes on from there"
     )

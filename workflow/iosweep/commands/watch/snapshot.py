@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from iosweep.commands.watch.tables import Tables
 from iosweep.files import documents, logged, safe_paths
-from iosweep.files.documents import Damaged, cure, sentence
+from iosweep.files.documents import Damaged, cure
 from iosweep.jobs.at_work import Holder, Queue, holds, why
 from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
 from iosweep.results import remaining
@@ -143,7 +144,7 @@ class Campaign:
     """A campaign, read again for each snapshot."""
 
     def __init__(self, results: Path):
-        self._store = Store(results)
+        self._store, self._tables = Store(results), Tables(results)
         self._queue = Queue()
         self._plan: Plan | None = None
         self._plan_file: tuple[Path, int] | None = None
@@ -197,8 +198,7 @@ class Campaign:
 
     def _damage(self) -> tuple[str, ...]:
         """Stored files that are damaged, a few of them by name."""
-        found = [printable(sentence(*one)) for one in sorted(self._store.damaged.items())]
-        return tuple(found[:NEWEST]) + ((f"{len(found) - NEWEST:,} more files are damaged",) if found[NEWEST:] else ())
+        return tuple(map(printable, documents.few([*self._store.named(), *self._tables.damage()])))
 
     def _planned(self) -> Plan | None:
         """The plan that is measured: the newest, or that of the newest log where an older one was taken up again."""

@@ -1,0 +1,140 @@
+"""What commands say of results that are damaged, or of which a part is gone."""
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from campaign import FOUR_AND_EIGHT, Made, document, keep_plan, make
+from iosweep.commands import cli, outcome
+from iosweep.commands.watch.snapshot import Campaign
+from iosweep.results import remaining
+from iosweep.results.store import Store
+from iosweep.target.accounts import user
+
+Capture = pytest.CaptureFixture[str]
+
+
+def run(*arguments: str) -> int:
+    return cli.main(list(arguments))
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A campaign of two points with two repetitions, all measured, with its tables."""
+    monkeypatch.chdir(tmp_path)
+    made = Made(Path(), make(tmp_path, document(**FOUR_AND_EIGHT)))
+    for index in (0, 1):
+        for number in (1, 2):
+            made.measured(index, number)
+    keep_plan(made.plan, made.results)
+    made.table()
+    return made.results
+
+
+@pytest.mark.parametrize("harm", [lambda file: file.write_bytes(b""), lambda file: file.with_suffix(".zip").unlink()])
+@pytest.mark.parametrize("tries", [1, 2])
+@pytest.mark.local  # `watch` asks squeue
+def test_a_damaged_newest_try_is_left_for_every_command(
+    tmp_path: Path, harm: Callable[[Path], object], tries: int, capsys: Capture
+) -> None:
+    """Also where an older try is whole: it would be no figure that the campaign has chosen."""
+    made = Made(tmp_path, make(tmp_path, document(**FOUR_AND_EIGHT)))
+    for index in (0, 1):
+        for number in (1, 2):
+            made.measured(index, number)
+    point = made.plan.points[0].id
+    if tries == 2:
+        made.measured(0, 1, record={"retried": True})
+    keep_plan(made.plan, made.results)
+    made.table()
+    harm(made.store.point(point) / f"r001-{tries}.json")
+    here = remaining.Here()
+    left = remaining.left(made.plan, Store(made.results).results(), {}, here)
+    assert left == {"1-node": {point: [1]}}  # which snakemake -n says
+    for _ in range(2):
+        found = outcome.of(made.results)
+        assert found.left == 1
+        assert [one.repetitions_left for one in Campaign(made.results).look().allocations] == [1]
+        assert run("check", str(made.results)) == 1
+        assert ", 1 left\n" in capsys.readouterr().out
+        [row] = [row for row in made.table() if row["left"]]  # and once the tables are made again
+        assert (row["point"], row["repetition"], row["verdict"]) == (point, 1, "missing")
+    made.measured(0, 1)
+    assert made.store.results()[point][1].attempt == tries + 1
+    made.table()
+    assert (outcome.of(made.results).left, outcome.of(made.results).damaged) == (0, [])
+
+
+def test_show_names_damaged_files(results: Path, capsys: Capture) -> None:
+    [result, *_] = results.glob("points/*/r001-1.json")
+    others = [results / "target.json", results / "spent.json", results / "report.html", result]
+    for file in others:
+        file.write_bytes(b"")
+    for form in ([], ["--all"], ["--json"], ["--csv"]):
+        assert run("show", "quick", *form) == 0
+        said = capsys.readouterr().err
+        assert f"{result} is damaged (it is empty); the next run measures it again" in said
+        assert "results/quick/spent.json is damaged (it is empty)" in said
+        assert "remove the directory by hand; then remove results/quick/target.json" in said
+    (results / "sets").mkdir(exist_ok=True)
+    for number in range(9):
+        (results / "sets" / f"{number}.json").write_bytes(b"")
+    assert run("show", "quick") == 0
+    assert capsys.readouterr().err.endswith(" more files are damaged\n")
+
+
+@pytest.mark.local  # it asks squeue
+def test_watch_names_damaged_tables(results: Path) -> None:
+    watched = Campaign(results)
+    assert watched.look().wrong == ()
+    file = results / "checks.parquet"
+    whole = file.read_bytes()
+    file.write_bytes(whole + b"x")
+    assert [line.partition(" ")[0] for line in watched.look().wrong] == [str(file)]
+    (results / ".campaign.json.1.tmp").touch()  # merge replaces one after the other
+    file.write_bytes(whole)
+    assert len(watched.look().wrong) == 1
+    (results / ".campaign.json.1.tmp").unlink()
+    assert watched.look().wrong == ()
+
+
+@pytest.mark.parametrize("lost", [["plans", "campaign.json"], ["plans", "campaign.json", "results.parquet"]])
+def test_results_without_a_plan_are_found(results: Path, lost: list[str], capsys: Capture) -> None:
+    for name in lost:
+        shutil.rmtree(results / name) if name == "plans" else (results / name).unlink()
+    for command in (["show", "quick"], ["check", "quick"], ["report", "quick"], ["list"]):
+        assert run(*command) == 1
+        said = capsys.readouterr().err
+        assert "no results of a campaign" not in said
+        assert "results/quick has results but no plan; the next run of snakemake with its configuration" in said, (
+            command
+        )
+
+
+def test_a_table_that_is_gone_is_called_so(results: Path, capsys: Capture) -> None:
+    (results / "results.parquet").unlink()
+    for command in (["show", "quick"], ["check", "quick"], ["rerun", "--invalid", "--campaign", "quick"], ["list"]):
+        run(*command)
+        captured = capsys.readouterr()
+        said = captured.out + captured.err
+        assert "no tables yet" not in said
+        assert "results/quick/results.parquet is gone; `iosweep report" in said, command
+
+
+def test_results_of_another_user_are_named_with_their_owner(
+    results: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(results / ".campaign.json.7.tmp"))
+
+    monkeypatch.setattr("iosweep.results.merge.merge", lambda *_: refused())
+    assert run("report", "quick") == 1
+    said = (
+        f"Permission denied: results/quick belongs to {user(os.getuid())}; what was measured is stored: get permission"
+    )
+    assert said in capsys.readouterr().err
