@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.local  # `watch` asks squeue
-def test_damage(stored: Stored, seed: int) -> None:
-    stored.attack(random.Random(seed), flips=15, cuts=10)
+def test_damage(stored: Stored, seed: int, rounds: Callable[[int, int], int], draw: random.Random) -> None:
+    stored.attack(random.Random(f"{seed} {draw.random()}"), flips=rounds(15, 100), cuts=rounds(10, 50))
 
 
 def test_every_bit_of_a_document_counts() -> None:

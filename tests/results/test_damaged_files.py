@@ -1,6 +1,8 @@
 """Single bits that turn, and files that are emptied or cut, of every kind that is read back: each is noticed and named,
-and the others are read as before."""
+and the others are read as before. Not read back, and so not here: docs/store.md, "Damage"."""
 
+import contextlib
+import hashlib
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 from campaign import Campaign, make
 from iosweep.files import documents
 from iosweep.plan.model import read_plan
-from iosweep.results import manifest
+from iosweep.results import manifest, merge, merged_tables
 from iosweep.results.campaign_documents import FOLDERS, ClaimedTarget, Missing, Needs, Refusal, TotalSpent
 from iosweep.results.store import Store
 from records import record
@@ -20,6 +22,8 @@ from tables import damaged
 Rounds = Callable[[int, int], int]
 Harm = Callable[[Path, random.Random], None]
 POINTS = ("fio.rand_read.1n.1t.4k.qd1.a7067cebd59e", "fio.rand_read.1n.2t.4k.qd1.b7067cebd59e")
+#: Beside the document of a build: what was asked of Spack, and what it made of that.
+BESIDE = {"spack.yaml": b"spack: {specs: [fio@3.37]}\n", "spack.lock": b'{"roots": []}\n'}
 #: Folder -> a document of it; "" has files of the campaign itself.
 DOCUMENTS: dict[str, dict[str, dict[str, Any]]] = {
     "": {
@@ -38,7 +42,26 @@ DOCUMENTS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "nodes": {"5f2c": {"host": "h", "cpus": 64}},
     "sets": {"fio-read-1m-1": {"hosts": ["h"]}},
-    "builds": {"0123": {"provider": "path", "tools": {}}},
+    "builds": {
+        "0123": {
+            "provider": "spack",
+            "tools": {},
+            "spack": {"path": "/s", "commit": None, "changed": False, "version": "1.1.0"},
+            "repository": {"path": "/p", "commit": None, "changed": False, "pin": "v1"},
+            "environment": {
+                "file": "spack.yaml",
+                "digest": "0123456789ab",
+                "file_sha256": hashlib.sha256(BESIDE["spack.yaml"]).hexdigest(),
+                "lock_sha256": hashlib.sha256(BESIDE["spack.lock"]).hexdigest(),
+            },
+        }
+    },
+    "tools": {"0123": {"provider": "spack", "tools": {}}},
+}
+#: What merge, page and figures write, and how many files of each there are.
+MADE = {
+    **dict.fromkeys((*merged_tables.FILES, "campaign.json", "report.html", "figures/made.json"), 1),
+    "figures/*.svg": 2,
 }
 
 
@@ -58,6 +81,15 @@ def store(tmp_path: Path) -> Store:
     (made.path / "plans").mkdir()
     (made.path / "plans" / f"{planned.digest}.json").write_bytes(planned.document())
     manifest.write(made.path / "manifests" / "m.jsonl", planned.allocations[0], made)
+    for name, content in BESIDE.items():
+        made.keep(f"builds/0123.{name}", content)
+    merge.merge(planned, made.path)
+    made.keep("report.html", merged_tables.sealed(b"<html>1,234 MiB/s</html>\n"))
+    figures = {name: f"<svg>{name}</svg>".encode() for name in ("a.svg", "b.svg")}
+    for name, content in figures.items():
+        made.keep(f"figures/{name}", content)
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in figures.items()}
+    made.keep("figures/made.json", documents.dump(merged_tables.FiguresMade(hashes)))
     return made
 
 
@@ -77,6 +109,12 @@ def everything(store: Store) -> dict[str, Any]:
             found[f"{folder}/{name}.json"] = document
     for name, build in store.builds().items():
         found[f"builds/{name}.json"] = build
+        beside = {f"builds/{name}.{kind}": store.path / f"builds/{name}.{kind}" for kind in BESIDE}
+        found |= {key: file.read_bytes() for key, file in beside.items() if str(file) not in store.damaged}
+    store.look("tools")
+    for file in (store.path / "tools").glob("*.json"):
+        if str(file) not in store.damaged:
+            found[f"tools/{file.name}"] = file.read_bytes()
     with store.noting():
         if spent := store.document(TotalSpent):
             found["spent.json"] = spent
@@ -94,6 +132,21 @@ def everything(store: Store) -> dict[str, Any]:
             store.damaged[str(file)] = "manifest"
         else:
             found[f"manifests/{file.name}"] = text
+    return found | made_of_these(store)
+
+
+def made_of_these(store: Store) -> dict[str, Any]:
+    """The same of tables, report and figures. A damaged list of them stands for all: they are made again."""
+    named = {line.partition(" is damaged (")[0]: line for line in merged_tables.damage(store.path)}
+    store.damaged |= named
+    found: dict[str, Any] = {}
+    for pattern in MADE:
+        for file in store.path.glob(pattern):
+            if str(file) not in named:
+                found[str(file.relative_to(store.path))] = file.read_bytes()
+    for name in merged_tables.TABLES:
+        with contextlib.suppress(documents.Damaged):
+            found[f"rows of {name}"] = merged_tables.rows(store.path, name, dict)
     return found
 
 
@@ -123,8 +176,8 @@ def notices(store: Store, harm: Harm, times: int, draw: random.Random) -> None:
     """Do it to one file after the other."""
     before = everything(store)
     assert not store.damaged
-    names = sorted(before)
-    assert len(names) == 4 + 4 + 1 + 5 + 1 + 1 + 1
+    names = sorted(name for name in before if not name.startswith("rows of "))
+    assert len(names) == 4 + 4 + 1 + 5 + 1 + 1 + 1 + 2 + 1 + sum(MADE.values())
     wrong = []
     for n in range(times):
         name = names[n % len(names)]
@@ -137,7 +190,13 @@ def notices(store: Store, harm: Harm, times: int, draw: random.Random) -> None:
         found = everything(again)
         gone = set(before) - set(found)
         # an archive is known by its result only
-        allowed = {name, f"{name.removesuffix('.json')}.zip"} if name.startswith("points/") else {name}
+        allowed = {name, f"{name.removesuffix('.json')}.zip", f"rows of {name}"}
+        if name == "builds/0123.json":
+            allowed |= {f"builds/0123.{kind}" for kind in BESIDE}
+        if name == "campaign.json":
+            allowed |= {f"rows of {table}" for table in merged_tables.TABLES}
+        if f"rows of {name}" in found:
+            wrong.append(f"{name}: rows of it are used")
         if str(file) not in again.damaged or name in found or not gone <= allowed:
             wrong.append(f"{name}: {sorted(gone)} gone, {again.damaged}")
         if any(found[other] != before[other] for other in found):

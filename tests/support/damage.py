@@ -20,8 +20,9 @@ from campaign import FOUR_AND_EIGHT, Made, document, keep_plan, make
 from iosweep import dag
 from iosweep.commands import cli
 from iosweep.commands.watch.snapshot import Campaign as Watched
+from iosweep.files import documents, safe_paths
 from iosweep.programs import builds
-from iosweep.results import manifest, merge, remaining
+from iosweep.results import manifest, merge, merged_tables, remaining
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.store import Store
 
@@ -29,8 +30,13 @@ from iosweep.results.store import Store
 KINDS = (
     "points/*/r*.json", "points/*/r*.zip", "points/*/missing.json", "nodes/*.json", "sets/*.json", "refusals/*.json",
     "builds/*.json", "builds/*.spack.*", "tools/*.json", "target.json", "spent.json", "plans/*.json", "campaign.json",
-    "manifests/*.jsonl",
+    "manifests/*.jsonl", "results.parquet", "checks.parquet", "nodes.parquet", "results.csv", "report.html",
+    "figures/*.svg", "figures/made.json",
 )  # fmt: skip
+#: Kinds that merge, page and figures make, all of them again where one is damaged.
+MADE = (*merged_tables.FILES, "report.html", "figures")
+#: Folders that `watch` does not read, as it does not depend on what is in them.
+NOT_WATCHED = ("manifests", "builds", "nodes", "tools")
 #: Kinds that a run needs before it knows what is left.
 NEEDED = ("plans",)
 
@@ -81,6 +87,10 @@ class Stored:
         allocation = self.plan.allocations[0]
         lines = manifest.text(allocation, store.results(), store.missing())
         manifest.write(manifest.path(self.results, allocation, lines, anything_left=True), allocation, store)
+        safe_paths.write(self.results, "report.html", merged_tables.sealed(b"<html></html>\n"))
+        safe_paths.write(self.results, "figures/a.svg", svg := b"<svg>1,234 MiB/s</svg>")
+        made_here = merged_tables.FiguresMade({"a.svg": sha256(svg).hexdigest()})
+        safe_paths.write(self.results, "figures/made.json", documents.dump(made_here))
         self.before = self.rows()
         self.tables = {file: file.read_bytes() for file in self.results.iterdir() if file.is_file()}
         self.files = sorted(file for kind in KINDS for file in self.results.glob(kind))
@@ -94,6 +104,7 @@ class Stored:
     def attack(self, draw: random.Random, flips: int, cuts: int) -> None:
         """So many single bits flipped, and so many files cut or emptied, the kinds in turn."""
         kinds = [[file for file in self.files if file.match(kind)] for kind in KINDS]
+        draw.shuffle(kinds)
         for count, damaged in ((flips, flipped), (cuts, cut)):
             for turn in range(count):
                 file = draw.choice(kinds[turn % len(kinds)])
@@ -131,14 +142,14 @@ class Stored:
         again = {hit} if hit and (not archive or short) else set()
         assert {key for key in numbers if key[0] not in gone} == again, name
         assert {p for p, _ in numbers} >= gone, name
-        for command in (["check"], ["list"]):
-            said = self.command(*command, *([self.plan.campaign] if command == ["check"] else []))
-            assert archive or name in said, (command, name, said)
+        unseen = archive and not short
+        for command in (["check", self.plan.campaign], ["list"], ["show", self.plan.campaign]):
+            said = self.command(*command)
+            assert unseen or name in said, (command, name, said)
         said = " ".join(Watched(self.results).look().wrong)
-        assert archive or name in said or kind in ("campaign.json", "manifests", "builds", "nodes", "tools"), (
-            name,
-            said,
-        )
+        assert unseen or name in said or kind in NOT_WATCHED, (name, said)
+        if kind in MADE:
+            assert any(name in line for line in merged_tables.repair(self.results)[1])
         if kind in NEEDED:
             self.written_again(file)
             return
@@ -148,7 +159,8 @@ class Stored:
         assert changed <= {hit, *((p, None) for p in gone)}, (name, changed)
         assert not hit or after[hit].startswith("missing"), (name, after)
         shown = self.command("show", self.plan.campaign)
-        assert kind in ("campaign.json", "manifests") or name in shown, (name, shown)
+        # of tables merge has made others, and of an archive of the right size it has seen the content
+        assert kind in ("campaign.json", *merged_tables.FILES) or name in shown, (name, shown)
 
     def written_again(self, file: Path) -> None:
         """A plan is made again from the configuration by the next run, and not by a dry run."""

@@ -33,6 +33,8 @@ from iosweep.text import some
 
 #: An archive without its JSON is not a try: its runner was killed before the commit, and the next one overwrites it.
 _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
+#: How the name of a point ends.
+_POINT = re.compile(r"\.[0-9a-f]{12}\Z")
 #: What a file of a point is called until it has its name (safe_paths.TEMPORARY).
 _TEMPORARY = re.compile(r"\.(r[0-9]{3,6}-[0-9]{1,6}\.(json|zip)|missing\.json)\.[1-9][0-9]*\.tmp")
 #: Files that are named where there are many.
@@ -76,6 +78,8 @@ class Store:
                     found.append(entry.name)
                 elif entry.is_symlink():
                     self.damaged[self._file(entry.name)] = "it is a symbolic link, and is not followed"
+                elif _POINT.search(entry.name):
+                    self.damaged[self._file(entry.name)] = "it is not a directory"
         return sorted(found)
 
     def results(self) -> dict[str, dict[int, Result]]:
@@ -262,7 +266,7 @@ class Store:
 
     def see_folders(self) -> None:
         """Note what is in place of a folder without being one."""
-        for folder in TRACKED:
+        for folder in (*TRACKED, "points"):
             self.damaged.pop(f"{self.path}/{folder}", None)
             self._there(folder)
 
