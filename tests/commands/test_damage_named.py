@@ -138,3 +138,12 @@ def test_results_of_another_user_are_named_with_their_owner(
         f"Permission denied: results/quick belongs to {user(os.getuid())}; what was measured is stored: get permission"
     )
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["campaign.json", "checks.parquet", "nodes.parquet"])
+def test_show_without_one_of_the_tables(results: Path, name: str, capsys: Capture) -> None:
+    (results / name).unlink()
+    for form in ([], ["--all"], ["--json"]):
+        assert run("show", "quick", *form) == 1
+        said = f"results/quick/{name} is gone; `iosweep report quick` makes it again\n"
+        assert capsys.readouterr().err == said

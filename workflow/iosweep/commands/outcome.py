@@ -149,10 +149,11 @@ def no_plan(results: Path) -> str | None:
 
 
 def no_tables(results: Path, name: str) -> str:
-    """Why there is no table of results, as a sentence. `name`: what the user calls the campaign."""
-    gone, lost = (results / merged_tables.ABOUT).exists(), no_plan(results)
-    if gone:
-        return f"{results / 'results.parquet'} is gone; {lost or f'`iosweep report {name}` makes it again'}"
+    """Why not all tables are there, as a sentence. `name`: what the user calls the campaign."""
+    files = [results / file for file in (*merged_tables.TABLES, merged_tables.ABOUT)]
+    gone, lost = [file for file in files if not file.exists()], no_plan(results)
+    if len(gone) < len(files):
+        return f"{gone[0] if gone else results} is gone; {lost or f'`iosweep report {name}` makes it again'}"
     return lost or f"{results} has no tables yet; `iosweep report {name}` makes them"
 
 

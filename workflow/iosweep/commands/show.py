@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
@@ -36,20 +37,18 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     if (results := campaigns.find(arguments.campaign)) is None:
         return 1
-    if not (results / "results.parquet").exists():
-        say(outcome.no_tables(results, arguments.campaign), file=sys.stderr)
-        return 1
     form = next((name for name in ("all", "json", "csv") if getattr(arguments, name)), None)
     try:
-        with working(f"reading {results} ..."):
-            found = outcome.of(results)
-        damaged = _show_results(found, form) if form else _show_headline(found, arguments.campaign)
+        found, before = _show_results(results, form) if form else _show_headline(results, arguments.campaign)
+    except FileNotFoundError:
+        say(outcome.no_tables(results, arguments.campaign), file=sys.stderr)
+        return 1
     except documents.Damaged as error:
         lost = outcome.no_plan(results)
         again = f"`iosweep report {arguments.campaign}` makes the tables and the report again"
         raise CommandError(f"{error}; {lost or again}") from None
-    # what the tables know as damaged, and is still there, the outcome has with what to do
-    others = [line for line in damaged if not any(one.startswith(line) for one in found.damaged)]
+    # of what is damaged still, the outcome has what to do as well
+    others = [line for line in before if not any(one.startswith(line) for one in found.damaged)]
     for line in documents.few([*found.damaged, *others]):
         prose(line, sys.stderr)
     if not arguments.strict:
@@ -59,11 +58,14 @@ def run(arguments: Namespace) -> int:
     return int(found.fails())
 
 
-def _show_headline(found: outcome.Outcome, name: str) -> list[str]:
-    """Print the headline; returns no damage."""
-    results = found.results
+#: The outcome of a campaign, and what was damaged when its tables were made, as sentences.
+_Shown = tuple[outcome.Outcome, Sequence[str]]
+
+
+def _show_headline(results: Path, name: str) -> _Shown:
     with working(f"reading {results} ..."):
         best = headline.table(results)
+        found = outcome.of(results)
     printer = Printer()
     printer.print(best)
     if found.stale:
@@ -72,13 +74,13 @@ def _show_headline(found: outcome.Outcome, name: str) -> list[str]:
         printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
     if last := headline.closing(results, name):
         prose(last)
-    return []
+    return found, ()
 
 
-def _show_results(known: outcome.Outcome, form: str) -> list[str]:
-    """Print every result of a campaign. `form`: all (for a person), json or csv. Returns what was damaged when the
-    tables were made, as sentences. Raises FileNotFoundError."""
-    campaign = load(known.results)
+def _show_results(results: Path, form: str) -> _Shown:
+    """Print every result of a campaign. `form`: all (for a person), json or csv. Raises FileNotFoundError."""
+    campaign = load(results)
+    known = outcome.of(results)
     found = ordered(summarize(campaign.rows), campaign.about.sweeps)
     if form == "json":
         sys.stdout.write(to_json(_document(campaign, found, known)))
@@ -86,7 +88,7 @@ def _show_results(known: outcome.Outcome, form: str) -> list[str]:
         safe_csv.write(sys.stdout, _csv_columns(), map(_csv_row, found))
     else:
         _table(found)
-    return [documents.sentence(f"{known.results}/{file}", reason) for file, reason in campaign.about.damaged.items()]
+    return known, [documents.sentence(f"{results}/{file}", reason) for file, reason in campaign.about.damaged.items()]
 
 
 def _table(found: Sequence[Result]) -> None:
