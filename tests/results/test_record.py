@@ -63,7 +63,11 @@ def test_a_committed_record_is_read_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        (b'{"format": 1,', b'{"format": 2,', "a newer version of iosweep wrote it: it has format 2, and this one reads up to 1"),
+        (
+            b'{"format": 1,',
+            b'{"format": 2,',
+            "a newer version of iosweep wrote it: it has format 2, and this one reads up to 1",
+        ),
         (b'{"format": 1,', b"{", "it has no format"),
         (b'"wall_s":10.4', b'"wall_s":-1', "phases"),
         (b'"wall_s":10.4', b'"wall_s":1e300', "phases"),
