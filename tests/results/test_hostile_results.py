@@ -47,6 +47,7 @@ KINDS = {
     "campaign": "campaign.json",
     "page": "report.html",
     "figure": "figures/*.svg",
+    "list of figures": "figures/made.json",
     "lock": "lock",
 }
 #: Directories of the results.
@@ -91,7 +92,9 @@ def _value(file: Path, draw: random.Random) -> None:
         key = draw.choice(list(place)) if isinstance(place, dict) else draw.randrange(len(place))
         inner = place[key]
         if not isinstance(inner, dict | list) or draw.random() < 0.3:
-            place[key] = draw.choice([None, [], {}, "x", -1, 1 << 62, 1.5e308, True, [[]], {"a": 1}, "\x1b[31m"])
+            place[key] = draw.choice(
+                [None, [], {}, "x", -1, 1 << 62, 1.5e308, True, [[]], {"a": 1}, "\x1b[31m", "a\0b"]
+            )
             break
         place = inner
     write(file, document)
