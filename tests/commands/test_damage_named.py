@@ -11,9 +11,11 @@ import pytest
 from campaign import FOUR_AND_EIGHT, Made, document, keep_plan, make
 from iosweep.commands import cli, outcome
 from iosweep.commands.watch.snapshot import Campaign
+from iosweep.commands.watch.tables import Tables
+from iosweep.files import safe_paths
 from iosweep.results import remaining
 from iosweep.results.store import Store
-from iosweep.target.accounts import user
+from iosweep.target.accounts import rights
 
 Capture = pytest.CaptureFixture[str]
 
@@ -98,8 +100,49 @@ def test_watch_names_damaged_tables(results: Path) -> None:
     (results / ".campaign.json.1.tmp").touch()  # merge replaces one after the other
     file.write_bytes(whole)
     assert len(watched.look().wrong) == 1
-    (results / ".campaign.json.1.tmp").unlink()
+    os.utime(results / ".campaign.json.1.tmp", (0, 0))  # of a writer that was killed
     assert watched.look().wrong == ()
+    file.unlink()
+    [said] = watched.look().wrong
+    assert said == f"{file} is gone; `iosweep report {results}` makes it again"
+
+
+def test_tables_are_read_again_only_when_they_have_changed(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[Path] = []
+    monkeypatch.setattr(outcome, "damage_of_tables", lambda results: reads.append(results) or [])
+    watched = Tables(results)
+    for number in range(3):
+        (results / "spent.json").write_text(str(number))
+        (results / f".spent.json.{number}.tmp").touch()
+        watched.damage()
+    assert len(reads) == 1
+    (results / "report.html").write_text("another one")
+    watched.damage()
+    assert len(reads) == 2
+
+
+@pytest.mark.local  # it asks squeue
+def test_figures_that_cannot_be_looked_at_do_not_end_watch(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = safe_paths.names
+
+    def closed(root: Path, below: str) -> list[str]:
+        if below == "figures":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(results / "figures"))
+        return names(root, below)
+
+    monkeypatch.setattr(safe_paths, "names", closed)
+    assert Campaign(results).look().wrong == (f"{results}/figures cannot be read: Permission denied",)
+
+
+def test_plans_that_cannot_be_listed(results: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def closed(*_: object) -> list[str]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(results / "plans"))
+
+    monkeypatch.setattr(safe_paths, "names", closed)
+    for command in (["report", "quick"], ["show", "quick"], ["check", "quick"]):
+        run(*command)
+        captured = capsys.readouterr()
+        assert f"{results}/plans is damaged (it cannot be read: Permission denied)" in captured.out + captured.err
 
 
 @pytest.mark.parametrize("lost", [["plans", "campaign.json"], ["plans", "campaign.json", "results.parquet"]])
@@ -125,18 +168,15 @@ def test_a_table_that_is_gone_is_called_so(results: Path, capsys: Capture) -> No
         assert "results/quick/results.parquet is gone; `iosweep report" in said, command
 
 
-def test_results_of_another_user_are_named_with_their_owner(
+def test_results_that_are_closed_are_named_with_owner_and_mode(
     results: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(results / ".campaign.json.7.tmp"))
 
     monkeypatch.setattr("iosweep.results.merge.merge", lambda *_: refused())
     assert run("report", "quick") == 1
-    said = (
-        f"Permission denied: results/quick belongs to {user(os.getuid())}; what was measured is stored: get permission"
-    )
+    said = f"Permission denied: results/quick has {rights(results.stat())}; what was measured is stored: get permission"
     assert said in capsys.readouterr().err
 
 

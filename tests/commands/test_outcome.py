@@ -125,7 +125,7 @@ def test_check_fails_for_what_is_tried_again(place: Path, capsys: Capture) -> No
     assert run("check", "quick") == 1
     first, last = capsys.readouterr().out.splitlines()
     assert first.endswith(", 0 missing, 0 left")
-    assert last == "  1 repetition is to be repeated; the same snakemake command measures it once more"
+    assert last == "  1 repetition will be measured again by the same snakemake command"
 
 
 def test_check_counts_what_is_left_as_the_headline_does(place: Path, capsys: Capture) -> None:
@@ -349,7 +349,7 @@ def test_check_and_list_name_every_damaged_table(place: Path, name: str, capsys:
             capsys.readouterr()
             assert run(*command) == (command != ["list"])
             captured = capsys.readouterr()
-            assert f"{said}" in (output := captured.out + captured.err)
+            assert said in (output := captured.out + captured.err)
             assert "`iosweep report results/quick` makes it again" in output
 
 

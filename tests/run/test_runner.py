@@ -16,6 +16,7 @@ import pytest
 from campaign import MANY_FILES, SWEEP, Allocation, said
 from iosweep.commands.watch.snapshot import Campaign as Watched
 from iosweep.errors import ExitCode
+from iosweep.files.logged import ENDED
 from iosweep.node import node_facts
 from iosweep.node.node_facts import NodeFacts
 from iosweep.plan.model import seed_of
@@ -367,7 +368,7 @@ def test_a_refusal_that_was_cured_is_not_shown_of_a_run_that_was_killed(allocati
     logged = f"logs/{allocation.plan.allocations[0].name}-{allocation.plan.allocations[0].digest}-0.log"
     log = allocation.results / logged
     log.parent.mkdir(parents=True)
-    log.write_text(f"{why}\n")
+    log.write_text(f"{ENDED}{why}\n")
     running, below = in_its_middle(allocation, "--log", str(log))
     running.kill()
     running.communicate()

@@ -205,8 +205,8 @@ def test_an_owner_that_may_be_us(tmp_path: Path) -> None:
         assert wrong(tmp_path, bench) is None
         text = TEXT.replace("/scratch/me", str(bench))
         assert plan_table.other_users(make_plan(read(tmp_path, text))) == [
-            f"{bench} belongs to {user(NOBODY)}; whether that is you on this file system (fuse) shows only in the run,"
-            " which refuses the target if it is not"
+            f"{bench} belongs to {user(NOBODY)}; only the run can tell whether that is you on this file system (fuse);"
+            " if it is not, the target is refused"
         ]
     # an account's, or perhaps one: that is another user in any case
     for uid in (1, 12345):

@@ -94,6 +94,7 @@ def test_a_campaign_on_the_network_of_the_machine_is_seen_from_another_one(disk:
             assert "is being measured by a process in the network namespace of process" in other.said
 
 
+@pytest.mark.usefixtures("first_namespace")
 def test_the_name_of_another_campaign_is_no_evidence() -> None:
     """It measures on the network of the machine, where process 1 has that name, and we have it elsewhere."""
     with host_lock.held("iosweep-test-evidence", b"") as inode:
@@ -102,9 +103,7 @@ def test_the_name_of_another_campaign_is_no_evidence() -> None:
 
 @pytest.mark.usefixtures("first_namespace")
 @pytest.mark.parametrize("within", [ANOTHER_NETWORK, (*CONTAINER, "--net")])
-def test_a_campaign_in_a_container_with_a_network_of_its_own_is_seen(
-    disk: str, within: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_campaign_in_a_container_with_a_network_of_its_own_is_seen(disk: str, within: tuple[str, ...]) -> None:
     with other_campaign(disk, within=within), pytest.raises(Busy) as caught, hold(None, disk, OWNER):
         pass
     assert "is being measured by a process in the network namespace of process" in str(caught.value)

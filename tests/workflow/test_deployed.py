@@ -78,7 +78,8 @@ def test_a_target_that_is_gone(tmp_path: Path) -> None:
 def test_a_run_that_fails(tmp_path: Path) -> None:
     """onerror ends it with the reason and what to do."""
     deployed = Deployed(tmp_path, "local")
-    deployed.lock = str(tmp_path / "gone")
-    deployed.configure()
+    theirs = deployed.target / f"iosweep-{deployed.results.name}"
+    theirs.mkdir()
+    (theirs / "file").touch()
     output = deployed.run(code=1)
     assert "iosweep: what was measured is stored; the same command goes on from there" in output

@@ -129,12 +129,12 @@ def _show(ours: _Directory, results: Path) -> None:
         size = ours.agent.call(trees.usage, ours.handle, name)
         what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
         prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
-    _would_disturb(ours, results)
-    stays = [f"--yes leaves {wrong}" for wrong in ours.agent.call(removal.stays, ours.handle)]
+    _check_undisturbed(ours, results)
+    stays = [f"{wrong}, which --yes leaves alone" for wrong in ours.agent.call(removal.would_stay, ours.handle)]
     if others["count"]:
-        stays.append(f"{foreign.sentence(**others)}; --yes removes the rest")
+        stays.append(f"{foreign.sentence(**others)}; --yes leaves that as well")
     if stays:
-        raise _Done(WRONG, *stays)
+        raise _Done(WRONG, *stays, "nothing was removed; --yes removes the rest")
     prose("nothing was removed; --yes removes all of it")
 
 
@@ -162,7 +162,7 @@ def _remove(ours: _Directory, end: float | None, workers: int) -> None:
     if answer["wrong"]:
         lines = [f"not removed: {wrong}" for wrong in answer["wrong"]]
         if answer["foreign"]["count"]:
-            lines.append(f"{foreign.sentence(**answer['foreign'])}; remove them by hand, then run it again")
+            lines.append(f"{foreign.sentence(**answer['foreign'])}; remove that by hand, then run this command again")
         raise _Done(WRONG, *lines)
 
 
@@ -242,8 +242,9 @@ def _without_target_file(store: Store, shows: str) -> _Done:
 def _undisturbed(ours: _Directory, results: Path) -> Iterator[None]:
     """Keep other measurements off: of this campaign, and of all others on that file system."""
     owner = {"campaign": f"{results.name}, which is being cleaned", "results": str(results.absolute())}
+    _note(_not_seen(ours))
     with ExitStack() as held:
-        with _refusing(ours, results):
+        with _refusing(results):
             _note(held.enter_context(undisturbed.hold(ours.folders, ours.known.campaign)))
             # make no lock directory: the results name it, and whoever measured left a lock in it
             with _without_lock():
@@ -251,25 +252,30 @@ def _undisturbed(ours: _Directory, results: Path) -> Iterator[None]:
         yield
 
 
-def _would_disturb(ours: _Directory, results: Path) -> None:
+def _check_undisturbed(ours: _Directory, results: Path) -> None:
     """Raise what `_undisturbed` would."""
-    with _refusing(ours, results):
+    _note(_not_seen(ours))
+    with _refusing(results):
         _note(undisturbed.look(ours.folders, ours.known.campaign))
         with _without_lock():
             target_lock.look(ours.known.lock, ours.facts)
 
 
 @contextmanager
-def _refusing(ours: _Directory, results: Path) -> Iterator[None]:
+def _refusing(results: Path) -> Iterator[None]:
     """Errors of locks as the end of the command."""
-    if ours.unseen:
-        _note(f"a run that stores results in {ours.unseen}, as the marker says, is not seen by their lock")
     try:
         yield
     except Busy as error:
         raise _Done(WRONG, str(error)) from None
     except OSError as error:
         raise _Done(WRONG, f"{results} cannot be locked: {error.strerror}") from None
+
+
+def _not_seen(ours: _Directory) -> str | None:
+    if not ours.unseen:
+        return None
+    return f"a run that stores results in {ours.unseen}, as the marker says, is not seen by their lock"
 
 
 @contextmanager

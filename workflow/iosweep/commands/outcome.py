@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -27,8 +28,8 @@ from iosweep.text import human_count, some
 FAILING = ("invalid", "missing")
 #: Points that are named behind a reason.
 _NAMED = 3
-#: A file of a result, below the results.
-_OF_RESULT = re.compile(r"points/(?P<point>[^/]+)/r\d+-\d+\.(json|zip)")
+#: A file of a result, or the folder of a point, below the results.
+_OF_RESULT = re.compile(r"points/(?P<point>[^/]+)(/r\d+-\d+\.(json|zip))?")
 
 
 #: A reason, its repetitions, and their points.
@@ -84,8 +85,8 @@ def of(results: Path) -> Outcome:
         if not cure and not no_plan(results):
             cure = f"; `iosweep report {shlex.quote(str(results))}` makes it again"
         raise Unreadable([f"{error}{cure}", *damage(results, Store(results))]) from None
-    except FileNotFoundError:
-        raise Unreadable(damage(results, Store(results))) from None
+    except FileNotFoundError as error:
+        raise Unreadable(damage(results, Store(results)) or [f"{results}: {error}"]) from None
     except (OSError, ValueError, KeyError, TypeError) as error:  # another program's files
         raise Unreadable([f"{results}: its plan or tables cannot be read: {error}"]) from None
 
@@ -93,14 +94,13 @@ def of(results: Path) -> Outcome:
 def _of(results: Path) -> Outcome:
     tables, store = _tables(results), Store(results)
     table = (results / "results.parquet").exists()
-    stored = (file for point in store.points() for file in store.point(point).glob("r*.json"))
-    measured = max((file.lstat().st_mtime for file in stored), default=None)
+    measured = _newest(file for point in store.points() for file in store.point(point).glob("r*.json"))
     try:
         plan = _plan(results, tables)
     except (FileNotFoundError, documents.Damaged):
         if tables is None:
             raise
-        lost = [*damage(results, store), *_made(results, tables, planned=False)]
+        lost = [*damage(results, store), *damage_of_tables(results, planned=False)]
         known = Outcome(
             tables.campaign, tables.target.directory, results, None, measured=measured, damaged=lost, kept=store.kept()
         )
@@ -113,15 +113,16 @@ def _of(results: Path) -> Outcome:
         None,
         left=left(plan, store),
         measured=measured,
-        damaged=[*store.damage(), *manifests, *_made(results, tables)],
+        damaged=[*store.damage(), *manifests, *damage_of_tables(results)],
         kept=store.kept(),
     )
     return known if tables is None or not table else _with_tables(known, tables, plan, store)
 
 
-def _made(results: Path, tables: CampaignForm | None, planned: bool = True) -> list[str]:
+def damage_of_tables(results: Path, planned: bool = True) -> list[str]:
     """Damage of the tables, the report and the figures; that of campaign.json is named by the store.
     `planned`: the plan could be read, so all of them can be made again."""
+    tables = _tables(results)
     found = merged_tables.tables_damage(results, tables, gone=True) if tables else []
     again = f"; `iosweep report {shlex.quote(str(results))}` makes it again" if planned else ""
     return [line + again for line in (*found, *merged_tables.pages_damage(results))]
@@ -152,9 +153,11 @@ def no_tables(results: Path, name: str) -> str:
     """Why not all tables are there, as a sentence. `name`: what the user calls the campaign."""
     files = [results / file for file in (*merged_tables.TABLES, merged_tables.ABOUT)]
     gone, lost = [file for file in files if not file.exists()], no_plan(results)
-    if len(gone) < len(files):
-        return f"{gone[0] if gone else results} is gone; {lost or f'`iosweep report {name}` makes it again'}"
-    return lost or f"{results} has no tables yet; `iosweep report {name}` makes them"
+    quoted = shlex.quote(name)
+    if len(gone) < len(files):  # none is gone any more: merge has just replaced it
+        named = f"{gone[0]} is gone" if gone else f"{results} was being made anew"
+        return f"{named}; {lost or f'`iosweep report {quoted}` makes it again'}"
+    return lost or f"{results} has no tables yet; `iosweep report {quoted}` makes them"
 
 
 def left(plan: Plan, store: Store) -> int:
@@ -171,8 +174,17 @@ def _stale(store: Store, tables: CampaignForm, plan: Plan | None) -> bool:
     if plan and damage_changed(plan, results, tables.damaged, store.damaged):
         return True
     with_plans = [file for file in plan_files(results) if file.stem != tables.plan_digest]
-    points = [store.point(point) for point in store.points()]
-    return any(file.lstat().st_mtime > made for file in [*with_plans, *points])
+    newest = _newest([*with_plans, *(store.point(point) for point in store.points())])
+    return newest is not None and newest > made
+
+
+def _newest(files: Iterable[Path]) -> float | None:
+    """The time of the newest file; None without one. A result may get another name meanwhile."""
+    times = []
+    for file in files:
+        with contextlib.suppress(FileNotFoundError):
+            times.append(file.lstat().st_mtime)
+    return max(times, default=None)
 
 
 def damage_changed(plan: Plan, results: Path, before: Iterable[str], now: Iterable[str]) -> bool:
@@ -187,7 +199,7 @@ def damage_changed(plan: Plan, results: Path, before: Iterable[str], now: Iterab
         return {match[0] for match in found if match["point"] in points}
 
     then, today = hit(before), hit(os.path.relpath(path, results) for path in now)
-    return bool(today - then or {name for name in then - today if name.endswith(".json")})
+    return bool(today - then or {name for name in then - today if not name.endswith(".zip")})
 
 
 def sentence(outcome: Outcome) -> str:
@@ -218,11 +230,8 @@ def lines(outcome: Outcome) -> list[str]:
     if outcome.left:
         found.append("  left: the same snakemake command measures them")
     if outcome.again:
-        many, they = (
-            human_count(outcome.again, "repetition is", "repetitions are"),
-            "it" if outcome.again == 1 else "them",
-        )
-        found.append(f"  {many} to be repeated; the same snakemake command measures {they} once more")
+        many = human_count(outcome.again, "repetition")
+        found.append(f"  {many} will be measured again by the same snakemake command")
     return found
 
 

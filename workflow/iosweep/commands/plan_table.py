@@ -186,8 +186,8 @@ def other_users(made: Plan) -> list[str]:
         ]
     if not trusting and (found := seen.get("unsure")):
         return [
-            f"{'; '.join(found)}; whether that is you on this file system ({seen['fstype']}) shows only in the run,"
-            " which refuses the target if it is not"
+            f"{'; '.join(found)}; only the run can tell whether that is you on this file system ({seen['fstype']});"
+            " if it is not, the target is refused"
         ]
     return []
 

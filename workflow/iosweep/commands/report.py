@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from iosweep.commands.terminal import say, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.plan.model import plan_files, read_plan
+from iosweep.results import merged_tables
 from iosweep.target import accounts
 
 
@@ -34,6 +36,9 @@ def run(arguments: Namespace) -> int:
         digest = documents.read(results / "campaign.json").get("plan_digest")
         plans = [file for file in plans if file.stem == digest] or plans
     make_tables(plans[-1], results)
+    left_out = merged_tables.about(results).damaged
+    for line in documents.few([documents.sentence(f"{results}/{file}", why) for file, why in left_out.items()]):
+        say(line, file=sys.stderr)
     say(f"report: {make_page(results)}")
     make_figures(results)
     return 0
@@ -89,4 +94,7 @@ def _making(what: str, results: Path) -> Iterator[None]:
 def _owned(file: Path) -> str:
     """To whom a file belongs; of a new one, the directory that it cannot be made in."""
     there = file if os.path.lexists(file) else file.parent
-    return f"{there} belongs to {accounts.user(there.lstat().st_uid)}"
+    try:
+        return f"{there} has {accounts.rights(there.lstat())}"
+    except OSError:  # nor may its folder be entered
+        return str(there)

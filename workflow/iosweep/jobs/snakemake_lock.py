@@ -1,7 +1,7 @@
 """The lock that Snakemake leaves in `.snakemake/locks` when it is killed, and the command that removes it.
 
-Snakemake names the files that it makes there, and not itself. It is not removed without being asked: a Snakemake on
-another login node cannot be seen from here, and two of them would submit jobs and make tables side by side.
+The lock lists the files that Snakemake makes, not the process that holds it. It is not removed without being asked: a
+Snakemake on another login node is not seen from here, and two of them would submit jobs and make tables side by side.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def _locked() -> Iterable[tuple[int, list[str]]]:
 
 
 def _running(directory: Path) -> list[str]:
-    """Our user's processes that are Snakemakes of a directory, but for this one."""
-    found = []
+    """Our user's processes that are Snakemakes of a directory, but for this one and what started it (timeout, sudo)."""
+    found, ours = [], procfs.with_ancestors(str(os.getpid()))
     for process in procfs.pids():
         words = procfs.read(process, "cmdline").split(b"\0")[:_WORDS]
-        if process != str(os.getpid()) and any(word.rpartition(b"/")[2] == b"snakemake" for word in words):
+        if process not in ours and any(word.rpartition(b"/")[2] == b"snakemake" for word in words):
             try:
                 if Path(f"/proc/{process}/cwd").samefile(directory):
                     found.append(process)

@@ -16,6 +16,15 @@ def pids() -> list[str]:
     return [name for name in os.listdir("/proc") if name.isdigit()]
 
 
+def with_ancestors(pid: str) -> set[str]:
+    """A process and those that started it, one the other."""
+    found: set[str] = set()
+    while pid not in found and pid != "0" and (status := read(pid, "status")):
+        found.add(pid)
+        pid = status.partition(b"\nPPid:")[2].split(maxsplit=1)[0].decode()
+    return found
+
+
 def read(pid: str, name: str) -> bytes:
     """A file of a process; empty if it cannot be read."""
     try:

@@ -120,9 +120,13 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 def plan_files(results: Path) -> list[Path]:
     """The files of the plans of a campaign, the one that was written last at the end. A link stays one: `read_plan`
-    refuses it."""
+    refuses it. Raises Damaged where they cannot be listed."""
     found = []
-    for file in (results / "plans" / name for name in safe_paths.names(results, "plans") if name.endswith(".json")):
+    try:
+        names = safe_paths.names(results, "plans")
+    except OSError as error:
+        raise documents.Damaged(results / "plans", f"it cannot be read: {error.strerror}") from None
+    for file in (results / "plans" / name for name in names if name.endswith(".json")):
         with contextlib.suppress(OSError):
             found.append((file.lstat().st_mtime_ns, file.name, file))
     return [file for *_, file in sorted(found)]

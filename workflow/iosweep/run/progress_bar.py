@@ -83,7 +83,7 @@ class Display:
         self._bar.update(
             self._task, total=repetitions, description=allocation.name, togo=f"about {human_duration(cost_s)}"
         )
-        # an earlier run, of which this is the log as well, may have ended with words that are not true any more
+        # The log may end with the reason of an earlier run, which no longer holds.
         self._log.print(_now(), Text(f"begins: {human_count(repetitions, 'repetition')} left"), soft_wrap=True)
 
     def say(self, text: str) -> None:

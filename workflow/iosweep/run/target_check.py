@@ -67,7 +67,9 @@ def _lock(agent: Agent, directory: str, lock: str) -> str | None:
         there = agent.call(identify.identify, lock)
     except (Refused, TargetError) as error:
         return f"{lock} cannot be used: {error.strerror if isinstance(error, TargetError) else error}"
-    same = filesystem.identity(there) == filesystem.identity(agent.call(identify.identify, directory))
+    except TargetHangs:
+        return f"{lock} does not answer; name another one"
+    same = filesystem.same_now(there, agent.call(identify.identify, directory))
     return f"{lock} {_ON_TARGET}" if same else None
 
 

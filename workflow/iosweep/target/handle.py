@@ -69,7 +69,7 @@ class Opened:
                 if status.st_mode & 0o022 and not parents.only_ours(status, self.handle):  # root's: we cannot shut it
                     self._suspects.append(parents.written(self.directory, status))
                 if not parents.ours_alone(status.st_uid, self.handle):
-                    self._suspects.append(parents.given(outer, self.handle, status.st_uid))
+                    self._suspects.append(parents.gives_away(outer, self.handle, status.st_uid))
             self._check(use)
             if use == "tools" and self.mounts:
                 raise Refused(

@@ -84,19 +84,15 @@ def in_another_network(name: str, proc: Path = Path("/proc")) -> int | None:
     A campaign in a container with a network of its own has it. Each namespace has a file of its own at net/unix, which
     every user may read; of a container, only its own processes are seen.
     """
-    known = {_inode(proc / "self/net/unix")}
-    for process in sorted(int(entry.name) for entry in os.scandir(proc) if entry.name.isdigit()):
-        table = proc / str(process) / "net/unix"
+    known: set[int] = set()
+    for process in ("self", *sorted((entry.name for entry in os.scandir(proc) if entry.name.isdigit()), key=int)):
+        table = proc / process / "net/unix"
         with contextlib.suppress(OSError):  # it has ended, or is hidden
-            if (inode := _inode(table)) not in known:
+            if (inode := table.stat().st_ino) not in known:
                 known.add(inode)
-                if f" @{name}\n".encode() in table.read_bytes():
-                    return process
+                if process != "self" and f" @{name}\n".encode() in table.read_bytes():
+                    return int(process)
     return None
-
-
-def _inode(file: Path) -> int:
-    return file.stat().st_ino
 
 
 def _bound(name: str) -> socket.socket:

@@ -93,7 +93,7 @@ def _check_made_there(
     """Raise Refused if a directory on the way, or what we make, belongs to others. `mine`: our user id there."""
     others = [suspect for suspect in suspects if suspect.uid != mine]
     if not trusting and not parents.ours_alone(mine, handle):
-        others.append(parents.given(directory, handle, mine))
+        others.append(parents.gives_away(directory, handle, mine))
     if others:
         raise Refused(parents.refusal(others))
 

@@ -178,7 +178,7 @@ def ours_alone(uid: int, handle: int) -> bool:
     return uid in (0, os.getuid()) or _nobody_elses(uid, mounts.of(handle))
 
 
-def given(where: str, handle: int, uid: int) -> Suspect:
+def gives_away(where: str, handle: int, uid: int) -> Suspect:
     """A file system that gives what we make to another user (all_squash)."""
     return Suspect(
         os.fstat(handle).st_dev,
@@ -249,7 +249,7 @@ def refusal(suspects: Sequence[Suspect]) -> str:
     remedy = f"{first.helps}, or {first.instead}" if first.helps else first.instead
     sentence = f"{first.fact}, {first.danger}; {remedy}{trust}"
     besides = [f"{each.fact}{f' ({each.helps})' if each.helps else ''}" for each in others]
-    return f"{sentence}; besides, {some(besides, _NAMED - 1, separator='; ')}" if besides else sentence
+    return f"{sentence}; also: {some(besides, _NAMED - 1, separator='; ')}" if besides else sentence
 
 
 def own_group(gid: int) -> bool:

@@ -27,7 +27,6 @@ from iosweep.target.trees import SENTENCES, Directory, Tree
 _HELD, _TAKEN = 10_000, 32
 #: Seconds that a step may take before it is done by several threads. They wait side by side, but do not work faster.
 _SLOW = 100e-6
-_MOUNT = "a mount point, it is left alone"
 
 
 class Removed(TypedDict):
@@ -76,10 +75,11 @@ def remove_all(place: Place, seconds: float | None = None, workers: int = 8) -> 
     return removal.removed
 
 
-def stays(place: Place) -> list[str]:
-    """What `remove_all` would leave, as sentences, beside what is not ours (foreign.py). Raises what it would."""
+def would_stay(place: Place) -> list[str]:
+    """What `remove_all` would leave beside what is not ours (foreign.py): `sets/a is a mount point`. Raises what it
+    would, as far as that shows without a file that is made there (Opened)."""
     with Opened(place, use="preview") as ours:
-        return [f"{shown(point)}: {_MOUNT}" for point in ours.mounts]
+        return [f"{shown(point)} is a mount point" for point in ours.mounts]
 
 
 class _Removal:
@@ -211,7 +211,7 @@ class _Removal:
             beat()
             try:
                 if self._mounts and self._path(directory, name) in self._mounts:
-                    raise OSError(errno.EBUSY, _MOUNT)
+                    raise OSError(errno.EBUSY, "a mount point, it is left alone")
                 status = os.stat(name, dir_fd=handle.number, follow_symlinks=False)
                 if not self._is_mine(status.st_uid):
                     raise Foreign(by_owner(status.st_uid))
