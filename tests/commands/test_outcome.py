@@ -430,3 +430,20 @@ def test_a_reason_with_other_numbers_counts_once_in_a_repetition(place: Path, mo
     ]
     monkeypatch.setattr(merged_tables, "rows", lambda *_: rows)
     assert outcome.of(results).reasons["suspect"] == [(said["x"], 1, ["p"])]
+
+
+def test_what_was_damaged_when_the_tables_were_made_and_is_not_now(place: Path) -> None:
+    """Their rows lack it; that of an archive is found by reading it, which the store does not do."""
+    made = make(place)
+    point = f"points/{made.points[0].id}"
+    results = place / "results"
+    for before, now, expected in (
+        ([], [], False),
+        ([], [f"{point}/r001-1.zip"], True),
+        ([f"{point}/r001-1.json"], [], True),
+        ([f"{point}/r001-1.zip"], [], False),
+        ([point], [], True),  # its folder could not be read
+        (["points/another/r001-1.json"], [], False),
+        (["spent.json"], [], False),
+    ):
+        assert outcome.damage_changed(made, results, before, [str(results / name) for name in now]) == expected
