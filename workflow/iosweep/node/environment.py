@@ -27,7 +27,7 @@ NAMES = frozenset(
 )
 #: Passed by their beginnings: locale, our own and Python's, Slurm, process managers, MPI, networks, threads, I/O.
 PREFIXES = (
-    *("LC_", "IOSWEEP_", "PYTHON", "LMOD_", "MALLOC_", "DARSHAN_", "WEKA_"),
+    *("LC_", "IOSWEEP_", "PYTHON", "LMOD_", "_ModuleTable", "MALLOC_", "DARSHAN_", "WEKA_"),
     *("SLURM_", "SLURMD_", "PMI_", "PMI2_", "PMIX_", "PALS_", "HYDRA_", "HYDI_", "MPIEXEC_", "PRTE_", "ORTE_"),
     *("MPI_", "MPICH_", "MPIR_", "OMPI_", "OPAL_", "I_MPI_", "MV2_", "MVP_", "MPIO_", "ROMIO_"),
     *("FI_", "UCX_", "UCC_", "IBV_", "RDMAV_", "MLX4_", "MLX5_", "PSM_", "PSM2_", "PSM3_", "HFI_", "SLINGSHOT_"),
@@ -39,14 +39,18 @@ PREFIXES = (
 _SECRET = re.compile(
     "SECRET|TOKEN|PASSW|PASSPHRASE|PASSCODE|CREDENTIAL|PRIVATE|ACCESS_?KEY|API_?KEY|JWT|BEARER|AUTHORI[SZ]|AUTHENTIC"
     "|(^|_)(?!([LMPQR]|HOT|MON)KEYS?[0-9]*(_|$)|(BY|COM)PASS(_|$))"
-    "(PSK|O?AUTH|COOKIE|[A-Z0-9]*(KEY|CRED|PWD?|PASS))S?[0-9]*(_|$)",
+    "(PSK|PSWD|COOKIE|[A-Z0-9]*(KEY|AUTH|CRED|PWD?|PASS))(E?S)?[0-9]*(_|$)",
     re.IGNORECASE,
 )
-#: Names that look like it and are none: flags of Slurm's PMI-1, and whether libfabric numbers memory for MPICH.
+#: Names that look like it and are none: flags of Slurm's PMI-1, whether libfabric numbers memory for MPICH, how Intel
+#: MPI's hydra proves who it is, and what Open MPI's ssh passes on.
 _HARMLESS = frozenset(
     (
         *("SLURM_PMI_KVS_NO_DUP_KEYS", "SLURM_PMI_KVS_DUP_KEYS"),
         *(f"{start}_CH4_OFI_ENABLE_MR_PROV_KEY" for start in ("MPICH", "MPIR_CVAR", "MPIR_PARAM")),
+        "I_MPI_AUTH_METHOD",
+        *(f"OMPI_MCA_plm_rsh_pass_{what}" for what in ("libpath", "environ_mca_params")),
+        *(f"PRTE_MCA_plm_ssh_pass_{what}" for what in ("libpath", "environ_mca_params")),
     )
 )
 #: A user, with or without a password, in an address; a password may have slashes. A path may have `//` and `@` too, and
@@ -54,7 +58,7 @@ _HARMLESS = frozenset(
 _IN_ADDRESS = re.compile(
     r"""(?<![\w+./-])[A-Za-z][\w+.-]*://(?:[^\s;|]*@|[^\s/:@\[]*:(?!\d+(?:[:;|,\s]|$))\S*@)"""
     r"""|://[^/\s:@\[]*:(?!\d+(?:[:;|,\s]|$))[^/\s@]+@"""
-    r"""|(?:^|[\s"'=,;])//[^\s/:@]+:[^\s@]*@"""
+    r"""|(?:^|[\s"'=,;])//[^\s/:@]+:(?!/)[^\s@]*@"""
 )
 NAME_PATTERN = "^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 
