@@ -353,6 +353,16 @@ def test_check_and_list_name_every_damaged_table(place: Path, name: str, capsys:
             assert "`iosweep report results/quick` makes it again" in output
 
 
+def test_check_and_list_name_a_campaign_json_that_is_gone(place: Path, capsys: Capture) -> None:
+    (campaign(place, {}) / "campaign.json").unlink()
+    for command in (["check", "quick"], ["list"]):
+        capsys.readouterr()
+        run(*command)
+        captured = capsys.readouterr()
+        said = "results/quick/campaign.json is gone; `iosweep report results/quick` makes it again"
+        assert said in captured.out + captured.err
+
+
 @pytest.mark.parametrize("folder", ["plans", "manifests", "logs", "figures", "points"])
 def test_no_command_reads_through_a_link_in_place_of_a_folder(place: Path, folder: str, capsys: Capture) -> None:
     results = campaign(place, {})

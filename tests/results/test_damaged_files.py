@@ -222,16 +222,16 @@ def test_the_next_run_repairs_it(tmp_path: Path, fio: Path, rounds: Rounds, draw
     campaign = Campaign(tmp_path, phases=["rand_write"])
     campaign.run()
     for _ in range(rounds(1, 12)):
-        before = campaign.stored()
+        before = {key: content for key, content in campaign.stored().items() if whole(key[1], content)}
         files = read_by_a_run(campaign.results)
         chosen = draw.sample(files, draw.randint(1, 4))
         for file in chosen:
             draw.choice([flipped, emptied, cut, zeroed])(file, draw)
         output = campaign.run()
         assert "Traceback" not in output
-        lost = [
-            file for file in damaged(campaign.results) if file.name != "nodes.parquet" or not node_is_lost(campaign)
-        ]
+        lost = damaged(campaign.results)
+        if node_is_lost(campaign):
+            lost = [file for file in lost if file.name != "nodes.parquet"]
         assert not lost, f"{chosen}\n{output}"
         hit = {(file.parent.name, file.name) for file in chosen}
         # a result is measured again where it or its archive was hit
@@ -243,6 +243,13 @@ def test_the_next_run_repairs_it(tmp_path: Path, fio: Path, rounds: Rounds, draw
         }
         assert campaign.left() == {}
         assert campaign.settled(), f"{chosen}\n{output}"
+
+
+def whole(name: str, content: bytes) -> bool:
+    """Whether it is an archive, or a result that can be read; one that cannot is renamed when another try is stored."""
+    with contextlib.suppress(documents.Damaged):
+        return name.endswith(".zip") or bool(documents.load(content))
+    return False
 
 
 def node_is_lost(campaign: Campaign) -> bool:

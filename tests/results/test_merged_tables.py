@@ -1,5 +1,6 @@
 """Reading tables back: damaged and foreign ones are rejected."""
 
+import errno
 import hashlib
 import os
 import stat
@@ -244,6 +245,30 @@ def test_damaged_figures_and_report_are_named(results: Path) -> None:
         str(results / "report.html"),
         str(results / "figures" / "a.svg"),
     ]
+
+
+@pytest.mark.parametrize("name", [*merged_tables.FILES, merged_tables.ABOUT])
+def test_a_table_that_is_gone_is_made_again_if_there_is_a_report_of_it(results: Path, name: str) -> None:
+    """Snakemake does not look for it as long as the report is there."""
+    (results / name).unlink()
+    assert merged_tables.damage(results) == []
+    (results / "report.html").write_bytes(merged_tables.sealed(b"<html></html>\n"))
+    assert merged_tables.damage(results) == [f"{results / name} is gone"]
+    first, _ = merged_tables.repair(results)
+    assert cli.main(["repair", str(results / "repairs" / first)]) == 0
+    assert merged_tables.repair(results)[0] not in ("", first)
+
+
+def test_a_full_disk_is_a_sentence(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(results / "repairs"))
+
+    monkeypatch.setattr("iosweep.files.safe_paths.write", full)
+    assert cli.main(["repair", "--log", str(results / "logs" / "repair.log"), str(results / "repairs" / "x")]) == 1
+    said = f"iosweep: {results}/repairs cannot be written: No space left on device; make room, then run the same"
+    assert said in capsys.readouterr().err
 
 
 def test_any_flipped_bit_of_the_list_of_figures_is_damage(results: Path) -> None:

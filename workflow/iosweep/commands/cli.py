@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import importlib
 import os
 import sys
@@ -105,7 +106,8 @@ def _run(arguments: argparse.Namespace) -> int:
         try:
             stack.enter_context(_log(arguments))
         except OSError as error:
-            say(f"iosweep: cannot write a log: {error.filename} is {error.strerror}", file=sys.stderr)
+            file = error.filename or arguments.log
+            say(f"iosweep: cannot write the log {file}: {error.strerror}", file=sys.stderr)
             return 1
         try:
             return int(arguments.run(arguments))
@@ -117,6 +119,12 @@ def _run(arguments: argparse.Namespace) -> int:
             return error.exit_code
         except documents.Damaged as error:
             say(f"iosweep: {error}{documents.cure(error.path)}", file=sys.stderr)
+            return 1
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or error.filename is None:
+                raise
+            wrong = f"{error.filename} cannot be written: {error.strerror}; make room, then run the same command again"
+            say(f"iosweep: {wrong}", file=sys.stderr)
             return 1
 
 

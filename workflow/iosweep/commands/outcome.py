@@ -124,6 +124,9 @@ def damage_of_tables(results: Path, planned: bool = True) -> list[str]:
     `planned`: the plan could be read, so all of them can be made again."""
     tables = _tables(results)
     found = merged_tables.tables_damage(results, tables, gone=True) if tables else []
+    about = results / merged_tables.ABOUT
+    if not os.path.lexists(about) and any((results / name).exists() for name in merged_tables.TABLES):
+        found = [f"{about} is gone"]
     again = f"; `iosweep report {shlex.quote(str(results))}` makes it again" if planned else ""
     return [line + again for line in (*found, *merged_tables.pages_damage(results))]
 

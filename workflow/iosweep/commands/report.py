@@ -80,7 +80,7 @@ def _making(what: str, results: Path) -> Iterator[None]:
         if error.errno and error.filename and why != os.strerror(error.errno):
             why = f"{error.filename} is {why}"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            then = ": make room, then"
+            why, then = f"{error.filename or results}: {why}", ": make room, then"
         elif isinstance(error, PermissionError) and error.filename:
             why, then = f"{why}: {_owned(Path(error.filename))}", ": get permission, then"
         elif isinstance(error, FileNotFoundError) and what != "tables":  # pyarrow gives the file alone

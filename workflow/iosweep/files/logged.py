@@ -40,13 +40,15 @@ def logged(log: Path | None, results: Path) -> Iterator[None]:
         return
     if log.is_relative_to(results):
         safe_paths.remove(results, log.relative_to(results))
-    with opened(log, results) as file:
-        before = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = (_Both(stream, file) for stream in before)
-        try:
-            yield
-        finally:
-            sys.stdout, sys.stderr = before
+    file = opened(log, results)
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (_Both(stream, file) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+        with contextlib.suppress(OSError):  # a full disk
+            file.close()
 
 
 class _Both:

@@ -162,14 +162,18 @@ def _strange(opened: Any, columns: Sequence[Column]) -> str | None:
 
 
 def damage(results: Path) -> list[str]:
-    """Damage of everything that merge, page and figures wrote, as sentences; missing tables are none."""
+    """Damage of everything that merge, page and figures wrote, as sentences.
+
+    A missing table is damage where a page or figures were made of it: Snakemake does not make it again by itself.
+    """
+    made = any(os.path.lexists(results / name) for name in (REPORT, FIGURES_DONE))
     try:
         tables = about(results)
     except FileNotFoundError:
-        return []
+        return [f"{results / ABOUT} is gone"] if made else []
     except Damaged as error:
         return [str(error)]
-    return [*tables_damage(results, tables), *pages_damage(results)]
+    return [*tables_damage(results, tables, gone=made), *pages_damage(results)]
 
 
 def tables_damage(results: Path, tables: CampaignForm, gone: bool = False) -> list[str]:
