@@ -212,6 +212,41 @@ def test_a_file_system_that_gives_all_to_another_user(place: Path, tmp_path: Pat
 
 @pytest.mark.local
 @as_root
+@needs_bindfs
+@pytest.mark.parametrize("sticky", [False, True])
+def test_a_file_system_that_closes_what_we_make(sticky: bool) -> None:
+    """It gives our directory to another user, so that we cannot open it; it is not called another campaign's."""
+    claim = (
+        "try: ownership.claim(sys.argv[1], {owner}, True)\n"
+        "except Refused as error: print(error)\n"
+    )  # fmt: skip
+    with everybodys(0o777) as shared:
+        (shared / "source").mkdir()
+        (shared / "source").chmod(0o1777 if sticky else 0o777)
+        with mounted("bindfs", f"--create-for-user={OTHER + 1}", str(shared / "source"), str(shared / "m")):
+            said = as_user(claim, f"{shared}/m/iosweep-c")
+            assert said.startswith(f"what you make in {shared}/m/iosweep-c belongs to user id {OTHER + 1}, who could ")
+            assert "choose a directory where it belongs to you" in said
+            assert "trust_other_writers" not in said
+            assert ("The empty directory" in said) == sticky
+            assert names(shared / "m") == ["iosweep-c"] * sticky
+
+
+@pytest.mark.local
+@as_root
+def test_a_umask_that_closes_what_we_make() -> None:
+    claim = (
+        "os.umask(0o777)\n"
+        "try: ownership.claim(sys.argv[1], {owner}, True)\n"
+        "except Refused as error: print(error)\n"
+    )  # fmt: skip
+    with everybodys() as shared:
+        assert "set a umask that leaves you all rights" in as_user(claim, f"{shared}/iosweep-c")
+        assert names(shared) == []
+
+
+@pytest.mark.local
+@as_root
 def test_a_mount_point_in_its_place(ours: str, place: Path) -> None:
     # bound to another directory of the same file system: no device number tells
     uuid = marker_in(ours)["uuid"]

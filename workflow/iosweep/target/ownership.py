@@ -54,6 +54,8 @@ def claim(directory: str, owner: dict[str, object], trusting: bool = False) -> s
         try:
             handle = open_entry(outer, name, directory)
         except PermissionError:
+            if made:
+                raise _closed_to_us(directory, name, outer) from None
             raise Refused(
                 f"{directory} is closed to {user(os.getuid())}, so it is another user's; it is left alone."
                 " Choose another campaign name."
@@ -62,9 +64,8 @@ def claim(directory: str, owner: dict[str, object], trusting: bool = False) -> s
             if made:
                 try:
                     _check_made_there(directory, handle, os.fstat(handle).st_uid, suspects, trusting)
-                except Refused:
-                    os.rmdir(name, dir_fd=outer)
-                    raise
+                except Refused as error:
+                    raise Refused(f"{error}{_unmake(name, outer, directory)}") from None
             return _claimed(directory, handle, outer, owner, made, suspects, trusting)
         finally:
             os.close(handle)
@@ -85,6 +86,24 @@ def _make(name: str, outer: int, parent: str) -> bool:
         if error.errno in DENIED:
             raise Refused(f"{cannot_write(f'the target {parent}', os.fstat(outer))}; {PERMIT}") from None
         raise
+
+
+def _closed_to_us(directory: str, name: str, outer: int) -> Refused:
+    """Why a directory that we have just made cannot be opened; it is removed."""
+    owner = os.stat(name, dir_fd=outer, follow_symlinks=False).st_uid
+    left = _unmake(name, outer, directory)
+    if owner == os.getuid():  # by the umask
+        return Refused(f"{directory} would be closed to you, who makes it; set a umask that leaves you all rights{left}")
+    return Refused(f"{parents.refusal([parents.gives_away(directory, outer, owner)], helps_to_trust=False)}{left}")
+
+
+def _unmake(name: str, outer: int, directory: str) -> str:
+    """Remove the directory that we have just made; returns what to add to a sentence where it stays."""
+    try:
+        os.rmdir(name, dir_fd=outer)
+    except OSError as error:  # in a sticky directory only its owner may
+        return f". The empty directory {directory} stays ({error.strerror}): have it removed"
+    return ""
 
 
 def _check_made_there(

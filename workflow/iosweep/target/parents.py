@@ -242,10 +242,13 @@ def written(where: str, status: os.stat_result) -> Suspect:
     )
 
 
-def refusal(suspects: Sequence[Suspect]) -> str:
-    """A sentence on all that is wrong, with the remedies: else they would be met one after the other."""
+def refusal(suspects: Sequence[Suspect], helps_to_trust: bool = True) -> str:
+    """A sentence on all that is wrong, with the remedies: else they would be met one after the other.
+
+    `helps_to_trust`: whether target.trust_other_writers is one of them.
+    """
     first, *others = {suspect.fact: suspect for suspect in suspects}.values()
-    trust = "" if privileged() else ", or set target.trust_other_writers where all who could are trusted"
+    trust = "" if privileged() or not helps_to_trust else ", or set target.trust_other_writers where all who could are trusted"
     remedy = f"{first.helps}, or {first.instead}" if first.helps else first.instead
     sentence = f"{first.fact}, {first.danger}; {remedy}{trust}"
     besides = [f"{each.fact}{f' ({each.helps})' if each.helps else ''}" for each in others]
