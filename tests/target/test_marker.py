@@ -3,12 +3,14 @@
 import json
 import os
 import shutil
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import mounts as file_systems
 from iosweep.errors import Refused
 from iosweep.target import marker, ownership, probe, removal
 from iosweep.target.handle import Place
@@ -55,6 +57,15 @@ def test_an_inode_that_changed_is_a_copy_where_inodes_are_kept() -> None:
     assert wrong() is wrong(fsid="02") is wrong(path="/other/iosweep-c") is None
     assert "another directory of this path, so this is a copy of that, or was restored" in (wrong(inode=8) or "")
     assert "was written for /t/iosweep-c, so this is a copy" in (wrong(inode=8, path="/x/iosweep-c") or "")
+
+
+def test_an_fsid_that_changed_is_a_snapshot_where_subvolumes_have_their_own() -> None:
+    def wrong(**seen: object) -> str | None:
+        return marker.wrong(MARKER, "iosweep-c", PLACE | seen, keeps_inodes=True, subvolumes=True)
+
+    assert wrong() is wrong(path="/other/iosweep-c") is None
+    assert "another directory of this path, so this is a copy of that, or was restored" in (wrong(fsid="02") or "")
+    assert "was written for /t/iosweep-c, so this is a copy" in (wrong(fsid="02", path="/x/iosweep-c") or "")
 
 
 @pytest.fixture
@@ -130,3 +141,48 @@ def test_a_copy_that_is_mounted_over_the_target_is_not_ours(ours: Path, tmp_path
     shutil.copytree(ours.parent, tmp_path / "backup")
     with mounted("mount", "--bind", str(tmp_path / "backup"), str(ours.parent)):
         refused(ours, "written for another directory of this path, so this is a copy of that, or was restored")
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Iterator[Path]:
+    """A btrfs."""
+    if why := file_systems.missing():
+        pytest.skip(why)
+    (tmp_path / "b").mkdir()
+    with file_systems.btrfs(tmp_path / "b"):
+        yield tmp_path / "b"
+
+
+@pytest.mark.local
+def test_a_snapshot_in_its_place_is_not_ours(volume: Path) -> None:
+    """It has the path and the inode that the marker names."""
+    file_systems.run("btrfs", "subvolume", "create", str(volume / "sv"))
+    directory = volume / "sv" / "iosweep-c"
+    ownership.claim(str(directory), OWNER)
+    (directory / "sets").mkdir()
+    file_systems.run("btrfs", "subvolume", "snapshot", str(volume / "sv"), str(volume / "backup"))
+    (volume / "sv").rename(volume / "original")
+    (volume / "backup").rename(volume / "sv")
+    refused(directory, "written for another directory of this path, so this is a copy of that, or was restored")
+    (volume / "sv").rename(volume / "backup")
+    (volume / "original").rename(volume / "sv")
+    assert ownership.claim(str(directory), OWNER | {"uuid": uuid(directory)}) == uuid(directory)
+
+
+@pytest.mark.local
+def test_a_subvolume_that_is_mounted_again_is_the_same_place(volume: Path, tmp_path: Path) -> None:
+    """At its place or at another one, and by another device."""
+    file_systems.run("btrfs", "subvolume", "create", str(volume / "sv"))
+    directory = volume / "sv" / "iosweep-c"
+    owner = OWNER | {"uuid": ownership.claim(str(directory), OWNER)}
+    file_systems.unmount(volume)
+    (tmp_path / "other").write_bytes(bytes(1 << 20))
+    taken = subprocess.run(["losetup", "-f", "--show", tmp_path / "other"], capture_output=True, text=True, check=True)
+    try:
+        file_systems.mount_image(volume)
+        assert ownership.claim(str(directory), owner) == owner["uuid"]
+        file_systems.unmount(volume)
+        with mounted("mount", "-o", "loop,subvol=sv", f"{volume}.img", str(tmp_path / "elsewhere")):
+            assert ownership.claim(f"{tmp_path}/elsewhere/iosweep-c", owner) == owner["uuid"]
+    finally:
+        file_systems.run("losetup", "-d", taken.stdout.strip())

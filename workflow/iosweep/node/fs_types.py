@@ -16,7 +16,8 @@ class FileSystem:
     nameless: its source is what whoever mounts it calls it. locks: whether a flock on it is known to be seen on the
     other nodes, except with a mount option that matches `unlocked`. inodes: whether a directory has the same inode
     number as long as it exists; an overlay of layers on several file systems, and the clients of some network file
-    systems, may number it anew.
+    systems, may number it anew. subvolumes: whether a snapshot has the inode numbers of its original, and each of them
+    an fsid of its own that it keeps.
     """
 
     types: tuple[str, ...]
@@ -29,22 +30,25 @@ class FileSystem:
     memory: bool = False
     nameless: bool = False
     inodes: bool = False
+    subvolumes: bool = False
 
 
 _OTHER = "no counter shows whether its client honors O_DIRECT"
 _FUSE = "a FUSE daemon may cache in spite of O_DIRECT"
+#: Read on Linux 6: with both O_DIRECT is accepted, and leaves what was read in the page cache.
+_CACHED = "data=journal|compress(ion|-force)?(=(?!no).*)?"
 #: FUSE mounts are `fuse`, `fuseblk`, or `fuse.` and the name of the program.
 FUSE = FileSystem(("fuse", "fuse.*", "fuseblk"), local=False, direct=_FUSE)
 UNKNOWN = FileSystem((), local=False, direct=_OTHER)
 TABLE = (
     FileSystem(
-        ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "xfs"),
+        ("bcachefs", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "xfs"),
         local=True,
         direct=None,
-        # read on Linux 6: both accept O_DIRECT, and leave what was read in the page cache
-        unless="data=journal|compress(ion|-force)?(=(?!no).*)?",
+        unless=_CACHED,
         inodes=True,
     ),
+    FileSystem(("btrfs",), local=True, direct=None, unless=_CACHED, inodes=True, subvolumes=True),
     FileSystem(
         ("overlay",),
         local=True,

@@ -2,7 +2,8 @@
 
 The marker holds the path and the inode of its directory. Either may change: the path with another mount point, the
 inode on some FUSE and network file systems. If both differ, the directory is a copy or was moved. Where directories
-keep their inodes (ext4, XFS ...), another inode is enough. This runs inside the agent.
+keep their inodes (ext4, XFS ...), another inode is enough; where snapshots have the same inodes (btrfs), another fsid,
+too. This runs inside the agent.
 """
 
 from __future__ import annotations
@@ -87,10 +88,11 @@ def check_marker(handle: int, directory: str, uuid: str) -> None:
 def check_place(handle: int, directory: str, found: Mapping[str, object]) -> None:
     """Raise Refused if the marker in an open directory was written for another one."""
     place = found.get("place")
+    known = fs_types.of(mounts.of(handle).fstype)
     here = {"path": _path(handle), "inode": os.fstat(handle).st_ino}
-    same = isinstance(place, dict) and here.items() <= place.items()
+    same = not known.subvolumes and isinstance(place, dict) and here.items() <= place.items()
     seen = place if same and isinstance(place, dict) else place_of(handle)  # which asks the file system
-    if why := wrong(found, Path(directory).name, seen, same or _keeps_inodes(handle)):
+    if why := wrong(found, Path(directory).name, seen, known.inodes, known.subvolumes):
         raise Refused(f"{directory} is not ours: {why}; it is left alone")
 
 
@@ -120,12 +122,17 @@ def place_of(handle: int) -> dict[str, object]:
 
 
 def wrong(
-    marker: Mapping[str, object], name: str, seen: Mapping[str, object], keeps_inodes: bool = False
+    marker: Mapping[str, object],
+    name: str,
+    seen: Mapping[str, object],
+    keeps_inodes: bool = False,
+    subvolumes: bool = False,
 ) -> str | None:
     """Why a directory of this name is not the one that its marker was written for, or None. Pure.
 
-    seen: `place_of` the directory. keeps_inodes: a directory has the same inode always, so a copy has another one. An
-    inode alone proves nothing: another file system, and another subvolume or snapshot of btrfs, has the same numbers.
+    seen: `place_of` the directory. keeps_inodes: a directory has the same inode always, so a copy has another one.
+    subvolumes: a snapshot has another fsid than its original. An inode alone proves nothing: another file system, and
+    another subvolume, has the same numbers.
     """
     campaign, place = marker.get("campaign"), marker.get("place")
     if not isinstance(campaign, str) or not campaign or name != name_of(campaign):
@@ -133,18 +140,14 @@ def wrong(
         return f"its marker is of the campaign `{called}`, whose directory is called {name_of(called)}"
     if not isinstance(place, dict) or not {"path", "inode", "fsid"} <= place.keys():
         return "its marker does not say for which directory it was written"
-    if place["path"] == seen["path"] and (not keeps_inodes or place["inode"] == seen["inode"]):
+    kept = ["path"] + ["inode"] * keeps_inodes + ["fsid"] * subvolumes
+    if all(place[each] == seen[each] for each in kept):
         return None
     if (place["inode"], place["fsid"]) == (seen["inode"], seen["fsid"]):
         return None
     if place["path"] == seen["path"]:
         return "its marker was written for another directory of this path, so this is a copy of that, or was restored"
     return f"its marker was written for {printable(str(place['path']))[:300]}, so this is a copy of that, or was moved"
-
-
-def _keeps_inodes(handle: int) -> bool:
-    """Whether a directory on this file system has the same inode as long as it exists."""
-    return fs_types.of(mounts.of(handle).fstype).inodes
 
 
 def _path(handle: int) -> str:

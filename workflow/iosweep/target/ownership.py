@@ -93,7 +93,9 @@ def _closed_to_us(directory: str, name: str, outer: int) -> Refused:
     owner = os.stat(name, dir_fd=outer, follow_symlinks=False).st_uid
     left = _unmake(name, outer, directory)
     if owner == os.getuid():  # by the umask
-        return Refused(f"{directory} would be closed to you, who makes it; set a umask that leaves you all rights{left}")
+        return Refused(
+            f"{directory} would be closed to you, who makes it; set a umask that leaves you all rights{left}"
+        )
     return Refused(f"{parents.refusal([parents.gives_away(directory, outer, owner)], helps_to_trust=False)}{left}")
 
 

@@ -248,7 +248,11 @@ def refusal(suspects: Sequence[Suspect], helps_to_trust: bool = True) -> str:
     `helps_to_trust`: whether target.trust_other_writers is one of them.
     """
     first, *others = {suspect.fact: suspect for suspect in suspects}.values()
-    trust = "" if privileged() or not helps_to_trust else ", or set target.trust_other_writers where all who could are trusted"
+    trust = (
+        ""
+        if privileged() or not helps_to_trust
+        else ", or set target.trust_other_writers where all who could are trusted"
+    )
     remedy = f"{first.helps}, or {first.instead}" if first.helps else first.instead
     sentence = f"{first.fact}, {first.danger}; {remedy}{trust}"
     besides = [f"{each.fact}{f' ({each.helps})' if each.helps else ''}" for each in others]
