@@ -9,6 +9,8 @@ import pytest
 
 from campaign import ROOT
 from iosweep.jobs import snakemake_lock
+from iosweep.node import procfs
+from targets import as_root
 
 RESULTS = Path("results/c")
 COMMAND = ["--profile", "profiles/local", "--configfile", "my file.yaml"]
@@ -34,7 +36,8 @@ def test_what_is_not_locked() -> None:
 
 
 @pytest.mark.parametrize("file", ["results/c/report.html", "/tools/0f/tools.json"])
-def test_the_command_that_removes_it(file: str) -> None:
+def test_the_command_that_removes_it(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(procfs, "shows_machine", lambda: True)  # also where the tests run in a container
     lock("results/other/report.html", file)
     said = snakemake_lock.refusal([RESULTS, Path("/tools/0f/tools.json")], COMMAND)
     assert said is not None
@@ -49,6 +52,53 @@ def test_the_lock_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
     assert snakemake_lock.refusal([RESULTS], COMMAND) is None
 
 
+@pytest.mark.parametrize(
+    ("command", "is_one"),
+    [
+        ("snakemake -c 4", True),
+        ("/v/bin/snakemake", True),
+        ("/v/bin/python3.11 /v/bin/snakemake --profile p", True),
+        ("python -X utf8 -W ignore -P -m snakemake --profile p", True),
+        ("python -Xutf8 -Wignore -Pm snakemake", True),
+        ("python -msnakemake", True),
+        ("python -m snakemake.cli", True),
+        ("python --check-hash-based-pycs always -u -- /v/bin/snakemake", True),
+        ("pypy3 snakemake", True),
+        ("", False),
+        ("python", False),
+        ("python -m", False),
+        ("python -W snakemake", False),
+        ("python -W snakemake other.py", False),
+        ("python -m pytest snakemake", False),
+        ("python other.py snakemake", False),
+        ("python -c pass snakemake", False),
+        ("python -cpass -m snakemake", False),
+        ("python - snakemake", False),
+        ("tail -f snakemake", False),
+        ("vim snakemake", False),
+        ("grep -m snakemake", False),
+        ("timeout 10h snakemake", False),  # what it starts is one
+        ("snakemake-lsp", False),
+    ],
+)
+def test_which_processes_are_snakemakes(command: str, is_one: bool) -> None:
+    words = [word.encode() for word in command.split(" ")]
+    assert snakemake_lock.is_snakemake(words) == snakemake_lock.is_snakemake([*words, b""]) == is_one
+
+
+@pytest.mark.local
+@as_root
+def test_a_container_sees_none_of_the_machine(place: Path) -> None:
+    look = "from iosweep.jobs import snakemake_lock as it; print(it.refusal([it.Path('results/c')], []))"
+    lock("results/c/report.html")
+    inside = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", sys.executable, "-c", look]
+    ours = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
+    said = subprocess.run(inside, env=ours, capture_output=True, text=True, check=True).stdout
+    assert "none runs in this directory on this machine" not in said
+    assert "from this container (a PID namespace) the machine's processes do not show." in said
+    assert "`snakemake --unlock` removes the lock" in said
+
+
 @pytest.mark.local
 @pytest.mark.parametrize("around", [[], ["timeout", "60"]])
 def test_what_started_it_is_not_taken_for_another_one(place: Path, around: list[str]) -> None:
@@ -60,7 +110,7 @@ def test_what_started_it_is_not_taken_for_another_one(place: Path, around: list[
     command = [*around, sys.executable, str(script)]
     ours = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
     alone = subprocess.run(command, env=ours, capture_output=True, text=True, check=True)
-    assert "that was killed: none runs in this directory" in alone.stdout
+    assert "is locked by a snakemake that was killed" in alone.stdout
     other = place / "other" / "snakemake"
     other.parent.mkdir()
     other.write_text("import sys; print(flush=True); sys.stdin.read()")

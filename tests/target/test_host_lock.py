@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Busy
+from iosweep.node import procfs
 from iosweep.target import host_lock, mounts, target_lock
 from iosweep.target.target_lock import Exclusion
 from locks import Campaign, hold, named
@@ -42,7 +43,7 @@ def first_namespace() -> None:
     """A pass needs a machine that can be seen, and other namespaces need root."""
     if os.getuid() or not shutil.which("unshare"):
         pytest.skip("root: needed for namespaces")
-    if str(Path("/proc/self/ns/pid").readlink()) != mounts.FIRST_PID_NAMESPACE:
+    if not procfs.shows_machine():
         pytest.skip("in a container the lock is never evidence")
 
 
@@ -274,6 +275,6 @@ def test_private_needs_both(tmp_path: Path) -> None:
         (tmp_path / pid / "ns").mkdir(parents=True)
         (tmp_path / pid / "mountinfo").write_bytes(table)
     assert mounts.private("/tmp", tmp_path) is None
-    (tmp_path / "self/ns/pid").symlink_to(mounts.FIRST_PID_NAMESPACE)
+    (tmp_path / "self/ns/pid").symlink_to(procfs.FIRST_PID_NAMESPACE)
     assert mounts.private("/tmp", tmp_path)
     assert mounts.private("/", tmp_path) is False

@@ -7,6 +7,8 @@ import pwd
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+#: The first PID namespace of a machine; the number is fixed in the kernel (PROC_PID_INIT_INO).
+FIRST_PID_NAMESPACE = "pid:[4026531836]"
 #: Not on a kernel without CONFIG_PROC_CHILDREN.
 _TELLS_CHILDREN = Path("/proc/thread-self/children").exists()
 
@@ -14,6 +16,12 @@ _TELLS_CHILDREN = Path("/proc/thread-self/children").exists()
 def pids() -> list[str]:
     """Process ids, as text. There may be thousands, so no Path is made of them."""
     return [name for name in os.listdir("/proc") if name.isdigit()]
+
+
+def shows_machine(proc: Path = Path("/proc")) -> bool:
+    """Whether the processes of the whole machine are there, and not those of a container (a PID namespace) only. Raises
+    OSError where there is no /proc."""
+    return str((proc / "self/ns/pid").readlink()) == FIRST_PID_NAMESPACE
 
 
 def with_ancestors(pid: str) -> set[str]:

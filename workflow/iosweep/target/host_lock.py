@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from iosweep.target.mounts import FIRST_PID_NAMESPACE
+from iosweep.node import procfs
 
 #: Time for a holder to answer; one that is stopped (SIGSTOP) does not.
 ANSWER_S = 1.0
@@ -68,7 +68,7 @@ def unseen(name: str, inode: int, proc: Path = Path("/proc")) -> str | None:
     name alone proves nothing: the campaign that is to be kept off, or another user, may have it there.
     """
     try:
-        if str((proc / "self/ns/pid").readlink()) != FIRST_PID_NAMESPACE:
+        if not procfs.shows_machine(proc):
             return "this process runs in a container (a PID namespace), from which the machine cannot be seen"
         sockets = (proc / "1/net/unix").read_bytes()
     except OSError as error:

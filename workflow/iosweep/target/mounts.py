@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from iosweep.errors import Refused
+from iosweep.node import procfs
 from iosweep.text import printable
-
-#: The first PID namespace of a machine; the number is fixed in the kernel (PROC_PID_INIT_INO).
-FIRST_PID_NAMESPACE = "pid:[4026531836]"
 
 
 class Mount(NamedTuple):
@@ -69,7 +67,7 @@ def table() -> list[Mount]:
 def private(directory: str, proc: Path = Path("/proc")) -> bool | None:
     """Whether process 1 of this machine sees another directory there; None where that cannot be seen (containers)."""
     try:
-        if str((proc / "self/ns/pid").readlink()) != FIRST_PID_NAMESPACE:
+        if not procfs.shows_machine(proc):
             return None
         ours, theirs = (parsed((proc / pid / "mountinfo").read_bytes()) for pid in ("self", "1"))
     except OSError:
