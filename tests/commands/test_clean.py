@@ -1,5 +1,6 @@
 """`iosweep clean`: what is shown, what goes, what is refused, and that no result is touched."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ from iosweep.files import documents
 from iosweep.results.store import Store
 from iosweep.target import filesystem, identify, marker, ownership, target_lock, trees
 from locks import left as left_lock
-from targets import OWNER, as_root, at, listing, make_place, marker_in, mounted, names, needs_bindfs
+from targets import OWNER, as_root, at, listing, make_place, marked, marker_in, mounted, names, needs_bindfs
 
 pytestmark = pytest.mark.local
 
@@ -352,6 +353,69 @@ def test_a_directory_of_another_user(left: Left, capsys: Capture, yes: list[str]
     assert names(left.directory) == ["iosweep.json", "kept", "sets"]
     if not yes:
         assert listing(left.target, all=True) == before
+
+
+@as_root
+@needs_bindfs
+@pytest.mark.parametrize("mine", [True, False])
+def test_an_owner_who_may_be_us(left: Left, tmp_path: Path, capsys: Capture, mine: bool) -> None:
+    """On FUSE and network file systems only a file that is made there shows that; the preview makes none."""
+    ways = ("--create-for-user=12345",) if mine else ()
+    with mounted("bindfs", *ways, str(left.target), str(tmp_path / "m")):
+        shown = str(tmp_path / "m" / "iosweep-c")
+        facts = filesystem.identity(identify.identify(str(tmp_path / "m")))
+        shutil.rmtree(left.directory)
+        # as the marker was written there
+        Path(shown).mkdir()
+        marked(Path(shown), "u")
+        os.chown(left.directory, 12345, 12345)
+        left.know(uuid="u", directory=shown, file_system=facts)
+        assert clean("c") == 0
+        said = capsys.readouterr().err
+        assert "note: only --yes can tell whether its owner, user id 12345, is you on this file system (fuse" in said
+        assert clean("--yes", "c") == (not mine)
+        assert Path(shown).exists() != mine
+
+
+@as_root
+@both
+def test_a_target_that_is_mounted_read_only(left: Left, capsys: Capture, yes: list[str]) -> None:
+    with mounted("mount", "--bind", "-o", "ro", str(left.target), str(left.target)):
+        assert clean("c", *yes) == 1
+    said = capsys.readouterr()
+    assert ("Read-only file system" if yes else "is on a read-only file system; mount it writable") in said.err
+    assert "--yes removes" not in said.out
+    assert marker_in(left.directory)
+
+
+@as_root
+@pytest.mark.parametrize("which", ["results", "target"])
+def test_a_lock_that_a_container_does_not_list(left: Left, tmp_path: Path, which: str) -> None:
+    """/proc/locks leaves out who holds it outside: the preview says what --yes says, and not to remove the lock."""
+    facts = identify.identify(str(left.target))
+    (tmp_path / "locks").mkdir()
+    left.know(uuid=marker_in(left.directory)["uuid"], lock=str(tmp_path / "locks"))
+    program = (
+        "import sys; from iosweep.target import target_lock; from iosweep.commands import cli\n"
+        f"target_lock.PREFIX = {target_lock.PREFIX!r}\n"
+        "sys.exit(cli.main(['clean', 'c', *sys.argv[1:]]))"
+    )
+    inside = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", sys.executable, "-c", program]
+    held: contextlib.AbstractContextManager[object] = (
+        Store(left.results).locked()
+        if which == "results"
+        else target_lock.hold(str(tmp_path / "locks"), facts, {"campaign": "other", "results": "/r"})
+    )
+    with held:
+        preview, yes = (
+            subprocess.run([*inside, *more], capture_output=True, text=True, check=False) for more in ([], ["--yes"])
+        )
+    assert preview.returncode == yes.returncode == 1
+    assert preview.stderr == yes.stderr
+    assert "is being measured by" in preview.stderr
+    assert marker_in(left.directory)
+    free = subprocess.run(inside, capture_output=True, text=True, check=True)
+    assert free.stdout.endswith("nothing was removed; --yes removes all of it\n")
 
 
 @as_root

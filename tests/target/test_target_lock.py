@@ -21,7 +21,7 @@ import pytest
 
 from iosweep.errors import Busy, Unusable
 from iosweep.node import procfs
-from iosweep.target import filesystem, identify, lock_owner
+from iosweep.target import filesystem, identify, lock_file, lock_owner
 from iosweep.target.target_lock import Exclusion
 from iosweep.text import printable
 from locks import hold, named
@@ -274,6 +274,41 @@ def test_twenty_at_once(tmp_path: Path) -> None:
             os.close(handle)
     with hold(str(tmp_path), DISK, OWNER) as found:
         assert "which is gone" in str(found.note)
+
+
+@pytest.mark.parametrize("goes", [True, False])
+def test_a_look_from_a_container_refuses_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goes: bool) -> None:
+    """It has the lock for a moment, shared, because the kernel does not list there who holds it."""
+    file = tmp_path / "lock"
+    file.touch()
+    looking = os.open(file, os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    monkeypatch.setattr(lock_file.time, "sleep", lambda _: goes and fcntl.flock(looking, fcntl.LOCK_UN))
+    try:
+        if goes:
+            lock_file.take(file).close()
+        else:
+            with pytest.raises(lock_file.Taken):
+                lock_file.take(file)
+    finally:
+        os.close(looking)
+
+
+@pytest.mark.parametrize("machine", [True, False])
+def test_a_look_leaves_the_lock_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: bool) -> None:
+    monkeypatch.setattr(procfs, "shows_machine", lambda: machine)
+    monkeypatch.setattr(procfs, "flocks", lambda *_: [])
+    (tmp_path / "lock").write_bytes(b"text")
+    assert lock_file.look(tmp_path / "lock") == b"text"
+    taken = lock_file.take(tmp_path / "lock")
+    try:
+        if machine:  # it goes by the kernel's list alone
+            assert lock_file.look(tmp_path / "lock") == b"text"
+        else:
+            with pytest.raises(lock_file.Taken):
+                lock_file.look(tmp_path / "lock")
+    finally:
+        taken.close()
 
 
 def test_a_lock_that_is_tidied_away_before_it_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

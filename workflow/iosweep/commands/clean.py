@@ -130,7 +130,11 @@ def _show(ours: _Directory, results: Path) -> None:
         what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
         prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
     _check_undisturbed(ours, results)
-    stays = [f"{wrong}, which --yes leaves alone" for wrong in ours.agent.call(removal.would_stay, ours.handle)]
+    shows = ours.agent.call(removal.preview, ours.handle)
+    if owner := shows["owner"]:
+        kind = ours.facts["fstype"]
+        _note(f"only --yes can tell whether its owner, {owner}, is you on this file system ({kind}); if not, all stays")
+    stays = [f"{wrong}, which --yes leaves alone" for wrong in shows["stays"]]
     if others["count"]:
         stays.append(f"{foreign.sentence(**others)}; --yes leaves that as well")
     if stays:

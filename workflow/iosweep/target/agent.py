@@ -295,7 +295,7 @@ OPERATIONS = protocol.by_name(
         *(ownership.claim, ownership.owner_of, ownership.ours),
         *(handle.check, handle.trusted, probe.state, probe.remove_probes),
         *(trees.ensure, trees.keep, trees.parts, trees.usage, trees.count, trees.examine),
-        *(removal.remove, removal.remove_all, removal.would_stay, foreign.foreign),
+        *(removal.remove, removal.remove_all, removal.preview, foreign.foreign),
         *(striping.set_layout, striping.read_layout, process.keep_to, execute),
     ]
 )

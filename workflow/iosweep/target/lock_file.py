@@ -13,6 +13,7 @@ import fcntl
 import os
 import stat
 import struct
+import time
 from pathlib import Path
 
 from iosweep.node import procfs
@@ -32,6 +33,8 @@ _KINDS = {
 MOUNTED = "a mount point"
 #: Attempts to open a file that is removed before it is locked.
 _TRIES = 5
+#: Time after which who only looks (`look`) has released a lock, in seconds.
+_LOOK_S = 0.05
 #: The mode that all users need to take the lock.
 _READABLE = 0o444
 #: Bytes that are read of a file.
@@ -64,7 +67,11 @@ class LockFile:
     def lock(self) -> None:
         """Raises Taken; sets `without`."""
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_LOOK_S)
+                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             text = self.content()
             named = lock_owner.read(text)
@@ -113,9 +120,12 @@ def take(file: Path, make: bool = True, shared: bool = False) -> LockFile:
 
 
 def look(file: Path, shared: bool = False) -> bytes:
-    """The content of a lock that could be taken. It is not tried: a run that begins in that moment would find it taken.
+    """The content of a lock that could be taken. Nothing is written.
 
-    Raises as `take` with `make=False` does; a holder that the kernel does not list, on another machine, is not seen.
+    The kernel lists who holds it. It is not tried: a run that begins in that moment would find it taken. But in a
+    container (a PID namespace) the list leaves out the holders outside. There the lock is taken, shared, and released
+    at once; `LockFile.lock` tries twice, so that this refuses no run. Raises as `take` with `make=False` does; a
+    holder that the kernel does not list, on another machine, is not seen outside a container.
     """
     handle = _open(file, make=False, shared=shared)
     try:
@@ -123,9 +133,23 @@ def look(file: Path, shared: bool = False) -> bytes:
         named = lock_owner.read(content)
         if pids := procfs.flocks(os.fstat(handle), named.pid if named else None):
             raise Taken(content, pids)
+        if not procfs.shows_machine() and _is_held(handle):
+            raise Taken(content, [])
         return content
     finally:
         os.close(handle)
+
+
+def _is_held(handle: int) -> bool:
+    """Whether a process has the lock exclusively; for a moment it is ours, shared, if none has."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # the file system has no locks
+        return False
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return False
 
 
 def read(file: Path) -> bytes:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from iosweep.errors import Refused
+from iosweep.target.accounts import user
 from iosweep.target.foreign import Foreign, ForeignEntries, add, by_name, by_owner
 from iosweep.target.handle import Opened, Place
 from iosweep.target.marker import MARKER, shown
@@ -40,6 +41,14 @@ class Removed(TypedDict):
     left: bool
     wrong: list[str]
     foreign: ForeignEntries
+
+
+class Preview(TypedDict):
+    """What a removal would do. `stays`: what it would leave, as `sets/a is a mount point`; `owner`: of the directory,
+    where only a file that is made there shows whether that is us, else empty."""
+
+    stays: list[str]
+    owner: str
 
 
 def remove(place: Place, below: str, seconds: float | None = None, workers: int = 8) -> Removed:
@@ -75,11 +84,16 @@ def remove_all(place: Place, seconds: float | None = None, workers: int = 8) -> 
     return removal.removed
 
 
-def would_stay(place: Place) -> list[str]:
-    """What `remove_all` would leave beside what is not ours (foreign.py): `sets/a is a mount point`. Raises what it
-    would, as far as that shows without a file that is made there (Opened)."""
+def preview(place: Place) -> Preview:
+    """What `remove_all` would do, beside what is not ours (foreign.py). Raises what it would, as far as that shows
+    without a file that is made there (Opened), and Refused where it could remove nothing."""
     with Opened(place, use="preview") as ours:
-        return [f"{shown(point)} is a mount point" for point in ours.mounts]
+        if os.fstatvfs(ours.handle).f_flag & os.ST_RDONLY:
+            raise Refused(f"nothing can be removed: {place.directory} is on a read-only file system; mount it writable")
+        return {
+            "stays": [f"{shown(point)} is a mount point" for point in ours.mounts],
+            "owner": "" if ours.owner in (0, os.getuid()) else user(ours.owner),
+        }
 
 
 class _Removal:
