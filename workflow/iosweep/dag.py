@@ -37,7 +37,8 @@ _MERGE_CODE = ("iosweep.results.merge",)
 _REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figure_files"), ("report/**/*",)
 #: Folders of the results that rules name. Snakemake writes into them, also through links.
 RULE_FOLDERS = ("logs", "manifests", "plans", "repairs", "tools")
-#: Folders of the results that runs write into, by handles; a mount point there would be written to all the same.
+#: Folders of the results that runs write into, by handles. These refuse a link or a file, but only when there is something
+#: to store; a mount point would be written to.
 _STORED_FOLDERS = ("builds", "nodes", "points", "refusals", "sets")
 _MOUNT = "a mount point"
 #: In place of the hash of a tool that is not built yet: no result has it.
@@ -214,11 +215,10 @@ def _of(
 
 
 def _obstacles(folder: Path) -> list[Problem]:
-    """Links and other things in place of folders that rules name. Asked before Snakemake writes there."""
+    """Links and other things in place of folders that a run writes into. Asked before it does."""
     try:
         with safe_paths.folder(folder) as root:
-            found = {name: what for name in RULE_FOLDERS if (what := root.obstacle(name))}
-            found |= {name: what for name in _STORED_FOLDERS if (what := root.obstacle(name)) == _MOUNT}
+            found = {name: what for name in (*RULE_FOLDERS, *_STORED_FOLDERS) if (what := root.obstacle(name))}
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -229,7 +229,7 @@ def _obstacles(folder: Path) -> list[Problem]:
             str(folder / name),
             0,
             "",
-            f"it is {what}, and a run would write to what is there; {cure.get(what, 'move it away')}: it has to be"
+            f"it is {what}, where a run writes; {cure.get(what, 'move it away')}: it has to be"
             " a directory, or not there",
         )
         for name, what in found.items()

@@ -230,7 +230,7 @@ class Folder:
     def _in_the_way(self, name: str, error: OSError, folder: bool = False) -> OSError:
         """The error with its path, and with what is there where that is the reason."""
         why = error.strerror or str(error)
-        status = self.status(name) if error.errno in _WRONG_KIND else None
+        status = self.status(name) if error.errno in WRONG_KIND else None
         kind = stat.S_IFMT(status.st_mode) if status else 0
         if kind == stat.S_IFREG and folder:
             why = "a file, not a directory"
@@ -251,7 +251,7 @@ def named(path: Path) -> Iterator[None]:
 
 
 #: What opening or replacing something else than a file, or a directory, fails with.
-_WRONG_KIND = (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.ENOTEMPTY)
+WRONG_KIND = (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.ENOTEMPTY)
 
 
 @contextmanager
@@ -282,7 +282,7 @@ def names(root: Path, below: str) -> list[str]:
         with folder(root, below) as place:
             return place.names()
     except OSError as error:
-        if error.errno in (errno.ENOENT, *_WRONG_KIND):
+        if error.errno in (errno.ENOENT, *WRONG_KIND):
             return []
         raise
 

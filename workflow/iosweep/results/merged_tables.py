@@ -5,6 +5,7 @@ The results may be damaged or foreign: sizes and hashes are compared with campai
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -77,7 +78,8 @@ def _read(results: Path, name: str) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise Damaged(results / name, error.strerror or str(error)) from None
+        cure = "; move it away" if error.errno in (*safe_paths.WRONG_KIND, errno.EINVAL) else ""
+        raise Damaged(error.filename or results / name, f"{error.strerror or error}{cure}") from None
 
 
 def _unlike(known: Table | None, data: bytes) -> str | None:
