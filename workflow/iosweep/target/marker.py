@@ -88,10 +88,12 @@ def check_marker(handle: int, directory: str, uuid: str) -> None:
 def check_place(handle: int, directory: str, found: Mapping[str, object]) -> None:
     """Raise Refused if the marker in an open directory was written for another one."""
     place = found.get("place")
-    known = fs_types.of(mounts.of(handle).fstype)
     here = {"path": _path(handle), "inode": os.fstat(handle).st_ino}
-    same = not known.subvolumes and isinstance(place, dict) and here.items() <= place.items()
+    same = isinstance(place, dict) and here.items() <= place.items()
     seen = place if same and isinstance(place, dict) else place_of(handle)  # which asks the file system
+    known = fs_types.of(mounts.of(handle).fstype)  # after the look: refuses what was unmounted meanwhile
+    if same and known.subvolumes:
+        seen = place_of(handle)
     if why := wrong(found, Path(directory).name, seen, known.inodes, known.subvolumes):
         raise Refused(f"{directory} is not ours: {why}; it is left alone")
 
