@@ -5,6 +5,7 @@ import gc
 import itertools
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -357,6 +358,10 @@ def test_a_full_disk_is_a_sentence(
             told = f"iosweep: the {what} of {results} cannot be made: {why}; what was measured is stored{then}"
             return f"{told} `iosweep report {results}` makes all\n"
 
+        def bare(text: str) -> str:
+            """Without the file that could not be written."""
+            return re.sub(rf"cannot be made: {re.escape(str(results))}\S*: No space", "cannot be made: No space", text)
+
         told, full = "", tmp_path / "disk/full"
         for room in itertools.count(0, 1 << 12):  # it ends at every place where something is written
             space = os.statvfs(results)
@@ -364,9 +369,10 @@ def test_a_full_disk_is_a_sentence(
             if not room:
                 command = [sys.executable, "-m", "iosweep", "merge", str(plan)]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
-                assert (done.returncode, done.stderr) == (1, said("tables"))
+                assert (done.returncode, bare(done.stderr)) == (1, said("tables"))
+                assert done.stderr != said("tables")
             assert cli.main(["report", str(results)]) == 1
-            told = capsys.readouterr().err
+            told = bare(capsys.readouterr().err)
             assert not [file for file in results.iterdir() if file.name.startswith(".")]
             assert stored <= set(results.rglob("*"))
             if (results / "results.parquet").exists():

@@ -37,8 +37,8 @@ _MERGE_CODE = ("iosweep.results.merge",)
 _REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figure_files"), ("report/**/*",)
 #: Folders of the results that rules name. Snakemake writes into them, also through links.
 RULE_FOLDERS = ("logs", "manifests", "plans", "repairs", "tools")
-#: Folders of the results that runs write into, by handles. These refuse a link or a file, but only when there is something
-#: to store; a mount point would be written to.
+#: Folders of the results that runs write into, by handles. These refuse a link or a file, but only when there is
+#: something to store; a mount point would be written to.
 _STORED_FOLDERS = ("builds", "nodes", "points", "refusals", "sets")
 _MOUNT = "a mount point"
 #: In place of the hash of a tool that is not built yet: no result has it.

@@ -198,11 +198,7 @@ class Campaign:
 
     def _damage(self) -> tuple[str, ...]:
         """Stored files that are damaged, a few of them by name."""
-        try:
-            tables = self._tables.damage()
-        except OSError as error:
-            tables = [f"{error.filename} cannot be read: {error.strerror}"]
-        return tuple(map(printable, documents.few([*self._store.named(), *tables])))
+        return tuple(map(printable, documents.few([*self._store.named(), *self._tables.damage()])))
 
     def _planned(self) -> Plan | None:
         """The plan that is measured: the newest, or that of the newest log where an older one was taken up again."""

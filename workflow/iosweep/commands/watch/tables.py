@@ -26,12 +26,15 @@ class Tables:
         self._damaged: list[str] = []
 
     def damage(self) -> list[str]:
-        """Damage as sentences; while the files are being replaced, that of the last look. Raises OSError."""
-        before = self._look()
-        if before is not None and before != self._files:
-            found = outcome.damage_of_tables(self._results)
-            if self._look() == before:
-                self._files, self._damaged = before, found
+        """Damage as sentences; while the files are being replaced, that of the last look."""
+        try:
+            before = self._look()
+            if before is not None and before != self._files:
+                found = outcome.damage_of_tables(self._results)
+                if self._look() == before:
+                    self._files, self._damaged = before, found
+        except OSError as error:
+            return [f"{error.filename} cannot be read: {error.strerror}"]
         return self._damaged
 
     def _look(self) -> _Files | None:
