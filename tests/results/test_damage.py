@@ -127,7 +127,7 @@ def test_a_damaged_result_is_measured_again_and_kept(tmp_path: Path) -> None:
     assert kept.read_bytes() == damaged
     assert store.damaged == {}
     assert store.named() == []
-    assert store.kept() == [f"measured again and kept, because it was damaged: {kept}; it may be deleted"]
+    assert store.kept() == [f"measured again and kept, because it could not be read: {kept}"]
 
 
 def test_links_below_the_results_are_named_and_not_followed(tmp_path: Path) -> None:

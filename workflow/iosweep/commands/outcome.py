@@ -100,7 +100,7 @@ def _of(results: Path) -> Outcome:
     except (FileNotFoundError, documents.Damaged):
         if tables is None:
             raise
-        lost = [*damage(results, store), *damage_of_tables(results, planned=False)]
+        lost = _once([*damage(results, store), *damage_of_tables(results, planned=False)])
         known = Outcome(
             tables.campaign, tables.target.directory, results, None, measured=measured, damaged=lost, kept=store.kept()
         )
@@ -113,10 +113,15 @@ def _of(results: Path) -> Outcome:
         None,
         left=left(plan, store),
         measured=measured,
-        damaged=[*store.damage(), *manifests, *damage_of_tables(results)],
+        damaged=_once([*store.damage(), *manifests, *damage_of_tables(results)]),
         kept=store.kept(),
     )
     return known if tables is None or not table else _with_tables(known, tables, plan, store)
+
+
+def _once(lines: Iterable[str]) -> list[str]:
+    """Without repetitions: what is in place of a folder is met more than once."""
+    return list(dict.fromkeys(lines))
 
 
 def damage_of_tables(results: Path, planned: bool = True) -> list[str]:

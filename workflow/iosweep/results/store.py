@@ -307,7 +307,7 @@ class Store:
     def again(self, before: Sequence[str] = ()) -> list[str]:
         """What was measured again, as a sentence; without what had been so before."""
         aside = [path for path in self.set_aside() if path not in before]
-        named = f"measured again and kept, because it was damaged: {some(aside, _NAMED)}; it may be deleted"
+        named = f"measured again and kept, because it could not be read: {some(aside, _NAMED)}"
         return [named] if aside else []
 
     def _missing(self, point: str) -> Missing | None:
