@@ -271,6 +271,22 @@ def test_a_full_disk_is_a_sentence(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.local
+@pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
+def test_a_mount_over_a_figure_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = results_factory.make(tmp_path)
+    assert cli.main(["figures", str(results)]) == 0
+    figure = next((results / "figures").glob("*.png"))
+    (tmp_path / "other").touch()
+    mounts.run("mount", "--bind", str(tmp_path / "other"), str(figure))
+    try:
+        assert cli.main(["figures", str(results)]) == 1
+    finally:
+        mounts.unmount(figure)
+    said = f"cannot be made: {figure} is a mount point, which is left alone; what was measured is stored: unmount it"
+    assert said in capsys.readouterr().err
+
+
 def test_any_flipped_bit_of_the_list_of_figures_is_damage(results: Path) -> None:
     """Also in a name: the figure would count as somebody else's from then on."""
     (results / "figures").mkdir()

@@ -67,11 +67,16 @@ class Dag:
     restorable: Mapping[Path, bytes]  # damaged files that can be written again, with their content
 
     def restore(self) -> None:
-        """Write damaged copies of the plan and of tools.json again. They keep their times: the content is the same."""
+        """Write damaged copies of the plan and of tools.json again. They keep their times: the content is the same.
+        Raises ConfigError."""
         for file, data in self.restorable.items():
-            about = file.lstat()
-            safe_paths.write(self.results, file.relative_to(self.results), data)
-            os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
+            try:
+                about = file.lstat()
+                safe_paths.write(self.results, file.relative_to(self.results), data)
+                os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
+            except OSError as error:
+                why = f"it is damaged, and cannot be written again: {error.strerror}"
+                raise ConfigError([Problem(str(file), 0, "", why, safe_paths.remedy(error))]) from None
 
     def nodes(self, allocation: str) -> int:
         """The node count of an allocation."""

@@ -121,7 +121,7 @@ if not workflow.output_settings.dryrun and not profile.asks(sys.argv[1:]):
         locked := snakemake_lock.refusal(made_here, sys.argv[1:])
     ):
         sys.exit(f"iosweep: {locked}")
-    CAMPAIGN.restore()
+    or_exit(lambda: sayable(CAMPAIGN.restore))
 # The executor plugin takes it from there.
 ATTEMPTS = attempts.Attempts(CAMPAIGN, campaign_now)
 attempts.hand_over(ATTEMPTS)

@@ -6,7 +6,6 @@ What makes them is imported late: the tables need neither Altair nor Jinja, and 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sys
 from argparse import ArgumentParser, Namespace
@@ -16,7 +15,7 @@ from pathlib import Path
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import say, working
 from iosweep.errors import CommandError
-from iosweep.files import documents
+from iosweep.files import documents, safe_paths
 from iosweep.plan.model import plan_files, read_plan
 from iosweep.results import merged_tables
 from iosweep.target import accounts
@@ -76,15 +75,15 @@ def _making(what: str, results: Path) -> Iterator[None]:
         with working(f"making the {what} of {results} ..."):
             yield
     except OSError as error:
-        why, then = error.strerror or str(error), ": fix that, then"
-        if error.errno and error.filename and why != os.strerror(error.errno):
-            why = f"{error.filename} is {why}"
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            why, then = f"{error.filename or results}: {why}", ": make room, then"
-        elif isinstance(error, PermissionError) and error.filename:
+        why, then = error.strerror or str(error), f": {safe_paths.remedy(error) or 'fix that'}, then"
+        if isinstance(error, PermissionError) and error.filename:
             why, then = f"{why}: {_owned(Path(error.filename))}", ": get permission, then"
         elif isinstance(error, FileNotFoundError) and what != "tables":  # pyarrow gives the file alone
             why, then = f"there is no {Path(str(error.filename or error)).name}", ", and"
+        elif error.errno and why == os.strerror(error.errno):
+            why = f"{error.filename or results}: {why}"
+        elif error.filename:
+            why = f"{error.filename} is {why}"
         raise CommandError(
             f"the {what} of {results} cannot be made: {why}; what was measured is stored{then}"
             f" `iosweep report {results}` makes all"

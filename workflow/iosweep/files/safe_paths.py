@@ -29,6 +29,7 @@ _KINDS = {
     stat.S_IFCHR: "a device, not a file",
     stat.S_IFBLK: "a device, not a file",
 }
+_MOUNTED = "a mount point, which is left alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,7 @@ class Folder:
         if same_mount:
             if _mount(handle) != _mount(self.handle):
                 os.close(handle)
-                raise OSError(errno.EBUSY, "a mount point, which is left alone", str(path))
+                raise OSError(errno.EBUSY, _MOUNTED, str(path))
             if os.fstat(handle).st_mode & stat.S_IRWXU != stat.S_IRWXU:
                 with contextlib.suppress(PermissionError):
                     os.fchmod(handle, stat.S_IRWXU)
@@ -230,6 +231,8 @@ class Folder:
     def _in_the_way(self, name: str, error: OSError, folder: bool = False) -> OSError:
         """The error with its path, and with what is there where that is the reason."""
         why = error.strerror or str(error)
+        if error.errno == errno.EBUSY:  # only a mount keeps an entry from being replaced
+            return type(error)(error.errno, _MOUNTED, str(self.path / name))
         status = self.status(name) if error.errno in WRONG_KIND else None
         kind = stat.S_IFMT(status.st_mode) if status else 0
         if kind == stat.S_IFREG and folder:
@@ -252,6 +255,15 @@ def named(path: Path) -> Iterator[None]:
 
 #: What opening or replacing something else than a file, or a directory, fails with.
 WRONG_KIND = (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.ENOTEMPTY)
+
+
+def remedy(error: OSError) -> str:
+    """What to do so that a file can be read or written, as `make room`; empty if that is not known."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "make room"
+    if error.errno == errno.EBUSY:
+        return "unmount it"
+    return "move it away" if error.errno in (*WRONG_KIND, errno.EINVAL) else ""
 
 
 @contextmanager

@@ -5,7 +5,6 @@ The results may be damaged or foreign: sizes and hashes are compared with campai
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -14,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from iosweep.errors import Obstacle
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document
 from iosweep.files.fields import FigureName, Sha256
@@ -78,8 +78,8 @@ def _read(results: Path, name: str) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        cure = "; move it away" if error.errno in (*safe_paths.WRONG_KIND, errno.EINVAL) else ""
-        raise Damaged(error.filename or results / name, f"{error.strerror or error}{cure}") from None
+        why = Obstacle(error.strerror or str(error), safe_paths.remedy(error))
+        raise Damaged(error.filename or results / name, str(why)) from None
 
 
 def _unlike(known: Table | None, data: bytes) -> str | None:
