@@ -374,9 +374,9 @@ def test_no_command_reads_through_a_link_in_place_of_a_folder(place: Path, folde
         run(*command)
         captured = capsys.readouterr()
         said = " ".join((captured.out + captured.err).split())
-        assert said.count(f"results/quick/{folder} is damaged (it is a symbolic link, and is not followed)") == 1, (
-            command
-        )
+        assert said.count(f"results/quick/{folder} is damaged") == 1, command
+        why = "a symbolic link, which is not" if folder == "figures" else "it is a symbolic link, and is not"
+        assert f"results/quick/{folder} is damaged ({why} followed" in said, command
 
 
 def test_the_tables_are_shown_where_the_plan_is_damaged(place: Path, capsys: Capture) -> None:

@@ -383,7 +383,7 @@ def test_the_folders_that_rules_name() -> None:
     assert {*named, "tools"} == set(dag.RULE_FOLDERS)
 
 
-@pytest.mark.parametrize("name", [*dag.RULE_FOLDERS, "points", "sets"])
+@pytest.mark.parametrize("name", [*dag.RULE_FOLDERS, "figures", "points", "sets"])
 @pytest.mark.parametrize(("kind", "said"), [("link", "a symbolic link"), ("pipe", "a pipe"), ("file", "a file")])
 def test_an_obstacle_in_place_of_a_folder_is_refused(tmp_path: Path, name: str, kind: str, said: str) -> None:
     place = tmp_path / "results" / "quick" / name

@@ -39,7 +39,7 @@ _REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figure_fil
 RULE_FOLDERS = ("logs", "manifests", "plans", "repairs", "tools")
 #: Folders of the results that runs write into, by handles. These refuse a link or a file, but only when there is
 #: something to store; a mount point would be written to.
-_STORED_FOLDERS = ("builds", "nodes", "points", "refusals", "sets")
+_STORED_FOLDERS = ("builds", "figures", "nodes", "points", "refusals", "sets")
 _MOUNT = "a mount point"
 #: In place of the hash of a tool that is not built yet: no result has it.
 _NOT_BUILT = "not built yet"

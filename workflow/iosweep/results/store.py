@@ -43,8 +43,8 @@ _NAMED = 3
 _ARCHIVE_BYTES = 256 << 20
 
 
-#: Folders that Snakemake tracks, or that a report is made of.
-TRACKED = ("plans", "manifests", "logs", "figures", "repairs")
+#: Folders that Snakemake tracks.
+TRACKED = ("plans", "manifests", "logs", "repairs")
 #: Folders with documents. "": those of the campaign itself.
 LOOKED_AT = ("", "tools", "builds", *FOLDERS.values())
 Kind = TypeVar("Kind", bound=Document)
