@@ -363,6 +363,15 @@ def test_check_and_list_name_a_campaign_json_that_is_gone(place: Path, capsys: C
         assert said in captured.out + captured.err
 
 
+def test_check_does_not_promise_to_measure_what_a_newer_version_wrote(place: Path, capsys: Capture) -> None:
+    results = campaign(place, {})
+    file = next((results / "points").glob("*/r*.json"))
+    records.newer(file)
+    assert run("check", "quick") == 1
+    [line] = [line for line in capsys.readouterr().out.splitlines() if file.name in line and file.parent.name in line]
+    assert line.endswith("it has format 2, and this one reads up to 1); use that version")
+
+
 @pytest.mark.parametrize("folder", ["plans", "manifests", "logs", "figures", "points"])
 def test_no_command_reads_through_a_link_in_place_of_a_folder(place: Path, folder: str, capsys: Capture) -> None:
     results = campaign(place, {})

@@ -23,7 +23,7 @@ from iosweep.plan.model import seed_of
 from iosweep.results.campaign_documents import DataSet, Refusal
 from iosweep.results.columns import NOT_YET
 from iosweep.target.accounts import user
-from records import plain_records_of
+from records import newer, plain_records_of
 from waiting import over, wait_for
 
 pytestmark = [pytest.mark.local, pytest.mark.usefixtures("fio")]
@@ -153,6 +153,15 @@ def test_a_damaged_set_is_prepared_again(kept: Allocation, harm: Any) -> None:
     assert victim.stat().st_size == 256 << 10
     assert victim.stat().st_blocks * 512 >= 256 << 10
     assert [said(r) for r in kept.rows()] == [""] * 8
+
+
+def test_nothing_is_measured_beside_what_a_newer_version_wrote(kept: Allocation) -> None:
+    kept.measure()
+    file = next((kept.results / "points").glob("*/r*.json"))
+    newer(file)
+    before = sorted(kept.results.rglob("points/**/*"))
+    assert "and this one reads up to 1); use that version" in kept.measure(code=3)
+    assert sorted(kept.results.rglob("points/**/*")) == before
 
 
 def test_a_removed_campaign_directory_is_made_again(kept: Allocation) -> None:

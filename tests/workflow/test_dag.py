@@ -1,5 +1,6 @@
 """What the Snakefile asks: what is left, in which words, and what it refuses before anything runs."""
 
+import errno
 import os
 import re
 import subprocess
@@ -394,6 +395,38 @@ def test_an_obstacle_in_place_of_a_folder_is_refused(tmp_path: Path, name: str, 
     ]()
     with pytest.raises(ConfigError, match=f"{re.escape(str(place))}: it is {said}, where a run writes; move it away"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["plan", "result"])
+def test_nothing_runs_beside_what_a_newer_version_wrote(tmp_path: Path, name: str) -> None:
+    """The plan would be written again, and the repetition measured again."""
+    found = load(tmp_path)
+    point = found.plan.points[0].id
+    Store(found.results).commit(point, 1, records.record(point), {"x": b"y"})
+    found.plan_file.parent.mkdir()
+    found.plan_file.write_bytes(found.plan.document())
+    assert not load(tmp_path).restorable
+    file = {"plan": found.plan_file, "result": found.results / "points" / point / "r001-1.json"}[name]
+    records.newer(file)
+    with pytest.raises(ConfigError, match=f"{re.escape(str(file))}: a newer version .* up to 1; use that version"):
+        load(tmp_path)
+
+
+def test_a_plan_that_cannot_be_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = load(tmp_path).plan_file
+    file.mkdir(parents=True)
+    said = f"{re.escape(str(file))}: it is damaged, and cannot be written again: "
+    with pytest.raises(ConfigError, match=f"{said}a directory, not a file; move it away"):
+        load(tmp_path).restore()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
+
+    file.rmdir()
+    file.touch()
+    monkeypatch.setattr("iosweep.files.safe_paths.write", full)
+    with pytest.raises(ConfigError, match=f"{said}No space left on device; make room"):
+        load(tmp_path).restore()
 
 
 @pytest.mark.local

@@ -194,6 +194,8 @@ def _of(
         restorable[tools_file] = documents.content(place.file, documents.MOST_BYTES)
     store.look()
     store.damaged.pop(str(folder / merged_tables.ABOUT), None)  # `damage` has it
+    if newer := documents.newer(store.damaged):
+        raise ConfigError([Problem(path, 0, "", store.damaged[path], documents.USE_NEWER) for path in newer])
     manifests = (manifest.damage(folder, a) for a in made.allocations)
     left = {name: forecast.of(made, {name: points}) for name, points in remaining.counts(found).items()}
     return Dag(

@@ -164,7 +164,9 @@ class Store:
             with contextlib.suppress(FileNotFoundError):
                 try:
                     self._record(point, repetition, attempt)
-                except Damaged:
+                except Damaged as error:
+                    if isinstance(error, documents.Newer):
+                        continue
                     place.rename(file_name(repetition, attempt, "json"), file_name(repetition, attempt, "damaged.json"))
                     self._aside.add(self._file(point, file_name(repetition, attempt, "damaged.json")))
 
