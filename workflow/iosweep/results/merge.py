@@ -22,7 +22,8 @@ from iosweep.plan.model import Plan
 from iosweep.programs import builds
 from iosweep.results import merged_tables, temporary_files
 from iosweep.results.campaign_form import Build
-from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, result_columns
+from iosweep.results.columns import CHECK_COLUMNS, result_columns
+from iosweep.results.node_columns import NODE_COLUMNS
 from iosweep.results.origins import Origins
 from iosweep.results.rows import Rows
 from iosweep.results.store import Store

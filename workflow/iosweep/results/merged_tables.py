@@ -19,7 +19,9 @@ from iosweep.files.documents import Damaged, Document
 from iosweep.files.fields import FigureName, Sha256
 from iosweep.results import table_values
 from iosweep.results.campaign_form import CampaignForm, Table
-from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, Column, arrow_schema, result_columns
+from iosweep.results.column import Column
+from iosweep.results.columns import CHECK_COLUMNS, arrow_schema, result_columns
+from iosweep.results.node_columns import NODE_COLUMNS
 
 ABOUT, REPORT = "campaign.json", "report.html"
 #: Folder of the figures, the file in it with the names and hashes of those that we made, and the file that is written

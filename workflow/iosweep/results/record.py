@@ -9,6 +9,7 @@ from msgspec import Meta, field
 from iosweep.files.documents import Document
 from iosweep.files.fields import Count, Integer, Moment, Name, Number, Part, Seconds, TryNumber, check_moments
 from iosweep.node.cpu_record import CpuRecord, Load
+from iosweep.node.io_record import Moved
 
 
 class Archive(Part, frozen=True):
@@ -86,6 +87,8 @@ class Files(Part, frozen=True, kw_only=True):
 class PhaseRun(Part, frozen=True, kw_only=True):
     """One phase. headline: its figure, None where it is invalid; stderr: the first 2,000 characters.
 
+    moved: host -> what its kernel counted.
+
     verdict, reasons: those of the runner, for readers that do not wait for merge, which judges anew.
     """
 
@@ -109,6 +112,7 @@ class PhaseRun(Part, frozen=True, kw_only=True):
     leftover_expected: Count | None = None
     exclusive: Exclusive | None = None
     load: Load | None = None
+    moved: dict[str, Moved] = field(default_factory=dict)
     files: Files = Files()
     cpus: CpuRecord | None = None
 

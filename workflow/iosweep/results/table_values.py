@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from iosweep.files.fields import NAME
 from iosweep.node.cpus import parse
-from iosweep.results.columns import Column
+from iosweep.results.column import Column
 from iosweep.text import printable, shortened
 from iosweep.tools import tools
 

@@ -19,7 +19,8 @@ from iosweep.results import safe_csv, table_values
 from iosweep.results.campaign_form import Table
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import Finding
-from iosweep.results.columns import Column, arrow_schema
+from iosweep.results.column import Column
+from iosweep.results.columns import arrow_schema
 
 #: Rows are written in batches, so that memory does not grow with the campaign.
 _BATCH = 10_000

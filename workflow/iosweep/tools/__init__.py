@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 from iosweep.node.cpus import CpuSet
+from iosweep.series import Series
 from iosweep.tools.reading import Reading
 from iosweep.units import MOST_BYTES, size_name
 
@@ -215,6 +216,7 @@ class Evidence:
     each_node: Mapping[str, Parsed] = field(default_factory=dict)  # of a tool that was started once on each node
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # host -> first and last I/O, on one clock
     windows_error_s: float = 0.0  # by how much their difference may be wrong
+    series: Sequence[Series] = ()  # rates over time that the tool itself logged
     messages: Sequence[str] = ()  # lines beside the figures
 
 
