@@ -89,6 +89,7 @@ _MEASURED: tuple[Column, ...] = (
     Column("write_latency_p99_s", "float", "99th percentile of the writes alone."),
     Column("bytes_read", "int", "Bytes read inside the timing."),
     Column("bytes_written", "int", "Bytes written inside the timing."),
+    Column("passes", "float", "How often the phase went over its files: bytes moved / bytes of the files."),
     Column("ops", "int", "I/Os or files inside the timing."),
     Column("runtime_s", "float", "Seconds that the tool timed (IOR: its total, open and close included)."),
     Column("open_s", "float", "IOR: seconds of its slowest open; part of `runtime_s`, not of `io_s`."),

@@ -10,6 +10,7 @@ from iosweep.files.documents import Document
 from iosweep.files.fields import Count, Integer, Moment, Name, Number, Part, Seconds, TryNumber, check_moments
 from iosweep.node.cpu_record import CpuRecord, Load
 from iosweep.node.io_record import Moved
+from iosweep.target.contents import Sample
 
 
 class Archive(Part, frozen=True):
@@ -73,7 +74,9 @@ class Exclusive(Part, frozen=True):
 class Files(Part, frozen=True, kw_only=True):
     """The files that a phase worked on. own: hosts that read what they had written, None where that is not known;
     wrong: why the files are not as they must be, None where they were not looked at; holes: none, found, or why they
-    were not looked for."""
+    were not looked for. changed: what happened to files that were read meanwhile, None where they were not looked at
+    again; unclear: why that cannot be told, or was not looked at. sample: blocks that were read back, or else unread:
+    why not."""
 
     role: str = ""
     files: Count = 0
@@ -82,6 +85,10 @@ class Files(Part, frozen=True, kw_only=True):
     own: tuple[str, ...] | None = None
     wrong: tuple[str, ...] | None = None
     holes: str | None = None
+    changed: tuple[str, ...] | None = None
+    unclear: str = ""
+    sample: Sample | None = None
+    unread: str = ""
 
 
 class PhaseRun(Part, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from iosweep.node.cpu_record import CpuRecord
 from iosweep.plan.model import Plan, Point
 from iosweep.results import table_values, verdict
 from iosweep.results.campaign_documents import Refusal
+from iosweep.results.checks import caches
 from iosweep.results.checks.finding import Check, Finding, Seen
 from iosweep.results.columns import NOT_YET
 from iosweep.results.committed import Result
@@ -130,6 +131,7 @@ class Rows:
             values = shared.copy()
             values.update(table_values.bounded(parsed.figures))
             values["label"] = parsed.label
+            values["passes"] = caches.passes(seen)
             values.update(_unused(point.tool, phase.name, tuple(point.options)))
             values |= {
                 "phase": phase.name,

@@ -14,6 +14,7 @@
 | loop.py | the order of repetitions, and the end of the loop |
 | repetition.py | one repetition: steps, verdict, record |
 | datasets.py | data sets: prepared once, checked before every use |
+| afterwards.py | the files of a step after it: unchanged where they were read, blocks of what was written |
 | launching.py | starts a tool: through the launcher, on every node, or by its own client and servers |
 | remote.py, remote_agent.py | the agents of a job's nodes: the runner's side, and the process on a node |
 | outcome.py | exceptions that end an allocation |

@@ -58,6 +58,7 @@ class CampaignDirectory:
         self._deleted: float | None = None  # time of the last deletion
         self.uuid = ""  # of its marker, once it is claimed
         self.file_system = ""  # its identity (filesystem.identity)
+        self.fstype = ""
         self._deleted_bytes = 0
         self._free_without_ours: int | None = None  # free space at the start, plus our bytes
         self.path = marker.directory_of(plan.target.directory, plan.campaign)
@@ -79,7 +80,7 @@ class CampaignDirectory:
             for place in sorted({self.path, *target_file.places(self._store)}):
                 if self._agent.call(ownership.owner_of, place) is not None:
                     raise Refused(target_file.gone(self._store, shows, place))
-        self.file_system = file_system
+        self.file_system, self.fstype = file_system, fstype
         parent = self._target.directory
         if mine and mine.directory != self.path and not mine.tidied:
             raise Refused(

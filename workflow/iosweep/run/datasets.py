@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 import orjson
+from msgspec import structs
 
-from iosweep.node import process
+from iosweep.errors import TargetError
+from iosweep.node import fs_types, process
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point
 from iosweep.results.campaign_documents import DataSet
@@ -18,14 +22,29 @@ from iosweep.results.store import Store
 from iosweep.results.time_to_go import set_name
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
-from iosweep.target import trees
+from iosweep.target import contents, stamps, trees
 from iosweep.target.agent import Agent
+from iosweep.target.contents import Sample
 from iosweep.target.trees import Examined
 from iosweep.text import human_count
 from iosweep.tools import FileSet, Streams, Tool, tools
 
 #: Starts commands of a tool: tool, one command for all hosts or one for each, ranks, time limit in seconds, hosts.
 Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]
+
+
+#: Bytes of one I/O of the commands that write sets, at most.
+_PREPARE_TRANSFER = 1 << 20
+
+
+@dataclass
+class _Known:
+    """A set as it was when it was complete, and when that was by our clock; what it holds, or why that is not known."""
+
+    seen: Examined
+    at_ns: int
+    sample: Sample | None = None
+    unread: str = ""
 
 
 class DataSets:
@@ -54,7 +73,7 @@ class DataSets:
             by_tool.setdefault(point.tool, []).append(point)
         for tool, members in by_tool.items():  # tools share no sets
             self._wanted |= {directory: (files, tool) for directory, files in data_sets(members).items()}
-        self._known: dict[str, Examined] = {}  # as they were when they were complete
+        self._known: dict[str, _Known] = {}
 
     def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> Files:
         """Check that a set, or that of each host, is complete; prepare it if not.
@@ -78,6 +97,8 @@ class DataSets:
         found = [seen for seen in looked if seen]
         holes = {seen["holes"] for seen in found}
         own = self._own(shares, hosts)
+        known = [k for share in shares if files.role == "read" and (k := self._known.get(share.directory))]
+        unread = next((k.unread for k in known if k.sample is None), "")
         return Files(
             role=files.role,
             files=len(files.files) * len(shares),
@@ -86,7 +107,41 @@ class DataSets:
             own=None if own is None else tuple(own),
             wrong=tuple(wrong for seen in found for wrong in seen["wrong"]),
             holes="found" if "found" in holes else next(iter(holes - {"none"}), "none"),
+            sample=None if unread or not known else reduce(add, (k.sample for k in known if k.sample)),
+            unread=unread,
         )
+
+    def again(self, files: FileSet, found: Files, hosts: Sequence[str]) -> Files:
+        """Look again at a set that was just read; `found`: what `ready` returned. What changed is removed, so that the
+        set is written anew before its next use, by whichever run that is.
+
+        Sets that phases write to are compared by size and holes only. Raises what Agent.call raises.
+        """
+        changed: list[str] = []
+        unclear = ""
+        for share in files.shares(len(hosts)):
+            whole, known = self._wanted[share.directory][0], self._known[share.directory]
+            after = self._examine(whole, holes=known.seen["holes"] == "none", again=True)
+            wrong = list(after["wrong"])
+            if files.role == "read":
+                difference = self._difference(known, after)
+                unclear = unclear or difference.unclear
+                wrong += [difference.changed] if difference.changed else []
+            if wrong:
+                changed += wrong
+                del self._known[share.directory]
+                self._directory.remove(share.directory)
+            else:
+                self._seen_again(known, after)
+        return structs.replace(found, changed=tuple(changed[: trees.SENTENCES]), unclear=unclear)
+
+    def _difference(self, known: _Known, now: Examined) -> stamps.Difference:
+        """What happened to a set since it was looked at last."""
+        kind = fs_types.of(self._directory.fstype)
+        return stamps.difference(known.seen["stamps"], now["stamps"], known.at_ns, kind.local, kind.inodes)
+
+    def _seen_again(self, known: _Known, now: Examined) -> None:
+        known.seen, known.at_ns = {**now, "holes": known.seen["holes"]}, time.time_ns()
 
     def _writers(self, shares: Sequence[FileSet], lacking: Sequence[FileSet], hosts: Sequence[str]) -> list[str]:
         """The hosts that write sets: for each host's own set the next host, so that its cache does not hold the set."""
@@ -117,13 +172,16 @@ class DataSets:
         if len(whole.files) < len(files.files):  # the larger set could not be prepared
             whole = files
             self._wanted[files.directory] = (files, tool)
+            self._known.pop(files.directory, None)
         known = self._known.get(files.directory)
         seen = self._examine(whole, holes=known is None)
-        if seen["wrong"] or (known is not None and files.role == "read" and seen["changed_ns"] != known["changed_ns"]):
+        if seen["wrong"] or (known and files.role == "read" and self._difference(known, seen).changed):
             return None
         if known is None:
-            known = self._known[files.directory] = seen
-        return {**seen, "holes": known["holes"]}
+            known = self._keep(files, seen)
+        else:
+            self._seen_again(known, seen)
+        return known.seen
 
     def _prepared(self, files: FileSet, trouble: str | None) -> Examined:
         """The state of a set that was just prepared. `trouble`: what went wrong."""
@@ -132,12 +190,28 @@ class DataSets:
         if trouble:
             seen["wrong"] = [trouble, *seen["wrong"]]
         if not seen["wrong"]:
-            self._known[files.directory] = seen
+            self._keep(files, seen)
         return seen
 
-    def _examine(self, whole: FileSet, holes: bool) -> Examined:
+    def _keep(self, files: FileSet, seen: Examined) -> _Known:
+        """Keep the state of a complete set, and of one to be read a sample."""
+        known = self._known[files.directory] = _Known(seen, time.time_ns())
+        if files.role == "read":
+            known.sample, known.unread = self.sample([files.directory], _PREPARE_TRANSFER, from_begin=False)
+        return known
+
+    def sample(self, directories: list[str], transfer: int, from_begin: bool) -> tuple[Sample | None, str]:
+        """Blocks of some files below the campaign's directory, or why they could not be read."""
+        try:
+            found = self._agent.call(contents.sample, self._directory.place, directories, transfer, from_begin)
+        except TargetError as error:
+            return None, f"blocks of the files could not be read: {error.strerror}"
+        return (found, "") if found.bytes else (None, "the files hold nothing, or are not there any more")
+
+    def _examine(self, whole: FileSet, holes: bool, again: bool = False) -> Examined:
         where, names = self._directory.place, list(whole.files)
-        return self._agent.call(trees.examine, where, whole.directory, names, whole.file_size_bytes or 0, holes)
+        size = whole.file_size_bytes or 0
+        return self._agent.call(trees.examine, where, whole.directory, names, size, holes, again)
 
     def _prepare(self, lacking: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, str | None]:
         """Write sets as the most demanding point needs them, or, if that fails, as `lacking` asks for them.

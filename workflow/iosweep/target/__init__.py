@@ -15,6 +15,8 @@ The runner never touches the target: an agent does, with a deadline.
 | handle.py | opens it, checked, for every other operation |
 | probe.py | writes and reads a file there |
 | trees.py | directories and files in it |
+| stamps.py | whether files changed between two looks (pure) |
+| contents.py | blocks of files: compressed and compared |
 | removal.py, foreign.py | removes them, and leaves alone what is not ours |
 | striping.py, quota.py | layout and quotas, by the file system's own commands |
 | free_space.py | whether a campaign fits (pure) |

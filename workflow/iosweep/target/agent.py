@@ -33,6 +33,7 @@ from iosweep.node import process, procfs
 from iosweep.node.load import Around, Watch
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.target import (
+    contents,
     foreign,
     handle,
     identify,
@@ -67,6 +68,7 @@ _WORDS = {
     "count": "counting files",
     "foreign": "looking for files of others",
     "examine": "looking at data sets",
+    "sample": "reading blocks of files",
     "remove": "removing files",
     "remove_all": "removing files",
     "execute": "ending a tool",
@@ -294,7 +296,7 @@ OPERATIONS = protocol.by_name(
         *(identify.identify, identify.look, identify.space, quota.room),
         *(ownership.claim, ownership.owner_of, ownership.ours),
         *(handle.check, handle.trusted, probe.state, probe.remove_probes),
-        *(trees.ensure, trees.keep, trees.parts, trees.usage, trees.count, trees.examine),
+        *(trees.ensure, trees.keep, trees.parts, trees.usage, trees.count, trees.examine, contents.sample),
         *(removal.remove, removal.remove_all, removal.preview, foreign.foreign),
         *(striping.set_layout, striping.read_layout, process.keep_to, execute),
     ]

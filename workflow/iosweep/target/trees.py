@@ -19,16 +19,20 @@ from pathlib import Path
 from typing import TypedDict
 
 from iosweep.errors import Refused
+from iosweep.target import stamps
 from iosweep.target.handle import Opened, Place
 from iosweep.target.marker import MARKER
 from iosweep.target.mounts import mount_of
 from iosweep.target.ownership import DIRECTORY
 from iosweep.target.protocol import beat
+from iosweep.target.stamps import Stamps
 
 #: Where `keep` puts things.
 KEPT = "kept"
 #: Directories of a tree that are kept open to go on from.
 _OPEN = 64
+#: Files that are asked for holes when they are looked at again: each has to be opened for that.
+_HOLES_AGAIN = 4096
 #: Sentences that are returned; more would not help.
 SENTENCES = 5
 _NOT_LOOKED = "not looked at"
@@ -91,48 +95,53 @@ def count(place: Place, below: str) -> int:
 
 
 class Examined(TypedDict):
-    """`wrong`: up to 5 sentences. `changed_ns`: newest mtime. `holes`: "none", "found", or why that is unknown."""
+    """`wrong`: up to 5 sentences. `holes`: "none", "found", or why that is unknown."""
 
     wrong: list[str]
-    changed_ns: int
     holes: str
+    stamps: Stamps
 
 
-def examine(place: Place, below: str, files: list[str], size: int, holes: bool) -> Examined:
-    """Whether files are there, regular, of full size and (`holes`) without unwritten extents."""
+def examine(place: Place, below: str, files: list[str], size: int, holes: bool, again: bool = False) -> Examined:
+    """Whether files are there, regular, of full size and (`holes`) without unwritten extents.
+
+    `again`: the file system has shown before that it reports holes; of many files some are asked for theirs.
+    """
     with ExitStack() as stack:
         ours = stack.enter_context(Opened(place))
         try:
             handle = stack.enter_context(ours.below(below))
         except FileNotFoundError:
-            return {"wrong": ["the directory is not there"], "changed_ns": 0, "holes": _NOT_LOOKED}
-        return _examined(handle, files, size, holes)
+            return {"wrong": ["the directory is not there"], "holes": _NOT_LOOKED, "stamps": stamps.none()}
+        return _examined(handle, files, size, holes, again)
 
 
-def _examined(handle: int, files: list[str], size: int, holes: bool) -> Examined:
+def _examined(handle: int, files: list[str], size: int, holes: bool, again: bool) -> Examined:
     wrong: list[str] = []
-    newest = 0
+    found = stamps.none()
     seen = _NOT_LOOKED
+    every = -(-len(files) // _HOLES_AGAIN) if again else 1
     if holes:
-        seen = "none" if _shows_holes(handle) else "hidden: this file system shows no holes, not even in a sparse file"
-    for name in files:
+        shown = again or _shows_holes(handle)
+        seen = "none" if shown else "hidden: this file system shows no holes, not even in a sparse file"
+    for number, name in enumerate(files):
         beat()
         try:
             status = os.stat(name, dir_fd=handle, follow_symlinks=False)
         except FileNotFoundError:
             wrong.append(f"{name} is missing")
             continue
-        newest = max(newest, status.st_mtime_ns)
+        stamps.add(found, name, status)
         if not stat.S_ISREG(status.st_mode):
             wrong.append(f"{name} is not a regular file")
         elif status.st_nlink > 1:
             wrong.append(f"{name} has another name as well (a hard link)")
         elif status.st_size != size:
             wrong.append(f"{name} has {status.st_size} of {size} bytes")
-        elif seen == "none" and _first_hole(handle, name) < size:
+        elif seen == "none" and number % every == 0 and _first_hole(handle, name) < size:
             wrong.append(f"{name} has unwritten extents")
             seen = "found"
-    return {"wrong": wrong[:SENTENCES], "changed_ns": newest, "holes": seen}
+    return {"wrong": wrong[:SENTENCES], "holes": seen, "stamps": found}
 
 
 class Handle:

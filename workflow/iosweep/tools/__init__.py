@@ -105,7 +105,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Phase:
-    """A step of a point. `metric` is the column that is its headline."""
+    """A step of a point. `metric` is the column that is its headline; `random`: I/Os go to random places."""
 
     name: str
     kind: Kind
@@ -114,6 +114,7 @@ class Phase:
     metric: str
     help: str
     title: str = ""  # in reports; "": the name
+    random: bool = False
 
 
 @dataclass(frozen=True)

@@ -151,8 +151,8 @@ PHASE_TIME = Option("phase_time", "count", None, "Time of each phase.", "s", col
 
 SEQ_WRITE = Phase("seq_write", "data", False, True, "bandwidth_bytes_per_s", "sequential writes", "Sequential write")
 SEQ_READ = Phase("seq_read", "data", True, False, "bandwidth_bytes_per_s", "sequential reads", "Sequential read")
-RAND_WRITE = Phase("rand_write", "data", False, True, "ops_per_s", "random writes", "Random write")
-RAND_READ = Phase("rand_read", "data", True, False, "ops_per_s", "random reads", "Random read")
+RAND_WRITE = Phase("rand_write", "data", False, True, "ops_per_s", "random writes", "Random write", True)
+RAND_READ = Phase("rand_read", "data", True, False, "ops_per_s", "random reads", "Random read", True)
 CREATE = Phase("create", "metadata", False, True, "ops_per_s", "create files", "Create files")
 STAT = Phase("stat", "metadata", True, False, "ops_per_s", "stat files", "Stat files")
 DELETE = Phase("delete", "metadata", False, True, "ops_per_s", "delete them", "Delete files")

@@ -1,6 +1,6 @@
 """The validity checks, in the order in which the tables and docs/verdicts.md list them. Pure."""
 
-from iosweep.results.checks import amounts, caches, cpus, files, nodes, output, timing
+from iosweep.results.checks import amounts, caches, contents, cpus, files, nodes, output, timing
 from iosweep.results.checks.finding import Check
 
 CHECKS: tuple[Check, ...] = (
@@ -19,12 +19,13 @@ CHECKS: tuple[Check, ...] = (
     Check("suspect", amounts.queue_depth),
     Check("invalid", files.data_complete),
     Check("invalid", files.no_holes),
+    Check("invalid", files.unchanged),
     Check("suspect", files.stayed_new),
     Check("invalid", files.file_count),
     Check("suspect", caches.client_cache),
     Check("suspect", caches.server_cache),
     Check("suspect", files.durable),
-    Check("suspect", files.incompressible),
+    Check("suspect", contents.incompressible),
     Check("suspect", caches.other_reader),
     Check("suspect", amounts.plausible),
     Check("suspect", nodes.other_load),

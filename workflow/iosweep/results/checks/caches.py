@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from iosweep.node import fs_types
-from iosweep.results.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Finding, Seen, failed, passed, unchecked
+from iosweep.results.checks.finding import (
+    NO_OUTPUT,
+    NOT_APPLICABLE,
+    SHOWN_NODES,
+    Finding,
+    Seen,
+    failed,
+    passed,
+    unchecked,
+)
 from iosweep.units import human_size
 
 _OWN = unchecked("nodes read what they had written themselves, past their caches (O_DIRECT)")
 
 
 def client_cache(s: Seen) -> Finding:
-    """The client's cache took no part: O_DIRECT on a file system that is known to honor it, or each node reads at least
-    twice its memory.
+    """The client's cache took no part: O_DIRECT on a file system that is known to honor it, or each node read at least
+    twice its memory, each byte counted once.
     """
     direct, doubt = bool(s.point.options.get("o_direct")), fs_types.direct(s.fstype, s.mount)
     if s.phase.kind == "metadata" or not (direct or s.phase.reads):
@@ -24,36 +33,91 @@ def client_cache(s: Seen) -> Finding:
     accepted = f"O_DIRECT was accepted, and is no proof on {s.fstype or 'an unknown file system'}: {doubt}"
     if not s.phase.reads:
         return unchecked(accepted)
-    share = (s.run.files.set_bytes or s.point.volume_bytes) // s.point.nodes
-    known = {host: size for host, size in s.memory_bytes.items() if size}
-    small = {host: size for host, size in known.items() if share < 2 * size}
+    size = _files_bytes(s) // s.point.nodes
+    touched = {host: _distinct(read, size) for host, read in _read_by_node(s).items()}
+    if not touched:
+        return unchecked(accepted) if direct else NO_OUTPUT
+    known = {host: memory for host in touched if (memory := s.memory_bytes.get(host))}
+    small = sorted((touched[h] / memory, h) for h, memory in known.items() if touched[h] < 2 * memory)
     if small and direct:
         return unchecked(accepted)
     if small:
-        host = max(small, key=small.__getitem__)
-        where = "a node" if s.point.nodes == 1 else host
-        return failed(f"reads without O_DIRECT of {human_size(share)} on {where} with {_memory(small[host])}")
+        host = small[0][1]
+        what = f"of {human_size(touched[host])} on {host} with {_memory(known[host])}{_again(s)}"
+        if s.phase.random and all(size >= 2 * known[h] for _, h in small):
+            return unchecked(_random(f"reads without O_DIRECT {what}", size))
+        return failed(f"reads without O_DIRECT {what}")
     if len(known) < s.point.nodes:
-        unknown = ", ".join(sorted(set(s.memory_bytes) - set(known))[:SHOWN_NODES]) or "the nodes"
-        whose = "the node's memory" if s.point.nodes == 1 else f"the memory of {unknown}"
-        return unchecked(accepted if direct else f"{whose} is not known")
-    most = _memory(max(known.values()))
-    if s.point.nodes == 1:
-        return passed(f"{human_size(share)} is more than twice the node's {most}")
-    return passed(f"each node reads {human_size(share)}, twice its memory or more ({most} at most)")
+        unknown = ", ".join(sorted(set(touched) - set(known))[:SHOWN_NODES])
+        return unchecked(accepted if direct else f"the memory of {unknown or 'the nodes'} is not known")
+    ratio, host = min((touched[h] / memory, h) for h, memory in known.items())
+    least = f"{human_size(touched[host])} on {host} with {_memory(known[host])}{_again(s)}"
+    return passed(f"{least}: {ratio:.3g} times" + (", and more on the others" if s.point.nodes > 1 else ""))
 
 
 def server_cache(s: Seen) -> Finding:
-    """Reads are not served from the servers' memory: the files are at least twice target.server_cache."""
+    """Reads are not served from the servers' memory: what was read, each byte counted once, is at least twice
+    target.server_cache.
+    """
     if s.phase.kind == "metadata" or not s.phase.reads:
         return NOT_APPLICABLE
     cache = s.target.server_cache
     if cache is None:
         return unchecked("target.server_cache is not given")
-    size = s.run.files.set_bytes
-    if cache and size < 2 * cache:
-        return failed(f"{human_size(size)} of files is less than twice the servers' memory ({human_size(cache)})")
-    return passed(f"{human_size(size)} of files against {human_size(cache)} of server memory")
+    read, size = s.parsed.figures.get("bytes_read"), _files_bytes(s)
+    if read is None:
+        return NO_OUTPUT
+    touched = _distinct(read, size)
+    memory = f"{human_size(cache)} of server memory"
+    if not cache or touched >= 2 * cache:
+        return passed(f"{human_size(touched)} were read{_again(s)}, against {memory}")
+    if s.phase.random and size >= 2 * cache:
+        return unchecked(_random(f"reads of {human_size(touched)} with {memory}{_again(s)}", size))
+    return failed(
+        f"{human_size(touched)} were read{_again(s)}: less than twice the servers' memory ({human_size(cache)})"
+    )
+
+
+def passes(s: Seen) -> float | None:
+    """How often a phase went over its files: bytes moved / bytes of the files. None where that is not known."""
+    moved = [s.parsed.figures[name] for name in ("bytes_read", "bytes_written") if name in s.parsed.figures]
+    size = _files_bytes(s)
+    return sum(moved) / size if s.phase.kind == "data" and moved and size else None
+
+
+def _again(s: Seen) -> str:
+    """`, in 12.5 passes over the files`; "" for one pass or less."""
+    count = passes(s)
+    return f", in {count:.3g} passes over the files" if count is not None and count > 1.005 else ""
+
+
+def _random(what: str, size: int) -> str:
+    """`size`: bytes of the files in which places were drawn."""
+    return f"random {what}: memory could hold all that, but no more than half of the {human_size(size)} of files"
+
+
+def _files_bytes(s: Seen) -> int:
+    return s.run.files.set_bytes or s.point.volume_bytes
+
+
+def _distinct(read: float, size: int) -> int:
+    """Bytes that were read, each counted once: fio and IOR read no place of a file again before they read all."""
+    return min(int(read), size) if size else int(read)
+
+
+def _read_by_node(s: Seen) -> dict[str, float]:
+    """node -> bytes that it read: as it reported itself, or else its ranks' part. Empty where that is not known."""
+    each = {host: own.figures.get("bytes_read") for host, own in s.parsed.evidence.each_node.items()}
+    if each:
+        known = {host: read for host, read in each.items() if read is not None}
+        return known if len(known) == len(each) else {}
+    read = s.parsed.figures.get("bytes_read")
+    if read is None:
+        return {}
+    ranks = s.run.ran_on
+    if set(ranks) != set(s.memory_bytes) or sum(ranks.values()) != s.point.tasks:
+        ranks = dict.fromkeys(s.memory_bytes, 1)  # as planned: as many on each
+    return {host: read * count / sum(ranks.values()) for host, count in ranks.items()}
 
 
 def other_reader(s: Seen) -> Finding:

@@ -1,11 +1,10 @@
-"""The files that were worked on: complete, without holes, new where new ones are asked for, flushed, incompressible."""
+"""The files that were worked on: complete, without holes, unchanged, new where new ones are asked for, flushed."""
 
 from __future__ import annotations
 
 from iosweep.results.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, per_node, unchecked
 from iosweep.results.checks.output import not_run
 from iosweep.text import human_count
-from iosweep.tools import tools
 from iosweep.units import human_size
 
 
@@ -37,6 +36,24 @@ def no_holes(s: Seen) -> Finding:
             return unchecked(str(other or "not looked at"))
 
 
+def unchanged(s: Seen) -> Finding:
+    """What was read did not change meanwhile: after the phase it is there at its full size, written and replaced by
+    nobody since before, and without holes.
+    """
+    files = s.run.files
+    if files.role == "fresh" or not s.phase.reads:
+        return NOT_APPLICABLE
+    if files.changed:
+        reason = f"the files changed while they were read: {'; '.join(files.changed)}"
+        return failed(f"{reason}; they are written anew before their next use", curable=True)
+    if files.changed is None or files.unclear:
+        return unchecked(files.unclear or "the files were not looked at again")
+    if s.phase.writes:
+        return passed("of full size after the phase" + (", without holes" if files.holes == "none" else ""))
+    holes = ", without holes" if files.holes == "none" else ""
+    return passed(f"the same files with the same times after the phase{holes}")
+
+
 @per_node
 def stayed_new(s: Seen) -> Finding:
     """New files stayed new: the phase did not start over on them."""
@@ -64,17 +81,6 @@ def file_count(s: Seen) -> Finding:
     if s.run.leftover != expected:
         return failed(f"{human_count(expected, 'file')} expected after {s.phase.name}, {s.run.leftover:,} found")
     return passed(f"{expected:,} files counted after {s.phase.name}")
-
-
-def incompressible(s: Seen) -> Finding:
-    """Written data neither compresses nor deduplicates."""
-    if s.phase.kind == "metadata" or not s.phase.writes:
-        return NOT_APPLICABLE
-    if s.point.options.get("data") == "random":
-        if repeats := s.parsed.evidence.repeats:
-            return unchecked(f"{repeats}; it matters where the file system deduplicates")
-        return passed("fresh random buffers")
-    return unchecked(f"{tools()[s.point.tool].own_data} (data: tool_default)")
 
 
 def durable(s: Seen) -> Finding:

@@ -1,0 +1,159 @@
+"""What files that a tool wrote hold: a few blocks of them, compressed and compared.
+
+`sample` runs inside the agent. It opens regular files only, from the campaign's directory, and drops what it read from
+the page cache. How a sample is judged: results/checks/contents.py.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from iosweep.files.fields import Count, Part
+from iosweep.target.handle import Opened, Place
+from iosweep.target.protocol import beat
+
+#: Files, blocks of each, and bytes of a block: 7 ms of CPU in all.
+FILES, BLOCKS, BLOCK_BYTES = 4, 8, 16 << 10
+#: Names of a directory that are read; files are chosen among them.
+_NAMES = 1024
+#: Bytes of what storage deduplicates, of what similar blocks have in common, and of the smallest write.
+_PAGE, _PIECE, _SECTOR = 4096, 64, 512
+_ZEROS = bytes(_SECTOR)
+
+
+class Sample(Part, frozen=True, kw_only=True):
+    """Blocks of some files, in bytes.
+
+    zero_bytes: sectors of 512 bytes that hold only zeros; the rest is what the others are of. compressed_bytes: after
+    zlib, all blocks of a file together; repeated_bytes: pages of 4 KiB that were seen before; similar_bytes: pieces of
+    64 bytes that were.
+    """
+
+    files: Count = 0
+    blocks: Count = 0
+    bytes: Count = 0
+    zero_bytes: Count = 0
+    compressed_bytes: Count = 0
+    repeated_bytes: Count = 0
+    similar_bytes: Count = 0
+
+    def __add__(self, other: Sample) -> Sample:
+        return Sample(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
+
+
+def sample(place: Place, directories: list[str], transfer: int, from_begin: bool) -> Sample:
+    """Read blocks of the files in some directories below the campaign's. A directory that is not there has none.
+
+    `transfer`: bytes of one I/O; blocks begin where I/Os began: there a tool repeats its buffer.
+    `from_begin`: the first I/Os of a file instead of some spread over it.
+    """
+    contents: list[list[bytes]] = []
+    with Opened(place, use="read") as ours:
+        for directory in spread(directories, FILES):
+            try:
+                with ours.below(directory) as handle:
+                    most = -(-FILES // len(directories))
+                    contents += [_blocks(handle, name, transfer, from_begin) for name in _files(handle, most)]
+            except FileNotFoundError:
+                continue
+    return measured([blocks for blocks in contents if blocks])
+
+
+def spread(things: Sequence[str], most: int) -> list[str]:
+    """At most so many of some things, evenly over all of them. Pure."""
+    count = min(most, len(things))
+    return [things[k * len(things) // count] for k in range(count)]
+
+
+def offsets(size: int, transfer: int, from_begin: bool) -> list[int]:
+    """Where the blocks of a file of `size` bytes begin, at most BLOCKS. Pure."""
+    # where a file has few I/Os, blocks begin within them as well
+    step = min(transfer, max(size // BLOCKS, BLOCK_BYTES))
+    step = max(BLOCK_BYTES, step - step % _PAGE)
+    slots = size // step or (size > 0)
+    count = min(BLOCKS, slots)
+    return [(k if from_begin else k * slots // count) * step for k in range(count)]
+
+
+def measured(contents: Sequence[Sequence[bytes]]) -> Sample:
+    """The sample that some files' blocks are. Pure."""
+    compressed = zeros = repeated = similar = 0
+    pages, pieces = set[bytes](), set[bytes]()
+    for blocks in contents:
+        packer = zlib.compressobj(1)
+        for block in blocks:
+            sectors = [block[at : at + _SECTOR] for at in range(0, len(block), _SECTOR)]
+            kept = [sector for sector in sectors if sector != _ZEROS[: len(sector)]]
+            written = b"".join(kept)
+            zeros += len(block) - len(written)
+            compressed += len(packer.compress(written))
+            for size, known in ((_PAGE, pages), (_PIECE, pieces)):
+                every = [written[at : at + size] for at in range(0, len(written) - size + 1, size)]
+                new = known.union(every)
+                again = (len(every) - len(new) + len(known)) * size
+                known |= new
+                repeated += again if size == _PAGE else 0
+                similar += again if size == _PIECE else 0
+        compressed += len(packer.flush())
+    return Sample(
+        files=len(contents),
+        blocks=sum(map(len, contents)),
+        bytes=sum(len(block) for blocks in contents for block in blocks),
+        zero_bytes=zeros,
+        compressed_bytes=compressed,
+        repeated_bytes=repeated,
+        similar_bytes=similar,
+    )
+
+
+def _files(handle: int, most: int) -> list[str]:
+    """Names of some regular files of a directory that hold anything."""
+
+    def full() -> Iterator[str]:
+        with os.scandir(handle) as entries:
+            for entry in islice(entries, _NAMES):
+                beat()
+                if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size:
+                    yield entry.name
+
+    return spread(sorted(full()), most)
+
+
+def _blocks(handle: int, name: str, transfer: int, from_begin: bool) -> list[bytes]:
+    """Some blocks of a file. What was never written is left out where the file system tells."""
+    try:
+        # O_NONBLOCK has no effect on a regular file; if a pipe took its place, it does not wait
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=handle)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):  # removed, or replaced by something else
+            return []
+        raise
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            return []
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: it would fill the cache
+        found = []
+        for offset in offsets(status.st_size, transfer, from_begin):
+            beat()
+            if (at := _data(file, offset)) is None:
+                continue
+            found.append(os.pread(file, BLOCK_BYTES, at))
+            os.posix_fadvise(file, at, BLOCK_BYTES, os.POSIX_FADV_DONTNEED)
+        return [block for block in found if block]
+    finally:
+        os.close(file)
+
+
+def _data(file: int, offset: int) -> int | None:
+    """Where data begins from an offset on, on a page; None behind the last."""
+    try:
+        at = os.lseek(file, offset, os.SEEK_DATA)
+    except OSError as error:
+        return None if error.errno == errno.ENXIO else offset
+    return at - at % _PAGE
