@@ -39,7 +39,6 @@ class Noop(Tool):
     mpi = False
     together = False
     outputs: Mapping[str, str] = {}
-    own_data = ""
     client_server = None
     options: Mapping[str, Option] = {
         o.name: o
@@ -90,7 +89,7 @@ class Noop(Tool):
 
 
 def _prepare(directory: str) -> list[str]:
-    return ["dd", "if=/dev/zero", f"of={directory}/0", "bs=4096", "count=1"]
+    return ["dd", "if=/dev/urandom", f"of={directory}/0", "bs=4096", "count=1"]
 
 
 TOOL = Noop()

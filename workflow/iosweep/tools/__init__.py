@@ -271,7 +271,6 @@ class Tool(Protocol):
     )  # stream -> name of the file that the command writes where it is started
     title: str = ""  # in reports; "": the name
     own_metadata: str = ""  # what its metadata rates are, where they do not compare with those of other tools
-    own_data: str = ""  # what `data: tool_default` writes; empty where there is no such option
     client_server: ClientServer | None = None
     options: Mapping[str, Option]
     phases: Mapping[str, Phase]

@@ -23,7 +23,6 @@ class Fio(Tool):
     version_argv = ("fio", "--version")
     too_old = (r"fio-([12]\.|3\.[01](\D|$))", "{} is too old; 3.2 or newer is needed")
     own_metadata = "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
-    own_data = "fio's own buffers compress 1.09 times within 1 MiB, 8 to 13 times over long windows"
     client_server: ClientServer | None = _client_server
     options = OPTIONS
     phases = PHASES

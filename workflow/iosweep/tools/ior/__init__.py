@@ -23,7 +23,6 @@ class Ior(Tool):
     too_old = (r"[0-3]\.", "IOR {} has neither minTimeDuration nor random data; 4.0 or newer is needed")
     mpi = True
     outputs: Mapping[str, str] = {"summary": _argv.SUMMARY}
-    own_data = "IOR's own buffers are one block again and again: 94 % duplicates, 5.3 times compressible"
     options = OPTIONS
     phases = PHASES
 
