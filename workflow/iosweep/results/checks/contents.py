@@ -41,7 +41,9 @@ def incompressible(s: Seen) -> Finding:
             return failed(f"data compresses or deduplicates: {figures}")
         return unchecked(f"{figures} (data: tool_default); it matters where the file system compresses or deduplicates")
     if not new and untouched > _STALE:
-        return unchecked(f"{figures}, but up to {untouched:.0%} of the files is what was there before the phase")
+        return unchecked(
+            f"{figures}, but up to {100 * untouched:.0f} % of the files is what was there before the phase"
+        )
     if sample.similar_bytes > _SIMILAR * seen:
         return unchecked(f"{figures} (data: tool_default); it matters where the file system finds similar blocks")
     if writes and (repeats := s.parsed.evidence.repeats):
@@ -70,11 +72,11 @@ def _figures(sample: Sample, seen: int) -> str:
     what = f"{human_count(sample.blocks, 'block')} of {human_count(sample.files, 'file')}"
     parts = [f"{ratio:.2f}:1" if ratio < 1000 else "more than 1,000:1"]
     if zeros := seen - (sample.bytes - sample.zero_bytes):
-        parts.append(f"{zeros / seen:.0%} zeros")
+        parts.append(f"{100 * zeros / seen:.0f} % zeros")
     if sample.repeated_bytes > _REPEATED * seen:
-        parts.append(f"{sample.repeated_bytes / seen:.0%} of pages are duplicates")
+        parts.append(f"{100 * sample.repeated_bytes / seen:.0f} % of pages are duplicates")
     elif sample.similar_bytes > _SIMILAR * seen:
-        parts.append(f"{sample.similar_bytes / seen:.0%} of pieces of 64 bytes occur again")
+        parts.append(f"{100 * sample.similar_bytes / seen:.0f} % of pieces of 64 bytes occur again")
     else:
         parts.append("no duplicates")
     return f"{what} ({human_size(sample.bytes)}): {', '.join(parts)}"
