@@ -39,6 +39,7 @@ _ONE_REPETITION = {
     "io_s": ("transfers", "s", 1.0),
     "close_s": ("close", "s", 1.0),
     "start_skew_s": ("start skew", "ms", 1e-3),
+    "passes": ("passes", "", 1.0),
 }
 
 
@@ -318,11 +319,17 @@ def _repetition(row: Row) -> list[Cell]:
     return [
         row.repetition,
         row.verdict,
-        *(_scaled(row.figures.get(name), unit) for name, (_, _, unit) in _ONE_REPETITION.items()),
+        *(_scaled(_figure(row, name), unit) for name, (_, _, unit) in _ONE_REPETITION.items()),
         f"{row.checks_passed}, {row.checks_failed}, {row.checks_not_checked}",
         row.started.strftime("%Y-%m-%d %H:%M:%S") if row.started else None,
         row.reasons,
     ]
+
+
+def _figure(row: Row, name: str) -> float | None:
+    """A figure of a repetition; `passes` only where data was moved more than once."""
+    value = row.figures.get(name)
+    return None if name == "passes" and value is not None and value <= 1 else value
 
 
 def _where(row: Row, with_build: bool) -> str:

@@ -17,8 +17,8 @@ from iosweep.files.fields import Count, Part
 from iosweep.target.handle import Opened, Place
 from iosweep.target.protocol import beat
 
-#: Files, blocks of each, and bytes of a block: 7 ms of CPU in all.
-FILES, BLOCKS, BLOCK_BYTES = 4, 8, 16 << 10
+#: Files, blocks of all of them together, and bytes of a block: 7 ms of CPU in all.
+FILES, BLOCKS, BLOCK_BYTES = 4, 32, 16 << 10
 #: Names of a directory that are read; files are chosen among them.
 _NAMES = 1024
 #: Bytes of what storage deduplicates, of what similar blocks have in common, and of the smallest write.
@@ -53,12 +53,14 @@ def sample(place: Place, directories: list[str], transfer: int, from_begin: bool
     `from_begin`: the first I/Os of a file instead of some spread over it.
     """
     contents: list[list[bytes]] = []
+    chosen = spread(directories, FILES)
     with Opened(place, use="read") as ours:
-        for directory in spread(directories, FILES):
+        for directory in chosen:
             try:
                 with ours.below(directory) as handle:
-                    most = -(-FILES // len(directories))
-                    contents += [_blocks(handle, name, transfer, from_begin) for name in _files(handle, most)]
+                    names = _files(handle, FILES // len(chosen))
+                    count = BLOCKS // (len(chosen) * max(1, len(names)))
+                    contents += [_blocks(handle, name, transfer, from_begin, count) for name in names]
             except FileNotFoundError:
                 continue
     return measured([blocks for blocks in contents if blocks])
@@ -70,13 +72,18 @@ def spread(things: Sequence[str], most: int) -> list[str]:
     return [things[k * len(things) // count] for k in range(count)]
 
 
-def offsets(size: int, transfer: int, from_begin: bool) -> list[int]:
-    """Where the blocks of a file of `size` bytes begin, at most BLOCKS. Pure."""
+def first_bytes(transfer: int, files: int) -> int:
+    """Bytes of the I/Os whose blocks a sample `from_begin` of so many files has, in all of them. Pure."""
+    return max(transfer, BLOCK_BYTES) * BLOCKS // max(1, min(FILES, files)) * files
+
+
+def offsets(size: int, transfer: int, from_begin: bool, count: int) -> list[int]:
+    """Where the blocks of a file of `size` bytes begin, at most `count`. Pure."""
     # where a file has few I/Os, blocks begin within them as well
-    step = min(transfer, max(size // BLOCKS, BLOCK_BYTES))
+    step = min(transfer, max(size // count, BLOCK_BYTES))
     step = max(BLOCK_BYTES, step - step % _PAGE)
     slots = size // step or (size > 0)
-    count = min(BLOCKS, slots)
+    count = min(count, slots)
     return [(k if from_begin else k * slots // count) * step for k in range(count)]
 
 
@@ -124,7 +131,7 @@ def _files(handle: int, most: int) -> list[str]:
     return spread(sorted(full()), most)
 
 
-def _blocks(handle: int, name: str, transfer: int, from_begin: bool) -> list[bytes]:
+def _blocks(handle: int, name: str, transfer: int, from_begin: bool, count: int) -> list[bytes]:
     """Some blocks of a file. What was never written is left out where the file system tells."""
     try:
         # O_NONBLOCK has no effect on a regular file; if a pipe took its place, it does not wait
@@ -139,7 +146,7 @@ def _blocks(handle: int, name: str, transfer: int, from_begin: bool) -> list[byt
             return []
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: it would fill the cache
         found = []
-        for offset in offsets(status.st_size, transfer, from_begin):
+        for offset in offsets(status.st_size, transfer, from_begin, count):
             beat()
             if (at := _data(file, offset)) is None:
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
-from iosweep.target.contents import BLOCKS, Sample
+from iosweep.target.contents import Sample, first_bytes
 from iosweep.text import human_count
 from iosweep.units import human_size
 
@@ -62,7 +62,7 @@ def _untouched(s: Seen) -> float:
     written = s.parsed.figures.get("bytes_written") or 0
     size = s.run.files.set_bytes or s.point.volume_bytes
     if s.run.files.role != "fresh" and not s.phase.random:  # the first blocks of the files were read
-        size = BLOCKS * max(1, s.run.files.files) * int(s.point.options.get("transfer_size") or 1)
+        size = first_bytes(int(s.point.options.get("transfer_size") or 1), max(1, s.run.files.files))
     return math.exp(-written / size) if size else 0.0
 
 
