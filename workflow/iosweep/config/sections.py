@@ -44,8 +44,8 @@ class Target(Strict):
     )
     server_cache: SizeOrZero | None = Field(
         None,
-        description="Memory that the servers may cache with, all together. Reads whose files are smaller than twice"
-        " that are suspect; without it the check says `not checked`. 0 where there is no server.",
+        description="Memory that the servers may cache with, all together. Phases that read less than twice that, each"
+        " byte counted once, are suspect; without it the check says `not checked`. 0 where there is no server.",
     )
     node_bandwidth: Size | None = Field(
         None,
