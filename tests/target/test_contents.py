@@ -19,7 +19,7 @@ MIB = 1 << 20
         (0, 4096, False, 8, []),
         (1, 4096, False, 8, [0]),
         (5000, 512, False, 8, [0]),
-        (64 << 10, 4096, False, 8, [0, 16 << 10, 32 << 10, 48 << 10]),
+        (32 << 10, 4096, False, 8, [0, 8 << 10, 16 << 10, 24 << 10]),
         (16 * MIB, MIB, False, 4, [0, 4 * MIB, 8 * MIB, 12 * MIB]),
         (16 * MIB, MIB, True, 4, [0, MIB, 2 * MIB, 3 * MIB]),
         (16 * MIB, 16 * MIB, False, 4, [0, 4 * MIB, 8 * MIB, 12 * MIB]),  # fewer I/Os than blocks
