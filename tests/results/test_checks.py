@@ -305,7 +305,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("client_cache", {}, PASS, "O_DIRECT was asked for and the file system accepted it"),
     ("client_cache", {"exit_code": 1}, UNCHECKED, "the run failed"),
     ("client_cache", {"o_direct": False}, NO, ""),  # of writes that do not bypass it, durable tells
-    ("client_cache", BUFFERED, PASS, "8.0 GiB on n1 with 1.0 GiB of memory: 8 times"),
+    ("client_cache", BUFFERED, PASS, "8.0 GiB were read on n1 with 1.0 GiB of memory: 8 times as much"),
     ("client_cache", BUFFERED | {"memory": 5 * GIB}, FAIL,
      "reads without O_DIRECT of 8.0 GiB on n1 with 5.0 GiB of memory"),
     ("client_cache", BUFFERED | {"memory": 5 * GIB, "bytes_read": 20 * GIB}, FAIL,
@@ -320,7 +320,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # eight nodes of 1 GiB that read 1 GiB each: 8 GiB are no more than each of them can keep
     ("client_cache", BUFFERED | EIGHT, FAIL, "reads without O_DIRECT of 1.0 GiB on n0 with 1.0 GiB of memory"),
     ("client_cache", BUFFERED | EIGHT | {"files": SET, "bytes_read": 16 * GIB}, PASS,
-     "2.0 GiB on n0 with 1.0 GiB of memory: 2 times, and more on the others"),
+     "2.0 GiB were read on n0 with 1.0 GiB of memory: 2 times as much, and no less on the others"),
     ("client_cache", BUFFERED | EIGHT | {"files": SET, "bytes_read": 16 * GIB,
      "memory": EIGHT["memory"] | {"n5": 2 * GIB}}, FAIL,
      "reads without O_DIRECT of 2.0 GiB on n5 with 2.0 GiB of memory"),
@@ -333,12 +333,13 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
      "each_node": {f"n{k}": Parsed(figures={"bytes_read": (20 - (k == 3) * 19) * GIB}) for k in range(8)}}, FAIL,
      "of 1.0 GiB on n3 with 1.0 GiB of memory"),
     # without a prepared set: of all files, each node's share
-    ("client_cache", BUFFERED | EIGHT | {"files": {"role": "fresh"}, "bytes_read": 64 * GIB}, PASS, "8.0 GiB on n0"),
+    ("client_cache", BUFFERED | EIGHT | {"files": {"role": "fresh"}, "bytes_read": 64 * GIB}, PASS,
+     "8.0 GiB were read on n0"),
     # a FUSE daemon may cache whatever the flags say
     ("client_cache", {"fstype": "fuse.mfs"}, UNCHECKED, "no proof on fuse.mfs: a FUSE daemon may cache in spite of"),
     ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read", "memory": 5 * GIB}, UNCHECKED, "a FUSE daemon may"),
     ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read", "memory": None}, UNCHECKED, "a FUSE daemon may"),
-    ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read", "bytes_read": 8 * GIB}, PASS, "8.0 GiB on n1 with 1"),
+    ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read", "bytes_read": 8 * GIB}, PASS, "8.0 GiB were read o"),
     ("client_cache", {"fstype": "nfs4"}, UNCHECKED, "no proof on nfs4: no counter shows whether"),
     ("client_cache", {"mount": "b on /t type ext4 (rw,data=journal)"}, UNCHECKED, "mount option data=journal it"),
     ("client_cache", {"mount": "/dev/sdb on /t type ext4 (rw,data=ordered)"}, PASS, "O_DIRECT was asked for and the"),

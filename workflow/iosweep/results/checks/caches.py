@@ -51,8 +51,8 @@ def client_cache(s: Seen) -> Finding:
         unknown = ", ".join(sorted(set(touched) - set(known))[:SHOWN_NODES])
         return unchecked(accepted if direct else f"the memory of {unknown or 'the nodes'} is not known")
     ratio, host = min((touched[h] / memory, h) for h, memory in known.items())
-    least = f"{human_size(touched[host])} on {host} with {_memory(known[host])}{_again(s)}"
-    return passed(f"{least}: {ratio:.3g} times" + (", and more on the others" if s.point.nodes > 1 else ""))
+    least = f"{human_size(touched[host])} were read on {host} with {_memory(known[host])}{_again(s)}"
+    return passed(f"{least}: {ratio:.3g} times as much" + ", and no less on the others" * (s.point.nodes > 1))
 
 
 def server_cache(s: Seen) -> Finding:
