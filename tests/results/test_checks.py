@@ -384,11 +384,17 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("incompressible", WRITTEN | TOOLS_OWN | {"files": sampled(compressed_bytes=1 << 18)}, UNCHECKED,
      "2.00:1, no duplicates (data: tool_default); it matters where"),
     ("incompressible", WRITTEN | TOOLS_OWN | {"files": sampled(similar_bytes=1 << 18)}, UNCHECKED,
-     "finds similar blocks"),
+     "finds similar"),
     ("incompressible", WRITTEN | TOOLS_OWN, PASS, "1.00:1, no duplicates"),
     ("incompressible", WRITTEN | {"repeats": "it begins anew"}, UNCHECKED, "1.00:1, no duplicates, but it begins anew"),
     # what was there before the phase was random: it shows nothing
-    ("incompressible", {}, UNCHECKED, "but up to 100 % of the files is what was there before the phase"),
+    ("incompressible", {}, UNCHECKED, "but up to 100 % of that may have been there before the phase"),
+    # nor does what another phase has left there
+    ("incompressible", {"files": sampled(compressed_bytes=1 << 18)}, UNCHECKED,
+     "2.00:1, no duplicates, but up to 100 %"),
+    ("incompressible", {"bytes_written": 16 * GIB, "files": sampled(compressed_bytes=400_000)}, UNCHECKED,
+     "1.31:1, no duplicates, but up to 44 % of that may"),
+    ("incompressible", {"bytes_written": 16 * GIB, "files": sampled(compressed_bytes=1 << 17)}, FAIL, "4.00:1"),
     ("incompressible", {"phase": "seq_write"}, PASS, "1.00:1, no duplicates"),  # its first blocks were read
     # what was never written of a new file is no data
     ("incompressible", {"files": sampled(role="fresh", zero_bytes=1 << 18, compressed_bytes=1 << 18)}, PASS, "1.00:1"),

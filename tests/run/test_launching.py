@@ -613,6 +613,20 @@ def file_set(*names: str, of_all_nodes: bool = False) -> FileSet:
 HOSTS = ("n1", "n2", "n3")
 
 
+def test_what_changed_while_it_was_read_is_written_anew(sets: tuple[DataSets, Writer, Path]) -> None:
+    found, writer, ours = sets
+    files = file_set("0.0", "1.0")
+    evidence = found.ready(files, "fio", HOSTS)
+    assert (after := found.again(files, evidence, HOSTS)).changed == ()
+    assert after == structs.replace(evidence, changed=())
+    with (ours / "sets/s.node1/1.0").open("r+b") as file:
+        file.write(b"other")
+    assert found.again(files, evidence, HOSTS).changed == ("files were written to or truncated (1.0 was the last)",)
+    assert sorted(path.name for path in (ours / "sets").iterdir()) == ["s", "s.node2"]  # also for the next run
+    assert found.ready(files, "fio", HOSTS) == evidence
+    assert writer.calls[1:] == [(("n3",), ["s.node1"])]
+
+
 def test_each_node_has_its_files_and_another_writes_them(sets: tuple[DataSets, Writer, Path]) -> None:
     found, writer, ours = sets
     files = file_set("0.0", "1.0")
@@ -629,7 +643,9 @@ def test_each_node_has_its_files_and_another_writes_them(sets: tuple[DataSets, W
     assert found.ready(files, "fio", ("n1", "n3")).own == ("n3",)
     assert found.ready(files, "fio", ("n2", "n3")).own == ("n2", "n3")
     # one node has the first of them; more nodes than before want more
-    assert found.ready(files, "fio", ("n2",)) == structs.replace(evidence, files=2, set_bytes=2 * 4096, own=None)
+    alone = found.ready(files, "fio", ("n2",))
+    assert alone == structs.replace(evidence, files=2, set_bytes=2 * 4096, own=None, sample=alone.sample)
+    assert (evidence.sample and evidence.sample.files, alone.sample and alone.sample.files) == (6, 2)
     assert found.ready(files, "fio", (*HOSTS, "n4")).wrong == ()
     assert writer.calls[1:] == [(("n1",), ["s.node3"])]
     # what was changed is written anew, and nothing else

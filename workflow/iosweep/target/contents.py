@@ -145,11 +145,12 @@ def _blocks(handle: int, name: str, transfer: int, from_begin: bool, count: int)
         if not stat.S_ISREG(status.st_mode):
             return []
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: it would fill the cache
-        found = []
+        found, end = [], 0
         for offset in offsets(status.st_size, transfer, from_begin, count):
             beat()
-            if (at := _data(file, offset)) is None:
+            if (at := _data(file, offset)) is None or at < end:  # behind a large hole several find the same data
                 continue
+            end = at + BLOCK_BYTES
             found.append(os.pread(file, BLOCK_BYTES, at))
             os.posix_fadvise(file, at, BLOCK_BYTES, os.POSIX_FADV_DONTNEED)
         return [block for block in found if block]

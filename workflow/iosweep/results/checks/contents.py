@@ -11,10 +11,13 @@ from iosweep.units import human_size
 
 #: What compresses by this or more, or has more pages or pieces again, is not random. Random data has 1.00 and none.
 _RATIO, _REPEATED, _SIMILAR = 1.15, 0.01, 0.05
-#: If a phase may have left more of the files as they were, blocks do not show what it wrote.
-_STALE = 0.5
-#: What the share of zeros in some blocks may be above that in the whole files.
-_MORE_ZEROS = 0.3
+#: By how much the slowest worker of a sequential phase may be behind the mean.
+_WORKERS = 4
+#: If a phase may have left more of the files as they were, clean blocks do not show what it wrote. If it may have left
+#: more than the second, blocks of some files may be older than the mean: a worker was late, say.
+_STALE, _EVEN = 0.5, 0.02
+#: By how much a share in some blocks may be above that in the whole files.
+_UNEVEN = 0.3
 
 
 def incompressible(s: Seen) -> Finding:
@@ -27,34 +30,41 @@ def incompressible(s: Seen) -> Finding:
     sample = files.sample
     if sample is None:
         return unchecked(files.unread or "no blocks of the files were read back")
+    new = files.role == "fresh"
     untouched = _untouched(s) if writes else 0.0
+    uneven = min(1.0, untouched + _UNEVEN * (untouched > _EVEN))
     # of new files those sectors are left out that may never have been written
-    new = writes and files.role == "fresh"
-    holes = new and sample.zero_bytes <= (untouched + _MORE_ZEROS) * sample.bytes
+    holes = new and sample.zero_bytes <= uneven * sample.bytes
     if holes and sample.zero_bytes == sample.bytes:
         return unchecked("only zeros were read back, and not all of the files was written")
     seen = sample.bytes - sample.zero_bytes if holes else sample.bytes
     figures = _figures(sample, seen)
-    asked = not writes or s.point.options.get("data") == "random"
-    if _compresses(sample, seen) or (asked and sample.similar_bytes > _SIMILAR * seen):
-        if asked:
-            return failed(f"data compresses or deduplicates: {figures}")
-        return unchecked(f"{figures} (data: tool_default); it matters where the file system compresses or deduplicates")
-    if not new and untouched > _STALE:
-        return unchecked(
-            f"{figures}, but up to {100 * untouched:.0f} % of the files is what was there before the phase"
-        )
-    if sample.similar_bytes > _SIMILAR * seen:
-        return unchecked(f"{figures} (data: tool_default); it matters where the file system finds similar blocks")
+    own = writes and s.point.options.get("data") != "random"
+    old = 0.0 if new or untouched <= _EVEN else uneven  # what another phase may have written there
+    if _compresses(sample, seen, old) or (not own and _similar(sample, seen, old)):
+        if own:
+            return unchecked(f"{figures} (data: tool_default); it matters where the storage compresses or deduplicates")
+        return failed(f"data compresses or deduplicates: {figures}")
+    if old and (untouched > _STALE or _compresses(sample, seen) or _similar(sample, seen)):
+        return unchecked(f"{figures}, but up to {100 * old:.0f} % of that may have been there before the phase")
+    if _similar(sample, seen):
+        return unchecked(f"{figures} (data: tool_default); it matters where the storage finds similar blocks")
     if writes and (repeats := s.parsed.evidence.repeats):
         return unchecked(f"{figures}, but {repeats}; it matters where the file system deduplicates")
     return passed(figures)
 
 
-def _compresses(sample: Sample, seen: int) -> bool:
-    """`seen`: bytes that count; where zeros do, they are as good as nothing to storage that compresses."""
+def _compresses(sample: Sample, seen: int, old: float = 0.0) -> bool:
+    """Whether blocks do, of which a share is `old`. `seen`: bytes that count; where zeros do, storage that compresses
+    writes next to nothing for them.
+    """
     zeros = seen - (sample.bytes - sample.zero_bytes)
-    return seen >= _RATIO * sample.compressed_bytes or sample.repeated_bytes + zeros > _REPEATED * seen
+    again = sample.repeated_bytes + zeros > (_REPEATED + old) * seen
+    return again or seen * (1 - old) >= _RATIO * sample.compressed_bytes
+
+
+def _similar(sample: Sample, seen: int, old: float = 0.0) -> bool:
+    return sample.similar_bytes > (_SIMILAR + old) * seen
 
 
 def _untouched(s: Seen) -> float:
@@ -62,7 +72,8 @@ def _untouched(s: Seen) -> float:
     written = s.parsed.figures.get("bytes_written") or 0
     size = s.run.files.set_bytes or s.point.volume_bytes
     if s.run.files.role != "fresh" and not s.phase.random:  # the first blocks of the files were read
-        size = first_bytes(int(s.point.options.get("transfer_size") or 1), max(1, s.run.files.files))
+        transfer = int(s.point.options.get("transfer_size") or 1)
+        size = _WORKERS * first_bytes(transfer, max(1, s.run.files.files))
     return math.exp(-written / size) if size else 0.0
 
 
