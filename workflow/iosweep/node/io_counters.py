@@ -101,6 +101,7 @@ class IoCounters:
             received_bytes=network and network.read,
             sent_bytes=network and network.written,
             window_s=round(max(0.0, after.at_s - before.at_s), 4),
+            memory=self.memory,
         )
 
     def _device(self) -> Bytes | None:

@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from iosweep.files.documents import Document
 from iosweep.files.fields import Count, Integer, Moment, Name, Number, Part, Seconds, TryNumber, check_moments
 from iosweep.node.cpu_record import CpuRecord, Load
-from iosweep.node.io_record import Moved
+from iosweep.node.io_record import Counted, Moved
 
 
 class Archive(Part, frozen=True):
@@ -73,7 +73,7 @@ class Exclusive(Part, frozen=True):
 class Files(Part, frozen=True, kw_only=True):
     """The files that a phase worked on. own: hosts that read what they had written, None where that is not known;
     wrong: why the files are not as they must be, None where they were not looked at; holes: none, found, or why they
-    were not looked for."""
+    were not looked for; counted: what counters saw of data sets while they were written, the least of any set."""
 
     role: str = ""
     files: Count = 0
@@ -82,6 +82,7 @@ class Files(Part, frozen=True, kw_only=True):
     own: tuple[str, ...] | None = None
     wrong: tuple[str, ...] | None = None
     holes: str | None = None
+    counted: Counted | None = None
 
 
 class PhaseRun(Part, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import orjson
 
-from iosweep.node import process
+from iosweep.node import io_record, process
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point
 from iosweep.results.campaign_documents import DataSet
@@ -55,6 +55,7 @@ class DataSets:
         for tool, members in by_tool.items():  # tools share no sets
             self._wanted |= {directory: (files, tool) for directory, files in data_sets(members).items()}
         self._known: dict[str, Examined] = {}  # as they were when they were complete
+        self._written: dict[str, io_record.Counted | None] | None = None  # by the name of their document, once read
 
     def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> Files:
         """Check that a set, or that of each host, is complete; prepare it if not.
@@ -86,7 +87,14 @@ class DataSets:
             own=None if own is None else tuple(own),
             wrong=tuple(wrong for seen in found for wrong in seen["wrong"]),
             holes="found" if "found" in holes else next(iter(holes - {"none"}), "none"),
+            counted=io_record.least(self._counted(share) for share in shares),
         )
+
+    def _counted(self, files: FileSet) -> io_record.Counted | None:
+        """What counters saw of a set when it was written; None where another campaign wrote it."""
+        if self._written is None:
+            self._written = {name: known.counted for name, known in self._store.documents(DataSet).items()}
+        return self._written.get(set_name(files.directory))
 
     def _writers(self, shares: Sequence[FileSet], lacking: Sequence[FileSet], hosts: Sequence[str]) -> list[str]:
         """The hosts that write sets: for each host's own set the next host, so that its cache does not hold the set."""
@@ -167,6 +175,7 @@ class DataSets:
         self._before(hosts)
         done, streams = self._run(tools()[tool], commands, ranks, limit_s, hosts)
         self._directory.recount()
+        counted, self._written = io_record.counted(done.moved or {}, size), None
         trouble = {}
         # each node has its own exit code if it had a command of its own
         codes = {known["host"]: known["exit_code"] for known in orjson.loads(streams.get("hosts", b"[]"))}
@@ -186,6 +195,7 @@ class DataSets:
                     files=len(files.files),
                     file_size_bytes=files.file_size_bytes,
                     stderr=own["stderr"].decode("utf-8", "replace")[-2000:],
+                    counted=counted,
                 ),
             )
         return trouble

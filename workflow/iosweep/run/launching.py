@@ -17,6 +17,7 @@ from iosweep.files import safe_paths
 from iosweep.node import load, process
 from iosweep.node.cpu_record import Load, Looks
 from iosweep.node.cpus import CpuSet
+from iosweep.node.io_record import Moved
 from iosweep.node.pinning import Pinning
 from iosweep.node.placement import Binding
 from iosweep.node.process import MOST_BYTES, Completed
@@ -107,15 +108,17 @@ class Commands:
         elif self.remote:
             self._watch(self.remote, hosts, wanted)
             done = self.agent.run(argv, timeout_s, self.scratch, cpus)
-            _, used, seen = self._seen(self.remote, hosts)
-            done = replace(done, load=used, cpus=seen)
+            _, used, seen, moved = self._seen(self.remote, hosts)
+            done = replace(done, load=used, cpus=seen, moved={host: done.with_own_bytes(moved[host]) for host in moved})
         else:
             looked_for = wanted if wanted and wanted.masks else None
             nodes = self.pinning.nodes.values() if self.pinning else ()
-            around = load.Around.of_node(next(iter(nodes), None)) if step else None
+            around = load.Around.of_node(next(iter(nodes), None))
             done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
             seen = {hosts[0]: done.node_looks} if done.node_looks and hosts else None
-            done = replace(done, load=load.of_nodes(dict.fromkeys(hosts[:1], done.node_load)), cpus=seen)
+            moved = {hosts[0]: done.node_moved} if done.node_moved and hosts else {}
+            used = load.of_nodes(dict.fromkeys(hosts[:1], done.node_load))
+            done = replace(done, load=used, cpus=seen, moved=moved)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         for stream, name in tool.outputs.items():
             file = self.scratch / name
@@ -163,23 +166,25 @@ class Commands:
                 with contextlib.suppress(Unanswered):
                     left = query.end_steps(self.job, self.remote.step)
         done = replace(done, left_behind=done.left_behind + left)
-        seen, used, cpus = self._seen(self.remote, hosts)
+        seen, used, cpus, moved = self._seen(self.remote, hosts)
         refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
         if refusal and not any(seen.values()):
             return refusal[0]
         # sampling may miss the ranks of a short run on one node
         counted = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
-        return replace(done, ran_on=seen if counted else None, load=used, cpus=cpus)
+        return replace(done, ran_on=seen if counted else None, load=used, cpus=cpus, moved=moved)
 
     @staticmethod
     def _seen(
         remote: RemoteAgents, hosts: Sequence[str]
-    ) -> tuple[dict[str, int], Load | None, dict[str, Looks] | None]:
-        """The most ranks at once on each host since `_watch`, the load by others, and what sampling saw."""
+    ) -> tuple[dict[str, int], Load | None, dict[str, Looks] | None, dict[str, Moved]]:
+        """The most ranks at once on each host since `_watch`, the load by others, what sampling saw, and what each host
+        moved."""
         seen = remote.call(remote_agent.seen, each=dict.fromkeys(hosts, ()))
         cpus = {host: one.cpus for host, one in seen.items() if one.cpus}
         used = load.of_nodes({host: one.load for host, one in seen.items()})
-        return {host: one.ranks for host, one in seen.items()}, used, cpus or None
+        moved = {host: one.moved for host, one in seen.items()}
+        return {host: one.ranks for host, one in seen.items()}, used, cpus or None, moved
 
     def _each(
         self,
@@ -209,8 +214,9 @@ class Commands:
                 }
             )
         whole = together({host: one for host, (one, _, _) in done.items()})
-        _, used, seen = self._seen(remote, list(argvs))
-        return replace(whole, load=used, cpus=seen), streams | {"hosts": orjson.dumps(nodes)}
+        _, used, seen, moved = self._seen(remote, list(argvs))
+        own = {host: one.with_own_bytes(moved[host]) for host, (one, _, _) in done.items()}
+        return replace(whole, load=used, cpus=seen, moved=own), streams | {"hosts": orjson.dumps(nodes)}
 
     def serve(
         self, tool: Tool, step: Step, places: Sequence[tuple[str, int]], timeout_s: float, hosts: Sequence[str]
@@ -248,8 +254,8 @@ class Commands:
         finally:
             remote.call(remote_agent.end_servers, each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(nodes)}
-        _, used, seen = self._seen(remote, hosts)
-        return replace(done, load=used, cpus=seen, argvs=(done.argv, *map(tuple, exact))), streams
+        _, used, seen, moved = self._seen(remote, hosts)
+        return replace(done, load=used, cpus=seen, moved=moved, argvs=(done.argv, *map(tuple, exact))), streams
 
     def _prepare(self) -> None:
         try:

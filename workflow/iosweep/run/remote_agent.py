@@ -22,12 +22,13 @@ import psutil
 
 from iosweep.node import collect_facts, load, process, procfs
 from iosweep.node.cpu_record import Looks, NodeLoad
+from iosweep.node.io_record import Moved
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.probe_record import Controller
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
 from iosweep.slurm import fan_out
-from iosweep.target import handle, identify, ownership, probe, protocol
+from iosweep.target import counters, handle, identify, ownership, probe, protocol
 
 #: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
@@ -51,11 +52,12 @@ class NodeAnswer(msgspec.Struct, frozen=True):
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """The most ranks at once, the load by others (load.Watch.end), and what Sampler.end saw."""
+    """The most ranks at once, the load by others (load.Watch.end), what Sampler.end saw, and what was moved."""
 
     ranks: int
     load: NodeLoad | None
     cpus: Looks | None
+    moved: Moved
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -82,11 +84,13 @@ class _Watch:
             return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
 
         self._sampler = Sampler(wanted, new) if wanted else None
+        self._io = counters.Around(_around.mount, _around.fstype)
 
     def end(self) -> Watched:
+        moved = self._io.end()
         used = self._load.end()
         seen = self._sampler.end() if self._sampler else None
-        return Watched(self._sampler.most if self._sampler else 0, used, seen)
+        return Watched(self._sampler.most if self._sampler else 0, used, seen, moved)
 
 
 _around = load.Around()

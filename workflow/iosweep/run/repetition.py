@@ -312,6 +312,7 @@ def _ended(run: PhaseRun, done: Completed) -> PhaseRun:
         flooded=done.flooded,
         wall_s=round(done.wall_s, 4),
         load=done.load,
+        moved=dict(done.moved or {}),
         stderr=done.stderr.decode("utf-8", "replace")[:_STDERR_BYTES],
         left_behind=done.left_behind,
         ran_on=dict(done.ran_on or {}),

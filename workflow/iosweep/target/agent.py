@@ -33,6 +33,7 @@ from iosweep.node import process, procfs
 from iosweep.node.load import Around, Watch
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.target import (
+    counters,
     foreign,
     handle,
     identify,
@@ -281,12 +282,14 @@ def execute(
     connection."""
     sampler = Sampler(wanted, lambda: procfs.below(str(os.getpid()))) if wanted else None
     watch = Watch(around) if around else None
+    io = counters.Around(around.mount, around.fstype) if around else None
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
     finally:
+        moved = io.end() if io else None
         load = watch.end() if watch else None
         seen = sampler.end() if sampler else None
-    return replace(done, node_looks=seen, node_load=load)
+    return replace(done, node_looks=seen, node_load=load, node_moved=moved and done.with_own_bytes(moved))
 
 
 OPERATIONS = protocol.by_name(

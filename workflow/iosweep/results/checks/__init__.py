@@ -1,6 +1,6 @@
 """The validity checks, in the order in which the tables and docs/verdicts.md list them. Pure."""
 
-from iosweep.results.checks import amounts, caches, cpus, files, nodes, output, timing
+from iosweep.results.checks import amounts, caches, cpus, files, nodes, output, reached, timing
 from iosweep.results.checks.finding import Check
 
 CHECKS: tuple[Check, ...] = (
@@ -21,6 +21,7 @@ CHECKS: tuple[Check, ...] = (
     Check("invalid", files.no_holes),
     Check("suspect", files.stayed_new),
     Check("invalid", files.file_count),
+    Check("suspect", reached.reached),
     Check("suspect", caches.client_cache),
     Check("suspect", caches.server_cache),
     Check("suspect", files.durable),
