@@ -37,6 +37,8 @@ RUN: dict[str, Any] = {
     "exit_code": 0, "timed_out": False, "wall_s": 10.4, "stderr": "", "load": {"other": 0.01, "steal": 0.0},
     "files": {"role": "write", "files": 2, "file_size_bytes": 4 * GIB, "set_bytes": 8 * GIB, "wrong": [],
               "holes": "none"},
+    "moved": {"n1": {"tool_read_bytes": 0, "tool_written_bytes": 40_960_000, "device": "sdb", "device_read_bytes": 9,
+                     "device_written_bytes": 50_000_000, "received_bytes": 1, "sent_bytes": 2, "window_s": 10.4}},
     "exclusive": {"enforced": True, "evidence": "no other campaign on this machine (lock /tmp/x)"},
     "cpus": {"pinning": "enforce", "placement": "spread", "width": "cpu", "planned": {"0": 1, "1": 1}, "nodes": [CPUS]},
 }  # fmt: skip
@@ -44,7 +46,7 @@ OPTIONS: dict[str, Any] = {
     "threads_per_node": 2, "transfer_size": 4096, "queue_depth": 8, "file_size": 4 * GIB, "files_per_thread": 1,
     "o_direct": True, "fsync": True, "write_mode": "overwrite", "data": "random", "ioengine": "libaio",
 }  # fmt: skip
-TARGET: dict[str, Any] = {"server_cache": None, "node_bandwidth": None}
+TARGET: dict[str, Any] = {"server_cache": None, "node_bandwidth": None, "type": None}
 
 
 def seen(
@@ -69,7 +71,9 @@ def seen(
     known |= dict.fromkeys(
         ("tasks", "shift", "clock_s", "each_node", "windows", "windows_error_s", "not_flushed", "doubts"), EVIDENCE
     )
-    known |= dict.fromkeys(("sum_of_rates_bytes_per_s", "sum_of_rates_ops_per_s", "start_skew_s"), FIGURES)
+    known |= dict.fromkeys(
+        ("bytes_read", "sum_of_rates_bytes_per_s", "sum_of_rates_ops_per_s", "start_skew_s"), FIGURES
+    )
     assert set(changes) <= set(known)
 
     def part(base: dict[str, Any]) -> dict[str, Any]:
@@ -98,15 +102,27 @@ def files(**changes: Any) -> dict[str, Any]:
     return RUN["files"] | changes
 
 
+def moved(**changes: Any) -> dict[str, Any]:
+    return {"n1": RUN["moved"]["n1"] | changes}
+
+
+def over_nfs(written: int) -> dict[str, Any]:
+    return moved(client="/proc/self/mountstats", client_read_bytes=0, client_written_bytes=written, sent_bytes=1 << 40)
+
+
 def cpus(planned: dict[str, int] | None = RUN["cpus"]["planned"], **changes: Any) -> dict[str, Any]:
     return RUN["cpus"] | {"planned": planned, "nodes": [CPUS | changes]}
 
 
 PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
 BUFFERED: dict[str, Any] = {"phase": "rand_read", "o_direct": False}
+#: A run that read 100 MB.
+READ: dict[str, Any] = {"phase": "rand_read", "bytes_read": 100_000_000, "bytes_written": None}
 ONE_PASS: dict[str, Any] = {"seconds": None}
 EIGHT: dict[str, Any] = {"nodes": 8, "memory": {f"n{k}": GIB for k in range(8)}}
 SET: dict[str, Any] = {"role": "read", "files": 8, "file_size_bytes": 2 * GIB, "set_bytes": 16 * GIB, "wrong": []}
+NFS: dict[str, Any] = {"fstype": "nfs4"}
+FUSE: dict[str, Any] = {"fstype": "fuse.mfs"}
 #: The same on two nodes that began 0.1 s apart, with a clock that is right to 50 ms.
 TWO_NODES: dict[str, Any] = {
     "nodes": 2, "each_node": dict.fromkeys(("n1", "n2"), Parsed("fio-3.33", FIGURES, Evidence(**EVIDENCE))),
@@ -312,6 +328,55 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("client_cache", {"fstype": "zfs"}, UNCHECKED, "ZFS before 2.3 accepts O_DIRECT and caches"),
     ("client_cache", {"fstype": None}, UNCHECKED, "no proof on an unknown file system"),
     ("client_cache", {"fstype": "tmpfs"}, PASS, "the file system accepted it"),
+    # the lower of the tool's own and the device's
+    ("reached", {}, PASS, "all of 39.1 MiB written got to block devices, by the kernel's account of the tool"),
+    ("reached", {"moved": moved(device_written_bytes=4_000_000)}, FAIL,
+     "9 % of 39.1 MiB written got to the block device sdb"),
+    ("reached", READ | {"moved": moved(tool_read_bytes=12_500_000, device_read_bytes=1 << 40)}, FAIL,
+     "12 % of 95.4 MiB read came from block devices, by the kernel's account of the tool"),
+    ("reached", READ | {"moved": moved(tool_read_bytes=95_000_000, device_read_bytes=1 << 40)}, PASS, "95 % of 95"),
+    ("reached", READ | {"moved": moved(tool_read_bytes=94_000_000, device_read_bytes=1 << 40)}, FAIL, "94 % of 95"),
+    ("reached", READ | {"o_direct": False, "moved": moved(tool_read_bytes=91_000_000, device_read_bytes=1 << 40)},
+     PASS, "91 % of 95.4 MiB read came from"),
+    # ranks that srun started
+    ("reached", READ | {"moved": moved(tool_read_bytes=None, device_read_bytes=3)}, FAIL, "0 % of 95.4 MiB read"),
+    # a device that did not count what was written to it
+    ("reached", {"moved": moved(tool_written_bytes=None, device_written_bytes=0),
+     "files": files(counted={"device": 0.0})}, UNCHECKED,
+     "no counter is known to see all I/O on ext4; that of the block device saw 0 % of a data set"),
+    # pages that are written again before they are flushed are written once
+    ("reached", {"o_direct": False, "bytes_written": 80 * GIB, "moved": moved(device_written_bytes=8 * GIB,
+     tool_written_bytes=9 * GIB)}, PASS, "all of 8.0 GiB or more that differ among 80.0 GiB written"),
+    ("reached", {"o_direct": False, "bytes_written": 80 * GIB, "moved": moved(device_written_bytes=7 * GIB,
+     tool_written_bytes=9 * GIB)}, FAIL, "87 % of 8.0 GiB or more that differ among 80.0 GiB written got to the block"),
+    ("reached", {"o_direct": False, "fsync": False}, UNCHECKED, "writes were not flushed inside the timing"),
+    ("reached", {"moved": {}}, UNCHECKED, "what a node moved was not counted"),
+    ("reached", {"exit_code": 1}, UNCHECKED, "the run failed"),
+    ("reached", {"phase": "stat"}, NO, ""),
+    ("reached", {"bytes_written": None}, UNCHECKED, "no output to look at"),
+    # memory
+    ("reached", {"fstype": "tmpfs"}, FAIL, "the target is memory (tmpfs): nothing gets to a device"),
+    ("reached", {"fstype": "tmpfs", "phase": "stat"}, FAIL, "the target is memory (tmpfs)"),
+    ("reached", {"fstype": "tmpfs", "type": "tmpfs"}, UNCHECKED, "memory (tmpfs), as target.type says"),
+    ("reached", {"moved": moved(memory="loop0 is a file on tmpfs")}, FAIL, "is memory (loop0 is a file on tmpfs)"),
+    # a client that counts
+    ("reached", NFS | {"moved": over_nfs(41_000_000)}, PASS,
+     "all of 39.1 MiB written got to the servers, by /proc/self/mountstats"),
+    ("reached", NFS | {"moved": over_nfs(4_100_000)}, FAIL,
+     "10 % of 39.1 MiB written got to the servers, by /proc/self/mountstats"),
+    # the network alone: it tells what is missing if it saw a data set, and else only that there was enough
+    ("reached", FUSE | {"moved": moved(sent_bytes=50_000_000)}, PASS, "got to the network, which other traffic uses"),
+    ("reached", FUSE | {"moved": moved(sent_bytes=4_100_000)}, UNCHECKED, "and it is not known whether that"),
+    ("reached", FUSE | {"moved": moved(sent_bytes=4_100_000), "files": files(counted={"network": 1.1})}, FAIL,
+     "10 % of 39.1 MiB written got to the network, which other traffic uses, too"),
+    ("reached", FUSE | {"moved": moved(sent_bytes=3), "files": files(counted={"network": 0.001})}, UNCHECKED,
+     "that of the network saw 0 % of a data set"),
+    ("reached", {"fstype": "zfs", "moved": moved(device="", device_written_bytes=None)}, UNCHECKED, "all I/O on zfs"),
+    # nodes on which the tool was started one by one
+    ("reached", TWO_NODES | {"moved": RUN["moved"] | {"n2": RUN["moved"]["n1"] | {"tool_written_bytes": 4_096}}}, FAIL,
+     "n2: 0 % of 39.1 MiB written got to block devices"),
+    ("reached", TWO_NODES | {"moved": RUN["moved"]}, UNCHECKED, "what n2 moved was not counted"),
+    ("reached", {"nodes": 2, "tool": "ior"}, UNCHECKED, "what a node moved was not counted"),
     ("server_cache", {}, NO, ""),
     ("server_cache", {"phase": "rand_read"}, UNCHECKED, "target.server_cache is not given"),
     ("server_cache", {"phase": "rand_read", "server_cache": 4 * GIB}, PASS, "8.0 GiB of files against 4.0 GiB"),

@@ -51,8 +51,6 @@ def reached(s: Seen) -> Finding:
     I/O, the block device, the file system's client or the network) saw at least 95 % of it, of I/O without O_DIRECT
     90 %. The target is not memory.
     """
-    if s.run.not_run:
-        return NO_OUTPUT
     if memory := _memory(s):
         return memory
     if s.phase.kind == "metadata":
