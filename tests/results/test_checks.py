@@ -49,6 +49,39 @@ OPTIONS: dict[str, Any] = {
 TARGET: dict[str, Any] = {"server_cache": None, "node_bandwidth": None, "type": None}
 
 
+MB = 10**6
+
+
+def quota(periods: int, stopped: int, stopped_s: float) -> dict[str, Any]:
+    """A load with what a quota did in ten seconds."""
+    throttled = {"periods": periods, "stopped": stopped, "stopped_s": stopped_s}
+    return {"load": {"other": 0.0, "steal": 0.0, "window_s": 10.0, "throttled": throttled}}
+
+
+def other(name: str, user: str, share: float) -> dict[str, Any]:
+    return {"name": name, "user": user, "share": share}
+
+
+def bound(cpus: str, other: float, host: str = "", *top: dict[str, Any]) -> dict[str, Any]:
+    return {"cpus": cpus, "other": other, "host": host, "top": list(top)}
+
+
+def moved(
+    own: int | None, device: int | None, device_read: int = 0, dirty: int = 0, calibrated: float | None = None
+) -> dict[str, Any]:
+    """What the tool wrote, and what its device wrote and read; the share of a data set that the device counted."""
+    node = {"tool_read_bytes": 0, "tool_written_bytes": own, "device": "sdb", "device_written_bytes": device}
+    node |= {"device_read_bytes": device_read if device else None, "window_s": 10.4, "dirty_bytes": dirty}
+    files = RUN["files"] | ({"counted": {"device": calibrated}} if calibrated else {})
+    return {"moved": {"n1": node}, "files": files}
+
+
+def client(own: int, all_: int) -> dict[str, Any]:
+    """The same by the counter of an NFS client."""
+    node = {"tool_read_bytes": 0, "tool_written_bytes": own, "client": "/proc/self/mountstats"}
+    return {"moved": {"n1": node | {"client_written_bytes": all_, "window_s": 10.4}}, "fstype": "nfs4"}
+
+
 def seen(
     phase: str = "rand_write",
     problems: tuple[str, ...] = (),
@@ -66,7 +99,7 @@ def seen(
     `seconds`: the phase time, None for one pass; `ran_on`: the nodes that the tool says it ran on.
     """
     known = {key: part for part in (FIGURES, EVIDENCE, RUN, OPTIONS, TARGET) for key in part} | dict.fromkeys(
-        ("not_run", "leftover", "leftover_expected", "left_behind", "flooded"), RUN
+        ("not_run", "leftover", "leftover_expected", "left_behind", "flooded", "moved"), RUN
     )
     known |= dict.fromkeys(
         ("tasks", "shift", "clock_s", "each_node", "windows", "windows_error_s", "not_flushed", "doubts"), EVIDENCE
@@ -437,6 +470,44 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("other_load", {"load": {"other": 0.0, "steal": 0.0, "host": "n2", "unread": ["n1"]}, "nodes": 2}, UNCHECKED,
      "the load of n1 was not read"),
     ("other_load", {"load": {"other": 0.1, "steal": 0.0, "user_only": True}}, PASS, "in user mode only"),
+    # those of the kernel's threads and of a `dd` cannot be told apart there
+    ("other_load", {"load": {"other": 0.01, "steal": 0.0, "user_only": True, "unknown": 0.4}}, UNCHECKED,
+     "others used 1% of the CPU time in user mode, and 40% in kernel mode are theirs or of the kernel's threads"),
+    ("other_load", {"load": {"other": 0.62, "steal": 0.0, "top": [other("dd", "eve", 0.48), other("cc1", "", 0.1)]}},
+     FAIL,
+     "other processes used 62% of the CPU time (dd of eve 48%, cc1 10%)"),
+    # one CPU of 128, which a worker was bound to
+    ("other_load", {"load": {"other": 0.008, "steal": 0.0, "bound": bound("5", 0.5, "n2", other("burn", "eve", 0.5))},
+                    "nodes": 2}, FAIL,
+     "other processes used 50% of CPU 5 on n2, where a rank or worker was bound (burn of eve 50%)"),
+    ("other_load", {"load": {"other": 0.008, "steal": 0.0, "bound": bound("5-6", 0.3)}}, FAIL, "30% of CPUs 5-6, w"),
+    ("other_load", {"load": {"other": 0.008, "steal": 0.0, "bound": bound("5", 0.5), "client": None}}, UNCHECKED,
+     "the client of ext4 may be one of them"),
+    ("other_load", {"load": {"other": 0.01, "steal": 0.0, "bound": bound("5", 0.02)}}, PASS, "at most 2% of the CPUs"),
+    ("cpu_quota", {}, UNCHECKED, "the control groups of a node could not be read"),
+    ("cpu_quota", {"load": None}, UNCHECKED, "it takes runs of half a second"),
+    ("cpu_quota", quota(0, 0, 0), PASS, "no quota of CPU time stopped anything"),
+    ("cpu_quota", quota(100, 50, 4.2), FAIL,
+     "a quota of CPU time stopped what ran in 50 of 100 periods, for 4.20 s in all"),
+    ("cpu_quota", quota(100, 4, 0.3), PASS, "in 4 of 100 periods"),
+    ("cpu_quota", quota(100, 50, 0.1), PASS, "for 0.10 s in all"),
+    ("other_io", {}, UNCHECKED, "no counter is known to see all I/O on ext4"),
+    ("other_io", moved(own=41 * MB, device=42 * MB), PASS, "others wrote 977 KiB of 40.1 MiB on sdb"),
+    # journal and inodes of 10,000 writes of 4 KiB
+    ("other_io", moved(own=41 * MB, device=170 * MB), PASS, "others wrote 123 MiB of 162 MiB on sdb"),
+    ("other_io", moved(own=41 * MB, device=1000 * MB), FAIL, "others wrote 915 MiB of 954 MiB on sdb"),
+    ("other_io", moved(own=41 * MB, device=1000 * MB, dirty=900 * MB), PASS, "others wrote"),  # an honest flush
+    ("other_io", moved(own=None, device=1000 * MB), FAIL, "others wrote"),  # by what the tool says
+    ("other_io", moved(own=41 * MB, device=42 * MB, device_read=2000 * MB), FAIL, "others read 1.9 GiB of 1.9 GiB"),
+    ("other_io", moved(own=41 * MB, device=42 * MB, device_read=60 * MB), PASS, "others read 57.2 MiB of 57.2 MiB"),
+    ("other_io", moved(own=41 * MB, device=1000 * MB) | {"fstype": "btrfs"}, PASS, "no bytes that may"),
+    ("other_io", moved(own=41 * MB, device=1000 * MB, calibrated=0.5), UNCHECKED, "no counter is known to see all"),
+    ("other_io", moved(own=41 * MB, device=180 * MB, calibrated=2.0), PASS, "others wrote 93.5 MiB of 172 MiB"),
+    ("other_io", moved(own=None, device=None), UNCHECKED, "was not counted"),
+    ("other_io", {"fstype": "tmpfs"}, UNCHECKED, "the target is memory (tmpfs)"),
+    ("other_io", {"phase": "create"}, UNCHECKED, "a journal and inodes of its own"),
+    ("other_io", client(own=41 * MB, all_=42 * MB), PASS, "on the client (/proc/self/mountstats)"),
+    ("other_io", client(own=41 * MB, all_=1000 * MB), FAIL, "others wrote 915 MiB of 954 MiB on the client"),
     ("exclusive", {}, PASS, "no other campaign on this machine (lock /tmp/x)"),
     ("exclusive", {"exclusive": None}, UNCHECKED, "no record of whether other campaigns were kept off"),
     ("exclusive", {"exclusive": {"enforced": False, "evidence": "no locks there"}}, UNCHECKED, "no locks there"),

@@ -75,6 +75,8 @@ TABLE = (
         ("9p", "afs", "cifs", "glusterfs", "mmfs", "panfs", "pvfs2", "smb3", "virtiofs"), local=False, direct=_OTHER
     ),
 )
+#: Local types that may write much more than programs do, because they write each block anew.
+COPY_ON_WRITE = ("bcachefs", "btrfs", "f2fs", "nilfs2", "zfs")
 _BY_TYPE = {name: one for one in TABLE for name in one.types}
 
 

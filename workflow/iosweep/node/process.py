@@ -41,7 +41,8 @@ class Completed:
     argv: what was executed; argvs: the commands of all nodes, or of a client and its servers, where there were several.
     node_load, node_looks: use of the CPUs on the node that ran it, None where it was not read; load, cpus (by host):
     on all nodes. storage_read_bytes, storage_written_bytes: of the command and all that it started here and waited for
-    (getrusage); moved, node_moved: what was moved meanwhile, on all nodes by host, and on the node that ran it.
+    (getrusage); moved, node_moved: what was moved meanwhile, on all nodes by host, and on the node that ran it;
+    monitor, node_monitor: what they did each second (monitor.py).
     """
 
     argv: tuple[str, ...]
@@ -55,6 +56,8 @@ class Completed:
     node_looks: Looks | None = None
     load: Load | None = None
     cpus: Mapping[str, Looks] | None = None
+    node_monitor: bytes = b""
+    monitor: bytes = b""
     stdout: bytes = b""
     stderr: bytes = b""
     argvs: tuple[tuple[str, ...], ...] = ()

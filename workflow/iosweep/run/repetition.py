@@ -276,6 +276,8 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
             done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
     except OSError as error:  # of the target, or a command could not be started
         return structs.replace(run, not_run=f"not run: {error.strerror or error}"), {}
+    if done.monitor:
+        streams = {**streams, "monitor": done.monitor}
     cpus = c.pinning.record(binding, done.cpus, tool.mpi)
     run = structs.replace(_ended(run, done), exclusive=Exclusive(**c.exclusive()), cpus=cpus)
     if any(phase.name.endswith("delete") for phase in step.phases):

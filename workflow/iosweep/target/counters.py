@@ -13,12 +13,12 @@ class Around:
     """Reads the counters when it is made, and again at `end`."""
 
     def __init__(self, point: str, fstype: str) -> None:
-        self._counters = _cached(point, fstype)
-        self._before = self._counters.read()
+        self.counters = _cached(point, fstype)
+        self._before = self.counters.read()
 
     def end(self) -> Moved:
         """What was moved since."""
-        return self._counters.moved(self._before, self._counters.read())
+        return self.counters.moved(self._before, self.counters.read())
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,6 @@
 """The validity checks, in the order in which the tables and docs/verdicts.md list them. Pure."""
 
-from iosweep.results.checks import amounts, caches, cpus, files, nodes, output, reached, timing
+from iosweep.results.checks import amounts, caches, cpus, files, interference, nodes, output, reached, timing
 from iosweep.results.checks.finding import Check
 
 CHECKS: tuple[Check, ...] = (
@@ -28,7 +28,9 @@ CHECKS: tuple[Check, ...] = (
     Check("suspect", files.incompressible),
     Check("suspect", caches.other_reader),
     Check("suspect", amounts.plausible),
-    Check("suspect", nodes.other_load),
+    Check("suspect", interference.other_load),
+    Check("suspect", interference.cpu_quota),
+    Check("suspect", interference.other_io),
     Check("suspect", nodes.exclusive),
     Check("invalid", cpus.pinned),
     Check("invalid", cpus.reserved_cpus),

@@ -134,18 +134,18 @@ def _witnesses(s: Seen, moved: Sequence[Moved]) -> Iterator[_Witness]:
         return
     if kind.local:
         devices = ", ".join(dict.fromkeys(one.device for one in moved if one.device))
-        if kind.block and (trusted := _trusted(s, "tool")):
+        if kind.block and (trusted := trusts(s, "tool")):
             own = _sums(moved, "tool_read_bytes", "tool_written_bytes")
             yield _Witness("block devices, by the kernel's account of the tool", *own, trusted)
-        if trusted := _trusted(s, "device"):
+        if trusted := trusts(s, "device"):
             of_devices = _sums(moved, "device_read_bytes", "device_written_bytes")
             yield _Witness(f"the block device {devices}", *of_devices, trusted)
         return
     client = _sums(moved, "client_read_bytes", "client_written_bytes")
     network = _sums(moved, "received_bytes", "sent_bytes")
-    if client != (None, None) and (trusted := _trusted(s, "client")):
+    if client != (None, None) and (trusted := trusts(s, "client")):
         yield _Witness(f"the servers, by {moved[0].client}", *client, trusted)
-    elif (trusted := _trusted(s, "network")) or _calibrated(s, "network") is None:
+    elif (trusted := trusts(s, "network")) or _calibrated(s, "network") is None:
         yield _Witness("the network, which other traffic uses, too", *network, trusted)
 
 
@@ -155,7 +155,7 @@ def _calibrated(s: Seen, counter: str) -> float | None:
     return share
 
 
-def _trusted(s: Seen, counter: str) -> bool:
+def trusts(s: Seen, counter: str) -> bool:
     """Whether a counter sees all that the target moves. That of a device or a client is made for it, but may not count
     (some drivers that use several paths do not)."""
     share = _calibrated(s, counter)
