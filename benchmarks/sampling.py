@@ -1,33 +1,39 @@
-"""What does it cost to look at masks while a tool runs?
+"""What does it cost to look at masks, and at the node, while a tool runs?
 
-The same command of fio runs through the runner's own parts (launching.py, agent.py), `pinning: verify` and `off`,
-two runs to a pair, whose order alternates. And the CPU time that the agent says it has taken for looking, at more
-processes than this machine could run: they sleep.
+The same command of fio runs through the runner's own parts (launching.py, agent.py), with `pinning: verify` and all
+that is read of the node, and without either, two runs to a pair, whose order alternates. And the CPU time that the
+agent says it has taken for looking, at more processes than this machine could run: they sleep; and what it takes to
+watch the node.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
 import campaigns
 from fidelity import BAND, SWEEP
 from iosweep.commands import plan
-from iosweep.node import collect_facts, pinning
+from iosweep.node import collect_facts, pinning, procfs
 from iosweep.node.cpu_record import Looks
+from iosweep.node.load import Around
 from iosweep.node.process import Completed
 from iosweep.node.sampling import Wanted
+from iosweep.node.watching import Watch
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.programs.find import Program
 from iosweep.run.launching import Commands
-from iosweep.target import identify
+from iosweep.target import counters, identify, mounts
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
 from measure import Row, Size, interval
@@ -39,6 +45,8 @@ SHARE = 0.01
 SLEEPERS = ((2, 1), (16, 1), (16, 5), (192, 1), (192, 5))
 #: Without a budget: so many workers for so short a time measure nothing.
 _TOO_MANY = (192, 1)
+#: Seconds for which the node is watched.
+_WATCHED_S = 10
 
 
 #: Children that wait until all end at once.
@@ -62,6 +70,8 @@ def run(size: Size, work: Path) -> Iterator[Row]:
     with Agent() as agent:
         for count, time_s in SLEEPERS[: size.sleepers]:
             yield _share(agent, count, time_s, size.rounds)
+        for cpus in ((), tuple(map(str, sorted(os.sched_getaffinity(0))))):
+            yield _watching(work, cpus, size.rounds)
 
 
 def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
@@ -70,8 +80,8 @@ def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
     once = campaigns.planned(work, made.campaign, [{**sweep, "repetitions": 1}])
     campaigns.measure(once, work / "results" / made.campaign, campaigns.Silent())  # prepares the files
     ratios, costs, looks = [], [], []
-    with Agent() as agent:
-        plain, looked = _commands(made, agent, work)
+    with Agent() as agent, _Blind() as blind:
+        plain, looked = _commands(made, blind, "off", work), _commands(made, agent, "verify", work)
         for _, number, argv in plan.commands(made, LAUNCHERS["direct"]):
             found = {}
             for commands in (plain, looked) if number % 2 else (looked, plain):
@@ -91,18 +101,21 @@ def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
     )  # fmt: skip
 
 
-def _commands(made: Plan, agent: Agent, work: Path) -> tuple[Commands, Commands]:
-    """What starts commands without a look at masks, and with."""
+class _Blind(Agent):
+    """One that does not watch the node."""
+
+    def run(self, *arguments: Any, around: Around | None = None, **more: Any) -> Completed:
+        return super().run(*arguments, **more)
+
+
+def _commands(made: Plan, agent: Agent, mode: pinning.Mode, work: Path) -> Commands:
+    """What starts commands, and looks at masks as `mode` says."""
     directory = made.target.directory
     facts = collect_facts.facts(agent.call(identify.identify, directory), agent.call(identify.space, directory), {})
     fio = Program(shutil.which("fio") or "fio", "", "", ())
     started = Commands(agent, LAUNCHERS["direct"], work / "scratch", None, {"fio": fio})
-
-    def pinned(mode: str) -> Commands:
-        settings = structs.replace(made.cpus, pinning=mode)
-        return replace(started, pinning=pinning.decide(settings, {facts.host: facts}, slurm=False))
-
-    return pinned("off"), pinned("verify")
+    settings = structs.replace(made.cpus, pinning=mode)
+    return replace(started, pinning=pinning.decide(settings, {facts.host: facts}, slurm=False))
 
 
 def _run(commands: Commands, made: Plan, argv: list[str]) -> Completed:
@@ -131,4 +144,23 @@ def _share(agent: Agent, count: int, time_s: int, rounds: int) -> Row:
         "sampling", f"CPU of the agent that looks, {count} workers", f"{time_s} s, {rounds}×",
         f"{middle:.2%} of a CPU, {min(one.looks for one in seen)} looks",
         budget=f"≤ {SHARE:.0%}" if judged else "", met=middle <= SHARE if judged else None,
+    )  # fmt: skip
+
+
+def _watching(work: Path, cpus: tuple[str, ...], rounds: int) -> Row:
+    """What it takes to watch this node, with ranks that are bound to some CPUs, while nothing else is done."""
+    place = mounts.at(str(work), mounts.table())
+    target = counters.Around(place.point, place.fstype).counters
+    shares = []
+    for _ in range(rounds):
+        used_s, began = time.process_time(), time.monotonic()
+        watch = Watch(Around(place.fstype, place.point, bound=cpus), counters=target)
+        time.sleep(_WATCHED_S)
+        watch.end()
+        shares.append((time.process_time() - used_s) / (time.monotonic() - began))
+    middle = sorted(shares)[len(shares) // 2]
+    bound = f", {len(cpus)} CPUs bound" if cpus else ""
+    return Row(
+        "sampling", f"CPU of watching the node{bound}", f"{_WATCHED_S} s, {len(procfs.pids())} processes, {rounds}×",
+        f"{middle:.2%} of a CPU", budget=f"≤ {SHARE:.0%}", met=middle <= SHARE,
     )  # fmt: skip

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from iosweep.node import load
-from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
-from iosweep.node.load import Around, Cpus, Look, Ticks, of_nodes, shares
+from iosweep.node import load, watching
+from iosweep.node.cpu_record import Bound, Load, MachineCounters, NodeLoad, Other
+from iosweep.node.load import Around, Cpu, Cpus, Look, OnCpu, Ticks, of_nodes, shares
 from iosweep.node.node_facts import NodeFacts
-from iosweep.results.checks.nodes import OTHER_LOAD
+from iosweep.results.checks.interference import OTHER_LOAD
 
 STAT = b"""cpu  99 99 99 99 99 99 99 99 0 0
 cpu0 100 10 50 800 20 5 5 10 0 0
@@ -31,8 +31,9 @@ btime 1700000000
 
 def test_cpus_that_are_not_reserved() -> None:
     booted = MachineCounters(1_700_000_000, 4500, 0)
-    assert load.cpus(STAT) == Cpus(Ticks(312, 151), 1000 + 1000 + 4, 10, booted)
-    assert load.cpus(STAT, frozenset({1, 10})) == Cpus(Ticks(110, 50), 1000, 10, booted)
+    each = {0: Cpu(Ticks(110, 50), 1000), 1: Cpu(Ticks(200, 100), 1000), 10: Cpu(Ticks(2, 1), 4)}
+    assert load.cpus(STAT) == Cpus(Ticks(312, 151), 1000 + 1000 + 4, 10, booted, each)
+    assert load.cpus(STAT, frozenset({1, 10})) == Cpus(Ticks(110, 50), 1000, 10, booted, {0: each[0]})
 
 
 RANK, HELPER, STEP, DAEMON, KTHREAD = ("10", b"5"), ("11", b"6"), ("9", b"4"), ("7", b"2"), ("2", b"1")
@@ -157,6 +158,72 @@ def test_nodes_that_are_one_machine(machine: list[list[int]], other: float) -> N
     assert getattr(of_nodes({"n1": one, "n2": two}), "other", None) == other
 
 
+# CPUs that ranks or workers are bound to
+
+
+def bound_look(at_s: float, busy: dict[int, int], **kinds: Any) -> Look:
+    """`busy`: ticks in user mode of each CPU since the start, whose ticks are 100 a second."""
+    each = {cpu: Cpu(Ticks(used, 0), round(100 * at_s)) for cpu, used in busy.items()}
+    total = Cpus(Ticks(sum(busy.values()), 0), sum(cpu.total for cpu in each.values()), 0, each=each)
+    return Look(at_s, total, kernel={KTHREAD: Ticks()}, **kinds)
+
+
+def on(cpu: int, ticks: int, name: str = "") -> OnCpu:
+    return OnCpu(cpu, Ticks(ticks, 0), name)
+
+
+HOG = ("77", b"1")
+ALONE = [frozenset({cpu}) for cpu in range(4)]
+
+
+def used_on(cpu: int, ranks: dict[int, int], hog: int, known: int = 0) -> NodeLoad:
+    """Ten seconds of 128 CPUs, with a rank on each of four; on one CPU a process of others, and a kernel's thread."""
+    ours = {(f"1{each}", b"1"): on(each, ticks) for each, ticks in ranks.items()}
+    busy = dict.fromkeys(range(128), 0) | ranks
+    busy[cpu] = ranks.get(cpu, 0) + hog + known
+    before = {"on_ours": {key: one._replace(ticks=Ticks()) for key, one in ours.items()}}
+    after = {"on_ours": ours, "on_others": {HOG: on(cpu, hog, "stress")}, "on_known": {KTHREAD: on(cpu, known)}}
+    looks = [bound_look(0, dict.fromkeys(busy, 0), **before), bound_look(10, busy, **after)]
+    found = shares(looks, False, ALONE, lambda pid: {"77": "eve"}.get(pid))
+    assert found
+    return found
+
+
+def test_a_process_on_the_cpu_of_a_rank() -> None:
+    ranks = {0: 990, 1: 980, 2: 490, 3: 1000}
+    assert used_on(2, ranks, 500).bound == Bound("2", 0.5, top=(Other("stress", "eve", 0.5),))
+    assert used_on(100, ranks, 1000).bound == Bound("0", 0.0)  # one that no rank uses
+    assert used_on(2, ranks, 0, known=500).bound == Bound("0", 0.0)  # the kernel's threads are nobody's
+
+
+def test_cpus_count_while_their_rank_lives() -> None:
+    """The time of a rank that has ended is with its parent, on another CPU."""
+    rank, step = ("10", b"1"), ("9", b"1")
+    looks = [
+        bound_look(0, {0: 0, 1: 0}, on_ours={rank: on(0, 0)}),
+        bound_look(5, {0: 500, 1: 0}, on_ours={rank: on(0, 500)}),
+        bound_look(10, {0: 1000, 1: 0}, on_ours={step: on(1, 1000)}),
+    ]
+    load = shares(looks, False, ALONE[:1])
+    assert load and load.bound == Bound("0", 0.0)
+    ended = shares(looks[1:], False, ALONE[:1])
+    assert ended and ended.bound is None
+
+
+def test_nodes_that_are_one_machine_share_its_cpus() -> None:
+    one, two = (node_load(machine=[counters(1, 5, 5), counters(1, 9, 9)], bound=Bound("3", 0.9)) for _ in range(2))
+    alone = of_nodes({"n1": one})
+    assert alone and alone.bound == Bound("3", 0.9, host="n1")
+    both = of_nodes({"n1": one, "n2": two})
+    assert both and both.bound is None
+
+
+def test_time_in_kernel_mode_where_the_threads_of_the_kernel_are_hidden() -> None:
+    end = look(10, Ticks(200, 500), 1000, ours={RANK: Ticks(120, 100)})
+    found = record(look(0.0, Ticks()), end)
+    assert (found.user_only, found.other, found.unknown) == (True, 0.08, 0.4)
+
+
 MOUNT = "master on 9421 on /mnt/a b type fuse.mfs (rw,relatime)"
 
 
@@ -170,7 +237,9 @@ def test_what_is_known_of_a_node() -> None:
 
 
 def used(body: str, *arguments: str) -> Any:
-    program = "import json, os, subprocess, sys, msgspec\nfrom iosweep.node import load\n" + textwrap.dedent(body)
+    program = "import json, os, subprocess, sys, msgspec\nfrom iosweep.node import load, watching\n" + textwrap.dedent(
+        body
+    )
     done = subprocess.run([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, timeout=300, check=True)
     return json.loads(done.stdout)
 
@@ -183,7 +252,7 @@ BUSY = "import time\nwhile time.process_time() < 1: pass"
 def test_time_of_the_tool_and_its_children_is_ours() -> None:
     ticks = used(
         """
-        reader = load.Reader(load.Around(), None)
+        reader = watching.Reader(load.Around())
         before = reader.look()
         # a child that ends, and a grandchild whose parent is gone by then
         subprocess.run([sys.executable, "-c", sys.argv[1]])
@@ -212,9 +281,9 @@ def test_others_are_all_that_is_not_below_us() -> None:
         found = used(
             """
             import time
-            watch = load.Watch(load.Around())
+            watch = watching.Watch(load.Around())
             time.sleep(1.5)
-            print(msgspec.json.encode(load.of_nodes({"n1": watch.end()})).decode())
+            print(msgspec.json.encode(load.of_nodes({"n1": watch.end().load})).decode())
             """
         )
     finally:
@@ -250,15 +319,52 @@ def test_the_daemon_of_a_fuse_mount(tmp_path: Path, fstype: str, mount: str, fou
     with serving("/mnt/x y", tmp_path / "mfsmount") as daemon, contextlib.ExitStack() as stack:
         # not that of another mount
         other = stack.enter_context(serving("/mnt/other", tmp_path / "sshfs"))
-        reader = load.Reader(Around(fstype, mount), lambda pid: pid == str(os.getpid()))
+        reader = watching.Reader(Around(fstype, mount))
         # they are children of this process: as if they were not
         reader._ours = lambda there: {str(os.getpid()): True}  # type: ignore[method-assign, assignment]
         pids = {pid for pid, _ in reader.look().client}
         assert (str(daemon.pid) in pids, str(other.pid) in pids) == (found, False)
 
 
-def test_a_client_by_its_name() -> None:
-    reader = load.Reader(Around("wekafs", "/mnt/weka"), None)
-    there = {("5", b"1"): b"wekanode", ("6", b"1"): b"fio", ("7", b"1"): b"weka_init"}
-    assert reader._of_client(there) == {("5", b"1"), ("7", b"1")}
+@pytest.mark.parametrize(
+    ("fstype", "client", "others"),
+    [
+        ("wekafs", [b"wekanode", b"weka_init"], [b"fio", b"mmfsd"]),
+        ("gpfs", [b"mmfsd"], [b"fio", b"wekanode"]),
+        ("beegfs", [b"beegfs-helper"], [b"fio", b"glusterfs"]),
+    ],
+)
+def test_a_client_by_its_name(fstype: str, client: list[bytes], others: list[bytes]) -> None:
+    reader = watching.Reader(Around(fstype, "/mnt/target"))
+    there = {(str(n), b"1"): name for n, name in enumerate([*client, *others])}
+    assert reader._of_client(there) == {key for key, name in there.items() if name in client}
     assert reader.client_is_process
+
+
+@pytest.mark.local
+def test_a_process_that_shares_the_cpu_of_a_worker() -> None:
+    """Named, and seen on that CPU, whatever else this machine does."""
+    cpu = min(os.sched_getaffinity(0))
+    hog = subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{cpu}])\nwhile True: pass"])
+    try:
+        found = used(
+            """
+            import os, time
+            cpu = int(sys.argv[1])
+            watch = watching.Watch(load.Around(bound=(str(cpu),)))
+            worker = subprocess.Popen([sys.executable, "-c", sys.argv[2]])
+            os.sched_setaffinity(worker.pid, [cpu])
+            time.sleep(4)
+            seen = watch.end()
+            worker.kill()
+            print(msgspec.json.encode(seen.load.bound).decode())
+            """,
+            str(cpu),
+            "while True: pass",
+        )
+    finally:
+        hog.kill()
+        hog.wait()
+    assert found["cpus"] == str(cpu)
+    assert found["other"] > OTHER_LOAD
+    assert found["top"][0]["name"].startswith("python")

@@ -61,7 +61,7 @@ def simply(argv: list[str], timeout_s: float = 60) -> dict[str, Any]:
     return run(
         """
         d = go(json.loads(sys.argv[1]), float(sys.argv[2]))
-        print(json.dumps({**vars(d), "stdout": d.stdout.decode(), "stderr": d.stderr.decode()}))
+        print(json.dumps({**vars(d), "stdout": d.stdout.decode(), "stderr": d.stderr.decode()}, default=bytes.decode))
         """,
         json.dumps(argv),
         str(timeout_s),

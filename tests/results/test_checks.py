@@ -39,6 +39,8 @@ RUN: dict[str, Any] = {
     "exit_code": 0, "timed_out": False, "wall_s": 10.4, "stderr": "", "load": {"other": 0.01, "steal": 0.0},
     "files": {"role": "write", "files": 2, "file_size_bytes": 4 * GIB, "set_bytes": 8 * GIB, "wrong": [],
               "holes": "none", "changed": [], "sample": SAMPLE},
+    "moved": {"n1": {"tool_read_bytes": 0, "tool_written_bytes": 40_960_000, "device": "sdb", "device_read_bytes": 9,
+                     "device_written_bytes": 50_000_000, "received_bytes": 1, "sent_bytes": 2, "window_s": 10.4}},
     "exclusive": {"enforced": True, "evidence": "no other campaign on this machine (lock /tmp/x)"},
     "cpus": {"pinning": "enforce", "placement": "spread", "width": "cpu", "planned": {"0": 1, "1": 1}, "nodes": [CPUS]},
 }  # fmt: skip
@@ -46,7 +48,40 @@ OPTIONS: dict[str, Any] = {
     "threads_per_node": 2, "transfer_size": 4096, "queue_depth": 8, "file_size": 4 * GIB, "files_per_thread": 1,
     "o_direct": True, "fsync": True, "write_mode": "overwrite", "data": "random", "ioengine": "libaio",
 }  # fmt: skip
-TARGET: dict[str, Any] = {"server_cache": None, "node_bandwidth": None}
+TARGET: dict[str, Any] = {"server_cache": None, "node_bandwidth": None, "type": None}
+
+
+MB = 10**6
+
+
+def quota(periods: int, stopped: int, stopped_s: float) -> dict[str, Any]:
+    """A load with what a quota did in ten seconds."""
+    throttled = {"periods": periods, "stopped": stopped, "stopped_s": stopped_s}
+    return {"load": {"other": 0.0, "steal": 0.0, "window_s": 10.0, "throttled": throttled}}
+
+
+def other(name: str, user: str, share: float) -> dict[str, Any]:
+    return {"name": name, "user": user, "share": share}
+
+
+def bound(cpus: str, other: float, host: str = "", *top: dict[str, Any]) -> dict[str, Any]:
+    return {"cpus": cpus, "other": other, "host": host, "top": list(top)}
+
+
+def device_io(
+    own: int | None, device: int | None, device_read: int = 0, dirty: int = 0, calibrated: float | None = None
+) -> dict[str, Any]:
+    """What the tool wrote, and what its device wrote and read; the share of a data set that the device counted."""
+    node = {"tool_read_bytes": 0, "tool_written_bytes": own, "device": "sdb", "device_written_bytes": device}
+    node |= {"device_read_bytes": device_read if device else None, "window_s": 10.4, "dirty_bytes": dirty}
+    files = RUN["files"] | ({"counted": {"device": calibrated}} if calibrated else {})
+    return {"moved": {"n1": node}, "files": files}
+
+
+def client_io(own: int, all_: int) -> dict[str, Any]:
+    """The same by the counter of an NFS client."""
+    node = {"tool_read_bytes": 0, "tool_written_bytes": own, "client": "/proc/self/mountstats"}
+    return {"moved": {"n1": node | {"client_written_bytes": all_, "window_s": 10.4}}, "fstype": "nfs4"}
 
 
 def seen(
@@ -107,6 +142,14 @@ def sampled(role: str = "write", **changes: Any) -> dict[str, Any]:
     return files(role=role, sample=SAMPLE | changes)
 
 
+def moved(**changes: Any) -> dict[str, Any]:
+    return {"n1": RUN["moved"]["n1"] | changes}
+
+
+def over_nfs(written: int) -> dict[str, Any]:
+    return moved(client="/proc/self/mountstats", client_read_bytes=0, client_written_bytes=written, sent_bytes=1 << 40)
+
+
 def cpus(planned: dict[str, int] | None = RUN["cpus"]["planned"], **changes: Any) -> dict[str, Any]:
     return RUN["cpus"] | {"planned": planned, "nodes": [CPUS | changes]}
 
@@ -114,12 +157,16 @@ def cpus(planned: dict[str, int] | None = RUN["cpus"]["planned"], **changes: Any
 PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
 SERVED: dict[str, Any] = {"phase": "rand_read", "bytes_read": 8 * GIB}
 BUFFERED: dict[str, Any] = SERVED | {"o_direct": False}
+#: A run that read 100 MB.
+READ: dict[str, Any] = {"phase": "rand_read", "bytes_read": 100_000_000, "bytes_written": None}
 ONE_PASS: dict[str, Any] = {"seconds": None}
 #: All of the files was written over.
 WRITTEN: dict[str, Any] = {"bytes_written": 80 * GIB}
 TOOLS_OWN: dict[str, Any] = {"data": "tool_default"}
 EIGHT: dict[str, Any] = {"nodes": 8, "memory": {f"n{k}": GIB for k in range(8)}}
 SET: dict[str, Any] = {"role": "read", "files": 8, "file_size_bytes": 2 * GIB, "set_bytes": 16 * GIB, "wrong": []}
+NFS: dict[str, Any] = {"fstype": "nfs4"}
+FUSE: dict[str, Any] = {"fstype": "fuse.mfs"}
 #: The same on two nodes that began 0.1 s apart, with a clock that is right to 50 ms.
 TWO_NODES: dict[str, Any] = {
     "nodes": 2, "each_node": dict.fromkeys(("n1", "n2"), Parsed("fio-3.33", FIGURES, Evidence(**EVIDENCE))),
@@ -350,6 +397,55 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("client_cache", {"fstype": "zfs"}, UNCHECKED, "ZFS before 2.3 accepts O_DIRECT and caches"),
     ("client_cache", {"fstype": None}, UNCHECKED, "no proof on an unknown file system"),
     ("client_cache", {"fstype": "tmpfs"}, PASS, "the file system accepted it"),
+    # the lower of the tool's own and the device's
+    ("reached", {}, PASS, "all of 39.1 MiB written got to block devices, by the kernel's account of the tool"),
+    ("reached", {"moved": moved(device_written_bytes=4_000_000)}, FAIL,
+     "9 % of 39.1 MiB written got to the block device sdb"),
+    ("reached", READ | {"moved": moved(tool_read_bytes=12_500_000, device_read_bytes=1 << 40)}, FAIL,
+     "12 % of 95.4 MiB read came from block devices, by the kernel's account of the tool"),
+    ("reached", READ | {"moved": moved(tool_read_bytes=95_000_000, device_read_bytes=1 << 40)}, PASS, "95 % of 95"),
+    ("reached", READ | {"moved": moved(tool_read_bytes=94_000_000, device_read_bytes=1 << 40)}, FAIL, "94 % of 95"),
+    ("reached", READ | {"o_direct": False, "moved": moved(tool_read_bytes=91_000_000, device_read_bytes=1 << 40)},
+     PASS, "91 % of 95.4 MiB read came from"),
+    # ranks that srun started
+    ("reached", READ | {"moved": moved(tool_read_bytes=None, device_read_bytes=3)}, FAIL, "0 % of 95.4 MiB read"),
+    # a device that did not count what was written to it
+    ("reached", {"moved": moved(tool_written_bytes=None, device_written_bytes=0),
+     "files": files(counted={"device": 0.0})}, UNCHECKED,
+     "no counter is known to see all I/O on ext4; that of the block device saw 0 % of a data set"),
+    # pages that are written again before they are flushed are written once
+    ("reached", {"o_direct": False, "bytes_written": 80 * GIB, "moved": moved(device_written_bytes=8 * GIB,
+     tool_written_bytes=9 * GIB)}, PASS, "all of 8.0 GiB or more that differ among 80.0 GiB written"),
+    ("reached", {"o_direct": False, "bytes_written": 80 * GIB, "moved": moved(device_written_bytes=7 * GIB,
+     tool_written_bytes=9 * GIB)}, FAIL, "87 % of 8.0 GiB or more that differ among 80.0 GiB written got to the block"),
+    ("reached", {"o_direct": False, "fsync": False}, UNCHECKED, "writes were not flushed inside the timing"),
+    ("reached", {"moved": {}}, UNCHECKED, "what a node moved was not counted"),
+    ("reached", {"exit_code": 1}, UNCHECKED, "the run failed"),
+    ("reached", {"phase": "stat"}, NO, ""),
+    ("reached", {"bytes_written": None}, UNCHECKED, "no output to look at"),
+    # memory
+    ("reached", {"fstype": "tmpfs"}, FAIL, "the target is memory (tmpfs): nothing gets to a device"),
+    ("reached", {"fstype": "tmpfs", "phase": "stat"}, FAIL, "the target is memory (tmpfs)"),
+    ("reached", {"fstype": "tmpfs", "type": "tmpfs"}, UNCHECKED, "memory (tmpfs), as target.type says"),
+    ("reached", {"moved": moved(memory="loop0 is a file on tmpfs")}, FAIL, "is memory (loop0 is a file on tmpfs)"),
+    # a client that counts
+    ("reached", NFS | {"moved": over_nfs(41_000_000)}, PASS,
+     "all of 39.1 MiB written got to the servers, by /proc/self/mountstats"),
+    ("reached", NFS | {"moved": over_nfs(4_100_000)}, FAIL,
+     "10 % of 39.1 MiB written got to the servers, by /proc/self/mountstats"),
+    # the network alone: it tells what is missing if it saw a data set, and else only that there was enough
+    ("reached", FUSE | {"moved": moved(sent_bytes=50_000_000)}, PASS, "got to the network, which other traffic uses"),
+    ("reached", FUSE | {"moved": moved(sent_bytes=4_100_000)}, UNCHECKED, "and it is not known whether that"),
+    ("reached", FUSE | {"moved": moved(sent_bytes=4_100_000), "files": files(counted={"network": 1.1})}, FAIL,
+     "10 % of 39.1 MiB written got to the network, which other traffic uses, too"),
+    ("reached", FUSE | {"moved": moved(sent_bytes=3), "files": files(counted={"network": 0.001})}, UNCHECKED,
+     "that of the network saw 0 % of a data set"),
+    ("reached", {"fstype": "zfs", "moved": moved(device="", device_written_bytes=None)}, UNCHECKED, "all I/O on zfs"),
+    # nodes on which the tool was started one by one
+    ("reached", TWO_NODES | {"moved": RUN["moved"] | {"n2": RUN["moved"]["n1"] | {"tool_written_bytes": 4_096}}}, FAIL,
+     "n2: 0 % of 39.1 MiB written got to block devices"),
+    ("reached", TWO_NODES | {"moved": RUN["moved"]}, UNCHECKED, "what n2 moved was not counted"),
+    ("reached", {"nodes": 2, "tool": "ior"}, UNCHECKED, "what a node moved was not counted"),
     ("server_cache", {}, NO, ""),
     ("server_cache", {"phase": "rand_read"}, UNCHECKED, "target.server_cache is not given"),
     ("server_cache", SERVED | {"server_cache": 4 * GIB}, PASS, "8.0 GiB were read, against 4.0 GiB of server memory"),
@@ -446,6 +542,44 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("other_load", {"load": {"other": 0.0, "steal": 0.0, "host": "n2", "unread": ["n1"]}, "nodes": 2}, UNCHECKED,
      "the load of n1 was not read"),
     ("other_load", {"load": {"other": 0.1, "steal": 0.0, "user_only": True}}, PASS, "in user mode only"),
+    # those of the kernel's threads and of a `dd` cannot be told apart there
+    ("other_load", {"load": {"other": 0.01, "steal": 0.0, "user_only": True, "unknown": 0.4}}, UNCHECKED,
+     "others used 1% of the CPU time in user mode, and 40% in kernel mode are theirs or of the kernel's threads"),
+    ("other_load", {"load": {"other": 0.62, "steal": 0.0, "top": [other("dd", "eve", 0.48), other("cc1", "", 0.1)]}},
+     FAIL,
+     "other processes used 62% of the CPU time (dd of eve 48%, cc1 10%)"),
+    # one CPU of 128, which a worker was bound to
+    ("other_load", {"load": {"other": 0.008, "steal": 0.0, "bound": bound("5", 0.5, "n2", other("burn", "eve", 0.5))},
+                    "nodes": 2}, FAIL,
+     "other processes used 50% of CPU 5 on n2, where a rank or worker was bound (burn of eve 50%)"),
+    ("other_load", {"load": {"other": 0.008, "steal": 0.0, "bound": bound("5-6", 0.3)}}, FAIL, "30% of CPUs 5-6, w"),
+    ("other_load", {"load": {"other": 0.008, "steal": 0.0, "bound": bound("5", 0.5), "client": None}}, UNCHECKED,
+     "the client of ext4 may be one of them"),
+    ("other_load", {"load": {"other": 0.01, "steal": 0.0, "bound": bound("5", 0.02)}}, PASS, "at most 2% of the CPUs"),
+    ("cpu_quota", {}, UNCHECKED, "the control groups of a node could not be read"),
+    ("cpu_quota", {"load": None}, UNCHECKED, "it takes runs of half a second"),
+    ("cpu_quota", quota(0, 0, 0), PASS, "no quota of CPU time stopped anything"),
+    ("cpu_quota", quota(100, 50, 4.2), FAIL,
+     "a quota of CPU time stopped what ran in 50 of 100 periods, for 4.20 s in all"),
+    ("cpu_quota", quota(100, 4, 0.3), PASS, "in 4 of 100 periods"),
+    ("cpu_quota", quota(100, 50, 0.1), PASS, "for 0.10 s in all"),
+    ("other_io", {"moved": {}}, UNCHECKED, "no counter is known to see all I/O on ext4"),
+    ("other_io", device_io(own=41 * MB, device=42 * MB), PASS, "others wrote 977 KiB of 40.1 MiB on sdb"),
+    # journal and inodes of 10,000 writes of 4 KiB
+    ("other_io", device_io(own=41 * MB, device=170 * MB), PASS, "others wrote 123 MiB of 162 MiB on sdb"),
+    ("other_io", device_io(own=41 * MB, device=1000 * MB), FAIL, "others wrote 915 MiB of 954 MiB on sdb"),
+    ("other_io", device_io(own=41 * MB, device=1000 * MB, dirty=900 * MB), PASS, "others wrote"),  # an honest flush
+    ("other_io", device_io(own=None, device=1000 * MB), FAIL, "others wrote"),  # by what the tool says
+    ("other_io", device_io(own=41 * MB, device=42 * MB, device_read=2000 * MB), FAIL, "others read 1.9 GiB of 1.9 GiB"),
+    ("other_io", device_io(own=41 * MB, device=42 * MB, device_read=60 * MB), PASS, "others read 57.2 MiB of 57.2 MiB"),
+    ("other_io", device_io(own=41 * MB, device=1000 * MB) | {"fstype": "btrfs"}, PASS, "no bytes that may"),
+    ("other_io", device_io(own=41 * MB, device=1000 * MB, calibrated=0.5), UNCHECKED, "no counter is known to see all"),
+    ("other_io", device_io(own=41 * MB, device=180 * MB, calibrated=2.0), PASS, "others wrote 93.5 MiB of 172 MiB"),
+    ("other_io", device_io(own=None, device=None), UNCHECKED, "was not counted"),
+    ("other_io", {"fstype": "tmpfs"}, UNCHECKED, "the target is memory (tmpfs)"),
+    ("other_io", {"phase": "create"}, UNCHECKED, "a journal and inodes of its own"),
+    ("other_io", client_io(own=41 * MB, all_=42 * MB), PASS, "on the client (/proc/self/mountstats)"),
+    ("other_io", client_io(own=41 * MB, all_=1000 * MB), FAIL, "others wrote 915 MiB of 954 MiB on the client"),
     ("exclusive", {}, PASS, "no other campaign on this machine (lock /tmp/x)"),
     ("exclusive", {"exclusive": None}, UNCHECKED, "no record of whether other campaigns were kept off"),
     ("exclusive", {"exclusive": {"enforced": False, "evidence": "no locks there"}}, UNCHECKED, "no locks there"),

@@ -20,6 +20,7 @@ from campaign import document, make
 from held_job import Held
 from iosweep.errors import AllocationError, ExitCode, Unanswered
 from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
+from iosweep.node.io_record import Moved
 from iosweep.node.process import Completed
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
@@ -266,7 +267,7 @@ class Agents:
         self.watched = each
         machine = (MachineCounters(1, 2, 3), MachineCounters(1, 4, 5))
         load = NodeLoad(busy=0.5, ours=0.25, steal=0.0, client=0.0, user_only=False, window_s=1.5, machine=machine)
-        return {host: Watched(0, one, None) for host, one in zip(each, (load, None), strict=True)}
+        return {host: Watched(0, one, None, Moved()) for host, one in zip(each, (load, None), strict=True)}
 
 
 def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -> None:

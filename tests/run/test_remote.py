@@ -1,5 +1,6 @@
 """The agents of a job's nodes, on a real cluster: what they answer, what happens when one of them or srun ends."""
 
+import os
 import random
 import shutil
 import signal
@@ -14,9 +15,10 @@ import pytest
 
 from held_job import Child, Held
 from iosweep.errors import AllocationError, TargetError, TargetHangs
-from iosweep.node import load, process
+from iosweep.node import load, monitor, process
 from iosweep.node.sampling import Wanted
 from iosweep.programs.find import hash_of
+from iosweep.results.checks.interference import OTHER_LOAD
 from iosweep.run import remote as agents
 from iosweep.run import remote_agent
 from iosweep.run.remote import RemoteAgents
@@ -221,8 +223,8 @@ LONG_ENOUGH_S = "1.5"
 def watched(job: str, program: str, expected: int, words: list[str]) -> dict[str, Any]:
     with remote(job) as agents:
         wanted = Wanted(program, expected, ranks=True, masks=False)
-        agents.call(remote_agent.watch, each=dict.fromkeys(Held.hosts, (wanted,)))
-        agents.call(remote_agent.watch, each=dict.fromkeys(Held.hosts, (wanted,)))  # one that came to nothing
+        agents.call(remote_agent.watch, each=dict.fromkeys(Held.hosts, (wanted, (), None)))
+        agents.call(remote_agent.watch, each=dict.fromkeys(Held.hosts, (wanted, (), None)))  # one that came to nothing
         ranks = ("--nodes=2", "--ntasks=4", "--ntasks-per-node=2")
         subprocess.run(["srun", "--overlap", "--overcommit", *ranks, "--cpu-bind=none", program, *words], check=True)
         return agents.call(remote_agent.seen)
@@ -246,6 +248,33 @@ def test_the_ranks_of_this_job_are_counted(held: Held, tmp_path: Path) -> None:
     loads = {host: one.load for host, one in seen.items()}
     assert load._is_same_machine(loads["n1"], loads["n2"])
     assert all(one.busy - one.ours > 0.05 for one in loads.values())
+
+
+def beside_own_hogs(job: str) -> Any:
+    """The load that a job sees where its script runs something beside us, as many times as there are CPUs."""
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        with remote(job) as agents:
+            agents.call(remote_agent.watch, each=dict.fromkeys(Held.hosts, (None, (), None)))
+            subprocess.run(["srun", "--overlap", "--overcommit", "--nodes=2", "sleep", "3"], check=True)
+            seen = agents.call(remote_agent.seen)
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+    return load.of_nodes({host: one.load for host, one in seen.items()}), monitor.of_nodes(
+        {host: one.monitor for host, one in seen.items()}
+    )
+
+
+def test_what_a_job_runs_beside_us_is_not_ours(held: Held) -> None:
+    """It was subtracted as if it measured, so that a machine with a load of 8 was idle."""
+    found, stream = held.inside(beside_own_hogs, held.job)
+    assert found.other > OTHER_LOAD
+    seen = {(one.host, one.name): one.values for one in monitor.series(stream)}
+    for host in held.hosts:
+        assert len(seen[host, "memory_available_bytes"]) >= 2
+        assert max(seen[host, "measuring_cpus_busy_share"]) > OTHER_LOAD
 
 
 def test_a_forking_rank_counts_once(held: Held, tmp_path: Path) -> None:

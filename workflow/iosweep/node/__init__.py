@@ -18,7 +18,11 @@ Why a node needs a different slurm.conf or WEKA setting (`iosweep doctor`, and t
     probed_cpus      the facts of one node, ready to be judged
     weka_steps       judges them in the steps of WEKA's documentation; slurm_cores: those on Slurm
 
+What a node does while a tool runs: watching (one thread that looks), load (who used the CPUs), monitor (the node once a
+second), cgroup (quotas of CPU time).
+
 Other facts: node_facts (what a result keeps of a node), collect_facts and hardware (read it), cpu_record (what a result
-keeps of CPUs and load), environment, fs_types (what is known of types of file systems), load (what other processes do
-meanwhile), process, procfs and stopping (starting and ending programs), kernel_files (reads small files).
+keeps of CPUs and load), io_record and io_counters (what a result keeps of the bytes that were moved, and the counters
+that tell), environment, fs_types (what is known of types of file systems), process, procfs and stopping (starting and
+ending programs), kernel_files (reads small files).
 """

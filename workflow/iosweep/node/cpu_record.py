@@ -56,21 +56,58 @@ class CpuRecord(Part, frozen=True, kw_only=True):
     planned: dict[str, Count] | None = None
 
 
+class Other(Part, frozen=True):
+    """Processes of others: their name, the user of that which used most, and their share of the same CPU time."""
+
+    name: str
+    user: str
+    share: Number
+
+
+class Throttled(Part, frozen=True):
+    """What a quota of CPU time did: its periods in which something ran, those in which it stopped what ran, and for how
+    long in all, on all CPUs together."""
+
+    periods: Count
+    stopped: Count
+    stopped_s: Seconds
+
+    @property
+    def share(self) -> float:
+        """Of its periods, those in which it stopped what ran."""
+        return self.stopped / self.periods if self.periods else 0.0
+
+
+class Bound(Part, frozen=True):
+    """CPUs that ranks or workers were bound to, as a list, and the share of their time that others used."""
+
+    cpus: str
+    other: Number
+    host: str = ""
+    top: tuple[Other, ...] = ()
+
+
 class Load(Part, frozen=True, kw_only=True):
     """Shares of the CPU time of all CPUs that are not reserved, the largest of any node.
 
     other: neither the tool, iosweep, the kernel's threads nor the target's client; client: None where its processes
     were not found; steal: withheld by the hypervisor; user_only: the kernel's threads could not be seen, and others
-    count in user mode only; window_s: the time that was covered; host: where others used most; unread: hosts without a
-    load.
+    count in user mode only; unknown: what may then be the kernel's threads or others in kernel mode; window_s: the time
+    that was covered; host: where others used most; top: those of others that used most there; bound: the CPUs with a
+    rank or worker of which others used most, None where that is not known; throttled: by the quotas of the node where
+    they stopped most, None where they could not be read; unread: hosts without a load.
     """
 
     other: Number
     steal: Number
     client: Number | None = 0.0
     user_only: bool = False
+    unknown: Number = 0.0
     window_s: Seconds = 0.0
     host: str = ""
+    top: tuple[Other, ...] = ()
+    bound: Bound | None = None
+    throttled: Throttled | None = None
     unread: tuple[str, ...] = ()
 
 
@@ -85,8 +122,9 @@ class MachineCounters(Part, frozen=True):
 class NodeLoad(Part, frozen=True, kw_only=True):
     """One node's shares of the CPU time of its CPUs that are not reserved, of which `Load` keeps the largest.
 
-    busy: less the kernel's threads, where they can be seen. ours: of the tool, the runner and the agents. machine: its
-    counters at the first and the last look.
+    busy: less the kernel's threads, where they can be seen; in user mode only where they cannot, and `system` in kernel
+    mode. ours: of the tool, the runner and the agents; ours_system: in kernel mode, with the client's, beside `system`.
+    machine: its counters at the first and the last look. top, bound, throttled: as for `Load`.
     """
 
     busy: float
@@ -96,3 +134,8 @@ class NodeLoad(Part, frozen=True, kw_only=True):
     user_only: bool
     window_s: float
     machine: tuple[MachineCounters, MachineCounters]
+    system: float = 0.0
+    ours_system: float = 0.0
+    top: tuple[Other, ...] = ()
+    bound: Bound | None = None
+    throttled: Throttled | None = None

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 class FileSystem:
     """A type, as the third column of /proc/mounts has it.
 
-    local: only this machine uses it. memory: its files are in this machine's memory. direct: None where O_DIRECT keeps
+    local: only this machine uses it. memory: its files are in this machine's memory. block: they are on block devices,
+    and the kernel counts their I/O as that of the process which causes it. direct: None where O_DIRECT keeps
     I/O out of this machine's memory, else why that is not proven. unless: a pattern of mount options with which it is
     not proven either. clients: how the names of its client's processes begin, where it has such outside the kernel.
     nameless: its source is what whoever mounts it calls it. locks: whether a flock on it is known to be seen on the
@@ -28,6 +29,7 @@ class FileSystem:
     locks: bool = False
     unlocked: str = ""
     memory: bool = False
+    block: bool = False
     nameless: bool = False
     inodes: bool = False
     subvolumes: bool = False
@@ -46,12 +48,14 @@ TABLE = (
         local=True,
         direct=None,
         unless=_CACHED,
+        block=True,
         inodes=True,
     ),
-    FileSystem(("btrfs",), local=True, direct=None, unless=_CACHED, inodes=True, subvolumes=True),
+    FileSystem(("btrfs",), local=True, direct=None, unless=_CACHED, block=True, inodes=True, subvolumes=True),
     FileSystem(
         ("overlay",),
         local=True,
+        block=True,
         direct="what becomes of O_DIRECT depends on the file system below an overlay",
         nameless=True,
     ),
@@ -71,6 +75,8 @@ TABLE = (
         ("9p", "afs", "cifs", "glusterfs", "mmfs", "panfs", "pvfs2", "smb3", "virtiofs"), local=False, direct=_OTHER
     ),
 )
+#: Local types that may write much more than programs do, because they write each block anew.
+COPY_ON_WRITE = ("bcachefs", "btrfs", "f2fs", "nilfs2", "zfs")
 _BY_TYPE = {name: one for one in TABLE for name in one.types}
 
 

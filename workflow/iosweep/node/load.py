@@ -4,54 +4,49 @@ One definition for every node, on one machine and in a Slurm job: the busy time 
 /proc/stat has it, less the time of our own processes (the tool, its launcher, the runner, the agents), of the kernel's
 threads, which work for everybody, and of the target's client. What is left belongs to others. Adding up the processes
 of others would miss what ends between two looks, and all that /proc hides (hidepid, PID namespaces).
+
+CPUs that ranks or workers are bound to are judged by themselves as well, each by what it was busy with while these
+lived: of 128 CPUs another process uses 0.8 %, and halves the worker whose CPU that is. Pure; watching.py looks.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import threading
-import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
-from iosweep.node import fs_types, procfs
-from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
-from iosweep.node.cpus import NO_CPUS, CpuSet, parsed
+from msgspec import structs
+
+from iosweep.node.cpu_record import Bound, Load, MachineCounters, NodeLoad, Other, Throttled
+from iosweep.node.cpus import NO_CPUS, CpuSet, listed
 from iosweep.node.node_facts import NodeFacts
 
-#: The first look comes after this time: shorter commands are too few ticks, and need not wait for a look.
-_BEGIN_S = 0.2
-#: Looks are apart by this factor of the time since the start, at most by this time; and take this share of one CPU.
-_APART, _LONGEST_S, _COST = 0.5, 10.0, 1 / 150
-#: Shorter windows are too few ticks of 10 ms.
-_LEAST_S = 0.2
-#: The flag of the kernel's threads (PF_KTHREAD in `flags` of /proc/<pid>/stat).
-_KERNEL = 0x200000
-#: Starts the ranks of a job as root, and waits for them.
-_STEP = b"slurmstepd"
+#: Shorter windows are too few ticks of 10 ms; those of one CPU are more easily too few.
+_LEAST_S, _LEAST_TICKS = 0.2, 50
+#: Processes of others that are named, and the share that one must have used to be named.
+_NAMED, _NAMED_SHARE = 2, 0.01
 
 
 @dataclass(frozen=True)
 class Around:
     """What is known of the node beforehand. `mount`: where the target is mounted; `reserved`: CPUs that the file system
-    keeps for itself."""
+    keeps for itself; `bound`: the CPU list of each rank or worker, none where they may use all CPUs."""
 
     fstype: str = ""
     mount: str = ""
     reserved: str = ""
+    bound: tuple[str, ...] = ()
 
     @classmethod
-    def of_node(cls, facts: NodeFacts | None) -> Around:
+    def of_node(cls, facts: NodeFacts | None, bound: tuple[str, ...] = ()) -> Around:
         if facts is None:
-            return cls()
+            return cls(bound=bound)
         fstype = facts.fstype or ""
         match = re.fullmatch(rf".* on (.*) type {re.escape(fstype)} \(.*", facts.mount or "", re.DOTALL)
-        return cls(fstype, match[1] if match else "", facts.reserved_cpus or "")
+        return cls(fstype, match[1] if match else "", facts.reserved_cpus or "", bound)
 
 
 class Ticks(NamedTuple):
@@ -64,21 +59,41 @@ class Ticks(NamedTuple):
         return Ticks(self.user + sign * other.user, self.system + sign * other.system)
 
 
+class Cpu(NamedTuple):
+    """Of one CPU: busy, and all its time."""
+
+    busy: Ticks
+    total: int
+
+
 class Cpus(NamedTuple):
-    """Of the CPUs that are not reserved: busy, all their time, and what the hypervisor withheld."""
+    """Of the CPUs that are not reserved: busy, all their time, and what the hypervisor withheld; and of each."""
 
     busy: Ticks
     total: int
     steal: int
     machine: MachineCounters = MachineCounters(0, 0, 0)
+    each: Mapping[int, Cpu] = {}
 
 
 Key = tuple[str, bytes]  # process id, and start: ids are used again
 
 
+class OnCpu(NamedTuple):
+    """A thread, or a process as a whole: what it used, and the CPU that it was on last."""
+
+    cpu: int
+    ticks: Ticks
+    name: str = ""
+
+
 @dataclass
 class Look:
-    """What one reading of /proc showed. `ours`: with the time of children that ended and were waited for."""
+    """What one reading of /proc showed. `ours`: with the time of children that ended and were waited for.
+
+    on_ours, on_known: threads of ours, and of the kernel and the client, where ranks or workers are bound; on_others:
+    processes of others.
+    """
 
     at_s: float
     cpus: Cpus
@@ -87,6 +102,9 @@ class Look:
     ours: dict[Key, Ticks] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)  # of ours
     rest: dict[Key, Ticks] = field(default_factory=dict)  # as `ours`: some of these may turn out to be ours
+    on_ours: dict[Key, OnCpu] = field(default_factory=dict)
+    on_known: dict[Key, OnCpu] = field(default_factory=dict)
+    on_others: dict[Key, OnCpu] = field(default_factory=dict)
 
 
 def _whole(a: Look, b: Look) -> bool:
@@ -103,19 +121,30 @@ def _whole(a: Look, b: Look) -> bool:
 
 def _used(before: Mapping[Key, Ticks], after: Mapping[Key, Ticks], ended: Collection[Key] = ()) -> Ticks:
     """What processes that are still there have used since. `ended`: their time is part of that of a parent now."""
-    had = _total(ticks for key, ticks in before.items() if key in after or key in ended)
-    return _total(after.values()).plus(had, -1)
+    had = total_of(ticks for key, ticks in before.items() if key in after or key in ended)
+    return total_of(after.values()).plus(had, -1)
 
 
-def _total(ticks: Iterable[Ticks]) -> Ticks:
+def total_of(ticks: Iterable[Ticks]) -> Ticks:
+    """Their sum."""
     return Ticks(*map(sum, zip(Ticks(), *ticks, strict=True)))
 
 
-def shares(looks: list[Look], client_is_process: bool) -> NodeLoad | None:
+def _nobody(_: str) -> str:
+    return ""
+
+
+def shares(
+    looks: list[Look],
+    client_is_process: bool,
+    bound: Collection[CpuSet] = (),
+    user: Callable[[str], str | None] = _nobody,
+    throttled: Throttled | None = None,
+) -> NodeLoad | None:
     """A node's shares by all looks at a command, in order; None where they tell nothing. Pure.
 
     Where the kernel's threads cannot be seen (`user_only`), all are shares of time in user mode, in which these spend
-    none.
+    none. `bound`: the CPUs of ranks or workers; `user`: process id -> its user.
     """
     busy, ours, kernel, client = (Ticks() for _ in range(4))
     total = steal = 0
@@ -134,8 +163,9 @@ def shares(looks: list[Look], client_is_process: bool) -> NodeLoad | None:
     found = any(look.client for look in looks)
 
     def share(ticks: Ticks) -> float:
-        return round((ticks.user if user_only else sum(ticks)) / total, 4)
+        return round(_counted(ticks, user_only) / total, 4)
 
+    known = ours.plus(client)
     return NodeLoad(
         busy=share(busy.plus(kernel, -1)),
         ours=share(ours),
@@ -144,7 +174,73 @@ def shares(looks: list[Look], client_is_process: bool) -> NodeLoad | None:
         user_only=user_only,
         window_s=round(window_s, 2),
         machine=(looks[0].cpus.machine, looks[-1].cpus.machine),
+        system=round(busy.system / total, 4) if user_only else 0.0,
+        ours_system=round(known.system / total, 4) if user_only else 0.0,
+        top=_top(looks, total, user),
+        bound=_bound(looks, bound, user_only, user),
+        throttled=throttled,
     )
+
+
+def _gained(before: Mapping[Key, OnCpu], after: Mapping[Key, OnCpu]) -> Iterable[tuple[Key, OnCpu]]:
+    """What each thread or process that is still there used since."""
+    for key, one in after.items():
+        had = before[key].ticks if key in before else Ticks()
+        if one.ticks != had:
+            yield key, one._replace(ticks=one.ticks.plus(had, -1))
+
+
+def _top(
+    looks: Iterable[Look], total: int, user: Callable[[str], str | None], cpus: CpuSet | None = None
+) -> tuple[Other, ...]:
+    """The processes of others that used most of `total` ticks, on some CPUs or on all; those of one name together."""
+    used: dict[str, Counter[str]] = {}  # by name, of each process
+    for a, b in pairwise(looks):
+        for (pid, _), one in _gained(a.on_others, b.on_others):
+            if cpus is None or one.cpu in cpus:
+                used.setdefault(one.name, Counter())[pid] += sum(one.ticks)
+    most = sorted(((each.total() / total, name, each) for name, each in used.items()), key=lambda one: -one[0])
+    return tuple(
+        Other(name, user(each.most_common(1)[0][0]) or "", round(share, 3))
+        for share, name, each in most[:_NAMED]
+        if share >= _NAMED_SHARE
+    )
+
+
+def _bound(
+    looks: list[Look], bound: Collection[CpuSet], user_only: bool, user: Callable[[str], str | None]
+) -> Bound | None:
+    """Of the CPUs of a rank or worker those of which others used most; None where none was seen long enough.
+
+    From one look to the next a CPU counts while all of ours that were on it live: the time of those that ended is with
+    their parents, which were elsewhere.
+    """
+    of_cpu = {cpu: own for own in bound for cpu in own}
+    others: Counter[CpuSet] = Counter()
+    totals: Counter[CpuSet] = Counter()
+    for a, b in pairwise(looks):
+        left = {of_cpu.get(one.cpu) for key, one in a.on_ours.items() if key not in b.on_ours}
+        for own in bound:
+            if own in left:
+                continue
+            for cpu in own & a.cpus.each.keys() & b.cpus.each.keys():
+                (busy, until), (before, since) = b.cpus.each[cpu], a.cpus.each[cpu]
+                others[own] += _counted(busy.plus(before, -1), user_only)
+                totals[own] += until - since
+        for kind in ("on_ours", "on_known"):
+            for _, one in _gained(getattr(a, kind), getattr(b, kind)):
+                if (where := of_cpu.get(one.cpu)) and where not in left:
+                    others[where] -= _counted(one.ticks, user_only)
+    shares_of = {own: others[own] / total for own, total in totals.items() if total >= _LEAST_TICKS * len(own)}
+    if not shares_of:
+        return None
+    worst = max(shares_of, key=shares_of.__getitem__)
+    share = round(min(1.0, max(0.0, shares_of[worst])), 3)
+    return Bound(listed(worst), share, top=_top(looks, totals[worst], user, worst))
+
+
+def _counted(ticks: Ticks, user_only: bool) -> int:
+    return ticks.user if user_only else sum(ticks)
 
 
 def _is_same_machine(one: NodeLoad, other: NodeLoad) -> bool:
@@ -161,181 +257,42 @@ def _is_same_machine(one: NodeLoad, other: NodeLoad) -> bool:
 def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
     """The record's load: the largest of each share that any node has; None where no load is known.
 
-    Nodes that are one machine (containers, several slurmd) share its CPUs: what any of them used is ours. Pure.
+    Nodes that are one machine (containers, several slurmd) share its CPUs: what any of them used is ours, and no CPU is
+    a rank's own. Pure.
     """
     known = {host: load for host, load in loads.items() if load}
     if not known:
         return None
-    other = {}
+    other, unknown, bound = {}, 0.0, []
     for host, load in known.items():
         same = [one for one in known.values() if _is_same_machine(one, load)]
         client = max(one.client or 0.0 for one in same)
         other[host] = max(0.0, load.busy - sum(one.ours for one in same) - client)
+        unknown = max(unknown, load.system - sum(one.ours_system for one in same))
+        if load.bound and len(same) == 1:
+            bound.append(structs.replace(load.bound, host=host))
     clients = [load.client for load in known.values() if load.client is not None]
+    throttled = [load.throttled for load in known.values() if load.throttled]
+    host = max(other, key=other.__getitem__)
     return Load(
         other=round(min(1.0, max(other.values())), 3),
         steal=round(max(load.steal for load in known.values()), 3),
         client=round(max(clients), 3) if len(clients) == len(known) else None,
         user_only=any(load.user_only for load in known.values()),
+        unknown=round(min(1.0, unknown), 3),
         window_s=min(load.window_s for load in known.values()),
-        host=max(other, key=other.__getitem__),
+        host=host,
+        top=known[host].top,
+        bound=max(bound, key=lambda one: one.other, default=None),
+        throttled=max(throttled, key=lambda one: one.share, default=None) if len(throttled) == len(known) else None,
         unread=tuple(sorted(set(loads) - set(known))),
     )
-
-
-class Watch:
-    """Looks on while a command runs.
-
-    `mine`: whether a process is one of ours, as is all that is below it then; None: this process is.
-    """
-
-    def __init__(self, around: Around, mine: Callable[[str], bool] | None = None):
-        self._reader, self._between = Reader(around, mine), mine is not None
-        self._looks: list[Look] = []
-        self._began = time.monotonic()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def end(self) -> NodeLoad | None:
-        """Stop looking; the node's shares."""
-        self._stop.set()
-        self._thread.join()
-        if self._looks:
-            self._looks.append(self._reader.look())
-        return shares(self._looks, self._reader.client_is_process)
-
-    def _run(self) -> None:
-        wait_s: float | None = _BEGIN_S
-        while not self._stop.wait(wait_s):
-            used_s = time.thread_time()
-            self._looks.append(self._reader.look())
-            if not self._between:  # all that ends is waited for by us, so that two looks tell everything
-                wait_s = None
-                continue
-            cost_s = time.thread_time() - used_s
-            wait_s = max(min(_APART * (time.monotonic() - self._began), _LONGEST_S), cost_s / _COST)
-
-
-#: Processes that are known not to be a job's, or the client: to ask again takes longer than all else.
-_strangers: set[Key] = set()
-_clients: dict[Key, str] = {}
-
-
-class Reader:
-    """Reads /proc. `mine` as for Watch."""
-
-    def __init__(self, around: Around, mine: Callable[[str], bool] | None):
-        self._around, self._mine = around, mine
-        self._reserved: CpuSet = parsed(around.reserved)
-        self._type = fs_types.of(around.fstype)
-        self.client_is_process = bool(self._type.clients) or self._type is fs_types.FUSE
-
-    def look(self) -> Look:
-        look = Look(time.monotonic(), cpus(procfs.read("", "stat"), self._reserved))
-        there: dict[str, tuple[Key, list[bytes], bytes]] = {}
-        for pid in procfs.pids():
-            text = procfs.read(pid, "stat")
-            fields = text.rpartition(b")")[2].split()
-            if len(fields) < 20:  # it is gone
-                continue
-            key = pid, fields[19]
-            if int(fields[6]) & _KERNEL:
-                look.kernel[key] = Ticks(int(fields[11]), int(fields[12]))
-            else:
-                there[pid] = key, fields, text.partition(b"(")[2].rpartition(b")")[0]
-        ours = self._ours({pid: (key, fields[1].decode(), name) for pid, (key, fields, name) in there.items()})
-        clients = self._of_client({key: name for pid, (key, _, name) in there.items() if pid not in ours})
-        for pid, (key, fields, _) in there.items():
-            user, system, below_user, below_system = map(int, fields[11:15])
-            if pid in ours:
-                whole = ours[pid]
-                look.ours[key] = Ticks(user + below_user * whole, system + below_system * whole)
-                look.parents[pid] = fields[1].decode()
-            elif key in clients:
-                look.client[key] = self._beside_reserved(pid) if self._reserved else Ticks(user, system)
-            else:
-                look.rest[key] = Ticks(user + below_user, system + below_system)
-        return look
-
-    def _ours(self, there: Mapping[str, tuple[Key, str, bytes]]) -> dict[str, bool]:
-        """Ours -> whether the children that they waited for are, too."""
-        me = str(os.getpid())
-        roots = {me: True}
-        if self._mine is None:
-            roots[str(os.getppid())] = False  # the runner, which may have waited for anything before
-        else:
-            _strangers.intersection_update({key for key, _, _ in there.values()})
-            for pid, (key, parent, name) in there.items():
-                if key in _strangers:
-                    continue
-                if self._mine(pid):
-                    roots[pid] = True
-                    if parent in there and there[parent][2] == _STEP:
-                        roots[parent] = True
-                elif name != _STEP:  # it becomes a rank when it executes its program
-                    _strangers.add(key)
-        parents = {pid: parent for pid, (_, parent, _) in there.items()}
-        below = procfs.with_descendants((pid for pid, whole in roots.items() if whole), parents)
-        roots |= dict.fromkeys(below, True)
-        return {pid: whole for pid, whole in roots.items() if pid in there}
-
-    def _of_client(self, there: Mapping[Key, bytes]) -> set[Key]:
-        if self._type.clients:
-            return {key for key, name in there.items() if name.decode(errors="replace").startswith(self._type.clients)}
-        if self._type is not fs_types.FUSE:
-            return set()
-        for key in _clients.keys() - there.keys():
-            del _clients[key]
-        for key in there.keys() - _clients.keys():
-            _clients[key] = _fuse_role(key[0], there[key], self._around)
-        named = {key for key, role in _clients.items() if role == "named"}
-        return named or {key for key, role in _clients.items() if role == "open"}
-
-    def _beside_reserved(self, pid: str) -> Ticks:
-        """What a process has used, without its threads on reserved CPUs: their time is not in that of all CPUs."""
-        stats = (procfs.stat(f"{pid}/task/{thread}") for thread in procfs.threads(pid))
-        return _total(
-            Ticks(int(fields[11]), int(fields[12]))
-            for fields in stats
-            if len(fields) > 36 and int(fields[36]) not in self._reserved
-        )
-
-
-def _fuse_role(pid: str, name: bytes, around: Around) -> str:
-    """`named`: the target's mount point is among its arguments; `open`: it serves some FUSE mount; or neither.
-
-    Open files can be seen of our own user's processes only. Arguments are read of few, because that waits for a process
-    which hangs.
-    """
-    kind = around.fstype.partition(".")[2].encode()
-    serves = _has_open(pid, "/dev/fuse")
-    if serves is False or (serves is None and kind[:15] not in name):
-        return ""
-    arguments = procfs.read(pid, "cmdline").split(b"\0")[1:]
-    if os.fsencode(around.mount.rstrip("/")) in (one.rstrip(b"/") for one in arguments):
-        return "named"
-    return "open" if serves else ""
-
-
-def _has_open(pid: str, path: str) -> bool | None:
-    """Whether a process has a file open; None where that cannot be seen."""
-    try:
-        files = list(Path(f"/proc/{pid}/fd").iterdir())
-    except PermissionError:
-        return None
-    except OSError:
-        return False
-    for file in files:
-        with contextlib.suppress(OSError):
-            if str(file.readlink()) == path:
-                return True
-    return False
 
 
 def cpus(stat: bytes, reserved: CpuSet = NO_CPUS) -> Cpus:
     """By the text of /proc/stat."""
     user = system = total = steal = 0
+    each = {}
     machine = {b"btime": 0, b"ctxt": 0, b"processes": 0}
     for line in stat.splitlines():
         name, _, value = line.partition(b" ")
@@ -346,4 +303,5 @@ def cpus(stat: bytes, reserved: CpuSet = NO_CPUS) -> Cpus:
         values = [*map(int, match[2].split()[:8]), *[0] * 8][:8]  # user nice system idle iowait irq softirq steal
         user, system = user + values[0] + values[1], system + values[2]
         total, steal = total + sum(values), steal + values[7]
-    return Cpus(Ticks(user, system), total, steal, MachineCounters(*machine.values()))
+        each[int(match[1])] = Cpu(Ticks(values[0] + values[1], values[2]), sum(values))
+    return Cpus(Ticks(user, system), total, steal, MachineCounters(*machine.values()), each)

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -19,11 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from msgspec import structs
+
 from iosweep.node import procfs
 from iosweep.node.cpu_record import Load, Looks, NodeLoad
+from iosweep.node.io_record import Moved
 
 #: What Slurm's commands authenticate with where a site uses auth/jwt: needed by those that we run, withheld from tools.
 TOKEN = "SLURM_JWT"  # noqa: S105 - its name
+#: Bytes of a block in getrusage.
+_BLOCK = 512
 #: What a command may print, or leave in a file that is read. More is a fault, and would fill our memory.
 MOST_BYTES = 64 << 20
 
@@ -34,7 +40,9 @@ class Completed:
 
     argv: what was executed; argvs: the commands of all nodes, or of a client and its servers, where there were several.
     node_load, node_looks: use of the CPUs on the node that ran it, None where it was not read; load, cpus (by host):
-    on all nodes.
+    on all nodes. storage_read_bytes, storage_written_bytes: of the command and all that it started here and waited for
+    (getrusage); moved, node_moved: what was moved meanwhile, on all nodes by host, and on the node that ran it;
+    monitor, node_monitor: what they did each second (monitor.py).
     """
 
     argv: tuple[str, ...]
@@ -48,9 +56,20 @@ class Completed:
     node_looks: Looks | None = None
     load: Load | None = None
     cpus: Mapping[str, Looks] | None = None
+    node_monitor: bytes = b""
+    monitor: bytes = b""
     stdout: bytes = b""
     stderr: bytes = b""
     argvs: tuple[tuple[str, ...], ...] = ()
+    storage_read_bytes: int | None = None
+    storage_written_bytes: int | None = None
+    node_moved: Moved | None = None
+    moved: Mapping[str, Moved] | None = None
+
+    def with_own_bytes(self, moved: Moved) -> Moved:
+        """What its node moved, with the bytes of the command itself."""
+        own = {"tool_read_bytes": self.storage_read_bytes, "tool_written_bytes": self.storage_written_bytes}
+        return structs.replace(moved, **own)
 
 
 def without_token() -> dict[str, str]:
@@ -90,7 +109,7 @@ def run(
     means that the process at its other end is gone. Whatever is raised, no process of the command stays. `token`: the
     command needs TOKEN, because it starts ranks by srun.
     """
-    began = time.monotonic()
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     try:
         with _on(cpus):
             process = subprocess.Popen(
@@ -114,6 +133,7 @@ def run(
     except BaseException:
         end_descendants()
         raise
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)  # with all that end_descendants waited for
     return Completed(
         tuple(argv),
         process.returncode if process.returncode is not None else -signal.SIGKILL,
@@ -121,6 +141,8 @@ def run(
         why == "flooded",
         wall_s,
         left_behind,
+        storage_read_bytes=_BLOCK * (after.ru_inblock - before.ru_inblock),
+        storage_written_bytes=_BLOCK * (after.ru_oublock - before.ru_oublock),
     )
 
 

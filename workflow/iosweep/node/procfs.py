@@ -80,6 +80,11 @@ def is_of_job(pid: str) -> bool:
     return has(pid, f"SLURM_JOB_ID={os.environ.get('SLURM_JOB_ID')}")
 
 
+def is_of_step(pid: str) -> bool:
+    """Whether it belongs to a step of that job, and not to its batch script."""
+    return is_of_job(pid) and bool(variable(pid, "SLURM_STEP_ID"))
+
+
 def of_job() -> Iterator[str]:
     """Processes of the Slurm job that we are in."""
     return (pid for pid in pids() if is_of_job(pid))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from iosweep.files.documents import Document
 from iosweep.files.fields import Count, Deadline, Integer, Name, Number, Part, PathText, Seconds
+from iosweep.node.io_record import Counted
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.pinning import CpuSettings
 from iosweep.target import marker
@@ -53,7 +54,8 @@ class Refusal(Document, frozen=True):
 
 
 class DataSet(Document, frozen=True, kw_only=True):
-    """sets/<name>.json: how a data set was prepared."""
+    """sets/<name>.json: how a data set was prepared. counted: what the counters saw of it, or of all sets that were
+    written with it."""
 
     argv: tuple[str, ...] = ()
     hosts: tuple[str | None, ...] = ()
@@ -63,6 +65,7 @@ class DataSet(Document, frozen=True, kw_only=True):
     files: Count = 0
     file_size_bytes: Count | None = None
     stderr: str = ""
+    counted: Counted | None = None
 
 
 class TotalSpent(Document, frozen=True):

@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from iosweep.files.documents import Document
 from iosweep.files.fields import Count, Integer, Moment, Name, Number, Part, Seconds, TryNumber, check_moments
 from iosweep.node.cpu_record import CpuRecord, Load
-from iosweep.node.io_record import Moved
+from iosweep.node.io_record import Counted, Moved
 from iosweep.target.contents import Sample
 
 
@@ -76,7 +76,7 @@ class Files(Part, frozen=True, kw_only=True):
     wrong: why the files are not as they must be, None where they were not looked at; holes: none, found, or why they
     were not looked for. changed: what happened to files that were read meanwhile, None where they were not looked at
     again; unclear: why that cannot be told, or was not looked at. sample: blocks that were read back, or else unread:
-    why not."""
+    why not. counted: what counters saw of data sets while they were written, the least of any set."""
 
     role: str = ""
     files: Count = 0
@@ -89,6 +89,7 @@ class Files(Part, frozen=True, kw_only=True):
     unclear: str = ""
     sample: Sample | None = None
     unread: str = ""
+    counted: Counted | None = None
 
 
 class PhaseRun(Part, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ import orjson
 from msgspec import structs
 
 from iosweep.errors import TargetError
-from iosweep.node import fs_types, process
+from iosweep.node import fs_types, io_record, process
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point
 from iosweep.results.campaign_documents import DataSet
@@ -74,6 +74,7 @@ class DataSets:
         for tool, members in by_tool.items():  # tools share no sets
             self._wanted |= {directory: (files, tool) for directory, files in data_sets(members).items()}
         self._known: dict[str, _Known] = {}
+        self._written: dict[str, io_record.Counted | None] | None = None  # by the name of their document, once read
 
     def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> Files:
         """Check that a set, or that of each host, is complete; prepare it if not.
@@ -109,6 +110,7 @@ class DataSets:
             holes="found" if "found" in holes else next(iter(holes - {"none"}), "none"),
             sample=None if unread or not known else reduce(add, (k.sample for k in known if k.sample)),
             unread=unread,
+            counted=io_record.least(self._counted(share) for share in shares),
         )
 
     def again(self, files: FileSet, found: Files, hosts: Sequence[str]) -> Files:
@@ -142,6 +144,12 @@ class DataSets:
 
     def _seen_again(self, known: _Known, now: Examined) -> None:
         known.seen, known.at_ns = {**now, "holes": known.seen["holes"]}, time.time_ns()
+
+    def _counted(self, files: FileSet) -> io_record.Counted | None:
+        """What counters saw of a set when it was written; None where another campaign wrote it."""
+        if self._written is None:
+            self._written = {name: known.counted for name, known in self._store.documents(DataSet).items()}
+        return self._written.get(set_name(files.directory))
 
     def _writers(self, shares: Sequence[FileSet], lacking: Sequence[FileSet], hosts: Sequence[str]) -> list[str]:
         """The hosts that write sets: for each host's own set the next host, so that its cache does not hold the set."""
@@ -241,6 +249,7 @@ class DataSets:
         self._before(hosts)
         done, streams = self._run(tools()[tool], commands, ranks, limit_s, hosts)
         self._directory.recount()
+        counted, self._written = io_record.counted(done.moved or {}, size), None
         trouble = {}
         # each node has its own exit code if it had a command of its own
         codes = {known["host"]: known["exit_code"] for known in orjson.loads(streams.get("hosts", b"[]"))}
@@ -260,6 +269,7 @@ class DataSets:
                     files=len(files.files),
                     file_size_bytes=files.file_size_bytes,
                     stderr=own["stderr"].decode("utf-8", "replace")[-2000:],
+                    counted=counted,
                 ),
             )
         return trouble

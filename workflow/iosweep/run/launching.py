@@ -9,14 +9,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
-from iosweep.node import load, process
+from iosweep.node import load, monitor, process
 from iosweep.node.cpu_record import Load, Looks
-from iosweep.node.cpus import CpuSet
+from iosweep.node.cpus import NO_CPUS, listed
+from iosweep.node.io_record import Moved
 from iosweep.node.pinning import Pinning
 from iosweep.node.placement import Binding
 from iosweep.node.process import MOST_BYTES, Completed
@@ -40,6 +42,31 @@ _NOT_STARTED = re.compile(
 )
 #: Ranks of a run of this duration are seen by sampling.
 _LONG_S = 2.5
+
+
+class _Nodes(NamedTuple):
+    """What was seen on the nodes while a command ran: the most ranks at once, the load by others, what sampling saw,
+    what each host moved, and what they did each second."""
+
+    ranks: dict[str, int]
+    load: Load | None
+    cpus: dict[str, Looks] | None
+    moved: dict[str, Moved]
+    monitor: bytes
+
+    def onto(self, done: Completed) -> Completed:
+        return replace(done, load=self.load, cpus=self.cpus, moved=self.moved, monitor=self.monitor)
+
+
+def _of_this_node(done: Completed, hosts: Sequence[str]) -> _Nodes:
+    """What the agent saw that ran the command; `hosts`: this node, by its name."""
+    return _Nodes(
+        ranks={},
+        load=load.of_nodes(dict.fromkeys(hosts, done.node_load)),
+        cpus=dict.fromkeys(hosts, done.node_looks) if done.node_looks and hosts else None,
+        moved=dict.fromkeys(hosts, done.node_moved) if done.node_moved else {},
+        monitor=monitor.of_nodes(dict.fromkeys(hosts, done.node_monitor)),
+    )
 
 
 @dataclass(frozen=True)
@@ -100,22 +127,22 @@ class Commands:
         argvs = [self.argv(tool, command, tasks, hosts, binding) for command in commands]
         wanted, cpus = self._wanted(tool, tasks, hosts, step), binding.union if binding else None
         if not tool.mpi and self.remote and tuple(hosts) != self.remote.hosts[:1]:  # otherwise it is this node
-            return self._each(dict(zip(hosts, argvs, strict=True)), self.remote, timeout_s, wanted, cpus)
+            return self._each(dict(zip(hosts, argvs, strict=True)), self.remote, timeout_s, wanted, binding)
         (argv,) = argvs
         if tool.mpi and self.launcher.allocated:
-            done = self._launched(argv, wanted, timeout_s, hosts)
+            done = self._launched(argv, wanted, timeout_s, hosts, binding)
         elif self.remote:
-            self._watch(self.remote, hosts, wanted)
+            self._watch(self.remote, hosts, wanted, binding)
             done = self.agent.run(argv, timeout_s, self.scratch, cpus)
-            _, used, seen = self._seen(self.remote, hosts)
-            done = replace(done, load=used, cpus=seen)
+            nodes = self._seen(self.remote, hosts)
+            own = {host: done.with_own_bytes(moved) for host, moved in nodes.moved.items()}
+            done = nodes._replace(moved=own).onto(done)
         else:
             looked_for = wanted if wanted and wanted.masks else None
-            nodes = self.pinning.nodes.values() if self.pinning else ()
-            around = load.Around.of_node(next(iter(nodes), None)) if step else None
+            facts = self.pinning.nodes.values() if self.pinning else ()
+            around = load.Around.of_node(next(iter(facts), None), self._bound(binding))
             done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
-            seen = {hosts[0]: done.node_looks} if done.node_looks and hosts else None
-            done = replace(done, load=load.of_nodes(dict.fromkeys(hosts[:1], done.node_load)), cpus=seen)
+            done = _of_this_node(done, hosts[:1]).onto(done)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         for stream, name in tool.outputs.items():
             file = self.scratch / name
@@ -134,27 +161,47 @@ class Commands:
         time_s = step.time_s if step and alone else None
         return Wanted(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s, masks)
 
-    @staticmethod
-    def _watch(remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None) -> None:
-        remote.call(remote_agent.watch, each=dict.fromkeys(hosts, (wanted,)))
+    def _bound(self, binding: Binding | None) -> tuple[str, ...]:
+        """The CPU list of each rank or worker of a node; none where they may use all that are not reserved."""
+        if binding:
+            return tuple(dict.fromkeys(map(listed, binding.ranks)))
+        usable, all_ = (self.pinning.usable, self.pinning.topology.cpus) if self.pinning else (NO_CPUS, NO_CPUS)
+        return () if usable == all_ else (listed(usable),)
+
+    def _watch(
+        self, remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None, binding: Binding | None
+    ) -> None:
+        bound, first = self._bound(binding), remote.hosts[0]  # where we are
+        each = {host: (wanted, bound, os.getpid() if host == first else None) for host in hosts}
+        remote.call(remote_agent.watch, each=each)
 
     def _launched(
-        self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]
+        self,
+        argv: Sequence[str],
+        wanted: Wanted | None,
+        timeout_s: float,
+        hosts: Sequence[str],
+        binding: Binding | None,
     ) -> Completed:
         """Run ranks on the nodes of the job. Raises AllocationError if Slurm starts none for a minute."""
         end = time.monotonic() + _RESTART_S
-        while isinstance(done := self._launched_once(argv, wanted, timeout_s, hosts), str):
+        while isinstance(done := self._launched_once(argv, wanted, timeout_s, hosts, binding), str):
             if time.monotonic() > end:
                 raise lost(f"Slurm starts no ranks: {done}")
             time.sleep(_AGAIN_S)
         return done
 
     def _launched_once(
-        self, argv: Sequence[str], wanted: Wanted | None, timeout_s: float, hosts: Sequence[str]
+        self,
+        argv: Sequence[str],
+        wanted: Wanted | None,
+        timeout_s: float,
+        hosts: Sequence[str],
+        binding: Binding | None,
     ) -> Completed | str:
         """Run ranks, counted meanwhile and ended with their launcher; returns why if none were started."""
         assert self.remote and self.job
-        self._watch(self.remote, hosts, wanted)
+        self._watch(self.remote, hosts, wanted, binding)
         done, left = None, 0
         try:
             done = self.agent.run(argv, timeout_s, self.scratch, token=True)
@@ -163,23 +210,26 @@ class Commands:
                 with contextlib.suppress(Unanswered):
                     left = query.end_steps(self.job, self.remote.step)
         done = replace(done, left_behind=done.left_behind + left)
-        seen, used, cpus = self._seen(self.remote, hosts)
+        nodes = self._seen(self.remote, hosts)
+        seen = nodes.ranks
         refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
         if refusal and not any(seen.values()):
             return refusal[0]
         # sampling may miss the ranks of a short run on one node
         counted = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
-        return replace(done, ran_on=seen if counted else None, load=used, cpus=cpus)
+        return replace(nodes.onto(done), ran_on=seen if counted else None)
 
     @staticmethod
-    def _seen(
-        remote: RemoteAgents, hosts: Sequence[str]
-    ) -> tuple[dict[str, int], Load | None, dict[str, Looks] | None]:
-        """The most ranks at once on each host since `_watch`, the load by others, and what sampling saw."""
+    def _seen(remote: RemoteAgents, hosts: Sequence[str]) -> _Nodes:
+        """What was seen on each host since `_watch`."""
         seen = remote.call(remote_agent.seen, each=dict.fromkeys(hosts, ()))
-        cpus = {host: one.cpus for host, one in seen.items() if one.cpus}
-        used = load.of_nodes({host: one.load for host, one in seen.items()})
-        return {host: one.ranks for host, one in seen.items()}, used, cpus or None
+        return _Nodes(
+            ranks={host: one.ranks for host, one in seen.items()},
+            load=load.of_nodes({host: one.load for host, one in seen.items()}),
+            cpus={host: one.cpus for host, one in seen.items() if one.cpus} or None,
+            moved={host: one.moved for host, one in seen.items()},
+            monitor=monitor.of_nodes({host: one.monitor for host, one in seen.items()}),
+        )
 
     def _each(
         self,
@@ -187,12 +237,12 @@ class Commands:
         remote: RemoteAgents,
         timeout_s: float,
         wanted: Wanted | None,
-        cpus: CpuSet | None,
+        binding: Binding | None,
     ) -> tuple[Completed, Streams]:
         """Run a command on each host, all started at once."""
         clocks = remote.clocks()
-        self._watch(remote, list(argvs), wanted)
-        done = remote.run(argvs, timeout_s, cpus)
+        self._watch(remote, list(argvs), wanted, binding)
+        done = remote.run(argvs, timeout_s, binding.union if binding else None)
         streams: dict[str, bytes] = {}
         nodes = []
         for k, (host, (one, started, ended)) in enumerate(done.items()):
@@ -209,8 +259,9 @@ class Commands:
                 }
             )
         whole = together({host: one for host, (one, _, _) in done.items()})
-        _, used, seen = self._seen(remote, list(argvs))
-        return replace(whole, load=used, cpus=seen), streams | {"hosts": orjson.dumps(nodes)}
+        seen = self._seen(remote, list(argvs))
+        own = {host: one.with_own_bytes(seen.moved[host]) for host, (one, _, _) in done.items()}
+        return seen._replace(moved=own).onto(whole), streams | {"hosts": orjson.dumps(nodes)}
 
     def serve(
         self, tool: Tool, step: Step, places: Sequence[tuple[str, int]], timeout_s: float, hosts: Sequence[str]
@@ -243,13 +294,13 @@ class Commands:
         try:
             listens = {h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)}
             remote.call(remote_agent.serve, each=listens)
-            self._watch(remote, hosts, self._wanted(tool, step.tasks, hosts, step))
+            self._watch(remote, hosts, self._wanted(tool, step.tasks, hosts, step), binding)
             done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
         finally:
             remote.call(remote_agent.end_servers, each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(nodes)}
-        _, used, seen = self._seen(remote, hosts)
-        return replace(done, load=used, cpus=seen, argvs=(done.argv, *map(tuple, exact))), streams
+        seen = self._seen(remote, hosts)
+        return replace(seen.onto(done), argvs=(done.argv, *map(tuple, exact))), streams
 
     def _prepare(self) -> None:
         try:

@@ -15,19 +15,22 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 import msgspec
 import psutil
 
-from iosweep.node import collect_facts, load, process, procfs
+from iosweep.node import collect_facts, load, process, procfs, watching
 from iosweep.node.cpu_record import Looks, NodeLoad
+from iosweep.node.io_record import Moved
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.probe_record import Controller
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
 from iosweep.slurm import fan_out
-from iosweep.target import handle, identify, ownership, probe, protocol
+from iosweep.target import counters, handle, identify, ownership, probe, protocol
 
 #: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
@@ -51,11 +54,14 @@ class NodeAnswer(msgspec.Struct, frozen=True):
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """The most ranks at once, the load by others (load.Watch.end), and what Sampler.end saw."""
+    """The most ranks at once, the load by others, what Sampler.end saw, what was moved, and what the node did each
+    second (watching.Watched)."""
 
     ranks: int
     load: NodeLoad | None
     cpus: Looks | None
+    moved: Moved
+    monitor: bytes = b""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -69,13 +75,16 @@ class Ran(msgspec.Struct, frozen=True):
 
 
 class _Watch:
-    """Observes a command on this node: its ranks or workers (sampling.py), and the load by others (load.py).
+    """Observes a command on this node: its ranks or workers (sampling.py), and the node (watching.py).
 
-    Ranks are children of Slurm, not ours, but belong to our job.
+    Ranks are children of Slurm, not ours, but belong to our job. `runner`: the process id of the runner, if it is on
+    this node.
     """
 
-    def __init__(self, wanted: Wanted | None):
-        self._load = load.Watch(_around, procfs.is_of_job)
+    def __init__(self, wanted: Wanted | None, bound: Sequence[str], runner: int | None):
+        self._io = counters.Around(_around.mount, _around.fstype)
+        around, job = replace(_around, bound=tuple(bound)), watching.Job.from_now(runner)
+        self._node = watching.Watch(around, job, self._io.counters)
         there = set(procfs.pids())
 
         def new() -> list[str]:
@@ -84,21 +93,23 @@ class _Watch:
         self._sampler = Sampler(wanted, new) if wanted else None
 
     def end(self) -> Watched:
-        used = self._load.end()
+        moved, node = self._io.end(), self._node.end()
+        moved = msgspec.structs.replace(moved, dirty_bytes=node.dirty_bytes)
         seen = self._sampler.end() if self._sampler else None
-        return Watched(self._sampler.most if self._sampler else 0, used, seen)
+        return Watched(self._sampler.most if self._sampler else 0, node.load, seen, moved, node.monitor)
 
 
 _around = load.Around()
 _watch: _Watch | None = None
 
 
-def watch(wanted: Wanted | None) -> None:
-    """Begin to watch. `wanted`: None to watch only the load by others."""
+def watch(wanted: Wanted | None, bound: list[str], runner: int | None) -> None:
+    """Begin to watch. `wanted`: None to watch the node only; `bound`: the CPUs of each rank or worker, none where they
+    may use all; `runner`: as for _Watch."""
     global _watch
     if _watch:
         _watch.end()
-    _watch = _Watch(wanted)
+    _watch = _Watch(wanted, bound, runner)
 
 
 def seen() -> Watched:

@@ -9,6 +9,7 @@ The runner never touches the target: an agent does, with a deadline.
 | identify.py | which file system a directory is on, its free space, whether the target exists |
 | filesystem.py | identity of a file system that has several names (pure) |
 | mounts.py | the table of mounts |
+| counters.py | the kernel's counters of bytes that belong to the target |
 | parents.py, accounts.py | who could replace a directory on the way to the target |
 | marker.py | the marker in the campaign's directory |
 | ownership.py | claims the campaign's directory |

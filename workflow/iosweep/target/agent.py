@@ -27,13 +27,16 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.node import process, procfs
-from iosweep.node.load import Around, Watch
+from iosweep.node.load import Around
 from iosweep.node.sampling import Sampler, Wanted
+from iosweep.node.watching import Watch
 from iosweep.target import (
     contents,
+    counters,
     foreign,
     handle,
     identify,
@@ -282,13 +285,18 @@ def execute(
     """Run a command for Agent.run. `stdout`, `stderr`: descriptors that came with the request; `asker`: the
     connection."""
     sampler = Sampler(wanted, lambda: procfs.below(str(os.getpid()))) if wanted else None
-    watch = Watch(around) if around else None
+    io = counters.Around(around.mount, around.fstype) if around else None
+    watch = Watch(around, counters=io.counters) if around and io else None
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
     finally:
-        load = watch.end() if watch else None
+        moved = io.end() if io else None
+        watched = watch.end() if watch else None
         seen = sampler.end() if sampler else None
-    return replace(done, node_looks=seen, node_load=load)
+    if watched and moved:
+        own = structs.replace(done.with_own_bytes(moved), dirty_bytes=watched.dirty_bytes)
+        done = replace(done, node_load=watched.load, node_moved=own, node_monitor=watched.monitor)
+    return replace(done, node_looks=seen)
 
 
 OPERATIONS = protocol.by_name(

@@ -1,6 +1,17 @@
 """The validity checks, in the order in which the tables and docs/verdicts.md list them. Pure."""
 
-from iosweep.results.checks import amounts, caches, contents, cpus, files, nodes, output, timing
+from iosweep.results.checks import (
+    amounts,
+    caches,
+    contents,
+    cpus,
+    files,
+    interference,
+    nodes,
+    output,
+    reached,
+    timing,
+)
 from iosweep.results.checks.finding import Check
 
 CHECKS: tuple[Check, ...] = (
@@ -22,13 +33,16 @@ CHECKS: tuple[Check, ...] = (
     Check("invalid", files.unchanged),
     Check("suspect", files.stayed_new),
     Check("invalid", files.file_count),
+    Check("suspect", reached.reached),
     Check("suspect", caches.client_cache),
     Check("suspect", caches.server_cache),
     Check("suspect", files.durable),
     Check("suspect", contents.incompressible),
     Check("suspect", caches.other_reader),
     Check("suspect", amounts.plausible),
-    Check("suspect", nodes.other_load),
+    Check("suspect", interference.other_load),
+    Check("suspect", interference.cpu_quota),
+    Check("suspect", interference.other_io),
     Check("suspect", nodes.exclusive),
     Check("invalid", cpus.pinned),
     Check("invalid", cpus.reserved_cpus),

@@ -1,10 +1,9 @@
-"""The nodes: how many took part, and whether anything else used them or the file system."""
+"""The nodes: how many took part, and whether another campaign measured."""
 
 from __future__ import annotations
 
 from iosweep.results.checks.finding import (
     NOT_APPLICABLE,
-    SHOWN_NODES,
     Finding,
     Seen,
     failed,
@@ -14,9 +13,6 @@ from iosweep.results.checks.finding import (
 )
 from iosweep.results.checks.timing import SHORTEST
 from iosweep.text import human_count
-
-#: Share of a node's CPU time that others may use while a phase runs.
-OTHER_LOAD = 0.25
 
 
 @per_node
@@ -49,30 +45,6 @@ def workers(s: Seen) -> Finding:
             f"the workers ran for {ran:.1f} s in all, {asked:.1f} s were asked for: fewer ran, or not to the end"
         )
     return passed(f"{ran:.1f} worker seconds of {asked:.1f}")
-
-
-def other_load(s: Seen) -> Finding:
-    """No node was busy with anything but the tool and the target's client, and no hypervisor withheld CPU time."""
-    load = s.run.load
-    short = "it takes runs of half a second"
-    if not load:
-        return unchecked(f"the node's load was not read ({short})")
-    where = f" on {load.host}" if s.point.nodes > 1 and load.host else ""
-    if load.steal > OTHER_LOAD:
-        return failed(f"the hypervisor withheld {load.steal:.0%} of the CPU time", True)
-    client = load.client
-    if load.other > OTHER_LOAD:
-        used = f"{load.other:.0%} of the CPU time{where}"
-        if client is None:
-            why = "its processes were not found"
-            return unchecked(f"others used {used}, and the client of {s.fstype} may be one of them: {why}")
-        return failed(f"other processes used {used}", True)
-    if unread := load.unread:
-        return unchecked(f"the load of {', '.join(unread[:SHOWN_NODES])} was not read ({short})")
-    by_client = f", the target's client {client:.0%}" if client else ""
-    user_only = " (others in user mode only: the kernel's threads are hidden here)" if load.user_only else ""
-    others = f"others used {load.other:.0%}{where}{by_client}"
-    return passed(f"{others}, the hypervisor withheld {load.steal:.0%} of the CPU time{user_only}")
 
 
 def exclusive(s: Seen) -> Finding:

@@ -1,0 +1,121 @@
+"""What a node does each second: how it is read, kept, and read back."""
+
+import math
+import random
+import time
+
+import pytest
+
+from iosweep.node import monitor
+from iosweep.node.monitor import QUANTITIES, Monitor, Sample, encoded, of_nodes, series
+from iosweep.series import Series
+
+STAT = b"""cpu  1 1 1 1 1 1 1 1 0 0
+cpu0 100 100 50 800 20 5 5 10 0 0
+cpu1 300 0 100 700 0 0 0 0 0 0
+cpu2 0 0 0 100 0 0 0 0 0 0
+intr 5
+cpu3 9
+"""
+NAN = math.nan
+
+
+def test_cpus_that_measure_and_others() -> None:
+    tick_s = monitor._TICK_S
+    both = list(monitor.cpus(STAT, frozenset({0, 1})))
+    assert both == pytest.approx([tick_s * ticks for ticks in (330, 250, 75, 10, 5, 0, 0, 0, 0, 0)])
+    everything = list(monitor.cpus(STAT, frozenset()))
+    assert everything[:5] == pytest.approx([tick_s * ticks / 3 for ticks in (660, 500, 150, 20, 10)])
+    assert all(map(math.isnan, everything[5:]))
+
+
+def test_memory_and_disks() -> None:
+    text = b"MemTotal: 9 kB\nMemAvailable:   4 kB\nBuffers: 1 kB\nCached: 2 kB\nDirty: 3 kB\nWriteback: 0 kB\nHuge: 5\n"
+    assert list(monitor.memory(text)) == [4096, 3072, 0, 3072]
+    assert all(map(math.isnan, monitor.memory(b"")))
+    one, two = b"1 2 3 4 5 6 7 8 3 1500 11 0 0", b"1 2 3 4 5 6 7 8 1 500 11"
+    assert monitor.disks([one, two]) == (1.0, 4.0)
+    assert all(map(math.isnan, monitor.disks([])))
+    assert all(map(math.isnan, monitor.disks([one, b""])))
+
+
+def samples(*times: float, **values: list[float]) -> list[Sample]:
+    names = [one.name for one in QUANTITIES]
+    rows = ([values[name][k] if name in values else NAN for name in names] for k in range(len(times)))
+    return [Sample(at_s, tuple(row)) for at_s, row in zip(times, rows, strict=True)]
+
+
+def test_counts_become_rates_and_levels_stay() -> None:
+    seen = samples(
+        5.0, 6.01, 7.0, 8.0, 8.3,
+        received_bytes_per_s=[1000.0, 2010.0, 3000.0, 5000.0, 6500.0], dirty_bytes=[1.0, 2.0, 3.0, 4.0, 5.0],
+    )  # fmt: skip
+    made = {one.name: one for one in series(of_nodes({"n1": encoded("", seen, 1.0)}))}
+    assert set(made) == {"received_bytes_per_s", "dirty_bytes"}
+    received = made["received_bytes_per_s"]
+    assert received.values == pytest.approx([1000, 1000, 3500 / 1.3], rel=1e-4)
+    assert (received.host, received.interval_s, received.begin_s, received.worker) == ("n1", 1.0, 0.0, None)
+    assert made["dirty_bytes"].values == (2.0, 3.0, 5.0)
+
+
+def test_a_short_command_has_one_interval() -> None:
+    (only,) = series(encoded("", samples(1.0, 2.25, sent_bytes_per_s=[0.0, 500.0]), 1.0))
+    assert only == Series("sent_bytes_per_s", (400.0,), 1.25)
+    assert encoded("", samples(1.0, sent_bytes_per_s=[0.0]), 1.0) == b""
+    assert encoded("", [], 1.0) == b""
+
+
+def test_a_counter_that_began_again_and_a_level_that_was_not_read() -> None:
+    seen = samples(0.0, 1.0, 2.0, 5.0, sent_bytes_per_s=[50.0, 60.0, 0.0, 30.0], dirty_bytes=[1.0, 2.0, 3.0, 4.0])
+    sent, dirty = sorted(series(encoded("", seen, 1.0)), key=lambda one: one.name, reverse=True)
+    assert sent.values[0] == 10.0 and math.isnan(sent.values[1]) and sent.values[2:] == (10.0, 10.0, 10.0)
+    assert dirty.values[:2] == (2.0, 3.0)
+    assert [math.isnan(one) for one in dirty.values[2:]] == [True, True, False]
+
+
+def test_shares_are_at_most_one() -> None:
+    (share,) = series(encoded("", samples(0.0, 1.0, 2.0, device_busy_share=[0.0, 1.02, 2.0]), 1.0))
+    assert share.values[0] == 1.0
+
+
+def test_several_nodes_in_one_stream() -> None:
+    one, two = (encoded("", samples(0.0, 1.0, sent_bytes_per_s=[0.0, rate]), 1.0) for rate in (1.0, 2.0))
+    whole = of_nodes({"n1": one, "n2": two, "n3": b""})
+    assert [(each.host, each.values) for each in series(whole)] == [("n1", (1.0,)), ("n2", (2.0,))]
+
+
+def test_what_is_not_such_a_stream_has_no_series() -> None:
+    good = encoded("", samples(0.0, 1.0, sent_bytes_per_s=[0.0, 1.0]), 1.0)
+    head = '{{"host":"","interval_s":1.0,"begin_s":0.0,"count":{},"names":["a"]}}\n'
+    for bad in (b"", b"\n", b"x" * 99, b"{}\n", good[:-1], head.format(-1).encode(), head.format(0).encode()):
+        assert series(bad) == ()
+    assert series(good + head.format(10**12).encode()) == series(good)
+    draw = random.Random(1)
+    for _ in range(300):
+        damaged = bytearray(good)
+        damaged[draw.randrange(len(good))] = draw.randrange(256)
+        series(bytes(damaged))
+
+
+def test_long_commands_are_read_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10**6))
+    monkeypatch.setattr(monitor.time, "monotonic", lambda: float(next(clock)))
+    watched = Monitor()
+    for _ in range(monitor._MOST + 10):
+        watched.sample()
+    found = series(watched.stream())
+    assert watched.interval_s == 2.0
+    assert {one.interval_s for one in found} == {2.0}
+    assert all(monitor._MOST / 2 < len(one.values) < monitor._MOST for one in found)
+
+
+def test_this_machine() -> None:
+    watched = Monitor()
+    watched.sample()
+    time.sleep(0.05)
+    watched.sample()
+    found = {one.name: one for one in series(watched.stream())}
+    assert 0 <= found["measuring_cpus_busy_share"].values[0] <= 1
+    assert found["memory_available_bytes"].values[0] > 1 << 20
+    assert (watched.dirty_bytes() or 0) >= 0
+    assert not any(name.startswith("other_cpus") for name in found)

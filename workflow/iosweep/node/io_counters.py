@@ -1,0 +1,291 @@
+"""Bytes that this node moved since it was started, by the kernel's counters: of the block devices below the target, of
+the file system's client, and of the network. No counter is on the target, so that reading them never waits for it.
+
+`IoCounters` finds the files once and reads them as often as wanted; the functions that read a text are pure.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from iosweep.node import fs_types
+from iosweep.node.io_record import Moved
+from iosweep.node.kernel_files import entries, text
+
+#: Bytes of a sector in the kernel's counters, of any disk; of a word in those of InfiniBand.
+_SECTOR, _WORD = 512, 4
+#: Block devices that are memory, or nothing at all (null_blk).
+_MEMORY_DEVICE = re.compile(r"(ram|zram|nullb)\d+$")
+#: An overlay on a loop device on an overlay ...: no more steps than this.
+_MOST_STEPS = 8
+#: ARPHRD_INFINIBAND: such an interface is counted by its port.
+_INFINIBAND = "32"
+
+
+class Mounted(NamedTuple):
+    """A mount as /proc/self/mountinfo has it. device: `8:1`, `0:41` where there is no block device of its own."""
+
+    point: str
+    device: str
+    fstype: str
+    source: str
+    options: str = ""
+
+
+#: The mount that shows an absolute path; None where there is none.
+MountOf = Callable[[str], Mounted | None]
+
+
+class Bytes(NamedTuple):
+    """Bytes since the node was started, or the client was mounted."""
+
+    read: int
+    written: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The counters at one time. None: this node has no such counter. network: received and sent."""
+
+    at_s: float
+    device: Bytes | None = None
+    client: Bytes | None = None
+    network: Bytes | None = None
+
+
+class IoCounters:
+    """The counters of one node for one target.
+
+    devices: names of the block devices below the target, in the kernel's terms (`sda1`, `dm-3`), none where they are
+    not known. client: the file that counts, empty where there is none. memory: why the target is memory (`tmpfs`,
+    `loop0 is a file on tmpfs`), empty where it is not. `proc`, `sys`: where the kernel's files are.
+    """
+
+    def __init__(
+        self, target: Mounted, mount_of: MountOf, proc: Path = Path("/proc"), sys: Path = Path("/sys")
+    ) -> None:
+        self._target, self._proc, self._sys = target, proc, sys
+        found = _Devices(mount_of, sys)
+        found.below(target)
+        self.devices, self.memory = tuple(found.names), found.memory
+        self._stats = [sys / "class/block" / name / "stat" for name in self.devices]
+        self._osc = _osc(target, proc, sys)
+        nfs = fs_types.of(target.fstype) is fs_types.of("nfs")
+        self._nfs = proc / "self/mountstats" if nfs else None
+        self.client = str(self._nfs or (self._osc[0].parent.parent if self._osc else ""))
+        self._interfaces = _physical(interfaces(text(proc / "net/dev") or ""), sys)
+        ports = [port / "counters" for card in entries(sys / "class/infiniband") for port in entries(card / "ports")]
+        self._ports = [port for port in ports if text(port / "port_rcv_data") is not None]
+
+    def read(self) -> Reading:
+        """The counters now."""
+        return Reading(time.monotonic(), self._device(), self._client(), self._network())
+
+    def moved(self, before: Reading, after: Reading) -> Moved:
+        """What was moved between two readings. The bytes of the tool itself are not known here."""
+        device = _between(before.device, after.device)
+        client = _between(before.client, after.client)
+        network = _between(before.network, after.network)
+        return Moved(
+            device=", ".join(self.devices),
+            device_read_bytes=device and device.read,
+            device_written_bytes=device and device.written,
+            client=self.client,
+            client_read_bytes=client and client.read,
+            client_written_bytes=client and client.written,
+            received_bytes=network and network.read,
+            sent_bytes=network and network.written,
+            window_s=round(max(0.0, after.at_s - before.at_s), 4),
+            memory=self.memory,
+        )
+
+    def _device(self) -> Bytes | None:
+        return _sum(disk(text(file) or "") for file in self._stats)
+
+    def _client(self) -> Bytes | None:
+        if self._nfs:
+            return mountstats(text(self._nfs) or "", self._target.point)
+        return _sum(osc_stats(text(file) or "") for file in self._osc)
+
+    def _network(self) -> Bytes | None:
+        seen = interfaces(text(self._proc / "net/dev") or "")
+        ports = [
+            Bytes(*(_WORD * int(text(port / f"port_{way}_data") or 0) for way in ("rcv", "xmit")))
+            for port in self._ports
+        ]
+        return _sum([*(seen[name] for name in self._interfaces if name in seen), *ports])
+
+
+class _Devices:
+    """The block devices below a mount."""
+
+    def __init__(self, mount_of: MountOf, sys: Path) -> None:
+        self.names: list[str] = []
+        self.memory = ""
+        self._mount_of, self._sys, self._steps = mount_of, sys, 0
+
+    def below(self, mount: Mounted) -> None:
+        """Add those below a mount; none where they cannot be told."""
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            return
+        if fs_types.of(mount.fstype).memory:
+            self.memory = self.memory or mount.fstype
+        elif mount.fstype == "overlay":
+            self._below_path(option(mount.options, "upperdir"), mount)
+        elif not mount.device.startswith("0:"):
+            self._add(_name(self._sys / "dev/block" / mount.device))
+        elif mount.source.startswith("/dev/") and fs_types.of(mount.fstype).local:  # btrfs, bcachefs: several devices
+            for device in mount.source.split(":"):
+                for name in _members(device, self._sys):
+                    self._add(name)
+
+    def _below_path(self, path: str | None, shown: Mounted) -> None:
+        """Those below a path; none where it is a path of another namespace: then our own mount seems to show it."""
+        mount = self._mount_of(path) if path else None
+        if mount and mount != shown and path and Path(path).exists():
+            self.below(mount)
+
+    def _add(self, name: str) -> None:
+        folder = self._sys / "class/block" / name
+        if not name or name in self.names or text(folder / "stat") is None:
+            return
+        self.names.append(name)
+        if _MEMORY_DEVICE.match(name):
+            self.memory = self.memory or name
+        elif backing := _backing(folder):
+            mount = self._mount_of(backing)
+            under = _Devices(self._mount_of, self._sys)
+            under._steps = self._steps
+            if mount:
+                under.below(mount)
+            if under.memory:
+                self.memory = self.memory or f"{name} is a file on {under.memory}"
+
+
+def _name(link: Path) -> str:
+    """The name of the block device that a link of /sys/dev/block leads to; empty without one."""
+    try:
+        return link.resolve(strict=True).name
+    except OSError:
+        return ""
+
+
+def _members(device: str, sys: Path) -> list[str]:
+    """All block devices of the btrfs that has this one; the device itself for other types, and on older kernels."""
+    name = Path(device).resolve().name if Path(device).exists() else Path(device).name
+    for volume in entries(sys / "fs/btrfs"):
+        members = [member.name for member in entries(volume / "devices")]
+        if name in members:
+            return members
+    return [name]
+
+
+def _backing(folder: Path) -> str | None:
+    """The file behind a loop device, or behind that which a partition of it is on; None for other devices."""
+    for loop in (folder / "loop", folder.resolve().parent / "loop"):
+        if found := text(loop / "backing_file"):
+            return found.removesuffix(" (deleted)")
+    return None
+
+
+def _osc(target: Mounted, proc: Path, sys: Path) -> list[Path]:
+    """The statistics of Lustre's clients of each storage target: what went over the wire, which llite's do not tell."""
+    if target.fstype != "lustre":
+        return []
+    name = target.source.rpartition(":/")[2].partition("/")[0]
+    for root in (proc / "fs/lustre/osc", sys / "kernel/debug/lustre/osc"):
+        files = [
+            folder / "stats"
+            for folder in entries(root)
+            if re.match(rf"{re.escape(name)}-OST.*-osc-(?!MDT)", folder.name)
+        ]
+        if files := [file for file in files if text(file) is not None]:
+            return files
+    return []
+
+
+def _physical(seen: Iterable[str], sys: Path) -> list[str]:
+    """Interfaces that carry traffic themselves, and not that of others (bonds, bridges, VLANs); all in a namespace that
+    has none such."""
+    names = [name for name in seen if name != "lo"]
+    own = [name for name in names if (sys / "class/net" / name / "device").exists()]
+    if any(entries(sys / "class/infiniband")):
+        own = [name for name in own if text(sys / "class/net" / name / "type") != _INFINIBAND]
+        return own
+    return own or names
+
+
+def option(options: str, name: str) -> str | None:
+    """The value of a mount option; None without it."""
+    found = re.search(rf"(?:^|,){re.escape(name)}=((?:\\.|[^,\\])*)", options)
+    return found[1].replace("\\", "") if found else None
+
+
+def disk(stat: str) -> Bytes | None:
+    """What /sys/block/*/stat counts; None for another text."""
+    fields = stat.split()
+    if len(fields) < 7 or not all(field.isdecimal() for field in fields[:7]):
+        return None
+    return Bytes(_SECTOR * int(fields[2]), _SECTOR * int(fields[6]))
+
+
+def mountstats(stats: str, point: str) -> Bytes | None:
+    """What the NFS client moved between this mount and its server, by /proc/self/mountstats: `bytes:` counts what
+    programs read and wrote (through the cache, then with O_DIRECT), then what the server sent and got."""
+    found, here = None, False
+    shown = re.escape(re.sub(r"[ \t\n\\]", lambda match: f"\\{ord(match[0]):03o}", point))
+    begins = re.compile(rf"device \S+ mounted on {shown} with fstype nfs4? ")
+    for line in stats.splitlines():
+        if line.startswith("device "):
+            here = bool(begins.match(f"{line} "))
+        elif here and line.strip().startswith("bytes:"):
+            counts = line.split()[1:]
+            if len(counts) >= 6 and all(count.isdecimal() for count in counts[:6]):
+                found = Bytes(int(counts[4]), int(counts[5]))
+    return found
+
+
+def osc_stats(stats: str) -> Bytes | None:
+    """What one of Lustre's osc moved: `read_bytes 12 samples [bytes] least most sum`; a line is there once it counts.
+    None for another text."""
+    if not stats.startswith("snapshot_time"):
+        return None
+    sums = {"read_bytes": 0, "write_bytes": 0}
+    for line in stats.splitlines():
+        name, *fields = line.split()
+        if name in sums and len(fields) >= 6 and fields[5].isdecimal():
+            sums[name] = int(fields[5])
+    return Bytes(sums["read_bytes"], sums["write_bytes"])
+
+
+def interfaces(dev: str) -> dict[str, Bytes]:
+    """Received and sent by each interface, by /proc/net/dev."""
+    found = {}
+    for line in dev.splitlines():
+        name, colon, counts = line.partition(":")
+        fields = counts.split()
+        if colon and len(fields) >= 9 and fields[0].isdecimal() and fields[8].isdecimal():
+            found[name.strip()] = Bytes(int(fields[0]), int(fields[8]))
+    return found
+
+
+def _sum(counts: Iterable[Bytes | None]) -> Bytes | None:
+    """The sum; None where one is missing, or all."""
+    every: Sequence[Bytes | None] = list(counts)
+    known = [one for one in every if one]
+    if not known or len(known) < len(every):
+        return None
+    return Bytes(sum(one.read for one in known), sum(one.written for one in known))
+
+
+def _between(before: Bytes | None, after: Bytes | None) -> Bytes | None:
+    """None where a counter began again: a module was loaded anew, an interface replaced."""
+    if before is None or after is None or after.read < before.read or after.written < before.written:
+        return None
+    return Bytes(after.read - before.read, after.written - before.written)

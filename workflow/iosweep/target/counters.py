@@ -1,0 +1,43 @@
+"""The counters of this node for a target, found by the table of mounts."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from iosweep.node.io_counters import IoCounters, Mounted
+from iosweep.node.io_record import Moved
+from iosweep.target import mounts
+
+
+class Around:
+    """Reads the counters when it is made, and again at `end`."""
+
+    def __init__(self, point: str, fstype: str) -> None:
+        self.counters = _cached(point, fstype)
+        self._before = self.counters.read()
+
+    def end(self) -> Moved:
+        """What was moved since."""
+        return self.counters.moved(self._before, self.counters.read())
+
+
+@lru_cache(maxsize=1)
+def _cached(point: str, fstype: str) -> IoCounters:
+    return of_mount(point, fstype)
+
+
+def of_mount(point: str, fstype: str) -> IoCounters:
+    """The counters for the file system of this type that is mounted at `point`; where it is not mounted (any more) only
+    those of the network. Nothing of the target itself is touched, so this does not wait for it."""
+    table = mounts.table()
+
+    def mount_of(path: str) -> Mounted | None:
+        found = mounts.at(path, table)
+        return _mounted(found) if found.point else None
+
+    there = [mount for mount in table if (mount.point, mount.fstype) == (point, fstype)]
+    return IoCounters(_mounted(there[-1] if there else mounts.UNLISTED), mount_of)
+
+
+def _mounted(mount: mounts.Mount) -> Mounted:
+    return Mounted(mount.point, mount.device or "0:0", mount.fstype, mount.source, mount.options)
