@@ -264,8 +264,8 @@ def _marks(
 
 def interval(statistics: Statistics, bars: str) -> tuple[float, float]:
     """Ends of the error bar, in the column's unit."""
-    if bars == "ci95" and statistics.ci95 is not None:
-        return statistics.mean - statistics.ci95, statistics.mean + statistics.ci95
+    if bars == "ci95" and statistics.interval is not None:
+        return statistics.interval.low, statistics.interval.high
     return statistics.low, statistics.high
 
 
@@ -279,7 +279,7 @@ def _bars(drawable: Sequence[Result], quantity: str) -> str:
     if quantity == "latency":
         return "range"
     found = [statistics for result in drawable for _, statistics in _statistics(result, _LINES[quantity])]
-    return "ci95" if all(statistics.telling for statistics in found) else "range"
+    return "ci95" if all(statistics.ci95_share is not None for statistics in found) else "range"
 
 
 def linear_ticks(largest: float) -> tuple[float, ...]:

@@ -113,6 +113,17 @@ _MEASURED: tuple[Column, ...] = (
         "bool",
         "The next run measures it: true only where the verdict is missing and no tool, node or time limit prevents it.",
     ),
+    Column(
+        "precision_grade",
+        "string",
+        "How far the repetitions of the point's phase agree: their 95 % interval is within 5 % (A), 10 % (B), 20 % (C);"
+        " null where it is wider, or of fewer than 3 that count. The same in all rows of a point's phase that count.",
+    ),
+    Column(
+        "ci95_half_width_share",
+        "float",
+        "Half width of that interval of the phase's headline, as a share of it (docs/statistics.md).",
+    ),
     Column("checks_passed", "int", "Checks that passed."),
     Column("checks_failed", "int", "Checks that failed."),
     Column("checks_not_checked", "int", "Checks that could not be made (companion table `checks` says why)."),

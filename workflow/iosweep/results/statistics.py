@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import fmean, median, stdev, variance
+from statistics import fmean, median, variance
 from typing import Literal
 
 Grade = Literal["A", "B", "C"]
@@ -58,11 +58,6 @@ class Interval:
     def excludes(self, value: float) -> bool:
         """Whether a value is outside."""
         return not self.low <= value <= self.high
-
-
-def half_width(values: Sequence[float]) -> float:
-    """Half the width of the 95 % confidence interval (Student's t) of the mean of at least two values."""
-    return _t(len(values) - 1) * stdev(values) / math.sqrt(len(values))
 
 
 def interval(values: Sequence[float], noise: Noise | None = None) -> Interval | None:
