@@ -19,9 +19,13 @@ def precise(sample: Sample, interval: Interval | None) -> Finding:
         return unchecked("the repetitions ran on different nodes: they are not repetitions of one thing")
     if interval is None:
         return unchecked("a repetition has a figure of zero")
-    width = f"± {100 * interval.half_width_share:.3g} % (n = {number})"
+    width = f"{_percent(interval.half_width_share)} (n = {number})"
     if grade := statistics.grade(interval):
         return passed(f"{grade}: {width}")
     if interval.student_share > statistics.GRADES[-1][1]:
-        return failed(f"not repeatable: ± {100 * interval.student_share:.3g} % (n = {number})")
+        return failed(f"not repeatable: {_percent(interval.student_share)} (n = {number})")
     return unchecked(f"too few repetitions to tell how much they scatter: {width}")
+
+
+def _percent(share: float) -> str:
+    return f"± {100 * share:.1f} %" if share < 1 else "more than ± 100 %"
