@@ -1,5 +1,6 @@
 """What is left to measure: decided from a plan, what is stored, and what this machine offers; nothing else."""
 
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -368,26 +369,18 @@ def test_every_phase_must_be_narrow(
 
 
 def test_points_that_scatter_do_not_let_one_stop_that_looks_quiet_by_luck(tmp_path: Path) -> None:
-    plan = adaptive(tmp_path, min=3)
-    wide = make(
-        tmp_path,
-        document(
-            axes={"queue_depth": [1, 2, 4, 8, 16, 32]},
-            repetitions={"min": 3, "max": 5, "until_ci95_half_width": "10%"},
-        ),
-    )
-    quiet = [100.0, 100.1, 100.2]
-    alone = plan.points[0].id
-    assert left(plan, stored(*(result(alone, n, v) for n, v in enumerate(quiet, 1))), {}, HERE) == {}
-    lucky, *others = (point.id for point in wide.points)
+    often = {"min": 5, "max": 10, "until_ci95_half_width": "5%"}
+    quiet, draw = [99.0, 100.0, 101.0, 100.0, 100.0], random.Random(1)
+    alone = make(tmp_path, document(axes=None, repetitions=often))
+    [point] = (point.id for point in alone.points)
+    assert left(alone, stored(*(result(point, n, v) for n, v in enumerate(quiet, 1))), {}, HERE) == {}
+    many = make(tmp_path, document(axes={"queue_depth": list(range(1, 13))}, repetitions=often))
+    lucky, *others = (point.id for point in many.points)
     results = [result(lucky, n, v) for n, v in enumerate(quiet, 1)]
-    results += [
-        result(other, n, v) for i, other in enumerate(others) for n, v in enumerate([100.0, 115.0 + i, 85.0 - i], 1)
-    ]
-    found = left(wide, stored(*results), {}, HERE)["1-node"]
-    assert found == {point: [4] for point in (lucky, *others)}
+    results += [result(other, n, draw.lognormvariate(0, 0.1)) for other in others for n in range(1, 6)]
+    assert left(many, stored(*results), {}, HERE)["1-node"] == {point.id: [6] for point in many.points}
     # also where the others are not to be measured now
-    assert list(left(wide, stored(*results), {}, HERE, only=lucky)["1-node"]) == [lucky]
+    assert left(many, stored(*results), {}, HERE, only=lucky)["1-node"][lucky] == [6]
 
 
 def test_deciding_changes_nothing(tmp_path: Path) -> None:

@@ -220,6 +220,8 @@ def _of_record(result: Result, record: Record, raw: str) -> Values:
     target = record.target
     return {
         "repetition": result.repetition,
+        "attempt": result.attempt,
+        "session": record.session,
         "host": record.host,
         "hosts": ",".join(record.hosts or (record.host,)),
         "node": record.node,
