@@ -48,6 +48,7 @@ class Statistics:
     low: float
     high: float
     sd: float | None  # of the sample; None for one repetition
+    values: tuple[float, ...] = ()  # of each repetition, in their order
     interval: Interval | None = None  # 95 %; None for fewer than three repetitions, unlike nodes, or a figure of zero
 
     @property
@@ -274,6 +275,7 @@ def statistics(values: Sequence[float], interval: Interval | None = None) -> Sta
         low=min(values),
         high=max(values),
         sd=stdev(values) if n > 1 else None,
+        values=tuple(values),
         interval=interval if n >= ENOUGH else None,
     )
 

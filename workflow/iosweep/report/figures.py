@@ -51,6 +51,7 @@ class Mark(Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     value: str | None = None
+    each: tuple[float, ...] | None = None  # of every repetition, where there are several
     spread: str | None = None
     what: str | None = None
     point: str | None = None
@@ -201,7 +202,8 @@ def _panels(cut: Slice, results: Sequence[Result], phase: str | None) -> Iterato
 def _panel(
     title: str, results: Sequence[Result], quantity: str, lines: Mapping[str, str], bars: str
 ) -> tuple[Panel, Unit]:
-    ends = [interval(s, bars) for result in results for _, s in _statistics(result, lines)]
+    found = [s for result in results for _, s in _statistics(result, lines)]
+    ends = [*(interval(s, bars) for s in found), *((s.low, s.high) for s in found)]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     log = quantity == "latency" and 0 < low < high / _LOG_FROM
     units = _units(results[0], lines)
@@ -252,6 +254,7 @@ def _marks(
             y=y / unit.size,
             low=max(low, 0) / unit.size,
             high=high / unit.size,
+            each=tuple(value / unit.size for value in statistics.values) if statistics.n > 1 else None,
             value=formats.quantity(y, units),
             spread=formats.spread(statistics, units, interval=measure != "p99"),
             what=", ".join(what),
