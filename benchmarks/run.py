@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import cluster
+import coverage
 import fidelity
 import forecasting
 import harness
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "parse": parsing.run,
     "slurm": cluster.run,
     "forecast": forecasting.run,
+    "coverage": coverage.run,
 }
 COLUMNS = ("benchmark", "what", "size", "measured", "beside it", "ratio", "budget", "met")
 

@@ -171,7 +171,7 @@ def test_everything_has_a_description() -> None:
         for each in (*tool.options.values(), *tool.phases.values()):
             assert each.help
     assert all(c.doc.endswith(".") for c in (*columns.result_columns(), *columns.CHECK_COLUMNS, *columns.NODE_COLUMNS))
-    assert all(c.doc for c in checks.CHECKS)
+    assert all(c.doc for c in checks.OF_A_ROW)
     for model in (models.campaign_model(), sections.Target, sections.Limits, models.Scale, models.SuiteEntry):
         assert [name for name, field in model.model_fields.items() if not field.description] == []
 
@@ -180,4 +180,4 @@ def test_columns_and_checks_are_in_the_documentation(root: Path) -> None:
     text = (root / "docs/columns.md").read_text()
     assert {c.name for c in columns.result_columns() if f"| `{c.name}` | {c.type} |" not in text} == set()
     text = (root / "docs/verdicts.md").read_text()
-    assert {c.name for c in checks.CHECKS if f"| `{c.name}` | {c.severity} |" not in text} == set()
+    assert {c.name for c in checks.OF_A_ROW if f"| `{c.name}` | {c.severity} |" not in text} == set()

@@ -58,7 +58,7 @@ def test_defaults_of_a_sweep(tmp_path: Path) -> None:
     [sweep] = read(tmp_path, document(axes=None, options=None, phase_time=None, repetitions=None)).sweeps
     assert (sweep.axes, sweep.options, sweep.exclude, sweep.when) == ({}, {}, (), {})
     assert sweep.phase_time_s == 60.0
-    assert sweep.repetitions == Repetitions(3, 3, None)
+    assert sweep.repetitions == Repetitions(5, 10, 0.05)
 
 
 @pytest.mark.parametrize(("written", "meant"), [("90s", 90.0), ("10ms", 0.01), ("one_pass", None)])
@@ -70,7 +70,7 @@ def test_phase_times(tmp_path: Path, written: str, meant: float | None) -> None:
     ("written", "meant"),
     [
         (5, Repetitions(5, 5, None)),
-        ({}, Repetitions(3, 10, 0.05)),
+        ({}, Repetitions(5, 10, 0.05)),
         ({"min": 2}, Repetitions(2, 10, 0.05)),
         ({"min": 2, "max": 4, "until_ci95_half_width": "10%"}, Repetitions(2, 4, 0.1)),
     ],

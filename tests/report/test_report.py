@@ -34,6 +34,7 @@ from iosweep.report.aggregate import (
 from iosweep.report.data import load
 from iosweep.results import columns
 from iosweep.results.reasons import FOLLOWS
+from iosweep.results.statistics import interval
 from iosweep.tools.fio import options as fio_options
 from iosweep.tools.ior import options as ior_options
 from iosweep.tools.mdtest import options as mdtest_options
@@ -51,9 +52,11 @@ def results_of(tmp_path: Path, **options: Any) -> list[Result]:
 
 class TestSummary:
     def test_known_values(self) -> None:
-        found = statistics([10.0, 12.0, 14.0])
+        found = statistics([10.0, 12.0, 14.0], interval([10.0, 12.0, 14.0]))
         assert (found.n, found.mean, found.median, found.low, found.high, found.sd) == (3, 12, 12, 10, 14, 2)
-        assert found.ci95 == pytest.approx(4.302653 * 2 / math.sqrt(3), rel=1e-6)
+        assert found.interval is not None
+        assert found.interval.low < 10 < 14 < found.interval.high
+        assert (found.ci95_share, found.grade) == (None, None)  # three such values say nothing
 
     def test_a_run_that_was_stopped(self) -> None:
         """What was measured counts; what was not is counted, too, and hides no figure."""
@@ -88,7 +91,7 @@ class TestSummary:
 
     def test_one_repetition_has_no_interval(self) -> None:
         found = statistics([10.0])
-        assert (found.n, found.sd, found.ci95) == (1, None, None)
+        assert (found.n, found.sd, found.interval, found.ci95_share) == (1, None, None, None)
 
     def test_invalid_repetitions_never_count(self) -> None:
         rows = [row(), row(repetition=2, verdict="invalid", ops_per_s=1e9, reasons="errors: 3")]

@@ -280,18 +280,18 @@ class TestUnlikeNodes:
         for result in summarize(load(self.campaign(tmp_path / "two")).rows):
             assert result.hosts == ("node01", "node02")
             assert result.headline is not None
-            assert (result.headline.n, result.headline.ci95, result.headline.telling) == (6, None, False)
+            assert (result.headline.n, result.headline.interval, result.headline.ci95_share) == (6, None, None)
             assert result.headline.low < result.headline.high / 3
         for result in summarize(load(self.campaign(tmp_path / "one", count=1)).rows):
             assert result.headline is not None
-            assert result.headline.ci95 is not None
+            assert result.headline.interval is not None
 
     def test_a_node_whose_repetitions_do_not_count_has_no_part(self, tmp_path: Path) -> None:
         results = self.campaign(tmp_path, spoil=lambda r: ("invalid", "x: y") if r["host"] == "node02" else None)
         for result in summarize(load(results).rows):
             assert result.hosts == ("node01",)
             assert result.headline is not None
-            assert result.headline.ci95 is not None
+            assert result.headline.interval is not None
 
     def test_it_is_said_everywhere(self, tmp_path: Path) -> None:
         results = self.campaign(tmp_path)
@@ -335,7 +335,7 @@ class TestNodesInTurn:
         found = summarize(load(results).rows)
         assert [len(result.hosts) for result in found] == [3, 4, 4]
         assert [(result.host_sets, result.in_turn) for result in found] == [(3, True), (2, True), (1, False)]
-        assert all(result.headline and result.headline.ci95 is not None for result in found)
+        assert all(result.headline and result.headline.interval is not None for result in found)
         said = "2 results are means over repetitions on different nodes (node[01-04]), which took turns:"
         said += " the spread includes what they differ by."
         assert node_check.unlike(load(results), found) == [(True, said)]
@@ -355,7 +355,7 @@ class TestNodesInTurn:
         assert [(r.host_sets, r.in_turn, caveats.over_hosts(r)) for r in found] == [
             (2, False, "2 nodes"), (2, False, "2 sets of nodes"), (1, False, ""),
         ]  # fmt: skip
-        assert [result.headline and result.headline.ci95 is None for result in found] == [True, True, False]
+        assert [result.headline and result.headline.interval is None for result in found] == [True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -739,5 +739,5 @@ def test_no_output_at_all_is_invalid() -> None:
 
 def test_the_table_for_the_documentation() -> None:
     lines = checks.markdown().splitlines()
-    assert len(lines) == 2 + len(CHECKS)
-    assert all(f"| `{c.name}` | {c.severity} | {c.doc} |" in lines for c in CHECKS)
+    assert len(lines) == 2 + len(checks.OF_A_ROW)
+    assert all(f"| `{c.name}` | {c.severity} | {c.doc} |" in lines for c in checks.OF_A_ROW)

@@ -1,15 +1,12 @@
 """What is left to measure: decided from a plan, what is stored, and what this machine offers; nothing else."""
 
-import statistics
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import stats
 
 from campaign import TEXT, document, make
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
@@ -18,7 +15,8 @@ from iosweep.results import remaining
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.committed import Result
 from iosweep.results.record import Archive, Target
-from iosweep.results.remaining import Here, left, narrow_enough
+from iosweep.results.remaining import Here, left
+from iosweep.results.statistics import interval
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4"}
 HERE = Here(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)
@@ -320,8 +318,9 @@ def adaptive(tmp_path: Path, **repetitions: Any) -> Plan:
         ([], [1, 2]),
         ([100.0], [2]),
         ([100.0, 100.0], []),
-        ([100.0, 101.0], []),  # half width 12.706 x 0.707 / sqrt 2 = 6.4 of 100.5
-        ([100.0, 102.0], [3]),  # 12.7 of 101
+        ([100.0, 101.0], [3]),  # two values do not tell how much they scatter
+        ([100.0, 101.0, 100.0], []),
+        ([100.0, 102.0, 100.0], [4]),
         ([100.0, 150.0, 100.0, 150.0], [5]),
         ([100.0, 150.0, 100.0, 150.0, 100.0], []),  # wide, but as often as allowed
         ([None, None], []),  # what failed is not measured more often
@@ -343,22 +342,45 @@ def test_a_gap_is_filled_before_more_is_measured(tmp_path: Path) -> None:
     assert left(plan, stored(*results), {}, HERE) == {"1-node": {point: [3]}}
 
 
-@given(st.lists(st.floats(1.0, 1e9), min_size=2, max_size=8), st.floats(0.001, 1.0))
-def test_the_interval_is_students(values: list[float], half_width: float) -> None:
-    mean, error = statistics.fmean(values), statistics.stdev(values) / len(values) ** 0.5
-    width = float(stats.t.interval(0.95, len(values) - 1, mean, error or 1e-12)[1]) - mean
-    if abs(width - half_width * mean) > 1e-6 * mean:  # rounding decides the rest
-        results = [result("p", n, value) for n, value in enumerate(values)]
-        assert narrow_enough(results, half_width) == (width <= half_width * mean)
+def test_a_repetition_follows_while_the_interval_is_wider_than_asked_for(tmp_path: Path) -> None:
+    plan = adaptive(tmp_path)
+    point = plan.points[0].id
+    for values in ([100.0, 100.5, 101.0], [100.0, 103.0, 106.0], [100.0, 101.0, 102.0, 103.0]):
+        width = interval(values)
+        assert width is not None
+        more = left(plan, stored(*(result(point, n, value) for n, value in enumerate(values, 1))), {}, HERE)
+        assert bool(more) == (width.half_width_share > 0.10)
 
 
-def test_every_phase_must_be_narrow() -> None:
-    def both(a: float, b: float) -> Result:
-        return result("p", headlines=(("seq_read", a), ("rand_read", b)))
+@pytest.mark.parametrize(
+    ("first", "second", "narrow"), [((100, 100), (100, 100), True), ((100, 100), (100, 200), False),
+                                    ((100, 100), (200, 100), False)],
+)  # fmt: skip
+def test_every_phase_must_be_narrow(
+    tmp_path: Path, first: tuple[float, float], second: tuple[float, float], narrow: bool
+) -> None:
+    plan = adaptive(tmp_path)
+    point = plan.points[0].id
+    both = [
+        result(point, number, headlines=(("seq_read", a), ("rand_read", b)))
+        for number, (a, b) in enumerate((first, second), 1)
+    ]
+    assert (left(plan, stored(*both), {}, HERE) == {}) == narrow
 
-    assert narrow_enough([both(100, 100), both(100, 100)], 0.05)
-    assert not narrow_enough([both(100, 100), both(100, 200)], 0.05)
-    assert not narrow_enough([both(100, 100), both(200, 100)], 0.05)
+
+def test_points_that_scatter_do_not_let_one_stop_that_looks_quiet_by_luck(tmp_path: Path) -> None:
+    often = {"min": 5, "max": 10, "until_ci95_half_width": "5%"}
+    quiet, draw = [99.0, 100.0, 101.0, 100.0, 100.0], random.Random(1)
+    alone = make(tmp_path, document(axes=None, repetitions=often))
+    [point] = (point.id for point in alone.points)
+    assert left(alone, stored(*(result(point, n, v) for n, v in enumerate(quiet, 1))), {}, HERE) == {}
+    many = make(tmp_path, document(axes={"queue_depth": list(range(1, 13))}, repetitions=often))
+    lucky, *others = (point.id for point in many.points)
+    results = [result(lucky, n, v) for n, v in enumerate(quiet, 1)]
+    results += [result(other, n, draw.lognormvariate(0, 0.1)) for other in others for n in range(1, 6)]
+    assert left(many, stored(*results), {}, HERE)["1-node"] == {point.id: [6] for point in many.points}
+    # also where the others are not to be measured now
+    assert left(many, stored(*results), {}, HERE, only=lucky)["1-node"][lucky] == [6]
 
 
 def test_deciding_changes_nothing(tmp_path: Path) -> None:

@@ -109,6 +109,7 @@ def test_figures_of_nodes_that_did_the_same() -> None:
     alone = parse({"stdout": printed(READ)}, replace(READS, nodes=1)).figures
     parsed = parse(streams(READ, READ, READ), replace(READS, nodes=3))
     assert judged(parsed, replace(READS, nodes=3)) == ("valid", [])
+    assert alone.pop("within_run_sd_share") >= 0  # of one node
     for name, value in alone.items():
         same = name.startswith(("latency", "read_latency", "runtime"))
         assert parsed.figures[name] == pytest.approx(value if same else 3 * value), name

@@ -23,6 +23,7 @@ PROMISED = {
     "merge": (["CPU", "wall", "memory", "memory, ten times as many"], "fio"),
     "report": (["HTML", "HTML, size", "SVG and PNG"], ""),
     "parse": (["ior, warnings", "mdtest, messages of no interest"], ""),
+    "coverage": (["normal, 2 %", "normal, 20 %"], ""),
     "slurm": (["sleep of 0.1 s on 2 nodes, beyond srun", "of it start and end, once"], "slurm"),
     "forecast": (["counts and times", "counts and times: in other orders"], "slurm"),
 }

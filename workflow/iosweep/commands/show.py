@@ -21,6 +21,8 @@ from iosweep.tools import parameters
 
 #: Figures whose spread over the repetitions is in `--csv`.
 _WITH_SPREAD = ("bandwidth_bytes_per_s", "ops_per_s")
+#: What of their statistics.
+_SPREAD = ("median", "min", "max", "sd", "ci95_half_width_share", "grade")
 #: The least width of a column of reasons, in characters.
 _REASON_WIDTH = 40
 
@@ -93,23 +95,29 @@ def _show_results(results: Path, form: str) -> _Shown:
 
 def _table(found: Sequence[Result]) -> None:
     """Print results as a table; on a terminal that leaves too little for its reasons, each as a block."""
-    whole = table("point", "phase", "figure", "spread", "verdict", "reason", right=["figure"], wrapped=["reason"])
+    numbers = ["figure", "median", "range"]
+    whole = table("point", "phase", *numbers, "spread", "grade", "verdict", "reason", right=numbers, wrapped=["reason"])
     rows = []
     for result in found:
         headline, units = result.headline, formats.units_of(result.metric, result.kind)
         figure = formats.quantity(headline.mean, units) if headline else "-"
+        several = headline is not None and headline.n > 1
+        median = formats.quantity(headline.median, units) if headline and several else ""
+        span = formats.span_of(headline, units) if headline and several else ""
         verdict = f"{caveats.VERDICT_SYMBOLS[result.verdict]} {result.verdict}"
         reasons = printable("; ".join(result.reasons))
         spread = formats.spread(headline, units) if headline else ""
-        rows.append((result.point, result.phase, figure, spread, verdict, reasons))
+        grade = (headline.grade or "") if headline else ""
+        rows.append((result.point, result.phase, figure, median, span, spread, grade, verdict, reasons))
         whole.add_row(*rows[-1])
     printer = Printer()
     if printer.excess(whole) <= max(0, max((len(row[-1]) for row in rows), default=0) - _REASON_WIDTH):
         printer.print(whole)
         return
-    for point, phase, figure, spread, verdict, reasons in rows:
+    for point, phase, figure, median, span, spread, grade, verdict, reasons in rows:
         prose(f"{point}  {phase}")
-        prose("  " + "  ".join(filter(None, (verdict, figure, spread))))
+        more = (f"median {median}" if median else "", span, f"grade {grade}" if grade else "")
+        prose("  " + "  ".join(filter(None, (verdict, figure, spread, *more))))
         if reasons:
             prose(f"    {reasons}")
 
@@ -150,7 +158,10 @@ def _statistics(one: Statistics) -> dict[str, object]:
         "min": one.low,
         "max": one.high,
         "sd": one.sd,
-        "ci95_half_width": one.ci95,
+        "ci95_low": one.interval.low if one.interval else None,
+        "ci95_high": one.interval.high if one.interval else None,
+        "ci95_half_width_share": one.interval.half_width_share if one.interval else None,
+        "grade": one.grade,
     }
 
 
@@ -165,7 +176,7 @@ def _figure_columns() -> Iterator[str]:
     for column in FIGURES:
         yield column
         if column in _WITH_SPREAD:
-            yield from (f"sd_{column}", f"ci95_half_width_{column}")
+            yield from (f"{name}_{column}" for name in _SPREAD)
 
 
 def _csv_row(result: Result) -> dict[str, object]:
@@ -185,5 +196,5 @@ def _csv_row(result: Result) -> dict[str, object]:
     for column in FIGURES:
         row[column] = result.typical(column)
         if column in _WITH_SPREAD and (one := result.statistics.get(column)):
-            row |= {f"sd_{column}": one.sd, f"ci95_half_width_{column}": one.ci95}
+            row |= {f"{name}_{column}": value for name, value in _statistics(one).items() if name in _SPREAD}
     return row

@@ -45,11 +45,12 @@ SUITES = Path(__file__).resolve().parents[3] / "config" / "suites"
 class Repetitions(Strict):
     """How often a point is measured: at least `min`, then until the interval is narrow enough, at most `max`."""
 
-    min: Count = Field(3, description="Smallest number of repetitions. Default: 3.")
+    min: Count = Field(5, description="Smallest number of repetitions. Default: 5.")
     max: Count = Field(10, description="Largest number of repetitions. Default: 10.")
     until_ci95_half_width: Share = Field(
         0.05,
-        description="Stop when the 95 % confidence interval of every phase's headline is within this share.",
+        description="Stop when the 95 % confidence interval of every phase's headline is within this share. Default:"
+        " 5%.",
     )
 
 
@@ -215,9 +216,10 @@ def sweep_model(tool: Tool) -> type[Strict]:
         "repetitions": (
             RepetitionsField,
             Field(
-                3,
+                default_factory=Repetitions,
                 description="How often each point is measured: a number, or {min, max, until_ci95_half_width}."
-                " Default: 3.",
+                " Default: 5 times, then on to at most 10 until the interval is within 5%; always 5 times, or 3, where"
+                " `limits` do not allow that.",
             ),
         ),
     }

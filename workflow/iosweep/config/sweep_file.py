@@ -111,7 +111,7 @@ def _member(entry: models.SuiteEntry, model: Any, document: Document, index: int
     if entry.nodes:
         sweep = replace(sweep, axes={**sweep.axes, "nodes": tuple(dict.fromkeys(entry.nodes))})
     if entry.repetitions:
-        sweep = replace(sweep, repetitions=_repetitions(entry.repetitions))
+        sweep = replace(sweep, repetitions=_repetitions(entry.repetitions), repetitions_given=True)
     return _scaled(sweep, entry.scale) if entry.scale else sweep
 
 
@@ -170,6 +170,7 @@ def _sweep(model: Any, document: Document, path: KeyPath) -> Sweep:
         phase_time_s=model.phase_time,
         phase_time_given="phase_time" in model.model_fields_set,
         repetitions=_repetitions(model.repetitions),
+        repetitions_given="repetitions" in model.model_fields_set,
         description=model.description,
         document=document,
         path=path,

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -15,14 +16,32 @@ from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.errors import ConfigError, Problem
 from iosweep.node.pinning import CpuSettings
 from iosweep.plan import bounds
+from iosweep.plan.forecast import over_limits
 from iosweep.plan.model import Allocation, Plan, Point, too_many
 from iosweep.plan.settings import LimitSettings, TargetSettings
 from iosweep.plan.sweep_facts import ConfigurationFile, RepetitionFacts, SweepFacts
 from iosweep.tools import Value, parameters, tools
 
+#: Where a sweep does not say how often it repeats: the most of (min, max) that the limits allow.
+_REPETITIONS = ((5, 10), (5, 5), (3, 3))
+
 
 def make_plan(config: Config) -> Plan:
     """The plan of a configuration. Raises ConfigError where points cannot be measured."""
+    for least, most in _REPETITIONS:
+        sweeps = tuple(sweep if sweep.repetitions_given else _at_most(sweep, least, most) for sweep in config.sweeps)
+        plan = _plan(replace(config, sweeps=sweeps))
+        if sweeps == config.sweeps or not over_limits(plan, config):
+            break
+    return plan
+
+
+def _at_most(sweep: Sweep, least: int, most: int) -> Sweep:
+    known = sweep.repetitions
+    return replace(sweep, repetitions=structs.replace(known, min=min(least, known.min), max=min(most, known.max)))
+
+
+def _plan(config: Config) -> Plan:
     problems: list[Problem] = []
     points: dict[str, Point] = {}
     sweeps: list[SweepFacts] = []

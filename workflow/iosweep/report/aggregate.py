@@ -14,14 +14,16 @@ from statistics import fmean, median, stdev
 
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report.data import PhaseOutcome, Row, Value
-from iosweep.results.statistics import half_width
+from iosweep.results import precision
+from iosweep.results.precision import Sample
+from iosweep.results.repeated import COUNTED
+from iosweep.results.statistics import ENOUGH, Grade, Interval, grade
 from iosweep.tools import phases
 
 #: From best to worst.
 VERDICTS = ("valid", "suspect", "invalid", "missing")
 #: What becomes of a planned repetition: a verdict, or it is left to measure.
 OUTCOMES = (*VERDICTS, "left")
-COUNTED = frozenset({"valid", "suspect"})
 
 #: Columns that are summarized over the repetitions.
 FIGURES = (
@@ -46,13 +48,20 @@ class Statistics:
     low: float
     high: float
     sd: float | None  # of the sample; None for one repetition
-    ci95: float | None  # half width of Student's 95 % confidence interval; None for one repetition or unlike nodes
+    values: tuple[float, ...] = ()  # of each repetition, in their order
+    interval: Interval | None = None  # 95 %; None for fewer than three repetitions, unlike nodes, or a figure of zero
 
     @property
-    def telling(self) -> bool:
-        """Whether the interval says something: of two repetitions it is 13 times their deviation, and nothing that
-        is measured here can be below zero."""
-        return self.n > 2 and self.ci95 is not None and self.ci95 < self.mean
+    def grade(self) -> Grade | None:
+        """How narrow the interval is: A, B, C."""
+        return grade(self.interval)
+
+    @property
+    def ci95_share(self) -> float | None:
+        """Half width of the interval as a share of the figure; None where the interval says nothing, because it is
+        wider than the figure."""
+        found = self.interval
+        return found.half_width_share if found and found.half_width_share < 1 else None
 
 
 @dataclass(frozen=True)
@@ -109,12 +118,12 @@ class Result:
     @property
     def host_sets(self) -> int:
         """On how many sets of nodes its repetitions ran, of those that enter the figures."""
-        return len(_host_sets(self.rows))
+        return len(precision.host_sets(_ran(self.rows)))
 
     @property
     def in_turn(self) -> bool:
         """Whether its repetitions went round the nodes of an allocation."""
-        return _in_turn(self.rows)
+        return precision.in_turn(_ran(self.rows))
 
     @property
     def builds(self) -> tuple[str, ...]:
@@ -194,14 +203,27 @@ def summarize(rows: Iterable[Row]) -> list[Result]:
         groups.setdefault((row.point, row.phase), []).append(row)
     place = {point: i for i, point in enumerate(dict.fromkeys(point for point, _ in groups))}
     keys = sorted(groups, key=lambda key: (place[key[0]], phase_order(key[1])))
-    return [_result(sorted(groups[key], key=lambda row: row.repetition or 0)) for key in keys]
+    ordered = [sorted(groups[key], key=lambda row: row.repetition or 0) for key in keys]
+    figures: list[dict[str, Statistics]] = [{} for _ in ordered]
+    for column in FIGURES:
+        samples = [_sample(rows, column) for rows in ordered]
+        intervals = precision.intervals(samples)
+        for found, sample, interval in zip(figures, samples, intervals, strict=True):
+            if sample.values:
+                found[column] = statistics(sample.values, interval)
+    return [_result(rows, found) for rows, found in zip(ordered, figures, strict=True)]
 
 
-def _result(rows: Sequence[Row]) -> Result:
+def _sample(rows: Sequence[Row], column: str) -> Sample:
+    first, values = rows[0], _values((row for row in rows if row.verdict in COUNTED), column)
+    nodes = first.parameters["nodes"]
+    return Sample(
+        (first.tool, nodes if isinstance(nodes, int) else 1), first.phase, values, precision.alike(_ran(rows))
+    )
+
+
+def _result(rows: Sequence[Row], figures: Mapping[str, Statistics]) -> Result:
     first = rows[0]
-    counted = [row for row in rows if row.verdict in COUNTED]
-    alike = len(_host_sets(rows)) < 2 or _in_turn(rows)
-    values = {column: _values(counted, column) for column in FIGURES}
     return Result(
         point=first.point,
         phase=first.phase,
@@ -211,7 +233,7 @@ def _result(rows: Sequence[Row]) -> Result:
         parameters=first.parameters,
         verdict=worst([row.verdict for row in rows if row.verdict != "missing"] or ["missing"]),
         reasons=tuple(dict.fromkeys(row.reasons for row in rows if row.reasons)),
-        statistics={column: statistics(found, alike) for column, found in values.items() if found},
+        statistics=figures,
         rows=tuple(rows),
     )
 
@@ -239,26 +261,12 @@ def _placed(rows: Iterable[Row]) -> list[Row]:
     return list({(row.hosts, row.slurm_job): row for row in rows if row.verdict in COUNTED}.values())
 
 
-def _host_sets(rows: Iterable[Row]) -> set[frozenset[str]]:
-    return {frozenset(hosts) for row in _placed(rows) if (hosts := hosts_of(row))}
+def _ran(rows: Iterable[Row]) -> list[tuple[str | None, str | None]]:
+    return [(row.hosts, row.slurm_job) for row in _placed(rows)]
 
 
-def _in_turn(rows: Iterable[Row]) -> bool:
-    """Whether a job ran repetitions on more than one set of nodes: it then deals them out by their number, so that they
-    are draws of the same thing. Repetitions that other jobs did are on whatever nodes those got."""
-    found: dict[str, set[frozenset[str]]] = {}
-    for row in _placed(rows):
-        if row.slurm_job:
-            found.setdefault(row.slurm_job, set()).add(frozenset(hosts_of(row)))
-    return any(len(sets) > 1 for sets in found.values())
-
-
-def statistics(values: Sequence[float], alike: bool = True) -> Statistics:
-    """Statistics of at least one value.
-
-    `alike`: all are of the same nodes, or of nodes that took turns. Else they are not independent draws of one thing,
-    which is what an interval is for.
-    """
+def statistics(values: Sequence[float], interval: Interval | None = None) -> Statistics:
+    """Statistics of at least one value, with their interval."""
     n = len(values)
     return Statistics(
         n=n,
@@ -267,7 +275,8 @@ def statistics(values: Sequence[float], alike: bool = True) -> Statistics:
         low=min(values),
         high=max(values),
         sd=stdev(values) if n > 1 else None,
-        ci95=half_width(values) if n > 1 and alike else None,
+        values=tuple(values),
+        interval=interval if n >= ENOUGH else None,
     )
 
 

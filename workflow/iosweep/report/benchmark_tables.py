@@ -115,7 +115,7 @@ _APART: dict[str, Callable[[Statistics], str]] = {
     "min": lambda found: formats.number(found.low) if found.n > 1 else "",
     "mean": lambda found: formats.number(found.mean),
     "std dev": lambda found: "" if found.sd is None else formats.number(found.sd),
-    "95 % CI": lambda found: f"± {formats.number(found.ci95)}" if found.ci95 is not None and found.telling else "",
+    "95 % CI": lambda found: f"± {100 * found.ci95_share:.1f} %" if found.ci95_share is not None else "",
     "n": lambda found: str(found.n),
 }
 
@@ -138,8 +138,8 @@ def _stacked(result: Result | None) -> Cell:
     if found.sd is None:
         lines.append("one repetition")
     else:
-        if found.ci95 is not None and found.telling:
-            lines.append(f"± {formats.number(found.ci95)} (95 % CI)")
+        if found.ci95_share is not None:
+            lines.append(f"± {100 * found.ci95_share:.1f} % (95 % CI)")
         lines.append(f"min {formats.number(found.low)}, max {formats.number(found.high)}")
         lines.append(f"std dev {formats.number(found.sd)} (n = {found.n})")
     return Cell(formats.number(found.mean), tuple(lines), result.verdict)

@@ -15,8 +15,8 @@ from iosweep.tools import parameters
 _RATES = {"throughput": "throughput", "iops": "IOPS"}
 
 BARS = {
-    "ci95": "Bars: 95 % confidence interval of the mean over the repetitions (Student's t).",
-    "range": "Bars: smallest and largest repetition.",
+    "ci95": "Bars: 95 % confidence interval over the repetitions. Dots: each of them.",
+    "range": "Bars: smallest and largest repetition. Dots: each of them.",
     "none": "One repetition each, so there are no error bars.",
 }
 

@@ -51,6 +51,7 @@ class Row(PhaseOutcome, frozen=True, kw_only=True):
     hosts: str | None = None
     ran_on: str | None = None
     slurm_job: str | None = None
+    session: str | None = None
     pinning: str | None = None
     placement: str | None = None
     cpu_looks: int | None = None

@@ -51,6 +51,7 @@ class Mark(Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     value: str | None = None
+    each: tuple[float, ...] | None = None  # of every repetition, where there are several
     spread: str | None = None
     what: str | None = None
     point: str | None = None
@@ -201,7 +202,8 @@ def _panels(cut: Slice, results: Sequence[Result], phase: str | None) -> Iterato
 def _panel(
     title: str, results: Sequence[Result], quantity: str, lines: Mapping[str, str], bars: str
 ) -> tuple[Panel, Unit]:
-    ends = [interval(s, bars) for result in results for _, s in _statistics(result, lines)]
+    found = [s for result in results for _, s in _statistics(result, lines)]
+    ends = [*(interval(s, bars) for s in found), *((s.low, s.high) for s in found)]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     log = quantity == "latency" and 0 < low < high / _LOG_FROM
     units = _units(results[0], lines)
@@ -252,6 +254,7 @@ def _marks(
             y=y / unit.size,
             low=max(low, 0) / unit.size,
             high=high / unit.size,
+            each=tuple(value / unit.size for value in statistics.values) if statistics.n > 1 else None,
             value=formats.quantity(y, units),
             spread=formats.spread(statistics, units, interval=measure != "p99"),
             what=", ".join(what),
@@ -264,8 +267,8 @@ def _marks(
 
 def interval(statistics: Statistics, bars: str) -> tuple[float, float]:
     """Ends of the error bar, in the column's unit."""
-    if bars == "ci95" and statistics.ci95 is not None:
-        return statistics.mean - statistics.ci95, statistics.mean + statistics.ci95
+    if bars == "ci95" and statistics.interval is not None:
+        return statistics.interval.low, statistics.interval.high
     return statistics.low, statistics.high
 
 
@@ -279,7 +282,7 @@ def _bars(drawable: Sequence[Result], quantity: str) -> str:
     if quantity == "latency":
         return "range"
     found = [statistics for result in drawable for _, statistics in _statistics(result, _LINES[quantity])]
-    return "ci95" if all(statistics.telling for statistics in found) else "range"
+    return "ci95" if all(statistics.ci95_share is not None for statistics in found) else "range"
 
 
 def linear_ticks(largest: float) -> tuple[float, ...]:

@@ -68,11 +68,16 @@ def spread(statistics: Statistics, units: Sequence[Unit], interval: bool = True)
     """How far the repetitions agree: `± 2.1 % (95 % CI, n = 3)`, or their range where an interval says nothing."""
     if statistics.n == 1:
         return "one repetition"
-    if interval and statistics.ci95 is not None and statistics.telling:
-        return f"± {100 * statistics.ci95 / statistics.mean:.1f} % (95 % CI, n = {statistics.n})"
+    if interval and statistics.ci95_share is not None:
+        return f"± {100 * statistics.ci95_share:.1f} % (95 % CI, n = {statistics.n})"
+    return f"{span_of(statistics, units)} (n = {statistics.n})"
+
+
+def span_of(statistics: Statistics, units: Sequence[Unit]) -> str:
+    """The range of the repetitions: `1.21 to 1.25 GiB/s`."""
     unit = pick(units, statistics.high)
     low, high = (number(value / unit.size) for value in (statistics.low, statistics.high))
-    return f"{low} to {high} {unit.name} (n = {statistics.n})"
+    return f"{low} to {high} {unit.name}"
 
 
 def listing(texts: Sequence[str]) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iosweep.report import caveats, formats, titles
-from iosweep.report.aggregate import COUNTED, Result, worst
+from iosweep.report.aggregate import Result, worst
 from iosweep.report.data import Campaign
 from iosweep.results.outliers import ENOUGH, Comparison, Standing, compare
+from iosweep.results.repeated import COUNTED
 from iosweep.text import human_count, some
 from iosweep.tools.axes import TRANSFER_SIZE
 

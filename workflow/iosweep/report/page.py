@@ -28,6 +28,7 @@ from iosweep.report import (
     formats,
     nodes,
     results_table,
+    run_order,
     titles,
     vega_lite,
 )
@@ -112,6 +113,7 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
             (sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in campaign.about.sweeps
         ],
         "repetitions_of": _repetitions,
+        "strips": run_order.strips(campaign, results),
         "columns_of": vega_lite.columns,
         "constant": results_table.constant(results),
         "having": results_table.having(results),
@@ -131,6 +133,8 @@ def _drawing(figure: Figure, specified: vega_lite.Specification) -> dict[str, ob
 
 
 def _short(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_short(one) for one in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
 
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import caveats, formats, titles
-from iosweep.report.aggregate import OUTCOMES, Result, hosts_of, of_points, phase_order
+from iosweep.report.aggregate import OUTCOMES, Result, Statistics, hosts_of, of_points, phase_order
 from iosweep.report.data import CheckRow, Row, Value
 from iosweep.results.reasons import ROOTS
 from iosweep.text import human_count
@@ -30,6 +30,12 @@ _FIGURES = {
     "latency_p50_s": ("p50", "µs", 1e-6),
     "latency_p99_s": ("p99", "µs", 1e-6),
     "latency_p99_9_s": ("p99.9", "µs", 1e-6),
+}
+#: What is shown of the repetitions' operations per second beside their mean.
+_OF_OPS: Mapping[str, Callable[[Statistics], float]] = {
+    "median": lambda found: found.median,
+    "min": lambda found: found.low,
+    "max": lambda found: found.high,
 }
 _ONE_REPETITION = {
     **_FIGURES,
@@ -249,6 +255,8 @@ def _columns(results: Sequence[Result]) -> list[Column]:
             columns.append(Column(title, "number", name, unit))
             if name == "ops_per_s":
                 columns.append(Column("95\u00a0% CI", "number", "ci95", "± %"))
+                columns.append(Column("grade", "text", "grade"))
+                columns += [Column(title, "number", title, unit) for title in _OF_OPS]
     columns.append(Column("point", "point", "point"))
     return columns
 
@@ -262,8 +270,11 @@ def _cell(result: Result, key: str) -> Cell:
     if key in _FIGURES:
         return _scaled(result.typical(key), _FIGURES[key][2])
     if key == "ci95":
-        best = result.headline
-        return _scaled(best.ci95, best.mean / 100) if best and best.ci95 is not None and best.mean else None
+        share = result.headline.ci95_share if result.headline else None
+        return None if share is None else float(f"{100 * share:.3g}")
+    if key in _OF_OPS:
+        ops = result.statistics.get("ops_per_s")
+        return _scaled(_OF_OPS[key](ops), 1.0) if ops and ops.n > 1 else None
     cells: dict[str, Cell] = {
         "verdict": result.state,
         "phase": titles.phase(result.phase),
@@ -272,6 +283,7 @@ def _cell(result: Result, key: str) -> Cell:
         "planned": result.measured + result.lacking if result.measured else None,
         "hosts": len(result.hosts) or None,
         "build": ", ".join(result.builds) or None,
+        "grade": result.headline.grade if result.headline else None,
         "point": result.point,
     }
     return cells[key]

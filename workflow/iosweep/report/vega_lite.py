@@ -114,6 +114,7 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
             shape=alt.condition("datum.apart", alt.value("diamond"), alt.value("circle")),
             size=alt.condition("datum.apart", alt.value(110), alt.value(48)),
         )
+    dots = base.transform_filter("isValid(datum.each)").transform_flatten(["each"], as_=["one"])
     full = points.mark_point(filled=True, size=48, opacity=1)
     hollow = points.mark_point(filled=False, size=48, opacity=1, fill="white", strokeWidth=1.8)
     layers = (
@@ -121,6 +122,7 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
         lines,
         full.transform_filter("datum.verdict == 'valid'"),
         hollow.transform_filter("datum.verdict != 'valid'"),
+        dots.mark_circle(size=9, opacity=0.7).encode(y=alt.Y("one:Q")),
     )
     drawn = [layer.to_dict(validate=False, context={"top_level": False}) for layer in layers]
     for layer in drawn:

@@ -29,6 +29,7 @@ _IDENTITY: tuple[Column, ...] = (
     Column("sweeps", "string", "Sweeps that contain the point, joined by commas."),
     Column("point", "string", "Id of the point: readable name and a hash of everything that determines it."),
     Column("repetition", "int", "Number of the repetition, from 1."),
+    Column("attempt", "int", "Number of the try of that repetition whose figures these are, from 1."),
     Column(
         "phase",
         "string",
@@ -66,6 +67,12 @@ _MEASURED: tuple[Column, ...] = (
         " `bandwidth_bytes_per_s` is all bytes over the time from the first node's start to the last one's end.",
     ),
     Column("sum_of_rates_ops_per_s", "float", "The same of operations, beside `ops_per_s`."),
+    Column(
+        "within_run_sd_share",
+        "float",
+        "Standard deviation of fio's samples of IOPS within the run, as a share of their mean; of one node that only"
+        " reads or only writes.",
+    ),
     Column("iterations", "int", "Iterations that a tool's own summary is over (`ops_per_s` is then their mean)."),
     Column("min_ops_per_s", "float", "Lowest of these iterations."),
     Column("max_ops_per_s", "float", "Highest of these iterations."),
@@ -113,6 +120,17 @@ _MEASURED: tuple[Column, ...] = (
         "bool",
         "The next run measures it: true only where the verdict is missing and no tool, node or time limit prevents it.",
     ),
+    Column(
+        "precision_grade",
+        "string",
+        "How far the repetitions of the point's phase agree: their 95 % interval is within 5 % (A), 10 % (B), 20 % (C);"
+        " null where it is wider, or of fewer than 3 that count. The same in all rows of a point's phase that count.",
+    ),
+    Column(
+        "ci95_half_width_share",
+        "float",
+        "Half width of that interval of the phase's headline, as a share of it (docs/statistics.md).",
+    ),
     Column("checks_passed", "int", "Checks that passed."),
     Column("checks_failed", "int", "Checks that failed."),
     Column("checks_not_checked", "int", "Checks that could not be made (companion table `checks` says why)."),
@@ -144,6 +162,12 @@ _MEASURED: tuple[Column, ...] = (
     ),
     Column("cpu_looks", "int", "Smallest number of looks at processes and threads on any node."),
     Column("slurm_job", "string", "Slurm job that the phase ran in; null outside Slurm."),
+    Column(
+        "session",
+        "string",
+        "One run of an allocation: its Slurm job, else when it began (UTC). Repetitions of one session share what"
+        " differs between sessions.",
+    ),
     Column("tool_version", "string", "Version as the tool prints it."),
     Column("tool_sha256", "string", "Hash of the tool's binary."),
     Column(

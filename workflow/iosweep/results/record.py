@@ -131,6 +131,7 @@ class PhaseRun(Part, frozen=True, kw_only=True):
 class Record(Document, frozen=True, kw_only=True):
     """A repetition. host, node: the first node and the key of its facts; hosts, nodes: the same of all.
 
+    session: one run of an allocation (its Slurm job, else when it began);
     bound: how ranks were bound (pinning.bound); build: key of the build document; retry: why another try may help;
     retried: whether this is such a try. repetition, attempt, raw are set by `Store.commit`.
     """
@@ -148,6 +149,7 @@ class Record(Document, frozen=True, kw_only=True):
     nodes: dict[str, str] = field(default_factory=dict)
     launcher: Launcher | None = None
     slurm: SlurmJob | None = None
+    session: str | None = None
     bound: str | None = None
     build: str | None = None
     tool: ToolBuild

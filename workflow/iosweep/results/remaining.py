@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 
 from iosweep.node.pinning import bound
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.results import statistics
+from iosweep.results import precision
 from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
+from iosweep.results.precision import Sample
 from iosweep.results.record import Target
 from iosweep.target.filesystem import volume
 from iosweep.tools import tools
@@ -51,17 +52,21 @@ def left(
     found: dict[str, dict[str, list[int]]] = {}
     for allocation in plan.allocations:
         budget = _retries(plan, allocation, results)
+        counted: dict[str, Mapping[int, Result]] = {}
+        wanted: list[Point] = []
         for point in allocation.points:
+            have, curable = _have(plan, point, results.get(point.id, {}), here)
+            counted[point.id] = have
             if only and not chosen(only, point):
                 continue
             if lacking(missing.get(point.id), here, plan) or (here.launcher and here.launcher.lacks(point)):
                 continue
-            have, curable = _have(plan, point, results.get(point.id, {}), here)
             for number in curable[: max(0, budget)]:
                 del have[number]
                 budget -= 1
-            if numbers := still_wanted(point, have):
-                found.setdefault(allocation.name, {})[point.id] = numbers
+            wanted.append(point)
+        if numbers := still_wanted(allocation, counted, wanted):
+            found[allocation.name] = numbers
     return found
 
 
@@ -136,29 +141,46 @@ def elsewhere(result: Result, plan: Plan, here: Here) -> bool:
     return here.target is not None and volume(result.target.facts) != volume(here.target)
 
 
-def still_wanted(point: Point, have: Mapping[int, Result]) -> list[int]:
-    """Numbers of the repetitions that a point still needs besides those in `have`; at most the next one where the
-    interval decides."""
-    wanted = point.repetitions
-    numbers = [n for n in range(1, wanted.min + 1) if n not in have]
-    if numbers or wanted.half_width is None or len(have) >= wanted.max:
-        return numbers
-    if narrow_enough(list(have.values()), wanted.half_width):
-        return []
-    return [next(n for n in range(1, wanted.max + 1) if n not in have)]
+def still_wanted(
+    allocation: Allocation, have: Mapping[str, Mapping[int, Result]], points: Sequence[Point]
+) -> dict[str, list[int]]:
+    """point -> numbers of the repetitions that it still needs besides those in `have`; at most the next one where the
+    interval decides. Without empty entries.
+
+    have: those that count of all points of the allocation, which tell how a phase scatters.
+    """
+    found, open_ = {}, []
+    for point in points:
+        wanted, own = point.repetitions, have.get(point.id, {})
+        if numbers := [n for n in range(1, wanted.min + 1) if n not in own]:
+            found[point.id] = numbers
+        elif wanted.half_width is not None and len(own) < wanted.max:
+            open_.append(point)
+    widths = _widths(allocation, have) if open_ else {}
+    for point in open_:
+        share = point.repetitions.half_width
+        if share is not None and any(width > share for width in widths[point.id]):
+            found[point.id] = [next(n for n in range(1, point.repetitions.max + 1) if n not in have[point.id])]
+    return {point.id: found[point.id] for point in points if point.id in found}
 
 
-def narrow_enough(results: list[Result], share: float) -> bool:
-    """Whether the 95 % confidence interval of every phase's headline is within this share of its mean.
+def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, Result]]) -> dict[str, list[float]]:
+    """point -> half width of the interval of each of its phases, as a share; infinite for a single repetition.
 
     Phases without a figure do not count: a failing phase is not repeated more often.
     """
-    by_phase: dict[str, list[float]] = {}
-    for result in results:
-        for phase, value in result.headlines:
-            if value:
-                by_phase.setdefault(phase, []).append(value)
-    return all(
-        statistics.half_width(values) <= share * fmean(values) if len(values) > 1 else len(results) > 1
-        for values in by_phase.values()
-    )
+    keys, samples = [], []
+    for point in allocation.points:
+        by_phase: dict[str, list[float]] = {}
+        for result in have.get(point.id, {}).values():
+            for phase, value in result.headlines:
+                if value:
+                    by_phase.setdefault(phase, []).append(value)
+        keys += [point.id] * len(by_phase)
+        samples += [Sample((point.tool, point.nodes), phase, values) for phase, values in by_phase.items()]
+    found: dict[str, list[float]] = {point.id: [] for point in allocation.points}
+    for key, sample, interval in zip(keys, samples, precision.intervals(samples), strict=True):
+        failed_once = len(sample.values) == 1 < len(have[key])
+        if not failed_once:
+            found[key].append(interval.half_width_share if interval else math.inf)
+    return found

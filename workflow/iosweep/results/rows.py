@@ -11,25 +11,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from iosweep.node.cpu_record import CpuRecord
 from iosweep.plan.model import Plan, Point
-from iosweep.results import table_values, verdict
+from iosweep.results import repeated, table_values, verdict
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.checks import caches
-from iosweep.results.checks.finding import Check, Finding, Seen
+from iosweep.results.checks.finding import Seen
 from iosweep.results.columns import NOT_YET
 from iosweep.results.committed import Result
 from iosweep.results.origins import Origins, cpu_list, masks
-from iosweep.results.reasons import REASONS
 from iosweep.results.record import Record
 from iosweep.results.remaining import measures, still_wanted
+from iosweep.results.repeated import Row, Values
 from iosweep.results.store import Store
 from iosweep.target.filesystem import volume
 from iosweep.tools import Parsed, tools
-
-Values = dict[str, object]
 
 #: What a record or raw output with the right types but foreign content may raise.
 _STRANGE = (
@@ -38,11 +35,18 @@ _STRANGE = (
 )
 
 
-class Row(NamedTuple):
-    """A row of the result table: column -> value, and the findings of all checks (none where nothing was measured)."""
+@dataclass(frozen=True)
+class _Held:
+    """A point while its allocation is read. rows: of each stored repetition; none for one that does not count."""
 
-    values: Values
-    findings: Sequence[tuple[Check, Finding]] = ()
+    point: Point
+    base: Values
+    counted: Mapping[int, Result]
+    rows: Mapping[int, Sequence[Row]]
+
+    @property
+    def measured(self) -> Iterator[Row]:
+        return (row for rows in self.rows.values() for row in rows if row.findings)
 
 
 @dataclass(frozen=True)
@@ -60,29 +64,38 @@ class Rows:
     def __iter__(self) -> Iterator[Row]:
         refusals = self.store.documents(Refusal)
         for allocation in self.plan.allocations:
+            # an allocation is in memory at a time: its points tell how much a phase scatters
+            held = [self._held(point) for point in allocation.points]
+            repeated.judge([row for point in held for row in point.measured])
+            wanted = still_wanted(allocation, {h.point.id: h.counted for h in held}, allocation.points)
             refusal = refusals.get(allocation.name)
-            for point in allocation.points:
-                yield from self._point(point, refusal.reason if refusal else NOT_YET)
+            for point in held:
+                yield from self._point(point, wanted.get(point.point.id, []), refusal.reason if refusal else NOT_YET)
 
-    def _point(self, point: Point, refusal: str) -> Iterator[Row]:
-        """The rows of a point. One point is in memory at a time."""
+    def _held(self, point: Point) -> _Held:
         base = _base(self.plan, point)
         found = [f for f in self.store.records_of(point.id) if f[0].repetition <= point.repetitions.max]
         counted = self._counted(found)
-        wanted = still_wanted(point, counted)
+        rows = {
+            result.repetition: self._measured(point, result, record, base) if result.repetition in counted else []
+            for result, record in found
+        }
+        return _Held(point, base, counted, rows)
+
+    def _point(self, held: _Held, wanted: Sequence[int], refusal: str) -> Iterator[Row]:
+        """The rows of a point. `wanted`: repetitions that are left, or lack something."""
+        point, base = held.point, held.base
         lacks = self.store.missing_of(point.id) if wanted else None
-        for result, record in found:
-            if result.repetition in counted:
-                yield from self._measured(point, result, record, base)
-            else:  # a mean over two builds or two file systems would describe neither
+        for number, rows in held.rows.items():
+            yield from rows
+            if number not in held.counted:  # a mean over two builds or two file systems would describe neither
                 other = f"measured with another build of {point.tool}, on another target, or with another layout"
-                left = result.repetition in wanted and not lacks
-                yield from _missing(point, base, result.repetition, f"{other} or placement", left)
-        if absent := sorted(set(wanted) - {result.repetition for result, _ in found}):
+                yield from _missing(point, base, number, f"{other} or placement", number in wanted and not lacks)
+        if absent := [number for number in wanted if number not in held.rows]:
             damaged = _damaged(self.store, point.id)
-            for number in absent if found or damaged else [None]:
-                why = damaged.get(number or 0) or (lacks.reason if lacks else refusal)
-                yield from _missing(point, base, number, why, not lacks)
+            for absentee in absent if held.rows or damaged else [None]:
+                why = damaged.get(absentee or 0) or (lacks.reason if lacks else refusal)
+                yield from _missing(point, base, absentee, why, not lacks)
 
     def _counted(self, found: Sequence[tuple[Result, Record]]) -> dict[int, Result]:
         """repetition -> result, of those on the plan's target that were measured as the newest one was."""
@@ -126,8 +139,7 @@ class Rows:
             parsed = Parsed() if streams is None else tool.parse(streams, step, phase)
             seen = Seen(point, phase, run, parsed, self.plan.target, memory_bytes, fstype, mount)
             findings = verdict.judge(seen)
-            outcome, reasons = verdict.verdict(findings)
-            outcomes = [f.outcome for _, f in findings]
+            outcome, _ = verdict.verdict(findings)
             values = shared.copy()
             values.update(table_values.bounded(parsed.figures))
             values["label"] = parsed.label
@@ -140,10 +152,6 @@ class Rows:
                 "wall_s": run.wall_s,
                 "settled_s": run.settled_s,
                 "verdict": outcome,
-                "reasons": REASONS.join(reasons),
-                "checks_passed": outcomes.count("pass"),
-                "checks_failed": outcomes.count("fail"),
-                "checks_not_checked": outcomes.count("not checked"),
                 "started": run.started,
                 "ran_on": _ran_on(run.ran_on),
                 **_cpus(run.cpus, record.host),
@@ -167,7 +175,7 @@ def _missing(point: Point, base: Values, repetition: int | None, reason: str, le
             "checks_failed": 0,
             "checks_not_checked": 0,
         }
-        yield Row(values | _unused(point.tool, phase.name, tuple(point.options)))
+        yield Row(values | _unused(point.tool, phase.name, tuple(point.options)), [])
 
 
 def _damaged(store: Store, point: str) -> dict[int, str]:
@@ -212,6 +220,8 @@ def _of_record(result: Result, record: Record, raw: str) -> Values:
     target = record.target
     return {
         "repetition": result.repetition,
+        "attempt": result.attempt,
+        "session": record.session,
         "host": record.host,
         "hosts": ",".join(record.hosts or (record.host,)),
         "node": record.node,

@@ -81,6 +81,7 @@ def _checks() -> Mapping[str, Check]:
         "kind": _one_of([*kinds], "a kind of phase"),
         "metric": _one_of([*metrics], "a metric"),
         "verdict": _one_of(_VERDICTS, "a verdict"),
+        "precision_grade": _one_of(("A", "B", "C"), "a grade"),
     }
     lists = ("cpus", "cpus_allowed", "cores", "socket_cpus", "reserved_cpus", "used_cpus")
     return known | dict.fromkeys(lists, _cpu_list)

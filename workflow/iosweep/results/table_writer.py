@@ -17,7 +17,7 @@ from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
 from iosweep.results import safe_csv, table_values
 from iosweep.results.campaign_form import Table
-from iosweep.results.checks import CHECKS
+from iosweep.results.checks import OF_A_ROW
 from iosweep.results.checks.finding import Finding
 from iosweep.results.column import Column
 from iosweep.results.columns import arrow_schema
@@ -135,10 +135,11 @@ class ChecksWriter(TableWriter):
         if not self._keys:
             return
         rows = len(self._keys)
-        which = pa.array([row for row in range(rows) for _ in CHECKS], pa.int32())
+        which = pa.array([row for row in range(rows) for _ in OF_A_ROW], pa.int32())
         keys = [array.take(which) for array in _arrays(self._keys, list(self._schema)[:3])]
         names, severities = (
-            pa.array(values * rows, pa.string()) for values in ([c.name for c in CHECKS], [c.severity for c in CHECKS])
+            pa.array(values * rows, pa.string())
+            for values in ([c.name for c in OF_A_ROW], [c.severity for c in OF_A_ROW])
         )
         outcomes, evidence = (pa.array([f[i] for f in self._findings], pa.string()) for i in (0, 1))
         self._write([*keys, names, outcomes, severities, evidence])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.node import node_facts
 from iosweep.plan import forecast
@@ -75,6 +77,7 @@ def prepare(
         pinning=pinned,
         build=binaries.keep_build(setup, found),
         spent=budget.spent,
+        session=commands.job or datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
 

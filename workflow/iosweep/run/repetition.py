@@ -66,6 +66,7 @@ class Context:
     pinning: pinning.Pinning
     build: str  # key of the build document of the programs (builds.py)
     spent: Spent
+    session: str  # names this run of the allocation
 
 
 @dataclass
@@ -188,6 +189,7 @@ def _record(
         nodes={host: node_facts.key(c.nodes[host]) for host in hosts},
         launcher=Launcher(c.commands.launcher.name, *((hydra.path, hydra.version) if hydra else ())),
         slurm=SlurmJob(c.commands.job, c.commands.launcher.name, tuple(c.nodes)) if c.commands.job else None,
+        session=c.session,
         bound=pinning.bound(c.plan.cpus, c.commands.launcher.allocated, tools()[point.tool].mpi),
         build=c.build,
         tool=ToolBuild(program.sha256, program.version, program.path),

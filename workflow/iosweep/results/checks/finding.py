@@ -52,10 +52,13 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """A function that looks at a run, and what its failure makes of the row. Its docstring is in docs/verdicts.md."""
+    """A function that looks at a run, and what its failure makes of the row. Its docstring is in docs/verdicts.md.
+
+    Those in CHECKS take a `Seen`.
+    """
 
     severity: Severity
-    look: Callable[[Seen], Finding]
+    look: Callable[..., Finding]
 
     @cached_property
     def name(self) -> str:

@@ -49,6 +49,7 @@ class Direction(msgspec.Struct, frozen=True):
     bw_bytes: Count | None = None  # from 3.2 on
     io_kbytes: Count | None = None  # from 2.21 on
     iops_mean: Number = 0.0
+    iops_stddev: Number = 0.0
     iops_samples: Count = 0
     slat_ns: Latencies | None = None
     clat_ns: Latencies | None = None

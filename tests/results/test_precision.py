@@ -1,0 +1,117 @@
+"""Repetitions that agree, and those that do not: the check `precise`, and what merge writes of it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from iosweep.results.checks import PRECISE
+from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, passed
+from iosweep.results.checks.repetitions import precise
+from iosweep.results.precision import Sample, alike, intervals
+from iosweep.results.repeated import Row, judge
+from iosweep.results.statistics import interval
+
+pytestmark = pytest.mark.unit
+
+
+def found(values: list[float], alike: bool = True) -> Finding:
+    sample = Sample(("fio", 1), "rand_read", values, alike)
+    return precise(sample, interval(values))
+
+
+@pytest.mark.parametrize(
+    ("values", "outcome", "evidence"),
+    [
+        ([100.0, 100.1, 100.2, 100.1, 100.0], "pass", "A: ± 0.2 % (n = 5)"),
+        ([100.0, 103.0, 100.0, 103.0, 100.0], "pass", "A: ± 4.9 % (n = 5)"),
+        ([100.0, 105.0, 100.0, 105.0, 100.0], "pass", "B: ± 8.2 % (n = 5)"),
+        ([7.2, 63.5, 28.0], "fail", "not repeatable: more than ± 100 % (n = 3)"),
+        ([100.0, 160.0, 80.0], "fail", "not repeatable: more than ± 100 % (n = 3)"),
+        ([100.0, 104.0, 98.0], "not checked", "too few repetitions to tell how much they scatter: ± 39.3 % (n = 3)"),
+        ([100.0], "not checked", "one repetition"),
+        ([100.0, 101.0], "not checked", "2 repetitions: at least 3 have an interval"),
+        ([100.0, 0.0, 101.0], "not checked", "a repetition has a figure of zero"),
+        ([], "not applicable", ""),
+    ],
+)
+def test_what_repetitions_show(values: list[float], outcome: str, evidence: str) -> None:
+    assert found(values)[:2] == (outcome, evidence)
+
+
+def test_repetitions_on_different_nodes_are_not_of_one_thing() -> None:
+    assert found([100.0, 101.0, 102.0], alike=False).outcome == "not checked"
+    assert intervals([Sample(("fio", 1), "rand_read", [100.0, 101.0, 102.0], alike=False)]) == [None]
+
+
+@pytest.mark.parametrize(
+    ("ran", "same"),
+    [
+        ([("n1", None), ("n1", None)], True),
+        ([("n1,n2", "1"), ("n2,n1", "2")], True),
+        ([("n1", "1"), ("n2", "2")], False),
+        ([("n1", "1"), ("n2", "1"), ("n1", "1")], True),  # a job dealt them out
+        ([(None, None)], True),
+    ],
+)
+def test_draws_of_the_same_thing(ran: list[tuple[str | None, str | None]], same: bool) -> None:
+    assert alike(ran) == same
+
+
+def test_few_points_of_a_phase_learn_from_the_other_phases() -> None:
+    draw = random.Random(1)
+
+    def sample(phase: str, sd: float, tool: str = "fio") -> Sample:
+        return Sample((tool, 1), phase, [draw.lognormvariate(0, sd) for _ in range(5)])
+
+    lone = sample("seq_read", 0.02)
+    alone, among = intervals([lone])[0], intervals([lone, *(sample(str(i), 0.02) for i in range(6))])[0]
+    assert alone and among and among.half_width_share < alone.half_width_share
+    # not from another tool, nor from another number of nodes
+    other = [sample(str(i), 0.02, "ior") for i in range(6)]
+    assert intervals([lone, *other])[0] == alone
+    # nor where the phase has enough points itself
+    phase = [lone, *(sample("seq_read", 0.02) for _ in range(3))]
+    assert intervals([*phase, *(sample(str(i), 0.3) for i in range(6))])[:4] == intervals(phase)
+
+
+def rows(values: list[float], verdict: str = "valid", **more: object) -> list[Row]:
+    shared = {"point": "p", "phase": "rand_read", "tool": "fio", "nodes": 1, "metric": "ops_per_s", "hosts": "n1"}
+    return [
+        Row({**shared, "verdict": verdict, "ops_per_s": value, **more}, [(PRECISE, passed("x"))]) for value in values
+    ]
+
+
+def test_the_verdict_of_every_repetition_that_counts_says_whether_they_agree() -> None:
+    apart, agreeing = rows([7.2, 63.5, 28.0]), rows([100.0, 101.0, 100.0, 101.0, 100.0], point="q")
+    judge([*apart, *agreeing])
+    assert [row.values["verdict"] for row in apart] == ["suspect"] * 3
+    assert {row.values["reasons"] for row in apart} == {"not repeatable: more than ± 100 % (n = 3)"}
+    assert {row.values.get("precision_grade") for row in apart} == {None}
+    assert {row.values["checks_failed"] for row in apart} == {1}
+    assert [row.values["verdict"] for row in agreeing] == ["valid"] * 5
+    assert {row.values["precision_grade"] for row in agreeing} == {"A"}
+    assert len({row.values["ci95_half_width_share"] for row in agreeing}) == 1
+
+
+def test_an_invalid_repetition_has_no_part() -> None:
+    wrong = rows([1e9])
+    wrong[0].findings[:] = [(PRECISE, Finding("fail", "x"))]
+    wrong[0].values["verdict"] = "invalid"
+    judge([*(good := rows([100.0, 101.0, 100.0, 101.0, 100.0])), *wrong])
+    assert wrong[0].findings[-1][1] == NOT_APPLICABLE
+    assert "precision_grade" not in wrong[0].values
+    assert {row.values["precision_grade"] for row in good} == {"A"}
+
+
+def test_honest_repetitions_are_not_called_unrepeatable() -> None:
+    """Of 4,000 points that scatter by 5 %, at most 1 % with 5 repetitions; one that scatters by 40 % is, mostly."""
+    draw = random.Random(2)
+
+    def share(sd: float) -> float:
+        fails = sum(found([draw.lognormvariate(0, sd) for _ in range(5)]).outcome == "fail" for _ in range(2000))
+        return fails / 2000
+
+    assert share(0.05) <= 0.01
+    assert share(0.40) > 0.9

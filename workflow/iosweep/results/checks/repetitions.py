@@ -1,0 +1,31 @@
+"""Whether the repetitions of a point's phase agree. Pure."""
+
+from __future__ import annotations
+
+from iosweep.results import statistics
+from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, failed, passed, unchecked
+from iosweep.results.precision import Sample
+from iosweep.results.statistics import Interval
+
+
+def precise(sample: Sample, interval: Interval | None) -> Finding:
+    """Three or more repetitions agree: their 95 % interval is within 5 % (grade A), 10 % (B) or 20 % (C)."""
+    number = len(sample.values)
+    if not number:
+        return NOT_APPLICABLE
+    if number < statistics.ENOUGH:
+        return unchecked("one repetition" if number == 1 else f"{number} repetitions: at least 3 have an interval")
+    if not sample.alike:
+        return unchecked("the repetitions ran on different nodes: they are not repetitions of one thing")
+    if interval is None:
+        return unchecked("a repetition has a figure of zero")
+    width = f"{_percent(interval.half_width_share)} (n = {number})"
+    if grade := statistics.grade(interval):
+        return passed(f"{grade}: {width}")
+    if interval.student_share > statistics.GRADES[-1][1]:
+        return failed(f"not repeatable: {_percent(interval.student_share)} (n = {number})")
+    return unchecked(f"too few repetitions to tell how much they scatter: {width}")
+
+
+def _percent(share: float) -> str:
+    return f"± {100 * share:.1f} %" if share < 1 else "more than ± 100 %"
