@@ -10,7 +10,7 @@ from iosweep.results.checks import PRECISE
 from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, passed
 from iosweep.results.checks.repetitions import precise
 from iosweep.results.precision import Sample, alike, intervals
-from iosweep.results.repeated import Row, judge
+from iosweep.results.repeated import Row, agreements, headline, judge
 from iosweep.results.statistics import interval
 
 pytestmark = pytest.mark.unit
@@ -83,9 +83,15 @@ def rows(values: list[float], verdict: str = "valid", **more: object) -> list[Ro
     ]
 
 
+def judged(found: list[Row]) -> None:
+    together = agreements(map(headline, found))
+    for row in found:
+        judge(row, together)
+
+
 def test_the_verdict_of_every_repetition_that_counts_says_whether_they_agree() -> None:
     apart, agreeing = rows([7.2, 63.5, 28.0]), rows([100.0, 101.0, 100.0, 101.0, 100.0], point="q")
-    judge([*apart, *agreeing])
+    judged([*apart, *agreeing])
     assert [row.values["verdict"] for row in apart] == ["suspect"] * 3
     assert {row.values["reasons"] for row in apart} == {"not repeatable: more than ± 100 % (n = 3)"}
     assert {row.values.get("precision_grade") for row in apart} == {None}
@@ -99,7 +105,7 @@ def test_an_invalid_repetition_has_no_part() -> None:
     wrong = rows([1e9])
     wrong[0].findings[:] = [(PRECISE, Finding("fail", "x"))]
     wrong[0].values["verdict"] = "invalid"
-    judge([*(good := rows([100.0, 101.0, 100.0, 101.0, 100.0])), *wrong])
+    judged([*(good := rows([100.0, 101.0, 100.0, 101.0, 100.0])), *wrong])
     assert wrong[0].findings[-1][1] == NOT_APPLICABLE
     assert "precision_grade" not in wrong[0].values
     assert {row.values["precision_grade"] for row in good} == {"A"}

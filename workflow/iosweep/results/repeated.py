@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from iosweep.results import precision, statistics, verdict
@@ -11,6 +11,7 @@ from iosweep.results.checks.finding import NOT_APPLICABLE, Check, Finding
 from iosweep.results.checks.repetitions import precise
 from iosweep.results.precision import Sample
 from iosweep.results.reasons import REASONS
+from iosweep.results.statistics import Interval
 
 Values = dict[str, object]
 
@@ -25,36 +26,74 @@ class Row(NamedTuple):
     findings: list[tuple[Check, Finding]]
 
 
-def judge(rows: Sequence[Row]) -> None:
-    """Add to the measured rows of an allocation the finding of `precise`, its columns, and what it makes of their
-    verdicts."""
-    groups: dict[tuple[object, object], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row.values["point"], row.values["phase"]), []).append(row)
-    samples = [_sample(group) for group in groups.values()]
-    for group, sample, interval in zip(groups.values(), samples, precision.intervals(samples), strict=True):
-        finding = precise(sample, interval)
-        for row in group:
-            counted = row.values["verdict"] in COUNTED
-            row.findings.append((PRECISE, finding if counted else NOT_APPLICABLE))
-            if counted and len(sample.values) >= statistics.ENOUGH and interval is not None:
-                row.values["precision_grade"] = statistics.grade(interval)
-                row.values["ci95_half_width_share"] = interval.half_width_share
-            _count(row)
+class Headline(NamedTuple):
+    """What a row that counts says of its point's phase."""
+
+    point: str
+    phase: str
+    like: tuple[str, int]  # of precision.Sample
+    figure: float | None
+    ran: tuple[str | None, str | None]  # its nodes, and Slurm job
 
 
-def _sample(rows: Sequence[Row]) -> Sample:
-    """The headline of a point's phase over the repetitions that count."""
-    first = rows[0].values
-    counted = [row.values for row in rows if row.values["verdict"] in COUNTED]
-    figures = (values.get(str(values["metric"])) for values in counted)
-    ran = [(_text(values, "hosts"), _text(values, "slurm_job")) for values in counted]
-    return Sample(
-        (str(first["tool"]), int(str(first["nodes"]))),
-        str(first["phase"]),
-        [figure for figure in figures if isinstance(figure, float | int)],
-        precision.alike(ran),
+class Agreement(NamedTuple):
+    """How far the repetitions of a point's phase agree."""
+
+    finding: Finding
+    interval: Interval | None
+
+
+#: (point, phase) -> its agreement.
+Agreements = Mapping[tuple[object, object], Agreement]
+
+
+def headline(row: Row) -> Headline | None:
+    """None where the row does not count."""
+    values = row.values
+    if values["verdict"] not in COUNTED:
+        return None
+    figure = values.get(str(values["metric"]))
+    return Headline(
+        str(values["point"]),
+        str(values["phase"]),
+        (str(values["tool"]), int(str(values["nodes"]))),
+        figure if isinstance(figure, float | int) else None,
+        (_text(values, "hosts"), _text(values, "slurm_job")),
     )
+
+
+def agreements(headlines: Iterable[Headline | None]) -> Agreements:
+    """How far the repetitions of an allocation's points agree."""
+    groups: dict[tuple[object, object], list[Headline]] = {}
+    for one in headlines:
+        if one:
+            groups.setdefault((one.point, one.phase), []).append(one)
+    samples = [
+        Sample(
+            own[0].like,
+            own[0].phase,
+            [one.figure for one in own if one.figure is not None],
+            precision.alike([one.ran for one in own]),
+        )
+        for own in groups.values()
+    ]
+    intervals = precision.intervals(samples)
+    return {
+        key: Agreement(precise(sample, interval), interval if len(sample.values) >= statistics.ENOUGH else None)
+        for key, sample, interval in zip(groups, samples, intervals, strict=True)
+    }
+
+
+def judge(row: Row, found: Agreements) -> None:
+    """Add to a measured row the finding of `precise`, its columns, and what it makes of the verdict."""
+    agreement = found.get((row.values["point"], row.values["phase"]))
+    if agreement is None or row.values["verdict"] not in COUNTED:
+        agreement = Agreement(NOT_APPLICABLE, None)
+    row.findings.append((PRECISE, agreement.finding))
+    if agreement.interval:
+        row.values["precision_grade"] = statistics.grade(agreement.interval)
+        row.values["ci95_half_width_share"] = agreement.interval.half_width_share
+    _count(row)
 
 
 def _text(values: Values, column: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import shlex
 import struct
@@ -16,8 +17,8 @@ from iosweep.node.cpu_record import CpuRecord
 from iosweep.plan.model import Plan, Point
 from iosweep.results import repeated, table_values, verdict
 from iosweep.results.campaign_documents import Refusal
-from iosweep.results.checks import caches
-from iosweep.results.checks.finding import Seen
+from iosweep.results.checks import CHECKS, caches
+from iosweep.results.checks.finding import Finding, Seen
 from iosweep.results.columns import NOT_YET
 from iosweep.results.committed import Result
 from iosweep.results.origins import Origins, cpu_list, masks
@@ -37,16 +38,27 @@ _STRANGE = (
 
 @dataclass(frozen=True)
 class _Held:
-    """A point while its allocation is read. rows: of each stored repetition; none for one that does not count."""
+    """A point while its allocation is read. rows: of each stored repetition, packed; none for one that does not count.
+
+    headlines: of its measured rows, in order.
+    """
 
     point: Point
     base: Values
     counted: Mapping[int, Result]
-    rows: Mapping[int, Sequence[Row]]
+    rows: Mapping[int, bytes]
+    headlines: Sequence[repeated.Headline | None]
 
-    @property
-    def measured(self) -> Iterator[Row]:
-        return (row for rows in self.rows.values() for row in rows if row.findings)
+
+def _packed(rows: Sequence[Row]) -> bytes:
+    """Rows in a third of the memory: an allocation may have 100,000."""
+    return pickle.dumps([(row.values, [tuple(found) for _, found in row.findings]) for row in rows])
+
+
+def _unpacked(packed: bytes) -> Iterator[Row]:
+    for values, findings in pickle.loads(packed):  # noqa: S301  our own, of a moment ago
+        checks = CHECKS if findings else ()
+        yield Row(values, [(check, Finding(*found)) for check, found in zip(checks, findings, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -66,11 +78,14 @@ class Rows:
         for allocation in self.plan.allocations:
             # an allocation is in memory at a time: its points tell how much a phase scatters
             held = [self._held(point) for point in allocation.points]
-            repeated.judge([row for point in held for row in point.measured])
+            agreements = repeated.agreements(one for point in held for one in point.headlines)
             wanted = still_wanted(allocation, {h.point.id: h.counted for h in held}, allocation.points)
             refusal = refusals.get(allocation.name)
             for point in held:
-                yield from self._point(point, wanted.get(point.point.id, []), refusal.reason if refusal else NOT_YET)
+                for row in self._point(point, wanted.get(point.point.id, []), refusal.reason if refusal else NOT_YET):
+                    if row.findings:
+                        repeated.judge(row, agreements)
+                    yield row
 
     def _held(self, point: Point) -> _Held:
         base = _base(self.plan, point)
@@ -80,14 +95,15 @@ class Rows:
             result.repetition: self._measured(point, result, record, base) if result.repetition in counted else []
             for result, record in found
         }
-        return _Held(point, base, counted, rows)
+        headlines = [repeated.headline(row) for own in rows.values() for row in own if row.findings]
+        return _Held(point, base, counted, {number: _packed(own) for number, own in rows.items()}, headlines)
 
     def _point(self, held: _Held, wanted: Sequence[int], refusal: str) -> Iterator[Row]:
         """The rows of a point. `wanted`: repetitions that are left, or lack something."""
         point, base = held.point, held.base
         lacks = self.store.missing_of(point.id) if wanted else None
         for number, rows in held.rows.items():
-            yield from rows
+            yield from _unpacked(rows)
             if number not in held.counted:  # a mean over two builds or two file systems would describe neither
                 other = f"measured with another build of {point.tool}, on another target, or with another layout"
                 yield from _missing(point, base, number, f"{other} or placement", number in wanted and not lacks)
