@@ -31,6 +31,7 @@ class Headline(NamedTuple):
 
     point: str
     phase: str
+    confirms: bool
     like: tuple[str, int]  # of precision.Sample
     figure: float | None
     ran: tuple[str | None, str | None]  # its nodes, and Slurm job
@@ -43,8 +44,8 @@ class Agreement(NamedTuple):
     interval: Interval | None
 
 
-#: (point, phase) -> its agreement.
-Agreements = Mapping[tuple[object, object], Agreement]
+#: (point, phase, whether they confirm a best point) -> the agreement of these repetitions.
+Agreements = Mapping[tuple[object, object, object], Agreement]
 
 
 def headline(row: Row) -> Headline | None:
@@ -56,6 +57,7 @@ def headline(row: Row) -> Headline | None:
     return Headline(
         str(values["point"]),
         str(values["phase"]),
+        bool(values["confirms"]),
         (str(values["tool"]), int(str(values["nodes"]))),
         figure if isinstance(figure, float | int) else None,
         (_text(values, "hosts"), _text(values, "slurm_job")),
@@ -64,10 +66,10 @@ def headline(row: Row) -> Headline | None:
 
 def agreements(headlines: Iterable[Headline | None]) -> Agreements:
     """How far the repetitions of an allocation's points agree."""
-    groups: dict[tuple[object, object], list[Headline]] = {}
+    groups: dict[tuple[object, object, object], list[Headline]] = {}
     for one in headlines:
         if one:
-            groups.setdefault((one.point, one.phase), []).append(one)
+            groups.setdefault((one.point, one.phase, one.confirms), []).append(one)
     samples = [
         Sample(
             own[0].like,
@@ -86,7 +88,7 @@ def agreements(headlines: Iterable[Headline | None]) -> Agreements:
 
 def judge(row: Row, found: Agreements) -> None:
     """Add to a measured row the finding of `precise`, its columns, and what it makes of the verdict."""
-    agreement = found.get((row.values["point"], row.values["phase"]))
+    agreement = found.get((row.values["point"], row.values["phase"], row.values["confirms"]))
     if agreement is None or row.values["verdict"] not in COUNTED:
         agreement = Agreement(NOT_APPLICABLE, None)
     row.findings.append((PRECISE, agreement.finding))
