@@ -50,6 +50,7 @@ def test_a_suite_keeps_its_own_values(tmp_path: Path) -> None:
     assert small.options["file_size"] == 16 << 30
     assert small.phase_time_s == 300
     assert "Micron" in str(small.source)
+    assert (small.repetitions.confirm, small.ramp) == (3, "queue_depth")
     assert [Path(d.file).name for d in found.documents] == ["x.yaml", "four-corners.yaml"]  # both are provenance
 
 
@@ -60,7 +61,7 @@ def test_a_scaled_suite(tmp_path: Path) -> None:
         assert sweep.options["threads_per_node"] == 2
         assert sweep.options["file_size"] == 64 << 20
         assert sweep.phase_time_s == 1.0
-        assert sweep.repetitions == Repetitions(1, 1, None)
+        assert sweep.repetitions == Repetitions(1, 1, None, confirm=1)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_bounds_that_change_something_do(tmp_path: Path, scale: dict[str, Any]) 
 def test_a_suite_on_other_nodes_and_more_often(tmp_path: Path) -> None:
     for sweep in suite(tmp_path, {"nodes": [1, 2, 2], "repetitions": 5}).sweeps:
         assert sweep.axes["nodes"] == (1, 2)
-        assert sweep.repetitions == Repetitions(5, 5, None)
+        assert sweep.repetitions == Repetitions(5, 5, None, confirm=3)
         assert not sweep.scaled
 
 
@@ -357,7 +358,7 @@ def test_volumes(tmp_path: Path, name: str, points: int, repetitions: int, writt
         ("weka", 6 * 2 + 1, 39),
         ("everything", 6 * 2 + 1, 39),
         ("weka-small-write-latency", 1, 3),
-        ("four-corners", 12, 36),
+        ("four-corners", 12, 36 + 5 * 3),
         ("mdtest", 2, 11),
         ("node-check", 2, 6),
     ],
@@ -446,7 +447,7 @@ def small(directory: Path, text: dict[str, Any], file_size: int) -> None:
     for point in made.points:
         assert int(point.options["threads_per_node"] or 0) <= 2
         assert int(point.options.get("file_size") or 0) <= file_size
-        assert point.repetitions == Repetitions(1, 1)
+        assert structs.replace(point.repetitions, confirm=0) == Repetitions(1, 1)
         assert point.phase_time_s in (None, 1.0)  # whole seconds, as IOR wants them
     cost = forecast.of(made)
     assert cost.peak_bytes <= 5 << 30

@@ -83,7 +83,7 @@ class TestSummary:
         rows.append(row(point="z", repetition=None, **later | {"left": False, "reasons": "no fio"}))
         found = repetitions(rows, [sweep_facts(3, "y", "0"), sweep_facts(6, "y", "z")])
         counts = count_repetitions(found)
-        assert counts == {"valid": 27, "suspect": 1, "invalid": 1, "missing": 6, "left": 60}
+        assert counts == {"valid": 27, "suspect": 1, "invalid": 1, "missing": 6, "left": 60, "unneeded": 0}
         assert list(counts) == list(OUTCOMES)
         assert caveats.measured(counts) == "29 of 95 repetitions measured"
         assert caveats.why(found, "left") == "not measured yet"

@@ -77,7 +77,9 @@ def test_few_points_of_a_phase_learn_from_the_other_phases() -> None:
 
 
 def rows(values: list[float], verdict: str = "valid", **more: object) -> list[Row]:
-    shared = {"point": "p", "phase": "rand_read", "tool": "fio", "nodes": 1, "metric": "ops_per_s", "hosts": "n1"}
+    shared = {"point": "p", "phase": "rand_read", "tool": "fio", "nodes": 1, "metric": "ops_per_s", "hosts": "n1"} | {
+        "confirms": False
+    }
     return [
         Row({**shared, "verdict": verdict, "ops_per_s": value, **more}, [(PRECISE, passed("x"))]) for value in values
     ]

@@ -183,7 +183,9 @@ def _of(
         raise ConfigError(obstacles)
     store = Store(folder)
     stored, missing = store.results(), store.missing()
-    found = remaining.left(made, stored, missing, _here(made, launcher, bool(site), place, there), only)
+    here = _here(made, launcher, bool(site), place, there)
+    found = remaining.left(made, stored, missing, here, only)
+    coming = remaining.expected(made, stored, missing, here, only)
     if site and site.limit_min and (wrong := _too_long(made, found, site.limit_min)):
         raise ConfigError([Problem("profile", 1, "default-resources: runtime", wrong)])
     repair, damage = merged_tables.repair(folder)
@@ -197,7 +199,7 @@ def _of(
     if newer := documents.newer(store.damaged):
         raise ConfigError([Problem(path, 0, "", store.damaged[path], documents.USE_NEWER) for path in newer])
     manifests = (manifest.damage(folder, a) for a in made.allocations)
-    left = {name: forecast.of(made, {name: points}) for name, points in remaining.counts(found).items()}
+    left = {name: forecast.of(made, {name: points}) for name, points in coming.items() if name in found}
     return Dag(
         plan=made,
         results=folder,

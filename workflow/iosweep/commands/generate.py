@@ -108,6 +108,7 @@ def _keys() -> str:
         ("`tools`", sections.Tools),
         *((f"`sweeps`: a sweep with {t.name}", models.sweep_model(t)) for t in tools().values()),
         ("`repetitions`, as a mapping", models.Repetitions),
+        ("`ramp`", models.Ramp),
         ("`sweeps`: a suite", models.SuiteEntry),
         ("`scale`, as a mapping", models.Scale),
     ]

@@ -87,15 +87,17 @@ def _sweeps(made: Plan) -> Table:
     points = {point.id: point for point in made.points}
     for sweep in made.sweeps:
         counts = sorted({points[point].repetitions.min for point in sweep.points})
+        confirm = max(points[point].repetitions.confirm for point in sweep.points)
         name = f"{sweep.name} (scaled)" if sweep.scaled else sweep.name
-        repetitions = ", ".join(map(str, counts))
+        repetitions = ", ".join(map(str, counts)) + (f" + {confirm} of the best" if confirm else "")
         sweeps.add_row(name, sweep.tool, str(len(sweep.points)), repetitions, " ".join(sweep.phases))
     return sweeps
 
 
 def _allocations(made: Plan, where: Where) -> Iterator[str]:
+    planned = forecast.planned(made)
     for allocation in made.allocations:
-        cost = forecast.of(made, {allocation.name: {p.id: p.repetitions.min for p in allocation.points}})
+        cost = forecast.of(made, {allocation.name: planned[allocation.name]})
         asks = ""
         if where.site:
             asks = f"; asks for {human_duration(60 * submission.minutes(cost.time_s, 1, where.site.limit_min))}"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
-from iosweep.report import caveats, formats, headline
+from iosweep.report import caveats, formats, headline, knees
 from iosweep.report.aggregate import FIGURES, Result, Statistics, count_results, summarize
+from iosweep.report.choice import Choice
 from iosweep.report.data import Campaign, load
 from iosweep.report.results_table import ordered
 from iosweep.results import safe_csv
@@ -131,6 +133,17 @@ def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcom
         "tables_made": campaign.about.made.isoformat(),
         "tables_out_of_date": known.stale,
         "verdicts": count_results(found),
+        "headlines": [
+            _headline(group.title, entry.choice)
+            for group in headline.groups(found, campaign.checks)
+            for entry in group.entries
+            if entry.choice
+        ],
+        "knees": [
+            {"sweep": b.sweep, "phase": b.phase, "axis": b.column, "values": list(b.values), **asdict(b.knee)}
+            | {"sentence": b.sentence}
+            for b in knees.of(found, campaign.about.sweeps)
+        ],
         "results": [
             {
                 "point": result.point,
@@ -147,6 +160,21 @@ def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcom
             }
             for result in found
         ],
+    }
+
+
+def _headline(conditions: str, found: Choice) -> dict[str, object]:
+    """A headline figure. `figure`: of the fresh repetitions where they confirm it, else of those that chose it."""
+    return {
+        "conditions": conditions,
+        "phase": found.result.phase,
+        "point": found.result.point,
+        "column": found.column,
+        "best_of": found.of,
+        "confirmed": found.confirmed,
+        "verdict": found.verdict,
+        "figure": _statistics(found.figure),
+        "not_told_apart_from": [other.point for other in found.alike],
     }
 
 

@@ -62,11 +62,32 @@ def _repetitions(value: object) -> object:
     raise ValueError("not a number of repetitions; write a whole number from 1, or {min, max, until_ci95_half_width}")
 
 
+class Ramp(Strict):
+    """An axis that is climbed until nothing more is gained (docs/ramps.md has the rule)."""
+
+    axis: Literal["queue_depth", "threads_per_node", "nodes"] = Field(
+        description="The axis whose values are climbed in ascending order, for each combination of the others."
+    )
+    stop_when: Literal["saturated"] = Field(
+        description="When a climb ends. `saturated`: two steps in a row gained nothing over the best one before, in no"
+        " phase: at most 3 %, or not more than the repetitions' noise explains. Values above are not needed."
+    )
+
+
 RepetitionsField = Annotated[
     Annotated[Count, Tag("a number")] | Annotated[Repetitions, Tag("a mapping")],
     Discriminator(lambda v: "a number" if isinstance(v, int) else "a mapping"),
     BeforeValidator(_repetitions),
 ]
+
+
+#: Fresh repetitions of each best point.
+Confirm: Any = count(0, 100)
+_CONFIRM = (
+    "How often the best point of each phase is measured again once all points are, in each allocation. The headline is"
+    " then made of these repetitions alone: the best of many points is partly the luckiest one. 0: the headline says"
+    " that it is not confirmed. Default: 0."
+)
 
 
 class _Scale(Strict):
@@ -127,6 +148,7 @@ class SuiteEntry(Strict):
         None, description="Node counts, in place of the suite's own.", min_length=1, max_length=MOST_VALUES
     )
     repetitions: RepetitionsField | None = Field(None, description="In place of the suite's own.")
+    confirm: Confirm | None = Field(None, description="In place of the suite's own.")
 
 
 def _value_type(option: Option) -> Any:
@@ -222,6 +244,8 @@ def sweep_model(tool: Tool) -> type[Strict]:
                 " `limits` do not allow that.",
             ),
         ),
+        "confirm": (Confirm, Field(0, description=_CONFIRM)),
+        "ramp": (Ramp | None, Field(None, description="Climb an axis, and stop where nothing more is gained.")),
     }
     title = f"{tool.name.capitalize()}Sweep"
     return create_model(title, __base__=Strict, __doc__=f"A sweep with {tool.name}: {tool.help}.", **fields)

@@ -21,6 +21,7 @@ from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, l
 from iosweep.errors import ConfigError, Problem
 from iosweep.text import human_count, shortened
 from iosweep.tools import Option, Tool, Value, tools
+from iosweep.units import MOST_COUNT
 
 #: Combinations of the axes of all sweeps, with those that `exclude` and `when` leave out: planned in ten seconds. Each
 #: is compared with every entry of its sweep's `exclude`; comparisons of all sweeps.
@@ -111,7 +112,10 @@ def _member(entry: models.SuiteEntry, model: Any, document: Document, index: int
     if entry.nodes:
         sweep = replace(sweep, axes={**sweep.axes, "nodes": tuple(dict.fromkeys(entry.nodes))})
     if entry.repetitions:
-        sweep = replace(sweep, repetitions=_repetitions(entry.repetitions), repetitions_given=True)
+        repetitions = _repetitions(entry.repetitions, sweep.repetitions.confirm)
+        sweep = replace(sweep, repetitions=repetitions, repetitions_given=True)
+    if entry.confirm is not None:
+        sweep = replace(sweep, repetitions=structs.replace(sweep.repetitions, confirm=entry.confirm))
     return _scaled(sweep, entry.scale) if entry.scale else sweep
 
 
@@ -123,7 +127,7 @@ def _scaled(sweep: Sweep, scale: models.Scale) -> Sweep:
         bound = getattr(scale, name, None)
         return min(value, bound) if bound is not None and isinstance(value, int) else value
 
-    most = scale.repetitions or sweep.repetitions.max
+    most = scale.repetitions or MOST_COUNT
 
     def kept(partial: Mapping[str, tuple[Value, ...]]) -> dict[str, tuple[Value, ...]]:
         """A condition without the values that are out of bounds: the scaled axes do not have them."""
@@ -146,7 +150,10 @@ def _scaled(sweep: Sweep, scale: models.Scale) -> Sweep:
         },
         phase_time_s=None if sweep.phase_time_s is None else min(sweep.phase_time_s, scale.phase_time or math.inf),
         repetitions=structs.replace(
-            sweep.repetitions, min=min(sweep.repetitions.min, most), max=min(sweep.repetitions.max, most)
+            sweep.repetitions,
+            min=min(sweep.repetitions.min, most),
+            max=min(sweep.repetitions.max, most),
+            confirm=min(sweep.repetitions.confirm, most),
         ),
     )
     return replace(capped, scaled=True) if capped != sweep else sweep
@@ -169,18 +176,19 @@ def _sweep(model: Any, document: Document, path: KeyPath) -> Sweep:
         when={name: values(condition) for name, condition in given(model.when).items()},
         phase_time_s=model.phase_time,
         phase_time_given="phase_time" in model.model_fields_set,
-        repetitions=_repetitions(model.repetitions),
+        repetitions=_repetitions(model.repetitions, model.confirm),
         repetitions_given="repetitions" in model.model_fields_set,
+        ramp=model.ramp and model.ramp.axis,
         description=model.description,
         document=document,
         path=path,
     )
 
 
-def _repetitions(value: int | models.Repetitions) -> Repetitions:
+def _repetitions(value: int | models.Repetitions, confirm: int) -> Repetitions:
     if isinstance(value, int):
-        return Repetitions(value, value)
-    return Repetitions(value.min, value.max, value.until_ci95_half_width)
+        return Repetitions(value, value, confirm=confirm)
+    return Repetitions(value.min, value.max, value.until_ci95_half_width, confirm)
 
 
 def _has_effect(option: Option, sweep: Sweep) -> bool:
@@ -221,6 +229,8 @@ def _check(sweep: Sweep) -> list[Problem]:
         if name not in sweep.axes:
             problems.append(sweep.problem(unknown("axis", name, sweep.axes), "when", name))
         conditions.append((("when", name), condition))
+    if sweep.ramp and sweep.ramp not in sweep.axes:
+        problems.append(sweep.problem(unknown("axis", sweep.ramp, sweep.axes), "ramp", "axis"))
     if circle := _circle(sweep.when):
         problems.append(sweep.problem(f"depends on itself ({', '.join(circle)})", "when", circle[0]))
     for where, condition in conditions:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from iosweep.errors import Problem
-from iosweep.files.fields import Part, Share, Some
+from iosweep.files.fields import Count, Part, Share, Some
 from iosweep.tools import Value
 
 if TYPE_CHECKING:  # jobs and merge work from the plan alone, and start sooner without the models
@@ -32,6 +32,7 @@ class Sweep:
     when: Mapping[str, Mapping[str, tuple[Value, ...]]]
     phase_time_s: float | None  # None: one pass over the files
     repetitions: Repetitions
+    ramp: str | None = None  # axis that is climbed until nothing more is gained
     description: str | None = None
     suite: str | None = None
     scaled: bool = False
@@ -64,8 +65,22 @@ class Config:
 
 
 class Repetitions(Part, frozen=True, forbid_unknown_fields=True):
-    """How often a point is measured. `half_width` is a fraction of the mean; None: always `min` times."""
+    """How often a point is measured. `half_width` is a fraction of the mean; None: always `min` times.
+
+    confirm: fresh repetitions of a point that is the best of its phase. They have the numbers after `max`, so a number
+    alone says whether a repetition chose the best point or confirms it.
+    """
 
     min: Some
     max: Some
     half_width: Share | None = None
+    confirm: Count = 0
+
+    def confirms(self, number: int) -> bool:
+        """Whether a repetition has no part in the choice of the best point."""
+        return number > self.max
+
+    @property
+    def last(self) -> int:
+        """The highest number that a repetition may have."""
+        return self.max + self.confirm

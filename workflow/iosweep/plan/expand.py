@@ -207,7 +207,7 @@ def point_id(
 
 def _more(a: Repetitions, b: Repetitions) -> Repetitions:
     widths = [r.half_width for r in (a, b) if r.half_width is not None]
-    return Repetitions(max(a.min, b.min), max(a.max, b.max), min(widths) if widths else None)
+    return Repetitions(max(a.min, b.min), max(a.max, b.max), min(widths) if widths else None, max(a.confirm, b.confirm))
 
 
 def _timed(sweep: Sweep) -> bool:
@@ -227,7 +227,10 @@ def _sweep_facts(sweep: Sweep, members: list[str]) -> SweepFacts:
         suite=sweep.suite,
         scaled=sweep.scaled,
         source=sweep.source,
-        repetitions=RepetitionFacts(min=known.min, max=known.max, until_ci95_half_width=known.half_width),
+        repetitions=RepetitionFacts(
+            min=known.min, max=known.max, until_ci95_half_width=known.half_width, confirm=known.confirm
+        ),
+        ramp=sweep.ramp,
         phase_time_s=sweep.phase_time_s if timed else None,
         one_pass=timed and sweep.phase_time_s is None,
     )

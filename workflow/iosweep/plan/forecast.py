@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iosweep.errors import ConfigError, Problem
+from iosweep.plan.contests import contests
 from iosweep.plan.model import Plan, Point
 from iosweep.text import human_count
 from iosweep.tools import FileSet, Step, tools
@@ -103,6 +104,7 @@ class Forecast:
 
 def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forecast:
     """The forecast of a plan, or of what is left of it: allocation -> point -> repetitions."""
+    left = planned(plan) if left is None else left
     node_bandwidth = plan.target.node_bandwidth
     # new files of a repetition go with it, unless all are kept
     together = sum if plan.target.keep == "all" else lambda sizes: max(sizes, default=0)
@@ -110,7 +112,7 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
     fresh: list[tuple[int, int]] = []
     allocations = 0
     for allocation in plan.allocations:
-        todo = {p.id: p.repetitions.min for p in allocation.points} if left is None else left.get(allocation.name, {})
+        todo = left.get(allocation.name, {})
         members = [p for p in allocation.points if todo.get(p.id)]
         if not members:
             continue
@@ -139,6 +141,27 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
         inodes=sum(len(s.files) for s in sets.values()) + together([inodes for _, inodes in fresh]),
         memory_per_node_bytes=max((_memory(p) for p in chosen), default=0),
     )
+
+
+def planned(plan: Plan, most: bool = False) -> dict[str, dict[str, int]]:
+    """allocation -> point -> repetitions of the whole plan: the fewest, or the most that it allows. Those that confirm
+    best points are counted at the points that take longest, one for each phase, because the best ones are not known."""
+    drawn = contests(plan.points)
+    found = {}
+    for allocation in plan.allocations:
+        own = {p.id: p.repetitions.max if most else p.repetitions.min for p in allocation.points}
+        fresh: dict[str, int] = {}
+        for members in drawn.values():
+            if here := [point for point in members if point.id in own]:
+                longest = longest_of([point for point in here if point.id not in fresh] or here, plan)
+                fresh[longest.id] = longest.repetitions.confirm
+        found[allocation.name] = own | {point: own[point] + more for point, more in fresh.items()}
+    return found
+
+
+def longest_of(points: Sequence[Point], plan: Plan) -> Point:
+    """The point whose repetitions take longest; of equal ones the first."""
+    return max(points, key=lambda point: repetition_cost(point, plan.target.node_bandwidth).time_s)
 
 
 def fresh_bytes(point: Point, steps: Sequence[Step]) -> int:
@@ -184,7 +207,7 @@ def refuse(plan: Plan, config: Config) -> None:
 
 def over_limits(plan: Plan, config: Config) -> list[Problem]:
     """Why the limits do not allow a plan. (Space is compared where the target can be seen.)"""
-    cost = of(plan, {a.name: {p.id: p.repetitions.max for p in a.points} for a in plan.allocations})
+    cost = of(plan, planned(plan, most=True))
     document = config.documents[0]
     problems = []
     allowed, needed = config.limits.bytes_written, human_size(cost.bytes_written)

@@ -5,7 +5,7 @@ The digest of a plan depends on the order of the fields.
 
 from __future__ import annotations
 
-from iosweep.files.fields import Integer, Name, Number, Part, Seconds, Share, Some
+from iosweep.files.fields import Count, Integer, Name, Number, Part, Seconds, Share, Some
 from iosweep.text import shortened
 from iosweep.tools import parameters, tools
 
@@ -16,10 +16,12 @@ class RepetitionFacts(Part, frozen=True, kw_only=True):
     max: Some
     min: Some
     until_ci95_half_width: Share | None
+    confirm: Count = 0
 
 
 class SweepFacts(Part, frozen=True, kw_only=True):
-    """A sweep. `axes`: axis -> its values; `phase_time_s`: None where a count bounds the phases."""
+    """A sweep. `axes`: axis -> its values; `phase_time_s`: None where a count bounds the phases; `ramp`: the axis that
+    is climbed until nothing more is gained."""
 
     axes: dict[str, tuple[bool | Integer | str, ...]]
     description: str | None = None
@@ -28,6 +30,7 @@ class SweepFacts(Part, frozen=True, kw_only=True):
     phase_time_s: Seconds | None = None
     phases: tuple[str, ...]
     points: tuple[Name, ...]
+    ramp: str | None = None
     repetitions: RepetitionFacts
     scaled: bool = False
     source: str | None = None
@@ -41,6 +44,8 @@ class SweepFacts(Part, frozen=True, kw_only=True):
             if phase not in tools()[self.tool].phases:
                 raise ValueError(f"`{shortened(phase)}` is not a phase of {self.tool}")
         options = {option.name: option for option in parameters().values()}
+        if self.ramp is not None and self.ramp not in self.axes:
+            raise ValueError(f"`{shortened(self.ramp)}` is climbed, and is not an axis")
         for axis, values in self.axes.items():
             if axis not in options:
                 raise ValueError(f"`{shortened(axis)}` is not an axis")

@@ -16,6 +16,8 @@
 | cpus.py | nodes and results -> pictures of their CPUs, what is wrong with them, what was proven (pure) |
 | node_check.py | the suite node-check -> nodes side by side, and which stands out (pure) |
 | first_screen.py | everything that the first screen of the page shows (pure) |
+| choice.py | which point is the best of a phase, what confirms it, what it cannot be told apart from (pure) |
+| knees.py | where the ramps of sweeps reach most of their peak (pure) |
 | headline.py | results -> the cards of the best figures; the same as a table for a terminal |
 | remarks.py | campaign -> what the first screen mentions about the target (pure) |
 | vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG, and static SVG for the page |

@@ -9,21 +9,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median, stdev
 
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report.data import PhaseOutcome, Row, Value
 from iosweep.results import precision
-from iosweep.results.precision import Sample
-from iosweep.results.repeated import COUNTED
+from iosweep.results.precision import COUNTED, Sample
 from iosweep.results.statistics import ENOUGH, Grade, Interval, grade
 from iosweep.tools import phases
 
 #: From best to worst.
 VERDICTS = ("valid", "suspect", "invalid", "missing")
-#: What becomes of a planned repetition: a verdict, or it is left to measure.
-OUTCOMES = (*VERDICTS, "left")
+#: What becomes of a planned repetition: a verdict, it is left to measure, or a ramp does not need it.
+OUTCOMES = (*VERDICTS, "left", "unneeded")
 
 #: Columns that are summarized over the repetitions.
 FIGURES = (
@@ -76,8 +75,10 @@ class Result:
     parameters: Mapping[str, Value | None]  # columns of `parameters()`, the same for all repetitions -> value
     verdict: str  # the worst of its repetitions that were measured; missing if none was
     reasons: tuple[str, ...]  # distinct, in order of appearance
-    statistics: Mapping[str, Statistics]  # FIGURES that have a value in a repetition that counts
+    # FIGURES that have a value in a repetition that counts, of those that choose the best point: points stay comparable
+    statistics: Mapping[str, Statistics]
     rows: tuple[Row, ...]  # its repetitions, or the one row that says why there is none
+    confirmed: Mapping[str, Statistics] = field(default_factory=dict)  # the same of those that confirm a best point
 
     @property
     def headline(self) -> Statistics | None:
@@ -92,12 +93,12 @@ class Result:
     @property
     def lacking(self) -> int:
         """Number of repetitions that are missing beside others that are not."""
-        return len(self.rows) - self.measured if self.verdict != "missing" else 0
+        return sum(outcome(row) in ("missing", "left") for row in self.rows) if self.verdict != "missing" else 0
 
     @property
     def state(self) -> str:
-        """Its verdict, or `left` where nothing but the next run is missing."""
-        return "left" if self.outcomes == ("left",) else self.verdict
+        """Its verdict; `left` where nothing but the next run is missing, `unneeded` where a ramp ended before it."""
+        return self.outcomes[0] if self.outcomes in (("left",), ("unneeded",)) else self.verdict
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -108,7 +109,11 @@ class Result:
     @property
     def used(self) -> int:
         """Number of repetitions that enter the figures."""
-        return sum(row.verdict in COUNTED for row in self.rows)
+        return sum(row.verdict in COUNTED and not row.confirms for row in self.rows)
+
+    def values(self, column: str, confirms: bool = False) -> list[float]:
+        """A figure of the repetitions that count: those that choose the best point, or those that confirm it."""
+        return _values((r for r in self.rows if r.verdict in COUNTED and bool(r.confirms) == confirms), column)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -182,9 +187,10 @@ def repetitions(rows: Iterable[PhaseOutcome], sweeps: Iterable[SweepFacts]) -> l
 
 
 def outcome(row: PhaseOutcome) -> str:
-    """The outcome of a row: its verdict, or `left` where it is still to be measured. An unknown verdict is invalid."""
-    if row.verdict == "missing" and row.left:
-        return "left"
+    """The outcome of a row: its verdict, `left` where it is still to be measured, or `unneeded`. An unknown verdict is
+    invalid."""
+    if row.verdict == "missing" and (row.left or row.unneeded):
+        return "left" if row.left else "unneeded"
     return worst([row.verdict])
 
 
@@ -204,14 +210,18 @@ def summarize(rows: Iterable[Row]) -> list[Result]:
     place = {point: i for i, point in enumerate(dict.fromkeys(point for point, _ in groups))}
     keys = sorted(groups, key=lambda key: (place[key[0]], phase_order(key[1])))
     ordered = [sorted(groups[key], key=lambda row: row.repetition or 0) for key in keys]
-    figures: list[dict[str, Statistics]] = [{} for _ in ordered]
+    parts = [[row for row in rows if bool(row.confirms) == confirms] for confirms in (False, True) for rows in ordered]
+    figures: list[dict[str, Statistics]] = [{} for _ in parts]
     for column in FIGURES:
-        samples = [_sample(rows, column) for rows in ordered]
-        intervals = precision.intervals(samples)
-        for found, sample, interval in zip(figures, samples, intervals, strict=True):
-            if sample.values:
+        samples = [_sample(rows, column) if rows else None for rows in parts]
+        known = [sample for sample in samples if sample]
+        intervals = iter(precision.intervals(known))
+        for found, sample in zip(figures, samples, strict=True):
+            interval = next(intervals) if sample else None
+            if sample and sample.values:
                 found[column] = statistics(sample.values, interval)
-    return [_result(rows, found) for rows, found in zip(ordered, figures, strict=True)]
+    confirmed = figures[len(ordered) :]
+    return [_result(*one) for one in zip(ordered, figures, confirmed, strict=False)]
 
 
 def _sample(rows: Sequence[Row], column: str) -> Sample:
@@ -222,7 +232,7 @@ def _sample(rows: Sequence[Row], column: str) -> Sample:
     )
 
 
-def _result(rows: Sequence[Row], figures: Mapping[str, Statistics]) -> Result:
+def _result(rows: Sequence[Row], figures: Mapping[str, Statistics], confirmed: Mapping[str, Statistics]) -> Result:
     first = rows[0]
     return Result(
         point=first.point,
@@ -235,6 +245,7 @@ def _result(rows: Sequence[Row], figures: Mapping[str, Statistics]) -> Result:
         reasons=tuple(dict.fromkeys(row.reasons for row in rows if row.reasons)),
         statistics=figures,
         rows=tuple(rows),
+        confirmed=confirmed,
     )
 
 

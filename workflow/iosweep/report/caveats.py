@@ -17,10 +17,11 @@ VERDICT_MEANINGS = {
     "invalid": "A check failed that makes the figure wrong. It is kept in the table of repetitions, and used nowhere.",
     "missing": "Not measured, with the reason.",
     "left": "Not measured yet: the next run of snakemake measures it.",
+    "unneeded": "Not measured, because the ramp of its sweep ended before it: nothing more was gained.",
 }
 
 
-VERDICT_SYMBOLS = {"valid": "●", "suspect": "○", "invalid": "✕", "missing": "–", "left": "…"}
+VERDICT_SYMBOLS = {"valid": "●", "suspect": "○", "invalid": "✕", "missing": "–", "left": "…", "unneeded": "·"}
 
 
 def unlike_hosts(results: Iterable[Result]) -> Iterator[tuple[bool, str]]:
@@ -99,7 +100,7 @@ def why(repetitions: Iterable[Repetitions], outcome: str, most: int = 2) -> str:
 
 def measured(counts: Mapping[str, int]) -> str:
     """How much of a campaign is measured: `29 of 89 repetitions measured`."""
-    planned = sum(counts.values())
+    planned = sum(counts.values()) - counts["unneeded"]
     return f"{planned - counts['missing'] - counts['left']:,} of {human_count(planned, 'repetition')} measured"
 
 

@@ -32,6 +32,7 @@ class PhaseOutcome(Part, frozen=True, kw_only=True):
     repetition: int | None = None
     reasons: str | None = None
     left: bool | None = None
+    unneeded: bool | None = None
 
 
 class Row(PhaseOutcome, frozen=True, kw_only=True):
@@ -43,6 +44,7 @@ class Row(PhaseOutcome, frozen=True, kw_only=True):
     parameters: dict[str, Value | None]
     figures: dict[str, float]  # columns of floats that have a value
     sweeps: str = ""
+    confirms: bool | None = None
     checks_passed: int | None = None
     checks_failed: int | None = None
     checks_not_checked: int | None = None

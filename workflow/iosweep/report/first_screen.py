@@ -10,6 +10,7 @@ from iosweep.report import (
     cpus,
     formats,
     headline,
+    knees,
     node_check,
     remarks,
     results_table,
@@ -28,10 +29,12 @@ def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
         "hosts": _hosts(results),
         "targets": _targets(campaign),
         "tools": builds.programs(campaign),
-        "counts": {one: count for one, count in counts.items() if count or one != "left"},
+        "counts": {one: count for one, count in counts.items() if count or one not in ("left", "unneeded")},
         "progress": caveats.measured(counts),
         "shares": _shares(counts),
-        "absent": {one: caveats.why(found, one) for one in ("left", "missing", "invalid", "suspect") if counts[one]},
+        "absent": {
+            one: caveats.why(found, one) for one in ("left", "missing", "unneeded", "invalid", "suspect") if counts[one]
+        },
         "not_checked": results_table.not_checked(campaign.checks),
         "scaled": headline.scaled(campaign.about.sweeps),
         "node_check": node_check.of(campaign, results),
@@ -39,7 +42,8 @@ def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
         "remarks": remarks.of(campaign),
         "unlike": node_check.unlike(campaign, results),
         "unlike_builds": list(caveats.unlike_builds(results)),
-        "headline": headline.groups(results),
+        "headline": headline.groups(results, campaign.checks),
+        "knees": knees.of(results, campaign.about.sweeps),
         "latencies": any("latency_mean_s" in result.statistics for result in results),
     }
 

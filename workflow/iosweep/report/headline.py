@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iosweep.plan.contests import LATENCY_PHASES
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report import caveats, cpus, formats, node_check, remarks, titles
+from iosweep.report import caveats, choice, cpus, formats, knees, node_check, remarks, titles
 from iosweep.report.aggregate import Result, count_repetitions, phase_order, repetitions, summarize
-from iosweep.report.data import Campaign, load
+from iosweep.report.choice import Choice, Failed
+from iosweep.report.data import Campaign, CheckRow, load
 from iosweep.report.results_table import not_checked
 from iosweep.text import human_count
 
@@ -19,8 +21,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-_LATENCY_PHASES = ("rand_read", "rand_write")
-_STYLES = {"valid": "green", "suspect": "yellow", "invalid": "red", "missing": "bright_black", "left": "cyan"}
+_STYLES = {
+    "valid": "green",
+    "suspect": "yellow",
+    "invalid": "red",
+    "missing": "bright_black",
+    "left": "cyan",
+    "unneeded": "bright_black",
+}
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,12 @@ class Entry:
     place: str  # the point's parameters in brief
     verdict: str
     point: str
+    choice: Choice | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the point was chosen, and which others it cannot be told apart from."""
+        return tuple(filter(None, (self.choice.chosen, self.choice.doubt))) if self.choice else ()
 
 
 @dataclass(frozen=True)
@@ -45,8 +59,9 @@ class Group:
     entries: tuple[Entry, ...]
 
 
-def groups(results: Sequence[Result]) -> list[Group]:
+def groups(results: Sequence[Result], checks: Iterable[CheckRow] = ()) -> list[Group]:
     """The headline, per conditions: nothing is the best of things that do not compare. Pure."""
+    fails = choice.failed(checks)
     conditions, files = titles.conditions(results), _files(results)
     one, several = _over_nodes(results), caveats.several_builds(results)
 
@@ -60,7 +75,7 @@ def groups(results: Sequence[Result]) -> list[Group]:
         for key in dict.fromkeys((conditions[r.point], files.get(r.point)) for r in of_kind):
             own = [r for r in of_kind if (conditions[r.point], files.get(r.point)) == key]
             title = titles.describe(key[0], kind) + (f", {key[1]}" if key[1] else "")
-            found.append(Group(title, tuple(_entries(own, place))))
+            found.append(Group(title, tuple(_entries(own, place, fails))))
     return found
 
 
@@ -83,54 +98,38 @@ def _files(results: Sequence[Result]) -> dict[str, str]:
     return {point: f"files of {formats.size(size)}" if size else "empty files" for point, size in sizes.items()}
 
 
-def _entries(results: Sequence[Result], place: Place) -> Iterator[Entry]:
+def _entries(results: Sequence[Result], place: Place, fails: Failed) -> Iterator[Entry]:
     phases = sorted({result.phase for result in results}, key=phase_order)
     for phase in phases:
-        yield _rate([result for result in results if result.phase == phase], place)
+        yield _rate([result for result in results if result.phase == phase], place, fails)
     for phase in phases:
-        found = [r for r in results if r.phase == phase and "latency_mean_s" in r.statistics]
-        if phase in _LATENCY_PHASES and found:
+        if phase in LATENCY_PHASES and (
+            found := choice.lowest_latency([result for result in results if result.phase == phase], fails)
+        ):
             yield _latency(found, place)
 
 
-def _rate(results: Sequence[Result], place: Place) -> Entry:
-    phase = results[0].phase
-    measured = [result for result in results if result.headline]
-    if not measured:
+def _rate(results: Sequence[Result], place: Place, fails: Failed) -> Entry:
+    label = titles.phase(results[0].phase)
+    found = choice.highest(results, fails)
+    if found is None:
         reason = caveats.reasons(results, most=1)
-        return Entry(titles.phase(phase), "", "", "", "", reason, results[0].state, results[0].point)
-    best = _best(measured, lambda result: _mean(result, result.metric))
+        return Entry(label, "", "", "", "", reason, results[0].state, results[0].point)
+    best = found.result
     units = formats.units_of(best.metric, best.kind)
-    each = f"{formats.quantity(_mean(best, best.metric) / best.nodes, units)} per node" if best.nodes > 1 else ""
-    return _entry(titles.phase(phase), best, best.metric, units, each, place)
+    each = f"{formats.quantity(found.figure.mean / best.nodes, units)} per node" if best.nodes > 1 else ""
+    return _entry(label, found, units, each, place)
 
 
-def _latency(results: Sequence[Result], place: Place) -> Entry:
-    """The lowest mean latency at the lowest queue depth, on the fewest nodes: what one I/O costs when nothing is in its
-    way."""
-
-    def load(result: Result) -> tuple[int, int]:
-        return result.count("queue_depth") or 1, result.nodes
-
-    least = min(map(load, results))
-    shallow = [result for result in results if load(result) == least]
-    best = _best(shallow, lambda result: -_mean(result, "latency_mean_s"))
-    tail = best.typical("latency_p99_s")
-    more = "" if tail is None else f"p99 {formats.quantity(tail, formats.LATENCY)}"
-    return _entry(f"{titles.phase(best.phase)} latency", best, "latency_mean_s", formats.LATENCY, more, place)
+def _latency(found: Choice, place: Place) -> Entry:
+    tail = found.figures.get("latency_p99_s")
+    more = "" if tail is None else f"p99 {formats.quantity(tail.median, formats.LATENCY)}"
+    return _entry(f"{titles.phase(found.result.phase)} latency", found, formats.LATENCY, more, place)
 
 
-def _best(results: Sequence[Result], score: Callable[[Result], float]) -> Result:
-    """The best valid result; the best of the others only where no valid one is."""
-    return max(results, key=lambda result: (result.verdict == "valid", score(result)))
-
-
-def _mean(result: Result, column: str) -> float:
-    return result.statistics[column].mean
-
-
-def _entry(label: str, result: Result, column: str, units: Sequence[formats.Unit], more: str, place: Place) -> Entry:
-    statistics, incomplete = result.statistics[column], caveats.incomplete(result)
+def _entry(label: str, found: Choice, units: Sequence[formats.Unit], more: str, place: Place) -> Entry:
+    statistics, result = found.figure, found.result
+    incomplete = "" if found.confirmed else caveats.incomplete(result)
     spread = formats.spread(statistics, units) if statistics.n > 1 or not incomplete else ""
     return Entry(
         label=label,
@@ -139,8 +138,9 @@ def _entry(label: str, result: Result, column: str, units: Sequence[formats.Unit
         spread=", ".join(filter(None, (spread, caveats.over_hosts(result)))),
         incomplete=incomplete,
         place=place(result),
-        verdict=result.verdict,
+        verdict=found.verdict,
         point=result.point,
+        choice=found,
     )
 
 
@@ -167,7 +167,7 @@ def table(results: Path) -> RenderableType:
         parts.append(Text(text, style="" if in_turn else "yellow"))
     parts += [Text(f"Unlike builds: {text}", style="yellow") for text in caveats.unlike_builds(summary)]
     stacked = _over_nodes(summary)  # places are longer then, and most figures have a second line anyway
-    for group in groups(summary):
+    for group in groups(summary, campaign.checks):
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
         grid.add_column(no_wrap=True)
         grid.add_column(justify="right", no_wrap=stacked)
@@ -178,7 +178,10 @@ def table(results: Path) -> RenderableType:
             spread = ", ".join(filter(None, (entry.incomplete, entry.spread)))
             told = [f"{entry.place}\n{spread}".rstrip()] if stacked else [spread, entry.place]
             grid.add_row(entry.label, value, *(Text(text) for text in told), _verdict(entry.verdict))
-        parts += [Text(f"\n{group.title}", style="italic"), Padding(grid, (0, 0, 0, 2))]
+        notes = [Text(f"{entry.label}: {'; '.join(entry.notes)}") for entry in group.entries if entry.notes]
+        parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *notes), (0, 0, 0, 2))]
+    if bends := knees.of(summary, campaign.about.sweeps):
+        parts += [Text("\nRamps", style="italic"), *(Text(f"  {bend.sentence}") for bend in bends)]
     return Lines(*parts)
 
 
@@ -213,8 +216,9 @@ def _verdicts(campaign: Campaign) -> Text:
     found = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(found)
     line = Text(f"{caveats.measured(counts)}: ")
-    line.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in counts.items()))
-    for outcome in ("left", "missing", "invalid", "suspect"):
+    shown = {one: count for one, count in counts.items() if count or one != "unneeded"}
+    line.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in shown.items()))
+    for outcome in ("left", "missing", "unneeded", "invalid", "suspect"):
         if counts[outcome]:
             line.append(f"\n{counts[outcome]:,} {outcome}: {caveats.why(found, outcome)}")
     left_open, applicable = not_checked(campaign.checks)

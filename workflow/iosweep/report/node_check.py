@@ -9,7 +9,7 @@ from iosweep.report import caveats, formats, titles
 from iosweep.report.aggregate import Result, worst
 from iosweep.report.data import Campaign
 from iosweep.results.outliers import ENOUGH, Comparison, Standing, compare
-from iosweep.results.repeated import COUNTED
+from iosweep.results.precision import COUNTED
 from iosweep.text import human_count, some
 from iosweep.tools.axes import TRANSFER_SIZE
 

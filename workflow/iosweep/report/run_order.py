@@ -10,7 +10,7 @@ from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import formats, titles
 from iosweep.report.aggregate import Result
 from iosweep.report.data import Campaign, Row
-from iosweep.results.repeated import COUNTED
+from iosweep.results.precision import COUNTED
 
 #: A strip in pixels of its SVG. Deviations beyond `MOST` lie on its edge.
 WIDTH, HEIGHT = 1000, 110

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
+from iosweep.plan import contests
+from iosweep.plan.contests import Conditions as Conditions
 from iosweep.report.aggregate import Result, of_points
 from iosweep.report.data import Campaign, Value
 from iosweep.report.formats import size
@@ -99,21 +100,9 @@ def version(name: str, printed: str) -> str:
     return printed.removeprefix(f"{name}-")
 
 
-class Conditions(NamedTuple):
-    """Conditions that no figure and no headline mixes."""
-
-    tool: str
-    write_mode: Value | None
-    data: Value | None
-    o_direct: Value | None
-
-
 def conditions(results: Sequence[Result]) -> dict[str, Conditions]:
     """Point -> its conditions. They belong to the point: a phase that does not write has no write mode of its own."""
-    return {
-        r.point: Conditions(r.tool, r.parameters["write_mode"], r.parameters["data"], r.parameters["o_direct"])
-        for r in of_points(results)
-    }
+    return {r.point: contests.conditions(r.tool, r.parameters) for r in of_points(results)}
 
 
 def describe(condition: Conditions, kind: str) -> str:

@@ -10,6 +10,8 @@
 | campaign_lock.py | one process at a time measures a campaign |
 | target_file.py | target.json: where the campaign is on the target |
 | manifest.py | what an allocation hands to Snakemake (pure, but for writing it) |
+| ramps.py, knee.py | how far an axis is climbed, and where it bends (pure) |
+| winners.py, confirming.py | the best point of a phase, and the repetitions that confirm it (pure) |
 | remaining.py | plan and store -> repetitions that are left (pure) |
 | statistics.py, outliers.py | confidence intervals; nodes that differ from the others (pure) |
 | time_to_go.py, time_limit.py | how long the rest takes; whether limits.time leaves time for it (pure) |

@@ -134,6 +134,10 @@ _MEASURED: tuple[Column, ...] = (
     Column("checks_passed", "int", "Checks that passed."),
     Column("checks_failed", "int", "Checks that failed."),
     Column("checks_not_checked", "int", "Checks that could not be made (companion table `checks` says why)."),
+    Column(
+        "confirms", "bool", "Fresh repetition of a best point: it had no part in the choice, and makes the headline."
+    ),
+    Column("unneeded", "bool", "A ramp ended before it: not measured, and not needed (docs/ramps.md)."),
     # provenance
     Column("started", "time", "When the phase's command started (UTC)."),
     Column("host", "string", "Node that ran the phase; of several the first."),

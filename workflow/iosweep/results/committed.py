@@ -16,7 +16,8 @@ RESULT_FILE = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
 class Result:
     """What decides whether a committed repetition counts; `Store.records_of` gives the whole records.
 
-    intact: the archive is there with the size that was committed. headlines: (phase, its headline figure or None).
+    intact: the archive is there with the size that was committed. headlines: (phase, its headline figure or None);
+    latencies, verdicts: of the same phases, mean latency in seconds or None, and the runner's verdict.
     """
 
     point: str
@@ -30,6 +31,8 @@ class Result:
     retry: str | None  # why another try may help
     retried: bool  # it is that other try
     headlines: tuple[tuple[str, float | None], ...]
+    latencies: tuple[float | None, ...] = ()
+    verdicts: tuple[str, ...] = ()
 
 
 class Noting:
@@ -84,4 +87,6 @@ def result_of(record: Record, intact: bool) -> Result:
         retry=record.retry,
         retried=record.retried,
         headlines=tuple((run.phase, run.headline) for run in record.phases),
+        latencies=tuple(run.latency_mean_s for run in record.phases),
+        verdicts=tuple(run.verdict for run in record.phases),
     )

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from iosweep.results import statistics
 from iosweep.results.statistics import Interval, Noise
 
+#: Verdicts of the repetitions that enter a figure.
+COUNTED = frozenset({"valid", "suspect"})
 #: Points that tell how a phase scatters. With fewer, all phases of the tool do.
 _POINTS = 4
 

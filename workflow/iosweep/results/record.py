@@ -93,7 +93,8 @@ class Files(Part, frozen=True, kw_only=True):
 
 
 class PhaseRun(Part, frozen=True, kw_only=True):
-    """One phase. headline: its figure, None where it is invalid; stderr: the first 2,000 characters.
+    """One phase. headline: its figure, latency_mean_s: mean latency of an I/O, both None where it is invalid; stderr:
+    the first 2,000 characters.
 
     moved: host -> what its kernel counted.
 
@@ -106,6 +107,7 @@ class PhaseRun(Part, frozen=True, kw_only=True):
     wall_s: Seconds
     argvs: tuple[tuple[str, ...], ...] = ()  # all commands, where there were several
     headline: Number | None = None
+    latency_mean_s: Number | None = None
     verdict: str = ""
     reasons: tuple[str, ...] = ()
     exit_code: Integer = 0

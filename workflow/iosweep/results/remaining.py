@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from iosweep.node.pinning import bound
+from iosweep.plan.contests import contests
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.results import precision
+from iosweep.results import confirming, precision, ramps
 from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
 from iosweep.results.precision import Sample
@@ -47,27 +49,61 @@ def left(
 
     A repetition with an outcome is done, whatever its verdict. Failures that another try may cure stay open within a
     budget of tries; results of another tool build or target and damaged ones are measured again. A missing point is
-    not left while what it needs is still absent.
+    not left while what it needs is still absent, and neither is one that a ramp has found not to be needed.
     """
-    found: dict[str, dict[str, list[int]]] = {}
+    return _by_allocation(plan, _wanted(plan, results, missing, here, only).now, only)
+
+
+def expected(
+    plan: Plan,
+    results: Mapping[str, Mapping[int, Result]],
+    missing: Mapping[str, Missing],
+    here: Here,
+    only: str | None = None,
+) -> dict[str, dict[str, int]]:
+    """allocation -> point -> how many repetitions are still to come, as far as it can be said: besides those of `left`
+    the steps that ramps may still climb, and the confirmation of points that are not chosen yet. For forecasts."""
+    wanted = _wanted(plan, results, missing, here, only)
+    counts = {point: len(numbers) for point, numbers in wanted.now.items()}
+    for point, more in wanted.later.items():
+        counts[point] = counts.get(point, 0) + more
+    return _by_allocation(plan, counts, only)
+
+
+_Found = TypeVar("_Found")
+
+
+def _by_allocation(plan: Plan, found: Mapping[str, _Found], only: str | None) -> dict[str, dict[str, _Found]]:
+    """The points of each allocation that `only` chooses; without empty entries."""
+    grouped = {
+        a.name: {p.id: found[p.id] for p in a.points if p.id in found and (not only or chosen(only, p))}
+        for a in plan.allocations
+    }
+    return {allocation: points for allocation, points in grouped.items() if points}
+
+
+def _wanted(
+    plan: Plan,
+    results: Mapping[str, Mapping[int, Result]],
+    missing: Mapping[str, Missing],
+    here: Here,
+    only: str | None,
+) -> Wanted:
+    counted: dict[str, dict[int, Result]] = {}
+    absent: set[str] = set()
     for allocation in plan.allocations:
         budget = _retries(plan, allocation, results)
-        counted: dict[str, Mapping[int, Result]] = {}
-        wanted: list[Point] = []
         for point in allocation.points:
             have, curable = _have(plan, point, results.get(point.id, {}), here)
             counted[point.id] = have
-            if only and not chosen(only, point):
-                continue
             if lacking(missing.get(point.id), here, plan) or (here.launcher and here.launcher.lacks(point)):
+                absent.add(point.id)
                 continue
             for number in curable[: max(0, budget)]:
                 del have[number]
                 budget -= 1
-            wanted.append(point)
-        if numbers := still_wanted(allocation, counted, wanted):
-            found[allocation.name] = numbers
-    return found
+    aside = {point.id for point in plan.points if not chosen(only, point)} if only else ()
+    return wanted(plan, counted, absent, aside)
 
 
 def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[int, Result]]) -> int:
@@ -81,11 +117,6 @@ def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[i
 def chosen(only: str, point: Point) -> bool:
     """Whether `only` is in the point's id, or in the name of one of its sweeps."""
     return only in point.id or any(only in sweep for sweep in point.sweeps)
-
-
-def counts(found: Mapping[str, Mapping[str, list[int]]]) -> dict[str, dict[str, int]]:
-    """The same with numbers of repetitions, as `forecast.of` takes it."""
-    return {allocation: {point: len(n) for point, n in points.items()} for allocation, points in found.items()}
 
 
 def lacking(missing: Missing | None, here: Here, plan: Plan) -> bool:
@@ -139,6 +170,50 @@ def elsewhere(result: Result, plan: Plan, here: Here) -> bool:
     if result.target.directory != plan.target.directory:
         return True
     return here.target is not None and volume(result.target.facts) != volume(here.target)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a plan still needs. now: point -> numbers of the repetitions that can be measured as things are; later:
+    point -> how many more there will be, where that depends on results; unneeded: point -> why the rest of its
+    repetitions is not needed."""
+
+    now: Mapping[str, list[int]]
+    later: Mapping[str, int]
+    unneeded: Mapping[str, str]
+
+
+def wanted(
+    plan: Plan,
+    counted: Mapping[str, Mapping[int, Result]],
+    absent: Collection[str],
+    aside: Collection[str] = (),
+) -> Wanted:
+    """What a plan still needs besides the results that count. absent: points that cannot be measured; aside: points
+    that are not measured now, which no ramp waits for. Pure.
+
+    First the repetitions that choose, as far as ramps need them; once an allocation has all of these, those that
+    confirm its best points.
+    """
+    chose = {p.id: confirming.selection(p, counted.get(p.id, {})) for p in plan.points}
+    figures = {point: ramps.figures(found.values()) if found else None for point, found in chose.items()}
+    climbed = ramps.state(plan, figures, {*absent, *aside})
+    drawn = contests(plan.points)
+    now: dict[str, list[int]] = {}
+    later: dict[str, int] = {}
+    for allocation in plan.allocations:
+        asked = [p for p in allocation.points if p.id not in absent and p.id not in climbed.unneeded]
+        own = still_wanted(allocation, chose, asked)
+        waiting = {point: len(numbers) for point, numbers in own.items() if point in climbed.waiting}
+        later |= waiting
+        now |= {point: numbers for point, numbers in own.items() if point not in waiting}
+        fresh = confirming.numbers(plan, allocation, drawn, counted, absent)
+        if not own:
+            now |= fresh
+        else:  # as things stand: another point may still become the best one
+            for point, numbers in fresh.items():
+                later[point] = later.get(point, 0) + len(numbers)
+    return Wanted(now, later, climbed.unneeded)
 
 
 def still_wanted(

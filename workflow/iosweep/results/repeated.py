@@ -9,14 +9,11 @@ from iosweep.results import precision, statistics, verdict
 from iosweep.results.checks import PRECISE
 from iosweep.results.checks.finding import NOT_APPLICABLE, Check, Finding
 from iosweep.results.checks.repetitions import precise
-from iosweep.results.precision import Sample
+from iosweep.results.precision import COUNTED, Sample
 from iosweep.results.reasons import REASONS
 from iosweep.results.statistics import Interval
 
 Values = dict[str, object]
-
-#: Verdicts of the repetitions that enter a figure.
-COUNTED = frozenset({"valid", "suspect"})
 
 
 class Row(NamedTuple):
@@ -31,6 +28,7 @@ class Headline(NamedTuple):
 
     point: str
     phase: str
+    confirms: bool
     like: tuple[str, int]  # of precision.Sample
     figure: float | None
     ran: tuple[str | None, str | None]  # its nodes, and Slurm job
@@ -43,8 +41,8 @@ class Agreement(NamedTuple):
     interval: Interval | None
 
 
-#: (point, phase) -> its agreement.
-Agreements = Mapping[tuple[object, object], Agreement]
+#: (point, phase, whether they confirm a best point) -> the agreement of these repetitions.
+Agreements = Mapping[tuple[object, object, object], Agreement]
 
 
 def headline(row: Row) -> Headline | None:
@@ -56,6 +54,7 @@ def headline(row: Row) -> Headline | None:
     return Headline(
         str(values["point"]),
         str(values["phase"]),
+        bool(values["confirms"]),
         (str(values["tool"]), int(str(values["nodes"]))),
         figure if isinstance(figure, float | int) else None,
         (_text(values, "hosts"), _text(values, "slurm_job")),
@@ -64,10 +63,10 @@ def headline(row: Row) -> Headline | None:
 
 def agreements(headlines: Iterable[Headline | None]) -> Agreements:
     """How far the repetitions of an allocation's points agree."""
-    groups: dict[tuple[object, object], list[Headline]] = {}
+    groups: dict[tuple[object, object, object], list[Headline]] = {}
     for one in headlines:
         if one:
-            groups.setdefault((one.point, one.phase), []).append(one)
+            groups.setdefault((one.point, one.phase, one.confirms), []).append(one)
     samples = [
         Sample(
             own[0].like,
@@ -86,7 +85,7 @@ def agreements(headlines: Iterable[Headline | None]) -> Agreements:
 
 def judge(row: Row, found: Agreements) -> None:
     """Add to a measured row the finding of `precise`, its columns, and what it makes of the verdict."""
-    agreement = found.get((row.values["point"], row.values["phase"]))
+    agreement = found.get((row.values["point"], row.values["phase"], row.values["confirms"]))
     if agreement is None or row.values["verdict"] not in COUNTED:
         agreement = Agreement(NOT_APPLICABLE, None)
     row.findings.append((PRECISE, agreement.finding))

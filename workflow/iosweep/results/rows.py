@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Literal
 
 from iosweep.node.cpu_record import CpuRecord
 from iosweep.plan.model import Plan, Point
@@ -21,13 +22,21 @@ from iosweep.results.checks import CHECKS, caches
 from iosweep.results.checks.finding import Finding, Seen
 from iosweep.results.columns import NOT_YET
 from iosweep.results.committed import Result
+from iosweep.results.confirming import selection
 from iosweep.results.origins import Origins, cpu_list, masks
 from iosweep.results.record import Record
-from iosweep.results.remaining import measures, still_wanted
+from iosweep.results.remaining import Wanted, measures, still_wanted, wanted
 from iosweep.results.repeated import Row, Values
 from iosweep.results.store import Store
 from iosweep.target.filesystem import volume
 from iosweep.tools import Parsed, tools
+
+#: What becomes of a repetition without a result: the next run measures it, a ramp does not need it, or it lacks
+#: something.
+State = Literal["left", "unneeded", ""]
+
+#: Of a plan in which no point depends on the results of others.
+_NOTHING = Wanted({}, {}, {})
 
 #: What a record or raw output with the right types but foreign content may raise.
 _STRANGE = (
@@ -74,22 +83,34 @@ class Rows:
     origins: Origins
 
     def __iter__(self) -> Iterator[Row]:
-        refusals = self.store.documents(Refusal)
+        refusals, lacking = self.store.documents(Refusal), self.store.missing()
+        ramps = any(sweep.ramp for sweep in self.plan.sweeps)
+        depends = ramps or any(point.repetitions.confirm for point in self.plan.points)
+        counted: dict[str, Mapping[int, Result]] = {}  # a ramp over nodes needs those of smaller allocations
         for allocation in self.plan.allocations:
             # an allocation is in memory at a time: its points tell how much a phase scatters
             held = [self._held(point) for point in allocation.points]
             agreements = repeated.agreements(one for point in held for one in point.headlines)
-            wanted = still_wanted(allocation, {h.point.id: h.counted for h in held}, allocation.points)
+            counted |= {h.point.id: h.counted for h in held}
+            chose = {h.point.id: selection(h.point, h.counted) for h in held}
+            choosing = still_wanted(allocation, chose, allocation.points)
+            needs = wanted(self.plan, counted, lacking) if depends else _NOTHING
             refusal = refusals.get(allocation.name)
-            for point in held:
-                for row in self._point(point, wanted.get(point.point.id, []), refusal.reason if refusal else NOT_YET):
+            for h in held:
+                fresh = [n for n in needs.now.get(h.point.id, ()) if h.point.repetitions.confirms(n)]
+                numbers = [*choosing.get(h.point.id, ()), *fresh]
+                lacks, unneeded = lacking.get(h.point.id), needs.unneeded.get(h.point.id)
+                why = unneeded or (lacks.reason if lacks else refusal.reason if refusal else NOT_YET)
+                for row in self._point(h, numbers, why, "unneeded" if unneeded else "" if lacks else "left"):
                     if row.findings:
                         repeated.judge(row, agreements)
                     yield row
+            if not ramps:
+                counted.clear()
 
     def _held(self, point: Point) -> _Held:
         base = _base(self.plan, point)
-        found = [f for f in self.store.records_of(point.id) if f[0].repetition <= point.repetitions.max]
+        found = [f for f in self.store.records_of(point.id) if f[0].repetition <= point.repetitions.last]
         counted = self._counted(found)
         rows = {
             result.repetition: self._measured(point, result, record, base) if result.repetition in counted else []
@@ -98,20 +119,19 @@ class Rows:
         headlines = [repeated.headline(row) for own in rows.values() for row in own if row.findings]
         return _Held(point, base, counted, {number: _packed(own) for number, own in rows.items()}, headlines)
 
-    def _point(self, held: _Held, wanted: Sequence[int], refusal: str) -> Iterator[Row]:
-        """The rows of a point. `wanted`: repetitions that are left, or lack something."""
+    def _point(self, held: _Held, wanted: Sequence[int], why: str, state: State) -> Iterator[Row]:
+        """The rows of a point. wanted: repetitions without a result that counts; why there is none, and what becomes
+        of them."""
         point, base = held.point, held.base
-        lacks = self.store.missing_of(point.id) if wanted else None
         for number, rows in held.rows.items():
             yield from _unpacked(rows)
             if number not in held.counted:  # a mean over two builds or two file systems would describe neither
                 other = f"measured with another build of {point.tool}, on another target, or with another layout"
-                yield from _missing(point, base, number, f"{other} or placement", number in wanted and not lacks)
+                yield from _missing(point, base, number, f"{other} or placement", state if number in wanted else "")
         if absent := [number for number in wanted if number not in held.rows]:
             damaged = _damaged(self.store, point.id)
             for absentee in absent if held.rows or damaged else [None]:
-                why = damaged.get(absentee or 0) or (lacks.reason if lacks else refusal)
-                yield from _missing(point, base, absentee, why, not lacks)
+                yield from _missing(point, base, absentee, damaged.get(absentee or 0) or why, state)
 
     def _counted(self, found: Sequence[tuple[Result, Record]]) -> dict[int, Result]:
         """repetition -> result, of those on the plan's target that were measured as the newest one was."""
@@ -131,14 +151,14 @@ class Rows:
             if printed is None:
                 again = f"`iosweep rerun {point.id}`" if result.intact else "the next run"
                 why = f"the stored raw output is damaged: {raw}; {again} measures it again"
-                made = list(_missing(point, base, result.repetition, why, left=not result.intact))
+                made = list(_missing(point, base, result.repetition, why, state="" if result.intact else "left"))
             else:
-                made = list(self._judged(point, record, printed, base | _of_record(result, record, raw)))
+                made = list(self._judged(point, record, printed, base | _of_record(point, result, record, raw)))
             self.origins.add(point, record)
         except _STRANGE as error:  # received from others, or a fault of ours: the other rows are still written
             self.store.damaged[str(self.store.path / raw)] = f"it cannot be judged: {type(error).__name__} {error}"
             why = f"{raw} and its result cannot be judged: {type(error).__name__} {error}"
-            made = list(_missing(point, base, result.repetition, why, left=False))
+            made = list(_missing(point, base, result.repetition, why, state=""))
         return made
 
     def _judged(
@@ -176,8 +196,8 @@ class Rows:
             yield Row(values, findings)
 
 
-def _missing(point: Point, base: Values, repetition: int | None, reason: str, left: bool) -> Iterator[Row]:
-    """Rows without figures, one per phase. `left`: whether the next run measures them."""
+def _missing(point: Point, base: Values, repetition: int | None, reason: str, state: State) -> Iterator[Row]:
+    """Rows without figures, one per phase. `state`: what becomes of them."""
     for phase in point.measured():
         values = base | {
             "repetition": repetition,
@@ -186,7 +206,9 @@ def _missing(point: Point, base: Values, repetition: int | None, reason: str, le
             "metric": phase.metric,
             "verdict": "missing",
             "reasons": reason,
-            "left": left,
+            "left": state == "left",
+            "unneeded": state == "unneeded",
+            "confirms": repetition is not None and point.repetitions.confirms(repetition),
             "checks_passed": 0,
             "checks_failed": 0,
             "checks_not_checked": 0,
@@ -222,6 +244,7 @@ def _base(plan: Plan, point: Point) -> Values:
         "phase_time_s": point.phase_time_s,
         "target_directory": _absolute(plan.target.directory),
         "left": False,
+        "unneeded": False,
         **{options[name].column: value for name, value in point.options.items() if name in options},
     }
 
@@ -231,13 +254,14 @@ def _absolute(directory: str) -> str:
     return str(Path(directory).absolute())
 
 
-def _of_record(result: Result, record: Record, raw: str) -> Values:
+def _of_record(point: Point, result: Result, record: Record, raw: str) -> Values:
     """The values that all rows of a repetition share. `raw`: path of its archive."""
     target = record.target
     return {
         "repetition": result.repetition,
         "attempt": result.attempt,
         "session": record.session,
+        "confirms": point.repetitions.confirms(result.repetition),
         "host": record.host,
         "hosts": ",".join(record.hosts or (record.host,)),
         "node": record.node,

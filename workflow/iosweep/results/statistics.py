@@ -69,7 +69,7 @@ def interval(values: Sequence[float], noise: Noise | None = None) -> Interval | 
         return None
     logs = [math.log(value) for value in values]
     own, freedom = variance(logs), len(logs) - 1
-    student = _t(freedom) * math.sqrt(own / len(logs))
+    student = student_t(freedom) * math.sqrt(own / len(logs))
     half = max(student, _bounded(own, freedom, noise) / math.sqrt(len(logs)))
     return _interval(len(logs), fmean(logs), half, student)
 
@@ -85,7 +85,7 @@ def ratio(values: Sequence[float], to: Sequence[float], noise: Noise | None = No
     logs = [[math.log(value) for value in sample] for sample in (values, to)]
     parts = [variance(sample) / len(sample) for sample in logs]
     weights = sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, logs, strict=True))
-    student = _t(sum(parts) ** 2 / weights) * math.sqrt(sum(parts)) if weights else 0.0  # Welch
+    student = student_t(sum(parts) ** 2 / weights) * math.sqrt(sum(parts)) if weights else 0.0  # Welch
     half = max(student, math.hypot(math.log(a.high / a.center), math.log(b.high / b.center)))
     return _interval(min(a.n, b.n), fmean(logs[0]) - fmean(logs[1]), half, student)
 
@@ -133,11 +133,11 @@ def _bounded(own: float, freedom: float, noise: Noise | None) -> float:
         else:
             own = (noise.freedom * noise.variance + freedom * own) / (noise.freedom + freedom)
             freedom = min(noise.freedom + freedom, noise.most)
-    return _t(freedom) * math.sqrt(own * _bound(freedom))
+    return student_t(freedom) * math.sqrt(own * _bound(freedom))
 
 
 @lru_cache(10_000)
-def _t(freedom: float) -> float:
+def student_t(freedom: float) -> float:
     """The 97.5 % quantile of Student's t distribution (dimensionless)."""
     from scipy.special import stdtrit
 

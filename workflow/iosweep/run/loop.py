@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections.abc import Sequence
 
 from iosweep.errors import LeftBehind, Refused, TargetError, TargetHangs
 from iosweep.results.campaign_documents import Missing, Needs
@@ -24,12 +25,15 @@ class Loop:
 
     def __init__(self, work: Work, context: Context, budget: Budget):
         self._work, self._context, self._budget = work, context, budget
+        self._confirming = False
         self._setup, self._say = work.setup, work.setup.request.reporter.say
 
     def measure(self) -> None:
         """Measure all that is left, repetitions outermost, so that a drift of the system affects all points alike."""
-        todo = self._work.left()
+        todo, expected = self._work.left(), self._work.expected()
         while todo:
+            if fresh := [p for p, n in todo.items() if self._work.points[p].repetitions.confirms(n[0])]:
+                self._announce(fresh)
             number = min(n[0] for n in todo.values())
             order = sorted(p for p, n in todo.items() if n[0] == number)
             random.Random(f"{self._setup.plan.seed}:{number}").shuffle(order)
@@ -37,18 +41,27 @@ class Loop:
                 if reason := self._budget.allow_repetition(self._work.costs[point]):
                     return self._leave_out(reason)
                 self._repetition(point, number)
-            expected, todo = todo, self._work.left()
-            news = {p: len(n) - len(expected.get(p, [])) + (p in order) for p, n in todo.items()}
+            before, expected, todo = expected, self._work.expected(), self._work.left()
+            changed = {p: expected.get(p, 0) - before.get(p, 0) + (p in order) for p in {*before, *expected}}
             if again := sum(self._work.disturbed(p, n[0]) for p, n in todo.items()):
                 self._say(f"{human_count(again, 'repetition is', 'repetitions are')} repeated: another try may help")
-            self._setup.request.reporter.more(sum(news.values()), self._work.seconds(news))
+            self._setup.request.reporter.more(sum(changed.values()), self._work.seconds(changed))
+
+    def _announce(self, fresh: Sequence[str]) -> None:
+        """Say once that what follows confirms the best points."""
+        if not self._confirming:
+            self._confirming = True
+            best = "the best point is" if len(fresh) == 1 else f"the {len(fresh):,} best points are"
+            self._say(f"{best} measured again, to confirm the choice")
 
     def _leave_out(self, reason: str) -> None:
         """Record what is left as missing, because limits.time is spent (limits.over_time: trim)."""
-        todo = self._work.left()
-        for point in todo:
-            self._setup.store.set_missing(point, Missing(Needs(time_s=self._setup.plan.limits.time), reason))
-        self._setup.missing(f"{human_count(sum(map(len, todo.values())), 'repetition')}: {reason}")
+        count = 0
+        while todo := self._work.left():  # what cannot be measured, ramps and the choice of best points do not wait for
+            for point in todo:
+                self._setup.store.set_missing(point, Missing(Needs(time_s=self._setup.plan.limits.time), reason))
+            count += sum(map(len, todo.values()))
+        self._setup.missing(f"{human_count(count, 'repetition')}: {reason}")
 
     def _repetition(self, point: str, number: int) -> None:
         work, budget = self._work, self._budget

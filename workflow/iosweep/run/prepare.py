@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from iosweep.errors import AllocationError, ExitCode
@@ -14,7 +15,7 @@ from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launching import Commands
 from iosweep.run.repetition import Context
-from iosweep.run.work import Left, Work
+from iosweep.run.work import Work
 from iosweep.target import filesystem, identify, target_lock
 from iosweep.tools import tools
 
@@ -33,11 +34,11 @@ def prepare(
     seen = nodes.inspect(setup, place.facts, found)
     pinned = nodes.pin(setup, seen)
     todo = work.left()
-    counts = {point: len(numbers) for point, numbers in todo.items()}
+    counts = work.expected()
     for text in work.outdated(todo, found.programs):
         setup.request.reporter.say(text)
     setup.request.reporter.begin(setup.allocation, sum(counts.values()), work.seconds(counts))
-    directory = _claim(work, place, todo)
+    directory = _claim(work, place, counts)
     if setup.remote:
         target_check.check_shared(directory, setup.remote)
     target_check.check(directory, setup.remote)
@@ -58,7 +59,7 @@ def prepare(
         setup.agent,
         directory,
         setup.store,
-        [work.points[point] for point in todo],
+        [work.points[point] for point in counts],
         commands.run,
         budget,
         lambda hosts: target_check.before_tools(directory, setup.remote, hosts),
@@ -81,7 +82,7 @@ def prepare(
     )
 
 
-def _claim(work: Work, place: target_check.TargetPlace, todo: Left) -> CampaignDirectory:
+def _claim(work: Work, place: target_check.TargetPlace, counts: Mapping[str, int]) -> CampaignDirectory:
     """Make the campaign's directory on the target, or see that it is ours. Raises AllocationError, Refused."""
     setup = work.setup
     directory = CampaignDirectory(setup.plan, setup.store, setup.agent)
@@ -94,9 +95,9 @@ def _claim(work: Work, place: target_check.TargetPlace, todo: Left) -> CampaignD
     if wrong := directory.copied(place.facts):
         raise AllocationError(ExitCode.REFUSED, wrong, lasting=True)
     # checked when the plan was made, too; but a relative path is another directory here
-    for tool in sorted({work.points[point].tool for point in todo}):
+    for tool in sorted({work.points[point].tool for point in counts}):
         if wrong := tools()[tool].check_directory(directory.path):
             raise AllocationError(ExitCode.REFUSED, f"{tool} cannot work in {directory.path}: it {wrong}", lasting=True)
-    peak = forecast.of(setup.plan, {setup.allocation.name: {point: len(n) for point, n in todo.items()}})
+    peak = forecast.of(setup.plan, {setup.allocation.name: counts})
     directory.claim(place.facts["fstype"], place.identity, place.volume, peak)
     return directory

@@ -105,9 +105,9 @@ class Display:
             self._console.print(line, soft_wrap=True)
 
     def more(self, repetitions: int, cost_s: float) -> None:
-        if repetitions > 0:
+        if repetitions:
             self._total += repetitions
-            self._left_s += cost_s
+            self._left_s = max(0.0, self._left_s + cost_s)
             self._bar.update(self._task, total=self._total)
 
     def finished(self, result: Result, judged: Mapping[str, Judged], cost_s: float) -> None:

@@ -217,9 +217,14 @@ def _judge(c: Context, point: Point, step: Step, run: PhaseRun, output: Streams,
             written.append(parsed.figures.get("bytes_written"))
         judged, reasons = found.judged[phase.name] = verdict.verdict(findings)
         found.retry = found.retry or verdict.retry(findings)
-        headline = parsed.figures.get(phase.metric) if judged != "invalid" else None
-        # for `iosweep watch`: merge judges anew
-        own = {"phase": phase.name, "headline": headline, "verdict": judged, "reasons": tuple(reasons)}
+        figures = parsed.figures if judged != "invalid" else {}
+        own = {
+            "phase": phase.name,
+            "headline": figures.get(phase.metric),
+            "latency_mean_s": figures.get("latency_mean_s"),
+            "verdict": judged,  # for `iosweep watch` and the choice of the best point: merge judges anew
+            "reasons": tuple(reasons),
+        }
         found.runs.append(structs.replace(run, **own))
     return _written(c, point, step, run, written)
 

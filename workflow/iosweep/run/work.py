@@ -44,6 +44,12 @@ class Work:
         found = remaining.left(request.plan, self.done, missing, self.here, request.only)
         return found.get(request.name, {})
 
+    def expected(self) -> dict[str, int]:
+        """point -> how many repetitions of this allocation are still to come, as far as it can be said."""
+        request, missing = self.setup.request, self.setup.store.missing()
+        found = remaining.expected(request.plan, self.done, missing, self.here, request.only)
+        return found.get(request.name, {})
+
     def seconds(self, todo: Mapping[str, int]) -> float:
         """Forecast of some repetitions. `todo`: point -> how many."""
         return sum(self.costs[point].time_s * count for point, count in todo.items())

@@ -265,6 +265,7 @@ class Tool(Protocol):
         "",
     )  # pattern of versions that cannot be used, and why, with `{}` for the version
     mpi: bool = False  # its processes are MPI ranks, started by a launcher
+    latency: bool = False  # it measures how long each I/O takes
     together: bool = False  # one command measures all phases of a point
     outputs: Mapping[str, str] = MappingProxyType(
         {}

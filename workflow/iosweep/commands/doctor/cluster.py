@@ -210,7 +210,7 @@ def _longest_min(chosen: Profile, made: Plan | None) -> int | None:
 
     if made is None:
         return None
-    left = ({a.name: {p.id: p.repetitions.min for p in a.points}} for a in made.allocations)
+    left = ({name: points} for name, points in forecast.planned(made).items())
     return max(submission.minutes(forecast.of(made, todo).time_s, 1, chosen.limit_min) for todo in left)
 
 

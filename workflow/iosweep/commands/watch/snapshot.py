@@ -270,14 +270,14 @@ class Campaign:
         where = last[-1].target.facts if last else None
         here = remaining.Here(tools=builds, target=where)
         results = {p: known.results for p, known in self._known.items()}
-        left = remaining.left(made, results, {}, here)
-        lacking = {p for p, known in self._known.items() if known.missing is not None}
-        self._left = {p: n for found in left.values() for p, n in found.items() if p not in lacking}
+        left = {p: n for found in remaining.left(made, results, {}, here).values() for p, n in found.items()}
+        coming = remaining.expected(made, results, {}, here).values()
+        self._left = {p: n for found in coming for p, n in found.items() if self._known[p].missing is None}
         valid = {
             p: {n for n, result in found.items() if remaining.current(result, made, points[p], here)}
             for p, found in results.items()
         }
-        self._again = {p: len(numbers & set(self._left.get(p, ()))) for p, numbers in valid.items()}
+        self._again = {p: len(numbers & set(left.get(p, ()))) for p, numbers in valid.items()}
         self._done = {p: len(numbers) - self._again[p] for p, numbers in valid.items()}
         counts = Counter(_worst(self._known[p].verdicts[n]) for p, numbers in valid.items() for n in numbers)
         self._verdicts = dict.fromkeys(("valid", "suspect", "invalid"), 0) | counts
@@ -304,7 +304,7 @@ class Campaign:
         holder: Holder | None,
     ) -> Seen:
         ids = [p.id for p in allocation.points]
-        left = {p: len(self._left[p]) for p in ids if p in self._left}
+        left = {p: self._left[p] for p in ids if p in self._left}
         seen = Seen(
             allocation.name,
             allocation.nodes,

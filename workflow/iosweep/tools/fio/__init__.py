@@ -22,6 +22,7 @@ class Fio(Tool):
     get_it = "apt-get install fio, dnf install fio, or spack install fio"
     version_argv = ("fio", "--version")
     too_old = (r"fio-([12]\.|3\.[01](\D|$))", "{} is too old; 3.2 or newer is needed")
+    latency = True
     own_metadata = "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
     client_server: ClientServer | None = _client_server
     options = OPTIONS

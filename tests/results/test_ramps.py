@@ -1,0 +1,164 @@
+"""Ramps: how far an axis is climbed, and where it bends."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from results.test_confirming import HERE, depth, measured, result
+
+from campaign import document, make, problems
+from iosweep.plan.model import Plan
+from iosweep.results.campaign_documents import Missing, Needs
+from iosweep.results.committed import Result
+from iosweep.results.knee import knee
+from iosweep.results.ramps import Reached, climbs, reached
+from iosweep.results.remaining import expected, left, wanted
+
+DEPTHS = [1, 2, 4, 8, 16, 32]
+RAMP = {"axis": "queue_depth", "stop_when": "saturated"}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return make(tmp_path, document(axes={"queue_depth": DEPTHS}, repetitions=2, ramp=RAMP))
+
+
+def steps(*figures: list[float] | None) -> list[dict[str, list[float]] | None]:
+    return [None if values is None else {"p": values} for values in figures]
+
+
+@pytest.mark.parametrize(
+    ("figures", "found"),
+    [
+        ([[10], [20], [40], None, None], Reached(5)),
+        ([[10], [20], [20.5], [20.1], None], Reached(4, top=1)),  # two steps gained less than 10 %
+        ([[10], [20], [20.5], [23], None], Reached(5)),
+        ([[10], [20], [20.5], [19], [80]], Reached(4, top=1)),  # what is beyond the end does not count
+        ([[10, 10], [10.4, 10.4], [10.8, 10.8], [11.3, 11.3]], Reached(4)),  # more than 3 %, and no noise
+        ([[10, 10], [10.2, 10.2], [10.3, 10.3], [11.3, 11.3]], Reached(3, top=0)),
+        ([[9, 11], [10, 12], [11, 10], [9, 13]], Reached(3, top=0)),  # the noise explains it
+        ([[10], [], [20], [20]], Reached(4)),  # a step without a figure neither gains nor stays behind
+        ([[10], None, [10], [10]], Reached(4, top=0)),
+        ([[10], [5], [4], None], Reached(3, top=0)),
+        ([None, None], Reached(2)),
+        ([[], []], Reached(2)),
+    ],
+)
+def test_the_rule(figures: list[list[float] | None], found: Reached) -> None:
+    assert reached(steps(*figures)) == found
+
+
+def test_a_climb_goes_on_while_any_phase_gains() -> None:
+    known = [{"read": [10.0], "write": [10.0 * n]} for n in (1, 2, 4, 8)]
+    assert reached(known) == Reached(4)
+    assert reached([*known, {"read": [9.0], "write": [80.0]}, {"read": [9.0], "write": [80.0]}]) == Reached(6, top=3)
+
+
+def rates(width: int, repetitions: int = 1) -> dict[int, list[float | None]]:
+    return {d: [float(min(d, width))] * repetitions for d in DEPTHS}
+
+
+def test_it_is_climbed_step_by_step(plan: Plan) -> None:
+    stored: dict[str, dict[int, Result]] = {}
+    order = []
+    while todo := left(plan, stored, {}, HERE).get("1-node"):
+        number = min(numbers[0] for numbers in todo.values())
+        for point in [p for p, numbers in todo.items() if numbers[0] == number]:
+            value = next(p.options["queue_depth"] for p in plan.points if p.id == point)
+            order.append((value, number))
+            stored.setdefault(point, {})[number] = result(point, number, min(value, 4.0))
+    assert order[:5] == [(1, 1), (2, 1), (4, 1), (8, 1), (16, 1)]
+    assert sorted(order[5:]) == [(d, 2) for d in (1, 2, 4, 8, 16)]
+    assert expected(plan, stored, {}, HERE) == {}
+
+
+def test_it_goes_on_if_more_repetitions_show_a_gain(plan: Plan) -> None:
+    # single repetitions hid a gain of 8 %
+    stored = measured(plan, {1: [10.0, 10.0], 2: [10.8, 10.8], 4: [11.0, 11.7]})
+    found = left(plan, stored, {}, HERE)["1-node"]
+    assert found == {depth(plan, 8): [1, 2]}
+
+
+def test_what_is_not_needed_has_a_reason(plan: Plan) -> None:
+    found = wanted(plan, measured(plan, {1: [1.0] * 2, 2: [2.0] * 2, 4: [2.0] * 2, 8: [2.0] * 2}), ())
+    assert found.unneeded == {depth(plan, d): "not needed: saturated at queue depth 2" for d in (16, 32)}
+    assert (found.now, found.later) == ({}, {})
+
+
+def test_the_forecast_has_the_whole_climb(plan: Plan) -> None:
+    assert sum(expected(plan, {}, {}, HERE)["1-node"].values()) == 2 * len(DEPTHS)
+    assert left(plan, {}, {}, HERE) == {"1-node": {depth(plan, 1): [1, 2]}}
+
+
+def test_a_point_that_another_sweep_asks_for_is_measured(tmp_path: Path) -> None:
+    text = document(axes={"queue_depth": DEPTHS}, repetitions=1, ramp=RAMP)
+    text["sweeps"].append(text["sweeps"][0] | {"name": "whole", "axes": {"queue_depth": [32]}})
+    del text["sweeps"][1]["ramp"]
+    plan = make(tmp_path, text)
+    assert left(plan, {}, {}, HERE) == {"1-node": {depth(plan, 1): [1], depth(plan, 32): [1]}}
+    found = wanted(plan, measured(plan, {d: [1.0] for d in (1, 2, 4, 32)}), ())
+    assert set(found.unneeded) == {depth(plan, 8), depth(plan, 16)}
+
+
+def test_each_combination_of_the_others_has_its_climb(tmp_path: Path) -> None:
+    axes = {"queue_depth": [4, 1, 2], "threads_per_node": [1, 2]}
+    plan = make(tmp_path, document(axes=axes, repetitions=1, ramp=RAMP))
+    assert [climb.values for climb in climbs(plan)] == [(1, 2, 4)] * 2
+    assert len(left(plan, {}, {}, HERE)["1-node"]) == 2
+
+
+def test_over_nodes_each_job_decides_by_what_is_stored(tmp_path: Path) -> None:
+    ramp = RAMP | {"axis": "nodes"}
+    plan = make(tmp_path, document(axes={"nodes": [1, 2, 4, 8]}, repetitions=1, ramp=ramp))
+    points = [a.points[0].id for a in plan.allocations]
+    here = replace(HERE, launcher=None)
+    assert list(left(plan, {}, {}, here)) == ["1-node", "2-nodes", "4-nodes", "8-nodes"]  # all may be submitted
+    stored = {point: {1: result(point, 1, 5.0)} for point in points[:3]}
+    assert left(plan, stored, {}, here) == {}
+    assert wanted(plan, stored, ()).unneeded == {points[3]: "not needed: saturated at 1 node"}
+
+
+def test_a_step_that_cannot_be_measured_is_passed_over(plan: Plan) -> None:
+    missing = {depth(plan, 1): Missing(Needs(tool="fio"), "fio is not installed")}
+    here = replace(HERE, tools={"fio": None})
+    assert left(plan, {}, missing, here) == {"1-node": {depth(plan, 2): [1, 2]}}
+
+
+def test_only_one_step(plan: Plan) -> None:
+    assert left(plan, {}, {}, HERE, only="qd8") == {"1-node": {depth(plan, 8): [1, 2]}}
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    [found] = problems(tmp_path, document(axes={"threads_per_node": [1, 2]}, ramp=RAMP))
+    assert "ramp.axis" in found and "threads_per_node" in found
+    [found] = problems(tmp_path, document(ramp={"axis": "transfer_size", "stop_when": "saturated"}))
+    assert "queue_depth" in found
+    [found] = problems(tmp_path, document(ramp={"axis": "queue_depth"}))
+    assert "stop_when" in found
+    [found] = problems(tmp_path, document(confirm=-1))
+    assert "confirm" in found
+
+
+def test_knee() -> None:
+    exact = knee([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0], [4.0, 4.0]])
+    assert exact is not None
+    assert (exact.step, exact.low, exact.high, exact.peak, exact.last) == (2, 2, 2, 2, False)
+    single = knee([[1.0], [2.0]])
+    assert single is not None and (single.step, single.low, single.last) == (1, None, True)
+    assert knee([[1.0]]) is None
+    assert knee([[1.0], [0.0]]) is None
+    noisy = [[100.0, 90.0, 110.0], [190.0, 205.0, 200.0], [220.0, 180.0, 215.0], [205.0, 215.0, 190.0]]
+    assert knee(noisy) == knee(noisy)  # seeded
+    found = knee(noisy)
+    assert found is not None and (found.low, found.high) == (1, 3)
+
+
+def test_the_interval_of_a_knee_holds_it() -> None:
+    draw, held, near = random.Random(1), 0, 0
+    for _ in range(100):
+        found = knee([[min(d, 4) * draw.lognormvariate(0, 0.05) for _ in range(3)] for d in DEPTHS[:5]])
+        assert found is not None and found.low is not None and found.high is not None
+        held += found.low <= 2 <= found.high
+        near += abs(found.step - 2) <= 1
+    assert min(held, near) >= 95

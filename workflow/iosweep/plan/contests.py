@@ -1,0 +1,71 @@
+"""Which points compete for a headline figure: those that compare, for each phase. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from iosweep.plan.model import Point
+from iosweep.tools import tools
+
+#: Phases whose headline has a latency too: what one I/O costs when nothing is in its way.
+LATENCY_PHASES = ("rand_read", "rand_write")
+
+
+#: Value of an option; of columns of the tables too.
+Value = bool | int | float | str
+
+
+class Conditions(NamedTuple):
+    """Conditions that no figure and no headline mixes."""
+
+    tool: str
+    write_mode: Value | None
+    data: Value | None
+    o_direct: Value | None
+
+
+class Contest(NamedTuple):
+    """What a headline figure is the best of. file_size: of metadata phases (creating empty files is another thing);
+    latency: the lowest latency wins, among the points with the lowest load; else the highest rate."""
+
+    conditions: Conditions
+    kind: str
+    file_size: Value | None
+    phase: str
+    latency: bool = False
+
+
+def conditions(tool: str, values: Mapping[str, Value | None]) -> Conditions:
+    """The conditions of a point with these options."""
+    return Conditions(tool, values.get("write_mode"), values.get("data"), values.get("o_direct"))
+
+
+def contests(points: Sequence[Point]) -> dict[Contest, list[Point]]:
+    """Each contest of a plan with its points. Those with a single point choose nothing, and are left out; there are
+    none where nothing is to be confirmed."""
+    if not any(point.repetitions.confirm for point in points):
+        return {}
+    found: dict[Contest, list[Point]] = {}
+    for point in points:
+        own = conditions(point.tool, point.options)
+        for phase in point.measured():
+            size = point.options.get("file_size") if phase.kind == "metadata" else None
+            contest = Contest(own, phase.kind, size, phase.name)
+            found.setdefault(contest, []).append(point)
+            if phase.name in LATENCY_PHASES and tools()[point.tool].latency:
+                found.setdefault(contest._replace(latency=True), []).append(point)
+    for contest, members in found.items():
+        if contest.latency:
+            least = min(map(_load, members))
+            found[contest] = [point for point in members if _load(point) == least]
+    return {contest: members for contest, members in found.items() if len(members) > 1}
+
+
+def _load(point: Point) -> tuple[int, int]:
+    return load(point.options.get("queue_depth"), point.nodes)
+
+
+def load(queue_depth: Value | None, nodes: int) -> tuple[int, int]:
+    """What latencies are compared at: the lowest of these."""
+    return (queue_depth if isinstance(queue_depth, int) else 1, nodes)

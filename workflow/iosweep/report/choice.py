@@ -1,0 +1,130 @@
+"""The best point of a phase: how it was chosen, what confirms it, and what it cannot be told apart from. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from iosweep.plan.contests import load
+from iosweep.report import titles
+from iosweep.report.aggregate import Result, Statistics, worst
+from iosweep.report.data import CheckRow
+from iosweep.results import statistics
+from iosweep.results.winners import Candidate, best
+from iosweep.text import human_count, some
+
+#: Points that are named.
+_NAMED = 3
+
+#: The check of whether repetitions agree, by name: the report does not import checks.
+_PRECISE = "precise"
+#: (point, repetition, phase) -> checks that failed.
+Failed = Mapping[tuple[str, int | None, str], set[str]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A headline figure. of: points that it is the best of; figure: of the fresh repetitions if there are some, else of
+    those that chose; alike: other points whose figures do not tell them apart from it, the closest first."""
+
+    result: Result
+    column: str
+    of: int
+    confirmed: bool
+    verdict: str
+    alike: tuple[Result, ...]
+
+    @property
+    def figures(self) -> Mapping[str, Statistics]:
+        return self.result.confirmed if self.confirmed else self.result.statistics
+
+    @property
+    def figure(self) -> Statistics:
+        return self.figures[self.column]
+
+    @property
+    def chosen(self) -> str:
+        """`best of 24 points, confirmed by 3 fresh repetitions`; "" where nothing was chosen."""
+        if self.of == 1:
+            return ""
+        of = f"best of {human_count(self.of, 'point')}"
+        if self.confirmed:
+            return f"{of}, confirmed by {human_count(self.figure.n, 'fresh repetition')}"
+        return f"{of}, not confirmed: rather too {'low' if self.column.startswith('latency_') else 'high'}"
+
+    @property
+    def doubt(self) -> str:
+        """`16 and 32 threads per node cannot be told apart from it`; "" where all others can."""
+        if not self.alike:
+            return ""
+        names = list(dict.fromkeys(_difference(other, self.result) for other in self.alike))
+        what = f"{human_count(len(self.alike), 'other point')}: " if len(self.alike) > _NAMED else ""
+        return f"cannot be told apart from {what}{some(names, _NAMED, separator='; ')}"
+
+
+def failed(checks: Iterable[CheckRow]) -> Failed:
+    """The checks that failed, by row."""
+    found: dict[tuple[str, int | None, str], set[str]] = {}
+    for row in checks:
+        if row.outcome == "fail":
+            found.setdefault((row.point, row.repetition, row.phase), set()).add(row.check)
+    return found
+
+
+def highest(results: Sequence[Result], fails: Failed) -> Choice | None:
+    """The highest rate of a phase; None without a figure."""
+    measured = [result for result in results if result.headline]
+    return _choose(measured, measured[0].metric, fails) if measured else None
+
+
+def lowest_latency(results: Sequence[Result], fails: Failed) -> Choice | None:
+    """The lowest mean latency of a phase at the lowest queue depth, on the fewest nodes: what one I/O costs when
+    nothing is in its way."""
+    measured = [result for result in results if "latency_mean_s" in result.statistics]
+    loads = {result.point: load(result.parameters["queue_depth"], result.nodes) for result in measured}
+    least = min(loads.values(), default=None)
+    return _choose([r for r in measured if loads[r.point] == least], "latency_mean_s", fails, lowest=True)
+
+
+def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool = False) -> Choice | None:
+    known = {result.point: result for result in results}
+    candidates = {r.point: Candidate(r.point, r.values(column), _valid(r, fails)) for r in results}
+    winner = best(candidates.values(), lowest)
+    if winner is None:
+        return None
+    result = known[winner.point]
+    fresh = [row for row in result.rows if row.confirms and row.verdict != "missing"]
+    confirmed = column in result.confirmed
+    alike = [one for one in candidates.values() if one is not winner and not _apart(one, winner)]
+    alike.sort(key=lambda one: abs(known[one.point].statistics[column].mean - result.statistics[column].mean))
+    return Choice(
+        result,
+        column,
+        len(results),
+        confirmed,
+        worst([row.verdict for row in fresh]) if confirmed else result.verdict,
+        tuple(known[one.point] for one in alike),
+    )
+
+
+def _valid(result: Result, fails: Failed) -> bool:
+    """Whether no repetition that chooses is in doubt. The check `precise` does not count: it is made when all
+    repetitions are there, and the runner has chosen without it."""
+    return all(
+        row.verdict == "valid" or fails.get((row.point, row.repetition, row.phase)) == {_PRECISE}
+        for row in result.rows
+        if row.verdict != "missing" and not row.confirms
+    )
+
+
+def _apart(one: Candidate, other: Candidate) -> bool:
+    """Whether the 95 % interval of the ratio of two points excludes 1."""
+    found = statistics.ratio(one.values, other.values)
+    return found is not None and found.excludes(1.0)
+
+
+def _difference(result: Result, other: Result) -> str:
+    """What a point has that another one has not: `16 threads per node`; all that it has, where that has no words."""
+    own = {name: value for name, value in result.parameters.items() if value != other.parameters[name]}
+    told = [titles.named(name, value) for name, value in own.items() if value is not None]
+    return " × ".join(filter(None, told)) or titles.brief(result)

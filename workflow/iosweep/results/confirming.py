@@ -1,0 +1,66 @@
+"""Which points are measured again to confirm that they are the best, and by which repetitions. Pure.
+
+The best of many noisy figures is too high by about the noise. So each allocation measures its best points once more
+when all its points are measured, and a headline is made of these repetitions alone: they had no part in the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from iosweep.plan.contests import Contest
+from iosweep.plan.forecast import longest_of
+from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.results.committed import Result
+from iosweep.results.winners import Candidate, best
+
+
+def selection(point: Point, counted: Mapping[int, Result]) -> dict[int, Result]:
+    """The repetitions that choose the best point; those that confirm it are not among them."""
+    return {number: result for number, result in counted.items() if not point.repetitions.confirms(number)}
+
+
+def numbers(
+    plan: Plan,
+    allocation: Allocation,
+    drawn: Mapping[Contest, Sequence[Point]],
+    counted: Mapping[str, Mapping[int, Result]],
+    absent: Collection[str],
+) -> dict[str, list[int]]:
+    """point -> numbers of the repetitions that confirm it and are not there yet, by the results so far.
+
+    drawn: the contests of the plan. Before there is any result, a point that takes longest stands for each best one.
+    """
+    found: dict[str, list[int]] = {}
+    here = {point.id for point in allocation.points}
+    for contest, members in drawn.items():
+        own = [point for point in members if point.id in here]
+        winner = best(_candidates(contest, own, counted), lowest=contest.latency)
+        if winner:
+            point = next(one for one in own if one.id == winner.point)
+        elif able := [one for one in own if one.id not in absent and not counted.get(one.id)]:
+            point = longest_of([one for one in able if one.id not in found] or able, plan)
+        else:
+            continue
+        have, repetitions = counted.get(point.id, {}), point.repetitions
+        fresh = [n for n in range(repetitions.max + 1, repetitions.last + 1) if n not in have]
+        if fresh and point.id not in absent:
+            found[point.id] = fresh
+    return found
+
+
+def _candidates(
+    contest: Contest, points: Sequence[Point], counted: Mapping[str, Mapping[int, Result]]
+) -> Iterator[Candidate]:
+    for point in points:
+        values: list[float] = []
+        valid = True
+        for _, result in sorted(selection(point, counted.get(point.id, {})).items()):
+            phases = zip(result.headlines, result.latencies, result.verdicts, strict=True)
+            for (phase, rate), latency, verdict in phases:
+                if phase == contest.phase:
+                    value = latency if contest.latency else rate
+                    valid = valid and verdict == "valid"
+                    values += [] if value is None else [value]
+        if values:
+            yield Candidate(point.id, values, valid)

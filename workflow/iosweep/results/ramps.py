@@ -1,0 +1,178 @@
+"""Ramps: how far an axis is climbed. Pure; the rule is in docs/ramps.md.
+
+A climb is the points of a sweep that differ in one axis alone, in ascending order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from iosweep.plan.model import Plan, Point
+from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.results import statistics
+from iosweep.results.committed import Result
+from iosweep.tools import Value, parameters
+
+#: A step that exceeds the best one before it by no more than this share has gained nothing.
+LEAST_GAIN = 0.03
+#: The same while each step has one repetition, which says nothing of the noise. More repetitions decide anew, and the
+#: climb goes on if it ended too early.
+LEAST_GAIN_OF_ONE = 0.10
+#: Steps in a row, without a gain in any phase, that end a climb.
+FLAT_STEPS = 2
+
+#: phase -> its figures.
+Figures = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Climb:
+    """The points of a climb with their values of the axis, in ascending order."""
+
+    sweep: str
+    axis: str
+    points: tuple[Point, ...]
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a climb has come. needed: its first points that have to be measured; top: the last step that gained
+    something, where that ended the climb, else None."""
+
+    needed: int
+    top: int | None = None
+
+
+def climbs(plan: Plan) -> Iterator[Climb]:
+    """The climbs of all sweeps with a ramp."""
+    points = {point.id: point for point in plan.points} if any(sweep.ramp for sweep in plan.sweeps) else {}
+    for sweep in plan.sweeps:
+        if sweep.ramp:
+            yield from _of_sweep(sweep, sweep.ramp, [points[id] for id in sweep.points])
+
+
+def _of_sweep(sweep: SweepFacts, axis: str, points: Sequence[Point]) -> Iterator[Climb]:
+    groups: dict[tuple[object, ...], list[tuple[int, Point]]] = {}
+    for point in points:
+        values: dict[str, Value | None] = {**point.options, "nodes": point.nodes}
+        place = values.pop(axis, None)
+        others = tuple(sorted((name, str(value)) for name, value in values.items()))
+        groups.setdefault(others, []).append((place if isinstance(place, int) else 1, point))
+    for found in groups.values():
+        found.sort(key=lambda one: one[0])
+        yield Climb(sweep.name, axis, tuple(p for _, p in found), tuple(value for value, _ in found))
+
+
+def reached(steps: Sequence[Figures | None]) -> Reached:
+    """How far a climb has come. `steps`: the figures of each step in order, None where it has not been tried.
+
+    What was not tried is passed over: the caller decides whether it has to be waited for. Repetitions that have no
+    figure say nothing; a step without any neither gains nor stays behind.
+    """
+    ends = [_end(phase, steps) for phase in dict.fromkeys(p for step in steps for p in step or ())]
+    if not ends or None in ends:
+        return Reached(len(steps))
+    known = [end for end in ends if end is not None]
+    return Reached(max(last for last, _ in known) + 1, max(top for _, top in known))
+
+
+def _end(phase: str, steps: Sequence[Figures | None]) -> tuple[int, int] | None:
+    """(the step that ends a climb, the last one that gained something) as one phase has it; None: it goes on."""
+    logs = {i: [math.log(v) for v in step[phase] if v > 0] for i, step in enumerate(steps) if step and step.get(phase)}
+    climbed: list[list[float]] = []
+    best: list[float] | None = None
+    top = flat = 0
+    for i, own in logs.items():
+        if not own:
+            continue
+        climbed.append(own)
+        if best is None or fmean(own) - fmean(best) > _least(climbed, own, best):
+            top, flat = i, 0
+        else:
+            flat += 1
+            if flat == FLAT_STEPS:
+                return i, top
+        if best is None or fmean(own) > fmean(best):
+            best = own
+    return None
+
+
+def _least(climbed: Sequence[Sequence[float]], own: Sequence[float], best: Sequence[float]) -> float:
+    """The least difference of two means of logarithms that is a gain: more than half its 95 % interval. The deviation
+    is that of all steps so far, because three repetitions alone say little of it."""
+    found = deviation(climbed)
+    if found is None:
+        return math.log1p(LEAST_GAIN_OF_ONE)
+    sd, freedom = found
+    noise = statistics.student_t(freedom) * sd * math.sqrt(1 / len(own) + 1 / len(best))
+    return max(math.log1p(LEAST_GAIN), noise)
+
+
+def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
+    """(the standard deviation that several steps have in common, its degrees of freedom); None where no step has two
+    repetitions."""
+    if not (freedom := sum(len(values) - 1 for values in logs)):
+        return None
+    return math.sqrt(sum((value - fmean(values)) ** 2 for values in logs for value in values) / freedom), freedom
+
+
+def why(climb: Climb, top: int) -> str:
+    """Why the rest of a climb is not needed: `not needed: saturated at queue depth 32`."""
+    option = next(option for option in parameters().values() if option.name == climb.axis)
+    value = climb.values[top]
+    what = (
+        f"{value} {option.singular if value == 1 else option.shown}" if option.singular else f"{option.shown} {value}"
+    )
+    return f"not needed: saturated at {what}"
+
+
+def figures(results: Iterable[Result]) -> dict[str, list[float]]:
+    """phase -> the figures of some repetitions."""
+    found: dict[str, list[float]] = {}
+    for result in results:
+        for phase, value in result.headlines:
+            if value is not None:
+                found.setdefault(phase, []).append(value)
+    return found
+
+
+@dataclass(frozen=True)
+class Ramped:
+    """Points that are not measured now. unneeded: point -> why; waiting: those that a climb may still reach."""
+
+    unneeded: Mapping[str, str]
+    waiting: Collection[str]
+
+
+def state(plan: Plan, figures: Mapping[str, Figures | None], absent: Collection[str]) -> Ramped:
+    """What the ramps of a plan leave out. figures: point -> its figures, None or not there if it was never measured;
+    absent: points that are not measured (now), which no climb waits for.
+
+    A point that another sweep asks for, too, is measured if any of them needs it. A climb waits for a step of the same
+    allocation; other allocations are jobs of their own, which decide by what the store has when they run.
+    """
+    needed: set[str] = set()
+    waiting: set[str] = set()
+    unneeded: dict[str, str] = {}
+    allocations = {p.id: a.name for a in plan.allocations for p in a.points} if plan.sweeps else {}
+    free = {sweep.name for sweep in plan.sweeps if not sweep.ramp}
+    for climb in climbs(plan):
+        found = reached([figures.get(p.id) for p in climb.points])
+        awaited: set[str] = set()  # allocations with a step that was not measured yet
+        for i, point in enumerate(climb.points):
+            if not free.isdisjoint(point.sweeps):
+                needed.add(point.id)
+            elif i >= found.needed:
+                unneeded[point.id] = why(climb, found.top or 0)
+            elif allocations[point.id] in awaited:
+                waiting.add(point.id)
+            else:
+                needed.add(point.id)
+            if figures.get(point.id) is None and point.id not in absent:
+                awaited.add(allocations[point.id])
+    waiting -= needed
+    return Ramped({p: reason for p, reason in unneeded.items() if p not in needed | waiting}, waiting)
