@@ -7,15 +7,16 @@ import shlex
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from iosweep.node.cpu_record import CpuRecord
+from iosweep.own_rate import OwnRate
 from iosweep.plan.model import Plan, Point
-from iosweep.results import table_values, verdict
+from iosweep.results import parts, series, table_values, verdict
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.checks import caches
 from iosweep.results.checks.finding import Check, Finding, Seen
@@ -26,6 +27,7 @@ from iosweep.results.reasons import REASONS
 from iosweep.results.record import Record
 from iosweep.results.remaining import measures, still_wanted
 from iosweep.results.store import Store
+from iosweep.series import Series
 from iosweep.target.filesystem import volume
 from iosweep.tools import Parsed, tools
 
@@ -39,10 +41,14 @@ _STRANGE = (
 
 
 class Row(NamedTuple):
-    """A row of the result table: column -> value, and the findings of all checks (none where nothing was measured)."""
+    """A row of the result table: column -> value, the findings of all checks (none where nothing was measured), its
+    series, and the rates of its nodes and workers."""
 
     values: Values
     findings: Sequence[tuple[Check, Finding]] = ()
+    attempt: int | None = None
+    series: Sequence[Series] = ()
+    parts: Sequence[OwnRate] = ()
 
 
 @dataclass(frozen=True)
@@ -120,11 +126,14 @@ class Rows:
         steps = {phase.name: (step, phase) for step in point.steps() for phase in step.phases}
         memory_bytes = {host: self.memory.get(key) for host, key in record.facts_of.items()}
         fstype, mount = record.target.fstype, record.target.mount
+        shortest_s = self.plan.shortest_steady_s(point)
         for run in record.phases:
             step, phase = steps[run.phase]
             streams = printed.get(step.name)
             parsed = Parsed() if streams is None else tool.parse(streams, step, phase)
-            seen = Seen(point, phase, run, parsed, self.plan.target, memory_bytes, fstype, mount)
+            kept = series.of_row(parsed, streams or {})
+            parsed = replace(parsed, evidence=replace(parsed.evidence, series=kept))
+            seen = Seen(point, phase, run, parsed, self.plan.target, memory_bytes, fstype, mount, shortest_s)
             findings = verdict.judge(seen)
             outcome, reasons = verdict.verdict(findings)
             outcomes = [f.outcome for _, f in findings]
@@ -132,6 +141,7 @@ class Rows:
             values.update(table_values.bounded(parsed.figures))
             values["label"] = parsed.label
             values["passes"] = caches.passes(seen)
+            values.update(parts.columns(parsed.evidence))
             values.update(_unused(point.tool, phase.name, tuple(point.options)))
             values |= {
                 "phase": phase.name,
@@ -149,7 +159,8 @@ class Rows:
                 **_cpus(run.cpus, record.host),
                 "command": " ".join(map(_quote, run.argv)),
             }
-            yield Row(values, findings)
+            own = parsed.evidence.own_rates
+            yield Row(values, findings, record.attempt, series.kept(kept), series.kept_rates(own))
 
 
 def _missing(point: Point, base: Values, repetition: int | None, reason: str, left: bool) -> Iterator[Row]:

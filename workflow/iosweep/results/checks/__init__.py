@@ -1,6 +1,6 @@
 """The validity checks, in the order in which the tables and docs/verdicts.md list them. Pure."""
 
-from iosweep.results.checks import amounts, caches, contents, cpus, files, nodes, output, timing
+from iosweep.results.checks import amounts, caches, contents, cpus, evenness, files, nodes, output, timing
 from iosweep.results.checks.finding import Check
 
 CHECKS: tuple[Check, ...] = (
@@ -16,6 +16,8 @@ CHECKS: tuple[Check, ...] = (
     Check("suspect", timing.long_enough),
     Check("suspect", timing.overtime),
     Check("suspect", timing.common_window),
+    Check("suspect", evenness.steady),
+    Check("suspect", evenness.even),
     Check("suspect", amounts.queue_depth),
     Check("invalid", files.data_complete),
     Check("invalid", files.no_holes),
