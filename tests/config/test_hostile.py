@@ -60,6 +60,7 @@ WHOLE: dict[str, Any] = {
         "share_of_free": "10%",
         "retried": "10%",
         "fill": "80%",
+        "shortest_phase": "10s",
     },
     "pinning": "verify",
     "allow_open_port": True,

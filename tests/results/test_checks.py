@@ -1,6 +1,6 @@
 """The validity checks, one by one: what passes, what fails, what cannot be checked and what does not apply."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,10 +8,12 @@ import pytest
 from msgspec import structs
 
 from iosweep.config.sweeps import Repetitions
+from iosweep.own_rate import OwnRate
 from iosweep.plan.model import Point
 from iosweep.results import checks, reasons, verdict
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
+from iosweep.series import Series
 from iosweep.tools import Evidence, Parsed, tools
 from records import ON_TARGET, phase_run
 
@@ -94,6 +96,7 @@ def seen(
     nodes: int = 1,
     ran_on: int | None = None,
     tool: str = "fio",
+    shortest_s: float = 0.0,
     **changes: Any,
 ) -> Seen:
     """A run where all is well, with keys of its parts changed; a key that is None is taken out.
@@ -104,7 +107,19 @@ def seen(
         ("not_run", "leftover", "leftover_expected", "left_behind", "flooded"), RUN
     )
     known |= dict.fromkeys(
-        ("tasks", "shift", "clock_s", "each_node", "windows", "windows_error_s", "not_flushed", "doubts", "repeats"),
+        (
+            "series",
+            "own_rates",
+            "tasks",
+            "shift",
+            "clock_s",
+            "each_node",
+            "windows",
+            "windows_error_s",
+            "not_flushed",
+            "doubts",
+            "repeats",
+        ),
         EVIDENCE,
     )
     known |= dict.fromkeys(
@@ -131,6 +146,7 @@ def seen(
         memory_bytes,
         fstype,
         mount,
+        shortest_s,
     )
 
 
@@ -180,6 +196,13 @@ SHORT: dict[str, Any] = {"each_node": {
     **dict.fromkeys(("n2", "n3"), Parsed("fio-3.33", FIGURES | {"runtime_s": 9.0},
                                          Evidence(**EVIDENCE | {"errors": ["x"]}))),
 }}  # fmt: skip
+
+
+def series(values: Sequence[float] = (4e6,) * 20, interval_s: float = 0.5, host: str = "") -> Series:
+    """Of the whole of a node."""
+    return Series("bandwidth_bytes_per_s", tuple(values), interval_s, 0.0, host)
+
+
 CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # check, what is changed, outcome, what the evidence contains
     # the rest is in test_checks_cpus.py
@@ -583,6 +606,34 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("exclusive", {}, PASS, "no other campaign on this machine (lock /tmp/x)"),
     ("exclusive", {"exclusive": None}, UNCHECKED, "no record of whether other campaigns were kept off"),
     ("exclusive", {"exclusive": {"enforced": False, "evidence": "no locks there"}}, UNCHECKED, "no locks there"),
+    # steady, even
+    ("steady", {"series": [series()]}, PASS, "within 0%"),
+    ("steady", {}, UNCHECKED, "left no rates over time"),
+    ("steady", {"seconds": 2.0, "runtime_s": 2.0, "series": [series(11 * [4e6] + 9 * [0.0], 0.1)]}, FAIL,
+     "stood still for 0.9 s of 2.0 s"),
+    ("steady", {"seconds": 2.0, "runtime_s": 2.0, "series": [series(20 * [4e6], 0.1)]}, UNCHECKED,
+     "phases of 2 s are too short to judge steadiness; it did not stand still"),
+    ("steady", {"seconds": 2.0, "runtime_s": 2.0, "series": [series(20 * [4e6], 0.1)], "shortest_s": 10.0}, FAIL,
+     "phases of 2 s are too short to judge steadiness: 10 s or more are needed (limits.shortest_phase)"),
+    ("steady", {"series": [series(14 * [4e6] + 6 * [1e6])]}, FAIL, "fell from 3.8 MiB/s to 977 KiB/s after 7.0 s"),
+    ("steady", {"series": [series(20 * [4e6], host="n1"), series(10 * [4e6] + 10 * [1e6], host="n2"),
+                           *(series(20 * [4e6], host=f"n{k}") for k in range(3, 9))]}, FAIL,
+     "n2: fell from 3.8 MiB/s to 977 KiB/s after 5.0 s"),
+    ("steady", {"series": [series(20 * [0.5, 1.5], 0.25)], "ops_per_s": 2.0}, UNCHECKED, "too few to judge 10 s"),
+    ("steady", ONE_PASS, NO, ""),
+    ("even", {"own_rates": [OwnRate("", k, 4e6) for k in range(2)]}, PASS, "the slowest of 2 workers did 100%"),
+    ("even", {"own_rates": [OwnRate("", k, 4e5 if k == 5 else 4e6) for k in range(8)]}, FAIL,
+     "worker 5 did 10% of the workers' median"),
+    ("even", {"own_rates": [OwnRate(f"n{k}", None, 4e5 if k == 3 else 4e6) for k in range(8)]}, FAIL,
+     "node n3 did 10% of the nodes' median"),
+    ("even", {"own_rates": [OwnRate("n1", k, 4e5 if k == 5 else 4e6) for k in range(8)]}, FAIL,
+     "worker 5 on n1 did 10%"),
+    ("even", {"own_rates": [OwnRate("", k, rate) for k, rate in enumerate((4e5, 4e6))]}, PASS, "18%"),
+    ("even", {"own_rates": [OwnRate("", k, rate) for k, rate in enumerate((1e5, 4e6))]}, FAIL, "2% of the other's"),
+    ("even", {"own_rates": [OwnRate("", k, 4e5 if k == 5 else 4e6) for k in range(8)], "ops": 700}, UNCHECKED,
+     "too few to compare"),
+    ("even", {}, UNCHECKED, "are not known"),
+    ("even", {"threads_per_node": 1}, NO, ""),
 ]  # fmt: skip
 
 

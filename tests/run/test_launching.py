@@ -30,8 +30,7 @@ from iosweep.results import verdict
 from iosweep.results.campaign_documents import DataSet
 from iosweep.results.checks.finding import Seen
 from iosweep.results.store import Store
-from iosweep.run import datasets
-from iosweep.run import launching as command
+from iosweep.run import datasets, tool_files
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
@@ -136,7 +135,7 @@ def test_links_are_not_followed(commands: Commands, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_not_read(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "MOST_BYTES", 1000)
+    monkeypatch.setattr(tool_files, "MOST_BYTES", 1000)
     found = run(commands, "head -c 1000 /dev/zero > log; head -c 1001 /dev/zero > summary.json")
     assert found == {"stdout": b"", "stderr": b"", "log": bytes(1000)}
 
@@ -259,9 +258,12 @@ class Agents:
     def clocks(self) -> dict[str, Clock]:
         return {"n1": Clock(0.0, 0.001), "n2": Clock(5.0, 0.002), "n3": Clock(-2.0, 0.003)}
 
-    def run(self, commands: dict[str, list[str]], timeout_s: float, cpus: frozenset[int] | None) -> dict[str, Any]:
-        self.asked = commands, timeout_s, cpus
-        return {host: (completed(argv=tuple(argv)), 105.0, 107.0) for host, argv in commands.items()}
+    def run(
+        self, commands: dict[str, list[str]], timeout_s: float, cpus: frozenset[int] | None, outputs: dict[str, str]
+    ) -> dict[str, Any]:
+        self.asked = commands, timeout_s, cpus, outputs
+        files = {"log": b"x"}
+        return {host: (completed(argv=tuple(argv)), 105.0, 107.0, files) for host, argv in commands.items()}
 
     def call(self, operation: str, *, each: dict[str, Any]) -> dict[str, Any]:
         self.watched = each
@@ -274,7 +276,8 @@ def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -
     remote: Any = Agents()
     commands = Commands(agent, SLURM_LAUNCHERS["srun"], tmp_path / "scratch", None, program("/y/sh"), "12", remote)
     done, streams = commands.run(tool(), [["sh", "a"], ["sh", "b"]], 1, 9.0, ("n2", "n3"))
-    assert remote.asked == ({"n2": ["/y/sh", "a"], "n3": ["/y/sh", "b"]}, 9.0, None)
+    assert remote.asked == ({"n2": ["/y/sh", "a"], "n3": ["/y/sh", "b"]}, 9.0, None, tool().outputs)
+    assert (streams["log@0"], streams["log@1"]) == (b"x", b"x")
     common = {"exit_code": 0}
     assert orjson.loads(streams["hosts"]) == [
         {"host": "n2", "started": 100.0, "ended": 102.0, "clock_offset_s": 5.0, "clock_error_s": 0.002, **common},
@@ -498,7 +501,7 @@ def on_each(commands: Commands, name: str) -> list[bytes]:
     """Process ids of the programs of that name, on each node, as long as there are agents."""
     assert commands.remote
     found = commands.remote.run({host: ["pgrep", name] for host in Held.hosts}, 30)
-    return [done.stdout for done, _, _ in found.values()]
+    return [done.stdout for done, *_ in found.values()]
 
 
 def fio_mode(job: str, scratch: Path, program: str, target: str, harm: str) -> Any:

@@ -116,13 +116,27 @@ def test_long_answers_come_whole_and_are_not_mixed(held: Held) -> None:
             assert getattr(done[host][0], stream) == expected
 
 
+def run_with_files(job: str, commands: dict[str, list[str]]) -> dict[str, Any]:
+    with remote(job) as agents:
+        return agents.run(commands, 60, None, {"log": "a.*.log", "none": "x"})
+
+
+def test_files_that_a_tool_writes_come_from_each_node(held: Held) -> None:
+    script = "for k in 10 2; do hostname > a.$k.log; done; pwd"
+    done = held.inside(run_with_files, held.job, {host: ["sh", "-c", script] for host in held.hosts})
+    for host in held.hosts:
+        ran, _, _, files = done[host]
+        assert files == {"log": f"==> a.2.log <==\n{host}\n==> a.10.log <==\n{host}\n".encode()}
+        assert not Path(ran.stdout.decode().strip()).exists()
+
+
 def test_what_each_node_ran(held: Held) -> None:
     short, long = "echo here; hostname; exit 7", "(setsid sleep 4321.1 &); sleep 4321.2"
     for limit_s in (0.6, 6, 60):  # until it is long enough for the short one
         done = held.inside(run_all, held.job, {"n1": ["sh", "-c", short], "n2": ["sh", "-c", long]}, limit_s)
         if not done["n1"][0].timed_out:
             break
-    (one, one_began, _), (two, two_began, two_ended) = done["n1"], done["n2"]
+    (one, one_began, *_), (two, two_began, two_ended, _) = done["n1"], done["n2"]
     assert (one.exit_code, one.timed_out, one.stdout, one.left_behind) == (7, False, b"here\nn1\n", 0)
     assert (two.exit_code, two.timed_out, two.stdout, two.left_behind) == (-signal.SIGTERM, True, b"", 0)
     assert two.argv == ("sh", "-c", long)

@@ -56,8 +56,9 @@ METADATA: dict[str, Any] = {
 
 
 def document(**sweep: Any) -> dict[str, Any]:
-    """TEXT as data; keys of the sweep replaced, or removed where they are None."""
+    """TEXT as data, where short phases are no reason; keys of the sweep replaced, or removed where they are None."""
     made = yaml.safe_load(TEXT)
+    made["limits"] = {"shortest_phase": "0s"}
     made["sweeps"][0] = {k: v for k, v in (made["sweeps"][0] | sweep).items() if v is not None}
     return copy.deepcopy(made)
 
@@ -230,7 +231,7 @@ class Allocation:
         """Write the configuration: this sweep; keys of the document replaced, those of its target one by one."""
         target = {"directory": str(self.target), "keep": self.keep, "lock": self.lock} | document.pop("target", {})
         # a busy machine must not add tries to those that are counted, nor a full disk take points away
-        limits = {"retried": "0%", "fill": "100%"}
+        limits = {"retried": "0%", "fill": "100%", "shortest_phase": "0s"}
         known = {"campaign": self.name, "target": target, "limits": limits, "sweeps": [sweep]}
         self.file.write_bytes(orjson.dumps(known | document, option=orjson.OPT_INDENT_2))
         self._plan: Plan | None = None

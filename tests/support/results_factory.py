@@ -24,7 +24,7 @@ from iosweep.files.documents import dump, read
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
 from iosweep.programs import builds
 from iosweep.report import data
-from iosweep.results import columns, merged_tables
+from iosweep.results import columns, merged_tables, series_columns
 from iosweep.results.campaign_form import CampaignForm
 
 K, M, G = 2**10, 2**20, 2**30
@@ -309,6 +309,8 @@ def make(
     _write(directory / "results.parquet", flat, columns.result_columns())
     _write(directory / "checks.parquet", checks, columns.CHECK_COLUMNS)
     _write(directory / "nodes.parquet", nodes, columns.NODE_COLUMNS)
+    _write(directory / "series.parquet", [], series_columns.SERIES_COLUMNS)
+    _write(directory / "parts.parquet", [], series_columns.PART_COLUMNS)
     (directory / "results.csv").touch()
     about = {
         "campaign": campaign,

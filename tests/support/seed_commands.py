@@ -282,12 +282,18 @@ _OWN = (
     Difference("eta", "never", "no progress in the output"),
     Difference("output-format", "json+", "exact percentiles"),
 )
+_LOGS = (
+    Difference("write_bw_log", "series", "each worker's rate over time"),
+    Difference("log_avg_msec", ANY, "its intervals"),
+    Difference("per_job_logs", 1, "a log of each worker"),
+)
 _CLOCK = Difference("clocksource", "clock_gettime", "nanoseconds; no calibration")
 _QUIET = Difference("disk_util", 0, "starts sooner")
 _FILESIZE = Difference("filesize", None, "size of all files of a job")
 _FIO_WEKA = (
     *_PLACE,
     *_OWN,
+    *_LOGS,
     *_SET,
     _CLOCK,
     _FILESIZE,
@@ -323,6 +329,7 @@ DIFFERENCES: dict[str, list[Difference]] = {
     "weka-small-write-latency": [
         *_PLACE,
         *_OWN,
+        *_LOGS,
         _CLOCK,
         _QUIET,
         _FILESIZE,
@@ -337,6 +344,7 @@ DIFFERENCES: dict[str, list[Difference]] = {
     "four-corners": [
         *_PLACE,
         *_OWN,
+        *_LOGS,
         *_SET,
         _CLOCK,
         _QUIET,

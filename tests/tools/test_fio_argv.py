@@ -49,6 +49,8 @@ def output(written: int, **job: Any) -> dict[str, bytes]:
     return {"stdout": json.dumps({"fio version": "fio-3.33", "jobs": [made | job]}, indent=2).encode(), "stderr": b""}
 
 
+#: Logs of 20 intervals, of phases of 1.5 s.
+LOGS = "--write_bw_log=series --log_avg_msec=75 --per_job_logs=1"
 COMMON = "--directory=/t --filename_format=$jobnum.$filenum --numjobs=2"
 LAST = "--disk_util=0 --clocksource=clock_gettime --group_reporting --eta=never --output-format=json+"
 IO = "--bs=4096 --iodepth=8 --ioengine=libaio --direct=1 --size=3145728 --time_based --runtime=1500ms --randseed=7"
@@ -83,7 +85,7 @@ META = (
 def test_the_command_of_every_phase(phase: str, options: dict[str, Any], expected: str) -> None:
     chosen = options if options is FILES else DATA | options
     argv = FIO.argv(step(phase, chosen, 1.5), "/t", 7)
-    assert argv == f"fio --name={phase} {COMMON} {expected} {LAST}".split()
+    assert argv == f"fio --name={phase} {COMMON} {expected} {LAST}{'' if options is FILES else f' {LOGS}'}".split()
 
 
 def test_every_phase_has_a_command_here() -> None:
@@ -125,7 +127,7 @@ def test_a_set_that_was_not_written_completely_is_seen(streams: dict[str, bytes]
 def test_one_pass_has_no_time(phase: str) -> None:
     timed, once = (FIO.argv(step(phase, time_s=time_s), "/t", 7) for time_s in (1.5, None))
     # without a time fio goes over its files once, and ends
-    assert [a for a in timed if a not in once] == ["--time_based", "--runtime=1500ms"]
+    assert [a for a in timed if a not in once] == ["--time_based", "--runtime=1500ms", *LOGS.split()]
     assert [a for a in once if a not in timed] == []
 
 

@@ -21,7 +21,7 @@ from iosweep.plan.model import Point
 from iosweep.results import verdict
 from iosweep.results.checks.finding import Seen
 from iosweep.tools import Parsed, Step, tools
-from iosweep.tools.fio import client_server
+from iosweep.tools.fio import client_server, series_log
 from records import ON_TARGET, phase_run
 
 FIO = tools()["fio"]
@@ -445,6 +445,7 @@ def test_a_job_asks_for_what_a_command_asks_for(fio: Path, tmp_path: Path, phase
     section, *lines = files["job1.fio"].splitlines()
     command = FIO.argv(of, "/t", 8)
     left_out = {"fio", "--directory=/t", f"--name={phase}", "--eta=never", "--output-format=json+"}
+    left_out |= set(series_log.options(of))
     assert section == f"[{phase}]"
     assert [f"--{line}" for line in lines] == [argument for argument in command if argument not in left_out]
     (tmp_path / "job1.fio").write_text(files["job1.fio"])

@@ -122,6 +122,11 @@ class Limits(Strict):
         description="Share of an allocation's repetitions (at least 3 of them, unless it is 0%) that may be measured a"
         " second time because something disturbed the first: other load, a kill. Default: 10%.",
     )
+    shortest_phase: Duration = Field(
+        10.0,
+        description="Timed phases that are shorter are too short to judge whether they are steady, and suspect; for a"
+        " trial or a demonstration, 0s. Suites with a `scale` are exempt. Default: 10s.",
+    )
     fill: Share = Field(
         0.80, description="How full the target may get, in space and in inodes, as df counts. Default: 80%."
     )

@@ -85,7 +85,7 @@ class Allocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: Name  # of everything that its manifest depends on
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
     """Everything that a campaign will do."""
 
     campaign: Name
@@ -103,6 +103,15 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     def points(self) -> list[Point]:
         """All points, allocation by allocation."""
         return [point for allocation in self.allocations for point in allocation.points]
+
+    def shortest_steady_s(self, point: Point) -> float:
+        """Timed phases of a point that are shorter are suspect, in seconds; 0 where every sweep that has the point was
+        scaled to a smaller machine."""
+        return 0.0 if set(point.sweeps) <= self._scaled else self.limits.shortest_phase
+
+    @cached_property
+    def _scaled(self) -> set[str]:
+        return {sweep.name for sweep in self.sweeps if sweep.scaled}
 
     def content(self) -> bytes:
         """The plan as JSON."""

@@ -35,4 +35,5 @@ class LimitSettings(Part, frozen=True, kw_only=True):
     over_time: Literal["refuse", "trim"] = "refuse"
     retried: Share
     share_of_free: Share = 0.10
+    shortest_phase: Seconds = 10.0
     time: Seconds | None

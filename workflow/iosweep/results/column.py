@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Type = Literal["string", "int", "float", "bool", "time", "list"]
+Type = Literal["string", "int", "float", "bool", "time", "list", "floats"]
 
 
 @dataclass(frozen=True)

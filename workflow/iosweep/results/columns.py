@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from iosweep.results.column import Column, Type
 from iosweep.results.node_columns import NODE_COLUMNS
+from iosweep.results.series_columns import PART_COLUMNS, SERIES_COLUMNS
 from iosweep.tools import OptionKind, parameters
 from iosweep.tools.axes import PHASE_TIME
 
@@ -109,6 +110,11 @@ _MEASURED: tuple[Column, ...] = (
         "Tools that are started once on each node (fio), on several nodes: seconds from the first node's start of I/O"
         " to the last one's.",
     ),
+    Column("rate_deviation", "float", "Standard deviation of the rate over time, as a fraction of its mean."),
+    Column("slowest_node", "string", "Node with the lowest rate of its own; null on one node."),
+    Column("slowest_node_share", "float", "Its rate as a fraction of the median of the nodes."),
+    Column("slowest_worker", "string", "Worker with the lowest rate: `n1/5`, or the number alone on one node."),
+    Column("slowest_worker_share", "float", "Its rate as a fraction of the median of the workers."),
     # verdict
     Column(
         "settled_s", "float", "Time that had passed since iosweep last deleted files on the target; null if it had not."
@@ -231,6 +237,7 @@ def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
         "float": pa.float64(),
         "bool": pa.bool_(),
         "time": pa.timestamp("us", tz="UTC"),
+        "floats": pa.list_(pa.float64()),
     }
 
     def field(column: Column) -> pa.Field:
@@ -259,6 +266,8 @@ def markdown() -> str:
         ("results.parquet, results.csv: one row per point, repetition and phase", result_columns()),
         ("checks.parquet: one row per row of the results and check", CHECK_COLUMNS),
         ("nodes.parquet: one row per node and set of facts", NODE_COLUMNS),
+        ("series.parquet: one row per row of the results, node or worker, and quantity", SERIES_COLUMNS),
+        ("parts.parquet: one row per row of the results, and node or worker", PART_COLUMNS),
     ):
         parts.append(f"## {title}\n")
         parts.append("| column | type | meaning |\n|---|---|---|")

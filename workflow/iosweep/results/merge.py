@@ -1,4 +1,4 @@
-"""Store -> results.parquet, results.csv, checks.parquet, nodes.parquet, campaign.json.
+"""Store -> results.parquet, results.csv, checks.parquet, nodes.parquet, series.parquet, parts.parquet, campaign.json.
 
 Everything is parsed and judged again from the raw output, so that a fixed parser or a changed check needs no cluster.
 """
@@ -9,6 +9,7 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,9 +26,10 @@ from iosweep.results.campaign_form import Build
 from iosweep.results.columns import CHECK_COLUMNS, result_columns
 from iosweep.results.node_columns import NODE_COLUMNS
 from iosweep.results.origins import Origins
-from iosweep.results.rows import Rows
+from iosweep.results.rows import Aside, Rows
+from iosweep.results.series_columns import PART_COLUMNS, SERIES_COLUMNS
 from iosweep.results.store import Store
-from iosweep.results.table_writer import ChecksWriter, TableWriter
+from iosweep.results.table_writer import ChecksWriter, SeriesWriter, TableWriter
 from iosweep.text import printable
 
 
@@ -53,8 +55,16 @@ def _write(plan: Plan, results: Path, repair: str) -> None:
         TableWriter(place, "results.parquet", result_columns(), "results.csv") as rows,
         ChecksWriter(place, "checks.parquet", CHECK_COLUMNS) as checks,
         TableWriter(place, "nodes.parquet", NODE_COLUMNS) as table,
+        SeriesWriter(place, "series.parquet", SERIES_COLUMNS) as series,
+        TableWriter(place, "parts.parquet", PART_COLUMNS) as parts,
     ):
-        for row, findings in Rows(plan, store, memory, origins):
+
+        def aside(of_row: Aside) -> None:
+            series.add_series(of_row.key, of_row.series)
+            for part in of_row.parts:
+                parts.add((*of_row.key, *astuple(part)))
+
+        for row, findings in Rows(plan, store, memory, origins, aside):
             rows.add(tuple(map(row.get, rows.names)))
             built[row.get("build")] += 1
             checks.add_findings((row["point"], row["repetition"], row["phase"]), [found for _, found in findings])
@@ -67,7 +77,7 @@ def _write(plan: Plan, results: Path, repair: str) -> None:
                 table.add(own)
         described = {
             "builds": _builds(store, built),
-            "tables": rows.finish() | checks.finish() | table.finish(),
+            "tables": rows.finish() | checks.finish() | table.finish() | series.finish() | parts.finish(),
             "repair": repair,
             **_damage(store),
         }

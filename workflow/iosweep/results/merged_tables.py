@@ -22,6 +22,7 @@ from iosweep.results.campaign_form import CampaignForm, Table
 from iosweep.results.column import Column
 from iosweep.results.columns import CHECK_COLUMNS, arrow_schema, result_columns
 from iosweep.results.node_columns import NODE_COLUMNS
+from iosweep.results.series_columns import MOST_TABLE_VALUES, PART_COLUMNS, SERIES_COLUMNS
 
 ABOUT, REPORT = "campaign.json", "report.html"
 #: Folder of the figures, the file in it with the names and hashes of those that we made, and the file that is written
@@ -33,6 +34,8 @@ TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {
     "results.parquet": result_columns,
     "checks.parquet": lambda: CHECK_COLUMNS,
     "nodes.parquet": lambda: NODE_COLUMNS,
+    "series.parquet": lambda: SERIES_COLUMNS,
+    "parts.parquet": lambda: PART_COLUMNS,
 }
 FILES = (*TABLES, "results.csv")
 Kind = TypeVar("Kind")
@@ -151,9 +154,12 @@ def _strange(opened: Any, columns: Sequence[Column]) -> str | None:
         return f"it has {opened.metadata.num_rows:,} rows, too many"
     groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
     parts = [group.column(number) for group in groups for number in range(group.num_columns)]
-    inner = sum(part.num_values for part in parts if "." in part.path_in_schema)
-    if inner > _MOST_IN_LISTS:
-        return f"its lists have {inner:,} values, too many"
+    floats = {column.name for column in columns if column.type == "floats"}
+    lists = [part for part in parts if "." in part.path_in_schema]
+    in_series = sum(part.num_values for part in lists if part.path_in_schema.partition(".")[0] in floats)
+    inner = sum(part.num_values for part in lists) - in_series
+    if inner > _MOST_IN_LISTS or in_series > MOST_TABLE_VALUES:
+        return f"its lists have {inner + in_series:,} values, too many"
     there = opened.schema_arrow
     for field in arrow_schema(tuple(columns)):
         if there.get_field_index(field.name) < 0:

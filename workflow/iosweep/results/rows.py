@@ -7,16 +7,17 @@ import re
 import shlex
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from iosweep.node.cpu_record import CpuRecord
+from iosweep.own_rate import OwnRate
 from iosweep.plan.model import Plan, Point
-from iosweep.results import repeated, table_values, verdict
+from iosweep.results import parts, repeated, series, table_values, verdict
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.checks import CHECKS, caches
 from iosweep.results.checks.finding import Finding, Seen
@@ -28,6 +29,7 @@ from iosweep.results.record import Record
 from iosweep.results.remaining import Wanted, measures, still_wanted, wanted
 from iosweep.results.repeated import Row, Values
 from iosweep.results.store import Store
+from iosweep.series import Series
 from iosweep.target.filesystem import volume
 from iosweep.tools import Parsed, tools
 
@@ -43,6 +45,14 @@ _STRANGE = (
     *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, ZeroDivisionError, RecursionError),
     *(struct.error, zlib.error),
 )
+
+
+class Aside(NamedTuple):
+    """What the companion tables have of a row: `key` is its point, repetition, attempt and phase."""
+
+    key: tuple[str, int, int, str]
+    series: Sequence[Series]
+    parts: Sequence[OwnRate]
 
 
 @dataclass(frozen=True)
@@ -74,13 +84,15 @@ def _unpacked(packed: bytes) -> Iterator[Row]:
 class Rows:
     """The rows of a campaign's result table.
 
-    memory: key of a node's facts -> bytes of its memory; origins: collects where the rows come from.
+    memory: key of a node's facts -> bytes of its memory; origins: collects where the rows come from;
+    aside: takes the series and own rates of rows, which are too many to be held.
     """
 
     plan: Plan
     store: Store
     memory: Mapping[str, int | None]
     origins: Origins
+    aside: Callable[[Aside], None]
 
     def __iter__(self) -> Iterator[Row]:
         refusals, lacking = self.store.documents(Refusal), self.store.missing()
@@ -153,7 +165,10 @@ class Rows:
                 why = f"the stored raw output is damaged: {raw}; {again} measures it again"
                 made = list(_missing(point, base, result.repetition, why, state="" if result.intact else "left"))
             else:
-                made = list(self._judged(point, record, printed, base | _of_record(point, result, record, raw)))
+                judged = list(self._judged(point, record, printed, base | _of_record(point, result, record, raw)))
+                made = [row for row, _ in judged]
+                for _, aside in judged:
+                    self.aside(aside)
             self.origins.add(point, record)
         except _STRANGE as error:  # received from others, or a fault of ours: the other rows are still written
             self.store.damaged[str(self.store.path / raw)] = f"it cannot be judged: {type(error).__name__} {error}"
@@ -163,23 +178,27 @@ class Rows:
 
     def _judged(
         self, point: Point, record: Record, printed: Mapping[str, Mapping[str, bytes]], shared: Values
-    ) -> Iterator[Row]:
+    ) -> Iterator[tuple[Row, Aside]]:
         """A row for each phase of a repetition, parsed and judged again. `shared`: what these rows have in common."""
         tool = tools()[point.tool]
         steps = {phase.name: (step, phase) for step in point.steps() for phase in step.phases}
         memory_bytes = {host: self.memory.get(key) for host, key in record.facts_of.items()}
         fstype, mount = record.target.fstype, record.target.mount
+        shortest_s = self.plan.shortest_steady_s(point)
         for run in record.phases:
             step, phase = steps[run.phase]
             streams = printed.get(step.name)
             parsed = Parsed() if streams is None else tool.parse(streams, step, phase)
-            seen = Seen(point, phase, run, parsed, self.plan.target, memory_bytes, fstype, mount)
+            kept = series.of_row(parsed, streams or {})
+            parsed = replace(parsed, evidence=replace(parsed.evidence, series=kept))
+            seen = Seen(point, phase, run, parsed, self.plan.target, memory_bytes, fstype, mount, shortest_s)
             findings = verdict.judge(seen)
             outcome, _ = verdict.verdict(findings)
             values = shared.copy()
             values.update(table_values.bounded(parsed.figures))
             values["label"] = parsed.label
             values["passes"] = caches.passes(seen)
+            values.update(parts.columns(parsed.evidence))
             values.update(_unused(point.tool, phase.name, tuple(point.options)))
             values |= {
                 "phase": phase.name,
@@ -193,7 +212,9 @@ class Rows:
                 **_cpus(run.cpus, record.host),
                 "command": " ".join(map(_quote, run.argv)),
             }
-            yield Row(values, findings)
+            key = (point.id, record.repetition, record.attempt, phase.name)
+            aside = Aside(key, series.kept(kept), series.kept_rates(parsed.evidence.own_rates))
+            yield Row(values, findings), aside
 
 
 def _missing(point: Point, base: Values, repetition: int | None, reason: str, state: State) -> Iterator[Row]:

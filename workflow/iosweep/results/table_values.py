@@ -4,7 +4,9 @@ added up, lists of CPUs. Merge writes no row that the report could not read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 Check = Callable[[str], str | None]
 #: Integers have 64 bits, and the square of a float has to be finite.
 _MOST = float(1 << 63)
+_QUANTITY = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _VERDICTS = ("valid", "suspect", "invalid", "missing")
 
 
@@ -46,6 +49,8 @@ def _wrong(column: Column, array: pa.Array) -> str | None:
     if column.type == "list":
         inner = array.flatten()
         return wrong(column.fields, [compute.struct_field(inner, [own.name]) for own in column.fields])
+    if column.type == "floats":
+        return _wrong(replace(column, type="float"), array.flatten())
     if column.type == "float":
         fits = compute.less_equal(compute.abs(array), _MOST)  # false for what is not a number
         return None if compute.all(fits).as_py() in (True, None) else "a number is not finite, or too large"
@@ -82,6 +87,7 @@ def _checks() -> Mapping[str, Check]:
         "metric": _one_of([*metrics], "a metric"),
         "verdict": _one_of(_VERDICTS, "a verdict"),
         "precision_grade": _one_of(("A", "B", "C"), "a grade"),
+        "quantity": lambda text: None if _QUANTITY.fullmatch(text) else "is not a quantity",
     }
     lists = ("cpus", "cpus_allowed", "cores", "socket_cpus", "reserved_cpus", "used_cpus")
     return known | dict.fromkeys(lists, _cpu_list)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -21,9 +23,11 @@ from iosweep.results.checks import OF_A_ROW
 from iosweep.results.checks.finding import Finding
 from iosweep.results.column import Column
 from iosweep.results.columns import arrow_schema
+from iosweep.results.series_columns import MOST_TABLE_VALUES
+from iosweep.series import Series
 
-#: Rows are written in batches, so that memory does not grow with the campaign.
-_BATCH = 10_000
+#: Rows are written in batches, so that memory does not grow with the campaign; series by the number of their values.
+_BATCH, _SERIES_BATCH = 10_000, 500_000
 
 
 class _Hashed(io.RawIOBase):
@@ -145,6 +149,40 @@ class ChecksWriter(TableWriter):
         self._write([*keys, names, outcomes, severities, evidence])
         self._keys.clear()
         self._findings.clear()
+
+
+class SeriesWriter(TableWriter):
+    """Writes the table of series, whose values are handed to Arrow as one array of doubles."""
+
+    def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...]):
+        super().__init__(place, parquet, columns)
+        self._values, self._ends = array("d"), array("i", [0])
+        self._written = 0
+
+    def add_series(self, key: tuple[Any, ...], series: Sequence[Series]) -> None:
+        """Add the series of the row with this key, workers' only while the table is half full."""
+        for one in series:
+            room = MOST_TABLE_VALUES // (1 if one.worker is None else 2)
+            if self._written + len(one.values) > room:
+                continue
+            self._written += len(one.values)
+            self._rows.append((*key, one.host, one.worker, one.name, one.begin_s, one.interval_s))
+            self._values.extend(one.values)
+            self._ends.append(len(self._values))
+        if len(self._values) >= _SERIES_BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        values = pa.Array.from_buffers(pa.float64(), len(self._values), [None, pa.py_buffer(self._values)])
+        if (unread := pc.is_nan(values)).true_count:
+            values = pc.if_else(unread, None, values)
+        ends = pa.Array.from_buffers(pa.int32(), len(self._ends), [None, pa.py_buffer(self._ends)])
+        lists = pa.ListArray.from_arrays(ends, values)
+        self._write([*_arrays(self._rows, list(self._schema)[:-1]), lists])
+        self._rows.clear()
+        self._values, self._ends = array("d"), array("i", [0])
 
 
 def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[Any]) -> list[Any]:

@@ -21,11 +21,11 @@ from iosweep.node.cpus import NO_CPUS, listed
 from iosweep.node.io_record import Moved
 from iosweep.node.pinning import Pinning
 from iosweep.node.placement import Binding
-from iosweep.node.process import MOST_BYTES, Completed
+from iosweep.node.process import Completed
 from iosweep.node.sampling import Wanted
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.find import Program
-from iosweep.run import remote_agent
+from iosweep.run import remote_agent, tool_files
 from iosweep.run.remote import RemoteAgents, lost
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
@@ -127,7 +127,9 @@ class Commands:
         argvs = [self.argv(tool, command, tasks, hosts, binding) for command in commands]
         wanted, cpus = self._wanted(tool, tasks, hosts, step), binding.union if binding else None
         if not tool.mpi and self.remote and tuple(hosts) != self.remote.hosts[:1]:  # otherwise it is this node
-            return self._each(dict(zip(hosts, argvs, strict=True)), self.remote, timeout_s, wanted, binding)
+            return self._each(
+                dict(zip(hosts, argvs, strict=True)), self.remote, timeout_s, wanted, binding, tool.outputs
+            )
         (argv,) = argvs
         if tool.mpi and self.launcher.allocated:
             done = self._launched(argv, wanted, timeout_s, hosts, binding)
@@ -144,12 +146,11 @@ class Commands:
             done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
             done = _of_this_node(done, hosts[:1]).onto(done)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
-        for stream, name in tool.outputs.items():
-            file = self.scratch / name
-            if self.remote and not done.exit_code:
-                _wait_for(file.is_file)
-            with contextlib.suppress(OSError):  # absent, not a file, or too large
-                streams[stream] = safe_paths.read(self.scratch.parent, f"{self.scratch.name}/{name}", MOST_BYTES)
+        if tool.mpi and self.remote and not done.exit_code:
+            for name in tool.outputs.values():
+                _wait_for((self.scratch / name).is_file)
+        with contextlib.suppress(OSError), safe_paths.folder(self.scratch.parent, self.scratch.name) as place:
+            streams |= tool_files.collected(place, tool.outputs)
         return done, streams
 
     def _wanted(self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None) -> Wanted | None:
@@ -238,15 +239,17 @@ class Commands:
         timeout_s: float,
         wanted: Wanted | None,
         binding: Binding | None,
+        outputs: Mapping[str, str],
     ) -> tuple[Completed, Streams]:
-        """Run a command on each host, all started at once."""
+        """Run a command on each host, all started at once. `outputs`: files that it writes on each (Tool.outputs)."""
         clocks = remote.clocks()
         self._watch(remote, list(argvs), wanted, binding)
-        done = remote.run(argvs, timeout_s, binding.union if binding else None)
+        done = remote.run(argvs, timeout_s, binding.union if binding else None, outputs)
         streams: dict[str, bytes] = {}
         nodes = []
-        for k, (host, (one, started, ended)) in enumerate(done.items()):
+        for k, (host, (one, started, ended, files)) in enumerate(done.items()):
             streams |= {f"stdout@{k}": one.stdout, f"stderr@{k}": one.stderr}
+            streams |= {f"{stream}@{k}": content for stream, content in files.items()}
             clock = clocks[host]
             nodes.append(
                 {
@@ -258,9 +261,9 @@ class Commands:
                     "exit_code": one.exit_code,
                 }
             )
-        whole = together({host: one for host, (one, _, _) in done.items()})
+        whole = together({host: one for host, (one, *_) in done.items()})
         seen = self._seen(remote, list(argvs))
-        own = {host: one.with_own_bytes(seen.moved[host]) for host, (one, _, _) in done.items()}
+        own = {host: one.with_own_bytes(seen.moved[host]) for host, (one, *_) in done.items()}
         return seen._replace(moved=own).onto(whole), streams | {"hosts": orjson.dumps(nodes)}
 
     def serve(

@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Self, TypeVar
 
 from msgspec import convert, to_builtins
@@ -163,20 +164,27 @@ class RemoteAgents:
         return best
 
     def run(
-        self, commands: Mapping[str, Sequence[str]], timeout_s: float, cpus: Collection[int] | None = None
-    ) -> dict[str, tuple[process.Completed, float, float]]:
+        self,
+        commands: Mapping[str, Sequence[str]],
+        timeout_s: float,
+        cpus: Collection[int] | None = None,
+        outputs: Mapping[str, str] = MappingProxyType({}),
+    ) -> dict[str, tuple[process.Completed, float, float, dict[str, bytes]]]:
         """Run a command on each of some nodes, all started at once, as `process.run` does.
 
-        Returns host -> what it did, and when it started and ended on its node's clock, in seconds.
+        Returns host -> what it did, when it started and ended on its node's clock, in seconds, and the streams of the
+        files that it wrote (`outputs`, as Tool.outputs).
         """
         places = None if cpus is None else sorted(cpus)
-        self.call(remote_agent.stage, each={host: [list(argv), places] for host, argv in commands.items()})
+        staged = {host: [list(argv), places, dict(outputs)] for host, argv in commands.items()}
+        self.call(remote_agent.stage, each=staged)
         each = dict.fromkeys(commands, (timeout_s,))
         answers = self.call(remote_agent.run, each=each, deadline_s=timeout_s + _SLACK_S)
         found = {}
         for host, ran in answers.items():
             stdout, stderr = fan_out.unpacked(ran.stdout), fan_out.unpacked(ran.stderr)
-            found[host] = (replace(ran.done, stdout=stdout, stderr=stderr), ran.started, ran.ended)
+            files = {stream: fan_out.unpacked(content) for stream, content in ran.files.items()}
+            found[host] = (replace(ran.done, stdout=stdout, stderr=stderr), ran.started, ran.ended, files)
         return found
 
     def _send(self, data: bytes, end: float) -> None:

@@ -10,18 +10,22 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 import psutil
 
+from iosweep.files import safe_paths
 from iosweep.node import collect_facts, load, process, procfs, watching
 from iosweep.node.cpu_record import Looks, NodeLoad
 from iosweep.node.io_record import Moved
@@ -29,6 +33,7 @@ from iosweep.node.node_facts import NodeFacts
 from iosweep.node.probe_record import Controller
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
+from iosweep.run import tool_files
 from iosweep.slurm import fan_out
 from iosweep.target import counters, handle, identify, ownership, probe, protocol
 
@@ -65,13 +70,15 @@ class Watched(msgspec.Struct, frozen=True):
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """What a command did, when it started and ended on the node's clock, and its output (fan_out.packed)."""
+    """What a command did, when it started and ended on the node's clock, and its output (fan_out.packed); files: the
+    same of the files that it wrote, by stream."""
 
     done: process.Completed
     started: float
     ended: float
     stdout: str
     stderr: str
+    files: dict[str, str] = {}
 
 
 class _Watch:
@@ -173,27 +180,64 @@ def facts(
     return NodeAnswer(target, builds, known)
 
 
-_staged: tuple[list[str], list[int] | None] = [], None
+class _Staged(msgspec.Struct, frozen=True):
+    """A command that waits for `run`."""
+
+    argv: list[str] = []
+    cpus: list[int] | None = None
+    outputs: dict[str, str] = {}
 
 
-def stage(argv: list[str], cpus: list[int] | None) -> None:
-    """Keep a command and its CPUs for `run`, whose request to all nodes at once can then be short."""
+_staged = _Staged()
+
+
+def stage(argv: list[str], cpus: list[int] | None, outputs: dict[str, str]) -> None:
+    """Keep a command, its CPUs and the files that it writes (Tool.outputs) for `run`, whose request to all nodes at
+    once can then be short."""
     global _staged
-    _staged = argv, cpus
+    _staged = _Staged(argv, cpus, outputs)
 
 
 def run(timeout_s: float) -> Ran:
-    """Run the command that `stage` kept."""
-    argv, cpus = _staged
-    with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
+    """Run the command that `stage` kept, in a directory of its own if it writes files."""
+    staged = _staged
+    with (
+        process.memory("stdout") as stdout,
+        process.memory("stderr") as stderr,
+        _scratch() if staged.outputs else contextlib.nullcontext() as scratch,
+    ):
         started = time.time()
-        done = process.run(argv, timeout_s, None, stdout.fileno(), stderr.fileno(), asker=0, cpus=cpus)
+        done = process.run(staged.argv, timeout_s, scratch, stdout.fileno(), stderr.fileno(), asker=0, cpus=staged.cpus)
         ended = time.time()
         printed = []
         for stream in (stdout, stderr):
             stream.seek(0)
-            printed.append(fan_out.packed(stream.read(process.MOST_BYTES)))
-    return Ran(done, started, ended, *printed)
+            printed.append(stream.read(process.MOST_BYTES))
+        files: dict[str, bytes] = {}
+        if scratch and scratch != _NOWHERE:
+            with safe_paths.folder(Path(scratch)) as place:
+                files = tool_files.collected(place, staged.outputs)
+    written = {stream: fan_out.packed(content) for stream, content in files.items()}
+    return Ran(done, started, ended, fan_out.packed(printed[0]), fan_out.packed(printed[1]), written)
+
+
+#: Where nothing can be written: a tool goes without its files then.
+_NOWHERE = "/proc"
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[str]:
+    """A directory in this node's memory, or else on its disk, for what a tool writes where it is started."""
+    made = _NOWHERE
+    for place in ("/dev/shm", tempfile.gettempdir()):  # noqa: S108 - a directory of ours within
+        with contextlib.suppress(OSError):
+            made = tempfile.mkdtemp(prefix="iosweep-", dir=place)
+            break
+    try:
+        yield made
+    finally:
+        if made != _NOWHERE:
+            shutil.rmtree(made, ignore_errors=True)
 
 
 def hello() -> str:

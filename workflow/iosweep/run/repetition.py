@@ -206,10 +206,11 @@ def _judge(c: Context, point: Point, step: Step, run: PhaseRun, output: Streams,
     tool = tools()[point.tool]
     memory = {host: c.nodes[host].memory_bytes for host in found.hosts}
     written: list[float | None] = []
+    shortest_s = c.plan.shortest_steady_s(point)
     for phase in step.phases:
         try:
             parsed = tool.parse(output, step, phase) if output else Parsed()
-            seen = Seen(point, phase, run, parsed, c.plan.target, memory, c.target.fstype, c.target.mount)
+            seen = Seen(point, phase, run, parsed, c.plan.target, memory, c.target.fstype, c.target.mount, shortest_s)
             findings = verdict.judge(seen)
         except Exception as error:  # a fault of ours: the measurement is stored all the same, and merge judges it anew
             parsed, findings, found.fault = Parsed(), [], error

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 from iosweep.node.cpus import CpuSet
+from iosweep.own_rate import OwnRate
 from iosweep.series import Series
 from iosweep.tools.reading import Reading
 from iosweep.units import MOST_BYTES, size_name
@@ -154,7 +155,7 @@ class Step:
 #: What a command left: `stdout`, `stderr`, and the files that `Tool.outputs` names. Of a tool that was started once on
 #: each of several nodes `stdout@0`, `stdout@1` ... by the node's index, and `hosts`: JSON, for each node {host,
 #: started, ended (of its process, in seconds on one clock), clock_offset_s (its own minus that), clock_error_s,
-#: exit_code}.
+#: exit_code}; and the files of each as `<stream>@0` ....
 Streams = Mapping[str, bytes]
 
 
@@ -218,6 +219,7 @@ class Evidence:
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # host -> first and last I/O, on one clock
     windows_error_s: float = 0.0  # by how much their difference may be wrong
     series: Sequence[Series] = ()  # rates over time that the tool itself logged
+    own_rates: Sequence[OwnRate] = ()  # of each node and worker
     messages: Sequence[str] = ()  # lines beside the figures
 
 
@@ -269,7 +271,7 @@ class Tool(Protocol):
     together: bool = False  # one command measures all phases of a point
     outputs: Mapping[str, str] = MappingProxyType(
         {}
-    )  # stream -> name of the file that the command writes where it is started
+    )  # stream -> name of the file that the command writes where it is started; `*` in it: those of all its workers
     title: str = ""  # in reports; "": the name
     own_metadata: str = ""  # what its metadata rates are, where they do not compare with those of other tools
     client_server: ClientServer | None = None

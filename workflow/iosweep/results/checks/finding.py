@@ -29,7 +29,7 @@ class Seen:
 
     run: the phase's entry in the stored result (exit code, files, load ...); parsed: the tool's output; target: the
     plan's target; memory_bytes: of each node that measured, by its name, None if unknown; fstype: the target's type of
-    file system; mount: its mount line.
+    file system; mount: its mount line; shortest_s: timed phases that are shorter are too short to judge steadiness.
     """
 
     point: Point
@@ -40,6 +40,7 @@ class Seen:
     memory_bytes: Mapping[str, int | None]
     fstype: str | None = None
     mount: str | None = None
+    shortest_s: float = 0.0
 
 
 class Finding(NamedTuple):

@@ -8,7 +8,7 @@ from iosweep.node.cpus import CpuSet
 from iosweep.tools import ClientServer, FileSet, Parsed, Phase, Step, Streams, Tool, Value
 from iosweep.tools.fio import argv as _argv
 from iosweep.tools.fio import client_server as _client_server
-from iosweep.tools.fio import several_nodes
+from iosweep.tools.fio import series_log, several_nodes
 from iosweep.tools.fio.options import OPTIONS, PHASES
 from iosweep.tools.reading import Reading
 
@@ -24,6 +24,7 @@ class Fio(Tool):
     too_old = (r"fio-([12]\.|3\.[01](\D|$))", "{} is too old; 3.2 or newer is needed")
     latency = True
     own_metadata = "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
+    outputs: Mapping[str, str] = {series_log.STREAM: series_log.FILES}
     client_server: ClientServer | None = _client_server
     options = OPTIONS
     phases = PHASES

@@ -8,7 +8,7 @@ from typing import Literal
 
 from iosweep.node.cpus import CpuSet, listed
 from iosweep.tools import FileSet, Step, Streams, Value
-from iosweep.tools.fio import own_output
+from iosweep.tools.fio import own_output, series_log
 from iosweep.tools.fio.options import ENGINE, PHASES, RW
 from iosweep.units import size_name
 
@@ -153,7 +153,7 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
                 argv.append("--refill_buffers")
         if phase.reads or options["write_mode"] == "overwrite":
             argv.append("--allow_file_create=0")  # fio silently creates or extends what is missing
-    return [*argv, *_QUICK, *_OUTPUT]
+    return [*argv, *_QUICK, *_OUTPUT, *series_log.options(step)]
 
 
 def bound(workers: Sequence[CpuSet]) -> list[str]:

@@ -20,8 +20,10 @@ from iosweep.tools.fio.own_output import Parts
 
 #: Lines of the client and of servers that may say what went wrong; the others are notes on jobs.
 _MAY_BE_ERROR = re.compile(r"fio: |\berror\b|err=|^client", re.IGNORECASE)
-#: Options of the client, not of a job; and where a server works, which is where it was started.
-_NOT_IN_JOBS = ("--eta=", "--output-format=", "--name=", "--directory=")
+#: Options of the client, not of a job; where a server works, which is where it was started; and logs, which a server
+#: would write there.
+_NOT_IN_JOBS = ("--eta=", "--output-format=", "--name=", "--directory=", "--write_bw_log=", "--log_avg_msec=",
+                "--per_job_logs=")  # fmt: skip
 
 
 def asked_for(step: Step) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
-from iosweep.tools.fio import client_server, latency, own_output
+from iosweep.tools.fio import client_server, latency, own_output, own_rates, series_log
 from iosweep.tools.fio.json_records import UNREADABLE, Host, reason
 from iosweep.tools.fio.own_output import Parts
 
@@ -37,7 +37,9 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     """Figures of one phase on as many nodes as the step has. Raises nothing, whatever the streams hold."""
     asked_for = client_server.asked_for(step)
     if step.nodes == 1 and not asked_for:
-        return own_output.parse(streams.get("stdout", streams.get("stdout@0", b"")), phase)[0]
+        parsed = own_output.parse(streams.get("stdout", streams.get("stdout@0", b"")), phase)[0]
+        logs = streams.get(series_log.STREAM, streams.get(f"{series_log.STREAM}@0", b""))
+        return own_rates.of_one(parsed, logs, step)
     hosts, wrong = _hosts(streams.get("hosts", b""), step.nodes)
     if wrong:
         return Parsed(evidence=Evidence(), problems=[wrong])
@@ -66,6 +68,8 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         return Parsed(version, {}, evidence, [f"the nodes' outputs cannot be put together: {reason(error)}"])
     each_node = {name: parsed for name, (parsed, _) in nodes.items()}
     evidence = replace(evidence, errors=errors, each_node=each_node, windows=windows, windows_error_s=error_s)
+    each = [] if asked_for else [streams.get(f"{series_log.STREAM}@{k}", b"") for k in range(len(hosts))]
+    evidence = own_rates.of_several(evidence, each, step)
     return Parsed(version, figures, evidence, [])
 
 

@@ -1,0 +1,77 @@
+"""What the tables keep of series and of the rates of nodes and workers: bounded, however many there were. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from iosweep.node import monitor
+from iosweep.own_rate import OwnRate
+from iosweep.series import Series
+from iosweep.tools import Parsed
+
+#: Values of a series, and workers of a node with rows of their own: the slowest and the fastest.
+MOST_VALUES, MOST_WORKERS = 300, 64
+
+
+def of_row(parsed: Parsed, streams: Mapping[str, bytes]) -> list[Series]:
+    """The series of a phase: the tool's own, and those of its nodes."""
+    return [*parsed.evidence.series, *monitor.series(streams.get("monitor", b""))]
+
+
+def kept(series: Sequence[Series]) -> list[Series]:
+    """The series that the table has."""
+    chosen = _workers([(one.host, one.worker, _mean(one)) for one in series])
+    return [coarser(one) for one in series if one.worker is None or (one.host, one.worker) in chosen]
+
+
+def kept_rates(rates: Sequence[OwnRate]) -> list[OwnRate]:
+    """The rates that the table has."""
+    chosen = _workers([(one.host, one.worker, one.bandwidth_bytes_per_s or one.ops_per_s or 0.0) for one in rates])
+    return [one for one in rates if one.worker is None or (one.host, one.worker) in chosen]
+
+
+def _workers(known: Sequence[tuple[str, int | None, float]]) -> set[tuple[str, int | None]]:
+    """The workers that are kept, of (host, worker, rate)."""
+    hosts: dict[str, dict[int, float]] = {}
+    for host, worker, rate in known:
+        if worker is not None:
+            hosts.setdefault(host, {}).setdefault(worker, rate)
+    chosen: set[tuple[str, int | None]] = set()
+    for host, workers in hosts.items():
+        ranked = sorted(workers, key=lambda worker: workers[worker]) if len(workers) > MOST_WORKERS else [*workers]
+        half = MOST_WORKERS // 2
+        names = ranked if len(ranked) <= MOST_WORKERS else [*ranked[:half], *ranked[-half:]]
+        chosen.update((host, worker) for worker in names)
+    return chosen
+
+
+def _mean(series: Series) -> float:
+    """The mean of what was read; 0 where nothing was."""
+    total = sum(series.values)
+    if total == total:
+        return total / (len(series.values) or 1)
+    read = [value for value in series.values if not math.isnan(value)]
+    return sum(read) / (len(read) or 1)
+
+
+def coarser(series: Series, most: int = MOST_VALUES) -> Series:
+    """The same with at most so many values: each the mean of as many intervals."""
+    if len(series.values) <= most:
+        return series
+    width = -(-len(series.values) // most)
+    groups = [series.values[k : k + width] for k in range(0, len(series.values) - width + 1, width)]
+    return replace(series, values=tuple(sum(g) / width for g in groups), interval_s=series.interval_s * width)
+
+
+def summed(series: Sequence[Series]) -> Series | None:
+    """The sum of some series of the same intervals while all of them were read; None where they do not meet."""
+    if len({round(one.interval_s, 6) for one in series}) != 1:
+        return None
+    step_s = series[0].interval_s
+    begin = max(round(one.begin_s / step_s) for one in series)
+    shifted = [one.values[begin - round(one.begin_s / step_s) :] for one in series]
+    number = min(map(len, shifted))
+    values = tuple(map(sum, zip(*(own[:number] for own in shifted), strict=True)))
+    return Series(series[0].name, values, step_s, begin * step_s) if values else None

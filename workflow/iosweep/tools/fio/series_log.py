@@ -1,0 +1,199 @@
+"""fio's logs of bandwidth over time: which are asked for, and how they are read. Pure.
+
+Each worker writes a log of its own when it ends: lines of `ms, KiB/s, direction, ...`. A thread of fio's main process
+makes an entry of each worker and direction at every tick, from the I/O that completed since the tick before (3.20 to
+3.42). Where nothing completed there is no entry. A tick may be late, and then stands for more than an interval; what
+came after the last tick is not logged.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from iosweep.series import Series
+from iosweep.tools import Step
+
+#: Stream of the logs, and the names of their files, with `*` for the number of the worker, from 1.
+STREAM, FILES = "series", "series_bw.*.log"
+#: Intervals of a phase at least, and the longest interval in seconds; but never more than MOST intervals.
+INTERVALS, LONGEST_S, MOST = 20, 1.0, 300
+#: Shortest interval in seconds: at 10 ms the ticks of 16 workers took 0.3 % of a CPU.
+SHORTEST_S = 0.01
+#: The largest stream that is read: 1,024 workers with two directions and MOST intervals.
+_MOST_BYTES = 16 << 20
+#: A gap of so many intervals between two entries is looked at: were ticks late, or did nothing complete?
+_GAP = 1.9
+#: Quantity of the series.
+NAME = "bandwidth_bytes_per_s"
+
+_HEAD = re.compile(rb"^==> series_bw\.(\d{1,6})\.log <==\n", re.MULTILINE)
+_decoder = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=2**53)]])
+
+
+class Log(NamedTuple):
+    """What the logs of a node say: its own series and its workers', and the bytes that each worker moved until the
+    last entry of any, in order of the workers."""
+
+    node: Series
+    workers: tuple[Series, ...]
+    moved_bytes: tuple[float, ...]
+    covered_s: float
+
+
+def interval_s(time_s: float) -> float:
+    """Seconds of an interval in a phase of `time_s` seconds: whole milliseconds."""
+    wanted = max(SHORTEST_S, min(time_s / INTERVALS, LONGEST_S), time_s / MOST)
+    return math.ceil(wanted * 1000 - 1e-6) / 1000
+
+
+def options(step: Step) -> list[str]:
+    """What asks fio for the logs. Phases that no time bounds have none: their intervals could not be chosen."""
+    if step.time_s is None or step.phase.kind != "data":
+        return []
+    name = FILES.partition("_")[0]
+    return [f"--write_bw_log={name}", f"--log_avg_msec={interval_s(step.time_s) * 1000:.0f}", "--per_job_logs=1"]
+
+
+def read(stream: bytes, time_s: float, runtime_s: float, moved_bytes: float, host: str = "") -> Log | None:
+    """The logs of a node, whose files Tool.outputs joined. None where there are none, or where they are not fio's.
+
+    time_s: of the phase; runtime_s, moved_bytes: of the node, as fio reports them.
+    """
+    logs = _logs(stream)
+    if not logs or time_s <= 0 or runtime_s <= 0:
+        return None
+    step_s = interval_s(time_s)
+    number = max(1, min(MOST, int(min(time_s, runtime_s) / step_s + 0.01)))
+    regular = [_regular(log, number, round(step_s * 1000)) for log in logs.values()]
+    cells = [own for own in regular if own is not None]
+    if len(cells) < len(logs) or len(set(map(len, cells))) > 1:
+        cells = _uneven([*logs.values()], number, step_s, runtime_s, moved_bytes)
+    if not cells[0]:
+        return None
+    every = [Series(NAME, tuple(own), step_s, 0.0, host, worker - 1) for worker, own in zip(logs, cells, strict=True)]
+    whole = Series(NAME, tuple(map(sum, zip(*cells, strict=True))), step_s, 0.0, host)
+    return Log(whole, tuple(every), tuple(sum(own) * step_s for own in cells), len(cells[0]) * step_s)
+
+
+class _Entries(NamedTuple):
+    """A worker's log: times in ms, rates in KiB/s, directions."""
+
+    times: list[int]
+    rates: list[int]
+    directions: list[int]
+
+
+def _logs(stream: bytes) -> dict[int, _Entries]:
+    """Number of a worker -> its log; empty where one of them has another form."""
+    if len(stream) > _MOST_BYTES:
+        return {}
+    parts = _HEAD.split(stream)
+    found: dict[int, _Entries] = {}
+    for number, text in zip(parts[1::2], parts[2::2], strict=True):
+        lines = text.count(b"\n")
+        try:
+            values = _decoder.decode(b"[" + text.rstrip().replace(b"\n", b",") + b"]")
+        except msgspec.DecodeError:
+            return {}
+        fields, rest = divmod(len(values), lines) if lines else (3, len(values))
+        if rest or fields < 3:
+            return {}
+        times = values[0::fields]
+        if times != sorted(times):
+            return {}
+        found[int(number)] = _Entries(times, values[1::fields], values[2::fields])
+    return dict(sorted(found.items())) if any(log.times for log in found.values()) else {}
+
+
+def _regular(log: _Entries, number: int, step_ms: int) -> list[float] | None:
+    """Bytes/s in each interval of a log of one direction whose looks were in time, which most are; else None."""
+    times, rates, directions = log
+    if not number - 1 <= len(times) <= number or min(directions) != max(directions):
+        return None
+    slack = step_ms // 10
+    for at, wanted in zip(times, range(step_ms, (number + 1) * step_ms, step_ms), strict=False):
+        if not -slack <= at - wanted <= slack:
+            return None
+    return [rate * 1024.0 for rate in rates]
+
+
+def _uneven(
+    logs: Sequence[_Entries], number: int, step_s: float, runtime_s: float, moved_bytes: float
+) -> list[list[float]]:
+    """Bytes/s of each worker in each even interval, of any logs. Intervals at the end are left out if nothing was
+    logged of them."""
+    ticks = _ticks(logs, step_s)
+    last_s = ticks[-1]
+    spans = [_spans(log, ticks, step_s) for log in logs]
+    late = _ticks_were_late(spans, moved_bytes, last_s, runtime_s, step_s)
+    cells = [_cells(own, late, number, step_s) for own in spans]
+    rest_s = number * step_s - last_s
+    if rest_s > 0.1 * step_s:
+        missing = moved_bytes - sum(map(sum, cells)) * step_s
+        if rest_s < _GAP * step_s or missing > moved_bytes * rest_s / runtime_s / 2:
+            return [own[: int(last_s / step_s + 0.1)] for own in cells]
+    return cells
+
+
+def _ticks(logs: Sequence[_Entries], step_s: float) -> list[float]:
+    """When fio looked, in s: the times of all entries, those of one look as its first."""
+    ticks: list[float] = []
+    for at_ms in sorted({at for log in logs for at in log.times}):
+        at = at_ms / 1000
+        if not ticks or at > ticks[-1] + step_s / 2:
+            ticks.append(at)
+    return ticks
+
+
+#: Begin and end of what an entry stands for, its rate, and how much later it begins where no tick was late.
+_Span = tuple[float, float, float, float]
+
+
+def _spans(log: _Entries, ticks: Sequence[float], step_s: float) -> list[_Span]:
+    """What each entry stands for: the time since the look before it, whichever worker that found at work."""
+    spans: list[_Span] = []
+    before = [0.0, 0.0, 0.0]
+    for at_ms, rate, direction in zip(*log, strict=True):
+        at, direction = at_ms / 1000, min(direction, 2)
+        begin = before[direction]
+        if at - begin > _GAP * step_s:
+            look = bisect_right(ticks, at - step_s / 2) - 1
+            begin = max(begin, ticks[look] if look >= 0 else 0.0)
+        spans.append((begin, at, rate * 1024.0, max(0.0, at - begin - step_s) if at - begin > _GAP * step_s else 0.0))
+        before[direction] = at
+    return spans
+
+
+def _ticks_were_late(
+    spans: Sequence[Sequence[_Span]], moved_bytes: float, last_s: float, runtime_s: float, step_s: float
+) -> bool:
+    """Whether gaps in all logs are late looks at steady work, and not the absence of any: by what was moved in all."""
+    if not any(skipped for own in spans for _, _, _, skipped in own):
+        return True
+    least = sum(rate * (end - begin - skipped) for own in spans for begin, end, rate, skipped in own)
+    more = sum(rate * skipped for own in spans for _, _, rate, skipped in own)
+    rest_s = runtime_s - last_s
+    tail = moved_bytes * rest_s / runtime_s if runtime_s > 0 and rest_s < _GAP * step_s else 0.0
+    return moved_bytes - tail - least > more / 2
+
+
+def _cells(spans: Sequence[_Span], late: bool, number: int, step_s: float) -> list[float]:
+    """Bytes/s in each of `number` even intervals."""
+    cells = [0.0] * number
+    for begin, end, rate, skipped in spans:
+        if skipped and not late:
+            begin += skipped
+        first, last = int(begin / step_s), int(end / step_s)
+        if first == last:
+            if first < number:
+                cells[first] += rate * (end - begin)
+            continue
+        for cell in range(first, min(last + 1, number)):
+            cells[cell] += rate * (min(end, (cell + 1) * step_s) - max(begin, cell * step_s))
+    return [moved / step_s for moved in cells]
