@@ -1,6 +1,6 @@
-"""fio with one lie: `python lying_fio.py LIE FIO ARGUMENT...` runs FIO and falsifies what it is told or what it prints.
+"""fio with one lie: `python lying_fio.py LIE FIO ARGUMENT...` runs FIO and falsifies what it is told or prints.
 
-For tests only. A lie is an entry of `LIES`: what becomes of fio's arguments, and of the one entry in `jobs` of its JSON.
+For tests only. A lie is an entry of `LIES`: what becomes of fio's arguments, and of the entry in `jobs` of its JSON.
 Preparing files (`--name=prepare`) and everything without JSON is left alone. `through(lie)` is the line for
 `Allocation.fake`.
 """
@@ -67,7 +67,7 @@ def _clock(speed: float) -> Lie:
                 _scaled(latencies, ("min", "max", "mean", "stddev"), speed)
                 if "bins" in latencies:
                     latencies["percentile"] = {k: int(v * speed) for k, v in latencies["percentile"].items()}
-                    latencies["bins"] = {str(int(int(k) * speed * 1000)): n for k, n in latencies["bins"].items()}
+                    latencies["bins"] = {str(round(int(k) * speed)): n for k, n in latencies["bins"].items()}
 
     return Lie(argv, entry)
 

@@ -29,8 +29,7 @@ def parse(stdout: bytes, phase: Phase) -> tuple[Parsed, Parts]:
     """Figures of one local run with group_reporting (one entry in `jobs`), and fio's blocks that they come from.
 
     Text before the JSON is normal (notes, warnings, `fio: pid=..., err=28/...`) and kept as evidence `messages`.
-    Latency is fio's clat in seconds; percentiles are those of fio's own histogram, or, for a mixed phase, of the two
-    histograms added up.
+    Percentiles are those of fio's own histogram, or, for a mixed phase, of the two histograms added up.
     """
     lines, found, problem = document(stdout)
     messages = lines[:20]
@@ -110,8 +109,7 @@ def _figures(parts: Parts, phase: Phase) -> dict[str, float]:
             figures[f"{name}_bandwidth_bytes_per_s"] = rate
             figures[f"{name}_ops_per_s"] = part.iops
             figures["bytes_read" if name == "read" else "bytes_written"] = part.io_bytes
-            figures |= latency.of_direction(name, latency.columns([part.completion]))
-    return figures | latency.columns([part.completion for part in asked])
+    return figures | latency.columns({name: [part] for name, part in parts.items()}, phase.kind == "metadata")
 
 
 def _errors(job: Entry, asked: Sequence[Direction], messages: Sequence[str]) -> list[str]:

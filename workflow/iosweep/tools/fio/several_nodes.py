@@ -139,11 +139,8 @@ def together(nodes: Mapping[str, Node], windows: Mapping[str, Window], phase: Ph
         figures["start_skew_s"] = max(begins) - min(begins)
         window_s = max(window.end_s for window in windows.values()) - min(begins)
         figures |= _rates(nodes, window_s, phase) if window_s > 0 else {}
-    blocks = {name: [parts[name].completion for _, parts in nodes.values()] for name in next(iter(nodes.values()))[1]}
-    if phase.kind == "data":
-        for name, clat in blocks.items():
-            figures |= latency.of_direction(name, latency.columns(clat))
-    return figures | latency.columns([block for clat in blocks.values() for block in clat])
+    blocks = {name: [parts[name] for _, parts in nodes.values()] for name in next(iter(nodes.values()))[1]}
+    return figures | latency.columns(blocks, phase.kind == "metadata")
 
 
 def _rates(nodes: Mapping[str, Node], window_s: float, phase: Phase) -> dict[str, float]:

@@ -85,7 +85,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Part:
-    """One direction of a report: operations, seconds, bytes; `clat` in ns, with its count."""
+    """One direction of a report: operations, seconds, bytes; `completion` (clat) and `whole` (lat) in ns, with their
+    counts."""
 
     ops: int
     ops_per_s: float
@@ -93,7 +94,8 @@ class Part:
     bytes_moved: int | None = None
     bandwidth: float | None = None
     sampled: float | None = None
-    clat: Latencies | None = None
+    completion: Latencies | None = None
+    whole: Latencies | None = None
 
 
 def phase_and_kind(rw: str | None, engine: str | None, writes: bool) -> Row:
@@ -140,10 +142,8 @@ def figures(parts: Mapping[str, Part], metadata: bool) -> Row:
             row[f"{name}_bandwidth_bytes_per_s"] = part.bandwidth
         if part.bytes_moved is not None:
             row["bytes_read" if name == "read" else "bytes_written"] = part.bytes_moved
-        if part.clat:
-            row |= latency.of_direction(name, latency.columns([part.clat]))
-    timed = [part.clat for part in every if part.clat]
-    return row | (latency.columns(timed) if len(timed) == len(every) else {})
+    found = latency.columns({name: [part] for name, part in parts.items()}, metadata)
+    return row | {column: value for column, value in found.items() if not column.startswith("mixed_")}
 
 
 def checked(row: Row) -> Row:
