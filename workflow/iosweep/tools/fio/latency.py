@@ -33,14 +33,13 @@ class Timed(Protocol):
     def completion(self) -> Latencies | None: ...
 
 
-def columns(parts: Mapping[str, Sequence[Timed]], metadata: bool) -> dict[str, float]:
+def columns(parts: Mapping[str, Sequence[Timed]], files: bool) -> dict[str, float]:
     """latency_* and completion_latency_* of all reports of each direction, and of the directions one by one.
 
-    Of file engines (`metadata`) fio times the operation as `clat` alone: then that is what a caller waits. Raises
-    Wrong.
+    Of file engines (`files`) fio times the operation as `clat` alone: that is what a caller waits. Raises Wrong.
     """
     every = [part for reports in parts.values() for part in reports]
-    if metadata and not any(part.whole and part.whole.count for part in every):
+    if files:
         return _of([part.completion for part in every])
     found: dict[str, float] = {}
     for name, reports in parts.items():

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
-from iosweep.tools.fio import client_server, latency, own_output
+from iosweep.tools.fio import argv, client_server, echo, latency, own_output
 from iosweep.tools.fio.json_records import UNREADABLE, Host, reason
 from iosweep.tools.fio.own_output import Parts
 
@@ -36,15 +36,16 @@ class Window(NamedTuple):
 def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     """Figures of one phase on as many nodes as the step has. Raises nothing, whatever the streams hold."""
     asked_for = client_server.asked_for(step)
+    asked = echo.options(argv.command(step, "", 0))
     if step.nodes == 1 and not asked_for:
-        return own_output.parse(streams.get("stdout", streams.get("stdout@0", b"")), phase)[0]
+        return own_output.parse(streams.get("stdout", streams.get("stdout@0", b"")), phase, asked)[0]
     hosts, wrong = _hosts(streams.get("hosts", b""), step.nodes)
     if wrong:
         return Parsed(evidence=Evidence(), problems=[wrong])
     if asked_for:
-        version, nodes, problems = client_server.reported(streams.get("stdout", b""), hosts, phase)
+        version, nodes, problems = client_server.reported(streams.get("stdout", b""), hosts, phase, asked)
     else:
-        nodes = {host.host: own_output.parse(streams.get(f"stdout@{k}", b""), phase) for k, host in enumerate(hosts)}
+        nodes = {host.host: _node(streams.get(f"stdout@{k}", b""), host, phase, asked) for k, host in enumerate(hosts)}
         problems = [f"{name}: {problem}" for name, (parsed, _) in nodes.items() for problem in parsed.problems]
         versions = {parsed.version: name for name, (parsed, _) in nodes.items() if parsed.version}
         version = next(iter(versions), None)
@@ -67,6 +68,14 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     each_node = {name: parsed for name, (parsed, _) in nodes.items()}
     evidence = replace(evidence, errors=errors, each_node=each_node, windows=windows, windows_error_s=error_s)
     return Parsed(version, figures, evidence, [])
+
+
+def _node(stdout: bytes, host: Host, phase: Phase, asked: echo.Options) -> Node:
+    """What a node reported, and how long its process was there by our clock."""
+    parsed, parts = own_output.parse(stdout, phase, asked)
+    if host.started is None or host.ended is None:
+        return parsed, parts
+    return replace(parsed, evidence=replace(parsed.evidence, wall_s=host.ended - host.started)), parts
 
 
 _hosts_decoder = msgspec.json.Decoder(list[Host])

@@ -28,6 +28,7 @@ from iosweep.tools.fio.foreign.rows import (
     checked,
     depth_not_reached,
     figures,
+    in_flight,
     phase_and_kind,
 )
 from iosweep.tools.fio.json_records import (
@@ -267,7 +268,11 @@ def _row(entry: Entry, options: Mapping[str, str], release: tuple[int, int], sib
         row |= {"file_size_bytes": known} if (known := job_options.size(options.get("filesize"))) else {}
         row |= {"o_direct": options["direct"] != "0"} if "direct" in options else {}
     # neither an engine nor a direction told: bytes may be files that were created or looked up
-    return checked(row | figures(parts, metadata or "kind" not in row)), doubts
+    row = checked(row | figures(parts, metadata or "kind" not in row, engine))
+    if row.get("kind") == "data" and job_options.whole_latencies(options):
+        issuing_s = job_options.issuing_s(runtime_s, options, "write" in parts)
+        doubts.append(in_flight(row, issuing_s, engine == "libaio" and options.get("direct", "0") == "0"))
+    return row, doubts
 
 
 def _directions(entry: Entry, options: Mapping[str, str], rw: str | None, engine: str | None) -> list[str] | None:

@@ -17,6 +17,7 @@ from iosweep.tools.fio.foreign.rows import (
     checked,
     depth_not_reached,
     figures,
+    in_flight,
     phase_and_kind,
 )
 from iosweep.tools.fio.foreign.text_reports import Report
@@ -76,7 +77,9 @@ def row(report: Report, job: re.Match[str] | None, remainders: bool) -> tuple[Ro
         workers = tasks * max(depth or 1, 1)
         text_before_3.check_unit(report, [(name, part.ops) for name, part in parts.items()], longest, workers)
         row.setdefault("kind", "data")  # engines whose operations are files came with 3.2
-    return checked(row | figures(parts, files)), doubt
+    row = checked(row | figures(parts, files, engine))
+    # what the options were is not printed: a rate held down, or a flush at the end, leave fewer in flight
+    return row, doubt or ("" if files or remainders else in_flight(row, None, waits=False))
 
 
 def _per_direction(counts: str) -> dict[str, int]:
