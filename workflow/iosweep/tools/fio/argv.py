@@ -144,7 +144,7 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
             f"--ioengine={options['ioengine']}",
             f"--direct={int(bool(options['o_direct']))}",
             f"--size={step.number('file_size') * count}",
-            *([] if step.time_s is None else ["--time_based=1", f"--runtime={round(step.time_s * 1000)}ms"]),
+            *([] if step.time_s is None else ["--time_based", f"--runtime={round(step.time_s * 1000)}ms"]),
             f"--randseed={seed}",  # or every repetition and node replays one pattern
         ]
         if phase.name == "rand_mixed":

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from iosweep.tools import Echo
 
-#: Options of a command that `job options` does not have, or that differ from run to run.
+#: Options of a command that `job options` does not have, that differ from run to run, or that change no I/O.
 _NOT_COMPARED = frozenset(
-    {"eta", "output-format", "group_reporting", "name", "directory", "randseed", "cpus_allowed", "cpus_allowed_policy"}
-)
+    ("eta", "output-format", "name", "directory", "randseed", "cpus_allowed", "cpus_allowed_policy", "disk_util",
+     "clocksource", "lat_percentiles", "clat_percentiles")
+)  # fmt: skip
 #: Option of a point -> fio's option that does it, where that is 1.
 _CONFIRMS = {"o_direct": "direct", "fsync": "end_fsync"}
 
@@ -33,7 +34,8 @@ def compare(asked: Options | None, told: Options | None) -> Echo | None:
         for name, value in asked.items()
         if told.get(name) != value
     ]
-    more = sorted(set(told) - set(asked) - _NOT_COMPARED)
+    # a flag has no value: it is printed in client mode only
+    more = sorted(name for name in told.keys() - asked.keys() - _NOT_COMPARED if told[name])
     wrong += [f"fio ran with {name}={told[name]}, which was not asked for" for name in more]
     confirmed = frozenset(own for own, name in _CONFIRMS.items() if told.get(name) == "1")
     return Echo(tuple(wrong), confirmed, len(asked))

@@ -146,7 +146,7 @@ def figures(parts: Mapping[str, Part], metadata: bool, engine: str | None) -> Ro
             row[f"{name}_bandwidth_bytes_per_s"] = part.bandwidth
         if part.bytes_moved is not None:
             row["bytes_read" if name == "read" else "bytes_written"] = part.bytes_moved
-    if metadata and engine not in METADATA and not all(part.whole for part in every):
+    if metadata and engine not in METADATA and not all(part.whole and part.whole.count for part in every):
         return row  # of files it would be the whole operation
     found = latency.columns({name: [part] for name, part in parts.items()}, engine in METADATA)
     return row | {column: value for column, value in found.items() if not column.startswith("mixed_")}
