@@ -71,8 +71,6 @@ def queue_depth(s: Seen) -> Finding:
         return NOT_APPLICABLE
     if not levels:
         return unchecked("the tool does not say")
-    if few := _few_in_flight(s, depth):
-        return failed(few)
     if s.point.options.get("ioengine") == "libaio" and not s.point.options.get("o_direct"):
         return _waits(s)
     # fio's levels: 1, 2, 4 ... >=64; each counts what was from there up to the next
@@ -80,6 +78,8 @@ def queue_depth(s: Seen) -> Finding:
     reached = sum(percent for name, percent in levels.items() if int(name.lstrip(">=")) >= level)
     if reached < 50:
         return failed(f"queue depth {depth} was asked for, but only {reached:.0f} % of the I/O had it")
+    if few := _few_in_flight(s, depth):
+        return failed(few)
     return passed(f"{reached:.0f} % of the I/O at depth {level} or more")
 
 
