@@ -14,7 +14,7 @@ from iosweep.results import checks, reasons, verdict
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
 from iosweep.series import Series
-from iosweep.tools import Evidence, Parsed, tools
+from iosweep.tools import Echo, Evidence, Parsed, tools
 from records import ON_TARGET, phase_run
 
 PHASES = tools()["fio"].phases
@@ -22,11 +22,13 @@ GIB = 1 << 30
 
 #: A run of 10 s with 2 workers that wrote 4 KiB blocks at 1,000 a second, and all is well.
 FIGURES: dict[str, Any] = {"ops": 10_000, "ops_per_s": 1000.0, "runtime_s": 10.0, "bandwidth_bytes_per_s": 4_096_000.0,
-                           "bytes_written": 40_960_000}  # fmt: skip
+                           "bytes_written": 40_960_000, "latency_mean_s": 15.8e-3, "latency_max_s": 50e-3,
+                           "completion_latency_mean_s": 15.7e-3}  # fmt: skip
 EVIDENCE: dict[str, Any] = {
     "errors": [], "silent_directions": [], "unasked_directions": [], "messages": [],
     "worker_seconds": 20.0, "depth_percent": {"1": 1.0, "2": 2.0, "4": 7.0, "8": 90.0, "16": 0.0, ">=64": 0.0},
-    "rate_times_runtime_bytes": 40_960_000.0, "transferred_bytes": 40_960_000,
+    "rate_times_runtime_bytes": 40_960_000.0, "transferred_bytes": 40_960_000, "timed_s": 10.0,
+    "echo": Echo((), frozenset({"o_direct", "fsync"}), 12),
 }  # fmt: skip
 #: What was seen of a node whose CPU 2 WEKA keeps.
 CPUS: dict[str, Any] = {
@@ -113,6 +115,7 @@ def seen(
             "tasks",
             "shift",
             "clock_s",
+            "untimed_s",
             "each_node",
             "windows",
             "windows_error_s",
@@ -170,6 +173,7 @@ def cpus(planned: dict[str, int] | None = RUN["cpus"]["planned"], **changes: Any
     return RUN["cpus"] | {"planned": planned, "nodes": [CPUS | changes]}
 
 
+NOT_TOLD = Echo(("fio ran without direct=1", "fio ran without end_fsync=1"), frozenset(), 12)
 PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
 SERVED: dict[str, Any] = {"phase": "rand_read", "bytes_read": 8 * GIB}
 BUFFERED: dict[str, Any] = SERVED | {"o_direct": False}
@@ -206,6 +210,24 @@ def series(values: Sequence[float] = (4e6,) * 20, interval_s: float = 0.5, host:
 CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # check, what is changed, outcome, what the evidence contains
     # the rest is in test_checks_cpus.py
+    ("as_asked", {}, PASS, "the tool repeats 12 options and parameters as they were given"),
+    ("as_asked", {"echo": NOT_TOLD}, FAIL, "fio ran without direct=1; fio ran without end_fsync=1"),
+    ("as_asked", {"echo": None}, UNCHECKED, "fio does not print what it was told"),
+    ("as_asked", {"echo": None, "problems": ("cut",)}, UNCHECKED, "no output to look at"),
+    ("in_flight", {}, PASS, "15.80 in flight on average, 16 at most were asked for"),
+    ("in_flight", {"ops_per_s": 10_000.0}, FAIL, "10,000 I/Os a second of 15,800.0 µs each are 158.0 in flight"),
+    ("in_flight", {"latency_mean_s": 16.7e-3}, PASS, "16.70 in flight"),  # rounding
+    ("in_flight", {"latency_mean_s": 17e-3}, FAIL, "17.0 in flight, and 16 were asked for"),
+    ("in_flight", {"latency_mean_s": None}, UNCHECKED, "the tool does not time single I/Os"),
+    ("in_flight", {"ops_per_s": None}, UNCHECKED, "no output"),
+    ("in_flight", {"phase": "create"}, NO, ""),
+    ("clock", {}, PASS, "the tool timed 10.00 s of the 10.40 s of its process"),
+    ("clock", {"wall_s": 5.4}, FAIL, "the tool timed 10.00 s, and all of it took 5.40 s: its clock is fast"),
+    ("clock", {"wall_s": 20.4}, FAIL, "its clock is slow, or it did not time all that it did"),
+    ("clock", {"wall_s": 17.9}, UNCHECKED, "too short beside its start-up"),  # a very slow start
+    ("clock", {"timed_s": 1.0, "wall_s": 6.0}, UNCHECKED, "too short beside its start-up"),
+    ("clock", {"timed_s": 1.0, "wall_s": 2.4, "untimed_s": 1.0}, PASS, "1.00 s of the 2.40 s"),  # mdtest sleeps
+    ("clock", {"timed_s": None}, UNCHECKED, "the tool does not say how long it took"),
     ("pinned", {}, PASS, "2 workers on 1 node looked at 6 times or more, each on the CPUs planned for it: one of CPUs"),
     ("pinned", {"cpus": cpus({"0": 2})}, FAIL, "n1: 1 worker could run on CPU 1, CPU 0 was planned"),
     ("pinned", {"cpus": cpus(looks=2)}, UNCHECKED, "n1: looked at 2 times only"),
@@ -304,7 +326,11 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("duration", {"runtime_s": None} | ONE_PASS, UNCHECKED, "no output to look at"),
     ("overtime", {}, PASS, "10.00 s of 10.00 s"),
     ("overtime", {"runtime_s": 10.49}, PASS, "10.49 s of 10.00 s"),
-    ("overtime", {"runtime_s": 10.6}, FAIL, "ran for 10.60 s where 10.00 s were asked for"),
+    ("overtime", {"runtime_s": 10.6, "phase": "rand_read"}, FAIL, "ran for 10.60 s where 10.00 s were asked for"),
+    ("overtime", {"runtime_s": 18.0}, PASS, "18.00 s of 10.00 s, the flush at the end included"),
+    ("overtime", {"runtime_s": 18.0, "latency_max_s": 8.1}, FAIL, "ran for 18.00 s"),  # an I/O hung
+    ("overtime", {"runtime_s": 18.0, "fsync": False}, FAIL, "ran for 18.00 s"),
+    ("overtime", {"runtime_s": 18.0, "echo": None}, FAIL, "ran for 18.00 s"),
     ("overtime", {"runtime_s": 0.19, "seconds": 0.1}, PASS, "0.19 s of 0.10 s"),  # start and end take their time
     ("overtime", {"runtime_s": None}, UNCHECKED, "no output to look at"),
     ("overtime", {"phase": "create"}, NO, ""),
@@ -332,9 +358,20 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("queue_depth", {}, PASS, "90 % of the I/O at depth 8 or more"),
     ("queue_depth", {"queue_depth": 16}, FAIL, "queue depth 16 was asked for, but only 0 % of the I/O had it"),
     ("queue_depth", {"queue_depth": 12}, PASS, "90 % of the I/O at depth 8 or more"),  # fio counts in powers of two
-    ("queue_depth", {"queue_depth": 256, "depth_percent": {"32": 40.0, ">=64": 60.0}}, PASS, "60 % of the I/O"),
+    ("queue_depth", {"queue_depth": 256, "depth_percent": {"32": 40.0, ">=64": 60.0},
+                     "latency_mean_s": 0.4}, PASS, "60 % of the I/O"),
     ("queue_depth", {"queue_depth": 16, "o_direct": False}, UNCHECKED, "without O_DIRECT libaio waits for each I/O"),
     ("queue_depth", {"queue_depth": 16, "o_direct": False, "ioengine": "io_uring"}, FAIL, "queue depth 16 was asked"),
+    ("queue_depth", {"queue_depth": 32, "depth_percent": {"32": 100.0}}, FAIL,
+     "15.8 I/Os were in flight on average, where 64 were asked for"),
+    # a flush of 20 s is no time in which I/Os are issued, and of one volume it is not known
+    ("queue_depth", {"runtime_s": 30.0, "worker_seconds": 60.0, "ops_per_s": 333.0}, PASS, "90 % of the I/O"),
+    ("queue_depth", {"runtime_s": 30.0, "worker_seconds": 60.0} | ONE_PASS, PASS, "90 % of the I/O"),
+    ("queue_depth", {"phase": "rand_read", "runtime_s": 30.0, "worker_seconds": 60.0} | ONE_PASS, FAIL,
+     "5.3 I/Os were in flight on average, where 16 were asked for"),
+    ("queue_depth", {"o_direct": False, "completion_latency_mean_s": 14e-3}, FAIL,
+     "the workers spent 90% of their time submitting I/Os: without O_DIRECT libaio waits for each"),
+    ("queue_depth", {"o_direct": False, "completion_latency_mean_s": None}, UNCHECKED, "without O_DIRECT libaio waits"),
     ("queue_depth", {"depth_percent": None}, UNCHECKED, "the tool does not say"),
     ("queue_depth", {"queue_depth": 1}, NO, ""),
     ("queue_depth", {"phase": "create"}, NO, ""),
@@ -372,7 +409,9 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
      "0 files expected after delete, 1 found"),
     ("file_count", {"phase": "delete", "leftover_expected": 0}, UNCHECKED, "the files were not counted"),
     ("file_count", {}, NO, ""),
-    ("client_cache", {}, PASS, "O_DIRECT was asked for and the file system accepted it"),
+    ("client_cache", {}, PASS, "it used O_DIRECT, and the file system accepted it"),
+    ("client_cache", {"echo": None}, UNCHECKED, "O_DIRECT was asked for, and the tool does not say that it used it"),
+    ("client_cache", {"echo": NOT_TOLD, "phase": "rand_read", "memory": 5 * GIB}, UNCHECKED, "the tool does not say"),
     ("client_cache", {"exit_code": 1}, UNCHECKED, "the run failed"),
     ("client_cache", {"o_direct": False}, NO, ""),  # of writes that do not bypass it, durable tells
     ("client_cache", BUFFERED, PASS, "8.0 GiB were read on n1 with 1.0 GiB of memory: 8 times as much"),
@@ -412,10 +451,10 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("client_cache", {"fstype": "fuse.mfs", "phase": "rand_read", "bytes_read": 8 * GIB}, PASS, "8.0 GiB were read o"),
     ("client_cache", {"fstype": "nfs4"}, UNCHECKED, "no proof on nfs4: no counter shows whether"),
     ("client_cache", {"mount": "b on /t type ext4 (rw,data=journal)"}, UNCHECKED, "mount option data=journal it"),
-    ("client_cache", {"mount": "/dev/sdb on /t type ext4 (rw,data=ordered)"}, PASS, "O_DIRECT was asked for and the"),
+    ("client_cache", {"mount": "/dev/sdb on /t type ext4 (rw,data=ordered)"}, PASS, "it used O_DIRECT, and the"),
     ("client_cache", {"fstype": "btrfs", "mount": "b on /t type btrfs (rw,compress-force=zstd:3,ssd)"}, UNCHECKED,
      "no proof on btrfs: with the mount option compress-force=zstd:3 it accepts O_DIRECT and caches all the same"),
-    ("client_cache", {"fstype": "btrfs", "mount": "/dev/sdb on /t type btrfs (rw,compress=no)"}, PASS, "O_DIRECT was"),
+    ("client_cache", {"fstype": "btrfs", "mount": "/dev/sdb on /t type btrfs (rw,compress=no)"}, PASS, "it used"),
     ("client_cache", {"fstype": "overlay"}, UNCHECKED, "depends on the file system below an overlay"),
     ("client_cache", {"fstype": "zfs"}, UNCHECKED, "ZFS before 2.3 accepts O_DIRECT and caches"),
     ("client_cache", {"fstype": None}, UNCHECKED, "no proof on an unknown file system"),
@@ -483,6 +522,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("server_cache", SERVED | {"server_cache": GIB, "bytes_read": None}, UNCHECKED, "no output to look at"),
     ("server_cache", {"phase": "stat", "server_cache": GIB}, NO, ""),
     ("durable", {}, PASS, "flushed at the end, inside the timing"),
+    ("durable", {"echo": NOT_TOLD}, UNCHECKED, "the tool does not say that it was told so"),
     ("durable", {"fsync": False}, FAIL, "writes were not flushed inside the timing (fsync: false)"),
     ("durable", {"not_flushed": "fsync() is not available with MPIIO"}, FAIL,
      "not flushed inside the timing: fsync() is not available with MPIIO"),

@@ -460,7 +460,7 @@ def _rows(
             row["ran_on"] = ",".join(f"{host}:{row['threads_per_node']}" for host in hosts)
         factor = speed(row)
         figures = {
-            name: value * factor if name.endswith("_per_s") else value / factor if name.startswith("latency") else value
+            name: value * factor if name.endswith("_per_s") else value / factor if "latency" in name else value
             for name, value in _figures(row, draw).items()
         }
         yield row | figures | _provenance(row)
@@ -519,6 +519,9 @@ def _figures(row: Row, draw: random.Random) -> Row:
     shape = dict(zip(names, (0.55, 1, 0.4, 0.93, 1.6, 2.4, 3.1, 6, 40), strict=True))
     latencies = {f"latency_{name}_s": latency * (1 + (factor - 1) * tail) for name, factor in shape.items()}
     sampled = {"sampled_ops_per_s": rate * 0.997} if row["kind"] == "data" else {}
+    if row["kind"] == "data":
+        completed = ("mean", "p50", "p99", "p99_5", "p99_9")
+        latencies |= {f"completion_latency_{name}_s": latencies[f"latency_{name}_s"] * 0.97 for name in completed}
     return {**moved, "ops_per_s": rate, **sampled, **latencies, "wall_s": moved["runtime_s"] + 0.35}
 
 

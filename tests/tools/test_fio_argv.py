@@ -53,6 +53,7 @@ def output(written: int, **job: Any) -> dict[str, bytes]:
 LOGS = "--write_bw_log=series --log_avg_msec=75 --per_job_logs=1"
 COMMON = "--directory=/t --filename_format=$jobnum.$filenum --numjobs=2"
 LAST = "--disk_util=0 --clocksource=clock_gettime --group_reporting --eta=never --output-format=json+"
+THREE = "--nrfiles=3 --lat_percentiles=1 --clat_percentiles=1"
 IO = "--bs=4096 --iodepth=8 --ioengine=libaio --direct=1 --size=3145728 --time_based --runtime=1500ms --randseed=7"
 META = (
     "--filesize=4k --bs=4k --openfiles=1 --file_service_type=sequential --create_on_open=1 --create_fsync=0"
@@ -63,19 +64,19 @@ META = (
 @pytest.mark.parametrize(
     ("phase", "options", "expected"),
     [
-        ("seq_read", {}, f"--nrfiles=3 --rw=read {IO} --allow_file_create=0"),
-        ("rand_read", {}, f"--nrfiles=3 --rw=randread {IO} --allow_file_create=0"),
-        ("seq_write", {}, f"--nrfiles=3 --rw=write {IO} --fallocate=none --end_fsync=1 --allow_file_create=0"),
-        ("rand_write", {}, f"--nrfiles=3 --rw=randwrite {IO} --fallocate=none --end_fsync=1 --allow_file_create=0"),
-        ("seq_write", {"write_mode": "new"}, f"--nrfiles=3 --rw=write {IO} --fallocate=none --end_fsync=1"),
+        ("seq_read", {}, f"{THREE} --rw=read {IO} --allow_file_create=0"),
+        ("rand_read", {}, f"{THREE} --rw=randread {IO} --allow_file_create=0"),
+        ("seq_write", {}, f"{THREE} --rw=write {IO} --fallocate=none --end_fsync=1 --allow_file_create=0"),
+        ("rand_write", {}, f"{THREE} --rw=randwrite {IO} --fallocate=none --end_fsync=1 --allow_file_create=0"),
+        ("seq_write", {"write_mode": "new"}, f"{THREE} --rw=write {IO} --fallocate=none --end_fsync=1"),
         ("seq_write", {"data": "random", "fsync": False},
-         f"--nrfiles=3 --rw=write {IO} --fallocate=none --end_fsync=0 --refill_buffers --allow_file_create=0"),
+         f"{THREE} --rw=write {IO} --fallocate=none --end_fsync=0 --refill_buffers=1 --allow_file_create=0"),
         ("rand_mixed", {},
-         f"--nrfiles=3 --rw=randrw {IO} --rwmixread=70 --fallocate=none --end_fsync=1 --allow_file_create=0"),
+         f"{THREE} --rw=randrw {IO} --rwmixread=70 --fallocate=none --end_fsync=1 --allow_file_create=0"),
         ("rand_mixed", {"read_percent": 30},
-         f"--nrfiles=3 --rw=randrw {IO} --rwmixread=30 --fallocate=none --end_fsync=1 --allow_file_create=0"),
+         f"{THREE} --rw=randrw {IO} --rwmixread=30 --fallocate=none --end_fsync=1 --allow_file_create=0"),
         ("seq_read", {"o_direct": False, "ioengine": "psync", "queue_depth": 1},
-         f"--nrfiles=3 --rw=read {IO} --allow_file_create=0".replace("direct=1", "direct=0")
+         f"{THREE} --rw=read {IO} --allow_file_create=0".replace("direct=1", "direct=0")
          .replace("libaio", "psync").replace("iodepth=8", "iodepth=1")),
         ("create", FILES, f"--nrfiles=1000 --ioengine=filecreate {META}"),
         ("stat", FILES, f"--nrfiles=1000 --ioengine=filestat {META}"),

@@ -33,7 +33,7 @@ OPTIONS: dict[str, Any] = {
     "ioengine": "psync",
 }  # fmt: skip
 SAMPLED: dict[str, Any] = OPTIONS | {"o_direct": True, "queue_depth": 4, "ioengine": "libaio", "file_size": 1 << 30}
-PERCENTILES = [f"latency_{name}_s" for name in ("p50", "p95", "p99", "p99_5", "p99_9")]
+PERCENTILES = [f"completion_latency_{name}_s" for name in ("p50", "p99", "p99_5", "p99_9")]
 #: In a job file each of these would be another name, or none.
 NAMES = ("a b;c #d", "$ncpus ${HOME} $jobnum%n:'\"\\\u00e4")
 
@@ -68,11 +68,10 @@ def judged(parsed: Parsed, of: Step, exit_code: int = 0) -> tuple[str, list[str]
     point = Point("p", "fio", (of.name,), of.nodes, of.options, of.time_s, Repetitions(1, 1), ())
     files = {"role": "read", "wrong": [], "holes": "none", "files": 4, "file_size_bytes": MIB, "set_bytes": 1 << 40}
     run = {"exit_code": exit_code, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files}
-    return verdict.verdict(
-        verdict.judge(
-            Seen(point, of.phase, phase_run(run), parsed, ON_TARGET, dict.fromkeys(("n1", "n2"), 1 << 30), "ext4")
-        )
-    )
+    memory = dict.fromkeys(("n1", "n2"), 1 << 30)
+    findings = verdict.judge(Seen(point, of.phase, phase_run(run), parsed, ON_TARGET, memory, "ext4"))
+    # the samples were recorded with files of other names and sizes
+    return verdict.verdict([(check, finding) for check, finding in findings if check.name != "as_asked"])
 
 
 READ = sample("own_rand_read")
@@ -98,7 +97,7 @@ def split(document: Any, share: dict[str, int]) -> list[Any]:
 def test_what_two_nodes_share_is_what_one_had(share: dict[str, int]) -> None:
     whole = parse({"stdout": printed(READ)}, replace(READS, nodes=1)).figures
     found = parse(streams(*split(READ, share)), READS).figures
-    for name in (*PERCENTILES, "read_latency_p99_s", "ops", "bytes_read", "runtime_s"):
+    for name in (*PERCENTILES, "ops", "bytes_read", "runtime_s"):
         assert found[name] == whole[name], name
     for name in ("ops_per_s", "bandwidth_bytes_per_s", "read_ops_per_s", "read_bandwidth_bytes_per_s"):
         assert found[name] == pytest.approx(whole[name], rel=1e-6), name
@@ -111,7 +110,7 @@ def test_figures_of_nodes_that_did_the_same() -> None:
     assert judged(parsed, replace(READS, nodes=3)) == ("valid", [])
     assert alone.pop("within_run_sd_share") >= 0  # of one node
     for name, value in alone.items():
-        same = name.startswith(("latency", "read_latency", "runtime"))
+        same = "latency" in name or name == "runtime_s"
         assert parsed.figures[name] == pytest.approx(value if same else 3 * value), name
     assert set(parsed.figures) - set(alone) == {"start_skew_s", "sum_of_rates_ops_per_s", "sum_of_rates_bytes_per_s"}
     assert parsed.version == "fio-3.33" and parsed.problems == [] and parsed.evidence.errors == []
@@ -129,7 +128,7 @@ def test_mixed_directions() -> None:
     found = parse(streams(document, document, ended=[101.3, 101.3 + 1.004]), mixed).figures
     for name in ("bandwidth_bytes_per_s", "ops_per_s", "write_ops_per_s", "read_bandwidth_bytes_per_s"):
         assert found[name] == pytest.approx(alone[name], rel=1e-3), name  # one after the other
-    for name in (*PERCENTILES, "read_latency_p99_s", "write_latency_mean_s"):
+    for name in (*PERCENTILES, "write_latency_mean_s"):
         assert found[name] == pytest.approx(alone[name]), name
     assert found["sum_of_rates_bytes_per_s"] == 2 * alone["bandwidth_bytes_per_s"]
 

@@ -58,7 +58,8 @@ def of(text: str) -> Reading:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "verdict"), [(0.000015, "invalid"), (0.0009, "suspect"), (0.0199, "suspect"), (0.0201, "valid")]
+    ("seconds", "verdict"),
+    [(0.000015, "invalid"), (0.0009, "invalid"), (0.0021, "suspect"), (0.0199, "suspect"), (0.0201, "valid")],
 )
 def test_a_run_that_was_over_at_once_is_no_measurement(seconds: float, verdict: str) -> None:
     reading = of(table(access="read", command="-r", seconds=seconds))
@@ -66,6 +67,13 @@ def test_a_run_that_was_over_at_once_is_no_measurement(seconds: float, verdict: 
     assert ("bandwidth_bytes_per_s" in reading.rows[0]) == (verdict != "invalid")
     assert [problem.row for problem in reading.problems] == [0] * (verdict != "valid")
     assert all("was over after" in text for text in texts(reading))
+
+
+def test_a_run_that_ended_before_its_least_duration_is_no_measurement() -> None:
+    # a small file of reads that ended early, and a rate of its own
+    reading = read({"out": table("-w -D 3 -O minTimeDuration=3", seconds=0.05).encode()}, 0)
+    assert not reading.rows
+    assert "write of iteration 0: 0.05 s are less than minTimeDuration, 3 s" in texts(reading)[0]
 
 
 def test_the_digits_of_a_time_are_its_clock() -> None:
@@ -113,7 +121,8 @@ def test_a_file_size_is_claimed_where_all_of_it_was_gone_over(command: str, text
     moved = int(text.split("moved = ")[1].split()[0]) if text else 64 * MIB
     random = {"ordering in a file": "random"} if "-z" in command else {}
     access = "read" if "-r" in command else "write"
-    reading = of(table(command, access=access, before=text, moved=moved, options=random))
+    seconds = 300.0 if "300" in command else 2.0
+    reading = of(table(command, access=access, seconds=seconds, before=text, moved=moved, options=random))
     assert not texts(reading)
     assert reading.rows[0].get("file_size_bytes") == size
 

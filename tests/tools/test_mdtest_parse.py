@@ -1,5 +1,6 @@
 """Outputs of our own mdtest runs: figures, evidence, and what the checks make of it when something is wrong."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def parsed(phase: str, output: bytes = BOTH, step: Step = ALL) -> Parsed:
 def judged(found: Parsed, phase: str, nodes: int = 1) -> tuple[str, list[str]]:
     """The verdict on a run whose circumstances were all right."""
     point = Point("p", "mdtest", tuple(MDTEST.phases), nodes, OPTIONS, None, Repetitions(1, 1), ())
-    run = {"exit_code": 0, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": {"role": "fresh"},
+    run = {"exit_code": 0, "timed_out": False, "wall_s": 12.0, "stderr": "", "files": {"role": "fresh"},
            "leftover_expected": 0, "leftover": 0}  # fmt: skip
     findings = verdict.judge(Seen(point, MDTEST.phases[phase], phase_run(run), found, ON_TARGET, {"n1": 1 << 30}))
     # these few files are made to be read quickly, not to last
@@ -66,6 +67,7 @@ def shifted(phase: str, by: int, nodes: int = 2) -> tuple[str, list[str]]:
     output = output.replace(b"Shifting ranks by 1 for", b"Shifting ranks by %d for" % by)
     output = output.replace(b"2 tasks, 2000", b"%d tasks, %d" % (tasks, 1000 * tasks))
     output = output.replace(b"Nodemap: 11\n", b"Nodemap: %b\n" % (b"1" * 2 + b"0" * (tasks - 2)))
+    output = re.sub(rb"(started at \S+) \d\d:", rb"\1 00:", output)  # twice the items take longer
     return judged(parsed(phase, output, Step(OPTIONS, ALL.phases, nodes)), phase, nodes)
 
 
@@ -131,4 +133,4 @@ def test_leftovers_of_another_run_are_invalid() -> None:
 def test_a_very_short_phase_is_invalid() -> None:
     few = Step(OPTIONS | {"files_per_thread": 2}, ALL.phases)
     outcome, reasons = judged(parsed("stat", BOTH, few), "stat")
-    assert outcome == "invalid" and "raise files_per_thread" in reasons[0]
+    assert outcome == "invalid" and any("raise files_per_thread" in reason for reason in reasons)

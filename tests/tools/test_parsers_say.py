@@ -22,6 +22,7 @@ PYTHON = re.compile(
 OPTIONS: dict[str, Any] = {
     "threads_per_node": 2, "transfer_size": 4096, "queue_depth": 4, "file_size": 1 << 20, "files_per_thread": 1,
     "o_direct": True, "fsync": True, "write_mode": "overwrite", "file_per_process": True,
+    "ioengine": "libaio", "api": "POSIX", "collective": False, "data": "random", "unique_directory": True,
 }  # fmt: skip
 #: tool, its sample, the stream that holds it, a phase
 SAMPLES = [

@@ -34,6 +34,11 @@ FIGURES = (
     "latency_p99_s",
     "latency_p99_5_s",
     "latency_p99_9_s",
+    "completion_latency_mean_s",
+    "completion_latency_p50_s",
+    "completion_latency_p99_s",
+    "completion_latency_p99_5_s",
+    "completion_latency_p99_9_s",
 )
 
 
@@ -310,7 +315,7 @@ def phase_order(phase: str) -> tuple[int, str]:
 
 def is_percentile(column: str) -> bool:
     """Whether a column holds a percentile, which must not be averaged."""
-    return "_p" in column and column.startswith(("latency_", "read_latency_", "write_latency_"))
+    return "latency_p" in column
 
 
 def _values(rows: Iterable[Row], column: str) -> list[float]:

@@ -40,6 +40,8 @@ _OF_OPS: Mapping[str, Callable[[Statistics], float]] = {
 _ONE_REPETITION = {
     **_FIGURES,
     "latency_max_s": ("max", "µs", 1e-6),
+    "completion_latency_mean_s": ("mean clat", "µs", 1e-6),
+    "completion_latency_p99_5_s": ("p99.5 clat", "µs", 1e-6),
     "runtime_s": ("time", "s", 1.0),
     "open_s": ("open", "s", 1.0),
     "io_s": ("transfers", "s", 1.0),

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 #: The reason of a row whose repetition is still to be measured, where nothing stopped its allocation.
 NOT_YET = "not measured yet"
 
-_LATENCY = "Completion latency of one I/O in seconds (fio's clat: from submission to completion)"
+_LATENCY = "Latency of one I/O in seconds, as its caller waits (fio's lat; of metadata the operation, fio's clat)"
+_COMPLETION = "The part of it after the submission (fio's clat)"
+_ENOUGH = "from the histogram; null with fewer than 10 I/Os beyond it"
 
 _IDENTITY: tuple[Column, ...] = (
     Column("campaign", "string", "Name of the campaign."),
@@ -85,12 +87,17 @@ _MEASURED: tuple[Column, ...] = (
     Column("latency_min_s", "float", f"{_LATENCY}: smallest."),
     Column("latency_mean_s", "float", f"{_LATENCY}: arithmetic mean."),
     Column("latency_stddev_s", "float", f"{_LATENCY}: standard deviation."),
-    Column("latency_p50_s", "float", f"{_LATENCY}: median, from the histogram."),
-    Column("latency_p95_s", "float", f"{_LATENCY}: 95th percentile, from the histogram."),
-    Column("latency_p99_s", "float", f"{_LATENCY}: 99th percentile, from the histogram."),
-    Column("latency_p99_5_s", "float", f"{_LATENCY}: 99.5th percentile (WEKA's headline), from the histogram."),
-    Column("latency_p99_9_s", "float", f"{_LATENCY}: 99.9th percentile, from the histogram."),
+    Column("latency_p50_s", "float", f"{_LATENCY}: median, {_ENOUGH}."),
+    Column("latency_p95_s", "float", f"{_LATENCY}: 95th percentile, {_ENOUGH}."),
+    Column("latency_p99_s", "float", f"{_LATENCY}: 99th percentile, {_ENOUGH}."),
+    Column("latency_p99_5_s", "float", f"{_LATENCY}: 99.5th percentile, {_ENOUGH}."),
+    Column("latency_p99_9_s", "float", f"{_LATENCY}: 99.9th percentile, {_ENOUGH}."),
     Column("latency_max_s", "float", f"{_LATENCY}: largest."),
+    Column("completion_latency_mean_s", "float", f"{_COMPLETION}: arithmetic mean; null for metadata."),
+    Column("completion_latency_p50_s", "float", f"{_COMPLETION}: median."),
+    Column("completion_latency_p99_s", "float", f"{_COMPLETION}: 99th percentile."),
+    Column("completion_latency_p99_5_s", "float", f"{_COMPLETION}: 99.5th percentile, which WEKA's page quotes."),
+    Column("completion_latency_p99_9_s", "float", f"{_COMPLETION}: 99.9th percentile."),
     Column("read_latency_mean_s", "float", "Mean latency of the reads alone."),
     Column("read_latency_p99_s", "float", "99th percentile of the reads alone."),
     Column("write_latency_mean_s", "float", "Mean latency of the writes alone."),

@@ -195,6 +195,19 @@ CLOCK_S = 0.001
 
 
 @dataclass(frozen=True)
+class Echo:
+    """What a tool itself says that it was told, compared with what was asked for.
+
+    contradictions: a sentence each; confirmed: options of the point (`o_direct`, `fsync`) that it says it followed;
+    compared: how many options and parameters.
+    """
+
+    contradictions: Sequence[str]
+    confirmed: frozenset[str]
+    compared: int
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What a tool's output says beside its figures, for the checks. None, or nothing: it does not say."""
 
@@ -221,6 +234,15 @@ class Evidence:
     series: Sequence[Series] = ()  # rates over time that the tool itself logged
     own_rates: Sequence[OwnRate] = ()  # of each node and worker
     messages: Sequence[str] = ()  # lines beside the figures
+    echo: Echo | None = None
+    timed_s: float | None = None  # of the whole command, by the tool's own clock
+    untimed_s: float = 0.0  # that the tool is known to wait beside that
+    wall_s: float | None = None  # of its own process on its node, by our clock; None: that of the command
+
+    def confirms(self, option: str) -> bool:
+        """Whether the tool, on every node, says that it followed an option (`o_direct`, `fsync`)."""
+        every = [parsed.evidence.echo for parsed in self.each_node.values()] or [self.echo]
+        return all(echo is not None and option in echo.confirmed for echo in every)
 
 
 @dataclass(frozen=True)

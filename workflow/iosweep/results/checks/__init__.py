@@ -2,6 +2,7 @@
 
 from iosweep.results.checks import (
     amounts,
+    asked,
     caches,
     contents,
     cpus,
@@ -21,11 +22,14 @@ CHECKS: tuple[Check, ...] = (
     Check("invalid", output.output),
     Check("invalid", output.tool_errors),
     Check("suspect", output.tool_doubts),
+    Check("invalid", asked.as_asked),
     Check("invalid", amounts.direction),
     Check("invalid", amounts.arithmetic),
+    Check("invalid", asked.in_flight),
     Check("invalid", nodes.workers),
     Check("invalid", amounts.volume),
     Check("invalid", timing.duration),
+    Check("invalid", asked.clock),
     Check("suspect", timing.long_enough),
     Check("suspect", timing.overtime),
     Check("suspect", timing.common_window),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iosweep.results.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, per_node, unchecked
-from iosweep.tools import Parsed
+from iosweep.tools import Parsed, littles_law
 from iosweep.units import human_size
 
 
@@ -62,7 +62,9 @@ def volume(s: Seen) -> Finding:
 
 @per_node
 def queue_depth(s: Seen) -> Finding:
-    """The requested queue depth was reached."""
+    """The requested queue depth was reached: by the tool's own count, by rate x mean latency, and without a wait at the
+    submission of each I/O (libaio without O_DIRECT).
+    """
     depth = int(s.point.options.get("queue_depth") or 1)
     levels = s.parsed.evidence.depth_percent
     if s.phase.kind == "metadata" or depth == 1:
@@ -70,13 +72,44 @@ def queue_depth(s: Seen) -> Finding:
     if not levels:
         return unchecked("the tool does not say")
     if s.point.options.get("ioengine") == "libaio" and not s.point.options.get("o_direct"):
-        return unchecked("without O_DIRECT libaio waits for each I/O, and fio's own queue says nothing")
+        return _waits(s)
     # fio's levels: 1, 2, 4 ... >=64; each counts what was from there up to the next
     level = min(1 << (depth.bit_length() - 1), 64)
     reached = sum(percent for name, percent in levels.items() if int(name.lstrip(">=")) >= level)
     if reached < 50:
         return failed(f"queue depth {depth} was asked for, but only {reached:.0f} % of the I/O had it")
+    if few := _few_in_flight(s, depth):
+        return failed(few)
     return passed(f"{reached:.0f} % of the I/O at depth {level} or more")
+
+
+def _few_in_flight(s: Seen, depth: int) -> str:
+    """Why fewer than half of the I/Os that were asked for were in flight, or nothing (also where that is not known).
+
+    A flush at the end is part of the run time, and no I/O is in flight then: of a timed phase, only the time asked for
+    counts; of a volume that is flushed, nothing is said.
+    """
+    mean_s, runtime_s = (s.parsed.figures.get(name) for name in ("latency_mean_s", "runtime_s"))
+    time_s = s.point.phase_time_s
+    if not mean_s or not runtime_s or (time_s is None and s.phase.writes and s.point.options.get("fsync")):
+        return ""
+    workers = int(s.point.options["threads_per_node"] or 1) * s.point.nodes
+    worker_s = s.parsed.evidence.worker_seconds / workers or runtime_s
+    issuing_s = min(worker_s, time_s) if time_s else worker_s
+    return littles_law.too_few(s.parsed.figures["ops"], mean_s, workers * depth, issuing_s)
+
+
+def _waits(s: Seen) -> Finding:
+    """Whether libaio without O_DIRECT waited for each I/O when it submitted it, as it does unless all is cached."""
+    figures = s.parsed.figures
+    whole_s, after_s = (figures.get(name) for name in ("latency_mean_s", "completion_latency_mean_s"))
+    unknown = "without O_DIRECT libaio waits for each I/O, and fio's own queue says nothing"
+    if whole_s is None or after_s is None:
+        return unchecked(unknown)
+    workers = int(s.point.options["threads_per_node"] or 1) * s.point.nodes
+    if waiting := littles_law.waits(figures["ops_per_s"], whole_s, after_s, workers):
+        return failed(waiting)
+    return unchecked(unknown)
 
 
 def plausible(s: Seen) -> Finding:

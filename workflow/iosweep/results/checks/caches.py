@@ -23,14 +23,17 @@ def client_cache(s: Seen) -> Finding:
     twice its memory, each byte counted once.
     """
     direct, doubt = bool(s.point.options.get("o_direct")), fs_types.direct(s.fstype, s.mount)
+    confirmed = s.parsed.evidence.confirms("o_direct")
     if s.phase.kind == "metadata" or not (direct or s.phase.reads):
         return NOT_APPLICABLE  # whether writes reach the storage is `durable`
     if direct:
         if s.run.exit_code:
             return unchecked("the run failed")
-        if doubt is None:
-            return passed("O_DIRECT was asked for and the file system accepted it")
+        if doubt is None and confirmed:
+            return passed("the tool says that it used O_DIRECT, and the file system accepted it")
     accepted = f"O_DIRECT was accepted, and is no proof on {s.fstype or 'an unknown file system'}: {doubt}"
+    if not confirmed:
+        accepted = "O_DIRECT was asked for, and the tool does not say that it used it"
     if not s.phase.reads:
         return unchecked(accepted)
     size = _files_bytes(s) // s.point.nodes

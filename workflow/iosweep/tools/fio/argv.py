@@ -15,6 +15,8 @@ from iosweep.units import size_name
 #: Both save start-up time and are harmless: no /sys look-ups per device, no calibration of the CPU clock.
 _QUICK = ("--disk_util=0", "--clocksource=clock_gettime")
 _OUTPUT = ("--group_reporting", "--eta=never", "--output-format=json+")
+#: The histogram of what a caller waits; fio's own default is that of the part after the submission alone.
+_TIMED = ("--lat_percentiles=1", "--clat_percentiles=1")
 #: $jobnum and $filenum are expanded by fio itself; no shell sees them.
 _NAMES = "--filename_format=$jobnum.$filenum"
 #: Files of a data set: each is looked at before every use.
@@ -135,6 +137,7 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
         ]
     else:
         argv += [
+            *_TIMED,
             f"--rw={RW[phase.name]}",
             f"--bs={options['transfer_size']}",
             f"--iodepth={options['queue_depth']}",
@@ -150,7 +153,7 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
             # fio would preallocate: a write would then measure unwritten extents
             argv += ["--fallocate=none", f"--end_fsync={int(bool(options['fsync']))}"]
             if options["data"] == "random":
-                argv.append("--refill_buffers")
+                argv.append("--refill_buffers=1")
         if phase.reads or options["write_mode"] == "overwrite":
             argv.append("--allow_file_create=0")  # fio silently creates or extends what is missing
     return [*argv, *_QUICK, *_OUTPUT, *series_log.options(step)]

@@ -15,6 +15,7 @@ from iosweep.node.cpus import CpuSet
 from iosweep.tools import Parsed, Phase, Step
 from iosweep.tools.fio import own_output
 from iosweep.tools.fio.argv import bound, command
+from iosweep.tools.fio.echo import Options
 from iosweep.tools.fio.json_records import ALL_CLIENTS, Host
 from iosweep.tools.fio.own_output import Parts
 
@@ -65,7 +66,7 @@ def _job(step: Step, seed: int, workers: Sequence[CpuSet]) -> str:
 
 
 def reported(
-    stdout: bytes, hosts: Sequence[Host], phase: Phase
+    stdout: bytes, hosts: Sequence[Host], phase: Phase, asked: Options
 ) -> tuple[str | None, dict[str, tuple[Parsed, Parts]], list[str]]:
     """(version, node -> its report, problems) of a client's output."""
     lines, found, problem = own_output.document(stdout)
@@ -85,7 +86,7 @@ def reported(
         if name is None or name in nodes or entry.jobname != phase.name:
             problems.append(f"a report that was not asked for: {entry.jobname} of {entry.hostname}, port {entry.port}")
             continue
-        nodes[name] = own_output.of_entry(entry, found.version, phase, [])
+        nodes[name] = own_output.of_entry(entry, found.version, phase, [], asked)
         problems += [f"{name}: {wrong}" for wrong in nodes[name][0].problems]
     for (address, port), name in names.items():
         if name not in nodes:

@@ -67,8 +67,18 @@ class Direction(msgspec.Struct, frozen=True):
     @property
     def completion(self) -> Latencies:
         """clat_ns with its count. Raises Wrong where it is missing."""
-        clat = printed(self.clat_ns, "clat_ns")
-        return msgspec.structs.replace(clat, count=self.total_ios) if clat.count < 0 else clat
+        return self._counted(printed(self.clat_ns, "clat_ns"))
+
+    @property
+    def whole(self) -> Latencies | None:
+        """lat_ns with its count; None where it is not printed."""
+        return self.lat_ns and self._counted(self.lat_ns)
+
+    def _counted(self, block: Latencies) -> Latencies:
+        """A block with its count, which fio prints from 3.18 on; 0 where nothing was timed."""
+        if block.count >= 0:
+            return block
+        return msgspec.structs.replace(block, count=self.total_ios if block.max else 0)
 
 
 class SteadyState(msgspec.Struct, frozen=True):

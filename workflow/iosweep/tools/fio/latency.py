@@ -1,8 +1,13 @@
-"""latency_* columns (seconds) from fio's blocks of completion latencies."""
+"""Latency columns (seconds) from fio's blocks of latencies.
+
+`latency_*` is fio's `lat`, which is what a caller waits: from before the submission to the completion. Its part after
+the submission, fio's `clat`, has columns of its own: without O_DIRECT an I/O may be done before it counts as submitted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from iosweep.tools.fio.json_records import Latencies, Wrong
 
@@ -14,19 +19,44 @@ PERCENTILES = {
     "p99_5": "99.500000",
     "p99_9": "99.900000",
 }
+#: I/Os that must be slower than a percentile: of fewer, it is the luck of a few.
+_BEYOND = 10
+_OF_COMPLETION = ("mean", "p50", "p99", "p99_5", "p99_9")
 
 
-def of_direction(name: str, times: Mapping[str, float]) -> dict[str, float]:
-    return {f"{name}_{key}": times[key] for key in ("latency_mean_s", "latency_p99_s") if key in times}
+class Timed(Protocol):
+    """A direction whose I/Os were timed, in ns, with their count; None: not timed in this way."""
+
+    @property
+    def whole(self) -> Latencies | None: ...
+    @property
+    def completion(self) -> Latencies | None: ...
 
 
-def columns(blocks: Sequence[Latencies]) -> dict[str, float]:
-    """latency_* columns of some blocks as if they were one; empty where nothing was timed (gtod_reduce).
+def columns(parts: Mapping[str, Sequence[Timed]], files: bool) -> dict[str, float]:
+    """latency_* and completion_latency_* of all reports of each direction, and of the directions one by one.
 
-    Percentiles are those that fio prints for a block, or of the histograms of several if all have one. Raises Wrong.
+    Of file engines (`files`) fio times the operation as `clat` alone: that is what a caller waits. Raises Wrong.
     """
-    timed = [block for block in blocks if block.count]
-    if not timed:
+    every = [part for reports in parts.values() for part in reports]
+    if files:
+        return _of([part.completion for part in every])
+    found: dict[str, float] = {}
+    for name, reports in parts.items():
+        own = _of([part.whole for part in reports])
+        found |= {f"{name}_{key}": own[key] for key in ("latency_mean_s", "latency_p99_s") if key in own}
+    completed = _of([part.completion for part in every])
+    found |= {f"completion_{key}": completed[key] for n in _OF_COMPLETION if (key := f"latency_{n}_s") in completed}
+    return found | _of([part.whole for part in every])
+
+
+def _of(blocks: Sequence[Latencies | None]) -> dict[str, float]:
+    """latency_* columns of some blocks as if they were one; empty where nothing, or not all, was timed (gtod_reduce).
+
+    Percentiles are those that fio prints for a block, or of the histograms of several if all have one.
+    """
+    timed = [block for block in blocks if block and block.count]
+    if not timed or None in blocks:
         return {}
     if any(block.bins is not None and sum(block.bins.values()) != block.count for block in timed):
         raise Wrong("the histogram does not hold every I/O")
@@ -44,8 +74,13 @@ def columns(blocks: Sequence[Latencies]) -> dict[str, float]:
         "latency_mean_s": mean / 1e9,
         "latency_stddev_s": stddev / 1e9,
         "latency_max_s": max(block.max for block in timed) / 1e9,
-        **{f"latency_{name}_s": value / 1e9 for name, value in percentiles.items()},
+        **{f"latency_{name}_s": value / 1e9 for name, value in percentiles.items() if _enough(name, total)},
     }
+
+
+def _enough(name: str, count: int) -> bool:
+    """Whether so many I/Os tell a percentile: p99.9 needs 10,000."""
+    return count * (100 - float(PERCENTILES[name])) >= _BEYOND * 100 * (1 - 1e-9)
 
 
 def merged_percentiles(histograms: Sequence[Mapping[str, int]]) -> dict[str, float]:

@@ -12,7 +12,7 @@ import msgspec
 
 from iosweep.files.documents import misfit
 from iosweep.tools import Evidence, Parsed, Phase
-from iosweep.tools.fio import latency
+from iosweep.tools.fio import echo, latency
 from iosweep.tools.fio.json_records import UNREADABLE, Direction, Document, Entry, printed, reason
 
 #: Direction (`read`, `write`) -> fio's block of it; only those that the phase asks for.
@@ -25,12 +25,12 @@ _BEGIN = re.compile(rb"^\{[ \t]*\r?$", re.MULTILINE)
 _END = re.compile(rb"\n\}[ \t]*\r?$", re.MULTILINE)
 
 
-def parse(stdout: bytes, phase: Phase) -> tuple[Parsed, Parts]:
+def parse(stdout: bytes, phase: Phase, asked: echo.Options | None = None) -> tuple[Parsed, Parts]:
     """Figures of one local run with group_reporting (one entry in `jobs`), and fio's blocks that they come from.
 
-    Text before the JSON is normal (notes, warnings, `fio: pid=..., err=28/...`) and kept as evidence `messages`.
-    Latency is fio's clat in seconds; percentiles are those of fio's own histogram, or, for a mixed phase, of the two
-    histograms added up.
+    `asked`: options of the command, to compare with. Text before the JSON is normal (notes, warnings, `fio: pid=...,
+    err=28/...`) and kept as evidence `messages`.
+    Percentiles are those of fio's own histogram, or, for a mixed phase, of the two histograms added up.
     """
     lines, found, problem = document(stdout)
     messages = lines[:20]
@@ -40,7 +40,7 @@ def parse(stdout: bytes, phase: Phase) -> tuple[Parsed, Parts]:
     if len(jobs) != 1:
         wrong = f"expected one group of jobs in fio's JSON, found {len(jobs)}"
         return Parsed(found.version or None, {}, Evidence(messages=messages), [wrong]), {}
-    return of_entry(jobs[0], found.version, phase, messages)
+    return of_entry(jobs[0], found.version, phase, messages, asked)
 
 
 def document(stdout: bytes) -> tuple[list[str], Document[Entry] | None, str]:
@@ -65,7 +65,9 @@ def _lines(text: bytes) -> list[str]:
     return [line for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
 
 
-def of_entry(job: Entry, version: str, phase: Phase, messages: Sequence[str]) -> tuple[Parsed, Parts]:
+def of_entry(
+    job: Entry, version: str, phase: Phase, messages: Sequence[str], asked: echo.Options | None
+) -> tuple[Parsed, Parts]:
     """An entry of `jobs` or `client_stats`: a group of workers on one node."""
     # fio counts its file engines' work as reads
     wanted = {"read": phase.reads or phase.kind == "metadata", "write": phase.writes and phase.kind == "data"}
@@ -85,6 +87,8 @@ def of_entry(job: Entry, version: str, phase: Phase, messages: Sequence[str]) ->
         transferred_bytes=sum(part.io_bytes for part in parts.values()),
         began_s=job.job_start / 1000 if job.job_start else None,
         messages=messages,
+        echo=echo.compare(asked, job.options),
+        timed_s=figures["runtime_s"],
     )
     return Parsed(version or None, figures, evidence, []), parts
 
@@ -110,8 +114,7 @@ def _figures(parts: Parts, phase: Phase) -> dict[str, float]:
             figures[f"{name}_bandwidth_bytes_per_s"] = rate
             figures[f"{name}_ops_per_s"] = part.iops
             figures["bytes_read" if name == "read" else "bytes_written"] = part.io_bytes
-            figures |= latency.of_direction(name, latency.columns([part.completion]))
-    return figures | latency.columns([part.completion for part in asked])
+    return figures | latency.columns({name: [part] for name, part in parts.items()}, phase.kind == "metadata")
 
 
 def _errors(job: Entry, asked: Sequence[Direction], messages: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
-from iosweep.tools.fio import client_server, latency, own_output, own_rates, series_log
+from iosweep.tools.fio import argv, client_server, echo, latency, own_output, own_rates, series_log
 from iosweep.tools.fio.json_records import UNREADABLE, Host, reason
 from iosweep.tools.fio.own_output import Parts
 
@@ -36,17 +36,18 @@ class Window(NamedTuple):
 def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     """Figures of one phase on as many nodes as the step has. Raises nothing, whatever the streams hold."""
     asked_for = client_server.asked_for(step)
+    asked = echo.options(argv.command(step, "", 0))
     if step.nodes == 1 and not asked_for:
-        parsed = own_output.parse(streams.get("stdout", streams.get("stdout@0", b"")), phase)[0]
+        parsed = own_output.parse(streams.get("stdout", streams.get("stdout@0", b"")), phase, asked)[0]
         logs = streams.get(series_log.STREAM, streams.get(f"{series_log.STREAM}@0", b""))
         return own_rates.of_one(parsed, logs, step)
     hosts, wrong = _hosts(streams.get("hosts", b""), step.nodes)
     if wrong:
         return Parsed(evidence=Evidence(), problems=[wrong])
     if asked_for:
-        version, nodes, problems = client_server.reported(streams.get("stdout", b""), hosts, phase)
+        version, nodes, problems = client_server.reported(streams.get("stdout", b""), hosts, phase, asked)
     else:
-        nodes = {host.host: own_output.parse(streams.get(f"stdout@{k}", b""), phase) for k, host in enumerate(hosts)}
+        nodes = {host.host: _node(streams.get(f"stdout@{k}", b""), host, phase, asked) for k, host in enumerate(hosts)}
         problems = [f"{name}: {problem}" for name, (parsed, _) in nodes.items() for problem in parsed.problems]
         versions = {parsed.version: name for name, (parsed, _) in nodes.items() if parsed.version}
         version = next(iter(versions), None)
@@ -71,6 +72,14 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     each = [] if asked_for else [streams.get(f"{series_log.STREAM}@{k}", b"") for k in range(len(hosts))]
     evidence = own_rates.of_several(evidence, each, step)
     return Parsed(version, figures, evidence, [])
+
+
+def _node(stdout: bytes, host: Host, phase: Phase, asked: echo.Options) -> Node:
+    """What a node reported, and how long its process was there by our clock."""
+    parsed, parts = own_output.parse(stdout, phase, asked)
+    if host.started is None or host.ended is None:
+        return parsed, parts
+    return replace(parsed, evidence=replace(parsed.evidence, wall_s=host.ended - host.started)), parts
 
 
 _hosts_decoder = msgspec.json.Decoder(list[Host])
@@ -143,11 +152,8 @@ def together(nodes: Mapping[str, Node], windows: Mapping[str, Window], phase: Ph
         figures["start_skew_s"] = max(begins) - min(begins)
         window_s = max(window.end_s for window in windows.values()) - min(begins)
         figures |= _rates(nodes, window_s, phase) if window_s > 0 else {}
-    blocks = {name: [parts[name].completion for _, parts in nodes.values()] for name in next(iter(nodes.values()))[1]}
-    if phase.kind == "data":
-        for name, clat in blocks.items():
-            figures |= latency.of_direction(name, latency.columns(clat))
-    return figures | latency.columns([block for clat in blocks.values() for block in clat])
+    blocks = {name: [parts[name] for _, parts in nodes.values()] for name in next(iter(nodes.values()))[1]}
+    return figures | latency.columns(blocks, phase.kind == "metadata")
 
 
 def _rates(nodes: Mapping[str, Node], window_s: float, phase: Phase) -> dict[str, float]:

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from iosweep.tools import CLOCK_S
+from iosweep.tools import CLOCK_S as COARSEST_S
 from iosweep.tools.ior.judge import judge, without_figures
-from iosweep.tools.ior.records import MIXED, Printed, Remark, Result, Run
+from iosweep.tools.ior.records import CLOCK_S, MIXED, Printed, Remark, Result, Run
 from iosweep.tools.ior.run_facts import derive, time_bounded
 from iosweep.tools.ior.scan import Scanned, remarks_on, scan, with_remarks
 from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short
@@ -78,7 +78,8 @@ def _short(run: Run) -> list[Remark]:
     remarks = []
     for result in run.results:
         # half a unit of the last digit is printed
-        severity = too_short(result.total_s, min(2 * result.total_s.error, CLOCK_S))
+        tick_s = max(min(2 * result.total_s.error, COARSEST_S), CLOCK_S)
+        severity = too_short(result.total_s, tick_s)
         if severity and result.bandwidth_bytes_per_s > 0:
             text = (
                 f"{result.access} of iteration {result.iteration} was over after {result.total_s * 1000:.3g} ms,"

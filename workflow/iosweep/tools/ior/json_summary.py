@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -103,7 +104,8 @@ def runs(source: str, document: Any) -> list[Run]:
             totals.setdefault(entry["TestID"], []).append(_total(entry))
         if not isinstance(tests, list) or not tests or not document["Finished"]:
             raise _UnlikeError("no tests, or not finished")
-        found = [_test(source, document, test, totals.get(test["TestID"], [])) for test in tests]
+        lasted_s = _lasted_s(document) if len(tests) == 1 else None
+        found = [_test(source, document, test, totals.get(test["TestID"], []), lasted_s) for test in tests]
         if len(document["summary"]) != sum(len(run.totals) for run in found):
             raise _UnlikeError("the summary is of a test that is not there")
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
@@ -124,7 +126,9 @@ def _lacking(error: Exception) -> str:
     return "a value is not of the kind that IOR writes there"
 
 
-def _test(source: str, document: dict[str, Any], test: dict[str, Any], totals: list[Total]) -> Run:
+def _test(
+    source: str, document: dict[str, Any], test: dict[str, Any], totals: list[Total], lasted_s: float | None
+) -> Run:
     parameters = {key: str(value) for key, value in test["Parameters"].items()}
     options = {key: str(value) for key, value in test["Options"].items()}
     if missing := [name for name in _NEEDED if name not in parameters and name not in options]:
@@ -147,7 +151,17 @@ def _test(source: str, document: dict[str, Any], test: dict[str, Any], totals: l
         command=str(document.get("Command line") or "") or None,
         results=tuple(results),
         totals=tuple(totals),
+        lasted_s=lasted_s,
     )
+
+
+def _lasted_s(document: dict[str, Any]) -> float | None:
+    """Seconds between the dates of its start and its end; None where they do not tell."""
+    try:
+        first, last = (datetime.strptime(str(document[name]), "%a %b %d %H:%M:%S %Y") for name in ("Began", "Finished"))
+    except (LookupError, ValueError):
+        return None
+    return (last - first).total_seconds() if last >= first else None
 
 
 def _printed(value: object, scale: float = 1.0) -> Printed:

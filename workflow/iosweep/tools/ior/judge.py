@@ -11,10 +11,14 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from iosweep.tools import wall_clock
+from iosweep.tools.ior import command_line
 from iosweep.tools.ior.records import LARGEST, MIXED, OPERATIONS, Moved, Printed, Remark, Result, Run, same_in_64_bits
 from iosweep.tools.ior.run_facts import time_bounded
 from iosweep.tools.reading import Cell, ProblemSeverity
 
+#: Two dates of whole seconds may be so far apart more than they tell.
+DATES_S = 2.0
 _SLACK = 1e-9  # of floating point; the printed digits' own error is far above it
 Range = tuple[float, float]
 
@@ -30,7 +34,7 @@ def judge(run: Run, moved: Sequence[Moved]) -> Run:
     if unclaimed and run.results:
         problems.append(f"{unclaimed} warnings on the bytes moved belong to no result")
     results = _bytes(run, bounded, remarks)
-    problems += _possible(run, results)
+    problems += [*_possible(run, results), *_times(run, results)]
     problems += [] if bounded else _whole_blocks(run, results)
     for result in results:
         remarks += [Remark("invalid", text, _key(result)) for text in _consistent(run, result)]
@@ -172,6 +176,19 @@ def _possible(run: Run, results: Sequence[Result]) -> list[str]:
     counts["block x segments"] = (block or 0) * (run.segments or 0)
     counts["bytes moved"] = max((result.bytes_moved or 0 for result in results), default=0)
     return problems + [f"{name}: beyond 64 bits" for name, value in counts.items() if value and abs(value) > LARGEST]
+
+
+def _times(run: Run, results: Sequence[Result]) -> list[str]:
+    """Where times cannot be: longer than the whole run by its dates, or shorter than the least duration."""
+    timed_s = sum(float(result.total_s) for result in results)
+    wrong = wall_clock.fast(timed_s, run.lasted_s, DATES_S) if run.lasted_s is not None else ""
+    found = [wrong] if wrong else []
+    asked = command_line.parse(run.command, run.old)
+    least_s = command_line.number(asked.values.get("mintimeduration")) if asked and asked.certain else None
+    if least_s:
+        short = [one for one in results if one.total_s < 0.98 * least_s]
+        found += [f"{_name(one)}: {one.total_s:g} s are less than minTimeDuration, {least_s} s" for one in short]
+    return found
 
 
 def _moved(run: Run, bounded: bool, result: Result, moved: Moved, expected: int | None) -> list[Remark]:

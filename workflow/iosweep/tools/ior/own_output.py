@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
+from iosweep.tools.ior import argv, echo
 from iosweep.tools.ior.judge import judge
-from iosweep.tools.ior.records import Result, Run
+from iosweep.tools.ior.records import CLOCK_S, Result, Run
 from iosweep.tools.ior.run_facts import derive
 from iosweep.tools.ior.scan import remarks_on, scan, with_remarks
 
 #: IOR seeds each block of random data with its offset, in 32 bits (4.0.0, measured): after so many bytes of a file the
 #: same blocks come again.
 _DISTINCT_BYTES = 1 << 32
-#: IOR's times have four digits in JSON.
-_CLOCK_S = 0.0001
 
 
 def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
@@ -41,6 +40,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         repeats="IOR's random data begins anew after 4 GiB of a file" if repeats else "",
         not_flushed=run.off.get("fsync", ""),
         messages=messages,
+        echo=echo.compare(argv.command(step, "", 0), run),
     )
     if not run.results:
         return Parsed(run.version, {}, evidence, ["IOR's summary holds no result"])
@@ -60,7 +60,8 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         evidence,
         transferred_bytes=moved,
         rate_times_runtime_bytes=bandwidth * result.total_s,
-        clock_s=_CLOCK_S,
+        clock_s=CLOCK_S,
+        timed_s=float(result.total_s),
     )
     figures = {
         "bandwidth_bytes_per_s": bandwidth,

@@ -13,6 +13,8 @@ MIXED = "lines of several runs are mixed"
 OPERATIONS = ("write", "read")  # in IOR's own order within an iteration
 
 Layout = Literal["table", "csv", "json", "notes"]
+#: Resolution at best of IOR's times in seconds: barriers are part of them, however many digits are printed.
+CLOCK_S = 0.0001
 #: of whole numbers in rows: 64 bits
 LARGEST = (1 << 63) - 1
 _LARGEST_FIGURE = 1e18  # beyond any figure in any unit; products of two stay finite
@@ -121,6 +123,7 @@ class Run:
     off: Mapping[str, str] = field(
         default_factory=dict
     )  # what IOR does without, as it says: `fsync`, `o_direct` -> line
+    lasted_s: float | None = None  # from its start to its end by the dates, to one second
     log_seen: bool = False  # IOR's messages were among what was read
     old: bool = False  # the layout, and so the command line, of IOR 3.1 and earlier
     # derived by run_facts.py; None if the output does not say

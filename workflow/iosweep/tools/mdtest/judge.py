@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from math import hypot
 
+from iosweep.tools import wall_clock
 from iosweep.tools.mdtest.command_line import Options, asked
 from iosweep.tools.mdtest.launches import Launch
 from iosweep.tools.mdtest.messages import quote
@@ -156,6 +157,16 @@ def times(launch: Launch, table: Table, version: tuple[int, ...], options: Optio
             items = _items(name, table, options)
             if least > most or (items is not None and not least <= items <= most):
                 yield f"{values}: rate and time do not belong together"
+
+
+def longer_than_all(launch: Launch, table: Table, options: Options | None) -> Iterator[str]:
+    """Where the rates would have taken longer than the whole run by its dates, which are of whole seconds."""
+    if launch.lasted is None or (options and {"W", "x"} & set(options.values)):
+        return
+    rows = [(_items(name, table, options), rate.maximum) for name, rate in table.rates.items()]
+    timed_s = table.iterations * sum(items / maximum for items, maximum in rows if items and maximum)
+    if wrong := wall_clock.fast(timed_s, launch.lasted, 2.0):
+        yield wrong
 
 
 def _items(name: str, table: Table, options: Options | None) -> int | None:

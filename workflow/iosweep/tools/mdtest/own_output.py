@@ -5,11 +5,16 @@ from __future__ import annotations
 from functools import lru_cache
 
 from iosweep.tools import Evidence, Parsed, Phase, Step
+from iosweep.tools.mdtest import argv, echo
 from iosweep.tools.mdtest.options import ROWS
 from iosweep.tools.mdtest.runs import CLOCK_S, Run, tables
 
 #: How many times the shift the ranks of a phase are after those that created (mdtest.c: names come from the rank).
 _SHIFTS = {"dir_stat": 1, "stat": 1, "read": 2}
+
+
+#: mdtest sleeps before it starts (4.x).
+_SLEEP_S = 1.0
 
 
 @lru_cache(1)
@@ -37,6 +42,9 @@ def parse(stdout: bytes, step: Step, phase: Phase) -> Parsed:
         shifts=True,
         shift=None if run.shift is None else run.shift * _SHIFTS.get(phase.name, 0),
         clock_s=CLOCK_S,
+        echo=echo.compare(argv.command(step, ""), run),
+        timed_s=_timed_s(run, step),
+        untimed_s=_SLEEP_S,
     )
     problem = run.doubts.get(row, "")
     ops = step.tasks * step.number("files_per_thread")
@@ -53,3 +61,10 @@ def parse(stdout: bytes, step: Step, phase: Phase) -> Parsed:
     if run.tasks is not None:
         figures["tasks"] = run.tasks
     return Parsed(run.version, figures, evidence, [], row)
+
+
+def _timed_s(run: Run, step: Step) -> float | None:
+    """Seconds of all phases of a command by its rates; None where one of them has none."""
+    rates = [run.rates[row].mean if (row := ROWS[phase.name]) in run.rates else 0.0 for phase in step.phases]
+    ops = step.tasks * step.number("files_per_thread")
+    return sum(ops / rate for rate in rates) if all(rates) else None

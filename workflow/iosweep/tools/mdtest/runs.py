@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from iosweep.tools.mdtest.command_line import Options, parse, release, split
-from iosweep.tools.mdtest.judge import ALONE, problems_of, statistics, times, zeros
+from iosweep.tools.mdtest.judge import ALONE, longer_than_all, problems_of, statistics, times, zeros
 from iosweep.tools.mdtest.launches import MIXED, Launch, scan
 from iosweep.tools.mdtest.messages import said
 from iosweep.tools.mdtest.table import Rate, Table
@@ -97,7 +97,7 @@ def _runs(launch: Launch) -> Iterator[Run]:
         if table:
             problems += zeros(table, version, options, doubts, remarks)
             statistics(table, version, tasks, problems, doubts)
-            problems += times(launch, table, version, options)
+            problems += [*times(launch, table, version, options), *longer_than_all(launch, table, options)]
             if not (launch.headed or table.count):
                 remarks.append(("suspect", ALONE))
         yield Run(

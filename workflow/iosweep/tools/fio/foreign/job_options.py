@@ -75,8 +75,7 @@ def workers(
 
 def phase_time(ran_s: float, parts: Mapping[str, Part], entry: Entry, options: Mapping[str, str]) -> tuple[Row, str]:
     """(phase_time_s where the time asked for bounded the run; why the run did not take that time, or nothing)."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d|)", options.get("runtime", ""))
-    if not match or not (asked_s := float(match[1]) * _SECONDS[match[2]]):
+    if not (asked_s := _seconds(options)):
         return {}, ""
     if ran_s > _LONGEST * asked_s:
         return {"phase_time_s": asked_s}, f"ran for {ran_s:.2f} s of {asked_s:.2f} s"
@@ -93,6 +92,26 @@ def limits(options: Mapping[str, str]) -> str:
     """Which options keep the rate below what the storage can do; nothing without any."""
     set_ = [f"{name}={options[name]}" for name in _LIMITS if options.get(name, "0").strip("0, ")]
     return f"{', '.join(set_)[:100]} limits the rate" if set_ else ""
+
+
+def whole_latencies(options: Mapping[str, str]) -> bool:
+    """Whether all I/Os of the time were timed and no rate was held down, so that Little's law holds."""
+    return not limits(options) and options.get("ramp_time", "0").strip("0s") == "" and NOT_PRINTED not in options
+
+
+def issuing_s(runtime_s: float, options: Mapping[str, str], writes: bool) -> float | None:
+    """Seconds in which I/Os were issued; None where a flush of unknown length is part of the run time."""
+    asked_s = _seconds(options)
+    flushed = writes and any(options.get(name, "0") != "0" for name in ("end_fsync", "fsync_on_close"))
+    if flushed and not ("time_based" in options and asked_s):
+        return None
+    return min(runtime_s, asked_s) if asked_s else runtime_s
+
+
+def _seconds(options: Mapping[str, str]) -> float | None:
+    """The run time asked for; None where there is none."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d|)", options.get("runtime", ""))
+    return float(match[1]) * _SECONDS[match[2]] or None if match else None
 
 
 def depth(entry: Entry, options: Mapping[str, str]) -> int:

@@ -28,6 +28,7 @@ from iosweep.tools.fio.foreign.rows import (
     checked,
     depth_not_reached,
     figures,
+    in_flight,
     phase_and_kind,
 )
 from iosweep.tools.fio.json_records import (
@@ -267,7 +268,11 @@ def _row(entry: Entry, options: Mapping[str, str], release: tuple[int, int], sib
         row |= {"file_size_bytes": known} if (known := job_options.size(options.get("filesize"))) else {}
         row |= {"o_direct": options["direct"] != "0"} if "direct" in options else {}
     # neither an engine nor a direction told: bytes may be files that were created or looked up
-    return checked(row | figures(parts, metadata or "kind" not in row)), doubts
+    row = checked(row | figures(parts, metadata or "kind" not in row, engine))
+    if row.get("kind") == "data" and job_options.whole_latencies(options):
+        issuing_s = job_options.issuing_s(runtime_s, options, "write" in parts)
+        doubts.append(in_flight(row, issuing_s, engine == "libaio" and options.get("direct", "0") == "0"))
+    return row, doubts
 
 
 def _directions(entry: Entry, options: Mapping[str, str], rw: str | None, engine: str | None) -> list[str] | None:
@@ -332,24 +337,26 @@ def _part(part: Direction, size: int | None, options: Mapping[str, str], depth: 
     if size and abs(moved - ops * size) > ramp * size:
         raise Wrong(f"{ops} operations of {size} bytes are not {moved} bytes")
     unknown = "verify" in options or (job_options.NOT_PRINTED in options and "ramp_time" in options)
-    _check_clat(part, None if unknown else ramp, json_before_3_18.grain_ns(release))
+    _check_latencies(part, None if unknown else ramp, json_before_3_18.grain_ns(release))
     sampled = part.iops_mean if part.iops_samples else None
-    return Part(ops, part.iops, milliseconds / 1000, moved, float(rate), sampled, part.block("clat_ns"))
+    blocks = part.block("clat_ns"), part.block("lat_ns")
+    return Part(ops, part.iops, milliseconds / 1000, moved, float(rate), sampled, *blocks)
 
 
-def _check_clat(part: Direction, slack: int | None, grain_ns: float) -> None:
+def _check_latencies(part: Direction, slack: int | None, grain_ns: float) -> None:
     clat = part.block("clat_ns")
     if not clat.count:
         return  # gtod_reduce, disable_clat: absent, not 0
     if slack is not None and abs(clat.count - part.total_ios) > slack:
         raise Wrong(f"latencies of {clat.count} I/Os for {part.total_ios} I/Os")
     whole, before = part.block("lat_ns"), part.block("slat_ns")
-    check_latency(clat, grain_ns)
-    if clat.bins is not None:
-        check_bins(clat)
-        again = merged_percentiles([clat.bins])
-        if any(clat.percentile.get(key, again[name]) != again[name] for name, key in PERCENTILES.items()):
-            raise Wrong("the percentiles are not those of the histogram")
+    for block in (clat, whole):
+        check_latency(block, grain_ns)
+        if block.bins is not None:
+            check_bins(block)
+            again = merged_percentiles([block.bins])
+            if any(block.percentile.get(key, again[name]) != again[name] for name, key in PERCENTILES.items()):
+                raise Wrong("the percentiles are not those of the histogram")
     if whole.count == clat.count:  # submission + completion = all, in the mean
         submitted = before.mean if before.count == clat.count and not slack else None
         # means of whole microseconds have two decimals, and each was cut to whole ones

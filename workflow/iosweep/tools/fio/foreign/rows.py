@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from iosweep.tools import CLOCK_S, littles_law
 from iosweep.tools.fio import latency
 from iosweep.tools.fio.json_records import LARGEST, Latencies, Wrong
 from iosweep.tools.fio.options import ENGINE, PHASES, RW
@@ -85,7 +86,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Part:
-    """One direction of a report: operations, seconds, bytes; `clat` in ns, with its count."""
+    """One direction of a report: operations, seconds, bytes; `completion` (clat) and `whole` (lat) in ns, with their
+    counts."""
 
     ops: int
     ops_per_s: float
@@ -93,7 +95,8 @@ class Part:
     bytes_moved: int | None = None
     bandwidth: float | None = None
     sampled: float | None = None
-    clat: Latencies | None = None
+    completion: Latencies | None = None
+    whole: Latencies | None = None
 
 
 def phase_and_kind(rw: str | None, engine: str | None, writes: bool) -> Row:
@@ -119,8 +122,11 @@ def asked_for(rw: str | None, engine: str | None, mix: str | None) -> frozenset[
     return directions
 
 
-def figures(parts: Mapping[str, Part], metadata: bool) -> Row:
-    """Figure columns of a row from its directions (`read`, `write`, or `mixed` where fio unified them)."""
+def figures(parts: Mapping[str, Part], metadata: bool, engine: str | None) -> Row:
+    """Figure columns of a row from its directions (`read`, `write`, or `mixed` where fio unified them).
+
+    metadata: bytes may be files; they are if the engine is a file engine.
+    """
     every = list(parts.values())
     runtimes_s = [part.runtime_s for part in every]
     row: Row = {"ops": sum(part.ops for part in every), "runtime_s": max(runtimes_s)}
@@ -140,10 +146,31 @@ def figures(parts: Mapping[str, Part], metadata: bool) -> Row:
             row[f"{name}_bandwidth_bytes_per_s"] = part.bandwidth
         if part.bytes_moved is not None:
             row["bytes_read" if name == "read" else "bytes_written"] = part.bytes_moved
-        if part.clat:
-            row |= latency.of_direction(name, latency.columns([part.clat]))
-    timed = [part.clat for part in every if part.clat]
-    return row | (latency.columns(timed) if len(timed) == len(every) else {})
+    if metadata and engine not in METADATA and not all(part.whole and part.whole.count for part in every):
+        return row  # of files it would be the whole operation
+    found = latency.columns({name: [part] for name, part in parts.items()}, engine in METADATA)
+    return row | {column: value for column, value in found.items() if not column.startswith("mixed_")}
+
+
+def in_flight(row: Row, issuing_s: float | None, waits: bool) -> str:
+    """Why fewer I/Os were in flight than asked for, or nothing. Raises Wrong where there were more.
+
+    issuing_s: seconds in which I/Os were issued, None where it is not known; waits: whether the engine may wait at the
+    submission of an I/O (libaio without O_DIRECT).
+    """
+    rate, latency_s, workers, depth = (row.get(n) for n in ("ops_per_s", "latency_mean_s", "tasks", "queue_depth"))
+    if not (isinstance(rate, float) and isinstance(latency_s, float)):
+        return ""
+    if not (isinstance(workers, int) and isinstance(depth, int)):
+        return ""
+    if wrong := littles_law.too_many(rate, latency_s, workers * depth, float(row["runtime_s"]), CLOCK_S):
+        raise Wrong(f"rate and latency contradict each other: {wrong}")
+    if depth == 1:
+        return ""
+    completion_s = row.get("completion_latency_mean_s")
+    if waits and isinstance(completion_s, float):
+        return littles_law.waits(rate, latency_s, completion_s, workers)
+    return littles_law.too_few(float(row["ops"]), latency_s, workers * depth, issuing_s) if issuing_s else ""
 
 
 def checked(row: Row) -> Row:

@@ -17,6 +17,7 @@ from iosweep.tools.fio.foreign.rows import (
     checked,
     depth_not_reached,
     figures,
+    in_flight,
     phase_and_kind,
 )
 from iosweep.tools.fio.foreign.text_reports import Report
@@ -76,7 +77,9 @@ def row(report: Report, job: re.Match[str] | None, remainders: bool) -> tuple[Ro
         workers = tasks * max(depth or 1, 1)
         text_before_3.check_unit(report, [(name, part.ops) for name, part in parts.items()], longest, workers)
         row.setdefault("kind", "data")  # engines whose operations are files came with 3.2
-    return checked(row | figures(parts, files)), doubt
+    row = checked(row | figures(parts, files, engine))
+    # what the options were is not printed: a rate held down, or a flush at the end, leave fewer in flight
+    return row, doubt or ("" if files or remainders else in_flight(row, None, waits=False))
 
 
 def _per_direction(counts: str) -> dict[str, int]:
@@ -127,36 +130,41 @@ def _part(report: Report, name: str, ops: int, size: int | None, remainders: boo
         round(best.value * runtime_s) if precise else None,
         best.value if precise else None,
         float(sampled[3]) if sampled and sampled[3].strip().replace(".", "").isdigit() else None,
-        _clat(report, name, ops, remainders),
+        *_latencies(report, name, ops, remainders),
     )  # fmt: skip
 
 
-def _clat(report: Report, name: str, ops: int, remainders: bool) -> Latencies | None:
-    """The clat lines as a record (ns); None where it was not timed."""
-    line = report.one("latency clat", name)
+def _latencies(report: Report, name: str, ops: int, remainders: bool) -> list[Latencies | None]:
+    """The lines of clat and of lat as records (ns); None where it was not timed."""
+    clat, whole, before = (report.one(f"latency {kind}", name) for kind in ("clat", "lat", "slat"))
+    if clat and whole:
+        means = [Rounded.of(line[5]).value * _NS[line[2]] if line else None for line in (whole, before, clat)]
+        # fio 2 cut off all three to whole microseconds
+        rounding = 0.02 * max(_NS[clat[2]], _NS[whole[2]]) + (1e3 if remainders else 0.0)
+        check_means(means[0] or 0.0, means[1], means[2] or 0.0, rounding)
+    return [_timed(report, kind, name, ops, remainders) for kind in ("clat", "lat")]
+
+
+def _timed(report: Report, kind: str, name: str, ops: int, remainders: bool) -> Latencies | None:
+    """The lines of one kind of latency, with its percentiles."""
+    line = report.one(f"latency {kind}", name)
     if not line:
         return None
     unit = _NS[line[2]]
     low, high = (Rounded.of(line[index], remainder=remainders) for index in (3, 4))
     mean_ns, stddev_ns = (Rounded.of(line[index]).value * unit for index in (5, 6))
     rounding = unit * max(low.ulp, high.ulp)
-    whole, before = report.one("latency lat", name), report.one("latency slat", name)
-    if whole:
-        total = Rounded.of(whole[5]).value * _NS[whole[2]]
-        submitted = Rounded.of(before[5]).value * _NS[before[2]] if before else None
-        # fio 2 cut off all three to whole microseconds
-        check_means(total, submitted, mean_ns, 0.02 * max(unit, _NS[whole[2]]) + (1e3 if remainders else 0.0))
     percentiles: dict[str, float] = {}
-    if head := report.one("percentiles clat", name):
-        lines = report.lines.get((name, "percents clat"), [])
+    if head := report.one(f"percentiles {kind}", name):
+        lines = report.lines.get((name, f"percents {kind}"), [])
         printed = [pair for one in lines for pair in re.findall(r"([\d.]+)th=\[\s*(\d+)\]", one[0])]
         percentiles = {f"{float(percent):.6f}": int(value) * _NS[head[2]] for percent, value in printed}
         if len(percentiles) != len(printed):
             raise Wrong("a percentile is repeated")
         rounding += _NS[head[2]]
-    clat = Latencies(low.value * unit, high.value * unit, mean_ns, stddev_ns, ops, percentiles)
-    check_latency(clat, rounding)
-    return clat
+    found = Latencies(low.value * unit, high.value * unit, mean_ns, stddev_ns, ops, percentiles)
+    check_latency(found, rounding)
+    return found
 
 
 def _block(job: re.Match[str], name: str) -> int | None:

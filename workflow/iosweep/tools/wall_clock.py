@@ -1,0 +1,24 @@
+"""A tool's own clock against another one. Pure; for campaigns and `iosweep parse`."""
+
+from __future__ import annotations
+
+#: Shares of its run time by which the tool's clock may be ahead, and behind, start-up aside; seconds that it may be
+#: ahead in any case.
+_AHEAD, _BEHIND, _SLACK_S = 0.02, 0.5, 0.05
+#: A tool must time this long for its clock to be judged slow where its start-up takes long as well.
+_COMPARABLE_S = 4.0
+
+
+def fast(timed_s: float, wall_s: float, slack_s: float = _SLACK_S) -> str:
+    """Why a tool cannot have timed so much in this time of another clock (off by `slack_s` at most); else nothing."""
+    if timed_s <= wall_s * (1 + _AHEAD) + slack_s:
+        return ""
+    return f"the tool timed {timed_s:.2f} s, and all of it took {wall_s:.2f} s: its clock is fast"
+
+
+def slow(timed_s: float, beside_s: float, start_s: float) -> bool | None:
+    """Whether the tool's clock is slow: it timed so much, and `beside_s` more went by, of which `start_s` may be its
+    start-up and end. None: too short to tell."""
+    if beside_s <= _BEHIND * timed_s:
+        return False
+    return True if timed_s >= _COMPARABLE_S and beside_s > _BEHIND * timed_s + start_s else None
