@@ -1,9 +1,9 @@
 """fio's logs of bandwidth over time: which are asked for, and how they are read. Pure.
 
 Each worker writes a log of its own when it ends: lines of `ms, KiB/s, direction, ...`. A thread of fio's main process
-makes an entry of each worker and direction at every tick, from the I/O that completed since the tick before (3.20 to
-3.42). Where nothing completed there is no entry. A tick may be late, and then stands for more than an interval; what
-came after the last tick is not logged.
+makes an entry of each worker and direction at every tick, from the I/O that completed since the tick before (sources of
+3.20 and 3.42). Where nothing completed there is no entry. A tick may be late, and then stands for more than an
+interval; what came after the last tick is not logged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from iosweep.tools import Step
 STREAM, FILES = "series", "series_bw.*.log"
 #: Intervals of a phase at least, and the longest interval in seconds; but never more than MOST intervals.
 INTERVALS, LONGEST_S, MOST = 20, 1.0, 300
-#: Shortest interval in seconds: at 10 ms the ticks of 16 workers took 0.3 % of a CPU.
+#: Shortest interval in seconds.
 SHORTEST_S = 0.01
 #: The largest stream that is read: 1,024 workers with two directions and MOST intervals.
 _MOST_BYTES = 16 << 20
