@@ -54,7 +54,7 @@ def headline(row: Row) -> Headline | None:
     return Headline(
         str(values["point"]),
         str(values["phase"]),
-        bool(values["confirms"]),
+        bool(values.get("confirms")),
         (str(values["tool"]), int(str(values["nodes"]))),
         figure if isinstance(figure, float | int) else None,
         (_text(values, "hosts"), _text(values, "slurm_job")),
@@ -85,7 +85,7 @@ def agreements(headlines: Iterable[Headline | None]) -> Agreements:
 
 def judge(row: Row, found: Agreements) -> None:
     """Add to a measured row the finding of `precise`, its columns, and what it makes of the verdict."""
-    agreement = found.get((row.values["point"], row.values["phase"], row.values["confirms"]))
+    agreement = found.get((row.values["point"], row.values["phase"], bool(row.values.get("confirms"))))
     if agreement is None or row.values["verdict"] not in COUNTED:
         agreement = Agreement(NOT_APPLICABLE, None)
     row.findings.append((PRECISE, agreement.finding))
