@@ -20,6 +20,7 @@ import cluster
 import fidelity
 import forecasting
 import harness
+import honest
 import identical
 import measure
 import merging
@@ -40,10 +41,11 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "parse": parsing.run,
     "slurm": cluster.run,
     "forecast": forecasting.run,
+    "honest": honest.run,
     "identical": identical.run,
 }
 #: These take long, and only run where they are named.
-ON_REQUEST = ("identical",)
+ON_REQUEST = ("honest", "identical")
 COLUMNS = ("benchmark", "what", "size", "measured", "beside it", "ratio", "budget", "met")
 
 
