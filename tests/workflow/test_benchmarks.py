@@ -24,6 +24,8 @@ PROMISED = {
     "report": (["HTML", "HTML, size", "SVG and PNG"], ""),
     "parse": (["ior, warnings", "mdtest, messages of no interest"], ""),
     "slurm": (["sleep of 0.1 s on 2 nodes, beyond srun", "of it start and end, once"], "slurm"),
+    "honest": (["no_holes: fails", "duration: fails"], "fio"),
+    "identical": (["seq_write", "headlines that exclude each other"], "fio"),
     "forecast": (["counts and times", "counts and times: in other orders"], "slurm"),
 }
 
