@@ -14,6 +14,7 @@ import orjson
 from msgspec.structs import replace
 
 import added_tools  # noqa: F401
+from iosweep.commands import plan
 from iosweep.config import sweep_file
 from iosweep.files import safe_paths
 from iosweep.node.cpu_record import Load
@@ -61,6 +62,16 @@ def write(work: Path, name: str, sweeps: Sequence[Sweep], retried: str = "10%", 
 def planned(work: Path, name: str, sweeps: Sequence[Sweep], retried: str = "10%", **target: str) -> Plan:
     """The plan of such a campaign."""
     return make_plan(sweep_file.read(write(work, name, sweeps, retried, **target)))
+
+
+#: Options of fio that the rates over time are read from: somebody who measures by hand does not give them.
+_LOGS = ("--write_bw_log=", "--log_avg_msec=", "--per_job_logs=")
+
+
+def by_hand(made: Plan) -> Iterator[tuple[int, list[str]]]:
+    """(repetition, argv) of every step of fio, as it is typed in by hand."""
+    for _, number, argv in plan.commands(made, LAUNCHERS["direct"]):
+        yield number, [word for word in argv if not word.startswith(_LOGS)]
 
 
 def written(made: Plan, work: Path, results: str) -> Path:

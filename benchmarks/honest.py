@@ -1,7 +1,8 @@
 """How often does a check fail for a run that nothing is wrong with?
 
-One campaign of fio is measured twice: on the machine as it is, and beside programs that keep the CPUs and the disk busy.
-Nothing is falsified, so each fail of a check is a false alarm, except for what the checks are to say of such runs.
+One campaign of fio is measured twice: on the machine as it is, and beside programs that keep its CPUs and
+its disk busy. Nothing is falsified, so each fail of a check is a false alarm, except for what the checks are to say of
+such runs.
 """
 
 from __future__ import annotations
