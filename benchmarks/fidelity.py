@@ -1,9 +1,9 @@
 """Does fio report the same through iosweep as by hand?
 
 The runner measures one point again and again, by its own path; before and after each repetition the same command runs
-by hand, without the logs of rates over time that iosweep asks fio for. Each round is one run through iosweep between two
-by hand, in an order drawn for the round. The two by hand, compared with each other, say how much the machine itself
-differs from run to run.
+by hand, without the logs of rates over time that iosweep asks fio for. Each round is one run through iosweep between
+two by hand, in an order drawn for the round. The two by hand, compared with each other, say how much the machine
+itself differs from run to run.
 """
 
 from __future__ import annotations
