@@ -220,7 +220,7 @@ LIES: dict[str, Lie] = {
     "a slow worker": Lie(stopped("slow", "1"), "even", "worker .* of the workers' median", FOUR),
     "dd beside it": Lie(dd_beside, "other_io", "other", LONGER),
     "a busy CPU": Lie(busy_cpu, "other_load", "of the CPU time", ONE),
-    "a quota": Lie(quota, "other_load", "quota|throttled", BUFFERED),
+    "a quota": Lie(quota, "cpu_quota", "a quota of CPU time stopped", BUFFERED),
 }
 #: What cannot be told in a shorter phase. These run all at once.
 LONG_LIES: dict[str, Lie] = {
@@ -243,7 +243,7 @@ class Told(Allocation):
 
 
 #: Their fails may be true of an honest run on a busy machine.
-OF_THE_MACHINE = {"steady", "even", "precise", "other_io", "other_load"}
+OF_THE_MACHINE = {"steady", "even", "precise", "other_io", "other_load", "cpu_quota"}
 
 
 def judged(made: Allocation) -> list[dict[str, Any]]:
