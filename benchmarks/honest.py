@@ -45,8 +45,14 @@ LONG_S = 10.0
 BUDGET, BUDGETS = 0.01, {"steady": 0.05}
 #: What is true of a run beside other load.
 OF_LOAD = frozenset({"other_load", "other_io", "precise"})
-#: What is true of buffered reads of files that fit in memory.
-OF_BUFFERED_READS = frozenset({"client_cache", "reached"})
+#: What is true of I/O through the page cache: reads of files that fit in memory, writes over and over of the same files,
+#: and a queue depth that libaio does not reach.
+OF_BUFFERED = {
+    "client_cache": frozenset({"seq_read", "rand_read"}),
+    "reached": frozenset({"seq_read", "rand_read"}),
+    "durable": frozenset({"seq_write", "rand_write"}),
+    "queue_depth": frozenset({"seq_read", "rand_read", "seq_write", "rand_write"}),
+}
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,7 @@ def _count(check: str, judged: list[dict[str, Any]], machine: str) -> Counted:
     own = [
         one for one in judged
         if one["check"] == check
-        and not (check in OF_BUFFERED_READS and one["buffered"] and one["phase"].endswith("read"))
+        and not (one["buffered"] and one["phase"] in OF_BUFFERED.get(check, ()))
         and not (check == "steady" and one["time_s"] < LONG_S)
     ]  # fmt: skip
     outcomes = Counter(one["outcome"] for one in own)

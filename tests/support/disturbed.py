@@ -14,9 +14,9 @@ from pathlib import Path
 #: Share of the phase that has passed -> share of the time in which the workers may run.
 SCHEDULES = {
     "stall": lambda passed: 0.0 if 0.3 <= passed < 0.75 else 1.0,
-    "burst": lambda passed: 1.0 if passed < 0.4 else 0.2,
-    "ramp": lambda passed: min(1.0, 0.05 + 1.2 * passed),
-    "decline": lambda passed: 1.0 - 0.7 * passed,
+    "burst": lambda passed: 1.0 if passed < 0.4 else 0.1,
+    "ramp": lambda passed: min(1.0, 0.02 + 1.2 * passed),
+    "decline": lambda passed: 1.0 - 0.95 * passed,
     "slow": lambda passed: 0.15,
     "half": lambda passed: 0.5,
 }

@@ -167,37 +167,42 @@ def busy_cpu(made: Allocation) -> Iterator[None]:
         yield
 
 
-#: Where cgroups of either version are made, the file of the quota, and what it holds for half a CPU.
+#: Where cgroups of either version are made: the file of the weight, and of the quota of CPU time; a fifth of a CPU.
 CPU_QUOTAS = (
-    ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"),
-    ("/sys/fs/cgroup", "cpu.max", "50000 100000"),
+    ("/sys/fs/cgroup/cpu", "cpu.shares", "10240", "cpu.cfs_quota_us", "-1", "20000"),
+    ("/sys/fs/cgroup", "cpu.weight", "1000", "cpu.max", "max", "20000 100000"),
 )
 
 
-def _limited_group() -> Path:
-    """A new cgroup with a quota of CPU time; skips the test where none can be made."""
-    for folder, file, value in CPU_QUOTAS:
+def _group() -> tuple[Path, str, str]:
+    """A new cgroup that outweighs others, so that its quota is what stops it: the file of its quota, and the words for
+    none and for little. Skips the test where none can be made."""
+    for folder, weight, heavy, quota, unlimited, limited in CPU_QUOTAS:
         group = Path(folder, f"iosweep-test-{os.getpid()}")
         with contextlib.suppress(OSError):
             group.mkdir()
-            if (group / file).exists():
-                (group / file).write_text(value)
-                return group
-            group.rmdir()
+            (group / weight).write_text(heavy)
+            (group / quota).write_text(unlimited)
+            return group / quota, unlimited, limited
     pytest.skip("root: no cgroup with a quota of CPU time can be made here")
 
 
 @contextlib.contextmanager
 def quota(made: Allocation) -> Iterator[None]:
-    """The job may use half a CPU."""
-    group = _limited_group()
+    """The whole job may use a fifth of a CPU while fio measures."""
+    file, unlimited, limited = _group()
+    made.fake(f"""
+case "$*" in *--runtime=*) echo {limited} > {file}; "$fio" "$@"; code=$?; echo {unlimited} > {file}
+    exit $code;;
+esac
+exec "$fio" "$@" """)
+    enter = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(file.with_name("cgroup.procs"))]
+    made.command = lambda *words, command=made.command: [*enter, *command(*words)]
     try:
-        enter = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group / "cgroup.procs")]
-        made.command = lambda *words, command=made.command: [*enter, *command(*words)]
         yield
     finally:
-        wait_for(lambda: not (group / "cgroup.procs").read_text())
-        group.rmdir()
+        wait_for(lambda: not file.with_name("cgroup.procs").read_text())
+        file.parent.rmdir()
 
 
 EVERY_SECOND = "n=$(cat {place}/n 2> /dev/null || echo 0); echo $((n + 1)) > {place}/n; [ $((n % 2)) = 1 ]"
