@@ -45,8 +45,8 @@ LONG_S = 10.0
 BUDGET, BUDGETS = 0.01, {"steady": 0.05}
 #: What is true of a run beside other load.
 OF_LOAD = frozenset({"other_load", "other_io", "precise"})
-#: What is true of I/O through the page cache: reads of files that fit in memory, writes over and over of the same files,
-#: and a queue depth that libaio does not reach.
+#: What is true of I/O through the page cache: reads of files that fit in memory, writes over the same files again and
+#: again, and a queue depth that libaio does not reach.
 OF_BUFFERED = {
     "client_cache": frozenset({"seq_read", "rand_read"}),
     "reached": frozenset({"seq_read", "rand_read"}),

@@ -7,7 +7,6 @@ Whether honest runs pass the same checks is counted by `make bench ARGS=honest`.
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,7 +35,8 @@ WRITES = READS | {"phases": ["seq_write"], "options": READS["options"] | {"trans
 RANDOM_WRITES = WRITES | {"options": WRITES["options"] | {"data": "random"}}
 LONGER = READS | {"phase_time": "2s"}
 FOUR = LONGER | {"options": READS["options"] | {"threads_per_node": 4}}
-LONG = READS | {"phase_time": "10s"}
+#: A worker that waits for one I/O at a time leaves CPU time to others.
+LONG = READS | {"phase_time": "10s", "options": READS["options"] | {"threads_per_node": 1, "queue_depth": 1}}
 ONE = LONGER | {"options": READS["options"] | {"threads_per_node": 1}}
 FIVE_TIMES = READS | {"phase_time": "500ms", "repetitions": 5}
 #: One I/O at a time from the page cache: nothing but CPU time is needed.
@@ -167,42 +167,36 @@ def busy_cpu(made: Allocation) -> Iterator[None]:
         yield
 
 
-#: Where cgroups of either version are made: the file of the weight, and of the quota of CPU time; a fifth of a CPU.
+#: Where cgroups of either version are made: files of the weight, and of the quota of CPU time; half a CPU.
 CPU_QUOTAS = (
-    ("/sys/fs/cgroup/cpu", "cpu.shares", "10240", "cpu.cfs_quota_us", "-1", "20000"),
-    ("/sys/fs/cgroup", "cpu.weight", "1000", "cpu.max", "max", "20000 100000"),
+    ("/sys/fs/cgroup/cpu", {"cpu.shares": "10240", "cpu.cfs_quota_us": "50000"}),
+    ("/sys/fs/cgroup", {"cpu.weight": "1000", "cpu.max": "50000 100000"}),
 )
 
 
-def _group() -> tuple[Path, str, str]:
-    """A new cgroup that outweighs others, so that its quota is what stops it: the file of its quota, and the words for
-    none and for little. Skips the test where none can be made."""
-    for folder, weight, heavy, quota, unlimited, limited in CPU_QUOTAS:
+def limited_group() -> Path:
+    """A new cgroup that outweighs all others, so that nothing stops it but its quota. Skips where none can be made."""
+    for folder, files in CPU_QUOTAS:
         group = Path(folder, f"iosweep-test-{os.getpid()}")
         with contextlib.suppress(OSError):
             group.mkdir()
-            (group / weight).write_text(heavy)
-            (group / quota).write_text(unlimited)
-            return group / quota, unlimited, limited
+            for name, value in files.items():
+                (group / name).write_text(value)
+            return group
     pytest.skip("root: no cgroup with a quota of CPU time can be made here")
 
 
 @contextlib.contextmanager
 def quota(made: Allocation) -> Iterator[None]:
-    """The whole job may use a fifth of a CPU while fio measures."""
-    file, unlimited, limited = _group()
-    made.fake(f"""
-case "$*" in *--runtime=*) echo {limited} > {file}; "$fio" "$@"; code=$?; echo {unlimited} > {file}
-    exit $code;;
-esac
-exec "$fio" "$@" """)
-    enter = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(file.with_name("cgroup.procs"))]
+    """The job may use half a CPU."""
+    processes = limited_group() / "cgroup.procs"
+    enter = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(processes)]
     made.command = lambda *words, command=made.command: [*enter, *command(*words)]
     try:
         yield
     finally:
-        wait_for(lambda: not file.with_name("cgroup.procs").read_text())
-        file.parent.rmdir()
+        wait_for(lambda: not processes.read_text())
+        processes.parent.rmdir()
 
 
 EVERY_SECOND = "n=$(cat {place}/n 2> /dev/null || echo 0); echo $((n + 1)) > {place}/n; [ $((n % 2)) = 1 ]"
@@ -229,7 +223,7 @@ LIES: dict[str, Lie] = {
 }
 #: What cannot be told in a shorter phase. These run all at once.
 LONG_LIES: dict[str, Lie] = {
-    "a clock of half the speed": Lie(told("clock-half"), "clock", "its clock is slow", READS | {"phase_time": "7s"}),
+    "a clock of half the speed": Lie(told("clock-half"), "clock", "its clock is slow", LONG | {"phase_time": "7s"}),
     "burst credit": Lie(stopped("burst"), "steady", "fell from", LONG),
     "a ramp": Lie(stopped("ramp"), "steady", "started slowly|rose", LONG),
     "a decline": Lie(stopped("decline"), "steady", "fell", LONG),
@@ -317,14 +311,16 @@ def test_the_truth_is_not(sweep: dict[str, Any], tmp_path: Path) -> None:
 
 def test_a_slow_node_is_caught(held: Held, tmp_path: Path, fio: Path) -> None:
     job = Job(held, tmp_path, fio)
+    wrapper = tmp_path / "bin/fio"
+    real = tmp_path / "real/fio"
+    real.parent.mkdir()
+    wrapper.rename(real)
+    slow = disturbed.wrapper("slow", when='[ "$(hostname)" = n2 ]')
+    wrapper.write_text(f"#!/bin/sh\nfio='{real}'\n{slow}\n")
+    wrapper.chmod(0o755)
+    job.made.configure(LONGER | {"axes": {"nodes": [2]}})
     try:
-        job.made.configure(LONGER | {"axes": {"nodes": [2]}})
-        real = shutil.move(tmp_path / "bin/fio", tmp_path / "real-fio")
-        (tmp_path / "bin/fio").write_text(
-            f"#!/bin/sh\nfio='{real}'\n{disturbed.wrapper('slow', when='[ $(hostname) = n2 ]')}\n"
-        )
-        (tmp_path / "bin/fio").chmod(0o755)
         job.measure()
     finally:
         job.end()
-    assert any("n2" in reason for reason in caught(job.made, "even"))
+    assert any("node n2 did" in reason for reason in caught(job.made, "even"))
