@@ -14,6 +14,7 @@ import orjson
 from msgspec.structs import replace
 
 import added_tools  # noqa: F401
+from iosweep.commands import plan
 from iosweep.config import sweep_file
 from iosweep.files import safe_paths
 from iosweep.node.cpu_record import Load
@@ -32,7 +33,7 @@ WITH_OURS = {"PYTHONPATH": str(Path(__file__).resolve().parent / "site")}
 
 #: More than one file of a gigabyte is never needed, so a full disk is no reason to refuse.
 _HEAD = "campaign: {name}\ntarget: {target}\ntools: {{provider: path}}\nlimits: {limits}\nsweeps:\n"
-_LIMITS = "{fill: 99%, share_of_free: 90%, bytes_written: 1000p}"
+_LIMITS = "{{fill: 99%, share_of_free: 90%, bytes_written: 1000p, retried: {retried}}}"
 
 #: A sweep as the configuration writes it, in flow style (which is JSON).
 Sweep = Mapping[str, Any]
@@ -47,20 +48,30 @@ class Silent:
     def more(self, repetitions: int, cost_s: float) -> None: ...
 
 
-def write(work: Path, name: str, sweeps: Sequence[Sweep], **target: str) -> Path:
+def write(work: Path, name: str, sweeps: Sequence[Sweep], retried: str = "10%", **target: str) -> Path:
     """The configuration of a campaign whose target is `work`/target. `target`: more keys of the section."""
     (work / "target").mkdir(exist_ok=True)
     known = {"directory": str(work / "target"), "keep": "all", **target}
-    text = _HEAD.format(name=name, target=orjson.dumps(known).decode(), limits=_LIMITS)
+    text = _HEAD.format(name=name, target=orjson.dumps(known).decode(), limits=_LIMITS.format(retried=retried))
     text += "".join(f"  - {orjson.dumps({'name': f's{n}', **s}).decode()}\n" for n, s in enumerate(sweeps))
     file = work / f"{name}.yaml"
     file.write_text(text, encoding="utf-8")
     return file
 
 
-def planned(work: Path, name: str, sweeps: Sequence[Sweep], **target: str) -> Plan:
+def planned(work: Path, name: str, sweeps: Sequence[Sweep], retried: str = "10%", **target: str) -> Plan:
     """The plan of such a campaign."""
-    return make_plan(sweep_file.read(write(work, name, sweeps, **target)))
+    return make_plan(sweep_file.read(write(work, name, sweeps, retried, **target)))
+
+
+#: Options of fio that the rates over time are read from: somebody who measures by hand does not give them.
+_LOGS = ("--write_bw_log=", "--log_avg_msec=", "--per_job_logs=")
+
+
+def by_hand(made: Plan) -> Iterator[tuple[int, list[str]]]:
+    """(repetition, argv) of every step of fio, as it is typed in by hand."""
+    for _, number, argv in plan.commands(made, LAUNCHERS["direct"]):
+        yield number, [word for word in argv if not word.startswith(_LOGS)]
 
 
 def written(made: Plan, work: Path, results: str) -> Path:

@@ -1,8 +1,9 @@
 """Does fio report the same through iosweep as by hand?
 
-The runner measures one point again and again, by its own path; before and after each repetition the same command,
-word for word, runs by hand. Each round is one run through iosweep between two by hand, in an order drawn for the
-round. The two by hand, compared with each other, say how much the machine itself differs from run to run.
+The runner measures one point again and again, by its own path; before and after each repetition the same command runs
+by hand, without the logs of rates over time that iosweep asks fio for. Each round is one run through iosweep between
+two by hand, in an order drawn for the round. The two by hand, compared with each other, say how much the machine
+itself differs from run to run.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import campaigns
-from iosweep.commands import plan
-from iosweep.plan.launchers import LAUNCHERS
 from iosweep.results.committed import Result
 from measure import Row, Size, interval
 
@@ -59,7 +58,7 @@ class _Rounds(campaigns.Silent):
 def run(size: Size, work: Path) -> Iterator[Row]:
     """One row for the fidelity, one for what it is to be compared with."""
     made = campaigns.planned(work, "fidelity", [{**SWEEP, "repetitions": size.fidelity_rounds + 1}])
-    rounds = _Rounds({number: argv for _, number, argv in plan.commands(made, LAUNCHERS["direct"])})
+    rounds = _Rounds(dict(campaigns.by_hand(made)))
     campaigns.measure(made, work / "results" / "fidelity", rounds)
     whole = [(figure, *rounds.by_hand[n]) for n, figure in rounds.through.items() if n > 1 and figure]
     ours, low, high = interval([figure / math.sqrt(a * b) for figure, a, b in whole])

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import campaigns
-from iosweep.commands import plan
-from iosweep.plan.launchers import LAUNCHERS
 from measure import IOSWEEP, CannotRun, Row, Size, Took, child, in_turn, median, megabytes, seconds
 
 CPU_S, WALL_S = 0.010, 0.050
@@ -52,7 +50,7 @@ def real(size: Size, work: Path) -> Iterator[Row]:
     # Another point of the same files makes them, and says to whom the directory on the target belongs.
     first = campaigns.fio_sweep({"queue_depth": [3]}, phase_time="100ms", transfer_size="4k")
     campaigns.measure(campaigns.planned(work, "real", [first]), results, campaigns.Silent())
-    loop = _loop(work, "real", [argv for _, _, argv in plan.commands(made, LAUNCHERS["direct"])])
+    loop = _loop(work, "real", [argv for _, argv in campaigns.by_hand(made)])
     again: list[int] = []
 
     def through() -> Took:

@@ -21,6 +21,8 @@ import coverage
 import fidelity
 import forecasting
 import harness
+import honest
+import identical
 import measure
 import merging
 import parsing
@@ -41,7 +43,11 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "slurm": cluster.run,
     "forecast": forecasting.run,
     "coverage": coverage.run,
+    "honest": honest.run,
+    "identical": identical.run,
 }
+#: These take long, and only run where they are named.
+ON_REQUEST = ("honest", "identical")
 COLUMNS = ("benchmark", "what", "size", "measured", "beside it", "ratio", "budget", "met")
 
 
@@ -52,7 +58,7 @@ def main() -> int:
     rows: list[Row] = []
     failed = False
     with tempfile.TemporaryDirectory(prefix="iosweep-bench-", dir=arguments.directory) as directory:
-        for name in arguments.name or BENCHMARKS:
+        for name in arguments.name or [name for name in BENCHMARKS if name not in ON_REQUEST]:
             started = time.monotonic()
             work = Path(directory).resolve() / name
             work.mkdir()
@@ -75,7 +81,11 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", nargs="*", help=f"benchmarks to run: {', '.join(BENCHMARKS)} (default: all)")
+    parser.add_argument(
+        "name",
+        nargs="*",
+        help=f"benchmarks to run: {', '.join(BENCHMARKS)} (default: all but {' and '.join(ON_REQUEST)})",
+    )
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
     parser.add_argument("--directory", type=Path, default=measure.ROOT, help="where to work; default: the checkout")
     sizes = parser.add_mutually_exclusive_group()

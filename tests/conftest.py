@@ -54,6 +54,7 @@ STORIES = ("test_slurm_campaign.py", "test_slurm_faults.py")
 LONGEST = (
     "stories", "test_workflow.py", "test_faults.py", "test_demo.py", "test_runner.py", "test_benchmarks.py",
     "test_tools_rule.py", "test_report_browser.py", "test_kills.py", "test_mpi_campaign.py", "test_slurm_profile.py",
+    "test_lies.py",
 )  # fmt: skip
 
 

@@ -282,6 +282,8 @@ _OWN = (
     Difference("eta", "never", "no progress in the output"),
     Difference("output-format", "json+", "exact percentiles"),
 )
+_LATENCY = Difference("lat_percentiles", 1, "what a caller waits")
+_COMPLETION = Difference("clat_percentiles", 1, "the part after the submission, beside it")
 _LOGS = (
     Difference("write_bw_log", "series", "each worker's rate over time"),
     Difference("log_avg_msec", ANY, "its intervals"),
@@ -293,6 +295,8 @@ _FILESIZE = Difference("filesize", None, "size of all files of a job")
 _FIO_WEKA = (
     *_PLACE,
     *_OWN,
+    _LATENCY,
+    _COMPLETION,
     *_LOGS,
     *_SET,
     _CLOCK,
@@ -329,6 +333,7 @@ DIFFERENCES: dict[str, list[Difference]] = {
     "weka-small-write-latency": [
         *_PLACE,
         *_OWN,
+        _LATENCY,
         *_LOGS,
         _CLOCK,
         _QUIET,
@@ -339,11 +344,12 @@ DIFFERENCES: dict[str, list[Difference]] = {
         Difference("rwmixread", None, "randwrite has no reads"),
         Difference("create_serialize", None, "there is one job"),
         Difference("randrepeat", None, "see randseed"),
-        Difference("clat_percentiles", None, "fio's default"),
     ],
     "four-corners": [
         *_PLACE,
         *_OWN,
+        _LATENCY,
+        _COMPLETION,
         *_LOGS,
         *_SET,
         _CLOCK,
@@ -358,6 +364,8 @@ DIFFERENCES: dict[str, list[Difference]] = {
     "lustre-fio": [
         *_PLACE,
         *_OWN,
+        _LATENCY,
+        _COMPLETION,
         _SET[0],
         *_only(("large-reads",), [_SET[1]]),
         _CLOCK,

@@ -25,6 +25,8 @@ PROMISED = {
     "parse": (["ior, warnings", "mdtest, messages of no interest"], ""),
     "coverage": (["normal, 2 %", "normal, 20 %"], ""),
     "slurm": (["sleep of 0.1 s on 2 nodes, beyond srun", "of it start and end, once"], "slurm"),
+    "honest": (["no_holes: fails", "duration: fails"], "fio"),
+    "identical": (["seq_write", "headlines that exclude each other"], "fio"),
     "forecast": (["counts and times", "counts and times: in other orders"], "slurm"),
 }
 

@@ -9,7 +9,7 @@ from iosweep.tools import Echo
 #: Options of a command that `job options` does not have, that differ from run to run, or that change no I/O.
 _NOT_COMPARED = frozenset(
     ("eta", "output-format", "name", "directory", "randseed", "cpus_allowed", "cpus_allowed_policy", "disk_util",
-     "clocksource", "lat_percentiles", "clat_percentiles")
+     "clocksource", "lat_percentiles", "clat_percentiles", "write_bw_log", "log_avg_msec", "per_job_logs")
 )  # fmt: skip
 #: Option of a point -> fio's option that does it, where that is 1.
 _CONFIRMS = {"o_direct": "direct", "fsync": "end_fsync"}

@@ -104,7 +104,7 @@ def runs(source: str, document: Any) -> list[Run]:
             totals.setdefault(entry["TestID"], []).append(_total(entry))
         if not isinstance(tests, list) or not tests or not document["Finished"]:
             raise _UnlikeError("no tests, or not finished")
-        lasted_s = _lasted_s(document) if len(tests) == 1 else None
+        lasted_s = _lasted_s(document.get("Began"), document["Finished"]) if len(tests) == 1 else None
         found = [_test(source, document, test, totals.get(test["TestID"], []), lasted_s) for test in tests]
         if len(document["summary"]) != sum(len(run.totals) for run in found):
             raise _UnlikeError("the summary is of a test that is not there")
@@ -155,11 +155,11 @@ def _test(
     )
 
 
-def _lasted_s(document: dict[str, Any]) -> float | None:
-    """Seconds between the dates of its start and its end; None where they do not tell."""
+def _lasted_s(began: object, finished: object) -> float | None:
+    """Seconds between two dates as IOR prints them; None where they do not tell."""
     try:
-        first, last = (datetime.strptime(str(document[name]), "%a %b %d %H:%M:%S %Y") for name in ("Began", "Finished"))
-    except (LookupError, ValueError):
+        first, last = (datetime.strptime(str(date), "%a %b %d %H:%M:%S %Y") for date in (began, finished))
+    except ValueError:
         return None
     return (last - first).total_seconds() if last >= first else None
 

@@ -27,21 +27,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     if not document:
         return Parsed(evidence=Evidence(messages=messages), problems=["IOR wrote no summary", *messages[:3]])
     run = summary(document, stdout)
-    shared = not step.options["file_per_process"]
-    repeats = step.number("file_size") * (step.tasks if shared else 1) > _DISTINCT_BYTES
-    evidence = Evidence(
-        errors=[*run.problems, *(remark.text for remark in run.remarks if remark.severity == "invalid")],
-        doubts=[remark.text for remark in run.remarks if remark.severity == "suspect"],
-        mpi=True,
-        tasks=run.tasks,
-        nodes=run.nodes,
-        shifts=run.parameters.get("reorderTasks") == "1",  # -C: each rank reads what the rank of the next node wrote
-        shift=run.clients_per_node,
-        repeats="IOR's random data begins anew after 4 GiB of a file" if repeats else "",
-        not_flushed=run.off.get("fsync", ""),
-        messages=messages,
-        echo=echo.compare(argv.command(step, "", 0), run),
-    )
+    evidence = _evidence(run, step, messages)
     if not run.results:
         return Parsed(run.version, {}, evidence, ["IOR's summary holds no result"])
     wanted = "read" if phase.reads else "write"
@@ -78,6 +64,25 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     if run.tasks is not None:
         figures["tasks"] = run.tasks
     return Parsed(run.version, figures, evidence, [], result.access)
+
+
+def _evidence(run: Run, step: Step, messages: list[str]) -> Evidence:
+    """What IOR says of the whole run."""
+    shared = not step.options["file_per_process"]
+    repeats = step.number("file_size") * (step.tasks if shared else 1) > _DISTINCT_BYTES
+    return Evidence(
+        errors=[*run.problems, *(remark.text for remark in run.remarks if remark.severity == "invalid")],
+        doubts=[remark.text for remark in run.remarks if remark.severity == "suspect"],
+        mpi=True,
+        tasks=run.tasks,
+        nodes=run.nodes,
+        shifts=run.parameters.get("reorderTasks") == "1",  # -C: each rank reads what the rank of the next node wrote
+        shift=run.clients_per_node,
+        repeats="IOR's random data begins anew after 4 GiB of a file" if repeats else "",
+        not_flushed=run.off.get("fsync", ""),
+        messages=messages,
+        echo=echo.compare(argv.command(step, "", 0), run),
+    )
 
 
 def summary(document: bytes, stdout: bytes) -> Run:

@@ -1,0 +1,123 @@
+"""Do campaigns that are the same say the same?
+
+One configuration is measured twelve times, one campaign after the other, each with results and files of its own. Where
+the intervals of two headlines exclude each other, one of the two reports is wrong: nothing was changed between them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean, median
+
+import campaigns
+from iosweep.report import headline, titles
+from iosweep.report.aggregate import summarize
+from iosweep.report.data import load
+from iosweep.results import merge
+from measure import IOSWEEP, CannotRun, Row, Size, child
+
+#: Points of the same sweep differ less than their repetitions do, as on a plateau, so that the best is often another.
+SWEEPS = (
+    {
+        "tool": "fio",
+        "phases": ["rand_read"],
+        "axes": {"queue_depth": [16, 32, 64, 96]},
+        "options": {"file_size": "64m", "transfer_size": "4k", "threads_per_node": 2},
+        "phase_time": "1s",
+        "repetitions": 5,
+    },
+    {
+        "tool": "fio",
+        "phases": ["seq_write"],
+        "axes": {"transfer_size": ["1m", "2m"]},
+        "options": {"file_size": "64m", "threads_per_node": 2, "queue_depth": 2},
+        "phase_time": "1s",
+        "repetitions": 5,
+    },
+)
+#: Two 95 % intervals of independent samples of one normal distribution exclude each other in less than 1 % of
+#: pairs; what is more than this comes from choosing the best of several, and from drift.
+BUDGET = 0.02
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the report of a campaign says of a phase: its best figure, with its 95 % interval, in the column's unit."""
+
+    figure: float
+    low: float
+    high: float
+    verdict: str
+    point: str
+
+    def excludes(self, other: Told) -> bool:
+        """Whether the two intervals have no value in common."""
+        return self.low > other.high or other.low > self.high
+
+
+def run(size: Size, work: Path) -> Iterator[Row]:
+    """A row for each phase, and one for both."""
+    if shutil.which("fio") is None:
+        raise CannotRun("fio is not on PATH")
+    told: dict[str, list[Told]] = {}
+    for number in range(size.identical):
+        for phase, one in _campaign(size, work, f"identical-{number + 1}").items():
+            told.setdefault(phase, []).append(one)
+    excluded, pairs = 0, 0
+    for phase, found in told.items():
+        row, wrong, of = _row(phase, found)
+        excluded, pairs = excluded + wrong, pairs + of
+        yield row
+    share = excluded / pairs
+    yield Row(
+        "identical", "headlines that exclude each other", f"{pairs} pairs", f"{excluded}, {share:.1%}",
+        budget=f"≤ {BUDGET:.0%}", met=share <= BUDGET,
+    )  # fmt: skip
+
+
+def _row(phase: str, found: Sequence[Told]) -> tuple[Row, int, int]:
+    """The row of a phase; how many pairs exclude each other, and of how many."""
+    pairs = list(combinations(found, 2))
+    wrong = sum(a.excludes(b) for a, b in pairs)
+    middle = fmean(one.figure for one in found)
+    width = median((one.high - one.low) / 2 / one.figure for one in found)
+    most = max(found, key=lambda one: one.figure).figure / min(found, key=lambda one: one.figure).figure
+    holds = sum(one.low <= middle <= one.high for one in found)
+    measured = (
+        f"{wrong} exclude each other, {wrong / len(pairs):.1%}; ± {width:.1%} (median), highest {most:.2f} × lowest,"
+        f" the mean of all inside {holds} of {len(found)}, {len({one.point for one in found})} points are best"
+    )
+    return Row("identical", phase, f"{len(found)} campaigns, {len(pairs)} pairs", measured), wrong, len(pairs)
+
+
+def _campaign(size: Size, work: Path, name: str) -> dict[str, Told]:
+    """Measure a campaign as Snakemake starts it; phase -> what its report says."""
+    made = campaigns.planned(work, name, SWEEPS if size.judged else SWEEPS[1:], keep="none")
+    plan_file = campaigns.written(made, work, name)
+    results = plan_file.parent.parent
+    command = [*IOSWEEP, "measure", plan_file, "--allocation", made.allocations[0].name]
+    child([*command, "--manifest", results / "m.jsonl", "--log", results / "m.log"], work)
+    merge.merge(made, results)
+    told = _headlines(results)
+    for phase, one in told.items():
+        shown = f"{one.figure:.4g} ({one.low:.4g} to {one.high:.4g}) {one.verdict}, {one.point}"
+        print(f"{name} {phase}: {shown}", file=sys.stderr)
+    return told
+
+
+def _headlines(results: Path) -> dict[str, Told]:
+    """Phase -> what the first screen of the report says."""
+    summary = summarize(load(results).rows)
+    entries = {entry.label: entry for group in headline.groups(summary) for entry in group.entries}
+    found = {}
+    for one in summary:
+        entry, shown = entries[titles.phase(one.phase)], one.headline
+        if one.point == entry.point and shown and shown.ci95 is not None:
+            low, high = shown.mean - shown.ci95, shown.mean + shown.ci95
+            found[one.phase] = Told(shown.mean, low, high, entry.verdict, entry.point)
+    return found
