@@ -232,6 +232,8 @@ class Allocation:
         target = {"directory": str(self.target), "keep": self.keep, "lock": self.lock} | document.pop("target", {})
         # a busy machine must not add tries to those that are counted, nor a full disk take points away
         limits = {"retried": "0%", "fill": "100%", "shortest_phase": "0s"}
+        if "limits" in document:
+            limits = {"shortest_phase": "0s"} | document.pop("limits")
         known = {"campaign": self.name, "target": target, "limits": limits, "sweeps": [sweep]}
         self.file.write_bytes(orjson.dumps(known | document, option=orjson.OPT_INDENT_2))
         self._plan: Plan | None = None
