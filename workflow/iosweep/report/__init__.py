@@ -10,6 +10,7 @@
 | slices.py | which results belong in one figure (pure) |
 | figures.py, captions.py | results -> figures and their captions (pure) |
 | results_table.py | results -> the table of results and of checks (pure) |
+| series_figures.py | series -> small figures over time and tables of own rates behind the rows (pure) |
 | benchmark_tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
 | builds.py | results -> builds of the tools and their origin (pure) |
 | nodes.py | nodes -> what they share and what they differ by (pure) |

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -15,6 +17,7 @@ from iosweep.node.node_facts import NodeFacts
 from iosweep.results import merged_tables
 from iosweep.results.campaign_form import Build, CampaignForm
 from iosweep.results.columns import result_columns
+from iosweep.series import Series
 from iosweep.tools import parameters, tools
 
 #: Value of a parameter of a point.
@@ -85,6 +88,43 @@ class Node(NodeFacts, frozen=True, kw_only=True):
     used_cpus: str | None = None
 
 
+class Run(Part, frozen=True, kw_only=True):
+    """Which phase of which repetition a row is of, and of which node or worker."""
+
+    point: str
+    repetition: int
+    phase: str
+    host: str = ""
+    worker: int | None = None
+
+
+class SeriesRow(Run, frozen=True, kw_only=True):
+    """A row of series.parquet."""
+
+    quantity: str
+    begin_s: float
+    interval_s: float
+    values: tuple[float | None, ...]
+
+    def series(self) -> Series:
+        values = tuple(math.nan if value is None else value for value in self.values)
+        return Series(self.quantity, values, self.interval_s, self.begin_s, self.host, self.worker)
+
+
+class OwnRateRow(Run, frozen=True, kw_only=True):
+    """A row of parts.parquet."""
+
+    bandwidth_bytes_per_s: float | None = None
+    ops_per_s: float | None = None
+
+    @property
+    def rate(self) -> float:
+        return self.bandwidth_bytes_per_s or self.ops_per_s or 0.0
+
+
+RunKind = TypeVar("RunKind", bound=Run)
+
+
 @dataclass(frozen=True)
 class Campaign:
     """One `results/<campaign>/` in memory. `about`: campaign.json."""
@@ -108,6 +148,28 @@ def load(results: Path) -> Campaign:
         nodes=tuple(merged_tables.rows(results, "nodes.parquet", partial(msgspec.convert, type=Node))),
         about=about,
     )
+
+
+def load_series(results: Path, repetitions: Mapping[tuple[str, str], int]) -> tuple[list[SeriesRow], list[OwnRateRow]]:
+    """The series and own rates of one repetition of each (point, phase): all of a campaign's can be gigabytes.
+
+    Raises FileNotFoundError, documents.Damaged.
+    """
+    return (
+        _of_repetitions(results, "series.parquet", SeriesRow, repetitions),
+        _of_repetitions(results, "parts.parquet", OwnRateRow, repetitions),
+    )
+
+
+def _of_repetitions(
+    results: Path, table: str, kind: type[RunKind], repetitions: Mapping[tuple[str, str], int]
+) -> list[RunKind]:
+    def read(values: Mapping[str, object]) -> RunKind | None:
+        point, phase = values["point"], values["phase"]
+        wanted = repetitions.get((point, phase)) if isinstance(point, str) and isinstance(phase, str) else None
+        return msgspec.convert(values, kind) if wanted == values["repetition"] is not None else None
+
+    return [row for row in merged_tables.rows(results, table, read) if row is not None]
 
 
 def row(values: Mapping[str, object], name_of_build: NameOfBuild = lambda *_: None) -> Row:

@@ -86,6 +86,7 @@ const state = {text: "", verdict: "", sort: null, descending: false, most: FEW};
 const entries = rows.map((row, index) => ({
   row,
   details: details[index],
+  series: report.series[index],
   // What the filter looks into: what the row shows, and what belongs to it.
   haystack: [...row.map((value, i) => shown(value, columns[i].type)), details[index].sweeps, ...details[index].reasons]
     .join(" ").toLowerCase(),
@@ -119,7 +120,7 @@ function toggle(entry) {
 }
 
 // What stands behind a row: reasons, repetitions, open checks, command.
-function behind({row, details: found}) {
+function behind({row, details: found, series}) {
   const parts = [];
   const point = row[columns.findIndex((column) => column.key === "point")];
   parts.push(element("p", {}, element("code", {}, point), " ", copyButton(point, "Copy the point's id"), ` in ${found.sweeps.replaceAll(",", ", ")}`));
@@ -133,6 +134,7 @@ function behind({row, details: found}) {
       element("tbody", {}, ...found.repetitions.map((values) =>
         element("tr", {}, ...used.map((column) => cell(values[column.i], column)))))));
   }
+  if (series) parts.push(...overTime(series));
   for (const told of [found.where, found.checks]) {
     const open = new Map(); // text -> its repetitions
     for (const [repetition, texts] of Object.entries(told)) {
@@ -146,6 +148,55 @@ function behind({row, details: found}) {
   const on = found.each ? ", on its first node; the others have directories and offsets of their own" : "";
   if (found.command) parts.push(element("p", {class: "muted"}, `Command of the first repetition${on}:`), element("pre", {}, found.command), copyButton(found.command));
   return element("tr", {class: "behind"}, element("td", {colspan: columns.length + 2}, element("div", {}, ...parts)));
+}
+
+function svg(name, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+// Figures over the time of one repetition, and the rates of its nodes and workers.
+function overTime({repetition, drawings = [], rates = [], rates_left: left, elsewhere}) {
+  const told = (text) => element("p", {class: "muted"}, text);
+  if (elsewhere) return [told(`Rates over time of repetition ${repetition}: in series.parquet and parts.parquet, this page has those of other points.`)];
+  const parts = [];
+  if (drawings.length) parts.push(told(`Over time, in repetition ${repetition}, the nearest to the median:`), element("div", {class: "series"}, ...drawings.map(small)));
+  if (rates.length) {
+    const titles = ["part", "throughput", "operations"];
+    const used = titles.map((_, i) => i).filter((i) => rates.some((rate) => rate[i]));
+    parts.push(told(`Rates of its own of each part in repetition ${repetition}, slowest first${left ? `; ${left.toLocaleString("en")} more are in parts.parquet` : ""}:`),
+      element("table", {class: "rates"},
+        element("thead", {}, element("tr", {}, ...used.map((i) => element("th", {scope: "col", class: i ? "number" : ""}, titles[i])))),
+        element("tbody", {}, ...rates.map((rate) => element("tr", {}, ...used.map((i) => element("td", {class: i ? "number" : ""}, rate[i])))))));
+  }
+  return parts;
+}
+
+// A figure with lines from zero to its maximum, each from the middle of an interval to that of the next.
+function small({title, unit, lines, thin, left}) {
+  const [width, height] = [260, 70];
+  const read = lines.flatMap((line) => line.values).filter((value) => value !== null);
+  const [low, high] = [Math.min(...read), Math.max(...read)];
+  const begin = Math.min(...lines.map((line) => line.begin_s));
+  const end = Math.max(...lines.map((line) => line.begin_s + line.interval_s * line.values.length));
+  const x = (s) => (2 + (width - 4) * (s - begin) / (end - begin || 1)).toFixed(1);
+  const y = (value) => (height - 3 - (height - 6) * value / (high || 1)).toFixed(1);
+  const path = ({begin_s: first, interval_s: step, values}) => values.map((value, i) => {
+    if (value === null) return "";
+    const [from, middle, to] = [0, 0.5, 1].map((part) => x(first + (i + part) * step));
+    const joined = (k) => values[k] !== null && values[k] !== undefined;
+    return (joined(i - 1) ? `L${middle} ${y(value)}` : `M${from} ${y(value)}L${middle} ${y(value)}`) + (joined(i + 1) ? "" : `L${to} ${y(value)}`);
+  }).join("");
+  const range = `${number(low)} to ${number(high)} ${unit}`;
+  const when = `${number(begin)} to ${number(end)} s`;
+  const drawn = svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title} over time, ${when}: ${range}`},
+    svg("line", {x1: 0, x2: width, y1: height - 3, y2: height - 3}),
+    ...lines.map((line, i) => svg("path", {class: `c${i}${thin ? " thin" : ""}`, d: path(line)})));
+  const names = lines.length > 1 || lines[0].name
+    ? element("p", {}, ...lines.map((line, i) => element("span", {}, element("b", {class: `c${i}`}), line.name)), left ? `and ${left} between these` : null) : null;
+  return element("figure", {}, element("h5", {}, title), drawn, element("p", {}, `${range}, ${when}`), names);
 }
 
 function visible() {

@@ -29,11 +29,12 @@ from iosweep.report import (
     nodes,
     results_table,
     run_order,
+    series_figures,
     titles,
     vega_lite,
 )
 from iosweep.report.aggregate import Result, summarize
-from iosweep.report.data import Campaign, load
+from iosweep.report.data import Campaign, load, load_series
 from iosweep.report.figures import Figure
 from iosweep.report.first_screen import answer
 from iosweep.results import merged_tables
@@ -69,10 +70,12 @@ def render(results: Path) -> str:
     static = figure_files.static(((f, specified[f.name]) for f in drawings if f.panels), _STATIC, _STATIC_BYTES)
     style = _read("page.css")
     scripts = [_library(), _read("page.js"), _read("charts.js")]
+    series, rates = load_series(results, series_figures.chosen(summary))
     data = {
         "campaign": campaign.about.campaign,
         "symbols": caveats.VERDICT_SYMBOLS,
         "table": results_table.payload(summary, campaign.checks),
+        "series": series_figures.payload(summary, series, rates),
         "figures": {f.name: _drawing(f, specified[f.name]) for f in drawings if f.panels},
     }
     environment = Environment(

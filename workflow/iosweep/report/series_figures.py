@@ -1,0 +1,210 @@
+"""Small figures over time, and the rates of nodes and workers, behind the rows of the table of results. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from iosweep.report import formats
+from iosweep.report.aggregate import Result
+from iosweep.report.data import OwnRateRow, Run, SeriesRow
+from iosweep.report.formats import Unit
+from iosweep.results.precision import COUNTED
+from iosweep.results.series import coarser, summed
+from iosweep.series import Series
+
+#: Bounds of what the page carries: values of a line, lines of a figure, rows of a table of rates, bytes of everything.
+MOST_VALUES, MOST_LINES, MOST_RATES, MOST_BYTES = 60, 8, 16, 600_000
+
+_SHARE = (Unit("%", 0.01, 0.0),)
+_RATES = {"bandwidth_bytes_per_s": formats.THROUGHPUT, "ops_per_s": formats.OPS}
+#: Title -> unit, and quantity -> its name beside others. What was always zero is not drawn.
+_OF_NODES: Mapping[str, tuple[Sequence[Unit], Mapping[str, str]]] = {
+    "CPUs that measure, busy": (_SHARE, {"measuring_cpus_busy_share": ""}),
+    "Client of the file system": (
+        formats.THROUGHPUT,
+        {"client_read_bytes_per_s": "read", "client_written_bytes_per_s": "written"},
+    ),
+    "Block device": (
+        formats.THROUGHPUT,
+        {"device_read_bytes_per_s": "read", "device_written_bytes_per_s": "written"},
+    ),
+    "Network": (formats.THROUGHPUT, {"received_bytes_per_s": "received", "sent_bytes_per_s": "sent"}),
+    "Page cache": (formats.SIZE, {"page_cache_bytes": ""}),
+    "Dirty pages": (formats.SIZE, {"dirty_bytes": ""}),
+}
+
+Kind = TypeVar("Kind", bound=Run)
+
+
+class Line(Struct, frozen=True, omit_defaults=True):
+    """A line: values at even intervals in the figure's unit, None where nothing was read. Times in seconds."""
+
+    name: str
+    begin_s: float
+    interval_s: float
+    values: tuple[float | None, ...]
+
+
+class Drawing(Struct, frozen=True, omit_defaults=True):
+    """A small figure. `left`: how many lines there are beside those that are drawn."""
+
+    title: str
+    unit: str
+    lines: tuple[Line, ...]
+    thin: bool = False
+    left: int = 0
+
+
+class OfResult(Struct, frozen=True, omit_defaults=True):
+    """What is behind a row, of one repetition. `rates`: slowest first; `elsewhere`: it is in the tables only."""
+
+    repetition: int
+    drawings: tuple[Drawing, ...] = ()
+    rates: tuple[tuple[str, str, str], ...] = ()
+    rates_left: int = 0
+    elsewhere: bool = False
+
+
+def chosen(results: Iterable[Result]) -> dict[tuple[str, str], int]:
+    """(point, phase) -> the repetition whose headline is nearest to the median; the first where none counts."""
+    found = {}
+    for result in results:
+        rows = [row for row in result.rows if row.repetition is not None]
+        middle = result.headline.median if result.headline else 0.0
+        counted = [row for row in rows if row.verdict in COUNTED and result.metric in row.figures]
+        nearest = min(
+            counted or rows[:1], key=lambda row: abs(row.figures.get(result.metric, 0.0) - middle), default=None
+        )
+        if nearest and nearest.repetition is not None:
+            found[result.point, result.phase] = nearest.repetition
+    return found
+
+
+def payload(
+    results: Sequence[Result], series: Iterable[SeriesRow], rates: Iterable[OwnRateRow], most: int = MOST_BYTES
+) -> list[OfResult | None]:
+    """For each result what is behind its row, None where nothing is known. Series: of the chosen repetitions only."""
+    lines, own = _by_run(series), _by_run(rates)
+    found: list[OfResult | None] = []
+    for result, run in ((r, (r.point, r.phase)) for r in results):
+        rows = [*lines.get(run, ()), *own.get(run, ())]
+        made = None
+        if rows:
+            made = _of_result(
+                rows[0].repetition, lines.get(run, []), own.get(run, []), formats.units_of("", result.kind)
+            )
+            size = len(msgspec.json.encode(made))
+            if size > most:
+                made = OfResult(made.repetition, elsewhere=True)
+            else:
+                most -= size
+        found.append(made)
+    return found
+
+
+def _by_run(rows: Iterable[Kind]) -> dict[tuple[str, str], list[Kind]]:
+    found: dict[tuple[str, str], list[Kind]] = {}
+    for row in rows:
+        found.setdefault((row.point, row.phase), []).append(row)
+    return found
+
+
+def _of_result(
+    repetition: int, rows: Sequence[SeriesRow], rates: Sequence[OwnRateRow], operations: Sequence[Unit]
+) -> OfResult:
+    series = [row.series() for row in rows]
+    drawings = [*_rates(series), *_of_nodes(series)]
+    parts = _own_rates(rates, operations)
+    return OfResult(repetition, tuple(drawings), tuple(parts[:MOST_RATES]), max(0, len(parts) - MOST_RATES))
+
+
+def _rates(series: Sequence[Series]) -> list[Drawing]:
+    """The rate of the whole, of each node and of each worker, as far as there are several."""
+    for name, units in _RATES.items():
+        nodes = [one for one in series if one.name == name and one.worker is None]
+        workers = [one for one in series if one.name == name and one.worker is not None]
+        if nodes or workers:
+            whole = summed(nodes or workers)
+            found = [_drawing("Rate", units, [("", whole)])] if whole else []
+            if len(nodes) > 1:
+                found.append(_drawing("Rate of each node", units, [(one.host, one) for one in nodes]))
+            if len(workers) > 1:
+                several = len({one.host for one in workers}) > 1
+                named = [(_part(one.host if several else "", one.worker), one) for one in workers]
+                found.append(_drawing("Rate of each worker", units, named, thin=True))
+            return [drawing for drawing in found if drawing]
+    return []
+
+
+def _of_nodes(series: Sequence[Series]) -> list[Drawing]:
+    several = len({one.host for one in series if one.worker is None}) > 1
+    found: list[Drawing] = []
+    for title, (units, names) in _OF_NODES.items():
+        lines = [
+            (" ".join(filter(None, (one.host if several else "", names[one.name]))), one)
+            for one in series
+            if one.worker is None and one.name in names
+        ]
+        drawing = _drawing(title, units, lines) if any(value > 0 for _, one in lines for value in one.values) else None
+        found += [drawing] if drawing else []
+    return found
+
+
+def _drawing(
+    title: str, units: Sequence[Unit], named: Sequence[tuple[str, Series]], thin: bool = False
+) -> Drawing | None:
+    """A figure of these lines, or of the lowest and the highest; None where nothing was read."""
+    known = [(name, one, read) for name, one in named if (read := _read(one))]
+    if not known:
+        return None
+    if len(known) > MOST_LINES:
+        ranked = sorted(known, key=lambda line: sum(line[2]) / len(line[2]))
+        shown = [*ranked[: MOST_LINES // 2], *ranked[-MOST_LINES // 2 :]]
+    else:
+        shown = known
+    unit = formats.pick(units, max(max(read) for *_, read in shown))
+    lines = (_line(name, coarser(one, MOST_VALUES), unit) for name, one, _ in shown)
+    return Drawing(title, unit.name, tuple(lines), thin, len(known) - len(shown))
+
+
+def _line(name: str, series: Series, unit: Unit) -> Line:
+    values = (None if math.isnan(value) else float(f"{value / unit.size:.3g}") for value in series.values)
+    return Line(name, float(f"{series.begin_s:.4g}"), float(f"{series.interval_s:.4g}"), tuple(values))
+
+
+def _read(series: Series) -> list[float]:
+    return [value for value in series.values if not math.isnan(value)]
+
+
+def _own_rates(rates: Sequence[OwnRateRow], operations: Sequence[Unit]) -> list[tuple[str, str, str]]:
+    """(node or worker, throughput, operations) of each, slowest first: nodes where there are several, then workers."""
+    nodes = [one for one in rates if one.worker is None]
+    workers = [one for one in rates if one.worker is not None]
+    several = len({one.host for one in rates}) > 1
+    found = []
+    for parts in (nodes, workers):
+        if len(parts) > 1:
+            for one in sorted(parts, key=attrgetter("rate")):
+                host = one.host if several or one.worker is None else ""
+                found.append(
+                    (
+                        _part(host, one.worker),
+                        _quantity(one.bandwidth_bytes_per_s, formats.THROUGHPUT),
+                        _quantity(one.ops_per_s, operations),
+                    )
+                )
+    return found
+
+
+def _part(host: str, worker: int | None) -> str:
+    return ", ".join(filter(None, (host, "" if worker is None else f"worker {worker}")))
+
+
+def _quantity(value: float | None, units: Sequence[Unit]) -> str:
+    return "" if value is None else formats.quantity(value, units)
