@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import results_factory as factory
-from iosweep.report import figure_files, figures, vega_lite
+from iosweep.report import figure_files, figures, series_figures, vega_lite
 from iosweep.report import page as report
 from iosweep.report.aggregate import summarize
 from iosweep.report.data import load
@@ -153,6 +153,35 @@ def test_a_row_opens_to_its_repetitions(show: Open, demo: Path) -> None:
     assert "--name=seq_read" in behind.locator("pre").inner_text()
     tab.locator("#table .open").click()
     assert behind.count() == 0
+
+
+def test_a_row_opens_to_its_figures_over_time(show: Open, tmp_path: Path) -> None:
+    results = factory.make(tmp_path, sweeps=[sweep("one", ["seq_read"], {"threads_per_node": [1, 2]})])
+    wanted = series_figures.chosen(summarize(load(results).rows))
+    (point, phase), repetition = next(iter(wanted.items()))
+    run = {"point": point, "phase": phase, "repetition": repetition, "attempt": 1}
+    hosts = ("node01", EVIL)
+    series = [
+        {**run, "host": host, "quantity": quantity, "begin_s": 0.0, "interval_s": 1.0, "values": [M, None, 3.0 * M]}
+        for host in hosts
+        for quantity in ("bandwidth_bytes_per_s", "dirty_bytes")
+    ]
+    parts = [{**run, "host": host, "bandwidth_bytes_per_s": n * M} for n, host in enumerate(hosts, 1)]
+    factory.add_series(results, series, parts)
+    tab = show(report.write(results).parent)
+    tab.locator("#filter").fill("1")
+    tab.locator(f"#table tr:has(td[title='{point}']) .open").click()
+    figures_over_time = tab.locator(".series figure")
+    assert figures_over_time.locator("h5").all_inner_texts() == ["Rate", "Rate of each node", "Dirty pages"]
+    label = figures_over_time.nth(0).locator("svg").get_attribute("aria-label")
+    assert label == "Rate over time, 0 to 3.00 s: 2.00 to 6.00 MiB/s"
+    assert figures_over_time.nth(1).locator("span").all_inner_texts() == list(hosts)
+    assert (
+        figures_over_time.nth(0).locator("path").get_attribute("d").count("M") == 2
+    )  # it breaks where nothing was read
+    assert f"in repetition {repetition}" in tab.locator("#table tr.behind").inner_text()
+    assert tab.locator("table.rates tbody td").all_inner_texts() == ["node01", "1.00 MiB/s", EVIL, "2.00 MiB/s"]
+    assert tab.evaluate("document.documentElement.scrollWidth") == 1280
 
 
 def test_several_nodes(show: Open, tmp_path: Path) -> None:

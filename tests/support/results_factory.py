@@ -336,6 +336,15 @@ def make(
     return directory
 
 
+def add_series(directory: Path, series: Sequence[Row], parts: Sequence[Row] = ()) -> None:
+    """Give results that `make` wrote these rows of series.parquet and parts.parquet."""
+    _write(directory / "series.parquet", series, series_columns.SERIES_COLUMNS)
+    _write(directory / "parts.parquet", parts, series_columns.PART_COLUMNS)
+    about = json.loads((directory / "campaign.json").read_bytes())
+    about["tables"] = {name: described_file(directory / name) for name in merged_tables.FILES}
+    (directory / "campaign.json").write_bytes(dump(about, indent=True))
+
+
 def row(**values: object) -> data.Row:
     """A valid row of the results with these columns."""
     made: dict[str, object] = dict.fromkeys(column.name for column in columns.result_columns())
