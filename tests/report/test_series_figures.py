@@ -73,6 +73,15 @@ def test_what_was_always_zero_or_never_read_is_not_drawn(tmp_path: Path) -> None
     assert drawn(result, *rows) == {}
 
 
+def test_a_host_is_named_where_there_are_several(tmp_path: Path) -> None:
+    result = results_of(tmp_path)[0]
+    rate = line(result, (1.0,))  # of a tool that does not tell nodes apart
+    busy = [line(result, (0.5,), "measuring_cpus_busy_share", host=host) for host in ("n1", "n2")]
+    cpus = "CPUs that measure, busy"
+    assert [one.name for one in drawn(result, rate, busy[0])[cpus].lines] == [""]
+    assert [one.name for one in drawn(result, rate, *busy)[cpus].lines] == ["n1", "n2"]
+
+
 def test_own_rates_have_the_slowest_first(tmp_path: Path) -> None:
     result = results_of(tmp_path)[0]
     key: Any = {"point": result.point, "phase": result.phase, "repetition": 1}
@@ -107,3 +116,19 @@ def test_the_page_has_the_chosen_repetition_only(tmp_path: Path) -> None:
     carried = re.search(r'id="report-data"[^>]*>(.*?)</script>', text, re.DOTALL)
     assert carried
     assert [found["repetition"] for found in json.loads(carried[1])["series"] if found] == [*wanted.values()]
+
+
+def test_a_thousand_rows_with_series_stay_small(tmp_path: Path) -> None:
+    results = factory.make(tmp_path, sweeps=factory.sized(1000))
+    quantities = ("bandwidth_bytes_per_s", "measuring_cpus_busy_share", "dirty_bytes", "sent_bytes_per_s")
+    run: Any = {"attempt": 1, "host": "node01", "begin_s": 0.0, "interval_s": 1.0}
+    rows = [
+        {**run, "point": point, "phase": phase, "repetition": repetition, "quantity": quantity}
+        | {"values": [1e5 + n * 7919.0 for n in range(60)]}
+        for (point, phase), repetition in series_figures.chosen(summarize(load(results).rows)).items()
+        for quantity in quantities
+    ]
+    factory.add_series(results, rows)
+    text = page.render(results)
+    assert '"elsewhere":true' in text
+    assert len(text.encode()) <= 3_000_000

@@ -164,9 +164,9 @@ function overTime({repetition, drawings = [], rates = [], rates_left: left, else
   const parts = [];
   if (drawings.length) parts.push(told(`Over time, in repetition ${repetition}, the nearest to the median:`), element("div", {class: "series"}, ...drawings.map(small)));
   if (rates.length) {
-    const titles = ["part", "throughput", "operations"];
+    const titles = ["", "throughput", "operations"];
     const used = titles.map((_, i) => i).filter((i) => rates.some((rate) => rate[i]));
-    parts.push(told(`Rates of its own of each part in repetition ${repetition}, slowest first${left ? `; ${left.toLocaleString("en")} more are in parts.parquet` : ""}:`),
+    parts.push(told(`Rate of each node and worker in repetition ${repetition}, slowest first${left ? `; ${left.toLocaleString("en")} more are in parts.parquet` : ""}:`),
       element("table", {class: "rates"},
         element("thead", {}, element("tr", {}, ...used.map((i) => element("th", {scope: "col", class: i ? "number" : ""}, titles[i])))),
         element("tbody", {}, ...rates.map((rate) => element("tr", {}, ...used.map((i) => element("td", {class: i ? "number" : ""}, rate[i])))))));

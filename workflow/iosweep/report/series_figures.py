@@ -19,7 +19,7 @@ from iosweep.results.series import coarser, summed
 from iosweep.series import Series
 
 #: Bounds of what the page carries: values of a line, lines of a figure, rows of a table of rates, bytes of everything.
-MOST_VALUES, MOST_LINES, MOST_RATES, MOST_BYTES = 60, 8, 16, 600_000
+MOST_VALUES, MOST_LINES, MOST_RATES, MOST_BYTES = 60, 8, 16, 500_000
 
 _SHARE = (Unit("%", 0.01, 0.0),)
 _RATES = {"bandwidth_bytes_per_s": formats.THROUGHPUT, "ops_per_s": formats.OPS}
@@ -143,9 +143,9 @@ def _rates(series: Sequence[Series]) -> list[Drawing]:
 
 
 def _of_nodes(series: Sequence[Series]) -> list[Drawing]:
-    several = len({one.host for one in series if one.worker is None}) > 1
     found: list[Drawing] = []
     for title, (units, names) in _OF_NODES.items():
+        several = len({one.host for one in series if one.worker is None and one.name in names}) > 1
         lines = [
             (" ".join(filter(None, (one.host if several else "", names[one.name]))), one)
             for one in series
