@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 import campaigns
-from iosweep.report import headline, titles
+from iosweep.report import choice
 from iosweep.report.aggregate import summarize
 from iosweep.report.data import load
 from iosweep.results import merge
@@ -30,6 +30,7 @@ SWEEPS = (
         "options": {"file_size": "64m", "transfer_size": "4k", "threads_per_node": 2},
         "phase_time": "1s",
         "repetitions": 5,
+        "confirm": 3,
     },
     {
         "tool": "fio",
@@ -38,6 +39,7 @@ SWEEPS = (
         "options": {"file_size": "64m", "threads_per_node": 2, "queue_depth": 2},
         "phase_time": "1s",
         "repetitions": 5,
+        "confirm": 3,
     },
 )
 #: Two 95 % intervals of independent samples of one normal distribution exclude each other in less than 1 % of
@@ -112,12 +114,12 @@ def _campaign(size: Size, work: Path, name: str) -> dict[str, Told]:
 
 def _headlines(results: Path) -> dict[str, Told]:
     """Phase -> what the first screen of the report says."""
-    summary = summarize(load(results).rows)
-    entries = {entry.label: entry for group in headline.groups(summary) for entry in group.entries}
+    campaign = load(results)
+    summary, fails = summarize(campaign.rows), choice.failed(campaign.checks)
     found = {}
-    for one in summary:
-        entry, shown = entries[titles.phase(one.phase)], one.headline
-        if one.point == entry.point and shown and shown.ci95 is not None:
-            low, high = shown.mean - shown.ci95, shown.mean + shown.ci95
-            found[one.phase] = Told(shown.mean, low, high, entry.verdict, entry.point)
+    for phase in dict.fromkeys(one.phase for one in summary):
+        best = choice.highest([one for one in summary if one.phase == phase], fails)
+        if best and (interval := best.figure.interval):
+            told = Told(best.figure.mean, interval.low, interval.high, best.verdict, best.result.point)
+            found[phase] = told
     return found

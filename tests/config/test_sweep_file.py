@@ -18,7 +18,7 @@ OPTIONS = (
     " fsync, write_mode, data, ioengine, client_server"
 )
 TOP = "campaign, description, target, limits, pinning, cpus, tools, allow_open_port, allocation, seed, sweeps"
-SWEEP = "name, tool, description, phases, axes, options, exclude, when, phase_time, repetitions"
+SWEEP = "name, tool, description, phases, axes, options, exclude, when, phase_time, repetitions, confirm, ramp"
 SUITES = ", ".join(sorted(file.stem for file in models.SUITES.glob("*.yaml")))
 NO_DURATION = "not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h"
 NO_TIME = f"{NO_DURATION}; or one_pass, which needs none"

@@ -101,7 +101,7 @@ def test_fios_own_buffers_are_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrapper", "figure"),
     [
-        ('for a; do [ "$a" = --refill_buffers ] || set -- "$@" "$a"; shift; done', "pieces of 64 bytes occur again"),
+        ('for a; do [ "$a" = --refill_buffers=1 ] || set -- "$@" "$a"; shift; done', "pieces of 64 bytes occur again"),
         ('set -- "$@" --zero_buffers', "% zeros"),
         ('set -- "$@" --buffer_compress_percentage=60', ":1"),
         ('set -- "$@" --dedupe_percentage=80', "duplicates"),

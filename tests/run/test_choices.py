@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from campaign import SWEEP, Allocation, Campaign
+from lying_fio import through
 from waiting import wait_for
 
 pytestmark = [pytest.mark.local, pytest.mark.usefixtures("fio")]
@@ -22,12 +23,8 @@ CONFIRMED: dict[str, Any] = SWEEP | {
     "confirm": 3,
 }
 #: A closed loop with a latency of 20 ms and a width of 4: the more workers beyond it, the longer each one waits.
-CLOSED_LOOP = """\
-jobs=1
-for word; do case $word in --numjobs=*) jobs=${word#*=};; esac; done
-case "$*" in
-    *--rw=randread*) exec "$fio" "$@" --thinktime=$((jobs > 4 ? jobs * 5000 : 20000)) ;;
-esac
+CLOSED_LOOP = f"""
+case "$*" in *--rw=randread*) {through("closed-loop")};; esac
 exec "$fio" "$@"
 """
 CLIMBED: dict[str, Any] = SWEEP | {

@@ -83,7 +83,25 @@ def _without(*options: str) -> Lie:
     return Lie(lambda argv: [argument for argument in argv if argument.partition("=")[0] not in options])
 
 
+def _closed_loop(asked: Argv) -> Argv:
+    """A device that does 50 I/Os per second and worker, and 200 in all."""
+    jobs = next(int(word.partition("=")[2]) for word in asked if word.startswith("--numjobs="))
+    return [f"--thinktime={max(20_000, jobs * 5_000)}"]
+
+
+def _slower(more: Callable[[Argv], Argv]) -> Lie:
+    """Options that its echo does not have: a slow device, and no lie."""
+
+    def entry(found: Entry, asked: Argv) -> None:
+        for option in more(asked):
+            del found["job options"][option[2:].partition("=")[0]]
+
+    return Lie(lambda asked: [*asked, *more(asked)], entry)
+
+
 LIES: dict[str, Lie] = {
+    "slow": _slower(lambda _: ["--rate_iops=50"]),
+    "closed-loop": _slower(_closed_loop),
     "none": Lie(),
     "rates-x10": Lie(entry=_more),
     "clock-half": _clock(0.5),
@@ -94,9 +112,9 @@ LIES: dict[str, Lie] = {
 }
 
 
-def through(lie: str) -> str:
+def through(lie: str, fio: str = "$fio") -> str:
     """A line of shell for `Allocation.fake`: fio tells this lie."""
-    return f'exec {sys.executable} -SE "{Path(__file__)}" {lie} "$fio" "$@"'
+    return f'exec {sys.executable} -SE "{Path(__file__)}" {lie} "{fio}" "$@"'
 
 
 def main(name: str, fio: str, *asked: str) -> int:

@@ -29,6 +29,7 @@ import yaml
 
 import slurm as clusters
 from campaign import ROOT, Allocation, Campaign
+from lying_fio import through
 from slurm import Cluster, Inside, tidy
 from waiting import wait_for
 
@@ -369,7 +370,7 @@ class SlurmCampaign(Campaign, Marked, Stored):
         calls, allowed = f"{self.place}/calls.$SLURMD_NODENAME", f"{self.place}/allowed"
         turn = f"echo >>{calls}; mine=$(wc -l <{calls})"
         wait = f"while [ -e {allowed} ] && [ $mine -gt $(cat {allowed}) ]; do sleep 0.1; done"
-        lines = f'case "$*" in *time_based*) {turn}; {wait}; exec $real "$@" --rate_iops=50;; esac'
+        lines = f'case "$*" in *time_based*) {turn}; {wait}; {through("slow", "$real")};; esac'
         self.path = script(self.place / "bin", "fio", lines, self.path)
 
     def allow(self, times: int | None) -> None:

@@ -315,7 +315,7 @@ def test_two_runs_with_a_known_skew(directories: list[Path]) -> None:
     outcome, reasons = judged(parsed, once)
     assert outcome == "suspect" and any("the nodes did not work at the same time" in reason for reason in reasons)
     # percentiles by another way: all latencies one by one
-    bins = [json.loads(kept[f"stdout@{k}"])["jobs"][0]["read"]["clat_ns"]["bins"] for k in range(2)]
+    bins = [json.loads(kept[f"stdout@{k}"])["jobs"][0]["read"]["lat_ns"]["bins"] for k in range(2)]
     every = sorted(int(value) for own in bins for value, count in own.items() for _ in range(count))
     assert figures["latency_p99_s"] == every[-(-99 * len(every) // 100) - 1] / 1e9
     assert figures["latency_p50_s"] == every[(len(every) + 1) // 2 - 1] / 1e9

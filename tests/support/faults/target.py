@@ -295,7 +295,6 @@ def file_mounted_over_a_set(case: Case) -> Happening:
 @fault(sweep=READS)
 def file_system_mounted_inside(case: Case) -> Happening:
     """Somebody shows another part of the same file system where the campaign removes its files when it is done."""
-    case.stays = True
     inside = case.ours / "sets" / "inside"
     case.at_call(f"mkdir {inside}; mount --bind {case.mount}/foreign {inside}", call=READING)
     yield None

@@ -23,6 +23,8 @@ Grade = Literal["A", "B", "C"]
 GRADES: tuple[tuple[Grade, float], ...] = (("A", 0.05), ("B", 0.10), ("C", 0.20))
 #: Least number of repetitions for a grade.
 ENOUGH = 3
+#: Half width of the widest interval, on logarithms: figures differ by less than that.
+_WIDEST = 50.0
 #: A variance is never taken for less than this share of the usual one: an accident of rounding is not precision.
 _LEAST = 1e-5
 
@@ -121,6 +123,7 @@ def pooled(samples: Sequence[Sequence[float]]) -> Noise | None:
 
 
 def _interval(n: int, center: float, half: float, student: float) -> Interval:
+    half, student = min(half, _WIDEST), min(student, _WIDEST)
     low, high = math.exp(center - half), math.exp(center + half)
     return Interval(n, math.exp(center), low, high, math.expm1(half), math.expm1(student))
 
