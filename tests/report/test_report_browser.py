@@ -172,9 +172,13 @@ def test_a_row_opens_to_its_figures_over_time(show: Open, tmp_path: Path) -> Non
     tab.locator("#filter").fill("1")
     tab.locator(f"#table tr:has(td[title='{point}']) .open").click()
     figures_over_time = tab.locator(".series figure")
-    assert figures_over_time.locator("h5").all_inner_texts() == ["Rate", "Rate of each node", "Dirty pages"]
+    assert figures_over_time.locator("h5").all_inner_texts() == [
+        "Rate, sum of 2 nodes",
+        "Rate of each node",
+        "Dirty pages",
+    ]
     label = figures_over_time.nth(0).locator("svg").get_attribute("aria-label")
-    assert label == "Rate over time, 0 to 3.00 s: 2.00 to 6.00 MiB/s"
+    assert label == "Rate, sum of 2 nodes over time, 0 to 3.00 s: 2.00 to 6.00 MiB/s"
     assert figures_over_time.nth(1).locator("span").all_inner_texts() == list(hosts)
     assert (
         figures_over_time.nth(0).locator("path").get_attribute("d").count("M") == 2

@@ -45,8 +45,8 @@ def test_the_repetition_nearest_to_the_median_is_chosen(tmp_path: Path) -> None:
 def test_the_whole_is_the_sum_of_the_nodes(tmp_path: Path) -> None:
     result = results_of(tmp_path)[0]
     found = drawn(result, *(line(result, (n * MIB, 2.0 * n * MIB), host=f"n{n}") for n in (1.0, 2.0)))
-    assert [*found] == ["Rate", "Rate of each node"]
-    assert (found["Rate"].unit, found["Rate"].lines[0].values) == ("MiB/s", (3.0, 6.0))
+    assert [*found] == ["Rate, sum of 2 nodes", "Rate of each node"]
+    assert (found["Rate, sum of 2 nodes"].unit, found["Rate, sum of 2 nodes"].lines[0].values) == ("MiB/s", (3.0, 6.0))
     assert [one.name for one in found["Rate of each node"].lines] == ["n1.0", "n2.0"]
 
 

@@ -130,8 +130,9 @@ def _rates(series: Sequence[Series]) -> list[Drawing]:
         nodes = [one for one in series if one.name == name and one.worker is None]
         workers = [one for one in series if one.name == name and one.worker is not None]
         if nodes or workers:
-            whole = summed(nodes or workers)
-            found = [_drawing("Rate", units, [("", whole)])] if whole else []
+            whole = summed(nodes) if nodes else None  # the table may lack workers
+            title = f"Rate, sum of {len(nodes)} nodes" if len(nodes) > 1 else "Rate"
+            found = [_drawing(title, units, [("", whole)])] if whole else []
             if len(nodes) > 1:
                 found.append(_drawing("Rate of each node", units, [(one.host, one) for one in nodes]))
             if len(workers) > 1:
