@@ -24,6 +24,7 @@ from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan
+from iosweep.results import remaining
 from iosweep.units import human_duration
 
 pytestmark = pytest.mark.local
@@ -117,11 +118,16 @@ def test_rules_and_how_many_jobs_of_each(jobs, configurations):
         assert +found == +Counter(others | {"measure": here, "collect": len(allocations) - here}), file
 
 
+def to_come(whole: Plan) -> dict[str, dict[str, int]]:
+    """allocation -> point -> repetitions, those that confirm and the steps of ramps included."""
+    return remaining.expected(whole, {}, {}, remaining.Here())
+
+
 def asked(file: Path, limit_min: int) -> dict[int, tuple[int, str]]:
     """nodes -> minutes and what is left, as the plan has it."""
     found, whole = {}, made(file)
     for allocation in whole.allocations:
-        cost = forecast.of(whole, {allocation.name: {p.id: p.repetitions.min for p in allocation.points}})
+        cost = forecast.of(whole, {allocation.name: to_come(whole)[allocation.name]})
         minutes = min(limit_min, math.ceil(1.5 * cost.time_s / 60 + 5))
         found[allocation.nodes] = minutes, forecast.sentence(cost, allocation.nodes)
     return found
@@ -173,7 +179,7 @@ def test_on_this_machine_nothing_is_asked_for(jobs, configurations):
             assert (job["retries"], job["command"]) == (0, None)
         said = [job["message"] for job in jobs["local", file.name]]
         for allocation in whole.allocations:
-            todo = {p.id: p.repetitions.min for p in allocation.points}
+            todo = to_come(whole)[allocation.name]
             if allocation.nodes == 1:
                 assert f"measure {forecast.sentence(forecast.of(whole, {allocation.name: todo}), 1)}" in said
             else:
