@@ -90,11 +90,21 @@ def test_what_is_not_such_a_stream_has_no_series() -> None:
     for bad in (b"", b"\n", b"x" * 99, b"{}\n", good[:-1], head.format(-1).encode(), head.format(0).encode()):
         assert series(bad) == ()
     assert series(good + head.format(10**12).encode()) == series(good)
+    for more in ('"begin_s":1e308', '"begin_s":0,"interval_s":1e-300', '"begin_s":0,"interval_s":1e300'):
+        first = '"host":"","interval_s":1.0,' if "interval_s" not in more else '"host":"",'
+        assert series(f'{{{first}{more},"count":1,"names":["sent_bytes_per_s"]}}\n'.encode() + bytes(4)) == ()
     draw = random.Random(1)
     for _ in range(300):
         damaged = bytearray(good)
         damaged[draw.randrange(len(good))] = draw.randrange(256)
         series(bytes(damaged))
+
+
+def test_quantities_that_are_not_known_are_left_out() -> None:
+    """Others would stand for the tool's own rates, or have names that the tables do not take."""
+    good = encoded("", samples(0.0, 1.0, sent_bytes_per_s=[0.0, 1.0]), 1.0)
+    for name in (b"ops_per_s", b"No name", b"x" * 9999):
+        assert series(good.replace(b"sent_bytes_per_s", name) + good) == series(good)
 
 
 def test_long_commands_are_read_less_often(monkeypatch: pytest.MonkeyPatch) -> None:

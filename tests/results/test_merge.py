@@ -4,11 +4,13 @@ import csv
 import gc
 import itertools
 import json
+import math
 import os
 import re
 import shlex
 import subprocess
 import sys
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,14 @@ import mounts
 from campaign import FOUR_AND_EIGHT, SAMPLES, Made, document, make
 from iosweep.commands import cli
 from iosweep.files import documents
+from iosweep.own_rate import OwnRate
 from iosweep.programs import builds
+from iosweep.report import data
 from iosweep.results import columns, merge, rows, table_writer
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.reasons import REASONS
 from iosweep.results.record import Record
-from iosweep.tools import Parsed, fio, tools
+from iosweep.tools import Evidence, Parsed, fio, tools
 
 NODE = {"host": "h", "kernel": "6.1", "os": "Debian", "cpu_model": "x", "cpus": 2, "cpus_allowed": "0-1",
         "memory_bytes": 1 << 30, "mount": "/dev/x on /t type ext4 (rw)"}  # fmt: skip
@@ -614,3 +618,28 @@ def test_a_figure_that_no_table_can_hold(tmp_path: Path, number: float, monkeypa
     merge.merge(made.plan, made.results)
     reasons = pyarrow.parquet.read_table(made.results / "results.parquet")["reasons"].to_pylist()
     assert "ops_per_s is" in reasons[0]
+
+
+@pytest.mark.parametrize("rate", [1e308, float("inf"), float("nan")])
+def test_a_rate_of_a_worker_that_no_table_can_hold(
+    tmp_path: Path, rate: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = measurable(tmp_path)
+    made.measured()
+    evidence = Evidence(own_rates=[OwnRate("", worker, ops_per_s=rate) for worker in (0, 1)])
+    monkeypatch.setattr(tools()["fio"], "parse", lambda *_: Parsed("fio-3.33", {"ops_per_s": 1.0}, evidence))
+    reason = made.table()[0]["reasons"]
+    assert "ops_per_s is" in reason or "slowest_worker_share is" in reason
+    assert made.table("parts") == []
+
+
+def test_what_nodes_counted_can_be_read_whatever_a_received_stream_holds(campaign: Made) -> None:
+    names = ["device_read_bytes_per_s", "No name", "ops_per_s"]
+    head = {"host": "n1", "interval_s": 1.0, "begin_s": 0.0, "count": 4, "names": names}
+    values = array("f", [1.0, math.inf, -math.inf, 3e38, *[math.nan] * 8])
+    campaign.measured(streams={"monitor": json.dumps(head).encode() + b"\n" + values.tobytes()})
+    [row] = campaign.table("series")
+    assert (row["quantity"], row["values"]) == ("device_read_bytes_per_s", [1.0, None, None, None])
+    assert campaign.table()[0]["rate_deviation"] is None
+    wanted = {(row["point"], row["phase"]): 1}
+    assert len(data.load_series(campaign.results, wanted)[0]) == 1

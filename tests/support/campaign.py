@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -133,9 +134,15 @@ class Made:
         self.store.commit(point.id, number, self.record(point, *times, **more), {"x.stdout": b"y"})
 
     def measured(
-        self, index: int = 0, number: int = 1, sample: str = "own_rand_read", record: Any = None, **run: Any
+        self,
+        index: int = 0,
+        number: int = 1,
+        sample: str = "own_rand_read",
+        record: Any = None,
+        streams: Mapping[str, bytes] | None = None,
+        **run: Any,
     ) -> None:
-        """Store a repetition of a point, with the output of a real run of fio."""
+        """Store a repetition of a point, with the output of a real run of fio, and more streams."""
         point = self.plan.points[index]
         files = {"role": "read", "files": 2, "file_size_bytes": 1 << 20, "set_bytes": 2 << 20, "wrong": [],
                  "holes": "none"}  # fmt: skip
@@ -150,9 +157,8 @@ class Made:
         times = {"started": "2030-01-02T03:04:05+00:00", "ended": "2030-01-02T03:04:07+00:00"}
         known = {"repetition": number, "node": "n1", "phases": phases, "target": target, "tool": {"sha256": "build"}}
         output = (SAMPLES / f"{sample}.out").read_bytes()
-        raw = {
-            f"{s.name}.{stream}": data for s in point.steps() for stream, data in (("stdout", output), ("stderr", b""))
-        }
+        every = {"stdout": output, "stderr": b""} | dict(streams or {})
+        raw = {f"{s.name}.{stream}": data for s in point.steps() for stream, data in every.items()}
         self.store.commit(point.id, number, records.record(point.id, **known | times | (record or {})), raw)
 
     def table(self, name: str = "results") -> list[dict[str, Any]]:

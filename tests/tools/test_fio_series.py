@@ -36,6 +36,11 @@ def values(stream: bytes, moved_mib: float, time_s: float = 2.0, runtime_s: floa
     return [round(value / MIB, 1) for value in found.node.values]
 
 
+def test_a_worker_that_did_nothing_in_a_phase_of_one_interval() -> None:
+    found = series_log.read(logs([], [(10, 1024, 0)]), 0.2, 0.01, 10 * MIB)
+    assert found and [one.values for one in found.workers] == [(0.0,), (MIB,)]
+
+
 @pytest.mark.parametrize(("time_s", "interval_s"), [(0.1, 0.01), (1, 0.05), (2, 0.1), (20, 1), (300, 1), (900, 3)])
 def test_intervals(time_s: float, interval_s: float) -> None:
     assert series_log.interval_s(time_s) == interval_s

@@ -26,8 +26,8 @@ from iosweep.series import Series
 
 #: Seconds between readings; they become twice as many whenever there are this many readings.
 INTERVAL_S, _MOST = 1.0, 1200
-#: A stream names this many quantities at most; more is not ours.
-_MOST_NAMES = 100
+#: A stream names this many quantities at most; more is not ours. The same of seconds, and of their fractions.
+_MOST_NAMES, _MOST_S, _LEAST_S = 100, 1e9, 1e-6
 #: The kernel counts CPU time in these.
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 #: The largest file that is read at once.
@@ -65,6 +65,7 @@ QUANTITIES = (
     Quantity("client_read_bytes_per_s"),
     Quantity("client_written_bytes_per_s"),
 )
+_NAMES = frozenset(one.name for one in QUANTITIES)
 _NOTHING = math.nan
 
 
@@ -263,7 +264,9 @@ def _blocks(stream: bytes) -> Iterator[tuple[_Head, array[float]]]:
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
         size = 4 * head.count * len(head.names)
-        if not (head.count > 0 and head.interval_s > 0 and len(head.names) <= _MOST_NAMES):
+        if not (head.count > 0 and len(head.names) <= _MOST_NAMES):
+            return
+        if not (_LEAST_S <= head.interval_s <= _MOST_S and abs(head.begin_s) <= _MOST_S):
             return
         if end + 1 + size > len(stream):
             return
@@ -275,12 +278,15 @@ def _blocks(stream: bytes) -> Iterator[tuple[_Head, array[float]]]:
 
 
 def series(stream: bytes) -> tuple[Series, ...]:
-    """The series of a stream `monitor`, as they were seen on each node; none of what is not such a stream. Pure."""
+    """The series of a stream `monitor`, as they were seen on each node; none of what is not such a stream, nor
+    of quantities that this version does not know. Pure."""
     return tuple(_series(_blocks(stream)))
 
 
 def _series(blocks: Iterable[tuple[_Head, array[float]]]) -> Iterator[Series]:
     for head, values in blocks:
         for k, name in enumerate(head.names):
+            if name not in _NAMES:
+                continue
             own = values[k * head.count : (k + 1) * head.count]
             yield Series(name, tuple(own), head.interval_s, head.begin_s, head.host)

@@ -9,8 +9,9 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import astuple
+from dataclasses import fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ from msgspec.structs import asdict
 import iosweep
 from iosweep.files import documents, safe_paths
 from iosweep.node.node_facts import NodeFacts
+from iosweep.own_rate import OwnRate
 from iosweep.plan.model import Plan
 from iosweep.programs import builds
 from iosweep.results import merged_tables, temporary_files
@@ -31,6 +33,10 @@ from iosweep.results.series_columns import PART_COLUMNS, SERIES_COLUMNS
 from iosweep.results.store import Store
 from iosweep.results.table_writer import ChecksWriter, SeriesWriter, TableWriter
 from iosweep.text import printable
+
+
+#: The values of a row of parts.parquet after its key. dataclasses.astuple takes 40 times as long.
+_own_values = attrgetter(*(field.name for field in fields(OwnRate)))
 
 
 def merge(plan: Plan, results: Path, repair: str | None = None) -> None:
@@ -62,7 +68,7 @@ def _write(plan: Plan, results: Path, repair: str) -> None:
         def aside(of_row: Aside) -> None:
             series.add_series(of_row.key, of_row.series)
             for part in of_row.parts:
-                parts.add((*of_row.key, *astuple(part)))
+                parts.add((*of_row.key, *_own_values(part)))
 
         for row, findings in Rows(plan, store, memory, origins, aside):
             rows.add(tuple(map(row.get, rows.names)))

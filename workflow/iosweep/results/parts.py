@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean, median, pstdev
+from statistics import fmean, median
 from typing import NamedTuple
 
 from iosweep.own_rate import OwnRate
@@ -57,5 +58,6 @@ def columns(evidence: Evidence) -> Mapping[str, str | float | None]:
     whole = [one for one in evidence.series if one.worker is None and one.name in own]
     together = whole[0] if len(whole) == 1 else summed(whole) if whole else None
     if together and len(together.values) > 1 and (mean := fmean(together.values)) > 0:
-        found["rate_deviation"] = pstdev(together.values, mean) / mean
+        squares = math.fsum((value - mean) ** 2 for value in together.values)  # pstdev takes four times as long
+        found["rate_deviation"] = math.sqrt(squares / len(together.values)) / mean
     return found

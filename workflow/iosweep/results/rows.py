@@ -8,7 +8,7 @@ import shlex
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
@@ -188,9 +188,7 @@ class Rows:
         for run in record.phases:
             step, phase = steps[run.phase]
             streams = printed.get(step.name)
-            parsed = Parsed() if streams is None else tool.parse(streams, step, phase)
-            kept = series.of_row(parsed, streams or {})
-            parsed = replace(parsed, evidence=replace(parsed.evidence, series=kept))
+            parsed = Parsed() if streams is None else series.with_nodes(tool.parse(streams, step, phase), streams)
             seen = Seen(point, phase, run, parsed, self.plan.target, memory_bytes, fstype, mount, shortest_s)
             findings = verdict.judge(seen)
             outcome, _ = verdict.verdict(findings)
@@ -198,7 +196,7 @@ class Rows:
             values.update(table_values.bounded(parsed.figures))
             values["label"] = parsed.label
             values["passes"] = caches.passes(seen)
-            values.update(parts.columns(parsed.evidence))
+            values.update(table_values.bounded(parts.columns(parsed.evidence)))
             values.update(_unused(point.tool, phase.name, tuple(point.options)))
             values |= {
                 "phase": phase.name,
@@ -213,7 +211,10 @@ class Rows:
                 "command": " ".join(map(_quote, run.argv)),
             }
             key = (point.id, record.repetition, record.attempt, phase.name)
-            aside = Aside(key, series.kept(kept), series.kept_rates(parsed.evidence.own_rates))
+            own_rates = series.kept_rates(parsed.evidence.own_rates)
+            for rate in own_rates:
+                table_values.bounded(vars(rate))
+            aside = Aside(key, series.kept(parsed.evidence.series), own_rates)
             yield Row(values, findings), aside
 
 

@@ -15,9 +15,10 @@ from iosweep.tools import Parsed
 MOST_VALUES, MOST_WORKERS = 300, 64
 
 
-def of_row(parsed: Parsed, streams: Mapping[str, bytes]) -> list[Series]:
-    """The series of a phase: the tool's own, and those of its nodes."""
-    return [*parsed.evidence.series, *monitor.series(streams.get("monitor", b""))]
+def with_nodes(parsed: Parsed, streams: Mapping[str, bytes]) -> Parsed:
+    """What a tool printed, with the series of its nodes beside the tool's own."""
+    whole = [*parsed.evidence.series, *monitor.series(streams.get("monitor", b""))]
+    return replace(parsed, evidence=replace(parsed.evidence, series=whole))
 
 
 def kept(series: Sequence[Series]) -> list[Series]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Values of a column that are checked one by one: few distinct ones, however many rows there are.
 Check = Callable[[str], str | None]
 #: Integers have 64 bits, and the square of a float has to be finite.
-_MOST = float(1 << 63)
+MOST = float(1 << 63)
 _QUANTITY = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _VERDICTS = ("valid", "suspect", "invalid", "missing")
 
@@ -38,7 +38,7 @@ def wrong(columns: Sequence[Column], arrays: Sequence[pa.Array]) -> str | None:
 def bounded(figures: Mapping[str, object]) -> Mapping[str, object]:
     """The same figures. Raises ValueError for one that a table has no place for."""
     for name, value in figures.items():
-        if isinstance(value, int | float) and not -_MOST <= value < _MOST:  # also what is not a number
+        if isinstance(value, int | float) and not -MOST <= value < MOST:  # also what is not a number
             raise ValueError(f"{name} is {value:g}")
     return figures
 
@@ -52,7 +52,7 @@ def _wrong(column: Column, array: pa.Array) -> str | None:
     if column.type == "floats":
         return _wrong(replace(column, type="float"), array.flatten())
     if column.type == "float":
-        fits = compute.less_equal(compute.abs(array), _MOST)  # false for what is not a number
+        fits = compute.less_equal(compute.abs(array), MOST)  # false for what is not a number
         return None if compute.all(fits).as_py() in (True, None) else "a number is not finite, or too large"
     if column.type == "string" and (check := _checks().get(column.name)):
         for text in compute.unique(array).to_pylist():

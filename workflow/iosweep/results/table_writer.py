@@ -176,8 +176,9 @@ class SeriesWriter(TableWriter):
         if not self._rows:
             return
         values = pa.Array.from_buffers(pa.float64(), len(self._values), [None, pa.py_buffer(self._values)])
-        if (unread := pc.is_nan(values)).true_count:
-            values = pc.if_else(unread, None, values)
+        fits = pc.less_equal(pc.abs(values), table_values.MOST)  # NaN does not, nor what a damaged stream may hold
+        if fits.true_count < len(fits):
+            values = pc.if_else(fits, values, None)
         ends = pa.Array.from_buffers(pa.int32(), len(self._ends), [None, pa.py_buffer(self._ends)])
         lists = pa.ListArray.from_arrays(ends, values)
         self._write([*_arrays(self._rows, list(self._schema)[:-1]), lists])

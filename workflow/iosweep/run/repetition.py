@@ -18,7 +18,7 @@ from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes,
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
 from iosweep.programs import find as programs
-from iosweep.results import verdict
+from iosweep.results import series, verdict
 from iosweep.results.checks.finding import Seen
 from iosweep.results.committed import Result
 from iosweep.results.record import (
@@ -209,7 +209,7 @@ def _judge(c: Context, point: Point, step: Step, run: PhaseRun, output: Streams,
     shortest_s = c.plan.shortest_steady_s(point)
     for phase in step.phases:
         try:
-            parsed = tool.parse(output, step, phase) if output else Parsed()
+            parsed = series.with_nodes(tool.parse(output, step, phase), output) if output else Parsed()
             seen = Seen(point, phase, run, parsed, c.plan.target, memory, c.target.fstype, c.target.mount, shortest_s)
             findings = verdict.judge(seen)
         except Exception as error:  # a fault of ours: the measurement is stored all the same, and merge judges it anew

@@ -12,6 +12,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
+from operator import sub
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -114,12 +115,11 @@ def _logs(stream: bytes) -> dict[int, _Entries]:
 def _regular(log: _Entries, number: int, step_ms: int) -> list[float] | None:
     """Bytes/s in each interval of a log of one direction whose looks were in time, which most are; else None."""
     times, rates, directions = log
-    if not number - 1 <= len(times) <= number or min(directions) != max(directions):
+    if not times or not number - 1 <= len(times) <= number or min(directions) != max(directions):
         return None
-    slack = step_ms // 10
-    for at, wanted in zip(times, range(step_ms, (number + 1) * step_ms, step_ms), strict=False):
-        if not -slack <= at - wanted <= slack:
-            return None
+    late = list(map(sub, times, range(step_ms, (number + 1) * step_ms, step_ms)))
+    if max(late) > step_ms // 10 or min(late) < -(step_ms // 10):
+        return None
     return [rate * 1024.0 for rate in rates]
 
 
