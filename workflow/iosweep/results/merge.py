@@ -34,7 +34,6 @@ from iosweep.results.store import Store
 from iosweep.results.table_writer import ChecksWriter, SeriesWriter, TableWriter
 from iosweep.text import printable
 
-
 #: The values of a row of parts.parquet after its key. dataclasses.astuple takes 40 times as long.
 _own_values = attrgetter(*(field.name for field in fields(OwnRate)))
 
