@@ -643,3 +643,24 @@ def test_what_nodes_counted_can_be_read_whatever_a_received_stream_holds(campaig
     assert campaign.table()[0]["rate_deviation"] is None
     wanted = {(row["point"], row["phase"]): 1}
     assert len(data.load_series(campaign.results, wanted)[0]) == 1
+
+
+def test_repetitions_that_differ_by_orders_of_magnitude_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = measurable(tmp_path, repetitions=3)
+    for number in (1, 2, 3):
+        made.measured(0, number)
+    rates = itertools.cycle([10.0, 60000.0, 60000.0])
+    figures = ({"ops_per_s": rate, "runtime_s": 1.0} for rate in rates)
+    monkeypatch.setattr(tools()["fio"], "parse", lambda *_: Parsed("fio-3.33", next(figures)))
+    made.table()
+    assert [row.verdict for row in data.load(made.results).rows][:3] == ["suspect"] * 3
+
+
+def test_blocks_without_a_byte_say_nothing(campaign: Made) -> None:
+    none = dict.fromkeys(("blocks", "files", "bytes", "compressed_bytes", "repeated_bytes", "similar_bytes"), 0)
+    files = {"role": "read", "files": 2, "file_size_bytes": 1 << 20, "set_bytes": 2 << 20, "wrong": [], "holes": "none",
+             "sample": none | {"zero_bytes": 1}}  # fmt: skip
+    campaign.measured(files=files)
+    assert campaign.table()[0]["ops_per_s"]

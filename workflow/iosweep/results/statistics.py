@@ -23,8 +23,8 @@ Grade = Literal["A", "B", "C"]
 GRADES: tuple[tuple[Grade, float], ...] = (("A", 0.05), ("B", 0.10), ("C", 0.20))
 #: Least number of repetitions for a grade.
 ENOUGH = 3
-#: Half width of the widest interval, on logarithms: figures differ by less than that.
-_WIDEST = 50.0
+#: Half width of the widest interval, on logarithms: figures differ by less than that, and a table holds its share.
+_WIDEST = 40.0
 #: A variance is never taken for less than this share of the usual one: an accident of rounding is not precision.
 _LEAST = 1e-5
 

@@ -28,7 +28,7 @@ def incompressible(s: Seen) -> Finding:
     if s.phase.kind == "metadata" or not (writes or files.role == "read"):
         return NOT_APPLICABLE
     sample = files.sample
-    if sample is None:
+    if sample is None or not sample.bytes:
         return unchecked(files.unread or "no blocks of the files were read back")
     new = files.role == "fresh"
     untouched = _untouched(s) if writes else 0.0
