@@ -664,3 +664,11 @@ def test_blocks_without_a_byte_say_nothing(campaign: Made) -> None:
              "sample": none | {"zero_bytes": 1}}  # fmt: skip
     campaign.measured(files=files)
     assert campaign.table()[0]["ops_per_s"]
+
+
+def test_a_large_allocation_has_the_same_rows(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign.measured(0)
+    campaign.measured(1)
+    held = [campaign.table(name) for name in ("results", "checks")]
+    monkeypatch.setattr(rows, "_MANY", 0)
+    assert [campaign.table(name) for name in ("results", "checks")] == held

@@ -122,7 +122,12 @@ def test_the_runner_judges_by_what_the_nodes_counted_as_merge_does(
     run = repetition._step(context, point, step, 1, ["n1"])[0]
     head = b'{"host":"n1","interval_s":1.0,"begin_s":0.0,"count":1,"names":["dirty_bytes"]}\n'
     seen: list[Seen] = []
-    monkeypatch.setattr(repetition.verdict, "judge", lambda one: seen.append(one) or [])
+
+    def judge(one: Seen) -> list[Any]:
+        seen.append(one)
+        return []
+
+    monkeypatch.setattr("iosweep.results.verdict.judge", judge)
     output = {"stdout": b"", "monitor": head + bytes(4)}
     repetition._judge(context, point, step, run, output, repetition._Try(["n1"]))
     assert [one.name for one in seen[0].parsed.evidence.series] == ["dirty_bytes"]

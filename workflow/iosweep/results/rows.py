@@ -57,7 +57,8 @@ class Aside(NamedTuple):
 
 @dataclass(frozen=True)
 class _Held:
-    """A point while its allocation is read. rows: of each stored repetition, packed; none for one that does not count.
+    """A point while its allocation is read. rows: of each stored repetition, packed in a large allocation; none for one
+    that does not count.
 
     headlines: of its measured rows, in order.
     """
@@ -65,8 +66,12 @@ class _Held:
     point: Point
     base: Values
     counted: Mapping[int, Result]
-    rows: Mapping[int, bytes]
+    rows: Mapping[int, bytes | Sequence[Row]]
     headlines: Sequence[repeated.Headline | None]
+
+
+#: Repetitions of an allocation above which its rows are packed: that takes as long as a tenth of all else.
+_MANY = 10_000
 
 
 def _packed(rows: Sequence[Row]) -> bytes:
@@ -74,7 +79,10 @@ def _packed(rows: Sequence[Row]) -> bytes:
     return pickle.dumps([(row.values, [tuple(found) for _, found in row.findings]) for row in rows])
 
 
-def _unpacked(packed: bytes) -> Iterator[Row]:
+def _unpacked(packed: bytes | Sequence[Row]) -> Iterator[Row]:
+    if not isinstance(packed, bytes):
+        yield from packed
+        return
     for values, findings in pickle.loads(packed):  # noqa: S301  our own, of a moment ago
         checks = CHECKS if findings else ()
         yield Row(values, [(check, Finding(*found)) for check, found in zip(checks, findings, strict=True)])
@@ -101,7 +109,8 @@ class Rows:
         counted: dict[str, Mapping[int, Result]] = {}  # a ramp over nodes needs those of smaller allocations
         for allocation in self.plan.allocations:
             # an allocation is in memory at a time: its points tell how much a phase scatters
-            held = [self._held(point) for point in allocation.points]
+            pack = sum(point.repetitions.last for point in allocation.points) > _MANY
+            held = [self._held(point, pack) for point in allocation.points]
             agreements = repeated.agreements(one for point in held for one in point.headlines)
             counted |= {h.point.id: h.counted for h in held}
             chose = {h.point.id: selection(h.point, h.counted) for h in held}
@@ -120,7 +129,7 @@ class Rows:
             if not ramps:
                 counted.clear()
 
-    def _held(self, point: Point) -> _Held:
+    def _held(self, point: Point, pack: bool) -> _Held:
         base = _base(self.plan, point)
         found = [f for f in self.store.records_of(point.id) if f[0].repetition <= point.repetitions.last]
         counted = self._counted(found)
@@ -129,7 +138,8 @@ class Rows:
             for result, record in found
         }
         headlines = [repeated.headline(row) for own in rows.values() for row in own if row.findings]
-        return _Held(point, base, counted, {number: _packed(own) for number, own in rows.items()}, headlines)
+        kept = {number: _packed(own) if pack else own for number, own in rows.items()}
+        return _Held(point, base, counted, kept, headlines)
 
     def _point(self, held: _Held, wanted: Sequence[int], why: str, state: State) -> Iterator[Row]:
         """The rows of a point. wanted: repetitions without a result that counts; why there is none, and what becomes

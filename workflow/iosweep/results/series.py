@@ -17,8 +17,10 @@ MOST_VALUES, MOST_WORKERS = 300, 64
 
 def with_nodes(parsed: Parsed, streams: Mapping[str, bytes]) -> Parsed:
     """What a tool printed, with the series of its nodes beside the tool's own."""
-    whole = [*parsed.evidence.series, *monitor.series(streams.get("monitor", b""))]
-    return replace(parsed, evidence=replace(parsed.evidence, series=whole))
+    of_nodes = monitor.series(streams.get("monitor", b""))
+    if not of_nodes:
+        return parsed
+    return replace(parsed, evidence=replace(parsed.evidence, series=[*parsed.evidence.series, *of_nodes]))
 
 
 def kept(series: Sequence[Series]) -> list[Series]:
