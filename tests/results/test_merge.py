@@ -660,8 +660,8 @@ def test_repetitions_that_differ_by_orders_of_magnitude_can_be_read(
 
 def test_blocks_without_a_byte_say_nothing(campaign: Made) -> None:
     none = dict.fromkeys(("blocks", "files", "bytes", "compressed_bytes", "repeated_bytes", "similar_bytes"), 0)
-    files = {"role": "read", "files": 2, "file_size_bytes": 1 << 20, "set_bytes": 2 << 20, "wrong": [], "holes": "none",
-             "sample": none | {"zero_bytes": 1}}  # fmt: skip
+    files: dict[str, Any] = {"role": "read", "files": 2, "file_size_bytes": 1 << 20, "set_bytes": 2 << 20, "wrong": [],
+             "holes": "none", "sample": none | {"zero_bytes": 1}}  # fmt: skip
     campaign.measured(files=files)
     assert campaign.table()[0]["ops_per_s"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ def of_network(fstype: str) -> bool:
     return known is not UNKNOWN and not known.local
 
 
+@lru_cache(1000)
 def direct(fstype: str | None, mount: str | None) -> str | None:
     """Why O_DIRECT is not evidence on a file system; None where it is. `mount`: its line, as mount(8) prints it."""
     known = of(fstype)

@@ -19,8 +19,8 @@ Options = Mapping[str, str]
 
 def options(argv: Sequence[str]) -> Options:
     """The options with a value of a command, which fio prints as they were given; without one it prints none."""
-    pairs = (argument.removeprefix("--").partition("=") for argument in argv)
-    return {name: value for name, equals, value in pairs if equals and name not in _NOT_COMPARED}
+    pairs = [argument.removeprefix("--").split("=", 1) for argument in argv if "=" in argument]
+    return {name: value for name, value in pairs if name not in _NOT_COMPARED}
 
 
 def compare(asked: Options | None, told: Options | None) -> Echo | None:
