@@ -39,6 +39,11 @@ def test_not_confirmed() -> None:
     assert found.doubt == "cannot be told apart from 2 threads per node"
 
 
+def test_noisy_points_far_apart_are_told_apart() -> None:
+    """Three repetitions alone say too little of their noise; those of all points together say enough."""
+    assert best(rows({1: [18.2, 13.7, 12.4], 4: [31.0, 38.7, 45.5], 16: [86.2, 108.5, 102.4]})).doubt == ""
+
+
 def test_the_headline_is_of_the_fresh_repetitions_alone() -> None:
     found = best([*rows(), *rows({4: [150.0, 151.0, 149.0]}, confirms=True)])
     assert (found.result.point, found.confirmed, found.figure.mean, found.figure.n) == ("p4", True, 150.0, 3)

@@ -95,7 +95,8 @@ def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool 
     result = known[winner.point]
     fresh = [row for row in result.rows if row.confirms and row.verdict != "missing"]
     confirmed = column in result.confirmed
-    alike = [one for one in candidates.values() if one is not winner and not _apart(one, winner)]
+    noise = statistics.pooled([one.values for one in candidates.values()])
+    alike = [one for one in candidates.values() if one is not winner and not _apart(one, winner, noise)]
     alike.sort(key=lambda one: abs(known[one.point].statistics[column].mean - result.statistics[column].mean))
     return Choice(
         result,
@@ -117,9 +118,10 @@ def _valid(result: Result, fails: Failed) -> bool:
     )
 
 
-def _apart(one: Candidate, other: Candidate) -> bool:
-    """Whether the 95 % interval of the ratio of two points excludes 1."""
-    found = statistics.ratio(one.values, other.values)
+def _apart(one: Candidate, other: Candidate, noise: statistics.Noise | None) -> bool:
+    """Whether the 95 % interval of the ratio of two points excludes 1. noise: that of all points that compete; without
+    it three repetitions at the double rate tell nothing."""
+    found = statistics.ratio(one.values, other.values, noise)
     return found is not None and found.excludes(1.0)
 
 
