@@ -58,6 +58,14 @@ def test_a_look_that_was_late_stands_for_its_time() -> None:
     assert values(logs(late), 2.0) == [1.0] * 20
 
 
+def test_a_stop_of_fio_itself_is_a_standstill() -> None:
+    """SIGSTOP delays the look, too: one entry for 1.1 s, with the bytes of half an interval."""
+    stopped = [(k * 100, 2000, 0) for k in range(1, 4)] + [(1400, 91, 0)] + [(k * 100, 2000, 0) for k in range(15, 21)]
+    found = values(logs(stopped), 1.85)
+    assert found == [2.0] * 3 + [0.5] + [0.0] * 9 + [0.5] + [2.0] * 6
+    assert stall(found, 0.1, 1000.0)
+
+
 def test_a_gap_is_a_standstill_where_the_bytes_say_so() -> None:
     gap = [(k * 100, 1024, 0) for k in range(1, 6)] + [(k * 100, 1024, 0) for k in range(15, 21)]
     assert values(logs(gap), 1.1) == [1.0] * 5 + [0.0] * 9 + [1.0] * 6

@@ -13,6 +13,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import sub
+from statistics import median
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -30,6 +31,8 @@ SHORTEST_S = 0.01
 _MOST_BYTES = 16 << 20
 #: A gap of so many intervals between two entries is looked at: were ticks late, or did nothing complete?
 _GAP = 1.9
+#: Share of a worker's usual rate below which a late look is one at a standstill.
+_STOPPED = 1 / 3
 #: Quantity of the series.
 NAME = "bandwidth_bytes_per_s"
 
@@ -183,10 +186,21 @@ def _ticks_were_late(
     return moved_bytes - tail - least > more / 2
 
 
+def _parts(span: _Span, usual: float, step_s: float) -> list[_Span]:
+    """The entry of a late look, or the two intervals in which it was made: a stop of fio itself (SIGSTOP, a frozen
+    control group) delays the look, too. Its bytes, which two intervals can hold, would spread over the standstill."""
+    begin, end, rate, skipped = span
+    moved = rate * (end - begin)
+    if not skipped or rate > _STOPPED * usual or moved > 2 * usual * step_s:
+        return [span]
+    return [(at, at + step_s, moved / 2 / step_s, 0.0) for at in (begin, end - step_s)]
+
+
 def _cells(spans: Sequence[_Span], late: bool, number: int, step_s: float) -> list[float]:
     """Bytes/s in each of `number` even intervals."""
     cells = [0.0] * number
-    for begin, end, rate, skipped in spans:
+    usual = median([rate for _, _, rate, skipped in spans if not skipped] or [0.0])
+    for begin, end, rate, skipped in [part for span in spans for part in _parts(span, usual, step_s)]:
         if skipped and not late:
             begin += skipped
         first, last = int(begin / step_s), int(end / step_s)
