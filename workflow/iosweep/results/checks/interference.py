@@ -140,6 +140,8 @@ def _ways(s: Seen, counter: str, host: str, moved: Sequence[Moved]) -> Iterator[
     transfer = max(1, int(s.point.options.get("transfer_size") or 1))
     floor = sum(_BYTES + _BYTES_PER_S * one.window_s for one in moved)
     copied: float = getattr(s.run.files.counted, counter, None) or 1.0
+    if counter == "device" and not _copies(s, moved):
+        copied = 1.0
     for verb, key in (("read", "read_bytes"), ("wrote", "written_bytes")):
         seen, tool = _sum(moved, f"{counter}_{key}"), _sum(moved, f"tool_{key}")
         told = parsed.figures.get(f"bytes_{key.removesuffix('_bytes')}", 0.0) if alone else None
@@ -157,6 +159,12 @@ def _ways(s: Seen, counter: str, host: str, moved: Sequence[Moved]) -> Iterator[
             own *= min(_COPIES, max(1.0, copied))
             allowed = OTHER_IO * own + floor + own / transfer * _WRITE_BYTES + (waiting or 0)
         yield _Way(verb, seen, own, allowed)
+
+
+def _copies(s: Seen, moved: Sequence[Moved]) -> bool:
+    """Whether a local file system may write everything more than once: to several devices, or to its journal first.
+    Elsewhere, what the device counted beyond a data set was written by others, who may be at work still."""
+    return any("," in one.device for one in moved) or "data=journal" in (s.mount or "")
 
 
 def _sum(moved: Sequence[Moved], name: str) -> int | None:
