@@ -39,6 +39,14 @@ def test_not_confirmed() -> None:
     assert found.doubt == "cannot be told apart from 2 threads per node"
 
 
+def test_suspect_points_that_are_higher_are_named() -> None:
+    """A valid point is chosen before them; without a word it would look like the peak."""
+    found = best([*rows({1: RATES[1]}), *rows({2: RATES[2], 4: RATES[4]}, verdict="suspect")])
+    assert (found.result.point, found.passed_over) == ("p1", "2 suspect points are higher")
+    assert found.not_chosen.endswith("and not chosen: 4 threads per node; 2 threads per node")
+    assert best(rows()).passed_over == best(rows()).not_chosen == ""
+
+
 def test_noisy_points_far_apart_are_told_apart() -> None:
     """Three repetitions alone say too little of their noise; those of all points together say enough."""
     assert best(rows({1: [18.2, 13.7, 12.4], 4: [31.0, 38.7, 45.5], 16: [86.2, 108.5, 102.4]})).doubt == ""

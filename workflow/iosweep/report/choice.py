@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from iosweep.plan.contests import load
 from iosweep.report import titles
@@ -25,7 +26,8 @@ Failed = Mapping[tuple[str, int | None, str], set[str]]
 @dataclass(frozen=True)
 class Choice:
     """A headline figure. of: points that it is the best of; figure: of the fresh repetitions if there are some, else of
-    those that chose; alike: other points whose figures do not tell them apart from it, the closest first."""
+    those that chose; alike: other points whose figures do not tell them apart from it, the closest first; better: those
+    with a better figure that were not chosen because a repetition of them is in doubt, the best first."""
 
     result: Result
     column: str
@@ -33,6 +35,7 @@ class Choice:
     confirmed: bool
     verdict: str
     alike: tuple[Result, ...]
+    better: tuple[Result, ...] = ()
 
     @property
     def figures(self) -> Mapping[str, Statistics]:
@@ -50,7 +53,25 @@ class Choice:
         of = f"best of {human_count(self.of, 'point')}"
         if self.confirmed:
             return f"{of}, confirmed by {human_count(self.figure.n, 'fresh repetition')}"
-        return f"{of}, not confirmed: rather too {'low' if self.column.startswith('latency_') else 'high'}"
+        return f"{of}, not confirmed: rather too {'low' if self._lowest else 'high'}"
+
+    @property
+    def _lowest(self) -> bool:
+        return self.column.startswith("latency_")
+
+    @property
+    def passed_over(self) -> str:
+        """`2 suspect points are higher`; "" where the point chosen is the best of all."""
+        if not self.better:
+            return ""
+        points = human_count(len(self.better), "suspect point is", "suspect points are")
+        return f"{points} {'lower' if self._lowest else 'higher'}"
+
+    @property
+    def not_chosen(self) -> str:
+        """`2 suspect points are higher, and were not chosen: queue depth 16; queue depth 4`; "" likewise."""
+        names = dict.fromkeys(_difference(other, self.result) for other in self.better)
+        return f"{self.passed_over}, and not chosen: {some([*names], _NAMED, separator='; ')}" if self.better else ""
 
     @property
     def doubt(self) -> str:
@@ -98,6 +119,9 @@ def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool 
     noise = statistics.pooled([one.values for one in candidates.values()])
     alike = [one for one in candidates.values() if one is not winner and not _apart(one, winner, noise)]
     alike.sort(key=lambda one: abs(known[one.point].statistics[column].mean - result.statistics[column].mean))
+    sign = 1 if lowest else -1
+    better = [one for one in candidates.values() if sign * (fmean(one.values) - fmean(winner.values)) < 0]
+    better.sort(key=lambda one: sign * fmean(one.values))
     return Choice(
         result,
         column,
@@ -105,6 +129,7 @@ def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool 
         confirmed,
         worst([row.verdict for row in fresh]) if confirmed else result.verdict,
         tuple(known[one.point] for one in alike),
+        tuple(known[one.point] for one in better),
     )
 
 

@@ -47,8 +47,9 @@ class Entry:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the point was chosen, and which others it cannot be told apart from."""
-        return tuple(filter(None, (self.choice.chosen, self.choice.doubt))) if self.choice else ()
+        """How the point was chosen, which suspect ones are better, and which others it cannot be told apart from."""
+        found = self.choice
+        return tuple(filter(None, (found.chosen, found.not_chosen, found.doubt))) if found else ()
 
 
 @dataclass(frozen=True)
