@@ -453,6 +453,21 @@ def test_a_reason_with_other_numbers_counts_once_in_a_repetition(place: Path, mo
     assert outcome.of(results).reasons["suspect"] == [(said["x"], 1, ["p"])]
 
 
+def test_each_reason_counts_by_itself(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it comes with, and whoever used the CPUs."""
+    results = campaign(place, {})
+    short, load = "phases of 2 s are too short", "other processes used 40% of the CPU time"
+    rows = [
+        PhaseOutcome(point="p", phase="x", repetition=number, verdict="suspect", reasons=reasons, left=False)
+        for number, reasons in enumerate((short, f"{short} | {load} (dd of eve 48%, cc1 10%)", f"{load} (tar 9%)"), 1)
+    ]
+    monkeypatch.setattr(merged_tables, "rows", lambda *_: rows)
+    assert outcome.of(results).reasons["suspect"] == [
+        (short, 2, ["p"]),
+        (f"{load} (dd of eve 48%, cc1 10%)", 2, ["p"]),
+    ]
+
+
 def test_what_was_damaged_when_the_tables_were_made_and_is_not_now(place: Path) -> None:
     """Their rows lack it; that of an archive is found by reading it, which the store does not do."""
     made = make(place)

@@ -20,7 +20,7 @@ from iosweep.report.aggregate import OUTCOMES, VERDICTS, Repetitions, count_repe
 from iosweep.report.data import PhaseOutcome
 from iosweep.results import manifest, merged_tables, remaining
 from iosweep.results.campaign_form import CampaignForm
-from iosweep.results.reasons import bare, rank
+from iosweep.results.reasons import REASONS, bare, rank
 from iosweep.results.store import Store
 from iosweep.text import human_count, some
 
@@ -283,7 +283,7 @@ def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:
     texts: dict[tuple[str, str], str] = {}
     for one in found:
         if one.outcome in OUTCOMES[1:]:
-            for reason in one.reasons or ("no reason given",):
+            for reason in dict.fromkeys(REASONS.join(one.reasons or ("no reason given",)).split(REASONS)):
                 kind = one.outcome, bare(reason)
                 texts.setdefault(kind, reason)
                 same = alike.setdefault(kind, [])

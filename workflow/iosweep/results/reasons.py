@@ -17,6 +17,8 @@ REASONS = " | "
 FOLLOWS = " → "
 #: Checks whose failure explains other failures of the same run, the first explanation first.
 ROOTS = ("exit_status", "tool_errors")
+#: Processes that used a node's CPUs, as the check `other_load` names them.
+_SHARES = re.compile(r" \([^()]* \d+%\)")
 #: Checks of a run's output and files. They fail as a consequence if the run itself failed.
 CONSEQUENCES = frozenset(
     {
@@ -60,8 +62,9 @@ def cause(reason: str) -> str:
 
 
 def bare(text: str) -> str:
-    """A text without its numbers, which is equal for texts that count as one."""
-    return re.sub(r"[\d.,]+", "#", text)
+    """A text without its numbers and without processes with their shares (`(dd of eve 48%, cc1 10%)`), which is equal
+    for texts that count as one."""
+    return re.sub(r"[\d.,]+", "#", _SHARES.sub("", text))
 
 
 def rank(reason: str) -> int:
