@@ -113,6 +113,17 @@ def test_what_ends_is_known_by_its_parent_or_not_at_all() -> None:
     assert shares([begin, gone], False) is None
 
 
+def test_processes_are_named_by_the_time_that_counts() -> None:
+    """Their shares are of the same looks and kind of time as that of all others, which they cannot exceed."""
+    others = [{("33", b"8"): OnCpu(0, Ticks(used, 0), "stress")} for used in (0, 200, 1100)]
+    begin = look(0, Ticks(), ours={STEP: Ticks(), RANK: Ticks()}, on_others=others[0], **KERNEL)
+    middle = look(5, Ticks(600, 0), 1000, ours={STEP: Ticks(), RANK: Ticks(400, 0)}, on_others=others[1], **KERNEL)
+    gone = look(10, Ticks(1500, 0), 2000, on_others=others[2], **KERNEL)
+    found = shares([begin, middle, gone], False)
+    assert found
+    assert [one.share for one in found.top] == [0.2]
+
+
 @pytest.mark.parametrize("looks", [[], [look(0, Ticks())], [look(0, Ticks()), look(0.1, Ticks(1, 1), 20)]])
 def test_too_short_to_tell(looks: list[Look]) -> None:
     assert shares(looks, False) is None

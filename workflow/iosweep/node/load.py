@@ -149,9 +149,9 @@ def shares(
     busy, ours, kernel, client = (Ticks() for _ in range(4))
     total = steal = 0
     window_s = 0.0
-    for a, b in pairwise(looks):
-        if not _whole(a, b):  # what ours used is not known then, and must not count as others'
-            continue
+    # Between other looks it is not known what ours used, and that must not count as others'.
+    known_pairs = [(a, b) for a, b in pairwise(looks) if _whole(a, b)]
+    for a, b in known_pairs:
         window_s += b.at_s - a.at_s
         busy = busy.plus(b.cpus.busy).plus(a.cpus.busy, -1)
         total, steal = total + b.cpus.total - a.cpus.total, steal + b.cpus.steal - a.cpus.steal
@@ -176,7 +176,7 @@ def shares(
         machine=(looks[0].cpus.machine, looks[-1].cpus.machine),
         system=round(busy.system / total, 4) if user_only else 0.0,
         ours_system=round(known.system / total, 4) if user_only else 0.0,
-        top=_top(looks, total, user),
+        top=_top(known_pairs, total, user, user_only),
         bound=_bound(looks, bound, user_only, user),
         throttled=throttled,
     )
@@ -191,14 +191,19 @@ def _gained(before: Mapping[Key, OnCpu], after: Mapping[Key, OnCpu]) -> Iterable
 
 
 def _top(
-    looks: Iterable[Look], total: int, user: Callable[[str], str | None], cpus: CpuSet | None = None
+    pairs: Iterable[tuple[Look, Look]],
+    total: int,
+    user: Callable[[str], str | None],
+    user_only: bool,
+    cpus: CpuSet | None = None,
 ) -> tuple[Other, ...]:
-    """The processes of others that used most of `total` ticks, on some CPUs or on all; those of one name together."""
+    """The processes of others that used most of `total` ticks between pairs of looks, on some CPUs or on all; those of
+    one name together."""
     used: dict[str, Counter[str]] = {}  # by name, of each process
-    for a, b in pairwise(looks):
+    for a, b in pairs:
         for (pid, _), one in _gained(a.on_others, b.on_others):
             if cpus is None or one.cpu in cpus:
-                used.setdefault(one.name, Counter())[pid] += sum(one.ticks)
+                used.setdefault(one.name, Counter())[pid] += _counted(one.ticks, user_only)
     most = sorted(((each.total() / total, name, each) for name, each in used.items()), key=lambda one: -one[0])
     return tuple(
         Other(name, user(each.most_common(1)[0][0]) or "", round(share, 3))
@@ -236,7 +241,7 @@ def _bound(
         return None
     worst = max(shares_of, key=shares_of.__getitem__)
     share = round(min(1.0, max(0.0, shares_of[worst])), 3)
-    return Bound(listed(worst), share, top=_top(looks, totals[worst], user, worst))
+    return Bound(listed(worst), share, top=_top(pairwise(looks), totals[worst], user, user_only, worst))
 
 
 def _counted(ticks: Ticks, user_only: bool) -> int:
