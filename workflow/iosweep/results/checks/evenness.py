@@ -50,7 +50,8 @@ def steady(s: Seen) -> Finding:
     if asked < s.shortest_s:
         return failed(f"{too_short}: {s.shortest_s:g} s or more are needed (limits.shortest_phase)")
     if not nodes:
-        return unchecked(f"{s.point.tool} left no rates over time" + _why_none(s))
+        none = f"{s.point.tool} left no rates over time{_why_none(s)}"
+        return unchecked(f"{too_short}, and {none}" if asked < JUDGED_S else none)
     whole = nodes[0] if len(nodes) == 1 else summed(nodes) or nodes[0]
     if asked < JUDGED_S:
         return unchecked(f"{too_short}; it did not stand still")
