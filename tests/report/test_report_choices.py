@@ -35,7 +35,7 @@ def best(found: list[Row], checks: list[CheckRow] | None = None) -> choice.Choic
 def test_not_confirmed() -> None:
     found = best(rows())
     assert (found.result.point, found.confirmed, found.of) == ("p4", False, 3)
-    assert found.chosen == "best of 3 points, not confirmed: rather too high"
+    assert found.chosen == "best of 3 points, not confirmed, so likely too high"
     assert found.doubt == "cannot be told apart from 2 threads per node"
 
 

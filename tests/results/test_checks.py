@@ -173,7 +173,7 @@ def cpus(planned: dict[str, int] | None = RUN["cpus"]["planned"], **changes: Any
     return RUN["cpus"] | {"planned": planned, "nodes": [CPUS | changes]}
 
 
-NOT_TOLD = Echo(("fio ran without direct=1", "fio ran without end_fsync=1"), frozenset(), 12)
+NOT_REPORTED = Echo(("fio ran without direct=1", "fio ran without end_fsync=1"), frozenset(), 12)
 PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
 SERVED: dict[str, Any] = {"phase": "rand_read", "bytes_read": 8 * GIB}
 BUFFERED: dict[str, Any] = SERVED | {"o_direct": False}
@@ -211,8 +211,8 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # check, what is changed, outcome, what the evidence contains
     # the rest is in test_checks_cpus.py
     ("as_asked", {}, PASS, "the tool repeats 12 options and parameters as they were given"),
-    ("as_asked", {"echo": NOT_TOLD}, FAIL, "fio ran without direct=1; fio ran without end_fsync=1"),
-    ("as_asked", {"echo": None}, UNCHECKED, "fio does not print what it was told"),
+    ("as_asked", {"echo": NOT_REPORTED}, FAIL, "fio ran without direct=1; fio ran without end_fsync=1"),
+    ("as_asked", {"echo": None}, UNCHECKED, "fio does not print its options"),
     ("as_asked", {"echo": None, "problems": ("cut",)}, UNCHECKED, "no output to look at"),
     ("in_flight", {}, PASS, "15.80 in flight on average, 16 at most were asked for"),
     ("in_flight", {"ops_per_s": 10_000.0}, FAIL, "10,000 I/Os a second of 15,800.0 µs each are 158.0 in flight"),
@@ -411,7 +411,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("file_count", {}, NO, ""),
     ("client_cache", {}, PASS, "it used O_DIRECT, and the file system accepted it"),
     ("client_cache", {"echo": None}, UNCHECKED, "O_DIRECT was asked for, and the tool does not say that it used it"),
-    ("client_cache", {"echo": NOT_TOLD, "phase": "rand_read", "memory": 5 * GIB}, UNCHECKED, "the tool does not say"),
+    ("client_cache", {"echo": NOT_REPORTED, "phase": "rand_read", "memory": 5 * GIB}, UNCHECKED, "does not say"),
     ("client_cache", {"exit_code": 1}, UNCHECKED, "the run failed"),
     ("client_cache", {"o_direct": False}, NO, ""),  # of writes that do not bypass it, durable tells
     ("client_cache", BUFFERED, PASS, "8.0 GiB were read on n1 with 1.0 GiB of memory: 8 times as much"),
@@ -522,7 +522,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("server_cache", SERVED | {"server_cache": GIB, "bytes_read": None}, UNCHECKED, "no output to look at"),
     ("server_cache", {"phase": "stat", "server_cache": GIB}, NO, ""),
     ("durable", {}, PASS, "flushed at the end, inside the timing"),
-    ("durable", {"echo": NOT_TOLD}, UNCHECKED, "the tool does not say that it was told so"),
+    ("durable", {"echo": NOT_REPORTED}, UNCHECKED, "the tool does not report that option"),
     ("durable", {"fsync": False}, FAIL, "writes were not flushed inside the timing (fsync: false)"),
     ("durable", {"not_flushed": "fsync() is not available with MPIIO"}, FAIL,
      "not flushed inside the timing: fsync() is not available with MPIIO"),

@@ -1,4 +1,4 @@
-"""fio with one lie: `python lying_fio.py LIE FIO ARGUMENT...` runs FIO and falsifies what it is told or prints.
+"""fio with one lie: `python lying_fio.py LIE FIO ARGUMENT...` runs FIO and changes its arguments or its output.
 
 For tests only. A lie is an entry of `LIES`: what becomes of fio's arguments, and of the entry in `jobs` of its JSON.
 Preparing files (`--name=prepare`) and everything without JSON is left alone. `through(lie)` is the line for

@@ -1,4 +1,4 @@
-"""What tools say that they were told, against what was asked for: of real outputs, and with options dropped."""
+"""The options that tools report, compared with those asked for: of real outputs, and with options dropped."""
 
 from pathlib import Path
 from typing import Any

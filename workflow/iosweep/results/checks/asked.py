@@ -12,12 +12,14 @@ START_S, FILE_S, WORKER_S = 3.0, 0.001, 0.02
 
 @per_node
 def as_asked(s: Seen) -> Finding:
-    """What the tool says that it was told is what was asked for: engine, O_DIRECT, flush, direction, sizes, workers."""
+    """The options that the tool reports are those that were asked for: engine, O_DIRECT, flush, direction, sizes,
+    workers.
+    """
     echo = s.parsed.evidence.echo
     if s.parsed == Parsed() or (s.parsed.problems and echo is None):
         return NO_OUTPUT
     if echo is None:
-        return unchecked(f"{s.point.tool} does not print what it was told")
+        return unchecked(f"{s.point.tool} does not print its options")
     if echo.contradictions:
         return failed("; ".join(echo.contradictions))
     return passed(f"the tool repeats {echo.compared} options and parameters as they were given")

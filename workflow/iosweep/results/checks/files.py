@@ -92,7 +92,7 @@ def durable(s: Seen) -> Finding:
     if not_flushed := s.parsed.evidence.not_flushed:
         return failed(f"writes were not flushed inside the timing: {not_flushed}")
     if not s.parsed.evidence.confirms("fsync"):
-        return unchecked("a flush at the end was asked for, and the tool does not say that it was told so")
+        return unchecked("a flush at the end was asked for, and the tool does not report that option")
     written, room = s.parsed.figures.get("bytes_written"), s.point.volume_bytes
     if written and written > room and not s.point.options.get("o_direct"):
         # pages that are written again before they are flushed reach the storage once

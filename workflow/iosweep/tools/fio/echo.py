@@ -1,4 +1,4 @@
-"""fio's own list of its options (`job options` in its JSON), compared with what it was told. Pure."""
+"""fio's own list of its options (`job options` in its JSON), compared with what was asked for. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IOR's command line and parameters, as it prints them, compared with what it was told. Pure."""
+"""IOR's command line and parameters, as it prints them, compared with what was asked for. Pure."""
 
 from __future__ import annotations
 

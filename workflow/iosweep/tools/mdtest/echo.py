@@ -1,4 +1,4 @@
-"""mdtest's command line, as it prints it, compared with what it was told. Pure."""
+"""mdtest's command line, as it prints it, compared with what was asked for. Pure."""
 
 from __future__ import annotations
 
