@@ -5,12 +5,10 @@ stand-ins for the rest, and IOSWEEP_ROOT puts every path it touches below the te
 here needs root or a Debian.
 """
 
-import fcntl
 import os
 import shutil
 import signal
 import subprocess
-import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -257,27 +255,22 @@ def test_own_policy_comes_back_after_a_failure(machine: Machine) -> None:
 
 
 @contextmanager
-def held_install(machine: Machine) -> Iterator[subprocess.Popen[str]]:
-    """The script, while its apt-get is in the middle of an install. Nothing of it outlives the block."""
+def held_install(machine: Machine) -> Iterator[tuple[subprocess.Popen[str], Callable[[], int]]]:
+    """The script, while its apt-get is in the middle of an install, and what lets one apt-get go on.
+
+    Nothing of it outlives the block.
+    """
     os.mkfifo(machine.state / "hold")
-    with machine.start("fio") as process:
-        patience = time.monotonic() + 300
-        while not machine.installs():
-            assert process.poll() is None, "ended early"
-            assert time.monotonic() < patience
-            time.sleep(0.01)
-        yield process
-
-
-def let_go(machine: Machine) -> None:
-    # Opened for reading too: that never blocks, whether or not apt-get already waits at the other end.
+    # One end stays open: what is written waits for the next reader, and none meets the end of the file before.
     end = os.open(machine.state / "hold", os.O_RDWR)
     try:
-        os.write(end, b"go\n")
-        patience = time.monotonic() + 300
-        while fcntl.ioctl(end, termios.FIONREAD, bytes(4)) != bytes(4):  # the line is lost with the last open end
-            assert time.monotonic() < patience
-            time.sleep(0.01)
+        with machine.start("fio") as process:
+            patience = time.monotonic() + 300
+            while not machine.installs():
+                assert process.poll() is None, "ended early"
+                assert time.monotonic() < patience
+                time.sleep(0.01)
+            yield process, lambda: os.write(end, b"go\n")
     finally:
         os.close(end)
 
@@ -285,19 +278,19 @@ def let_go(machine: Machine) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_waits_for_apt_and_then_cleans_up(machine: Machine, number: signal.Signals) -> None:
     own_policy(machine)
-    with held_install(machine) as process:
+    with held_install(machine) as (process, let_go):
         process.send_signal(number)
         time.sleep(0.1)
         assert process.poll() is None
         assert machine.policy.read_text() != OWN, "services could start while packages are being configured"
-        let_go(machine)
+        let_go()
         assert process.wait(timeout=300) == 128 + number
     assert_own_policy(machine)
 
 
 def test_interrupt_from_the_keyboard(machine: Machine) -> None:
     own_policy(machine)
-    with held_install(machine) as process:
+    with held_install(machine) as (process, _):
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(timeout=300) == 130
     assert_own_policy(machine)
@@ -305,7 +298,7 @@ def test_interrupt_from_the_keyboard(machine: Machine) -> None:
 
 def test_the_run_after_a_kill_puts_the_policy_back(machine: Machine) -> None:
     own_policy(machine)
-    with held_install(machine) as process:
+    with held_install(machine) as (process, _):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=300)
     assert machine.saved.read_text() == OWN
@@ -316,12 +309,12 @@ def test_the_run_after_a_kill_puts_the_policy_back(machine: Machine) -> None:
 
 def test_two_runs_take_turns(machine: Machine) -> None:
     own_policy(machine)
-    with held_install(machine) as first, machine.start("chromium") as second:
+    with held_install(machine) as (first, let_go), machine.start("chromium") as second:
         time.sleep(0.3)
         assert len(machine.installs()) == 1, "the second did not wait"
-        let_go(machine)
+        let_go()
         assert first.wait(timeout=300) == 0
-        let_go(machine)
+        let_go()
         assert second.wait(timeout=300) == 0
     assert [call.split()[0] for call in machine.installs()] == ["policy=101", "policy=101"]
     assert_own_policy(machine)
